@@ -1,0 +1,107 @@
+"""What every chat model takes and gives, whether it runs here or behind an endpoint."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Protocol, runtime_checkable
+
+from holdfast import knobs
+
+if TYPE_CHECKING:
+    from holdfast.methods.protocols import Method
+
+Message = dict[str, str]  # {"role", "content"}: the OpenAI and Hugging Face form, unchanged
+
+
+@dataclass(frozen=True)
+class Sampling:
+    """How tokens are drawn; the defaults are those of Li et al. (2024), section 3.
+
+    Args:
+        temperature: at least 0; 0 takes the likeliest token (greedy).
+        top_p: nucleus mass in (0, 1].
+        max_new_tokens: at least 1; a reply cut off here has the stop reason "length".
+
+    Raises:
+        KnobOutOfRange: a value outside its range.
+    """
+
+    temperature: float = 1.0
+    top_p: float = 0.9
+    max_new_tokens: int = 400
+
+    def __post_init__(self) -> None:
+        temperature = knobs.number_between("sampling", "temperature", self.temperature, 0)
+        top_p = knobs.number_between("sampling", "top_p", self.top_p, 0, 1, above_low=True)
+        knobs.whole_number("sampling", "max_new_tokens", self.max_new_tokens, 1)
+        object.__setattr__(self, "temperature", temperature)
+        object.__setattr__(self, "top_p", top_p)
+
+
+@dataclass(frozen=True)
+class Reply:
+    """One generated message.
+
+    Args:
+        text: without the tokens that end it.
+        token_ids: the generated tokens; None where the model does not tell them.
+        stop_reason: "stop" (the model ended it) or "length" (cut off at `max_new_tokens`).
+        trace: the attention mass on the span, where it was asked for and can be seen.
+        forwarded: tokens that went through the model for this reply; 0 where unknown.
+    """
+
+    text: str
+    token_ids: tuple[int, ...] | None
+    stop_reason: str
+    trace: object | None = None
+    forwarded: int = 0
+
+
+@dataclass(frozen=True)
+class Request:
+    """One reply to be generated; the rows of a batch know nothing of each other.
+
+    Args:
+        messages: the chat so far.
+        methods: steering of this row alone.
+        sampling: how its tokens are drawn.
+        seed: names the draw of this reply.
+        conversation_seed: what methods that edit messages draw from. Give all turns of one conversation the
+            same number, else such a method may decide anew about messages of the past; None stands for `seed`.
+    """
+
+    messages: tuple[Message, ...]
+    methods: tuple[Method, ...] = ()
+    sampling: Sampling = Sampling()
+    seed: int = 0
+    conversation_seed: int | None = None
+
+    @property
+    def editing_seed(self) -> int:
+        """The seed for `methods.edit_messages`."""
+        return self.seed if self.conversation_seed is None else self.conversation_seed
+
+
+@runtime_checkable
+class ChatModel(Protocol):
+    """A chat model, local or remote.
+
+    `name` is for people; `fingerprint` changes when the model's replies may change, and a run is resumed only
+    under the same one.
+    """
+
+    name: str
+    fingerprint: str
+
+    def generate(
+        self,
+        messages: Sequence[Message],
+        methods: Sequence[Method] = (),
+        sampling: Sampling = Sampling(),
+        seed: int = 0,
+    ) -> Reply:
+        """Answers one chat."""
+
+    def generate_batch(self, requests: Sequence[Request]) -> list[Reply]:
+        """Answers many chats, in the order given; the same as one by one, but faster."""

@@ -1,0 +1,44 @@
+"""Steering methods, one file per published method; this package imports no torch.
+
+    none                           the model as it is
+    split-softmax:exponent=0.5     attention    Li et al. 2024, section 6.2
+    repetition:probability=0.5     prompt       Li et al. 2024, section 6.1
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from holdfast.chat import Message
+from holdfast.methods.heads import HeadSet
+from holdfast.methods.protocols import EditsMessages, Method, ShiftsAttention
+from holdfast.methods.repetition import Repetition
+from holdfast.methods.spec import catalogue, parse, spell
+from holdfast.methods.split_softmax import SplitSoftmax
+
+__all__ = [
+    "EditsMessages",
+    "HeadSet",
+    "Method",
+    "Repetition",
+    "ShiftsAttention",
+    "SplitSoftmax",
+    "catalogue",
+    "edit_messages",
+    "parse",
+    "spell",
+]
+
+
+def edit_messages(messages: Sequence[Message], methods: Sequence[Method], seed: int) -> tuple[Message, ...]:
+    """The messages the model is shown: every method that edits messages is applied, in order.
+
+    Args:
+        messages: the chat as people see it; not changed.
+        methods: of any kind; those that do not edit messages are passed over.
+        seed: the same for all turns of one conversation (`Request.editing_seed`).
+    """
+    for method in methods:
+        if isinstance(method, EditsMessages):
+            messages = method.edit(messages, seed)
+    return tuple(messages)

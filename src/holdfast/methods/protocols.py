@@ -1,0 +1,53 @@
+"""What a steering method can be. A method is a frozen dataclass that has the functions of one protocol below."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, ClassVar, Protocol, runtime_checkable
+
+from holdfast.chat import Message
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+    from holdfast.methods.heads import HeadSet
+
+
+class Method(Protocol):
+    """Any method: `name` is the word it is spelled with, its dataclass fields are its knobs."""
+
+    name: ClassVar[str]
+
+
+@runtime_checkable
+class ShiftsAttention(Method, Protocol):
+    """An attention method: a function on the log-odds of the attention mass on the span.
+
+    `heads` are the heads it touches (None: all), so that the caller may skip a layer that has none of them.
+    """
+
+    heads: HeadSet | None
+
+    def shift(self, log_odds: Tensor, layer: int) -> Tensor:
+        """Returns the log-odds to use instead.
+
+        Args:
+            log_odds: float [batch, head, query], log-sum-exp of the scores on the span less that on the rest;
+                -inf where the span is not in sight, +inf where nothing else is, and both are returned as they are.
+            layer: counted from 0.
+        """
+
+
+@runtime_checkable
+class EditsMessages(Method, Protocol):
+    """A prompt method: it works on any model, endpoints included."""
+
+    def edit(self, messages: Sequence[Message], seed: int) -> tuple[Message, ...]:
+        """Returns the messages the model is shown.
+
+        A longer chat must be edited to an extension of what the shorter one was edited to.
+
+        Args:
+            messages: the chat as people see it; not changed.
+            seed: the same for all turns of one conversation.
+        """

@@ -1,0 +1,102 @@
+"""How methods are spelled: on the command line, in records, in requests and on plots.
+
+    none
+    split-softmax:exponent=0.5
+    split-softmax:exponent=0.7,heads=3.0/3.5+repetition:probability=0.5
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable, Sequence
+
+from holdfast.errors import UnknownName, UsageError
+from holdfast.methods.heads import read_heads, spell_heads
+from holdfast.methods.protocols import Method
+from holdfast.methods.repetition import Repetition
+from holdfast.methods.split_softmax import SplitSoftmax
+
+NONE = "none"
+_METHODS: dict[str, Callable[..., Method]] = {method.name: method for method in (SplitSoftmax, Repetition)}
+
+
+def parse(spec: str) -> tuple[Method, ...]:
+    """Reads the spelling of one or several methods, applied in the order given.
+
+    Args:
+        spec: "none", or NAME:KNOB=VALUE,KNOB=VALUE joined by "+".
+
+    Raises:
+        UnknownName: no such method or knob; the message suggests the nearest.
+        KnobOutOfRange: a value outside its knob's range.
+        UsageError: the spelling is malformed, or a knob is missing.
+    """
+    if spec.strip() == NONE:
+        return ()
+    return tuple(_parse_one(part.strip(), spec) for part in spec.split("+"))
+
+
+def spell(methods: Sequence[Method]) -> str:
+    """The one spelling of `methods`: `parse(spell(methods)) == tuple(methods)`."""
+    return "+".join(_spell_one(method) for method in methods) or NONE
+
+
+def catalogue() -> list[tuple[str, tuple[str, ...], str]]:
+    """Name, knobs and one line of every method, for help texts."""
+    return [
+        (name, tuple(field.name for field in dataclasses.fields(method)), _first_line(method))
+        for name, method in _METHODS.items()
+    ]
+
+
+def _parse_one(part: str, spec: str) -> Method:
+    name, colon, listed = part.partition(":")
+    if not name:
+        raise UsageError(f"An empty method in {spec!r}; write {NONE}, or NAME:KNOB=VALUE joined by '+'.")
+    if name == NONE:
+        raise UsageError(f"{NONE!r} cannot be combined with other methods, as in {spec!r}; leave it out.")
+    if name not in _METHODS:
+        raise UnknownName("method", name, [*_METHODS, NONE])
+    method = _METHODS[name]
+    fields = {field.name: field for field in dataclasses.fields(method)}
+    values: dict[str, object] = {}
+    for pair in listed.split(",") if colon else ():
+        knob, equals, value = (text.strip() for text in pair.partition("="))
+        if not equals or knob in values:
+            raise UsageError(f"{name} takes each knob once as KNOB=VALUE, not {pair!r} in {part!r}.")
+        if knob not in fields:
+            raise UnknownName(f"knob of {name}", knob, fields)
+        values[knob] = _read_value(name, knob, value)
+    missing = [knob for knob, field in fields.items() if field.default is dataclasses.MISSING and knob not in values]
+    if missing:
+        raise UsageError(f"{name} needs {missing[0]}, as in {name}:{missing[0]}=0.5, but got {part!r}.")
+    return method(**values)
+
+
+def _read_value(name: str, knob: str, value: str) -> object:
+    if knob == "heads":
+        return read_heads(value)
+    try:
+        return float(value)
+    except ValueError:
+        raise UsageError(f"{name} takes a number as {knob}, not {value!r}.") from None
+
+
+def _spell_one(method: Method) -> str:
+    knobs = []
+    for field in dataclasses.fields(method):  # type: ignore[arg-type]
+        value = getattr(method, field.name)
+        if value != field.default:
+            knobs.append(f"{field.name}={_spell_value(value)}")
+    return f"{method.name}:{','.join(knobs)}" if knobs else method.name
+
+
+def _spell_value(value: object) -> str:
+    if isinstance(value, frozenset):
+        return spell_heads(value)
+    spelled = repr(value).replace("e+", "e")  # '+' stands between methods
+    return spelled.removesuffix(".0")
+
+
+def _first_line(method: Callable[..., Method]) -> str:
+    return (method.__doc__ or "").strip().splitlines()[0]

@@ -1,0 +1,62 @@
+"""Split-softmax (Li et al. 2024, section 6.2)."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, ClassVar
+
+from holdfast import knobs
+from holdfast.methods.heads import HeadSet, checked_heads, only_on
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+_SURE = 100.0  # sigmoid(-100) = 4e-44 is about the least that float32 tells from 0: all mass is on the span
+_TAIL = 40.0  # from here on 1 - pi < 1e-17, and 1 - pi**k equals k * (1 - pi) to double precision
+
+
+@dataclass(frozen=True)
+class SplitSoftmax:
+    """Raises the attention mass on the system prompt to a power: pi becomes pi**exponent.
+
+    Li et al. (2024), equation 6, with k = `exponent`; the ratios of the weights inside the span, and inside the
+    rest, stay as they are. In log-odds x of pi, with u = k * log(pi): x' = u - log(1 - exp(u)).
+
+    Args:
+        exponent: k in [0, 1]; 1 changes nothing, 0 puts all mass on the span.
+        heads: (layer, head) pairs; None for all.
+
+    Raises:
+        KnobOutOfRange: `exponent` lies outside [0, 1].
+    """
+
+    name: ClassVar[str] = "split-softmax"
+
+    exponent: float
+    heads: HeadSet | None = None
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "exponent", knobs.number_between(self.name, "exponent", self.exponent, 0, 1))
+        object.__setattr__(self, "heads", checked_heads(self.name, self.heads))
+
+    def shift(self, log_odds: Tensor, layer: int) -> Tensor:
+        """Log-odds of pi**exponent, [batch, head, query] like `log_odds`, float32 or wider.
+
+        Finite for finite input: at most 100, or `log_odds` where that is larger. Infinities stay (a query that
+        sees no span, or nothing else).
+        """
+        if self.exponent == 1:
+            return log_odds
+        return only_on(self.heads, layer, _power(log_odds, self.exponent), log_odds)
+
+
+def _power(x: Tensor, k: float) -> Tensor:
+    """Log-odds of sigmoid(x)**k without leaving log space."""
+    log_pi = x.clamp(max=0) - (-x.abs()).exp().log1p()
+    u = k * log_pi
+    raised = u - (-u.expm1()).log()
+    in_tail = x - math.log(k) if k else x.new_full((), math.inf)
+    raised = raised.where(x < _TAIL, in_tail)  # where 1 - pi underflows, the log above would be infinite
+    raised = raised.minimum(x.clamp(min=_SURE))
+    return raised.where(x > -math.inf, x)
