@@ -1,0 +1,12 @@
+"""Measures: from the text of a reply to a number from 0 (instruction broken) to 1 (kept).
+
+They are pure, deterministic and offline, and raise on no string. `build` makes one from a spec,
+`catalogue` lists the built-in ones. Importing this package imports the standard library only;
+lexicons and detectors are read when a measure first needs them.
+"""
+
+from holdfast.measures import casing  # noqa: F401  importing a themed file registers its measures
+from holdfast.measures.lexicon import list_names
+from holdfast.measures.registry import Measure, Score, build, catalogue
+
+__all__ = ["Measure", "Score", "build", "catalogue", "list_names"]

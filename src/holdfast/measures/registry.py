@@ -1,0 +1,209 @@
+"""What a measure is, and how one is built from a spec.
+
+A measure is a plain function `(text, **arguments) -> Score`, registered under its own name by the
+decorator `measure`. The kinds of its arguments stand in its annotations, so that one table serves
+the check of a spec, its error messages and `holdfast measures`.
+"""
+
+from __future__ import annotations
+
+import difflib
+import importlib
+import inspect
+import math
+import re
+import unicodedata
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from holdfast.errors import UnknownName, UsageError
+
+SURROGATE = re.compile("[\ud800-\udfff]")
+CODE = "python"  # the one spec that runs a user's own function
+
+
+@dataclass(frozen=True)
+class Score:
+    """How far a reply follows its instruction.
+
+    Attributes:
+        value: 0 (not at all) to 1 (fully).
+        reason: short English that says why this number.
+    """
+
+    value: float
+    reason: str
+
+    def __post_init__(self) -> None:
+        if not (math.isfinite(self.value) and 0.0 <= self.value <= 1.0):
+            raise ValueError(f"a score lies between 0 and 1, not {self.value}")
+
+
+@dataclass(frozen=True)
+class Kind:
+    """What an argument may be: a word for messages, and the check."""
+
+    label: str
+    accepts: Callable[[Any], bool]
+
+
+@dataclass(frozen=True)
+class Parameter:
+    """One argument of a measure; `required` ones have no default."""
+
+    name: str
+    kind: Kind
+    required: bool
+    default: Any = None
+
+    def __str__(self) -> str:
+        return self.name if self.required else f"{self.name}={self.default!r}"
+
+
+@dataclass(frozen=True)
+class Entry:
+    """One registered measure."""
+
+    function: Callable[..., Score]
+    parameters: tuple[Parameter, ...]
+    summary: str
+    empty_is_zero: bool
+
+
+REGISTRY: dict[str, Entry] = {}
+
+
+@dataclass(frozen=True)
+class Measure:
+    """A scoring function with its arguments filled in; equal if name and arguments are."""
+
+    name: str
+    arguments: Mapping[str, Any] = field(hash=False)
+    function: Callable[..., Score] = field(compare=False, repr=False)
+    empty_is_zero: bool = field(default=True, compare=False, repr=False)
+
+    @property
+    def spec(self) -> dict[str, Any]:
+        """The measure as JSON-able data; `build(measure.spec)` gives it back."""
+        return {"name": self.name, **self.arguments}
+
+    def score(self, text: str) -> Score:
+        """Scores one reply; same text, same number, on any machine.
+
+        A built-in measure raises on no string. A user's own function (`python`) that raises, or
+        returns no number from 0 to 1, is reported as a `UsageError` that names it.
+        """
+        text = unicodedata.normalize("NFC", SURROGATE.sub("\ufffd", text))
+        if self.empty_is_zero and not text.strip():
+            return Score(0.0, "the reply is empty")
+        return self.function(text, **self.arguments)
+
+
+def measure(function: Callable[..., Score] | None = None, *, empty_is_zero: bool = True):
+    """Registers a function `(text, **arguments) -> Score` as a measure of the same name.
+
+    Each argument is annotated with a `Kind`. With `empty_is_zero` (the default) a reply without a
+    visible character scores 0 before the function is asked: saying nothing follows no instruction.
+    """
+    if function is None:
+        return lambda wrapped: measure(wrapped, empty_is_zero=empty_is_zero)
+    parameters = tuple(
+        Parameter(p.name, p.annotation, p.default is p.empty, None if p.default is p.empty else p.default)
+        for p in list(inspect.signature(function, eval_str=True).parameters.values())[1:]
+    )
+    summary = inspect.getdoc(function).splitlines()[0]
+    REGISTRY[function.__name__] = Entry(function, parameters, summary, empty_is_zero)
+    return function
+
+
+def catalogue() -> list[tuple[str, str, str]]:
+    """Every built-in measure as (name, arguments, one line), in alphabetical order."""
+    return [
+        (name, ", ".join(map(str, entry.parameters)), entry.summary) for name, entry in sorted(REGISTRY.items())
+    ]
+
+
+def build(spec: str | Mapping[str, Any], allow_code: bool = False) -> Measure:
+    """Builds a measure from its spec.
+
+    Args:
+        spec: a name; a mapping with `name` and arguments; `{"regex": ..., "flags": "i"}`; or
+            `{"python": "package.module.function"}`, a function of the user's from text to a number.
+        allow_code: whether `python` specs may import and run code.
+
+    Raises:
+        UnknownName: no measure has this name.
+        UsageError: the spec is malformed, or names code without `allow_code`.
+    """
+    name, arguments = read_spec(spec)
+    if name == CODE:
+        return build_from_code(arguments, allow_code)
+    if name not in REGISTRY:
+        raise UnknownName("measure", name, [*REGISTRY, CODE])
+    entry = REGISTRY[name]
+    return Measure(name, check(name, entry, arguments), entry.function, entry.empty_is_zero)
+
+
+def read_spec(spec: str | Mapping[str, Any]) -> tuple[str, dict[str, Any]]:
+    """The name and the arguments that a spec gives, not yet checked."""
+    if isinstance(spec, str):
+        return spec, {}
+    if not isinstance(spec, Mapping):
+        raise UsageError(f"A measure is a name or a mapping, not {spec!r}; write for example {{name: one_sentence}}.")
+    arguments = dict(spec)
+    if "name" in arguments:
+        name = arguments.pop("name")
+    else:
+        name = next((key for key in ("regex", CODE) if key in arguments), None)
+    if not isinstance(name, str):
+        raise UsageError(f"The measure {spec!r} has no name; give it one of 'name', 'regex' or 'python'.")
+    return name, arguments
+
+
+def check(name: str, entry: Entry, arguments: dict[str, Any]) -> dict[str, Any]:
+    """The arguments with defaults filled in, or a `UsageError` about the first that is wrong."""
+    known = [p.name for p in entry.parameters]
+    for argument in arguments:
+        if argument not in known:
+            near = difflib.get_close_matches(str(argument), known, n=1)
+            cure = f"did you mean {near[0]!r}?" if near else f"it takes {', '.join(known) or 'none'}."
+            raise UsageError(f"The measure {name!r} has no argument {argument!r}; {cure}")
+    filled = {}
+    for p in entry.parameters:
+        if p.required and p.name not in arguments:
+            raise UsageError(f"The measure {name!r} needs the argument {p.name!r}; give it {p.kind.label}.")
+        value = arguments.get(p.name, p.default)
+        if not (value is None and p.default is None and not p.required) and not p.kind.accepts(value):
+            raise UsageError(f"The argument {p.name!r} of the measure {name!r} is {value!r}; give it {p.kind.label}.")
+        filled[p.name] = value
+    return filled
+
+
+def build_from_code(arguments: dict[str, Any], allow_code: bool) -> Measure:
+    """A measure that calls a user's own function, found by its dotted name."""
+    path = arguments.get(CODE)
+    if not isinstance(path, str) or "." not in path or len(arguments) > 1:
+        raise UsageError(f"A python measure is one dotted name, not {arguments!r}; write {{python: package.module.function}}.")
+    if not allow_code:
+        raise UsageError(f"The measure {path!r} is code of your own; pass --allow-code to let it run.")
+    module, _, attribute = path.rpartition(".")
+    try:
+        function = getattr(importlib.import_module(module), attribute)
+    except (ImportError, AttributeError) as error:
+        raise UsageError(f"The measure {path!r} cannot be imported ({error}); check the name and PYTHONPATH.") from error
+    if not callable(function):
+        raise UsageError(f"The measure {path!r} is a {type(function).__name__}, not a function of the reply's text.")
+    return Measure(CODE, {CODE: path}, lambda text, python: call_user_function(function, text, python), False)
+
+
+def call_user_function(function: Callable[[str], Any], text: str, path: str) -> Score:
+    """The user's number as a score; whatever goes wrong is named, never scored."""
+    try:
+        value = function(text)
+        return value if isinstance(value, Score) else Score(float(value), f"{path} gave {float(value):g}")
+    except Exception as error:
+        raise UsageError(
+            f"The measure {path!r} failed on {text[:60]!r} ({type(error).__name__}: {error}); "
+            "it must return a number from 0 to 1 for every string."
+        ) from error

@@ -1,0 +1,105 @@
+"""Words and sentences, as every measure counts them.
+
+A word is a run of letters or digits, joined by apostrophes or hyphens ("don't" and "well-known" are
+one word each, and so is "15,000"). A sentence ends at '.', '!', '?' or '…' before a space or the
+end, but not after an abbreviation or an initial; a new line also ends one, unless it goes on in
+lower case. List markers belong to no sentence.
+"""
+
+from __future__ import annotations
+
+import re
+
+WORD = re.compile(r"[^\W_]+(?:['’‐‑-][^\W_]+|(?<=\d)[.,](?=\d)[^\W_]+)*")
+MARKER = re.compile(r"^[ \t]*(?:[-*•–]|\d{1,3}[.)])[ \t]+")
+SENTENCE_END = re.compile(r"[.!?…]+[\"'”’)\]»*_]*(?=\s|$)|[。！？]+")
+NEVER_LAST = frozenset("mr mrs ms dr prof st vs e.g i.e approx mme sra".split())  # a name or more follows
+MAY_BE_LAST = frozenset("etc a.m p.m u.s u.k inc jr".split())
+BEFORE_DOT = re.compile(r"(?:[^\W\d_]\.)*[^\W\d_]+$")
+
+
+def words(text: str) -> list[str]:
+    """The words of a text, as written."""
+    return WORD.findall(text)
+
+
+def fold(text: str) -> str:
+    """The text without case and typographic apostrophes, for comparing."""
+    return text.casefold().replace("’", "'").replace("‘", "'")
+
+
+def folded_words(text: str) -> list[str]:
+    """The words of a text, folded."""
+    return WORD.findall(fold(text))
+
+
+def lines(text: str) -> list[str]:
+    """The lines that hold something, without outer spaces."""
+    return [line.strip() for line in text.splitlines() if line.strip()]
+
+
+def sentences(text: str) -> list[str]:
+    """The sentences of a text; pieces without a word ("!!", an emoji) belong to the one before."""
+    found: list[str] = []
+    for block in joined_lines(text):
+        start = 0
+        for end in SENTENCE_END.finditer(block):
+            if not splits_here(block, end):
+                continue
+            add_sentence(found, block[start : end.end()])
+            start = end.end()
+        add_sentence(found, block[start:])
+    return found
+
+
+def joined_lines(text: str) -> list[str]:
+    """The lines without list markers; one that goes on in lower case joins the one before."""
+    blocks: list[str] = []
+    joinable = False
+    for raw in text.splitlines():
+        line = MARKER.sub("", raw).strip()
+        goes_on = joinable and line[:1].islower() and line == raw.strip() and blocks[-1][-1:] not in ".!?…:"
+        if goes_on:
+            blocks[-1] += " " + line
+        elif line:
+            blocks.append(line)
+        joinable = bool(line)
+    return blocks
+
+
+def splits_here(block: str, end: re.Match[str]) -> bool:
+    """Whether a stop ends a sentence, and not an abbreviation or an initial."""
+    if not end.group().startswith(".") or len(end.group()) > 1:
+        return True
+    before = BEFORE_DOT.search(block, max(0, end.start() - 12), end.start())
+    if before is None:
+        return True
+    word = before.group().casefold()
+    after = block[end.end() :end.end() + 40].lstrip()
+    if word in NEVER_LAST or (len(word) == 1 and before.group().isupper() and word != "i"):
+        return not after
+    return word not in MAY_BE_LAST or not after[:1].islower()
+
+
+def add_sentence(found: list[str], piece: str) -> None:
+    """Appends a piece, or joins it to the sentence before if it holds no word."""
+    piece = piece.strip()
+    if WORD.search(piece):
+        found.append(piece)
+    elif piece and found:
+        found[-1] += " " + piece
+
+
+def closing_mark(sentence: str) -> str:
+    """The mark a sentence ends with ('?', '!', '.'), quotes and emojis aside; '' if none."""
+    for character in reversed(sentence):
+        if character in ".!?…。！？":
+            return {"。": ".", "！": "!", "？": "?", "…": "."}.get(character, character)
+        if character.isalnum():
+            break
+    return ""
+
+
+def count(number: int, noun: str) -> str:
+    """'1 word', '3 words'."""
+    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
