@@ -85,14 +85,15 @@ class Request:
 
 @runtime_checkable
 class ChatModel(Protocol):
-    """A chat model, local or remote.
+    """A chat model, local or remote."""
 
-    `name` is for people; `fingerprint` changes when the model's replies may change, and a run is resumed only
-    under the same one.
-    """
+    @property
+    def name(self) -> str:
+        """The model's name, for people."""
 
-    name: str
-    fingerprint: str
+    @property
+    def fingerprint(self) -> str:
+        """Another one when replies may differ; a run is resumed only under the same one."""
 
     def generate(
         self,

@@ -1,0 +1,257 @@
+"""Chat models behind an OpenAI-compatible endpoint, with the interface of the local ones."""
+
+from __future__ import annotations
+
+import ipaddress
+import os
+import re
+import threading
+import time
+import weakref
+from collections.abc import Callable, Sequence
+from concurrent.futures import FIRST_EXCEPTION, ThreadPoolExecutor, wait
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+from urllib.parse import SplitResult, urlsplit
+
+from holdfast import knobs
+from holdfast.answers import Endpoint, MalformedAnswer, explain, explain_answer, read_reply, wants_other_limit
+from holdfast.chat import Message, Reply, Request, Sampling
+from holdfast.errors import ModelError, UsageError
+from holdfast.methods import EditsMessages, Method, edit_messages, spell
+
+if TYPE_CHECKING:
+    from openai import OpenAI
+
+
+@dataclass(frozen=True)
+class EndpointModel:
+    """A model behind an endpoint; made by `connect`. Many threads may use it at once.
+
+    Methods that edit messages work; those that need attention or logits are refused by name.
+    """
+
+    endpoint: Endpoint
+    concurrency: int
+    _client: OpenAI = field(repr=False, compare=False)
+    _wire: _Wire = field(repr=False, compare=False)
+
+    @property
+    def name(self) -> str:
+        """The model's name at the endpoint."""
+        return self.endpoint.model
+
+    @property
+    def fingerprint(self) -> str:
+        """Address and name: what stands behind them cannot be seen from here."""
+        return f"{self.endpoint.url} {self.endpoint.model}"
+
+    def generate(
+        self,
+        messages: Sequence[Message],
+        methods: Sequence[Method] = (),
+        sampling: Sampling = Sampling(),
+        seed: int = 0,
+    ) -> Reply:
+        """Answers one chat; see `generate_batch`."""
+        return self.generate_batch([Request(tuple(messages), tuple(methods), sampling, seed)])[0]
+
+    def generate_batch(self, requests: Sequence[Request]) -> list[Reply]:
+        """Answers many chats, `concurrency` at a time, in the order given.
+
+        A seed goes out as its value modulo 2**31, which every server can read; whether the same seed gives the
+        same reply is the server's promise, not ours.
+
+        Raises:
+            ModelError: a method that an endpoint cannot serve (before anything is sent); or the first request to
+                fail for good, after which no further one is started.
+        """
+        if not requests:
+            return []
+        bodies = [self._body(request) for request in requests]
+        pool = ThreadPoolExecutor(min(self.concurrency, len(bodies)), thread_name_prefix="holdfast-endpoint")
+        try:
+            replies = [
+                pool.submit(self._answer, body, request.sampling.max_new_tokens)
+                for body, request in zip(bodies, requests, strict=True)
+            ]
+            finished, _ = wait(replies, return_when=FIRST_EXCEPTION)
+            for reply in replies:
+                if reply in finished:
+                    reply.result()  # raises what the request raised
+            return [reply.result() for reply in replies]
+        finally:
+            pool.shutdown(wait=False, cancel_futures=True)
+
+    def _body(self, request: Request) -> dict[str, object]:
+        _require_prompt_methods(request.methods, self.endpoint)
+        return {
+            "model": self.endpoint.model,
+            "messages": list(edit_messages(request.messages, request.methods, request.editing_seed)),
+            "temperature": request.sampling.temperature,
+            "top_p": request.sampling.top_p,
+            "seed": request.seed % 2**31,
+        }
+
+    def _answer(self, body: dict[str, object], max_new_tokens: int) -> Reply:
+        import openai
+
+        try:
+            text = self._send(body, max_new_tokens)
+        except openai.OpenAIError as error:
+            # without its cause, for the request it carries holds the key
+            raise ModelError(explain(error, self.endpoint)) from None
+        try:
+            return read_reply(text)
+        except MalformedAnswer as error:
+            raise ModelError(explain_answer(error, text, self.endpoint)) from None
+
+    def _send(self, body: dict[str, object], max_new_tokens: int) -> str:
+        import openai
+
+        create = self._client.chat.completions.with_raw_response.create
+        try:
+            return create(**body, **{self._wire.limit: max_new_tokens}).http_response.text
+        except openai.APIStatusError as error:
+            if not wants_other_limit(error):
+                raise
+        text = create(**body, max_completion_tokens=max_new_tokens).http_response.text
+        self._wire.limit = "max_completion_tokens"
+        return text
+
+
+def connect(
+    base_url: str,
+    model: str,
+    api_key_env: str = "OPENAI_API_KEY",
+    *,
+    concurrency: int = 8,
+    timeout: float = 120.0,
+    max_retries: int = 5,
+    requests_per_minute: float | None = None,
+) -> EndpointModel:
+    """Prepares a model behind an OpenAI-compatible endpoint; nothing is sent yet.
+
+    Connection failures, timeouts, 408, 409, 429 and 5xx are retried by the official client, which waits as long
+    as the server asks it to (Retry-After), else exponentially longer.
+
+    Args:
+        base_url: as in https://api.openai.com/v1 or http://localhost:8000/v1.
+        model: the model's name at the endpoint.
+        api_key_env: the environment variable that holds the key; a server on this machine may do without.
+        concurrency: requests under way at once, at least 1.
+        timeout: seconds to wait for one answer.
+        max_retries: per request, at least 0.
+        requests_per_minute: spaces requests evenly, retries included; None for no limit.
+
+    Raises:
+        UsageError: `base_url` is not a web address, or a number lies outside its range.
+        ModelError: the environment variable holds no usable key.
+    """
+    knobs.whole_number("an endpoint", "concurrency", concurrency, 1)
+    knobs.whole_number("an endpoint", "max_retries", max_retries, 0)
+    timeout = knobs.number_between("an endpoint", "timeout", timeout, 0, above_low=True)
+    pace = None
+    if requests_per_minute is not None:
+        rate = knobs.number_between("an endpoint", "requests_per_minute", requests_per_minute, 0, above_low=True)
+        pace = _Pace(60 / rate)
+    address = _read_address(base_url)
+    here = _is_this_machine(address.hostname or "")
+    key = _read_key(api_key_env, address, needed=not here)
+    endpoint = Endpoint(address.geturl().rstrip("/"), model, api_key_env, timeout, max_retries, key)
+    client = _open_client(endpoint, direct=here, before_each=pace.wait if pace else None)
+    endpoint_model = EndpointModel(endpoint, concurrency, client, _Wire())
+    weakref.finalize(endpoint_model, client.close)  # connections are closed with the last use of the model
+    return endpoint_model
+
+
+@dataclass
+class _Wire:
+    """What was learnt about the server's dialect."""
+
+    limit: str = "max_tokens"
+
+
+class _Pace:
+    """Lets callers pass at least `interval` seconds apart."""
+
+    def __init__(self, interval: float):
+        self._interval = interval
+        self._next = 0.0
+        self._lock = threading.Lock()
+
+    def wait(self, _request: object = None) -> None:
+        with self._lock:
+            now = time.monotonic()
+            turn = max(now, self._next)
+            self._next = turn + self._interval
+        time.sleep(turn - now)
+
+
+def _open_client(endpoint: Endpoint, *, direct: bool, before_each: Callable[[object], None] | None) -> OpenAI:
+    import openai
+
+    http_client = openai.DefaultHttpxClient(
+        trust_env=not direct,  # a proxy cannot reach this machine's own ports
+        event_hooks={"request": [before_each] if before_each else []},
+    )
+    return openai.OpenAI(
+        base_url=endpoint.url,
+        api_key=endpoint.key or "none",
+        timeout=openai.Timeout(endpoint.timeout, connect=min(endpoint.timeout, 10.0)),
+        max_retries=endpoint.max_retries,
+        http_client=http_client,
+    )
+
+
+def _require_prompt_methods(methods: Sequence[Method], endpoint: Endpoint) -> None:
+    for method in methods:
+        if not isinstance(method, EditsMessages):
+            raise ModelError(
+                f"{spell([method])} needs attention or logits, to which the endpoint {endpoint.url} gives no access;"
+                " use a prompt method such as repetition:probability=0.5, or load the model with holdfast.load()."
+            )
+
+
+def _read_address(base_url: str) -> SplitResult:
+    try:
+        address = urlsplit(base_url)
+        right = address.scheme in ("http", "https") and bool(address.hostname) and address.port != 0
+    except ValueError:
+        right = False
+    if not right:
+        raise UsageError(f"{base_url!r} is no web address of an endpoint; write it like http://localhost:8000/v1.")
+    if address.username or address.password or address.query or address.fragment:
+        raise UsageError(
+            f"The base URL of {address.hostname} holds more than an address; keys belong into an environment variable,"
+            " and a query or fragment is not supported."
+        )
+    if address.path.rstrip("/").endswith("/chat/completions"):
+        raise UsageError(f"The base URL {base_url!r} goes one step too far; leave out /chat/completions.")
+    return address
+
+
+def _is_this_machine(host: str) -> bool:
+    if host == "localhost" or host.endswith(".localhost"):
+        return True
+    try:
+        address = ipaddress.ip_address(host)
+    except ValueError:
+        return False
+    return address.is_loopback or address.is_unspecified
+
+
+def _read_key(variable: str, address: SplitResult, *, needed: bool) -> str:
+    if not re.fullmatch(r"[A-Za-z_][A-Za-z0-9_]*", variable):
+        raise UsageError("api_key_env takes the name of an environment variable that holds the key, not the key.")
+    key = os.environ.get(variable, "").strip()
+    # a name in small letters may be a key put in its place by mistake
+    shown = variable if variable.isupper() else "named by api_key_env"
+    if not key and needed:
+        raise ModelError(
+            f"There is no API key for {address.hostname} in the environment variable {shown}; set it, or name another"
+            " variable with api_key_env."
+        )
+    if not re.fullmatch(r"[\x21-\x7e]*", key):
+        raise ModelError(f"The environment variable {shown} holds blanks or characters that no API key has.")
+    return key

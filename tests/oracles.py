@@ -1,0 +1,30 @@
+"""Slow, literal formulas from the papers, in float64 or wider. This module may not import the package."""
+
+from __future__ import annotations
+
+import decimal
+import math
+
+
+def softmax(scores: list[float]) -> list[float]:
+    """Plain softmax of one row of scores."""
+    top = max(scores)
+    powers = [math.exp(score - top) for score in scores]
+    return [power / math.fsum(powers) for power in powers]
+
+
+def split_softmax(weights: list[float], span: list[bool], exponent: float) -> list[float]:
+    """Li et al. (2024), equation 6: one row of attention weights, `span` true on the system prompt's tokens."""
+    pi = math.fsum(weight for weight, held in zip(weights, span, strict=True) if held)
+    return [
+        pi**exponent / pi * weight if held else (1 - pi**exponent) / (1 - pi) * weight
+        for weight, held in zip(weights, span, strict=True)
+    ]
+
+
+def split_softmax_log_odds(log_odds: float, exponent: float) -> float:
+    """The log-odds of pi**exponent, with 120 digits because pi may be as near to 0 or 1 as e**-80."""
+    with decimal.localcontext(prec=120):
+        pi = 1 / (1 + (-decimal.Decimal(log_odds)).exp())
+        raised = (decimal.Decimal(exponent) * pi.ln()).exp()
+        return float((raised / (1 - raised)).ln())

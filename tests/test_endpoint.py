@@ -1,0 +1,459 @@
+"""Models behind an endpoint, against a real HTTP server on loopback that speaks the OpenAI chat protocol."""
+
+import contextlib
+import http.server
+import json
+import socket
+import threading
+import time
+import traceback
+
+import pytest
+
+import holdfast.endpoint
+from holdfast import methods
+from holdfast.chat import ChatModel, Request, Sampling
+from holdfast.errors import KnobOutOfRange, ModelError, UsageError
+
+KEY = "sk-test-0123456789abcdef"
+CHAT = ({"role": "system", "content": "Rhyme."}, {"role": "user", "content": "Hello."})
+
+
+class Server:
+    """A chat endpoint whose `answer(body, number)` returns (status, headers, text) for the number-th request."""
+
+    def __init__(self, answer):
+        self.bodies, self.keys, self.paths, self.times = [], [], [], []
+        self.under_way = self.most_under_way = 0
+        self._answer, self._lock = answer, threading.Lock()
+        self._http = http.server.ThreadingHTTPServer(("127.0.0.1", 0), self._handler())
+        self.url = f"http://127.0.0.1:{self._http.server_port}/v1"
+
+    def __enter__(self):
+        threading.Thread(target=self._http.serve_forever, args=(0.01,), daemon=True).start()
+        return self
+
+    def __exit__(self, *_):
+        self._http.shutdown()
+        self._http.server_close()
+
+    def _handler(server):
+        class Handler(http.server.BaseHTTPRequestHandler):
+            protocol_version = "HTTP/1.1"
+
+            def do_POST(self):
+                body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
+                status, headers, text = server._serve(body, self.path, self.headers["Authorization"])
+                content = text.encode()
+                with contextlib.suppress(ConnectionError):  # a client that gave up waiting
+                    self.send_response(status)
+                    for name, value in {"Content-Type": "application/json", **headers}.items():
+                        self.send_header(name, value)
+                    self.send_header("Content-Length", str(len(content)))
+                    self.end_headers()
+                    self.wfile.write(content)
+
+            def log_message(self, *_):
+                pass
+
+        return Handler
+
+    def _serve(self, body, path, key):
+        with self._lock:
+            self.bodies.append(body)
+            self.paths.append(path)
+            self.keys.append(key)
+            self.times.append(time.monotonic())
+            number = len(self.bodies)
+            self.under_way += 1
+            self.most_under_way = max(self.most_under_way, self.under_way)
+        try:
+            return self._answer(body, number)
+        finally:
+            with self._lock:
+                self.under_way -= 1
+
+
+def completion(text="Arr.", reason="stop", usage=None, **message):
+    message = {"role": "assistant", "content": text, **message}
+    answer = {
+        "id": "chatcmpl-1",
+        "object": "chat.completion",
+        "created": 1,
+        "model": "tiny",
+        "choices": [{"index": 0, "message": message, "finish_reason": reason}],
+    }
+    return 200, {}, json.dumps(answer | ({"usage": usage} if usage else {}))
+
+
+def refusal(status, message, code=None, headers=None):
+    return status, headers or {}, json.dumps({"error": {"message": message, "type": "error", "code": code}})
+
+
+@pytest.fixture
+def serve(monkeypatch):
+    """serve(answer, **options) -> (model, server)."""
+    monkeypatch.setenv("OPENAI_API_KEY", KEY)
+    with contextlib.ExitStack() as servers:
+
+        def start(answer, **options):
+            server = servers.enter_context(Server(answer))
+            options = {"max_retries": 0, "timeout": 10, **options}
+            return holdfast.endpoint.connect(server.url, "tiny", **options), server
+
+        yield start
+
+
+def failure_of(model, methods=()):
+    """The message of the error; no part of the error may show the key."""
+    with pytest.raises(ModelError) as caught:
+        model.generate(CHAT, methods)
+    assert KEY not in "".join(traceback.format_exception(caught.value)) + repr(model)
+    message = str(caught.value)
+    assert message.endswith(".") and "\n" not in message
+    return message
+
+
+# What is sent, what comes back
+
+
+def test_a_request_carries_the_chat_and_the_sampling(serve):
+    model, server = serve(lambda body, number: completion())
+    reply = model.generate(CHAT, sampling=Sampling(temperature=0.5, top_p=0.8, max_new_tokens=7), seed=11)
+    assert (reply.text, reply.stop_reason, reply.token_ids, reply.trace) == ("Arr.", "stop", None, None)
+    assert server.paths == ["/v1/chat/completions"]
+    assert server.keys == [f"Bearer {KEY}"]
+    assert server.bodies == [
+        {
+            "model": "tiny",
+            "messages": list(CHAT),
+            "temperature": 0.5,
+            "top_p": 0.8,
+            "max_tokens": 7,
+            "seed": 11,
+        }
+    ]
+
+
+def test_it_is_a_chat_model_with_a_name_and_a_fingerprint(serve):
+    model, server = serve(lambda body, number: completion())
+    assert isinstance(model, ChatModel)
+    assert model.name == "tiny"
+    assert model.fingerprint == f"{server.url} tiny"
+    assert server.bodies == []
+
+
+def test_a_seed_of_any_size_fits_the_wire(serve):
+    model, server = serve(lambda body, number: completion())
+    model.generate_batch([Request(CHAT, seed=seed) for seed in (2**31 - 1, 2**63 + 5, -1)])
+    assert sorted(body["seed"] for body in server.bodies) == [5, 2**31 - 1, 2**31 - 1]
+
+
+@pytest.mark.parametrize(
+    ("reason", "expected"), [("stop", "stop"), ("length", "length"), ("eos", "stop"), ("max_tokens", "length")]
+)
+def test_stop_reasons_are_mapped(serve, reason, expected):
+    model, _ = serve(lambda body, number: completion(reason=reason))
+    assert model.generate(CHAT).stop_reason == expected
+
+
+@pytest.mark.parametrize(
+    ("usage", "expected"),
+    [
+        (None, 0),
+        ({"prompt_tokens": 20, "completion_tokens": 3}, 23),
+        ({"prompt_tokens": 20, "completion_tokens": 3, "prompt_tokens_details": {"cached_tokens": 16}}, 7),
+        ({"prompt_tokens": 20, "completion_tokens": 3, "prompt_tokens_details": None}, 23),
+        ({"prompt_tokens": None}, 0),
+    ],
+)
+def test_forwarded_tokens_are_counted_where_the_server_tells(serve, usage, expected):
+    model, _ = serve(lambda body, number: completion(usage=usage))
+    assert model.generate(CHAT).forwarded == expected
+
+
+def test_a_refusal_in_words_is_the_reply(serve):
+    model, _ = serve(lambda body, number: completion(None, refusal="I would rather not."))
+    assert model.generate(CHAT).text == "I would rather not."
+
+
+def test_a_reply_cut_off_before_its_first_word_is_empty(serve):
+    model, _ = serve(lambda body, number: completion(None, "length"))
+    assert model.generate(CHAT).text == ""
+
+
+# Methods
+
+
+def test_repetition_reaches_the_model_and_not_the_caller(serve):
+    model, server = serve(lambda body, number: completion())
+    model.generate(CHAT, methods.parse("repetition:probability=1"))
+    assert server.bodies[0]["messages"][1]["content"] == "Rhyme.\n\nHello."
+    assert CHAT[1]["content"] == "Hello."
+
+
+def test_repetition_draws_from_the_conversation_and_not_from_the_turn(serve):
+    model, server = serve(lambda body, number: completion(), concurrency=1)
+    spread = methods.parse("repetition:probability=0.5")
+    chat = (*CHAT, *({"role": "user", "content": f"{number}"} for number in range(20)))
+    model.generate_batch([Request(chat, spread, seed=turn, conversation_seed=5) for turn in range(4)])
+    assert all(body["messages"] == list(methods.edit_messages(chat, spread, 5)) for body in server.bodies)
+
+
+def test_methods_that_need_attention_are_refused_before_anything_is_sent(serve):
+    model, server = serve(lambda body, number: completion())
+    message = failure_of(model, methods.parse("repetition:probability=1+split-softmax:exponent=0.5"))
+    assert "split-softmax:exponent=0.5" in message and "attention" in message
+    assert "repetition:probability=0.5" in message and "holdfast.load()" in message
+    assert server.bodies == []
+
+
+# Many at once
+
+
+def test_a_batch_keeps_its_order(serve):
+    def answer(body, number):
+        asked = int(body["messages"][0]["content"])
+        time.sleep(0.02 * (5 - asked))
+        return completion(f"answer {asked}")
+
+    model, _ = serve(answer)
+    requests = [Request(({"role": "user", "content": str(number)},)) for number in range(5)]
+    assert [reply.text for reply in model.generate_batch(requests)] == [f"answer {number}" for number in range(5)]
+
+
+def test_as_many_requests_as_allowed_are_under_way_and_no_more(serve):
+    three = threading.Barrier(3, timeout=10)  # breaks, and the requests fail, unless three are there at once
+
+    def answer(body, number):
+        three.wait()
+        time.sleep(0.05)
+        return completion()
+
+    model, server = serve(answer, concurrency=3)
+    model.generate_batch([Request(CHAT)] * 9)
+    assert server.most_under_way == 3 and len(server.bodies) == 9
+
+
+def test_an_empty_batch_sends_nothing(serve):
+    model, server = serve(lambda body, number: completion())
+    assert model.generate_batch([]) == [] and server.bodies == []
+
+
+def test_no_further_request_is_started_after_a_failure(serve):
+    model, server = serve(lambda body, number: refusal(400, "no") if number == 2 else completion(), concurrency=1)
+    with pytest.raises(ModelError, match="400: no"):
+        model.generate_batch([Request(CHAT)] * 40)
+    assert len(server.bodies) < 10
+
+
+def test_requests_are_spaced_retries_included(serve):
+    def answer(body, number):
+        return refusal(500, "oops", headers={"retry-after-ms": "1"}) if number == 1 else completion()
+
+    model, server = serve(answer, requests_per_minute=600, max_retries=1)
+    model.generate_batch([Request(CHAT)] * 3)
+    assert len(server.times) == 4
+    gaps = [later - earlier for earlier, later in zip(server.times, server.times[1:], strict=False)]
+    # 0.1 s apart when they leave; they arrive a few milliseconds sooner or later
+    assert min(gaps) > 0.07
+
+
+# Retries
+
+
+def test_a_failing_server_is_asked_again(serve):
+    def answer(body, number):
+        return refusal(500, "oops", headers={"retry-after-ms": "10"}) if number < 3 else completion("At last.")
+
+    model, server = serve(answer, max_retries=2)
+    assert model.generate(CHAT).text == "At last."
+    assert len(server.bodies) == 3
+
+
+def test_the_server_says_how_long_to_wait(serve):
+    def answer(body, number):
+        return refusal(429, "slow down", headers={"Retry-After": "1.5"}) if number == 1 else completion()
+
+    model, server = serve(answer, max_retries=1)
+    model.generate(CHAT)
+    assert server.times[1] - server.times[0] >= 1.5  # the client's own first wait is at most 0.5 s
+
+
+def test_max_tokens_gives_way_to_max_completion_tokens_for_good(serve):
+    def answer(body, number):
+        if "max_tokens" in body:
+            text = "Unsupported parameter: 'max_tokens' is not supported with this model. Use 'max_completion_tokens'"
+            return refusal(400, text, "unsupported_parameter")
+        return completion()
+
+    model, server = serve(answer)
+    model.generate(CHAT, sampling=Sampling(max_new_tokens=9))
+    model.generate(CHAT, sampling=Sampling(max_new_tokens=9))
+    assert [body.get("max_tokens") for body in server.bodies] == [9, None, None]
+    assert [body.get("max_completion_tokens") for body in server.bodies] == [None, 9, 9]
+
+
+def test_another_complaint_about_max_tokens_is_passed_on(serve):
+    model, server = serve(lambda body, number: refusal(400, "max_tokens must be at most 256"))
+    assert "max_tokens must be at most 256" in failure_of(model)
+    assert len(server.bodies) == 1
+
+
+# What goes wrong, in one sentence
+
+
+@pytest.mark.parametrize(
+    ("answer", "words"),
+    [
+        (refusal(401, f"Incorrect API key provided: {KEY}"), ["refused the API key in OPENAI_API_KEY", "***"]),
+        (refusal(404, "The model `tiny` does not exist", "model_not_found"), ["no model 'tiny'", "check its name"]),
+        ((404, {}, '{"detail": "Not Found"}'), ["/v1/chat/completions does not exist", "/v1"]),
+        ((405, {}, "Method Not Allowed"), ["/v1/chat/completions does not exist", "405"]),
+        (refusal(429, "You exceeded your quota"), ["429: You exceeded your quota", "0 retries", "requests_per_minute"]),
+        (refusal(503, "Loading model"), ["failed (503: Loading model)", "0 retries"]),
+        (refusal(500, "x" * 290 + KEY), ["failed (500"]),
+        ((500, {"Content-Type": "text/html"}, "<h1>\nbad\n</h1>"), ["<h1> bad </h1>"]),
+        (refusal(400, "This model's maximum context length is 64 tokens."), ["context length", "fewer rounds"]),
+        (refusal(400, "System role not supported"), ["System role", "before the first user message"]),
+        ((422, {}, '{"detail": [{"loc": ["seed"], "msg": "extra field"}]}'), ["422", "extra field"]),
+        (refusal(403, "Not in your country"), ["403: Not in your country", "'tiny'"]),
+    ],
+)
+def test_a_refusal_is_explained(serve, answer, words):
+    model, server = serve(lambda body, number: answer)
+    message = failure_of(model)
+    assert all(word in message for word in [server.url, *words]), message
+    assert KEY[:12] not in message
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("<html>Welcome</html>", ["not JSON", "<html>Welcome", "/v1"]),
+        ("", ["not JSON"]),
+        ("[1]", ["no choices"]),
+        ('{"error": {"message": "upstream is down"}}', ["no choices", "upstream is down"]),
+        ('{"choices": []}', ["empty list of choices"]),
+        ('{"choices": [7]}', ["finish_reason None"]),
+        ('{"choices": [{"finish_reason": "stop"}]}', ["no text"]),
+        ('{"choices": [{"finish_reason": "stop", "message": {"content": null}}]}', ["no text"]),
+        ('{"choices": [{"finish_reason": "stop", "message": {"content": ["a"]}}]}', ["no text"]),
+        ('{"choices": [{"finish_reason": ["stop"], "message": {"content": "a"}}]}', ["finish_reason ['stop']"]),
+        ('{"choices": [{"finish_reason": "tool_calls", "message": {"content": ""}}]}', ["'tool_calls'"]),
+        ('{"choices": [{"finish_reason": "content_filter", "message": {"content": "a"}}]}', ["content filter"]),
+        (json.dumps({"echo": KEY}), ["no choices", "***"]),
+    ],
+)
+@pytest.mark.parametrize("kind", ["application/json", "text/html"])
+def test_a_malformed_answer_is_explained(serve, text, words, kind):
+    model, server = serve(lambda body, number: (200, {"Content-Type": kind}, text))
+    message = failure_of(model)
+    assert all(word in message for word in [server.url, *words]), message
+
+
+def test_a_silent_server_is_given_up(serve):
+    released = threading.Event()
+    model, server = serve(lambda body, number: released.wait(10) and completion() or completion(), timeout=0.3)
+    started = time.monotonic()
+    message = failure_of(model)
+    released.set()
+    assert time.monotonic() - started < 5
+    assert "within 0.3 s" in message and server.url in message
+
+
+def test_a_closed_port_is_named(monkeypatch):
+    with socket.socket() as listener:
+        listener.bind(("127.0.0.1", 0))
+        port = listener.getsockname()[1]
+    monkeypatch.delenv("OPENAI_API_KEY", raising=False)
+    model = holdfast.endpoint.connect(f"http://127.0.0.1:{port}/v1", "tiny", max_retries=0)
+    message = failure_of(model)
+    assert f"127.0.0.1:{port}" in message and "refused" in message.lower()
+
+
+# Addresses, keys and numbers
+
+
+def test_this_machine_needs_no_key_and_no_proxy(serve, monkeypatch):
+    for variable in ("HTTP_PROXY", "http_proxy", "ALL_PROXY"):
+        monkeypatch.setenv(variable, "http://127.0.0.1:9")
+    monkeypatch.delenv("NO_PROXY", raising=False)
+    monkeypatch.delenv("no_proxy", raising=False)
+    monkeypatch.delenv("OPENAI_API_KEY")
+    model, server = serve(lambda body, number: completion())
+    assert model.generate(CHAT).text == "Arr."
+    assert KEY not in server.keys[0]
+
+
+def test_a_key_that_is_wanted_here_after_all_is_asked_for(serve, monkeypatch):
+    monkeypatch.delenv("OPENAI_API_KEY")
+    model, _ = serve(lambda body, number: refusal(401, "who are you?"))
+    assert "wants an API key (401); put it into the environment variable OPENAI_API_KEY" in failure_of(model)
+
+
+@pytest.mark.parametrize("host", ["localhost", "127.0.0.1", "127.8.9.1", "[::1]", "api.localhost", "0.0.0.0"])
+def test_hosts_that_are_this_machine(monkeypatch, host):
+    monkeypatch.delenv("OPENAI_API_KEY", raising=False)
+    assert holdfast.endpoint.connect(f"http://{host}:8000/v1/", "tiny").fingerprint == f"http://{host}:8000/v1 tiny"
+
+
+@pytest.mark.parametrize("key", [None, "", "  \n"])
+def test_a_missing_key_is_named_by_its_variable(monkeypatch, key):
+    monkeypatch.delenv("MY_KEY", raising=False)
+    if key is not None:
+        monkeypatch.setenv("MY_KEY", key)
+    with pytest.raises(ModelError, match=r"no API key for api\.example\.com in the environment variable MY_KEY"):
+        holdfast.endpoint.connect("https://api.example.com/v1", "tiny", "MY_KEY")
+
+
+def test_blanks_around_a_key_are_left_out(serve, monkeypatch):
+    monkeypatch.setenv("OPENAI_API_KEY", f" {KEY}\n")
+    model, server = serve(lambda body, number: completion())
+    model.generate(CHAT)
+    assert server.keys == [f"Bearer {KEY}"]
+
+
+@pytest.mark.parametrize("key", ["sk-secret\nsk-other", "sk-schlüssel", "sk secret"])
+def test_a_key_that_cannot_be_one_is_refused_unseen(monkeypatch, key):
+    monkeypatch.setenv("OPENAI_API_KEY", key)
+    with pytest.raises(ModelError, match="OPENAI_API_KEY holds blanks") as caught:
+        holdfast.endpoint.connect("https://api.example.com/v1", "tiny")
+    assert "sk" not in str(caught.value)
+
+
+@pytest.mark.parametrize("mistake", ["sk-secret", "gsk_secret"])
+def test_a_key_in_place_of_its_variable_is_not_shown(mistake):
+    with pytest.raises((UsageError, ModelError), match="api_key_env") as caught:
+        holdfast.endpoint.connect("https://api.example.com/v1", "tiny", mistake)
+    assert mistake not in str(caught.value)
+
+
+@pytest.mark.parametrize("url", ["localhost:8000", "", "gpt-4o", "ftp://host/v1", "http://", "http://host:99999/v1"])
+def test_what_is_no_web_address_is_named(url):
+    with pytest.raises(UsageError) as caught:
+        holdfast.endpoint.connect(url, "tiny")
+    assert repr(url) in str(caught.value) and "http://localhost:8000/v1" in str(caught.value)
+
+
+def test_the_whole_path_is_one_step_too_far():
+    with pytest.raises(UsageError, match="leave out /chat/completions"):
+        holdfast.endpoint.connect("http://localhost:8000/v1/chat/completions", "tiny")
+
+
+@pytest.mark.parametrize("url", ["https://me:secret@host/v1", "https://host/v1?key=secret"])
+def test_secrets_in_the_address_are_refused_unseen(url):
+    with pytest.raises(UsageError, match="environment variable") as caught:
+        holdfast.endpoint.connect(url, "tiny")
+    assert "secret" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    "option",
+    [{"concurrency": 0}, {"timeout": 0}, {"max_retries": -1}, {"requests_per_minute": 0}, {"concurrency": 2.5}],
+)
+def test_numbers_out_of_range_are_named(option):
+    knob, value = next(iter(option.items()))
+    with pytest.raises(KnobOutOfRange) as caught:
+        holdfast.endpoint.connect("http://localhost:8000/v1", "tiny", **option)
+    assert knob in str(caught.value) and repr(value) in str(caught.value).replace(".0", "")

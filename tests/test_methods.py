@@ -1,0 +1,265 @@
+"""Steering methods: how they are spelled, and that each does what its paper says."""
+
+import dataclasses
+import math
+import random
+
+import oracles
+import pytest
+import torch
+
+from holdfast import methods
+from holdfast.errors import KnobOutOfRange, PromptError, UnknownName, UsageError
+from holdfast.methods import EditsMessages, Repetition, ShiftsAttention, SplitSoftmax
+
+ROUNDING = 1e-6  # a few float32 roundings, relative to the log-odds, absolute for weights
+EXPONENTS = (0.001, 0.1, 0.3, 0.5, 0.7, 0.9, 0.999)
+CHAT = (
+    {"role": "system", "content": "Speak like a pirate."},
+    {"role": "user", "content": "Hello."},
+    {"role": "assistant", "content": "Arr."},
+    {"role": "user", "content": "And then?"},
+)
+
+
+# Spelling
+
+
+@pytest.mark.parametrize(
+    ("spec", "expected"),
+    [
+        ("none", ()),
+        ("split-softmax:exponent=0.5", (SplitSoftmax(0.5),)),
+        ("repetition:probability=1", (Repetition(1.0),)),
+        (
+            " split-softmax: exponent = .70 + repetition:probability=0.5",
+            (SplitSoftmax(0.7), Repetition(0.5)),
+        ),
+        ("split-softmax:heads=3.5/3.0/12.1,exponent=0.5", (SplitSoftmax(0.5, {(3, 0), (3, 5), (12, 1)}),)),
+    ],
+)
+def test_a_spelling_is_read(spec, expected):
+    assert methods.parse(spec) == expected
+
+
+@pytest.mark.parametrize(
+    "spec",
+    [
+        "none",
+        "split-softmax:exponent=0.5",
+        "split-softmax:exponent=0",
+        "split-softmax:exponent=1e-07",
+        "split-softmax:exponent=0.30000000000000004",
+        "repetition:probability=1",
+        "split-softmax:exponent=0.7,heads=3.0/3.5/12.1+repetition:probability=0.5",
+        "repetition:probability=0.5+split-softmax:exponent=0.7",
+    ],
+)
+def test_a_canonical_spelling_comes_back_as_it_was(spec):
+    assert methods.spell(methods.parse(spec)) == spec
+
+
+def test_equal_methods_are_spelled_alike():
+    assert methods.spell([SplitSoftmax(-0.0)]) == methods.spell([SplitSoftmax(0)]) == "split-softmax:exponent=0"
+    assert methods.spell(methods.parse("repetition:probability=5e-1")) == "repetition:probability=0.5"
+
+
+@pytest.mark.parametrize(
+    ("spec", "error", "words"),
+    [
+        ("splitsoftmax:exponent=0.5", UnknownName, ["'splitsoftmax'", "'split-softmax'"]),
+        ("non", UnknownName, ["'non'", "'none'"]),
+        ("split-softmax:expnent=0.5", UnknownName, ["'expnent'", "'exponent'"]),
+        ("split-softmax", UsageError, ["'split-softmax'", "split-softmax:exponent=0.5"]),
+        ("split-softmax:exponent", UsageError, ["'exponent'", "KNOB=VALUE"]),
+        ("split-softmax:exponent=0.5,exponent=0.7", UsageError, ["once", "'exponent=0.7'"]),
+        ("split-softmax:exponent=half", UsageError, ["exponent", "'half'"]),
+        ("split-softmax:exponent=1.5", KnobOutOfRange, ["split-softmax", "exponent", "from 0 to 1", "1.5"]),
+        ("split-softmax:exponent=nan", KnobOutOfRange, ["exponent", "nan"]),
+        ("split-softmax:exponent=0.5,heads=3", UsageError, ["'3'", "heads=3.0/3.5"]),
+        ("repetition:probability=-0.1", KnobOutOfRange, ["repetition", "probability", "from 0 to 1", "-0.1"]),
+        ("", UsageError, ["''", "none"]),
+        ("repetition:probability=1+", UsageError, ["'repetition:probability=1+'"]),
+        ("none+repetition:probability=1", UsageError, ["'none+repetition:probability=1'"]),
+    ],
+)
+def test_a_wrong_spelling_is_refused_with_its_cure(spec, error, words):
+    with pytest.raises(error) as caught:
+        methods.parse(spec)
+    assert all(word in str(caught.value) for word in words), str(caught.value)
+
+
+def test_the_catalogue_names_what_parse_reads():
+    listed = methods.catalogue()
+    assert [name for name, _, _ in listed] == ["split-softmax", "repetition"]
+    for name, knobs, line in listed:
+        assert isinstance(methods.parse(f"{name}:{knobs[0]}=0.5")[0], (ShiftsAttention, EditsMessages))
+        assert line.endswith(".") and len(line) < 120
+
+
+def test_methods_are_frozen_and_tell_their_kind():
+    assert isinstance(SplitSoftmax(0.5), ShiftsAttention) and not isinstance(SplitSoftmax(0.5), EditsMessages)
+    assert isinstance(Repetition(0.5), EditsMessages) and not isinstance(Repetition(0.5), ShiftsAttention)
+    with pytest.raises(dataclasses.FrozenInstanceError):
+        SplitSoftmax(0.5).exponent = 0.6
+
+
+@pytest.mark.parametrize("value", [None, "0.5", True, [0.5]])
+def test_a_knob_that_is_no_number_is_refused(value):
+    with pytest.raises(KnobOutOfRange, match="exponent"):
+        SplitSoftmax(value)
+
+
+# Split-softmax
+
+
+@pytest.mark.parametrize("exponent", EXPONENTS)
+def test_split_softmax_matches_equation_6(exponent):
+    draw = random.Random(f"equation 6 {exponent}")
+    for _ in range(50):
+        scores = [draw.gauss(0, 3) for _ in range(24)]
+        span = [index < 7 for index in range(24)]
+        expected = oracles.split_softmax(oracles.softmax(scores), span, exponent)
+
+        row, held = torch.tensor(scores), torch.tensor(span)
+        log_odds = row[held].logsumexp(0) - row[~held].logsumexp(0)
+        shifted = SplitSoftmax(exponent).shift(log_odds.view(1, 1, 1), 0)[0, 0, 0]
+        merged = torch.empty(24)
+        merged[held] = shifted.sigmoid() * row[held].softmax(0)
+        merged[~held] = (-shifted).sigmoid() * row[~held].softmax(0)
+        assert merged.tolist() == pytest.approx(expected, abs=ROUNDING)
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+@pytest.mark.parametrize("exponent", EXPONENTS)
+def test_split_softmax_is_exact_over_the_whole_range(exponent, dtype):
+    log_odds = torch.linspace(-80, 80, 641, dtype=dtype).view(1, 1, -1)
+    shifted = SplitSoftmax(exponent).shift(log_odds, 0)
+    expected = [oracles.split_softmax_log_odds(x, exponent) for x in log_odds.flatten().tolist()]
+    assert shifted.dtype == dtype
+    assert shifted.flatten().tolist() == pytest.approx(expected, rel=ROUNDING, abs=ROUNDING)
+
+
+def test_the_neutral_exponent_is_the_identity():
+    log_odds = torch.tensor([[[-math.inf, -80.0, -1e-3, 0.0, 5.0, 80.0, math.inf]]])
+    assert torch.equal(SplitSoftmax(1).shift(log_odds, 0), log_odds)
+
+
+@pytest.mark.parametrize("exponent", [0, 1e-40, 1e-12, 0.5, 0.999999])
+def test_split_softmax_is_finite_never_lowers_and_keeps_order(exponent):
+    log_odds = torch.cat([torch.linspace(-1e4, 1e4, 4001), torch.linspace(-90, 90, 4001)]).sort().values.view(1, 1, -1)
+    shifted = SplitSoftmax(exponent).shift(log_odds, 0)
+    assert shifted.isfinite().all()
+    # rounding of the last bit, relative to the size of the log-odds
+    slack = log_odds.abs().clamp(min=1) * ROUNDING
+    assert (shifted >= log_odds - slack).all()
+    assert (shifted.diff() >= -slack[..., 1:]).all()
+
+
+def test_exponent_zero_leaves_the_span_all_mass():
+    shifted = SplitSoftmax(0).shift(torch.tensor([[[-80.0, 0.0, 80.0]]]), 0)
+    assert shifted.sigmoid().tolist() == [[[1.0, 1.0, 1.0]]]
+
+
+@pytest.mark.parametrize("exponent", [0, 1e-40, 0.5, 1])
+def test_a_query_that_sees_one_group_only_is_left_alone(exponent):
+    one_group = torch.tensor([[[-math.inf, math.inf]]])
+    assert torch.equal(SplitSoftmax(exponent).shift(one_group, 0), one_group)
+
+
+def test_only_the_chosen_heads_are_shifted():
+    log_odds = torch.randn(2, 4, 3, generator=torch.Generator().manual_seed(0))
+    everywhere = SplitSoftmax(0.5).shift(log_odds, 3)
+    chosen = SplitSoftmax(0.5, {(3, 1), (3, 2), (5, 0)})
+    before = log_odds.clone()
+
+    shifted = chosen.shift(log_odds, 3)
+    assert torch.equal(shifted[:, [1, 2]], everywhere[:, [1, 2]])
+    assert torch.equal(shifted[:, [0, 3]], log_odds[:, [0, 3]])
+    assert torch.equal(chosen.shift(log_odds, 4), log_odds)
+    assert torch.equal(log_odds, before)
+
+
+def test_heads_that_do_not_exist_are_named():
+    with pytest.raises(UsageError, match="no head 9"):
+        SplitSoftmax(0.5, {(0, 9)}).shift(torch.zeros(1, 4, 1), 0)
+
+
+@pytest.mark.parametrize("heads", [set(), {3}, {(0, -1)}, {(0, 1.0)}, 3, {(1, 2, 3)}])
+def test_heads_that_are_no_pairs_are_refused(heads):
+    with pytest.raises(UsageError, match="heads"):
+        SplitSoftmax(0.5, heads)
+
+
+# Repetition
+
+
+def test_repetition_puts_the_system_prompt_before_each_user_message():
+    edited = Repetition(1).edit(CHAT, seed=3)
+    assert [message["content"] for message in edited] == [
+        "Speak like a pirate.",
+        "Speak like a pirate.\n\nHello.",
+        "Arr.",
+        "Speak like a pirate.\n\nAnd then?",
+    ]
+    assert [message["role"] for message in edited] == [message["role"] for message in CHAT]
+
+
+def test_repetition_leaves_the_callers_messages_alone():
+    chat = [dict(message) for message in CHAT]
+    Repetition(1).edit(chat, seed=3)
+    assert chat == list(CHAT)
+
+
+def test_the_neutral_probability_is_the_identity():
+    assert all(Repetition(0).edit(CHAT, seed) == CHAT for seed in range(50))
+
+
+def test_repetition_never_changes_the_past():
+    chat = _long_chat(rounds=12)
+    for seed in range(20):
+        whole = Repetition(0.5).edit(chat, seed)
+        assert all(Repetition(0.5).edit(chat[:end], seed) == whole[:end] for end in range(1, len(chat) + 1))
+
+
+def test_repetition_draws_per_conversation_and_message_with_its_probability():
+    decisions = [_repeated(Repetition(0.3).edit(_long_chat(rounds=8), seed)) for seed in range(500)]
+    assert len({tuple(row) for row in decisions}) > 50
+    for column in zip(*decisions, strict=True):
+        # 500 draws: a standard deviation of 0.02, and eight columns
+        assert sum(column) / 500 == pytest.approx(0.3, abs=0.08)
+
+
+def test_a_larger_probability_repeats_all_that_a_smaller_one_does():
+    for seed in range(50):
+        few = _repeated(Repetition(0.2).edit(_long_chat(rounds=8), seed))
+        many = _repeated(Repetition(0.6).edit(_long_chat(rounds=8), seed))
+        assert all(more >= less for less, more in zip(few, many, strict=True))
+
+
+def test_repetition_draws_the_same_on_every_machine_and_version():
+    assert _repeated(Repetition(0.5).edit(_long_chat(rounds=8), 0)) == [1, 1, 0, 0, 1, 0, 0, 1]
+
+
+def test_repetition_needs_a_system_message():
+    with pytest.raises(PromptError, match="system message"):
+        Repetition(0.5).edit(CHAT[1:], seed=0)
+    empty = ({"role": "system", "content": ""}, *CHAT[1:])
+    assert Repetition(1).edit(empty, seed=0) == empty
+
+
+def test_edit_messages_applies_prompt_methods_and_passes_over_others():
+    composed = methods.parse("split-softmax:exponent=0.5+repetition:probability=1")
+    assert methods.edit_messages(list(CHAT), composed, 0) == Repetition(1).edit(CHAT, 0)
+    assert methods.edit_messages(list(CHAT), (SplitSoftmax(0.5),), 0) == CHAT
+
+
+def _long_chat(rounds):
+    chat = [CHAT[0]]
+    for number in range(rounds):
+        chat += [{"role": "user", "content": f"q{number}"}, {"role": "assistant", "content": f"a{number}"}]
+    return tuple(chat)
+
+
+def _repeated(messages):
+    return [int("pirate" in message["content"]) for message in messages if message["role"] == "user"]
