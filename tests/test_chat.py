@@ -22,6 +22,7 @@ def test_the_ends_of_the_ranges_are_in_them(edge):
         {"temperature": -0.1},
         {"temperature": float("nan")},
         {"temperature": float("inf")},
+        {"temperature": 10**400},
         {"temperature": "1"},
         {"temperature": True},
         {"top_p": 0},

@@ -354,7 +354,12 @@ def test_a_malformed_answer_is_explained(serve, text, words, kind):
 
 def test_a_silent_server_is_given_up(serve):
     released = threading.Event()
-    model, server = serve(lambda body, number: released.wait(10) and completion() or completion(), timeout=0.3)
+
+    def answer(body, number):
+        released.wait(10)
+        return completion()
+
+    model, server = serve(answer, timeout=0.3)
     started = time.monotonic()
     message = failure_of(model)
     released.set()

@@ -54,16 +54,16 @@ def read_reply(text: str) -> Reply:
         MalformedAnswer: anything but one complete answer.
     """
     try:
-        answer = json.loads(text)
+        answer = _fields(json.loads(text))
     except ValueError:
         raise MalformedAnswer("not JSON") from None
-    choices = answer.get("choices") if isinstance(answer, dict) else None
+    choices = answer.get("choices")
     if not isinstance(choices, list):
         raise MalformedAnswer("no choices")
     if not choices:
         raise MalformedAnswer("an empty list of choices")
-    choice = choices[0] if isinstance(choices[0], dict) else {}
-    message = choice.get("message") if isinstance(choice.get("message"), dict) else {}
+    choice = _fields(choices[0])
+    message = _fields(choice.get("message"))
     reason = choice.get("finish_reason")
     if not isinstance(reason, str) or reason not in _STOP_REASONS:
         raise MalformedAnswer(f"finish_reason {reason!r}")
@@ -74,7 +74,7 @@ def read_reply(text: str) -> Reply:
         content = ""  # a reasoning model that was cut off before its first word
     if not isinstance(content, str):
         raise MalformedAnswer("no text in the message")
-    return Reply(content, None, _STOP_REASONS[reason], forwarded=_count_forwarded(answer.get("usage")))
+    return Reply(content, None, _STOP_REASONS[reason], forwarded=_count_forwarded(_fields(answer.get("usage"))))
 
 
 def explain(error: OpenAIError, endpoint: Endpoint) -> str:
@@ -116,12 +116,13 @@ def wants_other_limit(error: APIStatusError) -> bool:
     return "max_tokens" in said and ("max_completion_tokens" in said or error.code == "unsupported_parameter")
 
 
-def _count_forwarded(usage: object) -> int:
+def _fields(value: object) -> dict[str, object]:
+    return value if isinstance(value, dict) else {}
+
+
+def _count_forwarded(usage: dict[str, object]) -> int:
     """Tokens read and written, less those the server had in its cache; 0 where it does not say."""
-    if not isinstance(usage, dict):
-        return 0
-    details = usage.get("prompt_tokens_details")
-    cached = details.get("cached_tokens") if isinstance(details, dict) else 0
+    cached = _fields(usage.get("prompt_tokens_details")).get("cached_tokens")
     read, written = usage.get("prompt_tokens"), usage.get("completion_tokens")
     if not isinstance(read, int) or not isinstance(written, int):
         return 0

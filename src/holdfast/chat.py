@@ -4,14 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Protocol, runtime_checkable
+from typing import ClassVar, Protocol, runtime_checkable
 
 from holdfast import knobs
 
-if TYPE_CHECKING:
-    from holdfast.methods.protocols import Method
-
 Message = dict[str, str]  # {"role", "content"}: the OpenAI and Hugging Face form, unchanged
+
+
+class Method(Protocol):
+    """Any steering method (`holdfast.methods`), a frozen dataclass.
+
+    `name` is the word it is spelled with, its fields are its knobs.
+    """
+
+    name: ClassVar[str]
 
 
 @dataclass(frozen=True)

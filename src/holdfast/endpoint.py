@@ -11,14 +11,14 @@ import weakref
 from collections.abc import Callable, Sequence
 from concurrent.futures import FIRST_EXCEPTION, ThreadPoolExecutor, wait
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 from urllib.parse import SplitResult, urlsplit
 
 from holdfast import knobs
 from holdfast.answers import Endpoint, MalformedAnswer, explain, explain_answer, read_reply, wants_other_limit
-from holdfast.chat import Message, Reply, Request, Sampling
+from holdfast.chat import Message, Method, Reply, Request, Sampling
 from holdfast.errors import ModelError, UsageError
-from holdfast.methods import EditsMessages, Method, edit_messages, spell
+from holdfast.methods import EditsMessages, edit_messages, spell
 
 if TYPE_CHECKING:
     from openai import OpenAI
@@ -109,13 +109,13 @@ class EndpointModel:
     def _send(self, body: dict[str, object], max_new_tokens: int) -> str:
         import openai
 
-        create = self._client.chat.completions.with_raw_response.create
+        create: Any = self._client.chat.completions.with_raw_response.create
         try:
-            return create(**body, **{self._wire.limit: max_new_tokens}).http_response.text
+            return str(create(**body, **{self._wire.limit: max_new_tokens}).http_response.text)
         except openai.APIStatusError as error:
             if not wants_other_limit(error):
                 raise
-        text = create(**body, max_completion_tokens=max_new_tokens).http_response.text
+        text = str(create(**body, max_completion_tokens=max_new_tokens).http_response.text)
         self._wire.limit = "max_completion_tokens"
         return text
 

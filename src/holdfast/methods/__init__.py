@@ -9,9 +9,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from holdfast.chat import Message
+from holdfast.chat import Message, Method
 from holdfast.methods.heads import HeadSet
-from holdfast.methods.protocols import EditsMessages, Method, ShiftsAttention
+from holdfast.methods.protocols import EditsMessages, ShiftsAttention
 from holdfast.methods.repetition import Repetition
 from holdfast.methods.spec import catalogue, parse, spell
 from holdfast.methods.split_softmax import SplitSoftmax

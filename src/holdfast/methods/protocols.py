@@ -3,20 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, ClassVar, Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
-from holdfast.chat import Message
+from holdfast.chat import Message, Method
 
 if TYPE_CHECKING:
     from torch import Tensor
 
     from holdfast.methods.heads import HeadSet
-
-
-class Method(Protocol):
-    """Any method: `name` is the word it is spelled with, its dataclass fields are its knobs."""
-
-    name: ClassVar[str]
 
 
 @runtime_checkable

@@ -8,16 +8,17 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
+from typing import Any
 
+from holdfast.chat import Method
 from holdfast.errors import UnknownName, UsageError
 from holdfast.methods.heads import read_heads, spell_heads
-from holdfast.methods.protocols import Method
 from holdfast.methods.repetition import Repetition
 from holdfast.methods.split_softmax import SplitSoftmax
 
 NONE = "none"
-_METHODS: dict[str, Callable[..., Method]] = {method.name: method for method in (SplitSoftmax, Repetition)}
+_METHODS: dict[str, type[Any]] = {method.name: method for method in (SplitSoftmax, Repetition)}
 
 
 def parse(spec: str) -> tuple[Method, ...]:
@@ -70,7 +71,8 @@ def _parse_one(part: str, spec: str) -> Method:
     missing = [knob for knob, field in fields.items() if field.default is dataclasses.MISSING and knob not in values]
     if missing:
         raise UsageError(f"{name} needs {missing[0]}, as in {name}:{missing[0]}=0.5, but got {part!r}.")
-    return method(**values)
+    made: Method = method(**values)
+    return made
 
 
 def _read_value(name: str, knob: str, value: str) -> object:
@@ -98,5 +100,5 @@ def _spell_value(value: object) -> str:
     return spelled.removesuffix(".0")
 
 
-def _first_line(method: Callable[..., Method]) -> str:
+def _first_line(method: type[Any]) -> str:
     return (method.__doc__ or "").strip().splitlines()[0]

@@ -1,0 +1,107 @@
+"""The order of the layers, and that importing is cheap and has no effects."""
+
+import ast
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+SOURCE = Path(__file__).parents[1] / "src"
+PACKAGE = SOURCE / "holdfast"
+
+# A module imports only what stands above it; modules that do not exist yet are absent.
+LAYERS = (
+    "errors",
+    "knobs",
+    "records",
+    "chat",
+    "prompt",
+    "measures",
+    "methods",
+    "attention",
+    "model",
+    "decoding",
+    "answers",
+    "endpoint",
+    "drift",
+    "tasks",
+    "study",
+    "scale",
+    "report",
+    "serve",
+    "integrations",
+    "__init__",
+    "cli",
+    "__main__",
+)
+LIGHT = ("__init__", "chat", "methods", "measures", "records", "endpoint", "drift/suites", "report", "cli")
+HEAVY = ("torch", "transformers", "openai", "pandas", "matplotlib", "sklearn", "scipy", "ray", "datasets", "fastapi")
+
+MODULES = sorted(PACKAGE.rglob("*.py"))
+
+
+def layer_of(path: Path) -> str:
+    """The file's or folder's name directly below the package."""
+    first = path.relative_to(PACKAGE).parts[0]
+    return first.removesuffix(".py")
+
+
+def imports_of(source: str) -> set[str]:
+    """Every layer that `source` imports, inside functions and for type checking too."""
+    found = set()
+    for node in ast.walk(ast.parse(source)):
+        if isinstance(node, ast.ImportFrom):
+            assert node.level == 0, f"line {node.lineno}: relative import; write it from holdfast"
+            names = [f"{node.module}.{alias.name}" for alias in node.names]
+        elif isinstance(node, ast.Import):
+            names = [alias.name for alias in node.names]
+        else:
+            continue
+        for name in names:
+            package, _, rest = name.partition(".")
+            if package == "holdfast":
+                first = rest.partition(".")[0]
+                found.add(first if exists(first) else "__init__")
+    return found
+
+
+def exists(layer: str) -> bool:
+    return bool(layer) and ((PACKAGE / layer).is_dir() or (PACKAGE / f"{layer}.py").is_file())
+
+
+@pytest.mark.parametrize("path", MODULES, ids=lambda path: str(path.relative_to(PACKAGE)))
+def test_a_module_imports_only_what_stands_above_it(path):
+    layer = layer_of(path)
+    assert layer in LAYERS, f"{layer} has no place in the order of the layers; give it one in LAYERS"
+    for imported in imports_of(path.read_text(encoding="utf-8")) - {layer}:
+        assert imported in LAYERS, f"{imported} has no place in the order of the layers; give it one in LAYERS"
+        assert LAYERS.index(imported) < LAYERS.index(layer), f"{layer} imports {imported}, which stands below it"
+
+
+def test_the_reading_of_imports_sees_every_form():
+    source = """
+import holdfast.records, torch
+from holdfast import chat, __version__
+from holdfast.methods.spec import parse
+def later():
+    from holdfast.errors import UsageError
+"""
+    assert imports_of(source) == {"records", "chat", "__init__", "methods", "errors"}
+
+
+@pytest.mark.parametrize("light", [name for name in LIGHT if exists(name)])
+def test_importing_is_light(light, tmp_path):
+    module = "holdfast" if light == "__init__" else f"holdfast.{light.replace('/', '.')}"
+    script = f"import sys, {module}; print(*(name for name in {HEAVY!r} if name in sys.modules))"
+    ran = subprocess.run(
+        [sys.executable, "-c", script],
+        env={"PYTHONPATH": str(SOURCE), "PATH": ""},
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        timeout=60,
+    )
+    assert ran.returncode == 0, ran.stderr
+    assert ran.stdout.split() == [], f"import {module} pulls in {ran.stdout}"
+    assert list(tmp_path.iterdir()) == [], "importing wrote files"
