@@ -1,0 +1,127 @@
+"""The page's figures as SVG and PNG files, through matplotlib (imported only here, and only when called)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from holdfast.report.charts import round_top
+from holdfast.report.findings import by_category
+from holdfast.report.scores import KINDS, Series
+from holdfast.report.statistics import Estimate, estimate_columns
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+COLOURS = ("#4a5568", "#18795b", "#2b6cb0", "#b7701b", "#8a4a8f", "#c04a3a")
+NAMES = {"stability": "keeps its own prompt (stability)", "adoption": "takes on the other’s prompt (adoption)", "mass": "attention mass on the prompt"}
+_STYLE: dict[str, Any] = {
+    "font.family": "DejaVu Sans", "font.size": 9, "axes.spines.top": False, "axes.spines.right": False, "axes.edgecolor": "#888888",
+    "axes.titlesize": 10, "axes.titlelocation": "left", "axes.grid": True, "axes.grid.axis": "y", "grid.color": "#e6e6e6",
+    "axes.axisbelow": True, "svg.hashsalt": "holdfast", "svg.fonttype": "none", "xtick.color": "#555555", "ytick.color": "#555555",
+}
+
+
+def write_figures(series: Sequence[Series], folder: Path) -> list[Path]:
+    """Write drift, categories and, where recorded, mass, each as SVG and PNG; returns the files written.
+
+    The bytes depend on the records alone: no date, fixed identifiers.
+    """
+    import matplotlib
+
+    with matplotlib.rc_context(_STYLE):
+        figures = {"drift": _drift(series)}
+        for kind in KINDS:
+            drawn = _categories(series, kind)
+            if drawn is not None:
+                figures[f"categories_{kind}"] = drawn
+        if any(_measured(item, "mass") for item in series):
+            figures["mass"] = _mass(series)
+        folder.mkdir(parents=True, exist_ok=True)
+        written = []
+        for name, figure in figures.items():
+            for suffix, metadata in (("svg", {"Date": None}), ("png", {"Software": None})):
+                path = folder / f"{name}.{suffix}"
+                figure.savefig(path, dpi=200, metadata=metadata, bbox_inches="tight")
+                written.append(path)
+    return written
+
+
+def _drift(series: Sequence[Series]) -> Figure:
+    kinds = [kind for kind in KINDS if any(_measured(item, kind) for item in series)]
+    figure, axes = _panels(len(kinds), len(kinds), 4.6, 3.2)
+    for kind, axis in zip(kinds, axes, strict=True):
+        _draw(axis, series, [estimate_columns(item.values(kind)) for item in series], whiskers=True)
+        axis.set(title=NAMES[kind], xlabel="round", ylim=(0, 1.02))
+    _legend(figure, axes[0], "band: 95 % bootstrap interval over conversations; whisker: one standard deviation")
+    return figure
+
+
+def _mass(series: Sequence[Series]) -> Figure:
+    figure, axes = _panels(1, 1, 4.6, 3.2)
+    shown = [item for item in series if _measured(item, "mass")]
+    estimates = [estimate_columns(item.mass) for item in shown]
+    _draw(axes[0], shown, estimates, whiskers=True, colours=[list(series).index(item) for item in shown])
+    highest = [point.mean + (point.sd or 0) for points in estimates for point in points if point.mean is not None]
+    axes[0].set(title=NAMES["mass"], xlabel="round", ylim=(0, round_top(highest)))
+    _legend(figure, axes[0], "mean over heads, layers and tokens of the agent’s replies")
+    return figure
+
+
+def _categories(series: Sequence[Series], kind: str) -> Figure | None:
+    found = [by_category(item, kind) for item in series]
+    names = sorted({name for categories in found for name in categories})
+    if not names:
+        return None
+    figure, axes = _panels(len(names), min(3, len(names)), 2.6, 2.1)
+    for name, axis in zip(names, axes, strict=False):
+        present = [i for i, categories in enumerate(found) if name in categories]
+        _draw(axis, [series[i] for i in present], [found[i][name] for i in present], whiskers=False, colours=present)
+        axis.set(title=name.replace("_", " "), ylim=(0, 1.02))
+    _legend(figure, axes[0], f"{NAMES[kind]}, by category and round; band: 95 % bootstrap interval")
+    return figure
+
+
+def _panels(count: int, across: int, width: float, height: float) -> tuple[Figure, list[Axes]]:
+    from matplotlib.figure import Figure
+
+    down = -(-count // across)
+    figure = Figure(figsize=(width * across, height * down), layout="constrained")
+    axes = list(figure.subplots(down, across, squeeze=False).flat)
+    for axis in axes[count:]:
+        axis.set_visible(False)
+    return figure, axes[:count]
+
+
+def _draw(axis: Axes, series: Sequence[Series], estimates: Sequence[Sequence[Estimate]], *, whiskers: bool, colours: Sequence[int] | None = None) -> None:
+    from matplotlib.ticker import MaxNLocator
+
+    for at, (item, points) in enumerate(zip(series, estimates, strict=True)):
+        index = colours[at] if colours else at
+        colour, style = COLOURS[index % len(COLOURS)], "--" if index >= len(COLOURS) or _is_control(series, item) else "-"
+        rounds = np.arange(1, len(points) + 1)
+        mean, low, high, sd = (np.array([np.nan if v is None else v for v in values]) for values in zip(*((p.mean, p.low, p.high, p.sd) for p in points), strict=True))
+        if np.isnan(mean).all():
+            continue
+        axis.fill_between(rounds, low, high, color=colour, alpha=0.15, linewidth=0)
+        if whiskers:
+            axis.errorbar(rounds + 0.05 * (at - (len(series) - 1) / 2), mean, sd, fmt="none", ecolor=colour, alpha=0.35, elinewidth=0.7, capsize=1.5)
+        axis.plot(rounds, mean, style, color=colour, linewidth=1.6, marker="o", markersize=3, label=item.label)
+    axis.xaxis.set_major_locator(MaxNLocator(integer=True))
+
+
+def _legend(figure: Figure, axis: Axes, note: str) -> None:
+    handles, labels = axis.get_legend_handles_labels()
+    figure.legend(handles, labels, loc="outside lower left", frameon=False, ncols=2, title=note, title_fontsize=8, alignment="left")
+
+
+def _is_control(series: Sequence[Series], item: Series) -> bool:
+    return item.run != series[0].run
+
+
+def _measured(item: Series, kind: str) -> bool:
+    return not np.isnan(item.values(kind)).all()

@@ -1,0 +1,185 @@
+"""What a run found, as numbers with their names and as sentences; page, figures and terminal all draw on these."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from holdfast.report.scores import NO_FIX, Series, category_of, same_pairs
+from holdfast.report.statistics import Estimate, change, estimate, estimate_columns, paired_difference, row_means
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """A series against its baseline on the conversations both have; every estimate is of series minus baseline."""
+
+    series: Series
+    baseline: Series
+    n: int
+    stability_last: Estimate
+    stability_mean: Estimate
+    adoption_last: Estimate
+    adoption_mean: Estimate
+
+
+@dataclass(frozen=True)
+class PromptRow:
+    """One system prompt as the agent's (stability) and as the user's (adoption) in one series."""
+
+    id: str
+    category: str
+    text: str
+    n: int
+    by_round: tuple[float | None, ...]
+    first: float
+    last: float
+    mean: float
+    adopted: float | None
+    n_adopted: int
+
+
+def compare(series: Series, baseline: Series) -> Comparison | None:
+    """The paired difference; None where the two did not hold the same conversations."""
+    pair = same_pairs(series, baseline)
+    if pair is None:
+        return None
+    one, other = pair
+    last = min(one.rounds, other.rounds)
+
+    def differences(kind: str) -> tuple[Estimate, Estimate]:
+        a, b = one.values(kind)[:, :last], other.values(kind)[:, :last]
+        return paired_difference(a[:, -1], b[:, -1]), paired_difference(row_means(a), row_means(b))
+
+    return Comparison(series, baseline, len(one.records), *differences("stability"), *differences("adoption"))
+
+
+def baseline_of(series: Sequence[Series], item: Series) -> Series | None:
+    """What a series is compared with: no fix (else the first method) of its run; that of the first run for a run's own first."""
+    own = next(other for other in series if other.run == item.run)
+    if own is not item:
+        return own
+    return series[0] if series[0] is not item else None
+
+
+def by_category(item: Series, kind: str) -> dict[str, list[Estimate]]:
+    """Estimates per round for each category, in order of first appearance in sorted conversations."""
+    names = [category_of(record, kind) for record in item.records]
+    values = item.values(kind)
+    found = {}
+    for name in sorted({name for name in names if name is not None}):
+        keep = np.array([other == name for other in names])
+        if not np.isnan(values[keep]).all():
+            found[name] = estimate_columns(values[keep])
+    return found
+
+
+def by_prompt(item: Series) -> list[PromptRow]:
+    """A row per system prompt the agent had, least stable (mean over all rounds) first."""
+    taken = _last_adoption(item)
+    rows = []
+    for prompt_id in dict.fromkeys(record["agent"]["id"] for record in item.records):
+        keep = np.array([record["agent"]["id"] == prompt_id for record in item.records])
+        values = item.stability[keep]
+        rounds = [round.mean for round in _means(values)]
+        measured = [value for value in rounds if value is not None]
+        if not measured:
+            continue
+        agent = item.records[int(np.flatnonzero(keep)[0])]["agent"]
+        adopted = taken.get(prompt_id, [])
+        rows.append(PromptRow(
+            prompt_id, agent["category"] or "", agent["system_prompt"], int(keep.sum()), tuple(rounds),
+            measured[0], measured[-1], float(np.nanmean(row_means(values))),
+            float(np.mean(adopted)) if adopted else None, len(adopted),
+        ))
+    return sorted(rows, key=lambda row: (row.mean, row.last, row.id))
+
+
+def _last_adoption(item: Series) -> dict[str, list[float]]:
+    """For each prompt the user had, the adoption at the last round of every conversation with it."""
+    found: dict[str, list[float]] = {}
+    for record, value in zip(item.records, item.adoption[:, -1], strict=True):
+        if not np.isnan(value):
+            found.setdefault(record["user"]["id"], []).append(float(value))
+    return found
+
+
+def headline(series: Sequence[Series]) -> str:
+    """One sentence: what the first series did from its first to its last round, and what it took on."""
+    item = series[0]
+    who = "Without a fix the agent" if item.method == NO_FIX else f"With {item.method} the agent"
+    rounds = estimate_columns(item.stability)
+    first, last = rounds[0], rounds[-1]
+    if last.mean is None or first.mean is None:
+        return f"{who} was not probed in every round, so nothing can be said yet."
+    if item.rounds == 1:
+        return f"{who} keeps {last.mean:.2f} of its prompt at round 1."
+    moved = change(item.stability)
+    if moved.low is not None and not moved.excludes_zero:
+        sentence = f"{who} keeps {last.mean:.2f} of its prompt at round {item.rounds} and {first.mean:.2f} at round 1: no change this run can tell from chance"
+    else:
+        way = "down from" if last.mean < first.mean else "up from" if last.mean > first.mean else "as at round 1:"
+        sentence = f"{who} keeps {last.mean:.2f} of its prompt at round {item.rounds}, {way} {first.mean:.2f}"
+    taken = estimate_columns(item.adoption)
+    if taken[-1].mean is not None and taken[0].mean is not None:
+        sentence += f"; it takes on the other’s: {taken[-1].mean:.2f}, {_against(taken[0].mean, taken[-1].mean)}"
+    return sentence + "."
+
+
+def second_line(series: Sequence[Series]) -> str | None:
+    """One sentence on the best fix on the same conversations; None where nothing was compared."""
+    compared = [c for s in series if s.run == series[0].run and s is not series[0] and (c := compare(s, series[0]))]
+    compared = [c for c in compared if c.stability_mean.mean is not None]
+    if not compared:
+        return None
+    best = max(compared, key=lambda c: c.stability_mean.mean)
+    at = estimate_columns(best.series.stability)[-1].mean
+    gain = best.stability_last
+    name = best.series.method if len(compared) == 1 else f"{best.series.method}, the strongest of {len(compared)},"
+    if gain.mean is None:
+        return None
+    if gain.low is not None and not gain.excludes_zero:
+        return f"With {name} it keeps {at:.2f}; on the same {gain.n} conversations that is no difference this run can tell from chance ({signed(gain)})."
+    return f"With {name} it keeps {at:.2f}: {signed(gain)} on the same {gain.n} conversations."
+
+
+def plain(item: Estimate) -> str:
+    """'0.74 [0.69, 0.79]'; without the interval where there is none."""
+    if item.mean is None:
+        return "–"
+    return f"{item.mean:.2f}" if item.low is None else f"{item.mean:.2f} [{item.low:.2f}, {item.high:.2f}]"
+
+
+def signed(item: Estimate) -> str:
+    """'+0.09 [+0.02, +0.15]'; without the interval where there is none."""
+    if item.mean is None:
+        return "–"
+    text = _signed(item.mean)
+    return text if item.low is None else f"{text} [{_signed(item.low)}, {_signed(item.high)}]"
+
+
+def overall_change(item: Series, kind: str) -> Estimate:
+    """The paired change from the first round to the last."""
+    return change(item.values(kind))
+
+
+def overall_mean(item: Series, kind: str) -> Estimate:
+    """The mean over all rounds, conversation by conversation (the overall stability of Li et al. 2024, section 6.3)."""
+    return estimate(row_means(item.values(kind)))
+
+
+def _signed(value: float) -> str:
+    return f"{value:+.2f}" if round(value, 2) else "0.00"
+
+
+def _against(first: float, last: float) -> str:
+    if round(first, 2) == round(last, 2):
+        return "as at round 1"
+    return f"{'up' if last > first else 'down'} from {first:.2f}"
+
+
+def _means(values: np.ndarray) -> list[Estimate]:
+    """Column means without the cost of an interval."""
+    return [Estimate(len(seen), float(seen.mean()) if len(seen) else None, None, None, None)
+            for seen in (column[~np.isnan(column)] for column in values.T)]

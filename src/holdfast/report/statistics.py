@@ -1,0 +1,104 @@
+"""Means and their uncertainty. The unit is the conversation: rounds and probes of one conversation are not independent.
+
+Matrices are [conversation, round], float, with NaN where a round was not measured.
+"""
+
+from __future__ import annotations
+
+import functools
+from dataclasses import dataclass
+
+import numpy as np
+
+RESAMPLES = 10_000
+SEED = 0
+_CELLS = 2_000_000  # resampling weights held at once
+
+
+@dataclass(frozen=True)
+class Estimate:
+    """A mean over conversations.
+
+    sd is the standard deviation between conversations (n - 1 in the denominator), the error bar of Li et al. 2024,
+    Figure 3; low and high bound the 95 % percentile bootstrap interval of the mean. All three are None for
+    fewer than two conversations, and so is the mean for none.
+    """
+
+    n: int
+    mean: float | None
+    sd: float | None
+    low: float | None
+    high: float | None
+
+    @property
+    def excludes_zero(self) -> bool:
+        """Whether the interval exists and does not hold 0."""
+        return self.low is not None and self.high is not None and (self.low > 0 or self.high < 0)
+
+
+def estimate_columns(values: np.ndarray) -> list[Estimate]:
+    """One estimate per column of [conversation, column], each over the conversations that have a value there.
+
+    All columns see the same resampled conversations, as rounds of one conversation belong together.
+    """
+    values = np.asarray(values, dtype=float)
+    present = ~np.isnan(values)
+    counts = present.sum(axis=0)
+    low, high = _bootstrap(values, present) if len(values) > 1 else (None, None)
+    out = []
+    for column, n in enumerate(counts):
+        seen = values[present[:, column], column]
+        if n == 0:
+            out.append(Estimate(0, None, None, None, None))
+        elif n == 1:
+            out.append(Estimate(1, float(seen[0]), None, None, None))
+        else:
+            out.append(Estimate(int(n), float(seen.mean()), float(seen.std(ddof=1)), float(low[column]), float(high[column])))
+    return out
+
+
+def estimate(values: np.ndarray) -> Estimate:
+    """The estimate of one value per conversation."""
+    return estimate_columns(np.asarray(values, dtype=float)[:, None])[0]
+
+
+def change(values: np.ndarray, first: int = 0, last: int = -1) -> Estimate:
+    """The paired change of [conversation, round]: each conversation's last round minus its first."""
+    return estimate(values[:, last] - values[:, first])
+
+
+def paired_difference(values: np.ndarray, baseline: np.ndarray) -> Estimate:
+    """The mean of values - baseline, one value per conversation, both in the same order of conversations."""
+    return estimate(np.asarray(values, dtype=float) - np.asarray(baseline, dtype=float))
+
+
+def row_means(values: np.ndarray) -> np.ndarray:
+    """Each conversation's mean over the rounds it has; NaN where it has none."""
+    present = ~np.isnan(values)
+    counts = present.sum(axis=1)
+    sums = np.where(present, values, 0.0).sum(axis=1)
+    return np.divide(sums, counts, out=np.full(len(values), np.nan), where=counts > 0)
+
+
+def _bootstrap(values: np.ndarray, present: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """The 2.5 and 97.5 percentiles of the resampled column means, both [column]."""
+    filled = np.where(present, values, 0.0)
+    means = []
+    for weights in _weights(len(values)):
+        with np.errstate(invalid="ignore", divide="ignore"):
+            means.append((weights @ filled) / (weights @ present.astype(float)))
+    stacked = np.concatenate(means)
+    bounds = np.full((2, values.shape[1]), np.nan)
+    measured = present.any(axis=0)
+    if measured.any():
+        bounds[:, measured] = np.nanpercentile(stacked[:, measured], [2.5, 97.5], axis=0)
+    return bounds[0], bounds[1]
+
+
+@functools.lru_cache(maxsize=4)
+def _weights(n: int) -> tuple[np.ndarray, ...]:
+    """How often each of n conversations occurs in each resample, in blocks of [resample, n]; a function of n alone."""
+    generator = np.random.default_rng([SEED, n])
+    block = max(1, _CELLS // n)
+    sizes = [min(block, RESAMPLES - start) for start in range(0, RESAMPLES, block)]
+    return tuple(generator.multinomial(n, np.full(n, 1 / n), size=size).astype(np.float32) for size in sizes)

@@ -1,0 +1,86 @@
+"""The plain text table that a run prints when it ends."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from holdfast.records import RunData
+from holdfast.report.findings import baseline_of, compare, overall_change, plain, signed
+from holdfast.report.scores import KINDS, Series, read_series
+from holdfast.report.statistics import estimate_columns
+
+_ACROSS = 2  # methods side by side: 80 columns
+
+
+def table(run: RunData) -> str:
+    """Stability and adoption per round with 95 % intervals for each method, their changes, and the paired differences.
+
+    Raises:
+        RecordsError: the run has no finished conversation yet.
+    """
+    series = read_series(run)
+    lines: list[str] = []
+    for start in range(0, len(series), _ACROSS):
+        lines += [*_block(series[start:start + _ACROSS]), ""]
+    lines += [*_changes(series), *_comparisons(series)]
+    if any(len(item.records) < 2 for item in series):
+        lines.append("No intervals with fewer than two conversations: one cannot show how much they vary.")
+    return "\n".join(lines).rstrip() + "\n"
+
+
+def _block(series: Sequence[Series]) -> list[str]:
+    columns: list[tuple[str, list[str]]] = []
+    groups = []
+    for item in series:
+        measured = [kind for kind in KINDS if kind == "stability" or not np.isnan(item.values(kind)).all()]
+        cells = [(kind, [plain(e) for e in estimate_columns(item.values(kind))]) for kind in measured]
+        columns += cells
+        groups.append((f"{item.method} ({len(item.records)} conversations)", len(cells)))
+    widths = [max(len(head), *map(len, cells)) for head, cells in columns]
+    for position, (name, count) in zip(_starts(groups), groups, strict=True):
+        room = sum(widths[position:position + count]) + 2 * (count - 1)
+        widths[position + count - 1] += max(0, len(name) - room)
+    top = "       " + "  ".join(
+        name.ljust(sum(widths[at:at + count]) + 2 * (count - 1)) for at, (name, count) in zip(_starts(groups), groups, strict=True)
+    )
+    head = "round  " + "  ".join(name.ljust(width) for (name, _), width in zip(columns, widths, strict=True))
+    body = [f"{row + 1:>5}  " + "  ".join(cells[row].ljust(width) for (_, cells), width in zip(columns, widths, strict=True))
+            for row in range(series[0].rounds)]
+    return [line.rstrip() for line in (top, head, *body)]
+
+
+def _starts(groups: Sequence[tuple[str, int]]) -> list[int]:
+    starts, at = [], 0
+    for _, count in groups:
+        starts.append(at)
+        at += count
+    return starts
+
+
+def _changes(series: Sequence[Series]) -> list[str]:
+    if series[0].rounds < 2:
+        return []
+    lines = [f"Change from round 1 to {series[0].rounds}, paired by conversation [95 % interval]:"]
+    for item in series:
+        parts = [f"{kind} {signed(moved)}" for kind in KINDS if (moved := overall_change(item, kind)).mean is not None]
+        lines.append(f"  {item.method}: {', '.join(parts)}")
+    return lines
+
+
+def _comparisons(series: Sequence[Series]) -> list[str]:
+    lines = []
+    for item in series:
+        baseline = baseline_of(series, item)
+        if baseline is None:
+            continue
+        found = compare(item, baseline)
+        if found is None:
+            lines.append(f"{item.method} and {baseline.method} share no conversations, so they are not compared.")
+            continue
+        lines.append(f"{item.method} minus {baseline.method}, on the same {found.n} conversations:")
+        for kind, last, mean in (("stability", found.stability_last, found.stability_mean), ("adoption", found.adoption_last, found.adoption_mean)):
+            if mean.mean is not None:
+                lines.append(f"  {kind} at round {item.rounds} {signed(last)}, over all rounds {signed(mean)}")
+    return lines
