@@ -2,10 +2,22 @@
 
 They are pure, deterministic and offline, and raise on no string. `build` makes one from a spec,
 `catalogue` lists the built-in ones. Importing this package imports the standard library only;
-lexicons and detectors are read when a measure first needs them.
+lexicons and word lists are read when a measure first needs them.
 """
 
-from holdfast.measures import casing  # noqa: F401  importing a themed file registers its measures
+from holdfast.measures import (  # noqa: F401  importing a themed file registers its measures
+    casing,
+    choice,
+    combine,
+    content,
+    counting,
+    grammar,
+    language,
+    layout,
+    released,
+    rhythm,
+    tone,
+)
 from holdfast.measures.lexicon import list_names
 from holdfast.measures.registry import Measure, Score, build, catalogue
 

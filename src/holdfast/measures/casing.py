@@ -4,14 +4,9 @@ from __future__ import annotations
 
 from collections import Counter
 
-from holdfast.measures.kinds import FLAG, LETTER
-from holdfast.measures.registry import Score, measure
-from holdfast.measures.text import count, words
-
-
-def share(part: int, whole: int, what: str) -> Score:
-    """`part` of `whole` as a score; 0 of 0 is 0."""
-    return Score(part / whole if whole else 0.0, f"{part} of {whole} {what}" if whole else f"there are no {what.split()[0]}")
+from holdfast.measures.kinds import Flag, Letter
+from holdfast.measures.registry import Score, measure, share
+from holdfast.measures.text import plural, words_of
 
 
 def cased_letters(text: str) -> list[str]:
@@ -36,42 +31,26 @@ def lower_case(text: str) -> Score:
 @measure
 def title_case(text: str) -> Score:
     """Share of words that begin with a capital and go on in lower case."""
-    found = [word for word in words(text) if cased_letters(word)]
+    found = [word for word in words_of(text) if cased_letters(word)]
     return share(sum(word[:1].isupper() and not word[1:].isupper() for word in found), len(found), "words are capitalised")
 
 
 @measure
-def alternating_case(text: str) -> Score:
-    """Share of words that continue an alternation of UPPER and lower case."""
-    found = [word for word in words(text) if cased_letters(word)]
-    kinds = [1 if word.isupper() else -1 if word.islower() else 0 for word in found]
-    return alternation(kinds, "upper and lower case")
-
-
-def alternation(kinds: list[int], what: str) -> Score:
-    """Share of items that are of either kind (1, -1) and not of the kind before; 0 is neither."""
-    good = sum(kind != 0 and (i == 0 or kinds[i - 1] != kind) for i, kind in enumerate(kinds))
-    if len(kinds) < 2:
-        return Score(0.0, f"{count(len(kinds), 'word')} cannot alternate")
-    return share(good, len(kinds), f"words alternate {what}")
-
-
-@measure
-def letter_absent(text: str, letter: LETTER) -> Score:
+def letter_absent(text: str, letter: Letter) -> Score:
     """1/(1 + how often the letter occurs, in either case)."""
     times = text.casefold().count(letter.casefold())
-    return Score(1 / (1 + times), f"{letter!r} occurs {count(times, 'time')}")
+    return Score(1 / (1 + times), f"{letter!r} occurs {plural(times, 'time')}")
 
 
 @measure
-def no_letters(text: str, spaces: FLAG = False) -> Score:
+def no_letters(text: str, spaces: Flag = False) -> Score:
     """Share of characters that are not letters; spaces count only if asked."""
     characters = [c for c in text if spaces or not c.isspace()]
     return share(sum(not c.isalpha() for c in characters), len(characters), "characters are no letters")
 
 
 @measure
-def digits_only(text: str, spaces: FLAG = False) -> Score:
+def digits_only(text: str, spaces: Flag = False) -> Score:
     """Share of characters that are digits; spaces count only if asked."""
     characters = [c for c in text if spaces or not c.isspace()]
     return share(sum(c.isdigit() for c in characters), len(characters), "characters are digits")
@@ -80,15 +59,13 @@ def digits_only(text: str, spaces: FLAG = False) -> Score:
 @measure
 def same_first_letter(text: str) -> Score:
     """Share of words that begin with the commonest first letter."""
-    firsts = [word[0].casefold() for word in words(text)]
-    if len(firsts) < 2:
-        return Score(0.0, f"{count(len(firsts), 'word')} shows no pattern")
-    letter, times = Counter(firsts).most_common(1)[0]
+    firsts = [word[0].casefold() for word in words_of(text)]
+    letter, times = Counter(firsts).most_common(1)[0] if firsts else ("", 0)
     return share(times, len(firsts), f"words begin with {letter!r}")
 
 
 @measure
-def starts_with_letter(text: str, letter: LETTER) -> Score:
+def starts_with_letter(text: str, letter: Letter) -> Score:
     """1 if the first letter or digit of the reply is this letter, in either case."""
     first = next((c for c in text if c.isalnum()), "")
     return Score(float(first.casefold() == letter.casefold()), f"the reply starts with {first!r}")

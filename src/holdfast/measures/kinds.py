@@ -1,8 +1,9 @@
-"""The kinds of argument that measures take; each says in messages what it wants."""
+"""The types of the arguments that measures take; each says in messages what it wants."""
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Mapping, Sequence
+from typing import Annotated, Any
 
 from holdfast.measures.lexicon import list_names
 from holdfast.measures.registry import Kind
@@ -20,9 +21,14 @@ def is_text(value: Any) -> bool:
     return isinstance(value, str) and bool(value.strip())
 
 
-def is_list_of_texts(value: Any) -> bool:
-    """Whether a value is a list with at least one text, and texts only."""
-    return isinstance(value, list | tuple) and bool(value) and all(map(is_text, value))
+def is_list(value: Any, accepts: Any) -> bool:
+    """Whether a value is a list, not empty, of accepted items only."""
+    return isinstance(value, list | tuple) and bool(value) and all(map(accepts, value))
+
+
+def is_words(value: Any) -> bool:
+    """Whether a value is a list of words or names a shipped list."""
+    return is_list(value, is_text) or (isinstance(value, str) and value in list_names())
 
 
 def is_share(value: Any) -> bool:
@@ -30,21 +36,44 @@ def is_share(value: Any) -> bool:
     return isinstance(value, int | float) and not isinstance(value, bool) and 0 < value <= 1
 
 
-TEXT = Kind("a text (in quotes if it looks like a number)", is_text)
-LETTER = Kind("one letter", lambda v: isinstance(v, str) and len(v) == 1 and v.isalpha())
-LETTERS = Kind("the option letters, as in 'ABCDE'", lambda v: is_text(v) and v.isalpha() and v.isascii())
-TEXTS = Kind("a list of texts", is_list_of_texts)
-WORDS = Kind(
-    "a list of words or the name of a shipped list (holdfast measures shows them)",
-    lambda v: is_list_of_texts(v) or (isinstance(v, str) and v in list_names()),
-)
-COUNT = Kind("a whole number of at least 1", lambda v: is_whole(v, 1))
-NUMBER = Kind("a whole number of at least 0", lambda v: is_whole(v, 0))
-COUNTS = Kind(
-    "a list of whole numbers of at least 1",
-    lambda v: isinstance(v, list | tuple) and bool(v) and all(is_whole(n, 1) for n in v),
-)
-FLAG = Kind("true or false", lambda v: isinstance(v, bool))
-SHARE = Kind("a number above 0 and up to 1", is_share)
-LANGUAGE = Kind(f"one of {', '.join(LANGUAGES)}", lambda v: isinstance(v, str) and v in LANGUAGES)
-DIRECTION = Kind("'positive' or 'negative'", lambda v: isinstance(v, str) and v in ("positive", "negative"))
+def one_of(*choices: str) -> Kind:
+    """One of a few names."""
+    return Kind(f"one of {', '.join(choices)}", lambda value: isinstance(value, str) and value in choices)
+
+
+def is_letter(value: Any) -> bool:
+    """Whether a value is a single letter."""
+    return isinstance(value, str) and len(value) == 1 and value.isalpha()
+
+
+def is_letters(value: Any) -> bool:
+    """Whether a value is a text of different letters from A to Z."""
+    return is_text(value) and value.isascii() and value.isalpha() and len(set(value.upper())) == len(value)
+
+
+def is_flags(value: Any) -> bool:
+    """Whether a value holds flags of regular expressions only."""
+    return isinstance(value, str) and set(value) <= set("aimsux")
+
+
+Text = Annotated[str, Kind("a text (in quotes if it looks like a number)", is_text)]
+Texts = Annotated[Sequence[str], Kind("a list of texts", lambda value: is_list(value, is_text))]
+Words = Annotated[Sequence[str] | str, Kind("a list of words or the name of a shipped list", is_words)]
+Letter = Annotated[str, Kind("one letter, in quotes", is_letter)]
+Letters = Annotated[str, Kind("the option letters, as in 'ABCDE'", is_letters)]
+Flags = Annotated[str, Kind("letters of 'aimsux'", is_flags)]
+Count = Annotated[int, Kind("a whole number of at least 1", lambda value: is_whole(value, 1))]
+Number = Annotated[int, Kind("a whole number of at least 0", lambda value: is_whole(value, 0))]
+Counts = Annotated[
+    Sequence[int],
+    Kind("a list of whole numbers of at least 1", lambda value: is_list(value, lambda item: is_whole(item, 1))),
+]
+Share = Annotated[float, Kind("a number above 0 and up to 1", is_share)]
+Flag = Annotated[bool, Kind("true or false", lambda value: isinstance(value, bool))]
+LanguageCode = Annotated[str, one_of(*LANGUAGES)]
+Direction = Annotated[str, one_of("positive", "negative")]
+Part = Annotated[str, one_of("pos", "neg", "neu")]
+Specs = Annotated[
+    Sequence[Any],
+    Kind("a list of measures", lambda value: is_list(value, lambda item: isinstance(item, str | Mapping))),
+]

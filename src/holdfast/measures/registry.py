@@ -1,8 +1,8 @@
 """What a measure is, and how one is built from a spec.
 
 A measure is a plain function `(text, **arguments) -> Score`, registered under its own name by the
-decorator `measure`. The kinds of its arguments stand in its annotations, so that one table serves
-the check of a spec, its error messages and `holdfast measures`.
+decorator `measure`. The kinds of its arguments stand in its annotations, and serve the
+check of a spec, its error messages and `holdfast measures`.
 """
 
 from __future__ import annotations
@@ -15,7 +15,8 @@ import re
 import unicodedata
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from functools import cache
+from typing import Any, get_args, get_type_hints
 
 from holdfast.errors import UnknownName, UsageError
 
@@ -38,6 +39,11 @@ class Score:
     def __post_init__(self) -> None:
         if not (math.isfinite(self.value) and 0.0 <= self.value <= 1.0):
             raise ValueError(f"a score lies between 0 and 1, not {self.value}")
+
+
+def share(part: int, whole: int, what: str) -> Score:
+    """`part` of `whole` as a score; 0 of 0 is 0."""
+    return Score(part / whole if whole else 0.0, f"{part} of {whole} {what}" if whole else f"there are no {what.split()[0]}")
 
 
 @dataclass(frozen=True)
@@ -69,6 +75,7 @@ class Entry:
     parameters: tuple[Parameter, ...]
     summary: str
     empty_is_zero: bool
+    check: Callable[..., Any] | None
 
 
 REGISTRY: dict[str, Entry] = {}
@@ -100,21 +107,34 @@ class Measure:
         return self.function(text, **self.arguments)
 
 
-def measure(function: Callable[..., Score] | None = None, *, empty_is_zero: bool = True):
+def measure(
+    function: Callable[..., Score] | None = None,
+    *,
+    empty_is_zero: bool = True,
+    check: Callable[..., Any] | None = None,
+) -> Callable[..., Any]:
     """Registers a function `(text, **arguments) -> Score` as a measure of the same name.
 
-    Each argument is annotated with a `Kind`. With `empty_is_zero` (the default) a reply without a
+    Each argument is annotated with one of the types of `kinds`. With `empty_is_zero` (the default) a reply without a
     visible character scores 0 before the function is asked: saying nothing follows no instruction.
+    `check` is called with the arguments of a spec and raises a `UsageError` where they do not go together.
     """
     if function is None:
-        return lambda wrapped: measure(wrapped, empty_is_zero=empty_is_zero)
+        return lambda wrapped: measure(wrapped, empty_is_zero=empty_is_zero, check=check)
+    hints = get_type_hints(function, include_extras=True)
     parameters = tuple(
-        Parameter(p.name, p.annotation, p.default is p.empty, None if p.default is p.empty else p.default)
-        for p in list(inspect.signature(function, eval_str=True).parameters.values())[1:]
+        Parameter(p.name, kind_of(hints[p.name]), p.default is p.empty, None if p.default is p.empty else p.default)
+        for p in list(inspect.signature(function).parameters.values())[1:]
     )
     summary = inspect.getdoc(function).splitlines()[0]
-    REGISTRY[function.__name__] = Entry(function, parameters, summary, empty_is_zero)
+    REGISTRY[function.__name__] = Entry(function, parameters, summary, empty_is_zero, check)
     return function
+
+
+def kind_of(annotation: Any) -> Kind:
+    """The `Kind` inside `Annotated[type, kind]` or inside `Annotated[type, kind] | None`."""
+    holders = (annotation, *get_args(annotation))
+    return next(kind for holder in holders for kind in getattr(holder, "__metadata__", ()) if isinstance(kind, Kind))
 
 
 def catalogue() -> list[tuple[str, str, str]]:
@@ -142,7 +162,10 @@ def build(spec: str | Mapping[str, Any], allow_code: bool = False) -> Measure:
     if name not in REGISTRY:
         raise UnknownName("measure", name, [*REGISTRY, CODE])
     entry = REGISTRY[name]
-    return Measure(name, check(name, entry, arguments), entry.function, entry.empty_is_zero)
+    arguments = fill_in(name, entry, arguments)
+    if entry.check is not None:
+        entry.check(**arguments)
+    return Measure(name, arguments, entry.function, entry.empty_is_zero)
 
 
 def read_spec(spec: str | Mapping[str, Any]) -> tuple[str, dict[str, Any]]:
@@ -161,7 +184,7 @@ def read_spec(spec: str | Mapping[str, Any]) -> tuple[str, dict[str, Any]]:
     return name, arguments
 
 
-def check(name: str, entry: Entry, arguments: dict[str, Any]) -> dict[str, Any]:
+def fill_in(name: str, entry: Entry, arguments: dict[str, Any]) -> dict[str, Any]:
     """The arguments with defaults filled in, or a `UsageError` about the first that is wrong."""
     known = [p.name for p in entry.parameters]
     for argument in arguments:
@@ -178,6 +201,15 @@ def check(name: str, entry: Entry, arguments: dict[str, Any]) -> dict[str, Any]:
             raise UsageError(f"The argument {p.name!r} of the measure {name!r} is {value!r}; give it {p.kind.label}.")
         filled[p.name] = value
     return filled
+
+
+@cache
+def compiled(regex: str, flags: str) -> re.Pattern[str]:
+    """A regular expression of the user's, or a `UsageError` with what is wrong in it."""
+    try:
+        return re.compile(regex, sum(getattr(re, flag.upper()) for flag in set(flags)))
+    except (re.error, ValueError, OverflowError, RecursionError) as error:
+        raise UsageError(f"The regular expression {regex!r} is not valid ({error}); correct it.") from error
 
 
 def build_from_code(arguments: dict[str, Any], allow_code: bool) -> Measure:

@@ -12,13 +12,13 @@ import re
 
 WORD = re.compile(r"[^\W_]+(?:['’‐‑-][^\W_]+|(?<=\d)[.,](?=\d)[^\W_]+)*")
 MARKER = re.compile(r"^[ \t]*(?:[-*•–]|\d{1,3}[.)])[ \t]+")
-SENTENCE_END = re.compile(r"[.!?…]+[\"'”’)\]»*_]*(?=\s|$)|[。！？]+")
+SENTENCE_END = re.compile(r"(?<![.!?…])[.!?…]++[\"'”’)\]»*_]*+(?=\s|$)|[。！？]+")
 NEVER_LAST = frozenset("mr mrs ms dr prof st vs e.g i.e approx mme sra".split())  # a name or more follows
 MAY_BE_LAST = frozenset("etc a.m p.m u.s u.k inc jr".split())
 BEFORE_DOT = re.compile(r"(?:[^\W\d_]\.)*[^\W\d_]+$")
 
 
-def words(text: str) -> list[str]:
+def words_of(text: str) -> list[str]:
     """The words of a text, as written."""
     return WORD.findall(text)
 
@@ -33,12 +33,12 @@ def folded_words(text: str) -> list[str]:
     return WORD.findall(fold(text))
 
 
-def lines(text: str) -> list[str]:
+def lines_of(text: str) -> list[str]:
     """The lines that hold something, without outer spaces."""
     return [line.strip() for line in text.splitlines() if line.strip()]
 
 
-def sentences(text: str) -> list[str]:
+def sentences_of(text: str) -> list[str]:
     """The sentences of a text; pieces without a word ("!!", an emoji) belong to the one before."""
     found: list[str] = []
     for block in joined_lines(text):
@@ -100,6 +100,6 @@ def closing_mark(sentence: str) -> str:
     return ""
 
 
-def count(number: int, noun: str) -> str:
+def plural(number: int, noun: str) -> str:
     """'1 word', '3 words'."""
     return f"{number} {noun}" if number == 1 else f"{number} {noun}s"

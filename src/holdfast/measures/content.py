@@ -1,0 +1,138 @@
+"""What is said: words, phrases, names, numbers."""
+
+from __future__ import annotations
+
+import re
+
+from holdfast.measures.kinds import Flag, Number, Share, Words
+from holdfast.measures.lexicon import entries
+from holdfast.measures.registry import Score, measure, share
+from holdfast.measures.spelling import READ, spell
+from holdfast.measures.text import fold, folded_words, sentences_of, words_of
+
+NUMERAL = re.compile(r"(?<![\w.,])[0-9]{1,3}(?:[,\u00a0\u202f][0-9]{3})+(?!\w)|[0-9]+(?:\.[0-9]+)?")
+EMOJI = re.compile("[\u2600-\u27bf\U0001f300-\U0001faff]")
+THANKS = re.compile(r"\bthank(?:s|ful|ing|ed)?\b", re.IGNORECASE)
+
+
+def occurs(phrase: str, text: str, whole: bool) -> bool:
+    """Whether a phrase occurs, as whole words or anywhere; runs of spaces are one space."""
+    phrase, text = " ".join(phrase.split()), " ".join(text.split())
+    if not whole:
+        return phrase in text
+    return re.search(rf"(?<!\w){re.escape(phrase)}(?!\w)", text) is not None
+
+
+def present(text: str, words: Words, case: bool, whole: bool) -> tuple[list[str], list[str]]:
+    """The words of a list that occur, and those that do not."""
+    prepare = (lambda s: s.replace("’", "'")) if case else fold
+    searched = prepare(text)
+    marks = [(word, occurs(prepare(word), searched, whole)) for word in entries(words)]
+    return [word for word, seen in marks if seen], [word for word, seen in marks if not seen]
+
+
+def named(words: list[str]) -> str:
+    """The first words of a list, for a reason."""
+    return ", ".join(map(repr, words[:4])) + (f" and {len(words) - 4} more" if len(words) > 4 else "")
+
+
+@measure
+def contains(text: str, words: Words, all: Flag = True, case: Flag = False, whole: Flag = True) -> Score:
+    """Share of the words or phrases that occur; with `all: false`, 1 if any does."""
+    seen, missing = present(text, words, case, whole)
+    if all:
+        return share(len(seen), len(seen) + len(missing), f"words occur{f', not {named(missing)}' if missing else ''}")
+    return Score(float(bool(seen)), f"{named(seen)} occurs" if seen else f"none of {named(missing)} occurs")
+
+
+@measure
+def never_contains(text: str, words: Words, case: Flag = False, whole: Flag = True, partial: Flag = False) -> Score:
+    """0 if any of the words or phrases occurs; with `partial`, the share of them that do not."""
+    seen, missing = present(text, words, case, whole)
+    if not seen:
+        return Score(1.0, f"none of {named(missing)} occurs")
+    return Score(len(missing) / (len(seen) + len(missing)) if partial else 0.0, f"{named(seen)} occurs")
+
+
+@measure
+def vocabulary_share(text: str, words: Words, full: Share = 1.0) -> Score:
+    """Share of words that are on the list; a share of `full` or more scores 1."""
+    vocabulary = {tuple(folded_words(entry)) for entry in entries(words)}
+    longest = max(map(len, vocabulary))
+    found, hits, i = folded_words(text), 0, 0
+    while i < len(found):
+        length = next((n for n in range(longest, 0, -1) if tuple(found[i : i + n]) in vocabulary), 0)
+        hits += min(length, len(found) - i)
+        i += max(length, 1)
+    return portion(hits, len(found), full, "words are on the list")
+
+
+def portion(part: int, whole: int, full: float, what: str) -> Score:
+    """A share for which `full` is full marks."""
+    result = share(part, whole, what)
+    return Score(min(1.0, result.value / full), result.reason + (f", {full:g} is full marks" if full < 1 else ""))
+
+
+@measure
+def first_person(text: str) -> Score:
+    """1 if a first-person pronoun occurs (I, me, my, we, our, ...)."""
+    return contains(text, "first_person", all=False)
+
+
+@measure
+def thanks(text: str) -> Score:
+    """1 if the reply thanks ("thank you", "thanks", "thankful")."""
+    match = THANKS.search(text)
+    return Score(float(match is not None), f"{match.group()!r} occurs" if match else "no word of thanks occurs")
+
+
+@measure
+def emoji(text: str) -> Score:
+    """Share of sentences that hold an emoji; 1 for a reply of emojis alone."""
+    found = sentences_of(text)
+    if not found:
+        return Score(float(EMOJI.search(text) is not None), "there is no sentence")
+    return share(sum(EMOJI.search(sentence) is not None for sentence in found), len(found), "sentences hold an emoji")
+
+
+def numerals(text: str) -> list[str]:
+    """The numbers written in digits, without separators and leading zeros."""
+    plain = (re.sub("[,\u00a0\u202f]", "", match.group()) for match in NUMERAL.finditer(text))
+    return [number.lstrip("0") or "0" for number in plain]
+
+
+def occurs_spelled(number: int, text: str) -> bool:
+    """Whether a number occurs in English words and is no part of a longer number."""
+    tokens = [token for token in re.split(r"[\s-]+", " ".join(words_of(fold(text)))) if token != "and"]
+    wanted = spell(number)
+    for i in range(len(tokens) - len(wanted) + 1):
+        around = tokens[max(0, i - 1) : i] + tokens[i + len(wanted) : i + len(wanted) + 1]
+        if tokens[i : i + len(wanted)] == wanted and not any(token in READ for token in around):
+            return True
+    return False
+
+
+@measure
+def mentions_number(text: str, number: Number) -> Score:
+    """1 if this number occurs, in digits (1,234 or 1234) or in English words."""
+    seen = numerals(text)
+    if str(number) in seen or occurs_spelled(number, text):
+        return Score(1.0, f"{number} occurs")
+    return Score(0.0, f"{number} does not occur" + (f", but {named(seen)}" if seen else ""))
+
+
+@measure
+def mentions_any_number(text: str) -> Score:
+    """1 if any number occurs, in digits or in English words."""
+    seen = numerals(text) + [word for word in folded_words(text) if set(word.split("-")) <= READ.keys()]
+    return Score(float(bool(seen)), f"{named(seen)} occurs" if seen else "no number occurs")
+
+
+@measure
+def number_near(text: str, number: Number) -> Score:
+    """1 - |x - number| / number for the first number x of the reply, at least 0."""
+    seen = numerals(text) or [str(READ[word]) for word in folded_words(text) if word in READ]
+    if not seen:
+        return Score(0.0, "no number occurs")
+    distance = abs(float(seen[0]) - number) / max(number, 1)
+    return Score(max(0.0, 1 - distance), f"the first number is {seen[0][:20]}, {number} asked for")

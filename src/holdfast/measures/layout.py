@@ -1,0 +1,143 @@
+"""Shape on the page: lists, brackets, JSON, hyphens, openings and endings."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator
+
+from holdfast.measures.kinds import Count, Flag, Flags, Text, Texts
+from holdfast.measures.registry import Score, compiled, measure, share
+from holdfast.measures.text import fold, folded_words, lines_of, plural, words_of
+
+BULLET = re.compile(r"[-*•–]\s+\S")
+NUMBERED = re.compile(r"(\d{1,3})[.)]\s+\S")
+PLAIN_WORD = re.compile(r"[^\W_]+(?:['’][^\W_]+)*")
+OBJECTS_TRIED = 50  # places where a JSON object may begin, so that no text takes long
+
+
+@measure
+def starts_with(text: str, word: Text, case: Flag = False) -> Score:
+    """1 if the reply starts with this word or phrase; punctuation is ignored."""
+    return edge(text, word, case, slice(0, len(words_of(word))), "starts")
+
+
+@measure
+def ends_with(text: str, word: Text, case: Flag = False) -> Score:
+    """1 if the reply ends with this word or phrase; punctuation is ignored."""
+    return edge(text, word, case, slice(-len(words_of(word)) or None, None), "ends")
+
+
+def edge(text: str, phrase: str, case: bool, part: slice, verb: str) -> Score:
+    """Compares the words at one end of a reply with a phrase."""
+    if not words_of(phrase):  # a sign or an emoji
+        found = text.strip().startswith(phrase) if verb == "starts" else text.strip().endswith(phrase)
+        return Score(float(found), f"the reply {verb} {'' if found else 'not '}with {phrase!r}")
+    split = words_of if case else folded_words
+    seen = split(text)[part]
+    return Score(float(seen == split(phrase)), f"the reply {verb} with {' '.join(seen)!r}")
+
+
+@measure
+def wrapped_in(text: str, open: Text, close: Text) -> Score:
+    """0.5 for starting with `open` and 0.5 for ending with `close`, spaces aside."""
+    body = text.strip()
+    starts, ends = body.startswith(open), body.endswith(close)
+    if len(body) < len(open) + len(close):
+        return Score(0.0, f"the reply is too short to hold {open!r} and {close!r}")
+    return Score((starts + ends) / 2, f"starts with {body[:12]!r}, ends with {body[-12:]!r}")
+
+
+@measure
+def bullet_list(text: str, count: Count | None = None) -> Score:
+    """Share of lines that are bullets; `count` of them if given."""
+    return listing([bool(BULLET.match(line)) for line in lines_of(text)], count, "bullets")
+
+
+@measure
+def numbered_list(text: str, count: Count | None = None) -> Score:
+    """Share of lines that are numbered in order from 1; `count` of them if given."""
+    marks, expected = [], 1
+    for line in lines_of(text):
+        match = NUMBERED.match(line)
+        in_order = match is not None and int(match.group(1)) == expected
+        expected += in_order
+        marks.append(in_order)
+    return listing(marks, count, "numbered in order")
+
+
+def listing(marks: list[bool], wanted: int | None, what: str) -> Score:
+    """Share of list lines, times how close their number comes to the wanted one."""
+    good = sum(marks)
+    result = share(good, len(marks), f"lines are {what}")
+    if wanted is None:
+        return result
+    closeness = 1 - min(abs(good - wanted) / wanted, 1)
+    return Score(result.value * closeness, f"{result.reason}, {wanted} asked for")
+
+
+@measure
+def comma_list(text: str, brackets: Flag = False) -> Score:
+    """Share of comma-separated items that are one word; with `brackets`, of those inside the first [...]."""
+    if brackets:
+        inside = re.search(r"\[([^\[\]]*)\]", text)
+        if inside is None:
+            return Score(0.0, "there are no [brackets]")
+        text = inside.group(1)
+    items = text.split(",")
+    if len(items) < 2:
+        return Score(0.0, "there are no commas")
+    return share(sum(len(item.split()) == 1 for item in items), len(items), "items are one word")
+
+
+@measure
+def json_object(text: str, keys: Texts | None = None) -> Score:
+    """1 if the reply holds a JSON object, with these keys in this order if given."""
+    found = None
+    for found in objects_in(text):
+        if keys is None or [key for key in found if key in keys] == list(keys):
+            return Score(1.0, f"a JSON object with the keys {', '.join(found)[:80]}")
+    if found is None:
+        return Score(0.0, "there is no JSON object")
+    return Score(0.0, f"the JSON object has the keys {', '.join(found)[:80] or 'none'}")
+
+
+def objects_in(text: str) -> Iterator[dict]:
+    """The JSON objects in a text, outermost first."""
+    for start in [match.start() for match in re.finditer(r"\{", text)][:OBJECTS_TRIED]:
+        try:
+            value, _ = json.JSONDecoder().raw_decode(text, start)
+        except (ValueError, RecursionError):
+            continue
+        yield value
+
+
+@measure
+def hyphenated(text: str) -> Score:
+    """Share of gaps between words that are a single hyphen."""
+    gaps = PLAIN_WORD.split(text)[1:-1]
+    if not gaps:
+        return Score(0.0, "there are no two words to join")
+    return share(sum(gap in ("-", "‐", "‑") for gap in gaps), len(gaps), "gaps are hyphens")
+
+
+@measure
+def dashed_characters(text: str) -> Score:
+    """Share of pieces between dashes that are a single character."""
+    pieces = [piece.strip() for piece in text.split("-")]
+    pieces = [piece for piece in pieces if piece]
+    return share(sum(len(piece) == 1 for piece in pieces), len(pieces), "pieces are one character")
+
+
+@measure
+def exact_phrase(text: str, phrase: Text) -> Score:
+    """1 if the reply is this phrase and nothing else; case and punctuation forgiven."""
+    same = folded_words(text) == folded_words(phrase) and (words_of(phrase) or fold(text).strip() == fold(phrase).strip())
+    return Score(float(bool(same)), "the reply is the phrase" if same else f"the reply is {text.strip()[:60]!r}")
+
+
+@measure(empty_is_zero=False, check=compiled)
+def regex(text: str, regex: Text, flags: Flags = "") -> Score:
+    """1 if the regular expression is found anywhere; flags are letters of 'aimsux'."""
+    match = compiled(regex, flags).search(text)
+    return Score(float(match is not None), f"found {match.group()[:60]!r}" if match else "not found")
