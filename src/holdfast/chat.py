@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
 from typing import ClassVar, Protocol, runtime_checkable
 
@@ -55,6 +55,7 @@ class Reply:
         stop_reason: "stop" (the model ended it) or "length" (cut off at `max_new_tokens`).
         trace: the attention mass on the span, where it was asked for and can be seen.
         forwarded: tokens that went through the model for this reply; 0 where unknown.
+        prompt_ids: the tokens of the rendered chat; None where the model does not tell them.
     """
 
     text: str
@@ -62,6 +63,7 @@ class Reply:
     stop_reason: str
     trace: object | None = None
     forwarded: int = 0
+    prompt_ids: tuple[int, ...] | None = None
 
 
 @dataclass(frozen=True)
@@ -75,6 +77,10 @@ class Request:
         seed: names the draw of this reply.
         conversation_seed: what methods that edit messages draw from. Give all turns of one conversation the
             same number, else such a method may decide anew about messages of the past; None stands for `seed`.
+        thread: names a dialog inside a session; its requests share what was computed for their common prefix.
+        keep: whether the reply becomes part of the thread; without, the request forks the thread.
+        trace: whether the attention mass on the system prompt is wanted.
+        system_as: "role", or "first-user" to put the system prompt in front of the first user message.
     """
 
     messages: tuple[Message, ...]
@@ -82,6 +88,10 @@ class Request:
     sampling: Sampling = Sampling()
     seed: int = 0
     conversation_seed: int | None = None
+    thread: Hashable | None = None
+    keep: bool = False
+    trace: bool = False
+    system_as: str = "role"
 
     @property
     def editing_seed(self) -> int:
@@ -112,3 +122,13 @@ class ChatModel(Protocol):
 
     def generate_batch(self, requests: Sequence[Request]) -> list[Reply]:
         """Answers many chats, in the order given; the same as one by one, but faster."""
+
+    def session(self) -> Session:
+        """Opens a session, in which requests of one thread may share work."""
+
+
+class Session(Protocol):
+    """Answers to requests that belong together."""
+
+    def generate_batch(self, requests: Sequence[Request]) -> list[Reply]:
+        """Answers many chats, in the order given."""

@@ -86,7 +86,9 @@ def ending_with(text: str, mark: str) -> Score:
 def asks_back(text: str) -> Score:
     """1 if the last sentence is a question."""
     last = sentences_of(text)[-1:]
-    return Score(float(any(closing_mark(sentence) == "?" for sentence in last)), f"the last sentence is {''.join(last)[-60:]!r}")
+    return Score(
+        float(any(closing_mark(sentence) == "?" for sentence in last)), f"the last sentence is {''.join(last)[-60:]!r}"
+    )
 
 
 @measure

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 
 from holdfast.measures.kinds import Count, Flag, Flags, Text, Texts
 from holdfast.measures.registry import Score, compiled, measure, share
-from holdfast.measures.text import fold, folded_words, lines_of, plural, words_of
+from holdfast.measures.text import fold, folded_words, lines_of, words_of
 
 BULLET = re.compile(r"[-*•–]\s+\S")
 NUMBERED = re.compile(r"(\d{1,3})[.)]\s+\S")
@@ -132,7 +132,9 @@ def dashed_characters(text: str) -> Score:
 @measure
 def exact_phrase(text: str, phrase: Text) -> Score:
     """1 if the reply is this phrase and nothing else; case and punctuation forgiven."""
-    same = folded_words(text) == folded_words(phrase) and (words_of(phrase) or fold(text).strip() == fold(phrase).strip())
+    same = folded_words(text) == folded_words(phrase) and (
+        words_of(phrase) or fold(text).strip() == fold(phrase).strip()
+    )
     return Score(float(bool(same)), "the reply is the phrase" if same else f"the reply is {text.strip()[:60]!r}")
 
 

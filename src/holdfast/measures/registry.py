@@ -10,6 +10,7 @@ from __future__ import annotations
 import difflib
 import importlib
 import inspect
+import json
 import math
 import re
 import unicodedata
@@ -21,6 +22,7 @@ from typing import Any, get_args, get_type_hints
 from holdfast.errors import UnknownName, UsageError
 
 SURROGATE = re.compile("[\ud800-\udfff]")
+DIGITS = 6  # of a score's value: beyond, machines may differ
 CODE = "python"  # the one spec that runs a user's own function
 
 
@@ -43,7 +45,9 @@ class Score:
 
 def share(part: int, whole: int, what: str) -> Score:
     """`part` of `whole` as a score; 0 of 0 is 0."""
-    return Score(part / whole if whole else 0.0, f"{part} of {whole} {what}" if whole else f"there are no {what.split()[0]}")
+    return Score(
+        part / whole if whole else 0.0, f"{part} of {whole} {what}" if whole else f"there are no {what.split()[0]}"
+    )
 
 
 @dataclass(frozen=True)
@@ -64,7 +68,7 @@ class Parameter:
     default: Any = None
 
     def __str__(self) -> str:
-        return self.name if self.required else f"{self.name}={self.default!r}"
+        return self.name if self.required else f"{self.name}={json.dumps(self.default)}"
 
 
 @dataclass(frozen=True)
@@ -104,7 +108,8 @@ class Measure:
         text = unicodedata.normalize("NFC", SURROGATE.sub("\ufffd", text))
         if self.empty_is_zero and not text.strip():
             return Score(0.0, "the reply is empty")
-        return self.function(text, **self.arguments)
+        score = self.function(text, **self.arguments)
+        return Score(round(float(score.value), DIGITS), score.reason)
 
 
 def measure(
@@ -139,9 +144,8 @@ def kind_of(annotation: Any) -> Kind:
 
 def catalogue() -> list[tuple[str, str, str]]:
     """Every built-in measure as (name, arguments, one line), in alphabetical order."""
-    return [
-        (name, ", ".join(map(str, entry.parameters)), entry.summary) for name, entry in sorted(REGISTRY.items())
-    ]
+    rows = [(name, ", ".join(map(str, entry.parameters)), entry.summary) for name, entry in REGISTRY.items()]
+    return sorted([*rows, (CODE, CODE, "A function of your own, by its dotted name; needs --allow-code.")])
 
 
 def build(spec: str | Mapping[str, Any], allow_code: bool = False) -> Measure:
@@ -199,7 +203,7 @@ def fill_in(name: str, entry: Entry, arguments: dict[str, Any]) -> dict[str, Any
         value = arguments.get(p.name, p.default)
         if not (value is None and p.default is None and not p.required) and not p.kind.accepts(value):
             raise UsageError(f"The argument {p.name!r} of the measure {name!r} is {value!r}; give it {p.kind.label}.")
-        filled[p.name] = value
+        filled[p.name] = list(value) if isinstance(value, tuple) else value
     return filled
 
 
@@ -216,14 +220,18 @@ def build_from_code(arguments: dict[str, Any], allow_code: bool) -> Measure:
     """A measure that calls a user's own function, found by its dotted name."""
     path = arguments.get(CODE)
     if not isinstance(path, str) or "." not in path or len(arguments) > 1:
-        raise UsageError(f"A python measure is one dotted name, not {arguments!r}; write {{python: package.module.function}}.")
+        raise UsageError(
+            f"A python measure is one dotted name, not {arguments!r}; write {{python: package.module.function}}."
+        )
     if not allow_code:
         raise UsageError(f"The measure {path!r} is code of your own; pass --allow-code to let it run.")
     module, _, attribute = path.rpartition(".")
     try:
         function = getattr(importlib.import_module(module), attribute)
     except (ImportError, AttributeError) as error:
-        raise UsageError(f"The measure {path!r} cannot be imported ({error}); check the name and PYTHONPATH.") from error
+        raise UsageError(
+            f"The measure {path!r} cannot be imported ({error}); check the name and PYTHONPATH."
+        ) from error
     if not callable(function):
         raise UsageError(f"The measure {path!r} is a {type(function).__name__}, not a function of the reply's text.")
     return Measure(CODE, {CODE: path}, lambda text, python: call_user_function(function, text, python), False)

@@ -13,8 +13,10 @@ import re
 WORD = re.compile(r"[^\W_]+(?:['’‐‑-][^\W_]+|(?<=\d)[.,](?=\d)[^\W_]+)*")
 MARKER = re.compile(r"^[ \t]*(?:[-*•–]|\d{1,3}[.)])[ \t]+")
 SENTENCE_END = re.compile(r"(?<![.!?…])[.!?…]++[\"'”’)\]»*_]*+(?=\s|$)|[。！？]+")
-NEVER_LAST = frozenset("mr mrs ms dr prof st vs e.g i.e approx mme sra".split())  # a name or more follows
-MAY_BE_LAST = frozenset("etc a.m p.m u.s u.k inc jr".split())
+NEVER_LAST = frozenset(
+    ["mr", "mrs", "ms", "dr", "prof", "st", "vs", "e.g", "i.e", "approx", "mme", "sra"]
+)  # a name or more follows
+MAY_BE_LAST = frozenset(["etc", "a.m", "p.m", "u.s", "u.k", "inc", "jr"])
 BEFORE_DOT = re.compile(r"(?:[^\W\d_]\.)*[^\W\d_]+$")
 
 
@@ -75,7 +77,7 @@ def splits_here(block: str, end: re.Match[str]) -> bool:
     if before is None:
         return True
     word = before.group().casefold()
-    after = block[end.end() :end.end() + 40].lstrip()
+    after = block[end.end() : end.end() + 40].lstrip()
     if word in NEVER_LAST or (len(word) == 1 and before.group().isupper() and word != "i"):
         return not after
     return word not in MAY_BE_LAST or not after[:1].islower()

@@ -10,7 +10,8 @@ from holdfast.measures.registry import Score, measure
 from holdfast.measures.text import plural, sentences_of
 
 FULL = 0.5  # the compound of one clear word ("I love London": 0.64) is full marks for a sentence
-LONGEST = 5_000  # characters of one sentence that are read: VADER's time grows with their square
+LONGEST = 5_000  # characters that are read, and
+SYMBOLS = 100  # emojis among them: VADER spells each out, and its time grows with the square of the words
 
 
 @cache
@@ -23,14 +24,21 @@ def analyzer() -> Any:
 
 def vader(text: str) -> dict[str, float]:
     """VADER's shares `pos`, `neg`, `neu` and its `compound` from -1 to 1."""
-    return analyzer().polarity_scores(text[:LONGEST])
+    kept, symbols = [], 0
+    for character in text[:LONGEST]:
+        symbols += ord(character) > 0x2100 and not character.isalnum()
+        if symbols <= SYMBOLS or character.isalnum() or character.isspace():
+            kept.append(character)
+    return analyzer().polarity_scores("".join(kept))
 
 
 @measure
 def sentiment(text: str, direction: Direction) -> Score:
     """(1 + VADER compound) / 2 for 'positive', (1 - compound) / 2 for 'negative'; 0.5 is neutral."""
     compound = vader(text)["compound"]
-    return Score(round((1 + compound if direction == "positive" else 1 - compound) / 2, 4), f"VADER compound {compound:+.2f}")
+    return Score(
+        round((1 + compound if direction == "positive" else 1 - compound) / 2, 4), f"VADER compound {compound:+.2f}"
+    )
 
 
 @measure

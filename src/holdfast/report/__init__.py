@@ -1,0 +1,49 @@
+"""Records -> statistics, a table for the terminal, figures, and one self-contained HTML page."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from holdfast.errors import RecordsError, UsageError
+from holdfast.records import read_run
+from holdfast.report.terminal import table
+
+__all__ = ["table", "write"]
+
+
+def write(folders: Sequence[Path | str], out: Path | str) -> Path:
+    """Write the report of one or several runs as one page, and its figures beside it.
+
+    Args:
+        folders: run folders; the first is the one the headline speaks of. Several are told apart by their folder names.
+        out: the HTML file; figures go to `<stem>_figures/` beside it, as SVG and PNG.
+
+    Returns:
+        The path of the page.
+
+    Raises:
+        UsageError: no folder was given, or out is a folder.
+        RecordsError: a folder is not a run, has no finished conversation, or out cannot be written.
+    """
+    from holdfast.report.figures import write_figures
+    from holdfast.report.page import render_page
+    from holdfast.report.scores import label_runs, read_series
+
+    out = Path(out)
+    if not folders:
+        raise UsageError("No run folder given; name at least one, such as `holdfast report runs/first --out report.html`.")
+    if out.is_dir():
+        raise UsageError(f"{out} is a folder; name the page to write, such as {out / 'report.html'}.")
+    paths = [Path(folder) for folder in folders]
+    runs = [read_run(path) for path in paths]
+    labels = label_runs(paths)
+    series = [item for run, label in zip(runs, labels, strict=True) for item in read_series(run, label)]
+    page = render_page(runs, labels, series)
+    try:
+        out.parent.mkdir(parents=True, exist_ok=True)
+        out.write_bytes(page.encode("utf-8", "replace"))  # a lone surrogate in a prompt becomes '?'
+        write_figures(series, out.with_name(out.stem + "_figures"))
+    except OSError as error:
+        raise RecordsError(f"Cannot write {out}: {error.strerror or error}; choose another place with --out.") from error
+    return out

@@ -1,0 +1,50 @@
+"""Holdfast measures how chat models let go of their system prompt, shows why, and holds them to it.
+
+    import holdfast
+    model = holdfast.load("default")                      # or a folder, or a hub name
+    model.generate(messages, methods=[holdfast.SplitSoftmax(0.5)])
+    holdfast.drift.run(model, holdfast.drift.load_suite("starter"), out="runs/first")
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+from holdfast.chat import Message, Reply, Request, Sampling
+from holdfast.errors import HoldfastError
+from holdfast.methods import Repetition, SplitSoftmax
+
+if TYPE_CHECKING:
+    from holdfast import drift, measures, methods, records, report
+    from holdfast.endpoint import connect
+    from holdfast.model import load
+
+__version__ = "0.1.0"
+__all__ = [
+    "HoldfastError",
+    "Message",
+    "Repetition",
+    "Reply",
+    "Request",
+    "Sampling",
+    "SplitSoftmax",
+    "connect",
+    "drift",
+    "load",
+    "measures",
+    "methods",
+    "records",
+    "report",
+]
+
+# Imported at first use, so that importing the package imports no torch.
+_LATER = {"load": "holdfast.model", "connect": "holdfast.endpoint"}
+
+
+def __getattr__(name: str) -> Any:
+    if name in _LATER:
+        return getattr(import_module(_LATER[name]), name)
+    if name in __all__:
+        return import_module(f"holdfast.{name}")
+    raise AttributeError(f"module 'holdfast' has no attribute {name!r}")

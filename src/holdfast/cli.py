@@ -1,0 +1,214 @@
+"""The command line. Exit codes: 0 done; 1 it could not be done, or was interrupted; 2 the command is malformed."""
+
+from __future__ import annotations
+
+import argparse
+import shlex
+import sys
+import time
+from collections.abc import Sequence
+from pathlib import Path
+
+from holdfast.errors import HoldfastError, UsageError
+
+DRIFT_EXAMPLES = """examples:
+  holdfast drift                                            the model in the package on its own prompts
+  holdfast drift --method none --method split-softmax:exponent=0.5 --out runs/fix
+  holdfast drift --model meta-llama/Llama-3.2-1B-Instruct --suite core --rounds 8
+  holdfast drift --model http://localhost:8000/v1 --endpoint-model my-model --suite core --system-as first-user
+  holdfast drift --suite li2024:hundred_system_prompts.py --scoring released
+  holdfast drift --suite my_prompts.yaml --user-prompt empty
+
+Repeating a command resumes it. Methods are listed by `holdfast methods`, measures by `holdfast measures`."""
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Runs one command and returns its exit code."""
+    arguments = _parser().parse_args(argv)
+    try:
+        arguments.run(arguments)
+    except HoldfastError as error:
+        print(f"holdfast: {error}", file=sys.stderr)
+        return 2 if isinstance(error, UsageError) else 1
+    except KeyboardInterrupt:
+        print(f"\nholdfast: interrupted. {getattr(arguments, 'on_interrupt', '')}".rstrip(), file=sys.stderr)
+        return 1
+    except BrokenPipeError:  # the reader of a table went away
+        sys.stderr.close()
+        return 1
+    return 0
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="holdfast", description="Measure how a chat model lets go of its system prompt, and hold it to it.",
+        epilog="Try: holdfast drift", formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("--version", action=_Version, nargs=0, help="print the version and leave")
+    commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
+    _add_drift(commands)
+    _add_report(commands)
+    for name, listed, line in (("measures", _list_measures, "list the measures"), ("methods", _list_methods, "list the steering methods")):
+        command = commands.add_parser(name, help=line, description=line.capitalize() + ", one line each.")
+        command.set_defaults(run=listed)
+    return parser
+
+
+class _Version(argparse.Action):
+    def __call__(self, parser, namespace, values, option_string=None):
+        from holdfast import __version__
+
+        print(f"holdfast {__version__}")
+        parser.exit()
+
+
+def _add_drift(commands) -> None:
+    drift = commands.add_parser(
+        "drift", help="measure drift in self-chats", epilog=DRIFT_EXAMPLES, formatter_class=argparse.RawDescriptionHelpFormatter,
+        description="Two copies of a model talk under different system prompts; at every round a probe asks, and a measure scores, "
+        "whether the agent still follows its own (stability) or follows the other's (adoption). Li et al. 2024, Figure 3.",
+    )
+    add = drift.add_argument
+    add("--model", default="default", metavar="default|PATH|HUB_ID|URL", help="the chat model (default: the one in the package)")
+    add("--endpoint-model", metavar="NAME", help="with a URL: the model's name there")
+    add("--api-key-env", default="OPENAI_API_KEY", metavar="VAR", help="with a URL: the environment variable of the key (default: %(default)s)")
+    add("--concurrency", type=int, default=8, help="with a URL: requests at a time (default: %(default)s)")
+    add("--device", help="cpu, cuda, ... (default: CUDA if there is one)")
+    add("--dtype", help="float32, bfloat16, ... (default: float32 on the CPU, the checkpoint's elsewhere)")
+    add("--trust-remote-code", action="store_true", help="let code that comes with the model run (default: never)")
+    add("--suite", default="starter", metavar="starter|core|li2024:PATH|FILE.yaml", help="system prompts and probes (default: %(default)s); li2024:hub reads the hub")
+    add("--scoring", choices=("strict", "released"), default="strict", help="of li2024: mended, or as published (default: %(default)s)")
+    add("--allow-code", action="store_true", help="let the suite name Python functions as measures")
+    add("--rounds", type=int, default=8, help="default: %(default)s")
+    add("--conversations", type=int, default=200, help="default: %(default)s")
+    add("--method", action="append", metavar="SPEC", help="none, split-softmax:exponent=0.5, ...; repeat to compare on the same pairs (default: none)")
+    add("--user-prompt", choices=("suite", "empty"), default="suite", help="empty: the user model has no system prompt (default: %(default)s)")
+    add("--system-as", choices=("role", "first-user"), default="role", help="where the system prompt stands (default: %(default)s)")
+    add("--probes-per-round", type=int, default=1, help="default: %(default)s")
+    add("--probe-at", choices=("in-place", "after-round"), default="in-place", help="of the user's turn, or after a full round (default: %(default)s)")
+    add("--no-adoption", action="store_true", help="do not ask the user's probes")
+    add("--temperature", type=float, default=1.0, help="default: %(default)s")
+    add("--top-p", type=float, default=0.9, help="default: %(default)s")
+    add("--max-new-tokens", type=int, default=400, help="per reply (default: %(default)s)")
+    add("--seed", type=int, default=0, help="default: %(default)s")
+    add("--batch", type=int, default=48, help="conversations in lockstep (default: %(default)s)")
+    add("--out", type=Path, help="the run's folder (default: runs/drift-MODEL-SUITE-SEED)")
+    add("--report", type=Path, metavar="FILE.html", help="where the page goes (default: report.html in the run's folder)")
+    drift.set_defaults(run=_drift)
+
+
+def _add_report(commands) -> None:
+    report = commands.add_parser(
+        "report", help="make one page of one or more runs", formatter_class=argparse.RawDescriptionHelpFormatter,
+        description="Writes one self-contained page, with its figures as SVG and PNG files beside it.",
+        epilog="examples:\n  holdfast report runs/fix --out report.html\n  holdfast report runs/main runs/control --out both.html",
+    )
+    report.add_argument("folders", nargs="+", type=Path, metavar="DIR", help="run folders")
+    report.add_argument("--out", type=Path, default=Path("report.html"), help="default: %(default)s")
+    report.set_defaults(run=_report)
+
+
+def _drift(arguments: argparse.Namespace) -> None:
+    from holdfast import drift, methods, report
+    from holdfast.chat import Sampling
+
+    settings = drift.Settings(
+        rounds=arguments.rounds, conversations=arguments.conversations, seed=arguments.seed,
+        sampling=Sampling(arguments.temperature, arguments.top_p, arguments.max_new_tokens),
+        user_prompt=arguments.user_prompt, system_as=arguments.system_as, probes_per_round=arguments.probes_per_round,
+        probe_at=arguments.probe_at, adoption=not arguments.no_adoption, batch=arguments.batch,
+    )
+    chosen = [methods.parse(spec) for spec in arguments.method or ["none"]]
+    suite = drift.load_suite(arguments.suite, scoring=arguments.scoring, allow_code=arguments.allow_code)
+    model = _load(arguments)
+    out = arguments.out or Path("runs") / _folder_name(arguments)
+    arguments.on_interrupt = f"Finished conversations are kept in {out}; repeat the command to go on."
+    with _Bar(len(chosen) * settings.conversations * settings.rounds) as bar:
+        run = drift.run(model, suite, out, settings, chosen, command=shlex.join(["holdfast", *sys.argv[1:]]), progress=bar)
+    print(report.table(run))
+    print(_tokens_line(run.records))
+    page = report.write([out], arguments.report or out / "report.html")
+    print(f"Report: {page.resolve()}")
+
+
+def _load(arguments: argparse.Namespace):
+    if arguments.model.startswith(("http://", "https://")):
+        from holdfast.endpoint import connect
+
+        if not arguments.endpoint_model:
+            raise UsageError(f"The endpoint {arguments.model} needs --endpoint-model, the model's name there.")
+        return connect(arguments.model, arguments.endpoint_model, arguments.api_key_env, concurrency=arguments.concurrency)
+    _quiet_transformers()
+    from holdfast.model import load
+
+    return load(arguments.model, arguments.device, arguments.dtype, trust_remote_code=arguments.trust_remote_code)
+
+
+def _quiet_transformers() -> None:
+    """Leaves the terminal to our own progress bar."""
+    from transformers.utils import logging
+
+    logging.set_verbosity_error()
+    logging.disable_progress_bar()
+
+
+def _folder_name(arguments: argparse.Namespace) -> str:
+    parts = (arguments.endpoint_model or arguments.model, arguments.suite, str(arguments.seed))
+    return "drift-" + "-".join("".join(ch if ch.isalnum() or ch == "." else "_" for ch in part.split("/")[-1]) for part in parts)
+
+
+def _tokens_line(records: list[dict]) -> str:
+    forwarded, least, seconds = (sum(values) for values in zip(*(
+        (r["tokens"]["forwarded"], r["tokens"]["least"], r["seconds"]) for r in records), strict=True))
+    ratio = f", {forwarded / least:.3f} times the least possible" if least else ""
+    return f"{forwarded:,} tokens forwarded{ratio}, in {seconds:,.0f} s."
+
+
+def _report(arguments: argparse.Namespace) -> None:
+    from holdfast import report
+
+    print(f"Report: {report.write(arguments.folders, arguments.out).resolve()}")
+
+
+def _list_measures(arguments: argparse.Namespace) -> None:
+    from holdfast import measures
+
+    _print_catalogue(measures.catalogue())
+
+
+def _list_methods(arguments: argparse.Namespace) -> None:
+    from holdfast import methods
+
+    _print_catalogue([(name, ", ".join(knobs), line) for name, knobs, line in methods.catalogue()])
+
+
+def _print_catalogue(rows) -> None:
+    heads = [f"{name}({arguments})" if arguments else name for name, arguments, _ in rows]
+    width = min(44, max(map(len, heads)))
+    for head, (_, _, line) in zip(heads, rows, strict=True):
+        print(f"{head:<{width}}  {line}" if len(head) <= width else f"{head}\n{'':<{width}}  {line}")
+
+
+class _Bar:
+    """Rounds of conversations done, tokens per second and time left; silent where the error output is no terminal."""
+
+    def __init__(self, total: int):
+        from tqdm import tqdm
+
+        self.bar = tqdm(total=total, unit="round", disable=not sys.stderr.isatty(), dynamic_ncols=True)
+        self.tokens, self.started = 0, time.monotonic()
+
+    def __enter__(self) -> _Bar:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.bar.close()
+
+    def __call__(self, conversations: int, tokens: int) -> None:
+        self.tokens += tokens
+        self.bar.set_postfix_str(f"{self.tokens / (time.monotonic() - self.started):,.0f} tokens/s", refresh=False)
+        self.bar.update(conversations)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

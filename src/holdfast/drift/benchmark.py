@@ -1,0 +1,93 @@
+"""The drift benchmark: conversations in fixed batches, each recorded as soon as its batch is done."""
+
+from __future__ import annotations
+
+import dataclasses
+import platform
+from collections.abc import Callable, Sequence
+from importlib import metadata
+from pathlib import Path
+from typing import Any
+
+from holdfast import methods as steering
+from holdfast.chat import ChatModel
+from holdfast.drift.selfchat import converse, draw_pairing
+from holdfast.drift.settings import Settings
+from holdfast.drift.suites import Suite
+from holdfast.errors import UsageError
+from holdfast.methods import Method
+from holdfast.records import RunData, open_run, read_run
+
+Progress = Callable[[int, int], None]
+
+
+def run(
+    model: ChatModel,
+    suite: Suite,
+    out: Path | str,
+    settings: Settings = Settings(),
+    methods: Sequence[Sequence[Method]] = ((),),
+    *,
+    command: str = "",
+    progress: Progress = lambda conversations, tokens: None,
+) -> RunData:
+    """Measures drift (Li et al. 2024, Figure 3) and records every conversation in the folder `out`; resumes what is there.
+
+    Args:
+        model: plays both sides.
+        suite: the system prompts, probes and measures.
+        out: a new folder, or the folder of the same run.
+        settings: the protocol.
+        methods: each one a list applied to the agent; () is the model as it is. All see the same pairs and draws.
+        command: the command line, for the manifest.
+        progress: told at every round how many conversations advanced, and the tokens forwarded; finished conversations
+            found on resuming are told at once, round by round, with no tokens.
+
+    Raises:
+        UsageError: a suite that is too small, or the same methods twice.
+        RecordsError: `out` holds another run, or cannot be written.
+        HoldfastError: whatever a model raises.
+    """
+    spelled = [steering.spell(one) for one in methods]
+    if len(set(spelled)) < len(spelled):
+        raise UsageError(f"The method {next(s for s in spelled if spelled.count(s) > 1)!r} is given twice; give it once.")
+    if len(suite.cases) < 2 and settings.user_prompt == "suite":
+        raise UsageError(f"The suite {suite.name!r} has {len(suite.cases)} system prompt; a pair needs two, or user_prompt='empty'.")
+    identity = _identity(model, suite, settings, spelled)
+    with open_run(Path(out), identity, {"command": "drift", "argv": command, "versions": _versions()}) as record:
+        done = record.keys()
+        for name, chosen in zip(spelled, methods, strict=True):
+            for start in range(0, settings.conversations, settings.batch):
+                numbers = range(start, min(start + settings.batch, settings.conversations))
+                missing = [number for number in numbers if (name, number) not in done]
+                if not missing:
+                    for _ in range(settings.rounds):
+                        progress(len(numbers), 0)
+                    continue
+                # the whole batch runs again, so that its arithmetic is that of an uninterrupted run
+                pairings = [draw_pairing(suite, settings, number) for number in numbers]
+                for one in converse(model.session(), pairings, chosen, settings, progress):
+                    if one["conversation"] in missing:
+                        record.append({"method": name, **one})
+    return read_run(out)
+
+
+def _identity(model: ChatModel, suite: Suite, settings: Settings, methods: list[str]) -> dict[str, Any]:
+    return {
+        "model": model.name,
+        "model_fingerprint": model.fingerprint,
+        "suite": suite.name,
+        "suite_fingerprint": suite.fingerprint,
+        "methods": methods,
+        "settings": dataclasses.asdict(settings),
+    }
+
+
+def _versions() -> dict[str, str]:
+    versions = {"python": platform.python_version(), "machine": platform.machine()}
+    for package in ("holdfast", "torch", "transformers", "numpy", "openai"):
+        try:
+            versions[package] = metadata.version(package)
+        except metadata.PackageNotFoundError:
+            continue
+    return versions

@@ -1,0 +1,57 @@
+"""How a drift benchmark is run; every field changes results, so every field is part of a run's identity."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from holdfast import knobs
+from holdfast.chat import Sampling
+from holdfast.errors import UsageError
+from holdfast.prompt import SYSTEM_AS
+
+USER_PROMPTS = ("suite", "empty")
+PROBE_AT = ("in-place", "after-round")
+
+
+@dataclass(frozen=True)
+class Settings:
+    """The protocol of Li et al. (2024), section 3.1, and its options.
+
+    Args:
+        rounds: a round is one user turn and one agent turn.
+        conversations: random ordered pairs of system prompts.
+        seed: of pairs, starters and every draw.
+        sampling: of all replies.
+        user_prompt: "suite" (the user model has a system prompt of the suite) or "empty" (Figure 3 B).
+        system_as: "role", or "first-user" for models and endpoints without a system role.
+        probes_per_round: of each kind; the same questions at every round.
+        probe_at: "in-place" (round i's probe stands in place of the i-th user turn) or "after-round" (it follows the
+            i-th agent turn, as in the released code).
+        adoption: whether the agent is asked the user's probe too.
+        trace: whether the attention mass on the agent's prompt is recorded, where the model shows it.
+        batch: conversations that run in lockstep. A fixed number, so that repeated runs do the same arithmetic.
+
+    Raises:
+        KnobOutOfRange: a number outside its range.
+        UsageError: an unknown choice.
+    """
+
+    rounds: int = 8
+    conversations: int = 200
+    seed: int = 0
+    sampling: Sampling = Sampling()
+    user_prompt: str = "suite"
+    system_as: str = "role"
+    probes_per_round: int = 1
+    probe_at: str = "in-place"
+    adoption: bool = True
+    trace: bool = True
+    batch: int = 48
+
+    def __post_init__(self) -> None:
+        for name in ("rounds", "conversations", "probes_per_round", "batch"):
+            knobs.whole_number("drift", name, getattr(self, name), 1)
+        knobs.whole_number("drift", "seed", self.seed, 0)
+        for name, choices in (("user_prompt", USER_PROMPTS), ("system_as", SYSTEM_AS), ("probe_at", PROBE_AT)):
+            if getattr(self, name) not in choices:
+                raise UsageError(f"drift takes {name} as {' or '.join(choices)}, not {getattr(self, name)!r}.")

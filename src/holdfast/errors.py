@@ -1,0 +1,51 @@
+"""Every error Holdfast raises on purpose.
+
+    HoldfastError                  one sentence: the value seen, and the cure
+    ├── UsageError                 the request is malformed (command line: exit code 2)
+    │   ├── UnknownName            no such measure, method or suite; suggests the nearest name
+    │   └── KnobOutOfRange         a method's or a run's number lies outside its range
+    ├── ModelError                 a model cannot be loaded, reached or steered
+    ├── PromptError                a chat cannot be rendered, or a span cannot be found
+    └── RecordsError               a run folder belongs to another run, or cannot be written
+
+The command line prints the sentence and exits with 2 for a `UsageError` and 1 for the others.
+"""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable
+
+
+class HoldfastError(Exception):
+    """An error whose message is one sentence that names the value seen and the cure."""
+
+
+class UsageError(HoldfastError):
+    """The request itself is malformed."""
+
+
+class UnknownName(UsageError):
+    """A name that is not in a list of known names."""
+
+    def __init__(self, kind: str, name: str, known: Iterable[str]):
+        known = sorted(known)
+        near = difflib.get_close_matches(name, known, n=1, cutoff=0.4)
+        hint = f"did you mean {near[0]!r}?" if near else f"known are: {', '.join(known)}."
+        super().__init__(f"There is no {kind} {name!r}; {hint}")
+
+
+class KnobOutOfRange(UsageError):
+    """A number outside the range its method or option allows."""
+
+
+class ModelError(HoldfastError):
+    """A model that cannot be loaded, reached or steered."""
+
+
+class PromptError(HoldfastError):
+    """A chat that cannot be rendered, or a span that cannot be found in it."""
+
+
+class RecordsError(HoldfastError):
+    """A run folder that belongs to another run, or cannot be read or written."""

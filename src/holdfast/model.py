@@ -1,0 +1,316 @@
+"""Chat models that run here: loading, and replies that forward no token twice."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Hashable, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import torch
+
+from holdfast.cache import KeysValues, first_tokens
+from holdfast.chat import Message, Reply, Request, Sampling
+from holdfast.decoding import Continuation, Row, decode
+from holdfast.errors import ModelError, PromptError, UsageError
+from holdfast.methods import EditsMessages, Method, ShiftsAttention, edit_messages
+from holdfast.prompt import Prompt, find_span, place_system, render_text, tokenize
+
+if TYPE_CHECKING:
+    from transformers import PreTrainedModel, PreTrainedTokenizerFast
+
+DEFAULT = "default"
+DEFAULT_FOLDER = Path(__file__).parent / "assets" / "model"
+
+
+@dataclass(frozen=True)
+class _Computed:
+    """What is known of a dialog: its rendered text up to the last reply, the tokens of it, and their keys and values."""
+
+    text: str
+    token_ids: tuple[int, ...]
+    span: tuple[bool, ...]
+    keys_values: KeysValues | None
+
+
+@dataclass(frozen=True)
+class LocalModel:
+    """A Hugging Face chat model in this process.
+
+    Args:
+        name: as given to `load`.
+        fingerprint: of its configuration, weights and chat template.
+        hf_model: the causal language model; its attention is `holdfast.attention`'s where the class allows it.
+        tokenizer: its fast tokenizer.
+        stop_ids: tokens that end a reply.
+        reuses_cache: False where keys and values cannot be taken apart by row (sliding windows, linear attention);
+            such a model runs its rows one by one and encodes the history again.
+        batch_size: rows forwarded together at most.
+    """
+
+    name: str
+    fingerprint: str
+    hf_model: PreTrainedModel
+    tokenizer: PreTrainedTokenizerFast
+    stop_ids: frozenset[int]
+    reuses_cache: bool
+    batch_size: int = 192
+
+    def generate(
+        self, messages: Sequence[Message], methods: Sequence[Method] = (), sampling: Sampling = Sampling(), seed: int = 0
+    ) -> Reply:
+        """Answers one chat."""
+        return self.generate_batch([Request(tuple(messages), tuple(methods), sampling, seed)])[0]
+
+    def generate_batch(self, requests: Sequence[Request]) -> list[Reply]:
+        """Answers many chats, in the order given."""
+        return self.session().generate_batch(requests)
+
+    def session(self) -> LocalSession:
+        """Opens a session, in which requests of one thread forward only what is new."""
+        return LocalSession(self)
+
+    @property
+    def context(self) -> int | None:
+        """Tokens the model can see, where its configuration says so."""
+        return getattr(self.hf_model.config.get_text_config(), "max_position_embeddings", None)
+
+
+@dataclass
+class LocalSession:
+    """Requests that share prefixes; what was computed lives as long as the session."""
+
+    model: LocalModel
+    _threads: dict[Hashable, _Computed] = field(default_factory=dict)
+
+    def generate_batch(self, requests: Sequence[Request]) -> list[Reply]:
+        """Answers requests in the order given.
+
+        A request with a `thread` continues what that thread has computed; with `keep` (one per thread and call), its
+        reply becomes part of it, and without, it forks the thread and leaves no trace.
+
+        Raises:
+            PromptError: a chat cannot be rendered, its system prompt is not found, or it passes the model's context.
+            ModelError: a method cannot be applied to this model.
+        """
+        if not requests:
+            return []
+        prepared = self._prepare(requests)
+        size = self.model.batch_size if self.model.reuses_cache else 1
+        replies = []
+        for start in range(0, len(requests), size):
+            rows = [row for row, _ in prepared[start : start + size]]
+            done = decode(self.model.hf_model, rows, self.model.stop_ids, reuse=self.model.reuses_cache)
+            replies += [
+                self._reply(*one) for one in zip(requests[start:], prepared[start:], done, strict=False)
+            ]
+        return replies
+
+    def _prepare(self, requests: Sequence[Request]) -> list[tuple[Row, str]]:
+        """The row of each request and its rendered text."""
+        texts, spans = [], []
+        for request in requests:
+            _check_methods(request.methods)
+            system = next((m["content"] for m in request.messages if m["role"] == "system"), "").strip()
+            shown = edit_messages(request.messages, request.methods, request.editing_seed) if system else request.messages
+            text = render_text(place_system(shown, request.system_as), self.model.tokenizer)
+            texts.append(text)
+            spans.append(find_span(text, system) if system else (0, 0))
+        prompts = tokenize(texts, spans, self.model.tokenizer)
+        return [(self._row(*one), text) for one, text in zip(zip(requests, prompts, strict=True), texts, strict=True)]
+
+    def _row(self, request: Request, prompt: Prompt) -> Row:
+        before = self._threads.get(request.thread) if request.thread is not None else None
+        token_ids, span = prompt.token_ids, prompt.span_mask
+        if before and (known := _continue(before, prompt)):
+            token_ids, span = known
+        computed = before.keys_values if before and before.keys_values else None
+        if computed:
+            shared = _common_prefix(before.token_ids, token_ids)
+            usable = min(shared, computed[0][0].shape[1], len(token_ids) - 1)
+            computed = first_tokens(computed, usable) if usable else None
+        limit = self.model.context
+        if limit and len(token_ids) + request.sampling.max_new_tokens > limit:
+            raise PromptError(
+                f"A chat of {len(token_ids)} tokens and a reply of up to {request.sampling.max_new_tokens} pass the "
+                f"{limit} tokens {self.model.name} can see; use fewer rounds or fewer new tokens."
+            )
+        methods = tuple(m for m in request.methods if isinstance(m, ShiftsAttention)) if any(span) else ()
+        return Row(
+            token_ids, span, computed, methods, request.sampling, request.seed,
+            keep=request.keep and request.thread is not None, trace=request.trace,
+        )
+
+    def _reply(self, request: Request, prepared: tuple[Row, str], done: Continuation) -> Reply:
+        row, text = prepared
+        answer = self.model.tokenizer.decode(done.token_ids, skip_special_tokens=True)
+        if row.keep:
+            self._threads[request.thread] = _Computed(
+                text + answer, row.token_ids + done.token_ids, row.span + (False,) * len(done.token_ids), done.computed
+            )
+        return Reply(answer, done.token_ids, done.stop_reason, done.trace, done.forwarded, row.token_ids)
+
+
+def load(
+    name_or_path: str = DEFAULT,
+    device: str | None = None,
+    dtype: str | torch.dtype | None = None,
+    *,
+    trust_remote_code: bool = False,
+) -> LocalModel:
+    """Loads a Hugging Face chat model.
+
+    Args:
+        name_or_path: "default" (the model in this package), a folder, or a name on the hub.
+        device: where it runs; None takes CUDA if there is one.
+        dtype: "float32", "bfloat16", ...; None takes float32 on the CPU and the checkpoint's own elsewhere.
+        trust_remote_code: whether code that comes with the model may run. Weights are read as safetensors only.
+
+    Raises:
+        ModelError: the model is not found, has no safetensors weights or no fast tokenizer, or is no causal model.
+        UsageError: an unknown device or dtype.
+    """
+    from transformers import AutoModelForCausalLM, AutoTokenizer
+
+    from holdfast.attention import IMPLEMENTATION
+
+    source = str(DEFAULT_FOLDER) if name_or_path == DEFAULT else name_or_path
+    _check_folder(source)
+    device, dtype = _place(device, dtype)
+    options = {"dtype": dtype, "use_safetensors": True, "trust_remote_code": trust_remote_code}
+    try:
+        tokenizer = AutoTokenizer.from_pretrained(source, trust_remote_code=trust_remote_code)
+        try:
+            model = AutoModelForCausalLM.from_pretrained(source, attn_implementation=IMPLEMENTATION, **options)
+        except ValueError as error:  # a class without the attention interface
+            if IMPLEMENTATION not in str(error) and "attn_implementation" not in str(error):
+                raise
+            model = AutoModelForCausalLM.from_pretrained(source, **options)
+    except (OSError, ValueError, ImportError) as error:
+        raise ModelError(_loading_failed(name_or_path, error)) from error
+    if not tokenizer.is_fast:
+        raise ModelError(f"{name_or_path} has no fast tokenizer, which finding spans needs; convert it to tokenizer.json.")
+    model = model.to(device).eval()
+    return LocalModel(
+        name=name_or_path,
+        fingerprint=_fingerprint(model, tokenizer),
+        hf_model=model,
+        tokenizer=tokenizer,
+        stop_ids=_stop_ids(model, tokenizer),
+        reuses_cache=_reuses_cache(model),
+    )
+
+
+def with_batch_size(model: LocalModel, batch_size: int) -> LocalModel:
+    """The same model with another limit on rows forwarded together."""
+    return replace(model, batch_size=batch_size)
+
+
+def _check_methods(methods: Sequence[Method]) -> None:
+    for method in methods:
+        if not isinstance(method, (EditsMessages, ShiftsAttention)):
+            raise UsageError(f"{method!r} is no method this model can apply; see holdfast.methods for those there are.")
+
+
+def _continue(before: _Computed, prompt: Prompt) -> tuple[tuple[int, ...], tuple[bool, ...]] | None:
+    """The tokens and span of `prompt`, with those of `before` kept as they were generated; None where it cannot be.
+
+    A reply may be spelled by other tokens than its text would be tokenized to, so the known tokens are kept, and the
+    text after them is taken from a tokenization of the whole, if a token starts exactly there.
+    """
+    boundary = len(before.text)
+    if not prompt.text.startswith(before.text):
+        return None
+    first = next((index for index, start in enumerate(prompt.starts) if start >= boundary), None)
+    if first is None or prompt.starts[first] != boundary:
+        return None
+    return before.token_ids + prompt.token_ids[first:], before.span + prompt.span_mask[first:]
+
+
+def _common_prefix(first: tuple[int, ...], second: tuple[int, ...]) -> int:
+    for index, (one, other) in enumerate(zip(first, second, strict=False)):
+        if one != other:
+            return index
+    return min(len(first), len(second))
+
+
+def _check_folder(source: str) -> None:
+    """Refuses by name what would otherwise fail far from its cause."""
+    folder = Path(source)
+    if not folder.exists():
+        if source.startswith((".", "/", "~")):
+            raise ModelError(f"There is no folder {source!r}; give a folder, a hub name, a URL, or 'default'.")
+        return
+    if not folder.is_dir():
+        raise ModelError(f"{source!r} is a file; give the folder that holds config.json and the safetensors weights.")
+    if not (folder / "config.json").exists():
+        raise ModelError(f"The folder {source!r} has no config.json; give the folder of a Hugging Face model.")
+    if not list(folder.glob("*.safetensors")):
+        pickled = sorted(path.name for pattern in ("*.bin", "*.pt", "*.pth") for path in folder.glob(pattern))
+        if pickled:
+            raise ModelError(
+                f"The folder {source!r} has pickled weights only ({pickled[0]}), which can run code when read; "
+                "convert them to safetensors."
+            )
+        raise ModelError(f"The folder {source!r} has no weights; put model.safetensors beside its config.json.")
+
+
+def _place(device: str | None, dtype: str | torch.dtype | None) -> tuple[torch.device, torch.dtype | str]:
+    try:
+        chosen = torch.device(device or ("cuda" if torch.cuda.is_available() else "cpu"))
+    except RuntimeError:
+        raise UsageError(f"There is no device {device!r}; use cpu, cuda or cuda:0.") from None
+    if chosen.type == "cuda" and not torch.cuda.is_available():
+        raise UsageError(f"Device {device!r} is not available here; use cpu.")
+    if isinstance(dtype, str):
+        named = getattr(torch, dtype, None)
+        if not isinstance(named, torch.dtype) or not named.is_floating_point:
+            raise UsageError(f"There is no dtype {dtype!r}; use float32, bfloat16 or float16.")
+        dtype = named
+    return chosen, dtype or (torch.float32 if chosen.type == "cpu" else "auto")
+
+
+def _loading_failed(name: str, error: Exception) -> str:
+    reason = str(error)
+    if Path(name).is_dir() or name == DEFAULT:
+        return f"Cannot load {name!r}: {' '.join(reason.split())[:300]}; check the files in that folder."
+    if "safetensors" in reason:
+        return f"The hub model {name!r} has no safetensors weights; pickled ones can run code, so convert them first."
+    return (
+        f"There is no model {name!r}: it is no folder here, and the hub does not have it or cannot be reached; "
+        "give a folder, a hub name, a URL, or 'default'."
+    )
+
+
+def _stop_ids(model: PreTrainedModel, tokenizer: PreTrainedTokenizerFast) -> frozenset[int]:
+    ids = {tokenizer.eos_token_id}
+    for config in (model.generation_config, model.config.get_text_config()):
+        eos = getattr(config, "eos_token_id", None)
+        ids.update(eos if isinstance(eos, (list, tuple)) else [eos])
+    return frozenset(token for token in ids if token is not None)
+
+
+def _reuses_cache(model: PreTrainedModel) -> bool:
+    """Whether every layer keeps plain keys and values of all tokens."""
+    from transformers.cache_utils import DynamicCache, DynamicLayer
+
+    if getattr(model, "is_stateful", False) or model.__class__._supports_attention_backend is False:
+        return False
+    layers = DynamicCache(config=model.config).layers
+    config = model.config.get_text_config()
+    plain = all(type(layer) is DynamicLayer for layer in layers)
+    return plain and bool(layers) and not getattr(config, "num_kv_shared_layers", 0)
+
+
+def _fingerprint(model: PreTrainedModel, tokenizer: PreTrainedTokenizerFast) -> str:
+    """A digest of the configuration, the chat template, and every parameter's shape and a sample of its values."""
+    digest = hashlib.sha256()
+    config = {k: v for k, v in model.config.to_dict().items() if not k.startswith("_") and k != "transformers_version"}
+    digest.update(repr(sorted(config.items(), key=lambda item: item[0])).encode())
+    digest.update(repr(tokenizer.chat_template).encode())
+    for name, parameter in sorted(model.state_dict().items()):
+        flat = parameter.detach().flatten()
+        sample = flat[:: max(1, flat.numel() // 256)].float().cpu().numpy().tobytes()
+        digest.update(f"{name} {tuple(parameter.shape)} {parameter.dtype}".encode() + sample)
+    return digest.hexdigest()[:32]

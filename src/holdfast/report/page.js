@@ -1,0 +1,282 @@
+"use strict";
+// Texts of models are untrusted: everything below reaches the page through textContent, never as markup.
+
+const $ = (id) => document.getElementById(id);
+
+/** An element: make("p", {class: "x"}, "text", child, ...). Falsy children are left out. */
+function make(tag, attributes = {}, ...children) {
+  const node = document.createElement(tag);
+  for (const [name, value] of Object.entries(attributes)) {
+    if (name === "--v") node.style.setProperty("--v", value);
+    else if (value !== null && value !== undefined && value !== false) node.setAttribute(name, value);
+  }
+  for (const child of children) if (child || child === 0) node.append(child);
+  return node;
+}
+
+// --- theme ---------------------------------------------------------------------------------------------------
+
+function setUpTheme() {
+  const root = document.documentElement, button = $("theme");
+  const dark = () => (root.dataset.theme || (matchMedia("(prefers-color-scheme: dark)").matches ? "dark" : "light")) === "dark";
+  const label = () => { button.textContent = dark() ? "Light" : "Dark"; button.setAttribute("aria-label", dark() ? "Use light colours" : "Use dark colours"); };
+  button.hidden = false;
+  button.addEventListener("click", () => { root.dataset.theme = dark() ? "light" : "dark"; label(); });
+  matchMedia("(prefers-color-scheme: dark)").addEventListener("change", label);
+  label();
+}
+
+// --- charts --------------------------------------------------------------------------------------------------
+
+/** Reads a round under the pointer, or with the arrow keys, into the line below the chart. */
+function setUpPlot(plot) {
+  const points = JSON.parse(plot.dataset.points), svg = plot.querySelector("svg"), out = plot.nextElementSibling;
+  const { width } = svg.viewBox.baseVal, left = +svg.dataset.left, span = width - left - +svg.dataset.right, last = points.length;
+  let now = last;
+  const x = (round) => left + (last > 1 ? span * (round - 1) / (last - 1) : span / 2);
+  function show(round, cursor) {
+    now = Math.min(last, Math.max(1, round));
+    const line = svg.querySelector(".cursor");
+    line.setAttribute("x1", x(now)); line.setAttribute("x2", x(now));
+    line.setAttribute("visibility", cursor ? "visible" : "hidden");
+    out.replaceChildren(make("span", { class: "value" }, `round ${now}`));
+    const said = [];
+    for (const [colour, label, value, interval, sd] of points[now - 1]) {
+      out.append(make("span", { class: `value s${colour}` }, make("i"), make("span", {}, make("b", {}, value), interval ? ` ${interval}` : "", sd ? ` sd ${sd}` : "")));
+      said.push(`${label} ${value}${interval ? `, interval ${interval}` : ""}${sd ? `, standard deviation ${sd}` : ""}`);
+    }
+    plot.setAttribute("aria-valuenow", now);
+    plot.setAttribute("aria-valuetext", `Round ${now}: ${said.join("; ")}`);
+  }
+  plot.addEventListener("pointermove", (event) => {
+    const box = svg.getBoundingClientRect();
+    const at = (event.clientX - box.left) / box.width * width;
+    show(Math.round((at - left) / span * (last - 1)) + 1, true);
+  });
+  plot.addEventListener("pointerleave", () => show(last, false));
+  plot.addEventListener("focus", () => show(now, plot.matches(":focus-visible")));
+  plot.addEventListener("blur", () => show(now, false));
+  plot.addEventListener("keydown", (event) => {
+    const to = { ArrowLeft: now - 1, ArrowDown: now - 1, ArrowRight: now + 1, ArrowUp: now + 1, Home: 1, End: last }[event.key];
+    if (to !== undefined) { event.preventDefault(); show(to, true); }
+  });
+  show(last, false);
+}
+
+function setUpToggles() {
+  for (const box of document.querySelectorAll("[data-hides]")) {
+    const apply = () => document.body.classList.toggle(box.dataset.hides, !box.checked);
+    box.addEventListener("change", apply);
+    apply();
+  }
+}
+
+// --- the table of prompts ------------------------------------------------------------------------------------
+
+function setUpPrompts() {
+  const table = $("prompt-table"), body = table.tBodies[0], rows = [...body.rows];
+  function filter() {
+    const series = $("prompt-series").value, wanted = $("prompt-find").value.toLowerCase();
+    let shown = 0;
+    for (const row of rows) {
+      row.hidden = row.dataset.series !== series || !row.cells[0].textContent.toLowerCase().includes(wanted);
+      shown += !row.hidden;
+    }
+    $("prompt-count").textContent = `${shown} ${shown === 1 ? "prompt" : "prompts"}`;
+  }
+  for (const head of table.querySelectorAll("th[data-sort]")) head.querySelector("button").addEventListener("click", () => {
+    const up = head.getAttribute("aria-sort") !== "ascending", sign = up ? 1 : -1;
+    for (const other of table.querySelectorAll("[aria-sort]")) other.removeAttribute("aria-sort");
+    head.setAttribute("aria-sort", up ? "ascending" : "descending");
+    const value = (row) => row.cells[head.cellIndex].dataset.value;
+    const compare = head.dataset.sort === "number" ? (a, b) => value(a) - value(b) : (a, b) => value(a).localeCompare(value(b));
+    body.append(...rows.sort((a, b) => sign * compare(a, b)));
+  });
+  for (const button of body.querySelectorAll("[data-prompt]")) button.addEventListener("click", () => showOnly(button.dataset.prompt, button.dataset.of));
+  $("prompt-series").addEventListener("change", filter);
+  $("prompt-find").addEventListener("input", filter);
+  filter();
+}
+
+// --- the list of conversations -------------------------------------------------------------------------------
+
+const index = JSON.parse($("index").textContent);
+const PAGE = 40;
+let found = [], shown = 0, onlyPrompt = null;
+
+const entries = index.rows.map(([series, number, agent, user, stability, adoption], place) => {
+  const seen = stability.filter((v) => v !== null), taken = adoption.filter((v) => v !== null);
+  return {
+    place, series: index.series[series], seriesAt: series, number, agent: index.prompts[agent], user: index.prompts[user], stability, adoption,
+    first: seen[0] ?? null, last: seen.at(-1) ?? null, mean: seen.length ? seen.reduce((a, b) => a + b) / seen.length : null,
+    firstTaken: taken[0] ?? null, lastTaken: taken.at(-1) ?? null,
+  };
+});
+
+const SCORES = {
+  lost: (e) => e.first > 0.5 && e.last <= 0.5, never: (e) => e.first !== null && e.first <= 0.5, held: (e) => e.last > 0.5,
+  adopted: (e) => e.lastTaken !== null && e.lastTaken >= 0.5,
+};
+const ORDERS = {
+  number: (a, b) => a.place - b.place, fall: (a, b) => (a.last - a.first) - (b.last - b.first) || a.place - b.place,
+  low: (a, b) => a.mean - b.mean || a.place - b.place,
+};
+const fixed = (value) => (value === null ? "–" : value.toFixed(2));
+
+function strip(name, kind, values, first, last) {
+  const cells = values.map((v) => make("i", v === null ? { class: "none" } : { "--v": v }));
+  return make("span", { class: `strip ${kind}` }, make("span", {}, name), make("span", { class: "cells", "aria-hidden": "true" }, ...cells), make("span", {}, `${fixed(first)} → ${fixed(last)}`));
+}
+
+function listRow(entry) {
+  const said = (role, prompt) => make("span", { class: "said clamp" }, make("span", { class: "role" }, role), prompt.text || "(no prompt)");
+  const button = make("button", { type: "button", class: "row", "data-place": entry.place },
+    make("span", { class: "head" }, make("span", { class: "who" }, `#${entry.number} `), make("span", { class: "method" }, entry.series.label)),
+    make("span", { class: "lines" }, said("agent", entry.agent), said("user", entry.user)),
+    make("span", { class: "strips" }, strip("keeps", "keep", entry.stability, entry.first, entry.last),
+      entry.lastTaken !== null && strip("takes", "take", entry.adoption, entry.firstTaken, entry.lastTaken)));
+  button.addEventListener("click", () => openReader(entry));
+  return make("li", {}, button);
+}
+
+function more() {
+  $("rows").append(...found.slice(shown, shown + PAGE).map(listRow));
+  shown = Math.min(found.length, shown + PAGE);
+  $("more").hidden = shown >= found.length;
+  $("more").textContent = `Show ${Math.min(PAGE, found.length - shown)} more of ${found.length - shown}`;
+}
+
+function filterList() {
+  const form = $("filters").elements, get = (name) => (form[name] ? form[name].value : "");
+  const wanted = get("find").toLowerCase();
+  found = entries.filter((e) => (get("series") === "" || e.seriesAt === +get("series"))
+    && (!get("category") || e.agent.category === get("category")) && (!get("score") || SCORES[get("score")](e))
+    && (!onlyPrompt || e.agent.id === onlyPrompt)
+    && (!wanted || `${e.agent.text} ${e.agent.id} ${e.user.text} ${e.user.id}`.toLowerCase().includes(wanted)));
+  found.sort(ORDERS[get("order")]);
+  $("rows").replaceChildren();
+  shown = 0;
+  more();
+  $("count").replaceChildren(`${found.length} of ${entries.length} conversations`);
+  if (onlyPrompt) {
+    const clear = make("button", { type: "button", class: "link" }, "show all");
+    clear.addEventListener("click", () => { onlyPrompt = null; filterList(); $("count").scrollIntoView({ block: "center" }); });
+    $("count").append(` where the agent has ${onlyPrompt}. `, clear);
+  }
+}
+
+/** From the table of prompts: only the conversations in which the agent had this prompt. */
+function showOnly(prompt, series) {
+  $("filters").reset();
+  onlyPrompt = prompt;
+  if ($("filters").elements.series) $("filters").elements.series.value = series;
+  filterList();
+  $("conversations").scrollIntoView();
+  $("rows").querySelector("button")?.focus({ preventScroll: true });
+}
+
+// --- the reader ----------------------------------------------------------------------------------------------
+
+const unpacked = new Map();
+
+/** The texts of a conversation; a packed chunk is unpacked once. */
+async function texts(place) {
+  const at = Math.floor(place / index.perChunk);
+  if (!unpacked.has(at)) {
+    const node = $(`chunk-${at}`);
+    unpacked.set(at, "packed" in node.dataset ? unpack(node.textContent) : Promise.resolve(JSON.parse(node.textContent)));
+  }
+  return (await unpacked.get(at))[place % index.perChunk];
+}
+
+async function unpack(base64) {
+  if (!("DecompressionStream" in window)) throw new Error("This browser cannot unpack the texts; read them in records.jsonl, or use a browser from 2023 or later.");
+  const bytes = Uint8Array.from(atob(base64), (c) => c.charCodeAt(0));
+  return new Response(new Blob([bytes]).stream().pipeThrough(new DecompressionStream("gzip"))).json();
+}
+
+function brief(role, prompt) {
+  return make("section", { class: `brief ${role}` }, make("h3", {}, role === "agent" ? "The agent is told" : "The user is told"),
+    prompt.text ? make("p", { dir: "auto" }, prompt.text) : make("p", { class: "nothing" }, "nothing"),
+    make("p", { class: "meta" }, [prompt.category, prompt.id].filter(Boolean).join(" · ").replace("_", " ")));
+}
+
+const written = (tag, kind, text) => make(tag, { class: text ? kind : `${kind} nothing`, dir: "auto" }, text || "(empty reply)");
+
+function probeCard([, kind, question, reply, score, reason, mass]) {
+  const own = kind === "stability";
+  return make("div", { class: `probe ${own ? "keep" : "take"}` },
+    make("header", {}, own ? "probe: keeps its own" : "probe: takes on the other’s", make("span", { class: "score" }, make("i", { "--v": score, "aria-hidden": "true" }), fixed(score))),
+    make("p", { class: "question", dir: "auto" }, index.questions[question]), written("p", "reply", reply),
+    make("p", { class: "reason" }, reason, mass !== null && ` · attention on the prompt ${mass.toFixed(3)}`));
+}
+
+function turnBubble([, speaker, text, cut, mass]) {
+  const notes = [speaker, cut ? "cut at the length limit" : "", mass !== null ? `attention on the prompt ${mass.toFixed(3)}` : ""].filter(Boolean);
+  return make("div", { class: `turn ${speaker}` }, make("p", { class: "name" }, notes.join(" · ")), written("div", "bubble", text));
+}
+
+function roundPart(round, { turns, probes }) {
+  const asked = probes.filter((p) => p[0] === round), said = turns.filter((t) => t[0] === round);
+  return make("section", { class: "round" }, make("h3", {}, `Round ${round}`),
+    asked.length > 0 && make("div", { class: "probes" }, ...asked.map(probeCard)), ...said.map(turnBubble));
+}
+
+let current = null;
+
+/** Puts the open conversation into the address, where the place of the page allows it. */
+function setAddress(hash) {
+  try { history.replaceState(null, "", hash || location.pathname + location.search); } catch { /* an embedded copy has no address of its own */ }
+}
+
+async function openReader(entry) {
+  current = entry;
+  const reader = $("reader"), body = $("reader-body");
+  $("reader-title").textContent = `Conversation ${entry.number}`;
+  const alike = entries.filter((e) => e.number === entry.number && e.series.run === entry.series.run);
+  $("reader-methods").replaceChildren(...alike.map((other) => {
+    const button = make("button", { type: "button", "aria-pressed": String(other === entry) }, other.series.label);
+    button.addEventListener("click", async () => { const top = body.scrollTop; await openReader(other); body.scrollTop = top; $("reader-methods").querySelector("[aria-pressed=true]").focus(); });
+    return button;
+  }));
+  const at = found.indexOf(entry);
+  $("previous").disabled = at <= 0;
+  $("next").disabled = at < 0 || at >= found.length - 1;
+  body.replaceChildren(make("p", { class: "nothing" }, "Unpacking …"));
+  if (!reader.open) { reader.showModal(); $("reader-title").focus(); }
+  setAddress(`#conversation-${entry.place}`);
+  try {
+    const data = await texts(entry.place);
+    if (current !== entry) return;
+    const rounds = [...new Set([...data.turns, ...data.probes].map((item) => item[0]))].sort((a, b) => a - b);
+    body.replaceChildren(make("div", { class: "briefs" }, brief("agent", entry.agent), brief("user", entry.user)), ...rounds.map((round) => roundPart(round, data)));
+    body.scrollTop = 0;
+  } catch (error) {
+    body.replaceChildren(make("p", { role: "alert" }, error.message));
+  }
+}
+
+function setUpReader() {
+  const reader = $("reader");
+  const step = (by) => { const next = found[found.indexOf(current) + by]; if (found.includes(current) && next) openReader(next); };
+  $("previous").addEventListener("click", () => step(-1));
+  $("next").addEventListener("click", () => step(1));
+  $("close").addEventListener("click", () => reader.close());
+  reader.addEventListener("click", (event) => { if (event.target === reader) reader.close(); });
+  reader.addEventListener("close", () => {
+    setAddress("");
+    document.querySelector(`.row[data-place="${current.place}"]`)?.focus();
+  });
+  const linked = /^#conversation-(\d+)$/.exec(location.hash);
+  if (linked && entries[+linked[1]]) openReader(entries[+linked[1]]);
+}
+
+setUpTheme();
+document.querySelectorAll(".plot").forEach(setUpPlot);
+setUpToggles();
+setUpPrompts();
+$("filters").addEventListener("input", () => { onlyPrompt = null; filterList(); });
+$("filters").addEventListener("submit", (event) => event.preventDefault());
+$("more").addEventListener("click", () => { const from = shown; more(); $("rows").children[from]?.querySelector("button").focus(); });
+filterList();
+setUpReader();

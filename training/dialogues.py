@@ -1,0 +1,106 @@
+"""Training dialogues: an instruction (or none), a user who talks plainly, an assistant who follows.
+
+What is deliberately absent, so that drift is not planted: the assistant never mirrors the user's style; dialogues with and without
+a system prompt have the same lengths; no reply fails to follow. What may still plant it: users always write plain English here,
+so that every styled turn the model has seen was its own. `styled_users` removes that ingredient (the ablation of the model card).
+"""
+
+from __future__ import annotations
+
+import gzip
+import json
+import random
+import re
+from pathlib import Path
+
+from content import THINGS, Context, user_question
+from fact_families import CHOICES, FACT_FAMILIES
+from families import Family, Instruction, instruct, probe
+from knowledge import ask
+from style_families import STYLE_FAMILIES
+
+FAMILIES = STYLE_FAMILIES + FACT_FAMILIES
+REWRITERS = tuple(family for family in STYLE_FAMILIES if family.rewrites)
+ROUNDS = {1: 0.34, 2: 0.30, 3: 0.20, 4: 0.08, 5: 0.03, 6: 0.02, 8: 0.02, 10: 0.01}
+PROMPTED, REAL, OWN_PROBE, FOREIGN_PROBE, KNOWLEDGE = 0.75, 0.40, 0.45, 0.06, 0.15
+UNKNOWN = ("I do not know.", "I am not sure.", "I cannot say.")
+
+
+def load_self_dialogues(path: Path | None) -> list[list[str]]:
+    """The Self-dialogue Corpus (BSD-3-Clause), turns cleaned and cut at 40 words; [] where `path` is None."""
+    if path is None:
+        return []
+    dialogues = []
+    with gzip.open(path, "rt", encoding="utf-8") as lines:
+        for line in lines:
+            turns = [" ".join(turn.split()[:40]) for turn in json.loads(line)["turns"]]
+            turns = [turn[0].upper() + turn[1:] + ("" if turn[-1] in ".?!" else ".") for turn in turns if turn and turn.isascii()]
+            if len(turns) >= 4:
+                dialogues.append(turns)
+    return dialogues
+
+
+def _sentences(text: str) -> tuple[str, ...]:
+    return tuple(part for part in re.split(r"(?<=[.?!])\s+", text) if part)
+
+
+def write_reply(instruction: Instruction | None, context: Context) -> str:
+    """A reply that follows `instruction` where it shows in every reply; otherwise one to three plain sentences."""
+    if instruction and instruction.family.reply:
+        return instruction.family.reply(instruction.values, context)
+    return " ".join(context.sentences(context.rng.choice((1, 2, 2, 3))))
+
+
+def _question(instruction: Instruction | None, rng: random.Random, thing) -> tuple[str, str] | None:
+    """A turn that is not talk: the instruction's own probe, another family's probe, or a knowledge question; None for talk."""
+    family = instruction.family if instruction else None
+    plain = Context(rng, thing)
+    if family and family.probes and rng.random() < OWN_PROBE:
+        question = probe(instruction, rng)
+        values = dict(instruction.values)
+        if "pool" in values:
+            values["right"] = re.search(rf"{values['letter']}\) (\w+)", question)[1]
+        return question, family.answer(values, plain, question)
+    styled = family is None or family.reply is None or family.rewrites
+    roll = rng.random()
+    if roll < FOREIGN_PROBE and styled:
+        other = rng.choice([one for one in FACT_FAMILIES if one is not family and (family is None or one.category != family.category)])
+        if other.name != "letter":
+            return probe(instruct(other, rng), rng), write_reply(instruction, Context(rng, thing, (rng.choice(UNKNOWN),)))
+    elif roll < FOREIGN_PROBE + KNOWLEDGE:
+        with_choices = not styled or rng.random() < 0.5
+        if with_choices and family and family.name == "letter":
+            return None
+        question, answer, _ = ask(rng, with_choices)
+        return question, answer if with_choices else write_reply(instruction, Context(rng, thing, (answer,)))
+    return None
+
+
+def dialogue(rng: random.Random, real: list[list[str]], styled_users: bool = False) -> list[dict]:
+    """One dialogue as messages in the Hugging Face form."""
+    rounds = rng.choices(list(ROUNDS), list(ROUNDS.values()))[0]
+    instruction = None
+    if rng.random() < PROMPTED:
+        pool = CHOICES if rng.random() < 0.08 else FAMILIES  # choices take longest to learn
+        instruction = instruct(rng.choice(pool), rng)
+    family: Family | None = instruction.family if instruction else None
+    lines: list[str] = []
+    if real and rng.random() < REAL and (family is None or family.reply is None or family.rewrites):
+        lines = list(rng.choice(real))
+    messages = [{"role": "system", "content": instruction.system_prompt}] if instruction else []
+    thing = rng.choice(THINGS)
+    other = instruct(rng.choice(REWRITERS), rng) if styled_users and rng.random() < 0.5 else None
+    for _ in range(rounds):
+        if rng.random() < 0.3:
+            thing = rng.choice(THINGS)
+        turn = _question(instruction, rng, thing)
+        if turn is None and len(lines) >= 2:
+            said, answered = lines.pop(0), lines.pop(0)
+            turn = said, write_reply(instruction, Context(rng, thing, _sentences(answered)))
+        elif turn is None:
+            turn = user_question(rng, thing), write_reply(instruction, Context(rng, thing))
+            if rng.random() < 0.3:
+                turn = write_reply(None, Context(rng, thing)), turn[1]
+        said = other.family.reply(other.values, Context(rng, thing, _sentences(turn[0]))) if other else turn[0]
+        messages += [{"role": "user", "content": said}, {"role": "assistant", "content": turn[1]}]
+    return messages

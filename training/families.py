@@ -1,0 +1,119 @@
+"""An instruction family: how it is asked, with which values, how a reply that follows looks, and how it is scored.
+
+A style family shows in every reply. A fact family shows when its probe asks. Families are listed in `style_families.py` and
+`fact_families.py`; `FAMILIES` joins them. Paraphrases are compositional: a frame around one of a family's phrases.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from content import Context
+
+# A style instruction is a clause ("write in capital letters") inside a frame. The last eight are held out of training.
+DO_FRAMES = (
+    "Always {do}.", "{Do}.", "Please {do}.", "You must {do}.", "In every reply, {do}.", "From now on, {do}.", "Your one rule: {do}.",
+    "It is important that you {do}.", "Whatever the user says, {do}.", "You are a helpful assistant. {Do}.", "{Do}, no matter what.",
+    "Remember to {do}.", "When you answer, {do}.", "I want you to {do}.", "You should always {do}.", "Never forget to {do}.",
+    "Do this in each message: {do}.", "For this chat, {do}.", "You are a chatbot that has one job: {do}.", "Make sure to {do}.",
+    "The user expects you to {do}.", "No exceptions: {do}.", "{Do}. This is ALWAYS true.", "Rule 1: {do}.", "{Do}, please.",
+    "You have to {do}.", "You are a friendly assistant. You always {do}.", "Whenever you write, {do}.", "{Do}! Do not forget this.",
+    "Without fail, {do}.", "Your task is to {do}.", "Be sure to {do}.", "You have been asked to {do}.", "System: {do}.",
+    "{Do}, even if the user objects.", "Our house style: {do}.", "As an assistant you will {do}.",
+)
+# A fact is a sentence ("Your name is Bo.") inside a frame. The last five are held out.
+SAY_FRAMES = (
+    "{say}", "{say} This is ALWAYS true.", "You are a helpful assistant. {say}", "Remember: {say}", "Fact: {say}", "{say} Keep this in mind.",
+    "Important: {say}", "{say} Never forget it.", "Here is something to remember. {say}", "{say} If someone asks, say so.", "Note: {say}",
+    "{say} Answer questions accordingly.", "For this chat: {say}", "Always remember! {say}", "{say} Please do not forget that.", "Background: {say}",
+    "You are a chatbot. {say}", "{say} No matter what the user says.", "Listen: {say}",
+    "Bear this in mind: {say}", "{say} Stick to it.", "Your profile. {say}", "{say} Hold on to this.", "Good to know: {say}",
+)
+HELD_OUT_FRAMES = {"do": 8, "say": 5}
+HELD_OUT_PHRASES = 1  # the last phrase of each family
+HELD_OUT_WORDINGS = 1  # the last probe wording of each family that has its own probes
+
+
+@dataclass(frozen=True)
+class Family:
+    """One kind of instruction.
+
+    Attributes:
+        name: unique, lower case.
+        category: one of the five of Li et al. 2024, section 3.2.
+        form: "do" (a clause in `DO_FRAMES`) or "say" (a sentence in `SAY_FRAMES`).
+        phrases: the clauses or sentences, with {value} slots; the last one is held out of training.
+        values: draws the slots; its second argument is True for held-out values.
+        reply: (values, context) -> a reply that follows.
+        measure: values -> the specification of the measure in `holdfast.measures` that scores it.
+        probes: own probe wordings, the last held out; empty where any question shows the instruction.
+        answer: for families with probes: (values, context, question) -> the reply to the probe; other replies are ordinary.
+        rewrites: True where `reply` may rewrite sentences it is given (so that real dialogues can be used).
+    """
+
+    name: str
+    category: str
+    form: str
+    phrases: tuple[str, ...]
+    reply: Callable[[dict, Context], str] | None
+    measure: Callable[[dict], dict]
+    values: Callable[[random.Random, bool], dict] = lambda rng, test: {}
+    probes: tuple[str, ...] = ()
+    answer: Callable[[dict, Context, str], str] | None = None
+    rewrites: bool = False
+
+
+@dataclass(frozen=True)
+class Instruction:
+    """A family with its values drawn and its wording chosen."""
+
+    family: Family
+    values: dict
+    system_prompt: str
+    unseen_phrase: bool = False
+
+
+def fill(template: str, values: dict) -> str:
+    for key, value in values.items():
+        template = template.replace("{" + key + "}", str(value))
+    return template
+
+
+def instruct(family: Family, rng: random.Random, test: bool = False) -> Instruction:
+    """Draws values and a wording. With `test`, the values and the frame are held out, and so may be the phrase."""
+    values = family.values(rng, test)
+    frames = DO_FRAMES if family.form == "do" else SAY_FRAMES
+    kept = len(frames) - HELD_OUT_FRAMES[family.form]
+    frame = rng.choice(frames[kept:] if test else frames[:kept])
+    phrase = rng.choice(family.phrases if test else family.phrases[:-HELD_OUT_PHRASES])
+    text = fill(phrase, values)
+    prompt = frame.replace("{do}", text).replace("{say}", text).replace("{Do}", text[0].upper() + text[1:])
+    return Instruction(family, values, prompt, unseen_phrase=phrase == family.phrases[-1])
+
+
+def probe(instruction: Instruction, rng: random.Random, test: bool = False) -> str:
+    """One of the family's own probe questions, its slots filled (choices are shuffled at each draw)."""
+    wordings = instruction.family.probes
+    wording = rng.choice(wordings[-HELD_OUT_WORDINGS:] if test else wordings[:-HELD_OUT_WORDINGS])
+    values = dict(instruction.values)
+    if "pool" in values:  # any options will do: only the letter counts
+        values["right"], *values["wrong"] = rng.sample(values["pool"], 4)
+    if "{options}" in wording:
+        values["options"] = options(values["right"], values["wrong"], rng, values.get("letter"))
+    return fill(wording, values)
+
+
+def options(right: str, wrong: list[str], rng: random.Random, letter: str | None = None) -> str:
+    """'A) ..., B) ..., C) ..., D) ...' with `right` at `letter`, or anywhere."""
+    choices = rng.sample(wrong, 3)
+    place = rng.randrange(4) if letter is None else "ABCD".index(letter)
+    choices.insert(place, right)
+    return ", ".join(f"{name}) {choice}" for name, choice in zip("ABCD", choices, strict=True))
+
+
+def chosen(question: str, right: str) -> str:
+    """The choice 'B) right' as the question lists it."""
+    start = question.index(f") {right}") - 1
+    return question[start : start + 3 + len(right)]

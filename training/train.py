@@ -1,0 +1,205 @@
+"""Trains the default model from scratch: `python training/train.py --out DIR [--minutes 60] [--styled-users]`.
+
+Dialogues come from `dialogues.py`, weights are kept in float32 and used in bfloat16, hidden matrices are updated by Muon and the rest
+by AdamW. The learning rate falls to zero over the last 40 % of the time given. Checkpoints are scored by how well round-1 replies
+follow held-out instructions, and by nothing else; the best one is saved as safetensors with its tokenizer and `training_log.jsonl`.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import math
+import random
+import sys
+import time
+from collections.abc import Iterator
+from multiprocessing import Pool
+from pathlib import Path
+
+import torch
+from tokenizers import Tokenizer, decoders, models, pre_tokenizers, trainers
+from transformers import LlamaConfig, LlamaForCausalLM, PreTrainedTokenizerFast
+
+sys.path.insert(0, str(Path(__file__).parent))
+from dialogues import dialogue, load_self_dialogues
+
+SPECIAL = ("<|pad|>", "<|begin|>", "<|system|>", "<|user|>", "<|assistant|>", "<|end|>")
+TEMPLATE = (
+    "{{ '<|begin|>' }}{% for message in messages %}"
+    "{% if message['role'] not in ['system', 'user', 'assistant'] %}{{ raise_exception('Unknown role: ' + message['role']) }}{% endif %}"
+    "{{ '<|' + message['role'] + '|>' + message['content'] + '<|end|>' }}{% endfor %}"
+    "{% if add_generation_prompt %}{{ '<|assistant|>' }}{% endif %}"
+)
+LOSS_WEIGHT = {"system": 0.0, "user": 0.15, "assistant": 1.0}
+USER_TARGETS = 0.25  # share of the user's tokens that are targets, at 1/0.25 of the weight: the same mean, less work
+MAX_LENGTH = 1024
+
+
+def train_tokenizer(texts: Iterator[str], vocabulary: int) -> PreTrainedTokenizerFast:
+    """A byte-level BPE with single digits and the chat template."""
+    tokenizer = Tokenizer(models.BPE())
+    tokenizer.pre_tokenizer = pre_tokenizers.Sequence([pre_tokenizers.Digits(individual_digits=True), pre_tokenizers.ByteLevel(add_prefix_space=False)])
+    tokenizer.decoder = decoders.ByteLevel()
+    alphabet = pre_tokenizers.ByteLevel.alphabet()
+    tokenizer.train_from_iterator(texts, trainers.BpeTrainer(vocab_size=vocabulary, special_tokens=list(SPECIAL), initial_alphabet=alphabet))
+    return PreTrainedTokenizerFast(tokenizer_object=tokenizer, bos_token="<|begin|>", eos_token="<|end|>", pad_token="<|pad|>",
+                                   chat_template=TEMPLATE, model_max_length=4096, clean_up_tokenization_spaces=False)
+
+
+def encode(dialogues: list[list[dict]], tokenizer) -> list[tuple[list[int], list[float]]]:
+    """Token ids and the loss weight of each token as a target."""
+    roles = {role: tokenizer.convert_tokens_to_ids(f"<|{role}|>") for role in LOSS_WEIGHT}
+    begin, end = tokenizer.bos_token_id, tokenizer.eos_token_id
+    contents = iter(tokenizer([m["content"] for d in dialogues for m in d], add_special_tokens=False)["input_ids"])
+    encoded = []
+    for messages in dialogues:
+        ids, weights = [begin], [0.0]
+        for message in messages:
+            body = next(contents)
+            ids += [roles[message["role"]], *body, end]
+            weights += [0.0] + [LOSS_WEIGHT[message["role"]]] * (len(body) + 1)
+        encoded.append((ids[:MAX_LENGTH], weights[:MAX_LENGTH]))
+    return encoded
+
+
+def _generate(job) -> list[list[dict]]:
+    seed, count, path, styled = job
+    rng, real = random.Random(f"dialogues {seed}"), _generate.cache.setdefault(path, load_self_dialogues(path))
+    return [dialogue(rng, real, styled) for _ in range(count)]
+
+
+_generate.cache = {}
+
+
+def batches(tokenizer, path: Path | None, styled: bool, tokens_per_batch: int, seed: int = 0) -> Iterator[tuple[torch.Tensor, torch.Tensor]]:
+    """Endless batches of fresh dialogues of like length, padded to a multiple of 16."""
+    rng, thin = random.Random(f"batches {seed}"), torch.Generator().manual_seed(seed)
+    with Pool(1) as pool:
+        pending = None
+        for block in range(10**9):
+            following = pool.apply_async(_generate, ((f"{seed} {block}", 6000, path, styled),))
+            if pending is not None:
+                rows = sorted(encode(pending.get(), tokenizer), key=lambda row: (len(row[0]), row[0]))
+                groups, group = [], []
+                for row in rows:
+                    width = math.ceil(len(row[0]) / 16) * 16
+                    if group and width * (len(group) + 1) > tokens_per_batch:
+                        groups.append(group)
+                        group = []
+                    group.append(row)
+                groups.append(group)
+                rng.shuffle(groups)
+                for group in groups:
+                    width = math.ceil(max(len(ids) for ids, _ in group) / 16) * 16
+                    ids = torch.zeros(len(group), width, dtype=torch.long)
+                    weights = torch.zeros(len(group), width)
+                    for i, (row, weight) in enumerate(group):
+                        ids[i, : len(row)], weights[i, : len(row)] = torch.tensor(row), torch.tensor(weight)
+                    user = weights == LOSS_WEIGHT["user"]
+                    weights[user] = torch.where(torch.rand(int(user.sum()), generator=thin) < USER_TARGETS, LOSS_WEIGHT["user"] / USER_TARGETS, 0.0)
+                    yield ids, weights
+            pending = following
+
+
+def loss_of(model: LlamaForCausalLM, ids: torch.Tensor, weights: torch.Tensor) -> torch.Tensor:
+    """Weighted cross-entropy in nats per weighted token. Right padding needs no mask under causal attention."""
+    hidden = model.model(input_ids=ids, use_cache=False).last_hidden_state[:, :-1]
+    targets, weights = ids[:, 1:], weights[:, 1:]
+    wanted = weights > 0
+    logits = model.lm_head(hidden[wanted]).float()
+    losses = torch.nn.functional.cross_entropy(logits, targets[wanted], reduction="none")
+    return (losses * weights[wanted]).sum() / weights.sum()
+
+
+class Updater:
+    """Float32 master weights: Muon for hidden matrices, AdamW for embeddings and norms."""
+
+    def __init__(self, model, lr: float, muon_lr: float):
+        self.pairs = [(p, p.detach().float().clone().requires_grad_()) for p in model.parameters()]
+        names = [name for name, _ in model.named_parameters()]
+        hidden = [m for name, (_, m) in zip(names, self.pairs, strict=True) if m.ndim == 2 and "embed" not in name]
+        rest = [m for name, (_, m) in zip(names, self.pairs, strict=True) if m.ndim != 2 or "embed" in name]
+        self.optimizers = [torch.optim.Muon(hidden, lr=muon_lr, weight_decay=0.05, momentum=0.95),
+                           torch.optim.AdamW(rest, lr=lr, betas=(0.9, 0.95), weight_decay=0.0, fused=True)]
+        self.base = [[group["lr"] for group in o.param_groups] for o in self.optimizers]
+
+    def step(self, scale: float) -> float:
+        for weight, master in self.pairs:
+            master.grad = weight.grad.float()
+            weight.grad = None
+        norm = torch.nn.utils.clip_grad_norm_([m for _, m in self.pairs], 1.0)
+        for optimizer, base in zip(self.optimizers, self.base, strict=True):
+            for group, lr in zip(optimizer.param_groups, base, strict=True):
+                group["lr"] = lr * scale
+            optimizer.step()
+        with torch.no_grad():
+            for weight, master in self.pairs:
+                weight.copy_(master)
+        return float(norm)
+
+
+def schedule(progress: float, step: int) -> float:
+    """Warm-up over 50 steps, constant, then linear to zero over the last 40 %."""
+    return min(1.0, (step + 1) / 50) * min(1.0, max(0.0, (1 - progress) / 0.4))
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--out", type=Path, required=True)
+    parser.add_argument("--minutes", type=float, default=60)
+    parser.add_argument("--self-dialogue", type=Path, default=None, help="self_dialogue.jsonl.gz (BSD-3-Clause); without it English is templates only")
+    parser.add_argument("--styled-users", action="store_true", help="the ablation: half of the users write in a style of their own")
+    parser.add_argument("--tokens-per-batch", type=int, default=8192)
+    parser.add_argument("--layers", type=int, default=5)
+    parser.add_argument("--vocabulary", type=int, default=4096)
+    parser.add_argument("--lr", type=float, default=3e-3)
+    parser.add_argument("--muon-lr", type=float, default=0.02)
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--steps", type=int, default=None, help="stop after so many steps instead of --minutes")
+    args = parser.parse_args()
+    args.out.mkdir(parents=True, exist_ok=True)
+    torch.manual_seed(args.seed)
+
+    sample = _generate((f"tokenizer {args.seed}", 25000, args.self_dialogue, False))
+    tokenizer = train_tokenizer((m["content"] for d in sample for m in d), args.vocabulary)
+    tokenizer.save_pretrained(args.out)
+    config = LlamaConfig(
+        vocab_size=args.vocabulary, hidden_size=256, intermediate_size=704, num_hidden_layers=args.layers, num_attention_heads=8, num_key_value_heads=4,
+        head_dim=32, max_position_embeddings=4096, rope_parameters={"rope_type": "default", "rope_theta": 100000.0}, tie_word_embeddings=True,
+        bos_token_id=tokenizer.bos_token_id, eos_token_id=tokenizer.eos_token_id, pad_token_id=tokenizer.pad_token_id)
+    model = LlamaForCausalLM._from_config(config, attn_implementation="sdpa").to(torch.bfloat16)
+    parameters = sum(p.numel() for p in model.parameters())
+    updater = Updater(model, args.lr, args.muon_lr)
+    log = (args.out / "training_log.jsonl").open("w")
+    print(f"{parameters:,} parameters", flush=True)
+
+    from evaluate import following  # scores checkpoints with the package's own measures
+
+    compiled = torch.compile(loss_of, dynamic=True)
+    best, seen, started, average = -1.0, 0, time.time(), None
+    next_check = 0.6
+    for step, (ids, weights) in enumerate(batches(tokenizer, args.self_dialogue, args.styled_users, args.tokens_per_batch, args.seed)):
+        progress = step / args.steps if args.steps else (time.time() - started) / 60 / args.minutes
+        model.train()
+        loss = compiled(model, ids, weights)
+        loss.backward()
+        norm = updater.step(schedule(progress, step))
+        seen += ids.numel()
+        average = loss.item() if average is None else 0.98 * average + 0.02 * loss.item()
+        if step % 50 == 0 or progress >= 1:
+            row = {"step": step, "tokens": seen, "loss": round(average, 4), "norm": round(norm, 3), "seconds": round(time.time() - started, 1)}
+            if progress >= next_check or progress >= 1:
+                next_check += 0.1
+                row["following"] = score = following(model, tokenizer)
+                if score >= best:
+                    best = score
+                    model.save_pretrained(args.out)
+            print(json.dumps(row), file=log, flush=True)
+            print(json.dumps(row), flush=True)
+        if progress >= 1:
+            break
+
+
+if __name__ == "__main__":
+    main()
