@@ -75,7 +75,7 @@ def line_chart(lines: Sequence[Line], rounds: int, title: str, describe: str, *,
 
 def spark_line(values: Sequence[float | None]) -> str:
     """A tiny curve for a table cell, from 0 to 1; decorative, as the cells beside it hold the numbers."""
-    width, height = 76, 20
+    width, height = 76, 28
     step = (width - 6) / max(1, len(values) - 1)
     points = [(3 + i * step, 3 + (height - 6) * (1 - value)) for i, value in enumerate(values) if value is not None]
     path = " ".join(f"{x:.1f},{y:.1f}" for x, y in points)

@@ -155,8 +155,8 @@ def signed(item: Estimate) -> str:
     """'+0.09 [+0.02, +0.15]'; without the interval where there is none."""
     if item.mean is None:
         return "–"
-    text = _signed(item.mean)
-    return text if item.low is None else f"{text} [{_signed(item.low)}, {_signed(item.high)}]"
+    text = signed_number(item.mean)
+    return text if item.low is None else f"{text} [{signed_number(item.low)}, {signed_number(item.high)}]"
 
 
 def overall_change(item: Series, kind: str) -> Estimate:
@@ -169,7 +169,8 @@ def overall_mean(item: Series, kind: str) -> Estimate:
     return estimate(row_means(item.values(kind)))
 
 
-def _signed(value: float) -> str:
+def signed_number(value: float) -> str:
+    """'+0.09', '-0.09' or '0.00'."""
     return f"{value:+.2f}" if round(value, 2) else "0.00"
 
 

@@ -42,7 +42,7 @@ function setUpPlot(plot) {
     out.replaceChildren(make("span", { class: "value" }, `round ${now}`));
     const said = [];
     for (const [colour, label, value, interval, sd] of points[now - 1]) {
-      out.append(make("span", { class: `value s${colour}` }, make("i"), make("span", {}, make("b", {}, value), interval ? ` ${interval}` : "", sd ? ` sd ${sd}` : "")));
+      out.append(make("span", { class: `value s${colour}` }, make("i"), make("span", {}, make("b", {}, value), interval && ` ${interval}`, sd && ` sd ${sd}`, ` · ${label}`)));
       said.push(`${label} ${value}${interval ? `, interval ${interval}` : ""}${sd ? `, standard deviation ${sd}` : ""}`);
     }
     plot.setAttribute("aria-valuenow", now);
@@ -208,11 +208,11 @@ function probeCard([, kind, question, reply, score, reason, mass]) {
   return make("div", { class: `probe ${own ? "keep" : "take"}` },
     make("header", {}, own ? "probe: keeps its own" : "probe: takes on the other’s", make("span", { class: "score" }, make("i", { "--v": score, "aria-hidden": "true" }), fixed(score))),
     make("p", { class: "question", dir: "auto" }, index.questions[question]), written("p", "reply", reply),
-    make("p", { class: "reason" }, reason, mass !== null && ` · attention on the prompt ${mass.toFixed(3)}`));
+    make("p", { class: "reason" }, reason, mass !== null && ` · mass ${mass.toFixed(3)}`));
 }
 
 function turnBubble([, speaker, text, cut, mass]) {
-  const notes = [speaker, cut ? "cut at the length limit" : "", mass !== null ? `attention on the prompt ${mass.toFixed(3)}` : ""].filter(Boolean);
+  const notes = [speaker, cut ? "cut at the length limit" : "", mass !== null ? `mass ${mass.toFixed(3)}` : ""].filter(Boolean);
   return make("div", { class: `turn ${speaker}` }, make("p", { class: "name" }, notes.join(" · ")), written("div", "bubble", text));
 }
 

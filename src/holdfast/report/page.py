@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import hashlib
+import re
 from collections.abc import Sequence
 from html import escape
 from importlib.metadata import PackageNotFoundError, version
@@ -16,7 +17,7 @@ from holdfast.report.conversations import pack, script_chunks, script_json
 from holdfast.report.findings import headline, second_line
 from holdfast.report.prompts import prompts_section
 from holdfast.report.scores import Series
-from holdfast.report.sections import categories_section, drift_section, mass_section, methods_section, section
+from holdfast.report.sections import categories_section, drift_section, mass_section, methods_section, minus, section
 
 _NAMES = (
     ("drift", "Round by round"), ("methods", "Methods"), ("categories", "Categories"), ("prompts", "Prompts"),
@@ -41,8 +42,8 @@ def render_page(runs: Sequence[RunData], labels: Sequence[str], series: Sequence
     second = second_line(series)
     return Template(_asset("page.html")).substitute(
         title=escape(f"Holdfast: {headline(series)}"),
-        headline=escape(headline(series)),
-        second=f'<p class="second">{escape(second)}</p>' if second else "",
+        headline=_whole(escape(headline(series))),
+        second=f'<p class="second">{_whole(minus(escape(second)))}</p>' if second else "",
         facts=escape(_facts(runs, series)),
         navigation="".join(f'<li><a href="#{name}">{title}</a></li>' for name, title in _NAMES if parts[name]),
         sections="\n".join(part for part in parts.values() if part),
@@ -57,12 +58,18 @@ def render_page(runs: Sequence[RunData], labels: Sequence[str], series: Sequence
 
 def _facts(runs: Sequence[RunData], series: Sequence[Series]) -> str:
     identity = runs[0].manifest.get("identity", {})
-    facts = [f"{len(series[0].records)} conversations of {series[0].rounds} rounds"]
+    facts = [f"{len(runs)} runs"] if len(runs) > 1 else []
+    facts += [f"{len(series[0].records)} conversations of {series[0].rounds} rounds"]
     facts += [f"{name} {text}" for name in ("model", "suite") if (text := _name(identity.get(name)))]
     seed = runs[0].manifest.get("seed", identity.get("seed"))
     facts += [f"seed {seed}"] if seed is not None else []
     facts += [str(runs[0].manifest["created"])[:10]] if runs[0].manifest.get("created") else []
     return " · ".join(facts)
+
+
+def _whole(text: str) -> str:
+    """Keeps a number with the word before it on one line."""
+    return re.sub(r"\b(round|keeps|from|the same) (?=[0-9])", "\\1\N{NO-BREAK SPACE}", text)
 
 
 def _name(value: object) -> str:

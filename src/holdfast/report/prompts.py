@@ -6,9 +6,9 @@ from collections.abc import Sequence
 from html import escape
 
 from holdfast.report.charts import spark_line
-from holdfast.report.findings import PromptRow, by_prompt
+from holdfast.report.findings import PromptRow, by_prompt, signed_number
 from holdfast.report.scores import Series
-from holdfast.report.sections import colour_of, scroll_table, section
+from holdfast.report.sections import colour_of, minus, scroll_table, section
 
 _EXTREMES = 5
 
@@ -21,7 +21,8 @@ def prompts_section(series: Sequence[Series]) -> str:
     few = min((row.n for row in first), default=0)
     lede = (
         f"<p>Stability of each system prompt, averaged over all rounds of the conversations in which the agent had it. "
-        f"A prompt was drawn {few} times at least in {escape(series[0].label)}, so read the ends of this list as places to look, not as rankings.</p>"
+        f"A prompt was drawn {few} times at least in {escape(series[0].label)}, so read the ends of this list as places to look, not as rankings. "
+        "<em>Taken on</em> is the adoption at the last round where the prompt was the user’s.</p>"
     )
     extremes = ""
     if len(first) >= 2:
@@ -31,7 +32,7 @@ def prompts_section(series: Sequence[Series]) -> str:
         )
     body = "".join(_row(row, at, colour_of(series, item)) for at, item in enumerate(series) for row in tables[item])
     columns = (("Prompt", "text"), ("Category", "text"), ("n", "number"), ("Round 1", "number"), (f"Round {last}", "number"), ("Change", "number"),
-               ("All rounds", "number"), ("By round", ""), ("Taken on when the user’s", "number"))
+               ("All rounds", "number"), ("By round", ""), ("Taken on", "number"))
     head = "".join(_head(name, kind, name == "All rounds") for name, kind in columns)
     table = f'<table class="prompts" id="prompt-table"><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>'
     return section("prompts", "By prompt", f"{lede}{extremes}{_controls(series)}{scroll_table('Stability by prompt', table)}")
@@ -68,7 +69,7 @@ def _row(row: PromptRow, at: int, colour: int) -> str:
     numbers = "".join(
         f'<td class="number" data-value="{value:.6f}">{text}</td>'
         for value, text in ((row.n, str(row.n)), (row.first, f"{row.first:.2f}"), (row.last, f"{row.last:.2f}"),
-                            (row.last - row.first, f"{row.last - row.first:+.2f}"), (row.mean, f"{row.mean:.2f}"))
+                            (row.last - row.first, minus(signed_number(row.last - row.first))), (row.mean, f"{row.mean:.2f}"))
     )
     return (
         f'<tr data-series="{at}" class="s{colour}"><td data-value="{escape(row.text)}"><span class="clamp">{escape(row.text) or "(empty)"}</span>'

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Sequence
 from html import escape
 
@@ -14,8 +15,8 @@ from holdfast.report.scores import KINDS, Series, category_of
 from holdfast.report.statistics import Estimate, estimate_columns
 
 CAPTIONS = {
-    "stability": ("Keeps its own prompt", "stability: the score of its reply to the probe of its own prompt"),
-    "adoption": ("Takes on the other’s prompt", "adoption: the score of its reply to the probe of the user’s prompt"),
+    "stability": ("Keeps its own prompt", "stability, scored by its own probe"),
+    "adoption": ("Takes on the other’s prompt", "adoption, scored by the user’s probe"),
     "mass": ("Attention mass on the agent’s system prompt", "mean over heads, layers and tokens of its replies"),
 }
 
@@ -62,12 +63,12 @@ def categories_section(series: Sequence[Series]) -> str | None:
     if not shown:
         return None
     choice = "" if len(shown) < 2 else (
-        '<fieldset class="segments"><legend class="meta">Show</legend>'
+        '<fieldset class="segments"><legend class="unseen">Show</legend>'
         '<label><input type="radio" name="category-kind" id="show-stability" checked>Stability</label>'
         '<label><input type="radio" name="category-kind" id="show-adoption">Adoption</label></fieldset>'
     )
     parts = "".join(f'<div class="choice-{kind}">{blocks[kind]}</div>' for kind in shown)
-    return section("categories", "By category", f'<div class="options">{legend(series)}</div>{choice}{parts}')
+    return section("categories", "By category", f'<div class="options">{legend(series)}{choice}</div>{parts}')
 
 
 def mass_section(series: Sequence[Series]) -> str | None:
@@ -79,8 +80,16 @@ def mass_section(series: Sequence[Series]) -> str | None:
         "<p>How much of its attention the agent spends on its system prompt while it replies. This stands beside the behaviour above and "
         "is no proof of its cause: a model can keep an instruction it hardly attends to, and lose one it still attends to.</p>"
     )
-    body = f'{note}<div class="options">{legend(series, shown)}</div><div class="panels single">{_panel(series, "mass")}</div>{_numbers(series, ["mass"])}'
+    body = (
+        f'<div class="options">{legend(series, shown)}</div>'
+        f'<div class="panels single">{_panel(series, "mass")}<div class="aside">{note}</div></div>{_numbers(series, ["mass"])}'
+    )
     return section("attention", "Attention on the prompt", body)
+
+
+def minus(text: str) -> str:
+    """Numbers with a true minus sign in place of the hyphen that terminals get."""
+    return re.sub(r"-(?=[0-9])", "\N{MINUS SIGN}", text)
 
 
 def legend(series: Sequence[Series], shown: Sequence[Series] | None = None) -> str:
@@ -148,7 +157,7 @@ def _describe(series: Sequence[Series], estimates: Sequence[Sequence[Estimate]])
 
 def _toggles() -> str:
     return (
-        '<fieldset class="toggles"><legend class="meta" hidden>Show</legend>'
+        '<fieldset class="toggles"><legend class="unseen">Show</legend>'
         '<label><input type="checkbox" data-hides="no-band" checked>95 % interval (band)</label>'
         '<label><input type="checkbox" data-hides="no-whisker" checked>one standard deviation (whisker)</label></fieldset>'
     )
@@ -195,7 +204,7 @@ def _changes(series: Sequence[Series]) -> str:
 def _difference(item: Estimate) -> str:
     if item.mean is None:
         return '<span class="unclear">not measured</span>'
-    value, _, interval = signed(item).partition(" ")
+    value, _, interval = minus(signed(item)).partition(" ")
     weight = "big" if item.excludes_zero else "unclear"
     return f'<span><span class="{weight}">{value}</span> <span class="range">{interval}</span></span>'
 
