@@ -32,9 +32,7 @@ def lower_case(text: str) -> Score:
 def title_case(text: str) -> Score:
     """Share of words that begin with a capital and go on in lower case."""
     found = [word for word in words_of(text) if cased_letters(word)]
-    return share(
-        sum(word[:1].isupper() and not word[1:].isupper() for word in found), len(found), "words are capitalised"
-    )
+    return share(sum(word[:1].isupper() and not word[1:].isupper() for word in found), len(found), "words are capitalised")
 
 
 @measure

@@ -10,7 +10,10 @@ from holdfast.measures.kinds import Letter, Letters
 from holdfast.measures.registry import Score, measure
 from holdfast.measures.text import lines_of
 
-NEGATED = r"\b(?:not|never|neither|nor|instead of|rather than|than|isn['’]t)\s+(?:option\s+|answer\s+)?[\"'(*]*(?:{L})\b[)\"'*]*"
+NEGATED = (
+    r"\b(?:not|never|neither|nor|instead of|rather than|than|isn['’]t)\s+(?:option\s+|answer\s+)?"
+    r"[\"'(*]*(?:{L})\b[)\"'*]*"
+)
 STATED = (
     r"(?i:\b(?:answer|choice|option|choose|chose|pick|select|go with|going with|say|reply|respond)\b)"
     r"(?i:\s+(?:is|was|would be|will be|with|option|letter|the))*\s*[:=]?\s*[\"'“‘(*]*({L})(?![\w'’])"

@@ -48,7 +48,7 @@ def paragraph_count(text: str, count: Count) -> Score:
 
 @measure
 def sentence_word_counts(text: str, counts: Counts) -> Score:
-    """How well the words of each sentence match `counts`: 1 exact, 0.5 off by one; 0 if the number of sentences differs."""
+    """Match of the words of each sentence with `counts`: 1 exact, 0.5 off by one; 0 for another number of sentences."""
     seen = [len(words_of(sentence)) for sentence in sentences_of(text)]
     if len(seen) != len(counts):
         return Score(0.0, f"{plural(len(seen), 'sentence')}, {len(counts)} asked for")
@@ -86,9 +86,8 @@ def ending_with(text: str, mark: str) -> Score:
 def asks_back(text: str) -> Score:
     """1 if the last sentence is a question."""
     last = sentences_of(text)[-1:]
-    return Score(
-        float(any(closing_mark(sentence) == "?" for sentence in last)), f"the last sentence is {''.join(last)[-60:]!r}"
-    )
+    asks = any(closing_mark(sentence) == "?" for sentence in last)
+    return Score(float(asks), f"the last sentence is {''.join(last)[-60:]!r}")
 
 
 @measure

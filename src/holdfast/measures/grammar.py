@@ -12,161 +12,28 @@ from functools import cache, lru_cache
 from holdfast.measures.kinds import Count, Share
 from holdfast.measures.registry import Score, measure, share
 from holdfast.measures.syllables import syllables_in
-from holdfast.measures.text import folded_words, sentences_of
+from holdfast.measures.text import folded_words, listed, sentences_of
 
-SUBJECTS = frozenset(
-    [
-        "i",
-        "you",
-        "he",
-        "she",
-        "it",
-        "we",
-        "they",
-        "who",
-        "there",
-        "everyone",
-        "everybody",
-        "someone",
-        "nobody",
-        "people",
-    ]
-)
-NOT_A_VERB_AFTER = frozenset(
-    [
-        "a",
-        "an",
-        "the",
-        "my",
-        "your",
-        "his",
-        "her",
-        "its",
-        "our",
-        "their",
-        "this",
-        "that",
-        "these",
-        "those",
-        "no",
-        "some",
-        "any",
-        "every",
-    ]
-)
-PREPOSITIONS = frozenset(
-    ["of", "in", "on", "at", "for", "with", "from", "by", "into", "about", "near", "through", "around"]
-)
+SUBJECTS = frozenset(listed("i you he she it we they who there everyone everybody someone nobody people"))
+NOT_A_VERB_AFTER = frozenset(listed("a an the my your his her its our their this that these those no some any every"))
+PREPOSITIONS = frozenset(listed("of in on at for with from by into about near through around"))
 AUXILIARIES = frozenset(
-    [
-        "do",
-        "does",
-        "did",
-        "don't",
-        "doesn't",
-        "didn't",
-        "can",
-        "could",
-        "will",
-        "would",
-        "shall",
-        "should",
-        "may",
-        "might",
-        "must",
-        "can't",
-        "couldn't",
-        "won't",
-        "wouldn't",
-        "shouldn't",
-        "i'll",
-        "you'll",
-        "he'll",
-        "she'll",
-        "it'll",
-        "we'll",
-        "they'll",
-        "i'd",
-        "you'd",
-        "he'd",
-        "she'd",
-        "we'd",
-        "they'd",
-        "let's",
-    ]
+    listed(
+        "do does did don't doesn't didn't can could will would shall should may might must can't couldn't "
+        "won't wouldn't shouldn't i'll you'll he'll she'll it'll we'll they'll i'd you'd he'd she'd we'd "
+        "they'd let's"
+    )
 )
 PRESENT = frozenset(
-    [
-        "am",
-        "is",
-        "are",
-        "isn't",
-        "aren't",
-        "i'm",
-        "he's",
-        "she's",
-        "it's",
-        "that's",
-        "there's",
-        "you're",
-        "we're",
-        "they're",
-        "has",
-        "hasn't",
-        "haven't",
-        "have",
-        "i've",
-        "you've",
-        "we've",
-        "they've",
-        "do",
-        "does",
-        "don't",
-        "doesn't",
-        "can",
-        "can't",
-        "cannot",
-        "will",
-        "won't",
-        "would",
-        "wouldn't",
-        "shall",
-        "should",
-        "shouldn't",
-        "may",
-        "might",
-        "must",
-        "i'll",
-        "you'll",
-        "he'll",
-        "she'll",
-        "it'll",
-        "we'll",
-        "they'll",
-    ]
+    listed(
+        "am is are isn't aren't i'm he's she's it's that's there's you're we're they're has hasn't haven't "
+        "have i've you've we've they've do does don't doesn't can can't cannot will won't would wouldn't "
+        "shall should shouldn't may might must i'll you'll he'll she'll it'll we'll they'll"
+    )
 )
-PAST = frozenset(["was", "were", "wasn't", "weren't", "had", "hadn't", "did", "didn't", "could", "couldn't", "been"])
-ADVERBS = frozenset(
-    [
-        "not",
-        "never",
-        "always",
-        "often",
-        "also",
-        "just",
-        "really",
-        "then",
-        "usually",
-        "sometimes",
-        "only",
-        "still",
-        "already",
-        "even",
-    ]
-)
-UNMARKED_PLURALS = frozenset(
-    ["people", "police", "cattle", "folk", "clothes", "trousers", "scissors", "glasses", "thanks"]
-)
+PAST = frozenset(listed("was were wasn't weren't had hadn't did didn't could couldn't been"))
+ADVERBS = frozenset(listed("not never always often also just really then usually sometimes only still already even"))
+UNMARKED_PLURALS = frozenset(listed("people police cattle folk clothes trousers scissors glasses thanks"))
 
 
 @lru_cache(maxsize=20_000)
@@ -208,13 +75,7 @@ def tense(tokens: list[str], i: int) -> str:
     if word in PRESENT:
         return "present"
     kinds = lemmas(word)
-    if (
-        "VERB" not in kinds
-        or word in UNMARKED_PLURALS
-        or before == "to"
-        or before in AUXILIARIES
-        or word.endswith("ing")
-    ):
+    if "VERB" not in kinds or word in UNMARKED_PLURALS or before == "to" or before in AUXILIARIES or word.endswith("ing"):
         return ""
     other = "NOUN" in kinds or "ADJ" in kinds
     if is_past_form(word):
@@ -223,7 +84,7 @@ def tense(tokens: list[str], i: int) -> str:
         return "past"  # "he put": the present would end in -s
     if set(kinds) == {"VERB"}:
         return "present"
-    if before in SUBJECTS or is_plural(before) and word in kinds["VERB"]:
+    if before in SUBJECTS or (is_plural(before) and word in kinds["VERB"]):
         return "present"
     opens = before == "" and word in kinds["VERB"] and "ADJ" not in kinds
     follows = tokens[i + 1] if i + 1 < len(tokens) else ""

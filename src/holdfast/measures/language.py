@@ -76,9 +76,7 @@ def language(text: str, code: LanguageCode) -> Score:
             read.append(max(found, key=lambda name: found[name]) == code)
     if not read:
         return Score(0.0, "there is no word to tell a language by")
-    return Score(
-        min(1.0, round(total / weight, 4)), f"{sum(read)} of {plural(len(read), 'sentence')} read as {NAMES[code]}"
-    )
+    return Score(min(1.0, round(total / weight, 4)), f"{sum(read)} of {plural(len(read), 'sentence')} read as {NAMES[code]}")
 
 
 @measure
@@ -91,7 +89,5 @@ def bilingual(text: str, first: LanguageCode, second: LanguageCode) -> Score:
         return Score(0.0, "there is no (translation) in parentheses")
     outer_good = sum(detected(outer) == first for outer, _ in pairs)
     inner_good = sum(detected(inner) == second for _, inner in pairs)
-    reason = (
-        f"of {plural(len(pairs), 'pair')}, {outer_good} with {NAMES[first]} and {inner_good} with ({NAMES[second]})"
-    )
+    reason = f"of {plural(len(pairs), 'pair')}, {outer_good} with {NAMES[first]} and {inner_good} with ({NAMES[second]})"
     return Score((outer_good + inner_good) / (2 * len(pairs)), reason)

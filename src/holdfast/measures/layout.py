@@ -132,9 +132,7 @@ def dashed_characters(text: str) -> Score:
 @measure
 def exact_phrase(text: str, phrase: Text) -> Score:
     """1 if the reply is this phrase and nothing else; case and punctuation forgiven."""
-    same = folded_words(text) == folded_words(phrase) and (
-        words_of(phrase) or fold(text).strip() == fold(phrase).strip()
-    )
+    same = folded_words(text) == folded_words(phrase) and (words_of(phrase) or fold(text).strip() == fold(phrase).strip())
     return Score(float(bool(same)), "the reply is the phrase" if same else f"the reply is {text.strip()[:60]!r}")
 
 

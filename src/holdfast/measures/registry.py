@@ -45,9 +45,7 @@ class Score:
 
 def share(part: int, whole: int, what: str) -> Score:
     """`part` of `whole` as a score; 0 of 0 is 0."""
-    return Score(
-        part / whole if whole else 0.0, f"{part} of {whole} {what}" if whole else f"there are no {what.split()[0]}"
-    )
+    return Score(part / whole if whole else 0.0, f"{part} of {whole} {what}" if whole else f"there are no {what.split()[0]}")
 
 
 @dataclass(frozen=True)
@@ -220,18 +218,14 @@ def build_from_code(arguments: dict[str, Any], allow_code: bool) -> Measure:
     """A measure that calls a user's own function, found by its dotted name."""
     path = arguments.get(CODE)
     if not isinstance(path, str) or "." not in path or len(arguments) > 1:
-        raise UsageError(
-            f"A python measure is one dotted name, not {arguments!r}; write {{python: package.module.function}}."
-        )
+        raise UsageError(f"A python measure is one dotted name, not {arguments!r}; write {{python: package.module.function}}.")
     if not allow_code:
         raise UsageError(f"The measure {path!r} is code of your own; pass --allow-code to let it run.")
     module, _, attribute = path.rpartition(".")
     try:
         function = getattr(importlib.import_module(module), attribute)
     except (ImportError, AttributeError) as error:
-        raise UsageError(
-            f"The measure {path!r} cannot be imported ({error}); check the name and PYTHONPATH."
-        ) from error
+        raise UsageError(f"The measure {path!r} cannot be imported ({error}); check the name and PYTHONPATH.") from error
     if not callable(function):
         raise UsageError(f"The measure {path!r} is a {type(function).__name__}, not a function of the reply's text.")
     return Measure(CODE, {CODE: path}, lambda text, python: call_user_function(function, text, python), False)

@@ -43,9 +43,7 @@ def released_repeated_words(text: str) -> Score:
 def released_doubled_words(text: str) -> Score:
     """Words equal to the next word written twice / words; 0 for every reply that follows."""
     found = plain_words(text)
-    return share(
-        sum(a == b + b for a, b in zip(found, found[1:], strict=False)), len(found), "words are the next one twice"
-    )
+    return share(sum(a == b + b for a, b in zip(found, found[1:], strict=False)), len(found), "words are the next one twice")
 
 
 @measure(empty_is_zero=False)

@@ -10,13 +10,17 @@ from __future__ import annotations
 
 import re
 
+
+def listed(words: str) -> tuple[str, ...]:
+    """A list of words written in one string."""
+    return tuple(words.split())
+
+
 WORD = re.compile(r"[^\W_]+(?:['’‐‑-][^\W_]+|(?<=\d)[.,](?=\d)[^\W_]+)*")
 MARKER = re.compile(r"^[ \t]*(?:[-*•–]|\d{1,3}[.)])[ \t]+")
 SENTENCE_END = re.compile(r"(?<![.!?…])[.!?…]++[\"'”’)\]»*_]*+(?=\s|$)|[。！？]+")
-NEVER_LAST = frozenset(
-    ["mr", "mrs", "ms", "dr", "prof", "st", "vs", "e.g", "i.e", "approx", "mme", "sra"]
-)  # a name or more follows
-MAY_BE_LAST = frozenset(["etc", "a.m", "p.m", "u.s", "u.k", "inc", "jr"])
+NEVER_LAST = frozenset(listed("mr mrs ms dr prof st vs e.g i.e approx mme sra"))  # a name or more follows
+MAY_BE_LAST = frozenset(listed("etc a.m p.m u.s u.k inc jr"))
 BEFORE_DOT = re.compile(r"(?:[^\W\d_]\.)*[^\W\d_]+$")
 
 

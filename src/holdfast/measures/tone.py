@@ -36,9 +36,8 @@ def vader(text: str) -> dict[str, float]:
 def sentiment(text: str, direction: Direction) -> Score:
     """(1 + VADER compound) / 2 for 'positive', (1 - compound) / 2 for 'negative'; 0.5 is neutral."""
     compound = vader(text)["compound"]
-    return Score(
-        round((1 + compound if direction == "positive" else 1 - compound) / 2, 4), f"VADER compound {compound:+.2f}"
-    )
+    signed = compound if direction == "positive" else -compound
+    return Score((1 + signed) / 2, f"VADER compound {compound:+.2f}")
 
 
 @measure
