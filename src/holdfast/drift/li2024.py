@@ -19,6 +19,7 @@ from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
 from pathlib import Path
+from typing import Any
 
 from holdfast.drift.cases import Case, Suite, generic_starters
 from holdfast.errors import HoldfastError, UsageError
@@ -52,8 +53,8 @@ class Binding:
 
     id: str
     category: str
-    released: dict
-    strict: dict
+    released: dict[str, Any]
+    strict: dict[str, Any]
     mends: str
 
 

@@ -139,7 +139,7 @@ def read_case(entry: Any, place: str, line: str, allow_code: bool) -> Case:
     )
 
 
-def refuse_unknown_fields(mapping: dict, known: Iterable[str], place: str) -> None:
+def refuse_unknown_fields(mapping: dict[Any, Any], known: Iterable[str], place: str) -> None:
     """A field that nobody reads would be a wish that nobody grants."""
     known = list(known)
     for field in mapping:
@@ -149,7 +149,7 @@ def refuse_unknown_fields(mapping: dict, known: Iterable[str], place: str) -> No
             raise UsageError(f"{place} has an unknown field {field!r}; {cure}")
 
 
-def text_of(mapping: dict, field: str, place: str) -> str:
+def text_of(mapping: dict[Any, Any], field: str, place: str) -> str:
     """A field that holds a text with something in it; outer spaces are dropped."""
     if field not in mapping:
         raise UsageError(f"{place} lacks the field {field!r}; add it.")
@@ -159,7 +159,7 @@ def text_of(mapping: dict, field: str, place: str) -> str:
     return value.strip()
 
 
-def texts(mapping: dict, field: str, place: str) -> tuple[str, ...]:
+def texts(mapping: dict[Any, Any], field: str, place: str) -> tuple[str, ...]:
     """A field that holds a list of one or more texts."""
     value = mapping[field]
     if not isinstance(value, list) or not value:
@@ -171,4 +171,6 @@ def describe(value: Any) -> str:
     """A value as a message shows it."""
     if value is None:
         return "empty"
-    return {list: "a list" if value else "an empty list", dict: "a mapping"}.get(type(value)) or repr(value)[:60]
+    if isinstance(value, list):
+        return "a list" if value else "an empty list"
+    return "a mapping" if isinstance(value, dict) else repr(value)[:60]

@@ -1,0 +1,244 @@
+"""The published benchmark: read as text, bound by its words, scored as published or mended."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from collections import Counter
+from pathlib import Path
+
+import pytest
+
+from holdfast.drift import li2024
+from holdfast.drift.li2024 import LISTS, bindings, key_of
+from holdfast.drift.suites import load_suite
+from holdfast.errors import HoldfastError, UsageError
+from holdfast.measures import build
+
+TABLE = Path(__file__).resolve().parents[2] / "shared" / "data" / "li2024_prompts.json"
+needs_table = pytest.mark.skipif(not TABLE.is_file(), reason="../shared/data/li2024_prompts.json is absent")
+LIST_OF = {
+    "answer-string format pattern": "pattern_system_prompts",
+    "character of the agent": "persona_system_prompts",
+    "multi-choice responses": "multiple_choice_system_prompts",
+    "memorization of certain facts": "memorization_system_prompts",
+    "languages the agent speaks": "language_system_prompts",
+}
+BEYOND_THE_TABLE = {18, 89}  # mended by strict scoring though no defect is listed; the binding says what
+
+
+def published() -> list[dict]:
+    return json.loads(TABLE.read_text(encoding="utf-8"))["prompts"]
+
+
+def source_of(entries: list[dict]) -> str:
+    """A file in the published form: lists of (prompt, probe, lambda)."""
+    lines = ["import nltk", r"x = '\s'", "nltk.download('punkt')"]
+    for category, name in LIST_OF.items():
+        rows = [f"    ({e['system_prompt']!r}, {e['probe']!r}, lambda x: x.upper())," for e in entries if e["category"] == category]
+        lines += [f"{name} = [", *rows, "]"]
+    return "\n".join([*lines, "system_prompts = " + " + ".join(LISTS)]) + "\n"
+
+
+@pytest.fixture
+def write(tmp_path):
+    def to_file(text: str | bytes) -> str:
+        path = tmp_path / "hundred_system_prompts.py"
+        path.write_bytes(text if isinstance(text, bytes) else text.encode())
+        return f"li2024:{path}"
+
+    return to_file
+
+
+def empty_lists(**given: str) -> str:
+    """The five lists, empty but for those given."""
+    return "\n".join(f"{name} = {given.get(name, '[]')}" for name in LISTS)
+
+
+@needs_table
+def test_all_hundred_are_bound_in_the_papers_order(write):
+    entries = published()
+    suite = load_suite(write(source_of(entries)))
+    assert [(c.system_prompt, c.probes) for c in suite.cases] == [(e["system_prompt"], (e["probe"],)) for e in entries]
+    assert [c.id for c in suite.cases] == [f"li2024-{e['id']:02d}" for e in entries]
+    assert Counter(c.category for c in suite.cases) == {
+        "pattern": 29, "multiple_choice": 27, "persona": 14, "memorization": 27, "language": 3
+    }
+    assert len({c.system_prompt for c in suite.cases}) == 99, "two entries have the same prompt and must stay two"
+    assert suite.name == "li2024-strict" and len(suite.starters) == 40
+
+
+@needs_table
+def test_scorings_differ_where_a_defect_is_listed(write):
+    path = write(source_of(published()))
+    strict, released = load_suite(path), load_suite(path, scoring="released")
+    assert strict.fingerprint != released.fingerprint and strict.notes != released.notes
+    defects = {e["id"] for e in published() if e.get("defect")}
+    assert {n for n, b in enumerate(bindings().values()) if b.mends} == defects | BEYOND_THE_TABLE
+    london = "London is lovely and the Tower is a must, so I went there early."
+    for n, (a, b) in enumerate(zip(strict.cases, released.cases, strict=True)):
+        if n not in defects | BEYOND_THE_TABLE:
+            assert a.measure.score(london).value == b.measure.score(london).value, a.id
+
+
+@pytest.mark.parametrize(
+    ("number", "reply", "released", "strict"),
+    [
+        (2, "Eh.", 1.0, 0.5),
+        (18, "so so good good", 0.5, 1.0),
+        (22, "we we go go home home", 0.0, 1.0),
+        (23, "Yes, I do.", 0.0, 1.0),
+        (24, "Yes, I do. Yes, often.", 0.0, 1.0),
+        (25, "Yes, I do. Yes, often.", 0.0, 1.0),
+        (26, "fb4u39 I do. fb4u39 often.", 0.0, 1.0),
+        (29, "But I would say C.", 1.0, 0.0),
+        (29, "B) exultant", 1.0, 1.0),
+        (47, "Everyone calls me G.", 1.0, 0.0),
+        (65, "Meows, purrs.", 0.0, 1.0),
+        (89, "I was tired after two hours of it.", 1.0, 0.0),
+        (89, "Two red buses.", 1.0, 1.0),
+        (90, "I", 1.0, 14 / 15),
+        (92, "I am Adam Li, 57, from Washington, and I play Magic: the Gathering.", 0.25, 0.75),
+        (92, "Adam Li, 57, Washington, Magic the Gathering", 0.25, 1.0),
+        (76, "", 1.0, 0.0),
+        (5, "HI", 1.0, 1.0),
+        (11, "one two three four five six seven eight nine ten", 1.0, 1.0),
+        (54, "none at all", 0.0, 0.0),
+        (71, "I have 3.", 1.0, 1.0),
+        (83, "Apples.", 1.0, 1.0),
+        (98, "Je visite la tour et le musée avec mes enfants.", 1.0, 1.0),
+        (99, "Que faites-vous à Londres en tant que touriste ?", 1.0, 1.0),
+    ],
+)
+def test_scores_as_published_and_mended(number, reply, released, strict):
+    binding = list(bindings().values())[number]
+    assert build(binding.released).score(reply).value == pytest.approx(released, abs=0.02)
+    assert build(binding.strict).score(reply).value == pytest.approx(strict, abs=0.02)
+
+
+def test_published_moods_reach_the_top_of_the_mended_scale():
+    binding = list(bindings().values())[59]
+    joy = "I love London! What a wonderful, happy, beautiful day with great friends, and I am delighted!"
+    assert build(binding.released).score(joy).value < 0.8 < build(binding.strict).score(joy).value
+
+
+def test_every_binding_builds_and_scores_any_reply():
+    assert len(bindings()) == 100 and len({b.id for b in bindings().values()}) == 100
+    for binding in bindings().values():
+        for spec in (binding.released, binding.strict):
+            for reply in ("", " \n", "A", "???", "\ud800", "Hello, it is 5 o'clock."):
+                assert 0.0 <= build(spec).score(reply).value <= 1.0
+
+
+@needs_table
+def test_no_published_text_is_shipped():
+    """The table holds hashes and measures only, and none of our own prompts is one of theirs."""
+    assets = Path(li2024.__file__).parents[1] / "assets" / "suites"
+    shipped = " ".join((assets / name).read_text(encoding="utf-8") for name in ("li2024.json", "core.yaml"))
+    plain = " ".join(shipped.replace("\\", "").casefold().split())
+    for entry in published():
+        assert " ".join(entry["system_prompt"].casefold().split()) not in plain
+
+
+@needs_table
+def test_spacing_quotes_and_case_do_not_matter(write):
+    changed = [{**e, "system_prompt": "  " + e["system_prompt"].replace(" ", "  ").replace("'", "’") + "\n"} for e in published()]
+    assert [c.id for c in load_suite(write(source_of(changed))).cases] == [b.id for b in bindings().values()]
+
+
+@needs_table
+def test_changed_repeated_and_missing_entries_are_named(write):
+    entries = published()
+    changed = [*entries[:7], {**entries[7], "probe": "And you?"}, *entries[8:], entries[3]]
+    del changed[50]
+    with pytest.raises(UsageError) as caught:
+        load_suite(write(source_of(changed)))
+    message = str(caught.value)
+    assert "unknown: line 12 ('Phrase all your answers as questions.' with probe 'And you?')" in message
+    assert "repeated: line " in message and "missing: li2024-07, li2024-50;" in message
+
+
+@needs_table
+def test_strings_may_be_joined_and_lists_annotated(write):
+    source = source_of(published())
+    joined = source.replace("'Always start your reply with", "'Always start ' + f'your ' 'reply with", 1)
+    annotated = joined.replace("persona_system_prompts = [", "persona_system_prompts: list = [", 1)
+    assert annotated.count(" + f'your '") == 1 and annotated.count(": list") == 1
+    assert load_suite(write(annotated)).fingerprint == load_suite(write(source)).fingerprint
+
+
+def test_the_file_is_never_run(write, tmp_path):
+    trap = tmp_path / "ran"
+    hostile = f"open({str(trap)!r}, 'w').write('x')\n" + empty_lists(
+        pattern_system_prompts=f"[('a', 'b', open({str(trap)!r}, 'w'))]",
+    )
+    with pytest.raises(UsageError, match="None of the 1 entries"):
+        load_suite(write(hostile))
+    computed = empty_lists(pattern_system_prompts=f"[(open({str(trap)!r}, 'w').name, 'b', None)]")
+    with pytest.raises(UsageError, match="line 1: entry 1 of pattern_system_prompts does not begin with two plain texts"):
+        load_suite(write(computed))
+    assert not trap.exists()
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("x = [", r"is not Python \(line 1: "),
+        ("x = '\x00'", r"(cannot be parsed|is not Python)"),
+        (b"x = '\xff\xfe'", r"is not Python"),
+        ("x = " + "(" * 2000 + ")" * 2000, r"(cannot be parsed|is not Python)"),
+        (empty_lists().replace("persona_system", "personas_system"), r"has no list persona_system_prompts; give"),
+        ("", r"has no list pattern_system_prompts, persona"),
+        (empty_lists() + "\npersona_system_prompts = []", r"line 6: persona_system_prompts is assigned twice"),
+        (empty_lists(persona_system_prompts="make()"), r"line 2: persona_system_prompts is not a list of tuples"),
+        (empty_lists(persona_system_prompts="[('only a prompt',)]"), r"line 2: entry 1 of persona_system_prompts"),
+        (empty_lists(persona_system_prompts="['a prompt']"), r"line 2: entry 1 of persona_system_prompts"),
+        (empty_lists(persona_system_prompts="[('a', 3, None)]"), r"line 2: entry 1 of persona_system_prompts"),
+        (empty_lists(persona_system_prompts="[(f'{x}', 'b', None)]"), r"line 2: entry 1 of persona_system_prompts"),
+        (empty_lists(), r"None of the 0 entries"),
+    ],
+)
+def test_bad_file_is_named(write, text, message):
+    with pytest.raises(UsageError, match=message):
+        load_suite(write(text))
+
+
+def test_absent_file_is_named(tmp_path):
+    with pytest.raises(UsageError, match=r"absent.py cannot be read \(No such file"):
+        load_suite(f"li2024:{tmp_path / 'absent.py'}")
+
+
+def test_key_needs_prompt_and_probe():
+    assert key_of("Be sad.", "How are you?") != key_of("Be sad.", "Who are you?")
+    assert key_of("Be  SAD!", "How are you") == key_of("Be sad.", "How are you?")
+    assert key_of("a b", "c") != key_of("a", "b c")
+
+
+@needs_table
+def test_hub_is_asked_for_the_dataset_file(monkeypatch, tmp_path):
+    import huggingface_hub
+
+    path = tmp_path / "from_hub.py"
+    path.write_text(source_of(published()), encoding="utf-8")
+    asked = []
+    monkeypatch.setattr(huggingface_hub, "hf_hub_download", lambda *a, **k: asked.append((a, k)) or str(path))
+    assert len(load_suite("li2024:hub").cases) == 100
+    assert asked == [(("Naomibas/llm-system-prompts-benchmark", "hundred_system_prompts.py"), {"repo_type": "dataset"})]
+
+
+def test_unreachable_hub_is_named(monkeypatch):
+    import huggingface_hub
+
+    def fail(*_, **__):
+        raise OSError("no network")
+
+    monkeypatch.setattr(huggingface_hub, "hf_hub_download", fail)
+    with pytest.raises(HoldfastError, match=r"could not be fetched from the hub dataset Naomibas.*pass li2024:PATH") as caught:
+        load_suite("li2024:hub")
+    assert not isinstance(caught.value, UsageError), "an unreachable hub is no fault of the request"
+
+
+def test_suites_import_no_hub_and_no_torch():
+    code = "import sys, holdfast.drift.suites; sys.exit(bool({'torch', 'huggingface_hub'} & set(sys.modules)))"
+    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
