@@ -20,7 +20,7 @@ STATED = (
 )
 MARKED = r"(?<!\w)({L})(?=\)|\*\*|[\"'”’](?!\w))"
 FIRST = r"[\W_]*({L})(?:\s*[).:\]\-–—,*\"”]|\s*$|\n)"
-SEVERAL = r"[\W_]*(?:{L})[).]?(?:\s*(?:,|/|\bor\b|\band\b|&|\s)\s*(?:or\s+|and\s+)?(?:{L})\b[).]?)+"
+SEVERAL = r"[\W_]*(?:{L})[).]?(?: ?(?:,|/|\bor\b|\band\b|&| ) ?(?:or |and )?(?:{L})\b[).]?)+"
 ALONE = r"(?<![\w'’])({L})(?![\w'’])"
 PRONOUN = re.compile(r"I \w")
 

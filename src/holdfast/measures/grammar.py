@@ -75,7 +75,9 @@ def tense(tokens: list[str], i: int) -> str:
     if word in PRESENT:
         return "present"
     kinds = lemmas(word)
-    if "VERB" not in kinds or word in UNMARKED_PLURALS or before == "to" or before in AUXILIARIES or word.endswith("ing"):
+    if "VERB" not in kinds or word in UNMARKED_PLURALS or before == "to" or before in AUXILIARIES:
+        return ""
+    if word.endswith("ing") and word not in kinds["VERB"]:
         return ""
     other = "NOUN" in kinds or "ADJ" in kinds
     if is_past_form(word):

@@ -177,10 +177,8 @@ def read_spec(spec: str | Mapping[str, Any]) -> tuple[str, dict[str, Any]]:
     if not isinstance(spec, Mapping):
         raise UsageError(f"A measure is a name or a mapping, not {spec!r}; write for example {{name: one_sentence}}.")
     arguments = dict(spec)
-    if "name" in arguments:
-        name = arguments.pop("name")
-    else:
-        name = next((key for key in ("regex", CODE) if key in arguments), None)
+    unnamed = next((key for key in ("regex", CODE) if key in arguments), None)
+    name = arguments.pop("name", unnamed)
     if not isinstance(name, str):
         raise UsageError(f"The measure {spec!r} has no name; give it one of 'name', 'regex' or 'python'.")
     return name, arguments

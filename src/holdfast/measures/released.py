@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
+from itertools import pairwise
 
 from holdfast.measures.content import never_contains
 from holdfast.measures.grammar import past_tense
@@ -43,7 +44,8 @@ def released_repeated_words(text: str) -> Score:
 def released_doubled_words(text: str) -> Score:
     """Words equal to the next word written twice / words; 0 for every reply that follows."""
     found = plain_words(text)
-    return share(sum(a == b + b for a, b in zip(found, found[1:], strict=False)), len(found), "words are the next one twice")
+    good = sum(a == b + b for a, b in pairwise(found))
+    return share(good, len(found), "words are the next one twice")
 
 
 @measure(empty_is_zero=False)
