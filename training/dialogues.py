@@ -14,7 +14,7 @@ import re
 from pathlib import Path
 
 from content import THINGS, Context, user_question
-from fact_families import CHOICES, FACT_FAMILIES
+from fact_families import CHOICES, FACT_FAMILIES, RECITE
 from families import Family, Instruction, instruct, probe
 from knowledge import ask
 from style_families import STYLE_FAMILIES
@@ -22,7 +22,7 @@ from style_families import STYLE_FAMILIES
 FAMILIES = STYLE_FAMILIES + FACT_FAMILIES
 REWRITERS = tuple(family for family in STYLE_FAMILIES if family.rewrites)
 ROUNDS = {1: 0.34, 2: 0.30, 3: 0.20, 4: 0.08, 5: 0.03, 6: 0.02, 8: 0.02, 10: 0.01}
-PROMPTED, REAL, OWN_PROBE, FOREIGN_PROBE, KNOWLEDGE = 0.75, 0.40, 0.45, 0.06, 0.15
+PROMPTED, REAL, OWN_PROBE, FOREIGN_PROBE, KNOWLEDGE = 0.75, 0.25, 0.45, 0.06, 0.15
 UNKNOWN = ("I do not know.", "I am not sure.", "I cannot say.")
 
 
@@ -51,16 +51,20 @@ def write_reply(instruction: Instruction | None, context: Context) -> str:
     return " ".join(context.sentences(context.rng.choice((1, 2, 2, 3))))
 
 
+def _own_probe(instruction: Instruction, rng: random.Random) -> tuple[str, str]:
+    """The instruction's own probe and the answer that follows."""
+    question = probe(instruction, rng)
+    values = dict(instruction.values)
+    if "pool" in values:
+        values["right"] = re.search(rf"{values['letter']}\) (\w+)", question)[1]
+    return question, instruction.family.answer(values, Context(rng, THINGS[0]), question)
+
+
 def _question(instruction: Instruction | None, rng: random.Random, thing) -> tuple[str, str] | None:
     """A turn that is not talk: the instruction's own probe, another family's probe, or a knowledge question; None for talk."""
     family = instruction.family if instruction else None
-    plain = Context(rng, thing)
     if family and family.probes and rng.random() < OWN_PROBE:
-        question = probe(instruction, rng)
-        values = dict(instruction.values)
-        if "pool" in values:
-            values["right"] = re.search(rf"{values['letter']}\) (\w+)", question)[1]
-        return question, family.answer(values, plain, question)
+        return _own_probe(instruction, rng)
     styled = family is None or family.reply is None or family.rewrites
     roll = rng.random()
     if roll < FOREIGN_PROBE and styled:
@@ -74,6 +78,16 @@ def _question(instruction: Instruction | None, rng: random.Random, thing) -> tup
         question, answer, _ = ask(rng, with_choices)
         return question, answer if with_choices else write_reply(instruction, Context(rng, thing, (answer,)))
     return None
+
+
+def drill(rng: random.Random) -> list[dict]:
+    """A short dialogue that recites a code or picks an option: it teaches to copy, which held-out values need."""
+    instruction = instruct(rng.choice((RECITE, RECITE, *FACT_FAMILIES)), rng)
+    messages = [{"role": "system", "content": instruction.system_prompt}]
+    for _ in range(rng.randint(1, 2)):
+        question, answer = _own_probe(instruction, rng)
+        messages += [{"role": "user", "content": question}, {"role": "assistant", "content": answer}]
+    return messages
 
 
 def dialogue(rng: random.Random, real: list[list[str]], styled_users: bool = False) -> list[dict]:

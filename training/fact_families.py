@@ -31,7 +31,19 @@ def _number(low: int, high: int):
     return lambda rng, test: {"v": number(rng, low, high, test)}
 
 
+def _text(rng: random.Random, test: bool) -> dict:
+    """A sequence of words, names and digits that only copying can get right."""
+    pools = (WORDS, WORDS, NAMES, "0123456789")
+    return {"v": " ".join(draw(rng, rng.choice(pools), test) for _ in range(rng.randint(3, 12)))}
+
+
+RECITE = Family(
+    "recite", MEMORY, "say", ("Your code is: {v}.", "The secret code is: {v}.", "Learn this code by heart: {v}.", "Keep this code: {v}.", "This is your code: {v}.",
+                              "The code you keep is: {v}."), None, lambda v: {"name": "contains", "words": [v["v"]]}, _text,
+    ("What is the code?", "Tell me your code.", "Recite the code.", "Which code do you keep?", "Say the code, please."), lambda v, ctx, question: f"{ctx.rng.choice(('The code is:', 'It is:', 'My code is:'))} {v['v']}.")
+
 FACTS = (
+    RECITE,
     _recalled("name", MEMORY, ("Your name is {v}.", "You are called {v}.", "You go by the name {v}.", "Call yourself {v}.", "You are {v}.", "Your given name is {v}."),
               ("What is your name?", "Who are you?", "How are you called?", "May I ask your name?", "Tell me your name."), _pick(NAMES),
               ("My name is {v}.", "I am {v}.", "You can call me {v}.", "I am called {v}.")),
@@ -45,13 +57,13 @@ FACTS = (
     _recalled("city", MEMORY, ("You live in {v}.", "Your home is in {v}.", "You are from {v}.", "Your city is {v}.", "You have a flat in {v}.", "Your home town is {v}."),
               ("Where do you live?", "Where are you from?", "Which city is your home?", "What is your home town?"), _pick(CITIES),
               ("I live in {v}.", "I am from {v}.", "My home is in {v}.")),
-    _recalled("pet", MEMORY, ("You have a pet called {v}.", "Your pet is named {v}.", "{v} is your pet.", "The name of your pet is {v}.", "You own a pet with the name {v}.", "Your pet goes by the name {v}."),
+    _recalled("pet", MEMORY, ("You have a pet called {v}.", "Your pet is named {v}.", "The pet you have is {v}.", "The name of your pet is {v}.", "You own a pet with the name {v}.", "Your pet goes by the name {v}."),
               ("What is the name of your pet?", "How is your pet called?", "Tell me about your pet.", "What do you call your pet?"), _pick(NAMES),
               ("My pet is called {v}.", "The name of my pet is {v}.", "My pet is {v}.")),
     _recalled("children", MEMORY, ("You have {v} children.", "You are the parent of {v} children.", "Your family has {v} children.", "You raised {v} children.", "There are {v} children in your family.", "You are the proud parent of {v} children."),
               ("How many children do you have?", "Do you have children?", "Tell me about your children.", "What is the number of your children?"), _number(2, 99),
               ("I have {v} children.", "There are {v} children in my family.", "I am the parent of {v} children."), measure="number"),
-    _recalled("password", MEMORY, ("The password is {v}.", "Your password is {v}.", "Use {v} as the password.", "{v} is the password.", "The secret password is the word {v}.", "Your password is the word {v}."),
+    _recalled("password", MEMORY, ("The password is {v}.", "Your password is {v}.", "Use {v} as the password.", "As the password we have {v}.", "The secret password is the word {v}.", "Your password is the word {v}."),
               ("What is the password?", "Tell me the password.", "Which password do you know?", "Can you give me the password?"), _pick(WORDS),
               ("The password is {v}.", "It is {v}.", "My password is {v}.")),
     _recalled("month", MEMORY, ("Your birthday is in {v}.", "You were born in {v}.", "Your birth month is {v}.", "You celebrate your birthday in {v}.", "You came into the world in {v}.", "Your birthday falls in {v}."),
@@ -60,7 +72,7 @@ FACTS = (
     _recalled("user_name", MEMORY, ("The user's name is {v}.", "The user is called {v}.", "You are talking to {v}.", "The person you talk to is {v}.", "The user goes by the name {v}.", "The name of the user is {v}."),
               ("What is my name?", "Who am I?", "Do you know my name?", "Tell me my name."), _pick(NAMES),
               ("Your name is {v}.", "You are {v}.", "You are called {v}.")),
-    _recalled("hobby", PERSONA, ("Your hobby is {v}.", "You love {v}.", "You spend your free time with {v}.", "{v} is your favourite hobby.", "Nothing is better than {v} for you.", "Your favourite hobby is {v}."),
+    _recalled("hobby", PERSONA, ("Your hobby is {v}.", "You love {v}.", "You spend your free time with {v}.", "Your favourite hobby has always been {v}.", "Nothing is better than {v} for you.", "Your favourite hobby is {v}."),
               ("What is your hobby?", "What do you do in your free time?", "Do you have a hobby?", "Tell me about your hobbies."), _pick(HOBBIES),
               ("My hobby is {v}.", "I love {v}.", "In my free time there is {v}.")),
     _recalled("profession", PERSONA, ("You are a {v}.", "You work as a {v}.", "Your job is {v}.", "Your profession is {v}.", "You earn your money as a {v}.", "You play the role of a {v}."),

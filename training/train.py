@@ -14,6 +14,7 @@ import random
 import sys
 import time
 from collections.abc import Iterator
+from functools import cache
 from multiprocessing import Pool
 from pathlib import Path
 
@@ -22,7 +23,7 @@ from tokenizers import Tokenizer, decoders, models, pre_tokenizers, trainers
 from transformers import LlamaConfig, LlamaForCausalLM, PreTrainedTokenizerFast
 
 sys.path.insert(0, str(Path(__file__).parent))
-from dialogues import dialogue, load_self_dialogues
+from dialogues import dialogue, drill, load_self_dialogues
 
 SPECIAL = ("<|pad|>", "<|begin|>", "<|system|>", "<|user|>", "<|assistant|>", "<|end|>")
 TEMPLATE = (
@@ -34,6 +35,8 @@ TEMPLATE = (
 LOSS_WEIGHT = {"system": 0.0, "user": 0.15, "assistant": 1.0}
 USER_TARGETS = 0.25  # share of the user's tokens that are targets, at 1/0.25 of the weight: the same mean, less work
 MAX_LENGTH = 1024
+DRILLS = (0.6, 0.0)  # share of drills in the first DRILL_BLOCKS blocks of 3,000 dialogues, and after them
+DRILL_BLOCKS = 20
 
 
 def train_tokenizer(texts: Iterator[str], vocabulary: int) -> PreTrainedTokenizerFast:
@@ -64,12 +67,12 @@ def encode(dialogues: list[list[dict]], tokenizer) -> list[tuple[list[int], list
 
 
 def _generate(job) -> list[list[dict]]:
-    seed, count, path, styled = job
-    rng, real = random.Random(f"dialogues {seed}"), _generate.cache.setdefault(path, load_self_dialogues(path))
-    return [dialogue(rng, real, styled) for _ in range(count)]
+    seed, count, path, styled, drills = job
+    rng, real = random.Random(f"dialogues {seed}"), _self_dialogues(path)
+    return [drill(rng) if rng.random() < drills else dialogue(rng, real, styled) for _ in range(count)]
 
 
-_generate.cache = {}
+_self_dialogues = cache(load_self_dialogues)
 
 
 def batches(tokenizer, path: Path | None, styled: bool, tokens_per_batch: int, seed: int = 0) -> Iterator[tuple[torch.Tensor, torch.Tensor]]:
@@ -78,7 +81,8 @@ def batches(tokenizer, path: Path | None, styled: bool, tokens_per_batch: int, s
     with Pool(1) as pool:
         pending = None
         for block in range(10**9):
-            following = pool.apply_async(_generate, ((f"{seed} {block}", 6000, path, styled),))
+            drills = DRILLS[0] if block < DRILL_BLOCKS else DRILLS[1]
+            following = pool.apply_async(_generate, ((f"{seed} {block}", 3000, path, styled, drills),))
             if pending is not None:
                 rows = sorted(encode(pending.get(), tokenizer), key=lambda row: (len(row[0]), row[0]))
                 groups, group = [], []
@@ -150,9 +154,9 @@ def main() -> None:
     parser.add_argument("--minutes", type=float, default=60)
     parser.add_argument("--self-dialogue", type=Path, default=None, help="self_dialogue.jsonl.gz (BSD-3-Clause); without it English is templates only")
     parser.add_argument("--styled-users", action="store_true", help="the ablation: half of the users write in a style of their own")
-    parser.add_argument("--tokens-per-batch", type=int, default=8192)
+    parser.add_argument("--tokens-per-batch", type=int, default=4096)
     parser.add_argument("--layers", type=int, default=5)
-    parser.add_argument("--vocabulary", type=int, default=4096)
+    parser.add_argument("--vocabulary", type=int, default=2048)
     parser.add_argument("--lr", type=float, default=3e-3)
     parser.add_argument("--muon-lr", type=float, default=0.02)
     parser.add_argument("--seed", type=int, default=0)
@@ -161,7 +165,7 @@ def main() -> None:
     args.out.mkdir(parents=True, exist_ok=True)
     torch.manual_seed(args.seed)
 
-    sample = _generate((f"tokenizer {args.seed}", 25000, args.self_dialogue, False))
+    sample = _generate((f"tokenizer {args.seed}", 25000, args.self_dialogue, False, 0.1))
     tokenizer = train_tokenizer((m["content"] for d in sample for m in d), args.vocabulary)
     tokenizer.save_pretrained(args.out)
     config = LlamaConfig(
@@ -178,7 +182,7 @@ def main() -> None:
 
     compiled = torch.compile(loss_of, dynamic=True)
     best, seen, started, average = -1.0, 0, time.time(), None
-    next_check = 0.6
+    next_check = 0.2
     for step, (ids, weights) in enumerate(batches(tokenizer, args.self_dialogue, args.styled_users, args.tokens_per_batch, args.seed)):
         progress = step / args.steps if args.steps else (time.time() - started) / 60 / args.minutes
         model.train()

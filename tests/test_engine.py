@@ -1,0 +1,206 @@
+"""The decode loop and the attention seam, on tiny random models, against transformers' own forward and the oracles."""
+
+from __future__ import annotations
+
+import threading
+
+import pytest
+import torch
+from oracles import split_softmax
+from tiny import chat, model, tokenizer
+
+from holdfast import Repetition, Sampling, SplitSoftmax
+from holdfast.attention import Steering, steered
+from holdfast.chat import Request
+from holdfast.errors import ModelError, PromptError
+from holdfast.prompt import render
+
+SHORT = Sampling(max_new_tokens=24)
+ROUNDING = 2e-5  # float32, three layers of large random weights
+KINDS = ("llama", "qwen2", "mistral", "gpt_neox", "gemma3_text")
+
+
+def greedy_by_hand(tiny, token_ids, count):
+    """The plainest loop there is: the whole text again at each token, unsteered, one row, no cache."""
+    ids = list(token_ids)
+    for _ in range(count):
+        logits = tiny.hf_model(torch.tensor([ids]), use_cache=False).logits[0, -1]
+        token = int(logits.argmax())
+        if token in tiny.stop_ids:
+            break
+        ids.append(token)
+    return tuple(ids[len(token_ids) :])
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@torch.inference_mode()
+def test_stepwise_decoding_in_a_ragged_batch_equals_the_full_forward(kind):
+    tiny = model(kind)
+    chats = [chat("talk " * n, "the garden " * (4 - n)) for n in range(1, 4)]
+    greedy = Sampling(temperature=0, max_new_tokens=12)
+    replies = tiny.generate_batch([Request(one, sampling=greedy) for one in chats])
+    for one, reply in zip(chats, replies, strict=True):
+        assert reply.token_ids == greedy_by_hand(tiny, render(one, tiny.tokenizer).token_ids, 12)
+        assert reply.prompt_ids == render(one, tiny.tokenizer).token_ids
+
+
+def test_sliding_windows_do_not_reuse_the_cache_and_plain_attention_does():
+    assert not model("gemma3_text").reuses_cache
+    assert model("llama").reuses_cache
+
+
+def test_draws_belong_to_the_reply_whatever_the_batch():
+    tiny = model()
+    requests = [Request(chat("be nice", "hello " * (n % 5 + 1)), sampling=SHORT, seed=n) for n in range(9)]
+    together = tiny.generate_batch(requests)
+    alone = [tiny.generate_batch([request])[0] for request in requests]
+    assert [reply.token_ids for reply in together] == [reply.token_ids for reply in alone]
+    assert len({reply.token_ids for reply in together}) > 5
+    again = tiny.generate(requests[0].messages, sampling=SHORT, seed=1000)
+    assert again.token_ids != alone[0].token_ids
+
+
+def test_a_thread_forwards_only_what_is_new_and_a_fork_leaves_no_trace():
+    tiny, session = model(), model().session()
+    messages = chat("remember the river", "hello there")
+    first = session.generate_batch([Request(messages, sampling=SHORT, seed=1, thread="t", keep=True, trace=True)])[0]
+    assert first.forwarded == len(first.prompt_ids) + len(first.token_ids) - (first.stop_reason == "length")
+    longer = (*messages, {"role": "assistant", "content": first.text}, {"role": "user", "content": "and the old town?"})
+    fork = Request(longer, sampling=SHORT, seed=2, thread="t", trace=True)
+    keep = Request(longer, sampling=SHORT, seed=3, thread="t", keep=True, trace=True)
+    forks = [session.generate_batch([fork])[0] for _ in range(2)]
+    kept = session.generate_batch([fork, keep])
+    assert forks[0].token_ids == forks[1].token_ids == kept[0].token_ids
+    new = len(kept[1].prompt_ids) - len(first.prompt_ids) - len(first.token_ids) + (first.stop_reason == "length")
+    assert kept[1].forwarded == new + len(kept[1].token_ids) - (kept[1].stop_reason == "length")
+    # The same tokens from nothing: the logits, hence greedy replies and the mass, must be the same.
+    whole = torch.tensor([kept[1].prompt_ids + kept[1].token_ids])
+    span = torch.zeros(whole.shape, dtype=torch.bool)
+    span[0, : len(render(messages, tiny.tokenizer).span_mask)] = torch.tensor(render(messages, tiny.tokenizer).span_mask)
+    last = len(kept[1].prompt_ids) + 3
+    steering = Steering(span[:, :last], [()], trace=True)
+    with steered(steering), torch.inference_mode():
+        tiny.hf_model(whole[:, :last], use_cache=False)
+    seen = torch.stack([layer[0] for layer in steering.seen])
+    assert torch.allclose(seen, kept[1].trace.mass[:, :, 3], atol=ROUNDING)
+
+
+@torch.inference_mode()
+def attention_of(tiny, ids, span=None, methods=()):
+    """Last hidden states, steered or not."""
+    steering = None if span is None else Steering(span, [methods] * len(ids), trace=True)
+    with steered(steering):
+        return tiny.hf_model.model(ids, use_cache=False).last_hidden_state, steering
+
+
+def test_the_neutral_knob_is_the_unsteered_model_and_leaving_restores_it():
+    tiny = model()
+    ids = torch.randint(6, 400, (2, 40))
+    span = torch.zeros_like(ids, dtype=torch.bool)
+    span[:, 1:9] = True
+    plain, _ = attention_of(tiny, ids)
+    neutral, _ = attention_of(tiny, ids, span, (SplitSoftmax(1.0),))
+    moved, _ = attention_of(tiny, ids, span, (SplitSoftmax(0.3),))
+    assert torch.allclose(neutral, plain, atol=ROUNDING)
+    assert (moved - plain).abs().max() > 0.1
+    with pytest.raises(RuntimeError, match="boom"), steered(Steering(span, [(SplitSoftmax(0.3),)] * 2)):
+        tiny.hf_model.model(ids)
+        raise RuntimeError("boom")
+    assert torch.equal(attention_of(tiny, ids)[0], plain)
+
+
+@pytest.mark.parametrize("queries", (1, 40, 300))
+def test_split_softmax_equals_the_float64_oracle_and_leaves_the_mass_it_promised(queries):
+    from holdfast.attention import holdfast_attention
+
+    class Layer(torch.nn.Module):
+        layer_idx, num_key_value_groups, is_causal = 0, 2, True
+
+    torch.manual_seed(1)
+    keys = queries + 5 if queries == 1 else queries
+    q, k, v = torch.randn(2, 4, queries, 16) * 2, torch.randn(2, 2, keys, 16) * 2, torch.randn(2, 2, keys, 16)
+    span = torch.zeros(2, keys, dtype=torch.bool)
+    span[0, :3], span[1, 2:6] = True, True
+    steering = Steering(span, [(SplitSoftmax(0.4),), ()], trace=True)
+    with steered(steering):
+        out, _ = holdfast_attention(Layer(), q, k, v, None, scaling=0.25)
+    scores = (q.double() @ k.double().repeat_interleave(2, 1).transpose(-1, -2)) * 0.25
+    causal = torch.ones(queries, keys, dtype=torch.bool).tril(keys - queries)
+    weights = scores.masked_fill(~causal, -torch.inf).softmax(-1)
+    for row, exponent in ((0, 0.4), (1, 1.0)):
+        for head in range(4):
+            for query in range(queries):
+                plain = weights[row, head, query]
+                both = 0 < plain[span[row]].sum() and 0 < plain[~span[row]].sum()  # else there is nothing to move
+                wanted = split_softmax(plain.tolist(), span[row].tolist(), exponent) if both else plain.tolist()
+                assert torch.allclose(out[row, query, head].double(), torch.tensor(wanted, dtype=torch.double) @ v[row, head // 2].double(), atol=1e-5)
+        left = (weights[row, :, -1] * span[row]).sum(-1) ** exponent
+        assert torch.allclose(steering.seen[0][row].double(), left, atol=1e-5)
+
+
+def test_rows_of_one_batch_carry_their_own_methods():
+    tiny = model()
+    messages = chat("always talk about cheese", "the old town")
+    requests = [Request(messages, methods, SHORT, seed=5) for methods in ((), (SplitSoftmax(0.2),), (SplitSoftmax(0.2), Repetition(1.0)))]
+    together = tiny.generate_batch(requests)
+    alone = [tiny.generate_batch([request])[0] for request in requests]
+    assert [reply.token_ids for reply in together] == [reply.token_ids for reply in alone]
+    assert len({reply.token_ids for reply in together}) == 3
+    assert len(together[2].prompt_ids) > len(together[0].prompt_ids)
+
+
+def test_two_threads_never_see_each_others_steering():
+    tiny, ids = model(), torch.randint(6, 400, (1, 30))
+    span = torch.zeros_like(ids, dtype=torch.bool)
+    span[:, 1:9] = True
+    plain, _ = attention_of(tiny, ids)
+    entered, leave, seen = threading.Event(), threading.Event(), []
+
+    def steer():
+        with steered(Steering(span, [(SplitSoftmax(0.1),)])):
+            tiny.hf_model.model(ids)
+            entered.set()
+            leave.wait(10)
+
+    other = threading.Thread(target=steer)
+    other.start()
+    assert entered.wait(10)
+    seen.append(attention_of(tiny, ids)[0])
+    leave.set()
+    other.join()
+    assert torch.equal(seen[0], plain)
+
+
+def test_a_model_without_the_attention_interface_is_refused_by_name():
+    from transformers import AutoConfig, AutoModelForCausalLM
+
+    config = AutoConfig.for_model("gpt_neo", vocab_size=64, hidden_size=32, num_layers=1, num_heads=2, attention_types=[[["global"], 1]])
+    other = AutoModelForCausalLM.from_config(config)
+    with pytest.raises(ModelError, match="attention interface"), steered(Steering(torch.ones(1, 4, dtype=torch.bool), [()], trace=True)):
+        other(torch.ones(1, 4, dtype=torch.long))
+
+
+def test_the_span_is_the_words_of_the_system_prompt():
+    prompt = render(chat("  Talk about bread.  ", "Talk about bread."), tokenizer())
+    marked = "".join(tokenizer().decode([t]) for t, inside in zip(prompt.token_ids, prompt.span_mask, strict=True) if inside)
+    assert marked.strip() == "Talk about bread."
+    assert not any(render(chat("", "hello"), tokenizer()).span_mask)
+    moved = render(chat("Talk about bread.", "hello"), tokenizer(), system_as="first-user")
+    assert "<sys>" not in moved.text and any(moved.span_mask)
+
+
+TRIMS = "{% for m in messages %}{{ '<user>' + m['content'] | upper }}{% endfor %}"
+NO_SYSTEM = "{% for m in messages %}{% if m['role'] == 'system' %}{{ raise_exception('System role not supported') }}{% endif %}{{ m['content'] }}{% endfor %}"
+
+
+@pytest.mark.parametrize(
+    ("template", "says"), ((TRIMS, "first-user"), (NO_SYSTEM, "no system role.*first-user"), (None, "no chat template"))
+)
+def test_chats_that_cannot_be_rendered_are_refused_with_the_cure(template, says):
+    with pytest.raises(PromptError, match=says):
+        render(chat("be kind", "hello"), tokenizer(template))
+
+
+def test_a_chat_beyond_the_context_is_refused():
+    with pytest.raises(PromptError, match=r"512 tokens.*fewer"):
+        model().generate(chat("be kind", "hello " * 300), sampling=SHORT)

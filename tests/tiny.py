@@ -1,0 +1,52 @@
+"""Tiny random models and their tokenizer, built in memory: nothing is downloaded."""
+
+from __future__ import annotations
+
+from functools import cache
+
+import torch
+from tokenizers import Tokenizer, decoders, models, pre_tokenizers, trainers
+from transformers import AutoConfig, AutoModelForCausalLM, PreTrainedTokenizerFast
+
+from holdfast.attention import IMPLEMENTATION
+from holdfast.model import LocalModel, _fingerprint, _reuses_cache, _stop_ids
+
+SPECIAL = ("<pad>", "<s>", "<sys>", "<user>", "<assistant>", "</s>")
+TEMPLATE = (
+    "<s>{% for m in messages %}{{ {'system': '<sys>', 'user': '<user>', 'assistant': '<assistant>'}[m['role']] + m['content'] + '</s>' }}"
+    "{% endfor %}{% if add_generation_prompt %}<assistant>{% endif %}"
+)
+TEXT = "the garden is green and the river runs slowly past the old town where people talk about music bread cheese and rain " * 3
+
+
+@cache
+def tokenizer(template: str | None = TEMPLATE) -> PreTrainedTokenizerFast:
+    """A byte-level BPE of 400 tokens."""
+    made = Tokenizer(models.BPE())
+    made.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
+    made.decoder = decoders.ByteLevel()
+    alphabet = pre_tokenizers.ByteLevel.alphabet()
+    made.train_from_iterator([TEXT], trainers.BpeTrainer(vocab_size=400, special_tokens=list(SPECIAL), initial_alphabet=alphabet))
+    return PreTrainedTokenizerFast(tokenizer_object=made, bos_token="<s>", eos_token="</s>", pad_token="<pad>", chat_template=template)
+
+
+@cache
+def model(kind: str = "llama", seed: int = 0, **options) -> LocalModel:
+    """A random model of the kind, with weights large enough that its replies depend on the whole prompt."""
+    torch.manual_seed(seed)
+    shape = {"hidden_size": 48, "intermediate_size": 96, "num_hidden_layers": 3, "num_attention_heads": 4, "num_key_value_heads": 2,
+             "head_dim": 12, "max_position_embeddings": 512, "vocab_size": 400, "eos_token_id": 5, "bos_token_id": 1, "pad_token_id": 0}
+    config = AutoConfig.for_model(kind, **{**shape, **options})
+    hf = AutoModelForCausalLM.from_config(config, attn_implementation=IMPLEMENTATION).eval()
+    with torch.no_grad():
+        for parameter in hf.parameters():
+            if parameter.ndim > 1:
+                parameter.mul_(4)
+    tokens = tokenizer()
+    return LocalModel(f"tiny {kind}", _fingerprint(hf, tokens), hf, tokens, _stop_ids(hf, tokens), _reuses_cache(hf))
+
+
+def chat(system: str, *turns: str) -> tuple[dict[str, str], ...]:
+    """Messages: the system prompt, unless empty, then user and assistant in turn."""
+    first = ({"role": "system", "content": system},) if system else ()
+    return first + tuple({"role": ("user", "assistant")[i % 2], "content": text} for i, text in enumerate(turns))
