@@ -3,7 +3,11 @@
 import contextlib
 import http.server
 import json
+import os
+import signal
 import socket
+import subprocess
+import sys
 import threading
 import time
 import traceback
@@ -200,6 +204,12 @@ def test_repetition_draws_from_the_conversation_and_not_from_the_turn(serve):
     assert all(body["messages"] == list(methods.edit_messages(chat, spread, 5)) for body in server.bodies)
 
 
+def test_the_system_prompt_may_stand_before_the_first_user_message(serve):
+    model, server = serve(lambda body, number: completion())
+    model.session().generate_batch([Request(CHAT, system_as="first-user")])
+    assert server.bodies[0]["messages"] == [{"role": "user", "content": "Rhyme.\n\nHello."}]
+
+
 def test_methods_that_need_attention_are_refused_before_anything_is_sent(serve):
     model, server = serve(lambda body, number: completion())
     message = failure_of(model, methods.parse("repetition:probability=1+split-softmax:exponent=0.5"))
@@ -245,6 +255,38 @@ def test_no_further_request_is_started_after_a_failure(serve):
     with pytest.raises(ModelError, match="400: no"):
         model.generate_batch([Request(CHAT)] * 40)
     assert len(server.bodies) < 10
+
+
+def test_an_interrupt_does_not_wait_for_answers_under_way():
+    released, arrived = threading.Event(), threading.Event()
+
+    def answer(body, number):
+        arrived.set()
+        released.wait(60)
+        return completion()
+
+    script = """
+import sys
+from holdfast.chat import Request
+from holdfast.endpoint import connect
+connect(sys.argv[1], "tiny").generate_batch([Request(({"role": "user", "content": "Hello."},))] * 20)
+"""
+    with Server(answer) as server:
+        program = subprocess.Popen(
+            [sys.executable, "-c", script, server.url],
+            env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)},
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+        try:
+            assert arrived.wait(60)
+            program.send_signal(signal.SIGINT)
+            _, said = program.communicate(timeout=20)  # far below the 60 s of the answers
+        finally:
+            program.kill()
+            released.set()
+    assert said.rstrip().endswith("KeyboardInterrupt")
+    assert len(server.bodies) <= 8
 
 
 def test_requests_are_spaced_retries_included(serve):

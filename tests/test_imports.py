@@ -13,6 +13,7 @@ PACKAGE = SOURCE / "holdfast"
 # A module imports only what stands above it; modules that do not exist yet are absent.
 LAYERS = (
     "errors",
+    "seeds",
     "knobs",
     "records",
     "chat",
@@ -20,8 +21,10 @@ LAYERS = (
     "measures",
     "methods",
     "attention",
-    "model",
+    "cache",
+    "sampling",
     "decoding",
+    "model",
     "answers",
     "endpoint",
     "drift",

@@ -3,6 +3,7 @@
 import dataclasses
 import math
 import random
+from typing import ClassVar
 
 import oracles
 import pytest
@@ -62,6 +63,15 @@ def test_a_canonical_spelling_comes_back_as_it_was(spec):
 def test_equal_methods_are_spelled_alike():
     assert methods.spell([SplitSoftmax(-0.0)]) == methods.spell([SplitSoftmax(0)]) == "split-softmax:exponent=0"
     assert methods.spell(methods.parse("repetition:probability=5e-1")) == "repetition:probability=0.5"
+
+
+def test_no_plus_sign_in_a_number_parts_the_methods():
+    @dataclasses.dataclass(frozen=True)
+    class Boost:
+        name: ClassVar[str] = "boost"
+        factor: float
+
+    assert methods.spell([Boost(1e20)]) == "boost:factor=1e20"
 
 
 @pytest.mark.parametrize(

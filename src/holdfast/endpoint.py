@@ -8,8 +8,9 @@ import re
 import threading
 import time
 import weakref
+from collections import deque
 from collections.abc import Callable, Sequence
-from concurrent.futures import FIRST_EXCEPTION, ThreadPoolExecutor, wait
+from concurrent.futures import FIRST_EXCEPTION, Future, wait
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 from urllib.parse import SplitResult, urlsplit
@@ -19,6 +20,7 @@ from holdfast.answers import Endpoint, MalformedAnswer, explain, explain_answer,
 from holdfast.chat import Message, Method, Reply, Request, Sampling
 from holdfast.errors import ModelError, UsageError
 from holdfast.methods import EditsMessages, edit_messages, spell
+from holdfast.prompt import place_system
 
 if TYPE_CHECKING:
     from openai import OpenAI
@@ -66,28 +68,20 @@ class EndpointModel:
             ModelError: a method that an endpoint cannot serve (before anything is sent); or the first request to
                 fail for good, after which no further one is started.
         """
-        if not requests:
-            return []
         bodies = [self._body(request) for request in requests]
-        pool = ThreadPoolExecutor(min(self.concurrency, len(bodies)), thread_name_prefix="holdfast-endpoint")
-        try:
-            replies = [
-                pool.submit(self._answer, body, request.sampling.max_new_tokens)
-                for body, request in zip(bodies, requests, strict=True)
-            ]
-            finished, _ = wait(replies, return_when=FIRST_EXCEPTION)
-            for reply in replies:
-                if reply in finished:
-                    reply.result()  # raises what the request raised
-            return [reply.result() for reply in replies]
-        finally:
-            pool.shutdown(wait=False, cancel_futures=True)
+        limits = [request.sampling.max_new_tokens for request in requests]
+        return _map_on_threads(self._answer, list(zip(bodies, limits, strict=True)), self.concurrency)
+
+    def session(self) -> EndpointModel:
+        """The model itself: what an endpoint shares between requests is its own affair."""
+        return self
 
     def _body(self, request: Request) -> dict[str, object]:
         _require_prompt_methods(request.methods, self.endpoint)
+        shown = edit_messages(request.messages, request.methods, request.editing_seed)
         return {
             "model": self.endpoint.model,
-            "messages": list(edit_messages(request.messages, request.methods, request.editing_seed)),
+            "messages": list(place_system(shown, request.system_as)),
             "temperature": request.sampling.temperature,
             "top_p": request.sampling.top_p,
             "seed": request.seed % 2**31,
@@ -186,6 +180,37 @@ class _Pace:
             turn = max(now, self._next)
             self._next = turn + self._interval
         time.sleep(turn - now)
+
+
+def _map_on_threads(answer: Callable[..., Reply], arguments: Sequence[tuple[Any, ...]], threads: int) -> list[Reply]:
+    """Calls `answer` with each of `arguments`; stops waiting at the first failure or Ctrl-C, and starts no more.
+
+    Daemon threads, for those of an executor would hold up the end of the program until the last answer is there.
+    """
+    replies: list[Future[Reply]] = [Future() for _ in arguments]
+    queue = deque(zip(replies, arguments, strict=True))
+
+    def work() -> None:
+        while queue:
+            try:
+                reply, given = queue.popleft()
+            except IndexError:  # another thread took the last one
+                return
+            try:
+                reply.set_result(answer(*given))
+            except BaseException as error:
+                reply.set_exception(error)
+
+    try:
+        for _ in range(min(threads, len(replies))):
+            threading.Thread(target=work, name="holdfast-endpoint", daemon=True).start()
+        finished, _ = wait(replies, return_when=FIRST_EXCEPTION)
+        for reply in replies:
+            if reply in finished:
+                reply.result()  # raises what the request raised
+        return [reply.result() for reply in replies]
+    finally:
+        queue.clear()
 
 
 def _open_client(endpoint: Endpoint, *, direct: bool, before_each: Callable[[object], None] | None) -> OpenAI:
