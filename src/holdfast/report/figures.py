@@ -46,7 +46,7 @@ def write_figures(series: Sequence[Series], folder: Path) -> list[Path]:
         for name, figure in figures.items():
             for suffix, metadata in (("svg", {"Date": None}), ("png", {"Software": None})):
                 path = folder / f"{name}.{suffix}"
-                figure.savefig(path, dpi=200, metadata=metadata, bbox_inches="tight")
+                figure.savefig(path, dpi=200, metadata=metadata)
                 written.append(path)
     return written
 
@@ -81,7 +81,7 @@ def _categories(series: Sequence[Series], kind: str) -> Figure | None:
     for name, axis in zip(names, axes, strict=False):
         present = [i for i, categories in enumerate(found) if name in categories]
         _draw(axis, [series[i] for i in present], [found[i][name] for i in present], whiskers=False, colours=present)
-        axis.set(title=name.replace("_", " "), ylim=(0, 1.02))
+        axis.set(title=name.replace("_", " ").replace("$", r"\$"), ylim=(0, 1.02))
     _legend(figure, axes[0], f"{NAMES[kind]}, by category and round; band: 95 % bootstrap interval")
     return figure
 
@@ -110,13 +110,13 @@ def _draw(axis: Axes, series: Sequence[Series], estimates: Sequence[Sequence[Est
         axis.fill_between(rounds, low, high, color=colour, alpha=0.15, linewidth=0)
         if whiskers:
             axis.errorbar(rounds + 0.05 * (at - (len(series) - 1) / 2), mean, sd, fmt="none", ecolor=colour, alpha=0.35, elinewidth=0.7, capsize=1.5)
-        axis.plot(rounds, mean, style, color=colour, linewidth=1.6, marker="o", markersize=3, label=item.label)
+        axis.plot(rounds, mean, style, color=colour, linewidth=1.6, marker="o", markersize=3, gid="curve", label=item.label.replace("$", r"\$"))
     axis.xaxis.set_major_locator(MaxNLocator(integer=True))
 
 
 def _legend(figure: Figure, axis: Axes, note: str) -> None:
-    handles, labels = axis.get_legend_handles_labels()
-    figure.legend(handles, labels, loc="outside lower left", frameon=False, ncols=2, title=note, title_fontsize=8, alignment="left")
+    handles = [line for line in axis.get_lines() if line.get_gid() == "curve"]
+    figure.legend(handles, [str(line.get_label()) for line in handles], loc="outside lower left", frameon=False, ncols=2, title=note, title_fontsize=8, alignment="left")
 
 
 def _is_control(series: Sequence[Series], item: Series) -> bool:

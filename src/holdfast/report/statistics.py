@@ -41,7 +41,14 @@ def estimate_columns(values: np.ndarray) -> list[Estimate]:
 
     All columns see the same resampled conversations, as rounds of one conversation belong together.
     """
-    values = np.asarray(values, dtype=float)
+    values = np.ascontiguousarray(values, dtype=float)
+    return list(_estimates(values.tobytes(), values.shape))
+
+
+@functools.lru_cache(maxsize=256)
+def _estimates(data: bytes, shape: tuple[int, int]) -> tuple[Estimate, ...]:
+    """The estimates of a matrix given as its bytes: page and figures ask for the same ones several times."""
+    values = np.frombuffer(data, dtype=float).reshape(shape)
     present = ~np.isnan(values)
     counts = present.sum(axis=0)
     low, high = _bootstrap(values, present) if len(values) > 1 else (None, None)
@@ -54,7 +61,7 @@ def estimate_columns(values: np.ndarray) -> list[Estimate]:
             out.append(Estimate(1, float(seen[0]), None, None, None))
         else:
             out.append(Estimate(int(n), float(seen.mean()), float(seen.std(ddof=1)), float(low[column]), float(high[column])))
-    return out
+    return tuple(out)
 
 
 def estimate(values: np.ndarray) -> Estimate:

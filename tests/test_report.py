@@ -1,0 +1,421 @@
+"""The report: its statistics against plain computations, its words, and that no text of a model gets out of its place."""
+
+import html.parser
+import json
+import math
+import random
+import re
+import statistics as plain_statistics
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+from synthetic_run import METHODS, NASTY, conversation, write_run
+
+from holdfast import report
+from holdfast.errors import RecordsError, UsageError
+from holdfast.records import open_run, read_run
+from holdfast.report import findings
+from holdfast.report.charts import Line, line_chart, round_top
+from holdfast.report.conversations import pack, script_chunks, script_json
+from holdfast.report.scores import label_runs, read_series, same_pairs
+from holdfast.report.statistics import (
+    RESAMPLES,
+    Estimate,
+    change,
+    estimate,
+    estimate_columns,
+    paired_difference,
+    row_means,
+)
+
+BOOTSTRAP_NOISE = 0.006  # a percentile of 10,000 resamples of scores with sd 0.5 and n = 60 moves by about 0.0015
+
+
+def record(number, stability, adoption=(), method="none", agent="a", category="pattern", mass=None):
+    """A record with given scores by round; an entry may be a list of scores of several probes."""
+    probes, turns = [], []
+    for kind, scores in (("stability", stability), ("adoption", adoption)):
+        for round, value in enumerate(scores, start=1):
+            for probe, score in enumerate(value if isinstance(value, list) else [value]):
+                probes.append({"round": round, "kind": kind, "probe": probe, "question": "q", "reply": "r", "score": score, "reason": "why", "mass": mass})
+    for round in range(1, len(stability) + 1):
+        turns += [{"round": round, "speaker": who, "text": "t", "stop_reason": "stop", "mass": mass} for who in ("user", "agent")]
+    return {"method": method, "conversation": number, "agent": {"id": agent, "category": category, "system_prompt": f"Be {agent}."},
+            "user": {"id": "b", "category": "persona", "system_prompt": "Be b."}, "turns": turns, "probes": probes,
+            "tokens": {"forwarded": 107, "least": 100}, "seconds": 1.0}
+
+
+def run_of(folder, records, **identity):
+    with open_run(folder, {"rounds": 2, **identity}, {"command": "drift", "seed": 0}) as run:
+        for item in records:
+            run.append(item)
+    return read_run(folder)
+
+
+# --- statistics ----------------------------------------------------------------------------------------------
+
+
+def test_mean_and_deviation_of_known_values():
+    item = estimate(np.array([0.0, 1.0, 1.0, 0.0]))
+    assert item.n == 4 and item.mean == 0.5
+    assert item.sd == pytest.approx(math.sqrt(1 / 3))
+    assert item.low == 0.0 and item.high == 1.0  # 4 values: 1/16 of resamples are all 0, more than 2.5 %
+
+
+def test_interval_agrees_with_resampling_by_hand():
+    generator = random.Random(5)
+    values = [generator.choice([0.0, 0.0, 0.3, 1.0]) for _ in range(60)]
+    means = sorted(plain_statistics.fmean(generator.choices(values, k=60)) for _ in range(RESAMPLES))
+    item = estimate(np.array(values))
+    assert item.low == pytest.approx(means[int(0.025 * RESAMPLES)], abs=BOOTSTRAP_NOISE)
+    assert item.high == pytest.approx(means[int(0.975 * RESAMPLES)], abs=BOOTSTRAP_NOISE)
+    assert item.mean == pytest.approx(plain_statistics.fmean(values))
+    assert item.sd == pytest.approx(plain_statistics.stdev(values))
+
+
+def test_interval_of_many_is_close_to_the_normal_one():
+    values = np.random.default_rng(1).normal(0.4, 0.2, 800)
+    item = estimate(values)
+    half = 1.96 * values.std(ddof=1) / math.sqrt(800)
+    assert item.low == pytest.approx(values.mean() - half, abs=0.001)
+    assert item.high == pytest.approx(values.mean() + half, abs=0.001)
+
+
+def test_interval_covers_the_truth_as_often_as_it_says():
+    """Of 400 samples of 40 from a known mean about 95 % are covered; the percentile interval is known to run a little low."""
+    generator = np.random.default_rng(2)
+    covered = 0
+    items = estimate_columns(generator.beta(2, 1, (40, 400)))  # one column is one sample; its mean is 2/3
+    for item in items:
+        covered += item.low <= 2 / 3 <= item.high
+    assert 0.90 <= covered / 400 <= 0.98
+
+
+def test_estimates_are_the_same_each_time():
+    values = np.random.default_rng(3).random((30, 4))
+    assert estimate_columns(values) == estimate_columns(values.copy())
+    alone, beside = estimate(values[:, 2]), estimate_columns(values)[2]  # a column does not depend on its neighbours,
+    assert (alone.low, alone.high) == pytest.approx((beside.low, beside.high), abs=1e-12)  # but for the order of sums
+
+
+def test_no_interval_for_fewer_than_two():
+    assert estimate(np.array([0.7])) == Estimate(1, 0.7, None, None, None)
+    assert estimate(np.array([])) == Estimate(0, None, None, None, None)
+    assert estimate(np.array([np.nan, 0.7, np.nan])) == Estimate(1, 0.7, None, None, None)
+    assert not estimate(np.array([0.7])).excludes_zero
+
+
+def test_missing_rounds_are_left_out():
+    values = np.array([[0.0, 1.0], [1.0, np.nan], [1.0, 0.0], [0.0, np.nan]])
+    first, second = estimate_columns(values)
+    assert (first.n, first.mean) == (4, 0.5)
+    assert (second.n, second.mean) == (2, 0.5)
+    assert change(values).n == 2 and change(values).mean == 0.0
+    assert row_means(np.array([[0.0, 1.0], [np.nan, 0.25], [np.nan, np.nan]])).tolist()[:2] == [0.5, 0.25]
+
+
+def test_pairing_removes_what_conversations_share():
+    """A constant gain is certain on pairs, however unlike the conversations are."""
+    baseline = np.linspace(0, 0.8, 20)
+    paired = paired_difference(baseline + 0.1, baseline)
+    assert paired.mean == pytest.approx(0.1) and paired.high - paired.low < 1e-9
+    apart = estimate(baseline)
+    assert apart.high - apart.low > 0.15
+
+
+def test_change_is_last_minus_first_within_conversations(tmp_path):
+    run = run_of(tmp_path, [record(0, [1.0, 0.5]), record(1, [1.0, 1.0]), record(2, [0.5, 0.5])])
+    assert change(read_series(run)[0].stability).mean == pytest.approx(-0.5 / 3)
+
+
+# --- records to series ---------------------------------------------------------------------------------------
+
+
+def test_probes_of_a_round_are_averaged_within_their_conversation(tmp_path):
+    run = run_of(tmp_path, [record(0, [[1.0, 0.0, 0.5], 1.0], mass=0.2), record(1, [1.0, [0.0, 0.5]])])
+    series = read_series(run)[0]
+    assert series.stability.tolist() == [[0.5, 1.0], [1.0, 0.25]]
+    assert np.isnan(series.adoption).all()
+    assert series.mass[0].tolist() == [0.2, 0.2] and np.isnan(series.mass[1]).all()
+
+
+def test_rows_follow_conversation_numbers_and_methods_start_with_none(tmp_path):
+    records = [record(1, [0.1], method="m"), record(0, [0.2], method="m"), record(1, [0.3]), record(0, [0.4])]
+    series = read_series(run_of(tmp_path, records))
+    assert [item.method for item in series] == ["none", "m"]
+    assert [item.stability[:, 0].tolist() for item in series] == [[0.4, 0.3], [0.2, 0.1]]
+
+
+def test_only_shared_conversations_are_compared(tmp_path):
+    records = [record(0, [1.0, 0.2]), record(1, [1.0, 0.4]), record(1, [1.0, 0.9], method="m"), record(5, [1.0, 0.0], method="m")]
+    plain, method = read_series(run_of(tmp_path, records))
+    found = findings.compare(method, plain)
+    assert found.n == 1 and found.stability_last.mean == pytest.approx(0.5)
+    assert found.stability_mean.mean == pytest.approx(0.25)
+
+
+def test_unlike_pairs_are_not_compared(tmp_path):
+    one = read_series(run_of(tmp_path / "one", [record(0, [1.0], agent="x")]), "one")[0]
+    other = read_series(run_of(tmp_path / "other", [record(0, [1.0], agent="y")]), "other")[0]
+    apart = read_series(run_of(tmp_path / "apart", [record(7, [1.0], agent="x")]), "apart")[0]
+    assert same_pairs(one, other) is None and findings.compare(one, apart) is None
+
+
+def test_categories_are_those_of_the_prompt_that_is_scored(tmp_path):
+    series = read_series(run_of(tmp_path, [record(0, [1.0], [0.0]), record(1, [0.0], [1.0], category="language")]))[0]
+    assert {name: points[0].mean for name, points in findings.by_category(series, "stability").items()} == {"pattern": 1.0, "language": 0.0}
+    assert {name: points[0].mean for name, points in findings.by_category(series, "adoption").items()} == {"persona": 0.5}
+
+
+def test_prompts_are_ordered_by_mean_stability(tmp_path):
+    records = [record(0, [1.0, 1.0], agent="firm"), record(1, [1.0, 0.0], agent="loose"), record(2, [0.0, 0.0], agent="loose")]
+    rows = findings.by_prompt(read_series(run_of(tmp_path, records))[0])
+    assert [(row.id, row.n, row.first, row.last, row.mean) for row in rows] == [("loose", 2, 0.5, 0.0, 0.25), ("firm", 1, 1.0, 1.0, 1.0)]
+
+
+def test_adoption_of_a_prompt_is_that_of_the_conversations_whose_user_has_it(tmp_path):
+    swapped = record(0, [1.0], [0.75], agent="b")
+    swapped["user"] = {"id": "a", "category": "pattern", "system_prompt": "Be a."}
+    rows = {row.id: row for row in findings.by_prompt(read_series(run_of(tmp_path, [swapped, record(1, [1.0], [0.25])]))[0])}
+    assert (rows["a"].adopted, rows["b"].adopted) == (0.75, 0.25)
+
+
+def test_folders_are_labelled_by_what_tells_them_apart(tmp_path):
+    assert label_runs([tmp_path / "a"]) == [""]
+    assert label_runs([tmp_path / "a", tmp_path / "b"]) == ["a", "b"]
+    assert label_runs([tmp_path / "x" / "run", tmp_path / "y" / "run"]) == ["x/run", "y/run"]
+    with pytest.raises(RecordsError, match="is given more than once"):
+        label_runs([tmp_path / "a", tmp_path / "a"])
+
+
+# --- words ---------------------------------------------------------------------------------------------------
+
+
+def series_of(folder, first, last, n=40, **more):
+    return read_series(run_of(folder, [record(i, [first(i), last(i)], **more) for i in range(n)]))
+
+
+def test_headline_says_what_happened(tmp_path):
+    series = series_of(tmp_path / "fall", lambda i: 1.0, lambda i: float(i % 4 == 0), adoption=[0.0, 0.25])
+    assert findings.headline(series) == (
+        "Without a fix the agent keeps 0.25 of its prompt at round 2, down from 1.00; it takes on the other’s: 0.25, up from 0.00."
+    )
+
+
+def test_headline_does_not_claim_what_chance_explains(tmp_path):
+    series = series_of(tmp_path, lambda i: float(i % 10 != 0), lambda i: float(i % 10 not in (1, 2)))
+    assert "keeps 0.80 of its prompt at round 2 and 0.90 at round 1: no change this run can tell from chance" in findings.headline(series)
+
+
+def test_headline_names_a_method_when_nothing_else_was_run(tmp_path):
+    series = series_of(tmp_path, lambda i: 1.0, lambda i: 0.5, method="repeat-prompt:probability=1.0")
+    assert findings.headline(series).startswith("With repeat-prompt:probability=1.0 the agent keeps 0.50")
+
+
+def test_headline_of_one_round(tmp_path):
+    assert findings.headline(read_series(run_of(tmp_path, [record(0, [0.5])]))) == "Without a fix the agent keeps 0.50 of its prompt at round 1."
+
+
+def test_second_line_gives_the_paired_difference(tmp_path):
+    records = [record(i, [1.0, 0.25], method="none") for i in range(4)] + [record(i, [1.0, 0.75], method="m") for i in range(4)]
+    assert findings.second_line(read_series(run_of(tmp_path, records))) == "With m it keeps 0.75: +0.50 [+0.50, +0.50] on the same 4 conversations."
+
+
+def test_numbers_are_written_with_their_sign_and_no_minus_zero():
+    assert findings.signed(Estimate(9, -0.001, 0.1, -0.02, 0.03)) == "0.00 [-0.02, +0.03]"
+    assert findings.plain(Estimate(9, 0.5, 0.1, 0.25, 0.75)) == "0.50 [0.25, 0.75]"
+    assert findings.plain(Estimate(1, 0.5, None, None, None)) == "0.50"
+
+
+def test_terminal_table(tmp_path):
+    text = report.table(read_run(write_run(tmp_path / "run", conversations=12)))
+    lines = text.splitlines()
+    assert lines[0].split("  ")[0].strip() == "" and "none (12 conversations)" in lines[0] and METHODS[1] in lines[0]
+    assert re.fullmatch(r"round +stability +adoption +stability +adoption", lines[1])
+    cell = r"\d\.\d\d \[\d\.\d\d, \d\.\d\d\]"
+    for round in range(1, 9):
+        assert re.fullmatch(rf" +{round}  {cell} +{cell} +{cell} +{cell}", lines[1 + round])
+    assert f"{METHODS[1]} minus none, on the same 12 conversations:" in text
+    assert max(map(len, lines)) <= 100
+    series = read_series(read_run(tmp_path / "run"))
+    assert findings.plain(estimate_columns(series[0].stability)[7]) in lines[9]
+
+
+def test_terminal_table_of_one_conversation_says_why_it_has_no_intervals(tmp_path):
+    text = report.table(run_of(tmp_path, [record(0, [1.0, 0.5])]))
+    assert "0.50" in text and "[" not in text.replace("[95 % interval]", "")
+    assert "No intervals with fewer than two conversations" in text
+    assert "adoption" not in text
+
+
+def test_a_run_without_conversations_is_refused(tmp_path):
+    run = run_of(tmp_path / "new", [])
+    with pytest.raises(RecordsError, match="new has no finished conversation yet"):
+        report.table(run)
+    with pytest.raises(RecordsError, match="new has no finished conversation yet"):
+        report.write([tmp_path / "new"], tmp_path / "report.html")
+
+
+# --- page and files ------------------------------------------------------------------------------------------
+
+
+class Outline(html.parser.HTMLParser):
+    """What a browser would load, run or jump to."""
+
+    def __init__(self):
+        super().__init__()
+        self.ids, self.links, self.scripts, self.tags, self.sources = [], [], [], [], []
+
+    def handle_starttag(self, tag, attrs):
+        attrs = dict(attrs)
+        self.tags.append(tag)
+        if "id" in attrs:
+            self.ids.append(attrs["id"])
+        if tag == "a":
+            self.links.append(attrs["href"])
+        elif "href" in attrs or "src" in attrs:
+            self.sources.append(attrs.get("href", attrs.get("src")))
+        if tag == "script":
+            self.scripts.append(attrs.get("type"))
+        assert not [name for name in attrs if name.startswith("on")], "no handler in markup"
+
+
+@pytest.fixture(scope="module")
+def written(tmp_path_factory):
+    """A page over a main run and its control, with hostile texts in both."""
+    root = tmp_path_factory.mktemp("report")
+    folders = [write_run(root / "main", conversations=30, nasty=True), write_run(root / "control", conversations=30, methods=("none",), empty_user=True, nasty=True)]
+    return report.write(folders, root / "out" / "page.html")
+
+
+def test_page_asks_for_nothing_and_its_ids_are_unique(written):
+    text = written.read_text(encoding="utf-8")
+    outline = Outline()
+    outline.feed(text)
+    assert outline.sources == ["data:,"]
+    assert "url(" not in text and "@import" not in text
+    assert not re.search(r"https?://", re.sub(r"<script type.*?</script>", "", text, flags=re.S))
+    assert len(outline.ids) == len(set(outline.ids))
+    assert {link.removeprefix("#") for link in outline.links} <= set(outline.ids)
+    assert outline.tags.count("h1") == 1 and outline.tags.count("main") == 1
+
+
+def test_no_text_of_a_model_becomes_markup(written):
+    text = written.read_text(encoding="utf-8")
+    outline = Outline()
+    outline.feed(text)
+    assert outline.scripts.count(None) == 1, "one script that runs: the page's own"
+    assert "img" not in outline.tags
+    assert "<script>window.hacked" not in text and "<img src=x" not in text
+
+
+def test_hostile_names_are_escaped_everywhere(tmp_path):
+    evil = "</script><script>alert(1)</script>\"'><img src=x onerror=alert(1)>"
+    records = [record(i, [1.0, 0.5], [0.0, 0.1], method=evil, agent=evil, category=evil) for i in range(3)]
+    with open_run(tmp_path / "run", {"model": {evil: evil}, "suite": evil}, {"command": "drift", "argv": evil, "versions": {evil: evil}}) as run:
+        for item in records:
+            run.append(item)
+    outline = Outline()
+    outline.feed(report.write([tmp_path / "run"], tmp_path / "p.html").read_text(encoding="utf-8"))
+    assert outline.scripts.count(None) == 1 and "img" not in outline.tags
+
+
+def test_script_json_cannot_leave_its_element():
+    for text in [*NASTY, "]]>", "<!--<script>", "\u2028\u2029"]:
+        packed = script_json({"text": text})
+        assert not re.search(r"[<>&\u2028\u2029]", packed)
+        assert json.loads(packed) == {"text": text}
+
+
+def test_every_conversation_is_on_the_page_with_its_scores_and_reasons(tmp_path):
+    import base64
+    import gzip
+
+    series = read_series(read_run(write_run(tmp_path / "run", conversations=60, nasty=True)))
+    index, chunks = pack(series)
+    assert len(index["rows"]) == 120 == sum(map(len, chunks))
+    seen = set()
+    for place, (at, number, agent, *_) in enumerate(index["rows"]):
+        item = series[at]
+        source = next(r for r in item.records if r["conversation"] == number)
+        body = chunks[place // index["perChunk"]][place % index["perChunk"]]
+        assert index["prompts"][agent]["text"] == source["agent"]["system_prompt"]
+        assert [turn[2] for turn in body["turns"]] == [turn["text"] for turn in source["turns"]]
+        assert [(index["questions"][p[2]], p[3], p[5]) for p in body["probes"]] == [(p["question"], p["reply"], p["reason"]) for p in source["probes"]]
+        assert [p[4] for p in body["probes"]] == pytest.approx([p["score"] for p in source["probes"]], abs=1e-4)
+        seen.add((at, number))
+    assert len(seen) == 120
+    packed = script_chunks([*chunks, ["x" * 700_000]])
+    first = re.search(r'data-packed id="chunk-0">([^<]*)<', packed)[1]
+    assert json.loads(gzip.decompress(base64.b64decode(first))) == chunks[0]
+    assert len(packed) < len(script_json(chunks))
+
+
+def test_figures_are_written_as_svg_and_png_and_are_the_same_each_time(written, tmp_path):
+    folder = written.with_name("page_figures")
+    names = {path.name for path in folder.iterdir()}
+    assert names == {f"{name}.{kind}" for name in ("drift", "mass", "categories_stability", "categories_adoption") for kind in ("svg", "png")}
+    assert all(path.read_bytes().startswith(b"\x89PNG") for path in folder.glob("*.png"))
+    again = report.write([written.parents[1] / "main", written.parents[1] / "control"], tmp_path / "page.html")
+    assert again.read_bytes() == written.read_bytes()
+    for path in folder.iterdir():
+        assert (tmp_path / "page_figures" / path.name).read_bytes() == path.read_bytes(), path.name
+
+
+def test_names_with_dollars_and_underscores_are_drawn_as_they_are(tmp_path):
+    names = ("$x^{", "_hidden")
+    run_of(tmp_path / "run", [record(i, [1.0, 0.5], method=name, category="a$b$") for i in range(3) for name in names])
+    report.write([tmp_path / "run"], tmp_path / "page.html")
+    drawn = (tmp_path / "page_figures" / "drift.svg").read_text(encoding="utf-8")
+    assert all(f">{name}<" in drawn for name in names)
+
+
+def test_a_run_without_mass_categories_or_adoption_has_no_such_sections(tmp_path):
+    run_of(tmp_path / "run", [record(i, [1.0, 0.5], category=None) for i in range(3)])
+    page = report.write([tmp_path / "run"], tmp_path / "page.html").read_text(encoding="utf-8")
+    for name in ("attention", "categories", "methods"):
+        assert f'id="{name}"' not in page and f'href="#{name}"' not in page
+    assert {path.name for path in (tmp_path / "page_figures").iterdir()} == {"drift.svg", "drift.png"}
+
+
+def test_one_conversation_has_curves_without_a_band(tmp_path):
+    run_of(tmp_path / "run", [record(0, [1.0, 0.5])])
+    page = report.write([tmp_path / "run"], tmp_path / "page.html").read_text(encoding="utf-8")
+    assert "No intervals with fewer than two conversations" in page and 'class="band' not in page
+
+
+def test_bad_requests_name_their_cure(tmp_path):
+    with pytest.raises(UsageError, match="No run folder given; name at least one"):
+        report.write([], tmp_path / "page.html")
+    with pytest.raises(UsageError, match="is a folder; name the page to write, such as .*report.html"):
+        report.write([tmp_path], tmp_path)
+    run_of(tmp_path / "run", [record(0, [1.0])])
+    (tmp_path / "file").write_text("")
+    with pytest.raises(RecordsError, match="Cannot write .*page.html: .*; choose another place with --out"):
+        report.write([tmp_path / "run"], tmp_path / "file" / "page.html")
+
+
+def test_chart_puts_values_where_they_belong():
+    points = [Estimate(9, 1.0, 0.3, 0.9, 1.0), Estimate(9, 0.0, 0.3, 0.0, 0.1)]
+    svg = line_chart([Line("a<b", points, 0)], 2, "t", "d")
+    assert re.search(r'class="curve s0" points="34\.0,12\.0 418\.0,260\.0"', svg)
+    whisker = re.search(r'class="whisker s0" d="([^"]*)"', svg)[1]
+    assert whisker.count("h4") == 2, "ends beyond 0 and 1 have no cap"
+    assert line_chart([Line("one", points[:1], 0)], 1, "t", "d").count("interval") == 1
+
+
+@pytest.mark.parametrize(("largest", "top"), [(0.0, 1.0), (0.148, 0.15), (0.16, 0.2), (0.31, 0.4), (1.0, 1.0), (0.02, 0.02)])
+def test_axes_end_on_round_numbers(largest, top):
+    assert round_top([largest]) == pytest.approx(top)
+
+
+def test_report_imports_no_torch_and_no_matplotlib():
+    code = "import sys, holdfast.report; print([m for m in ('torch', 'transformers', 'matplotlib', 'pandas') if m in sys.modules])"
+    assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout.strip() == "[]"
+
+
+def test_synthetic_pairs_are_the_same_under_every_method():
+    first, second = (conversation(3, method, rounds=2, seed=0, empty_user=False, nasty=False) for method in METHODS)
+    assert first["agent"] == second["agent"] and first["user"] == second["user"] and first["turns"] != second["turns"]
