@@ -123,17 +123,20 @@ def _user_turns(session: Session, talks: list[_Talk], settings: Settings, number
 
 
 def _agent_turns(session: Session, talks: list[_Talk], methods, settings: Settings, number: int) -> None:
-    """The agent's turn and, as forks, its probes: in the same batch where they stand in place of the user's turn."""
+    """The agent's turn and, as forks, its probes.
+
+    Probes in place of the user's turn go into the same batch, but for round 1, where the turn computes the system prompt for them.
+    """
     asked: list[tuple[_Talk, str, int, str]] = []
     for talk in talks:
         asked += [(talk, "stability", index, question) for index, question in enumerate(talk.pairing.probes)]
         asked += [(talk, "adoption", index, question) for index, question in enumerate(talk.pairing.adoption_probes)]
     in_place = settings.probe_at == "in-place"
 
-    def probes() -> list[Request]:
+    def probes(in_place: bool) -> list[Request]:
         return [
-            _request(talk, [*_agent_view(talk, in_place), {"role": "user", "content": question}], methods, settings,
-                     (number, kind, index), thread="agent", trace=settings.trace)
+            _request(talk, [*_agent_view(talk, number if in_place else None), {"role": "user", "content": question}], methods,
+                     settings, (number, kind, index), thread="agent", trace=settings.trace)
             for talk, kind, index, question in asked
         ]
 
@@ -141,11 +144,12 @@ def _agent_turns(session: Session, talks: list[_Talk], methods, settings: Settin
         _request(talk, _agent_view(talk), methods, settings, (number, "agent"), thread="agent", keep=True, trace=settings.trace)
         for talk in talks
     ]
-    replies = session.generate_batch(turns + (probes() if in_place else []))
+    together = in_place and number > 1
+    replies = session.generate_batch(turns + (probes(in_place) if together else []))
     for talk, reply in zip(talks, replies, strict=False):
         talk.count("agent", reply)
         talk.turns.append(_turn(number, "agent", reply))
-    answers = replies[len(talks) :] if in_place else session.generate_batch(probes())
+    answers = replies[len(talks) :] if together else session.generate_batch(probes(in_place))
     for (talk, kind, index, question), reply in zip(asked, answers, strict=True):
         talk.count("agent", reply)
         talk.probes.append(_probed(talk.pairing, number, kind, index, question, reply))
@@ -170,11 +174,9 @@ def _system(case: Case | None) -> list[Message]:
     return [{"role": "system", "content": case.system_prompt}] if case and case.system_prompt else []
 
 
-def _agent_view(talk: _Talk, without_last_user: bool = False) -> list[Message]:
-    """[s_B, a1, b1, ..., ai], or up to b_(i-1)."""
-    turns = talk.turns
-    if without_last_user and turns and turns[-1]["speaker"] == "user":
-        turns = turns[:-1]
+def _agent_view(talk: _Talk, before: int | None = None) -> list[Message]:
+    """[s_B, a1, b1, ...] with all turns, or with those of the rounds before `before`."""
+    turns = [turn for turn in talk.turns if before is None or turn["round"] < before]
     roles = {"user": "user", "agent": "assistant"}
     return _system(talk.pairing.agent) + [{"role": roles[turn["speaker"]], "content": turn["text"]} for turn in turns]
 

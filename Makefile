@@ -1,0 +1,24 @@
+# `make demo` and `make test` set up everything they need in .venv.
+PYTHON ?= python3
+BIN := .venv/bin
+
+.PHONY: demo test lint clean
+.DEFAULT_GOAL := test
+
+.venv/ready: pyproject.toml constraints.txt
+	$(PYTHON) -c 'import sys; sys.exit("holdfast needs Python 3.11 or newer, not " + sys.version.split()[0]) if sys.version_info < (3, 11) else 0'
+	$(PYTHON) -m venv .venv
+	$(BIN)/pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable '.[test]'
+	touch $@
+
+demo: .venv/ready
+	HF_HUB_OFFLINE=1 $(BIN)/holdfast drift --suite starter --conversations 96 --rounds 8 --method none --method split-softmax:exponent=0.5 --out runs/demo --report report.html
+
+test: .venv/ready
+	HF_HUB_OFFLINE=1 $(BIN)/python -m pytest
+
+lint: .venv/ready
+	$(BIN)/ruff check .
+
+clean:
+	rm -rf .venv

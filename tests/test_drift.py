@@ -1,0 +1,168 @@
+"""The benchmark end to end on a tiny model: protocol, tokens, resuming, refusals."""
+
+from __future__ import annotations
+
+import json
+import multiprocessing
+import random
+import time
+from pathlib import Path
+
+import pytest
+from tiny import model
+
+from holdfast import Repetition, Sampling, SplitSoftmax, drift
+from holdfast.chat import Reply
+from holdfast.drift.selfchat import draw_pairing, least_tokens
+from holdfast.errors import RecordsError, UsageError
+from holdfast.measures import build
+from holdfast.records import read_run
+
+SUITE = drift.Suite(
+    "three",
+    tuple(
+        drift.Case(f"case-{word}", "pattern", f"Always talk about {word}.", (f"What is {word}?", "And now?"), build({"regex": word}))
+        for word in ("bread", "rain", "music")
+    ),
+    ("hello there", "how is the garden?"),
+)
+QUICK = drift.Settings(rounds=3, conversations=5, batch=3, sampling=Sampling(max_new_tokens=10), seed=4)
+LONG = drift.Settings(rounds=3, conversations=15, batch=2, sampling=Sampling(max_new_tokens=12), seed=5)
+
+
+def without_time(run) -> list[str]:
+    return sorted(json.dumps({k: v for k, v in record.items() if k != "seconds"}, sort_keys=True) for record in run.records)
+
+
+def texts(run) -> list[list[str]]:
+    ordered = sorted(run.records, key=lambda record: (record["method"], record["conversation"]))
+    return [[turn["text"] for turn in r["turns"]] + [probe["reply"] for probe in r["probes"]] for r in ordered]
+
+
+class Scripted:
+    """A model that repeats what it was asked and remembers every request."""
+
+    name = fingerprint = "scripted"
+
+    def __init__(self):
+        self.requests = []
+
+    def session(self):
+        return self
+
+    def generate_batch(self, requests):
+        self.requests += requests
+        return [Reply(f"r{len(request.messages)}", None, "stop") for request in requests]
+
+
+def test_views_and_probes_are_those_of_the_paper(tmp_path):
+    scripted = Scripted()
+    settings = drift.Settings(rounds=2, conversations=1, seed=1)
+    record = drift.run(scripted, SUITE, tmp_path / "run", settings).records[0]
+    pairing = draw_pairing(SUITE, settings, 0)
+    s_b, s_a = pairing.agent.system_prompt, pairing.user.system_prompt
+    views = [[message["content"] for message in request.messages] for request in scripted.requests]
+    a1, b1, a2 = (turn["text"] for turn in record["turns"][:3])
+    (p_b,), (p_a,) = pairing.probes, pairing.adoption_probes
+    assert views == [
+        [s_b, a1], [s_b, p_b], [s_b, p_a],  # round 1: the unloaded model
+        [s_a, f"You asked: {a1}\nI answered: {b1}"],
+        [s_b, a1, b1, a2], [s_b, a1, b1, p_b], [s_b, a1, b1, p_a],
+    ]
+    assert [probe["kind"] for probe in record["probes"]] == ["stability", "adoption"] * 2
+    assert record["user"]["id"] == pairing.user.id != pairing.agent.id == record["agent"]["id"]
+
+
+def test_after_round_probes_follow_the_agents_turn(tmp_path):
+    scripted = Scripted()
+    settings = drift.Settings(rounds=1, conversations=1, seed=1, probe_at="after-round", adoption=False)
+    record = drift.run(scripted, SUITE, tmp_path / "run", settings).records[0]
+    a1, b1 = (turn["text"] for turn in record["turns"])
+    assert [m["content"] for m in scripted.requests[-1].messages][1:] == [a1, b1, record["probes"][0]["question"]]
+
+
+def test_an_unprompted_user_keeps_agents_starters_and_probes(tmp_path):
+    scripted = Scripted()
+    control = drift.Settings(rounds=2, conversations=4, seed=4, user_prompt="empty")
+    records = drift.run(scripted, SUITE, tmp_path / "control", control).records
+    main = drift.run(Scripted(), SUITE, tmp_path / "main", drift.Settings(rounds=2, conversations=4, seed=4)).records
+    assert [r["agent"] for r in records] == [r["agent"] for r in main]
+    assert [r["turns"][0]["text"] for r in records] == [r["turns"][0]["text"] for r in main]
+    assert {probe["kind"] for r in records for probe in r["probes"]} == {"stability"}
+    assert all(r["user"] == {"id": None, "category": None, "system_prompt": ""} for r in records)
+    assert not any(m["role"] == "system" for q in scripted.requests if q.thread[0] == "user" for m in q.messages)
+
+
+def test_several_probes_a_round_and_several_methods_on_the_same_pairs(tmp_path):
+    settings = drift.Settings(rounds=2, conversations=2, probes_per_round=3, sampling=Sampling(max_new_tokens=6), batch=2)
+    run = drift.run(model(), SUITE, tmp_path / "run", settings, [(), (SplitSoftmax(0.3),), (Repetition(1.0),)])
+    assert [record["method"] for record in run.records] == ["none"] * 2 + ["split-softmax:exponent=0.3"] * 2 + ["repetition:probability=1"] * 2
+    assert all(len(record["probes"]) == 2 * 2 * 3 for record in run.records)
+    firsts = [[(p["question"], p["probe"]) for p in r["probes"]] for r in run.records if r["conversation"] == 0]
+    assert firsts[0] == firsts[1] == firsts[2]
+    mass = {r["method"]: [t["mass"] for t in r["turns"] if t["speaker"] == "agent"] for r in run.records}
+    assert all(0 < value < 1 for values in mass.values() for value in values)
+    assert mass["split-softmax:exponent=0.3"][0] > mass["none"][0]
+
+
+def test_least_tokens_counts_each_token_of_each_view_once():
+    assert least_tokens([("agent", (1, 2, 3)), ("agent", (1, 2, 3, 4)), ("agent", (1, 2, 9)), ("user", (1, 2))]) == 3 + 1 + 1 + 2
+
+
+def test_no_token_is_forwarded_twice(tmp_path):
+    run = drift.run(model(), SUITE, tmp_path / "run", QUICK)
+    forwarded, least = (sum(record["tokens"][key] for record in run.records) for key in ("forwarded", "least"))
+    assert least <= forwarded <= 1.15 * least
+
+
+def test_repeating_gives_the_same_records_and_draws_do_not_depend_on_the_batch(tmp_path):
+    runs = [drift.run(model(), SUITE, tmp_path / name, QUICK) for name in ("one", "two")]
+    assert without_time(runs[0]) == without_time(runs[1])
+    from dataclasses import replace
+
+    other = drift.run(model(), SUITE, tmp_path / "three", replace(QUICK, batch=5))
+    assert texts(other) == texts(runs[0])  # float32 on a tiny model: rounding decides no token here
+
+
+def run_in_child(out: Path) -> None:
+    """What is killed: the same run, in a process of its own."""
+    import torch
+
+    torch.set_num_threads(1)
+    drift.run(model(), SUITE, out, LONG, [(), (SplitSoftmax(0.3),)])
+
+
+def test_killed_at_20_moments_and_resumed_equals_uninterrupted(tmp_path):
+    started = time.monotonic()
+    run_in_child(tmp_path / "whole")
+    takes = time.monotonic() - started
+    server = multiprocessing.get_context("forkserver")  # forks from a process that has imported everything
+    server.set_forkserver_preload(["test_drift"])
+    out, rng, kills, sizes = tmp_path / "killed", random.Random(0), 0, set()
+    for _ in range(20):
+        child = server.Process(target=run_in_child, args=(out,))
+        child.start()
+        child.join(rng.random() * takes * 0.2)
+        kills += child.is_alive()
+        child.kill()
+        child.join()
+        sizes.add((out / "records.jsonl").stat().st_size if (out / "records.jsonl").exists() else 0)
+    assert kills >= 15 and len(sizes) > 3, (kills, sizes)
+    run_in_child(out)
+    assert without_time(read_run(out)) == without_time(read_run(tmp_path / "whole"))
+
+
+def test_another_command_on_the_same_folder_is_refused_with_the_difference_named(tmp_path):
+    drift.run(Scripted(), SUITE, tmp_path / "run", drift.Settings(rounds=1, conversations=1))
+    with pytest.raises(RecordsError, match=r"rounds.*1.*2|rounds.*2.*1"):
+        drift.run(Scripted(), SUITE, tmp_path / "run", drift.Settings(rounds=2, conversations=1))
+
+
+def test_requests_that_make_no_sense_are_refused(tmp_path):
+    with pytest.raises(UsageError, match="rounds.*0"):
+        drift.Settings(rounds=0)
+    with pytest.raises(UsageError, match="given twice"):
+        drift.run(Scripted(), SUITE, tmp_path / "run", QUICK, [(), ()])
+    single = drift.Suite("one", SUITE.cases[:1], SUITE.starters)
+    with pytest.raises(UsageError, match=r"'one'.*empty"):
+        drift.run(Scripted(), single, tmp_path / "run", QUICK)
