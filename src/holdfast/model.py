@@ -113,7 +113,7 @@ class LocalSession:
         for request in requests:
             _check_methods(request.methods)
             system = next((m["content"] for m in request.messages if m["role"] == "system"), "").strip()
-            shown = edit_messages(request.messages, request.methods, request.editing_seed) if system else request.messages
+            shown = edit_messages(request.messages, request.methods, request.editing_seed)
             text = render_text(place_system(shown, request.system_as), self.model.tokenizer)
             texts.append(text)
             spans.append(find_span(text, system) if system else (0, 0))

@@ -1,0 +1,166 @@
+"""The command line as a user meets it: what it prints, its exit codes, and the sentence that bad input gets."""
+
+from __future__ import annotations
+
+import errno
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+import torch
+from tiny import model, tokenizer
+
+from holdfast import records
+from holdfast.cli import main
+from holdfast.records import read_run
+
+SUITE = """
+name: mine
+starters: [hello there]
+cases:
+  - {id: a, category: x, system_prompt: Talk about bread., probe: What is it?, measure: {regex: bread}}
+  - {id: b, category: x, system_prompt: Talk about rain., probe: What is it?, measure: {name: contains, words: [rain]}}
+"""
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory) -> Path:
+    """A tiny chat model on disk."""
+    path = tmp_path_factory.mktemp("model")
+    model().hf_model.save_pretrained(path)
+    tokenizer().save_pretrained(path)
+    return path
+
+
+@pytest.fixture
+def suite(tmp_path) -> Path:
+    path = tmp_path / "mine.yaml"
+    path.write_text(SUITE)
+    return path
+
+
+def drift(folder, suite, out, *more: str) -> list[str]:
+    return ["drift", "--model", str(folder), "--suite", str(suite), "--rounds", "2", "--conversations", "2", "--max-new-tokens", "8",
+            "--out", str(out), *more]
+
+
+def says(capsys, argv: list[str], code: int) -> str:
+    """The error sentence of a command that leaves with `code`."""
+    try:
+        assert main(argv) == code
+    except SystemExit as leaving:  # argparse's own refusals
+        assert leaving.code == code
+    printed = capsys.readouterr().err
+    assert "Traceback" not in printed
+    return printed
+
+
+def test_drift_writes_records_a_table_and_a_page_and_resumes(folder, suite, tmp_path, capsys):
+    command = drift(folder, suite, tmp_path / "run", "--method", "none", "--method", "split-softmax:exponent=0.5")
+    assert main(command) == 0
+    first = capsys.readouterr().out
+    assert "split-softmax:exponent=0.5" in first and "times the least possible" in first
+    page = Path(first.split("Report: ")[1].strip())
+    assert page.read_text().startswith("<!doctype html>") or page.read_text().startswith("<!DOCTYPE html>")
+    before = (tmp_path / "run" / "records.jsonl").read_bytes()
+    assert len(read_run(tmp_path / "run").records) == 4
+    assert main(command) == 0
+    assert (tmp_path / "run" / "records.jsonl").read_bytes() == before
+    assert main(["report", str(tmp_path / "run"), "--out", str(tmp_path / "again.html")]) == 0
+    assert (tmp_path / "again.html").exists()
+
+
+def test_lists(capsys):
+    assert main(["measures"]) == 0
+    measures = capsys.readouterr().out
+    assert main(["methods"]) == 0
+    methods = capsys.readouterr().out
+    assert "upper_case" in measures and "language(code)" in measures and "split-softmax(exponent, heads)" in methods
+
+
+@pytest.mark.parametrize(
+    ("argv", "code", "expected"),
+    (
+        (["--rounds", "0"], 2, ["rounds", "0"]),
+        (["--conversations", "0"], 2, ["conversations", "0"]),
+        (["--method", "split-sofmax:exponent=0.5"], 2, ["split-sofmax", "split-softmax"]),
+        (["--method", "split-softmax:exponent=1.5"], 2, ["exponent", "1.5", "0 to 1"]),
+        (["--method", "split-softmax"], 2, ["exponent"]),
+        (["--top-p", "0"], 2, ["top_p", "0"]),
+        (["--temperature", "-1"], 2, ["temperature", "-1"]),
+        (["--max-new-tokens", "600"], 1, ["600", "512", "fewer"]),
+        (["--device", "nowhere"], 2, ["nowhere", "cpu"]),
+        (["--dtype", "float3"], 2, ["float3", "float32"]),
+        (["--suite", "cores"], 2, ["cores", "core"]),
+        (["--suite", "nothing.yaml"], 2, ["nothing.yaml"]),
+        (["--model", "no/such-model"], 1, ["no/such-model", "hub"]),
+        (["--model", "./nowhere"], 1, ["./nowhere", "folder"]),
+        (["--model", "http://localhost:1/v1"], 2, ["--endpoint-model"]),
+        (["--frobnicate"], 2, ["--frobnicate"]),
+    ),
+)
+def test_bad_input_gets_one_sentence_with_the_value(folder, suite, tmp_path, capsys, argv, code, expected):
+    printed = says(capsys, drift(folder, suite, tmp_path / "run", *argv), code)
+    assert all(part in printed for part in expected), printed
+    if not argv[0].startswith("--frob"):
+        assert printed.count("\n") == 1
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    (
+        ("cases: [", ["mine.yaml", "line"]),
+        ("name: x\nstarters: [a]\ncases: []\n", ["mine.yaml", "cases"]),
+        (SUITE.replace("name: contains", "name: contain"), ["contain", "contains"]),
+        (SUITE.replace("regex: bread", "regex: '('"), ["("]),
+        (SUITE.replace("regex: bread", "python: os.system"), ["--allow-code"]),
+        (SUITE.replace("id: b", "id: a"), ["'a'"]),
+    ),
+)
+def test_bad_suites_are_refused_by_name(folder, suite, tmp_path, capsys, text, expected):
+    suite.write_text(text)
+    printed = says(capsys, drift(folder, suite, tmp_path / "run"), 2)
+    assert all(part in printed for part in expected), printed
+
+
+def test_folders_without_usable_weights_are_refused(folder, suite, tmp_path, capsys):
+    empty = tmp_path / "empty"
+    empty.mkdir()
+    assert "config.json" in says(capsys, drift(empty, suite, tmp_path / "run"), 1)
+    (empty / "config.json").write_text((folder / "config.json").read_text())
+    assert "no weights" in says(capsys, drift(empty, suite, tmp_path / "run"), 1)
+    torch.save({}, empty / "pytorch_model.bin")
+    printed = says(capsys, drift(empty, suite, tmp_path / "run"), 1)
+    assert "pytorch_model.bin" in printed and "safetensors" in printed
+
+
+def test_the_folder_of_another_run_is_refused(folder, suite, tmp_path, capsys):
+    assert main(drift(folder, suite, tmp_path / "run")) == 0
+    printed = says(capsys, drift(folder, suite, tmp_path / "run", "--seed", "7"), 1)
+    assert "seed" in printed and "7" in printed and "0" in printed
+
+
+def test_a_full_disk_is_said(folder, suite, tmp_path, capsys, monkeypatch):
+    def full(file, data):
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    monkeypatch.setattr(records, "_write", full)
+    assert "disk is full" in says(capsys, drift(folder, suite, tmp_path / "run"), 1)
+
+
+def test_ctrl_c_leaves_a_run_that_can_be_resumed_and_says_how(folder, suite, tmp_path):
+    command = [sys.executable, "-m", "holdfast", *drift(folder, suite, tmp_path / "run", "--batch", "1")]
+    command[command.index("--conversations") + 1] = "400"
+    child = subprocess.Popen(command, stderr=subprocess.PIPE, text=True, env={**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))})
+    lines, deadline = tmp_path / "run" / "records.jsonl", time.monotonic() + 120
+    while time.monotonic() < deadline and not (lines.exists() and lines.stat().st_size):
+        time.sleep(0.05)
+    child.send_signal(signal.SIGINT)
+    _, printed = child.communicate(timeout=60)
+    assert child.returncode == 1
+    assert "repeat the command" in printed and "Traceback" not in printed
+    assert 0 < len(read_run(tmp_path / "run").records) < 400
