@@ -64,13 +64,7 @@ def vocabulary_share(text: str, words: Words, full: Share = 1.0) -> Score:
         length = next((n for n in range(longest, 0, -1) if tuple(found[i : i + n]) in vocabulary), 0)
         hits += min(length, len(found) - i)
         i += max(length, 1)
-    return portion(hits, len(found), full, "words are on the list")
-
-
-def portion(part: int, whole: int, full: float, what: str) -> Score:
-    """A share for which `full` is full marks."""
-    result = share(part, whole, what)
-    return Score(min(1.0, result.value / full), result.reason + (f", {full:g} is full marks" if full < 1 else ""))
+    return share(hits, len(found), "words are on the list", full)
 
 
 @measure

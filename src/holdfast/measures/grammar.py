@@ -41,26 +41,25 @@ def lemmas(word: str) -> dict[str, tuple[str, ...]]:
     """The lemmas of a word form by part of speech: 'went' gives {'VERB': ('go',)}."""
     from lemminflect import getAllLemmas
 
-    return getAllLemmas(word)
+    found: dict[str, tuple[str, ...]] = getAllLemmas(word)
+    return found
 
 
 @lru_cache(maxsize=20_000)
-def is_past_form(word: str) -> bool:
-    """Whether a word is a past tense or past participle that differs from its base form."""
+def past_forms(lemma: str) -> frozenset[str]:
+    """The past tense and past participle of a verb."""
     from lemminflect import getAllInflections
 
-    for lemma in lemmas(word).get("VERB", ()):
-        forms = getAllInflections(lemma, upos="VERB")
-        if word != lemma and word in (*forms.get("VBD", ()), *forms.get("VBN", ())):
-            return True
-    return False
+    forms = getAllInflections(lemma, upos="VERB")
+    return frozenset((*forms.get("VBD", ()), *forms.get("VBN", ())))
 
 
 def previous(tokens: list[str], i: int) -> str:
-    """The word before, adverbs skipped; '' at the start of the sentence."""
-    while i > 0 and (tokens[i - 1] in ADVERBS or tokens[i - 1].endswith("ly")):
-        i -= 1
-    return tokens[i - 1] if i > 0 else ""
+    """The word before, up to three adverbs skipped; '' at the start of the sentence."""
+    for j in range(i - 1, max(-1, i - 5), -1):
+        if tokens[j] not in ADVERBS and not tokens[j].endswith("ly"):
+            return tokens[j]
+    return ""
 
 
 def tense(tokens: list[str], i: int) -> str:
@@ -80,9 +79,9 @@ def tense(tokens: list[str], i: int) -> str:
     if word.endswith("ing") and word not in kinds["VERB"]:
         return ""
     other = "NOUN" in kinds or "ADJ" in kinds
-    if is_past_form(word):
+    if any(word != lemma and word in past_forms(lemma) for lemma in kinds["VERB"]):
         return "" if other and before in NOT_A_VERB_AFTER else "past"
-    if before in ("he", "she", "it") and word in kinds["VERB"]:
+    if before in ("he", "she", "it") and word in kinds["VERB"] and word in past_forms(word):
         return "past"  # "he put": the present would end in -s
     if set(kinds) == {"VERB"}:
         return "present"
@@ -129,8 +128,7 @@ def past_tense(text: str) -> Score:
 def plural_nouns(text: str, full: Share = 1.0) -> Score:
     """Share of words that are plural nouns; a share of `full` or more scores 1."""
     marks = [is_plural_noun(tokens, i) for tokens in map(folded_words, sentences_of(text)) for i in range(len(tokens))]
-    result = share(sum(marks), len(marks), "words are plural nouns")
-    return Score(min(1.0, result.value / full), result.reason)
+    return share(sum(marks), len(marks), "words are plural nouns", full)
 
 
 @cache
@@ -147,8 +145,7 @@ def rare_words(text: str, common: Count = 10_000, full: Share = 1.0) -> Score:
     found = [word for word in folded_words(text) if any(character.isalpha() for character in word)]
     usual = commonest(common)
     rare = [word for word in found if word not in usual and word.removesuffix("'s") not in usual]
-    result = share(len(rare), len(found), "words are rare")
-    return Score(min(1.0, result.value / full), result.reason)
+    return share(len(rare), len(found), "words are rare", full)
 
 
 @measure

@@ -32,7 +32,7 @@ def log_frequencies(language: str) -> dict[str, float]:
 
 def tokens_of(text: str) -> list[str]:
     """Folded words; elisions such as "j'aime" that no list holds are parted."""
-    found = []
+    found: list[str] = []
     for word in words_of(text):
         word = word.lower().replace("’", "'")
         if any(character.isdigit() for character in word):

@@ -102,7 +102,7 @@ def json_object(text: str, keys: Texts | None = None) -> Score:
     return Score(0.0, f"the JSON object has the keys {', '.join(found)[:80] or 'none'}")
 
 
-def objects_in(text: str) -> Iterator[dict]:
+def objects_in(text: str) -> Iterator[dict[str, object]]:
     """The JSON objects in a text, outermost first."""
     for start in [match.start() for match in re.finditer(r"\{", text)][:OBJECTS_TRIED]:
         try:

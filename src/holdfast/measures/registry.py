@@ -1,8 +1,8 @@
 """What a measure is, and how one is built from a spec.
 
 A measure is a plain function `(text, **arguments) -> Score`, registered under its own name by the
-decorator `measure`. The kinds of its arguments stand in its annotations, and serve the
-check of a spec, its error messages and `holdfast measures`.
+decorator `measure`. The kinds of its arguments stand in its annotations, and serve the check of a
+spec, its error messages and `holdfast measures`.
 """
 
 from __future__ import annotations
@@ -16,8 +16,8 @@ import re
 import unicodedata
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from functools import cache
-from typing import Any, get_args, get_type_hints
+from functools import cache, partial
+from typing import Any, TypeVar, get_args, get_type_hints, overload
 
 from holdfast.errors import UnknownName, UsageError
 
@@ -43,9 +43,12 @@ class Score:
             raise ValueError(f"a score lies between 0 and 1, not {self.value}")
 
 
-def share(part: int, whole: int, what: str) -> Score:
-    """`part` of `whole` as a score; 0 of 0 is 0."""
-    return Score(part / whole if whole else 0.0, f"{part} of {whole} {what}" if whole else f"there are no {what.split()[0]}")
+def share(part: int, whole: int, what: str, full: float = 1.0) -> Score:
+    """`part` of `whole` as a score, a share of `full` scoring 1; 0 of 0 is 0."""
+    if not whole:
+        return Score(0.0, f"there are no {what.split()[0]}")
+    reason = f"{part} of {whole} {what}" + (f", {full:g} is full marks" if full < 1 else "")
+    return Score(min(1.0, part / whole / full), reason)
 
 
 @dataclass(frozen=True)
@@ -80,6 +83,7 @@ class Entry:
     check: Callable[..., Any] | None
 
 
+F = TypeVar("F", bound=Callable[..., Score])
 REGISTRY: dict[str, Entry] = {}
 
 
@@ -110,28 +114,30 @@ class Measure:
         return Score(round(float(score.value), DIGITS), score.reason)
 
 
-def measure(
-    function: Callable[..., Score] | None = None,
-    *,
-    empty_is_zero: bool = True,
-    check: Callable[..., Any] | None = None,
-) -> Callable[..., Any]:
+@overload
+def measure(function: F) -> F: ...
+@overload
+def measure(*, empty_is_zero: bool = True, check: Callable[..., Any] | None = None) -> Callable[[F], F]: ...
+def measure(function: Any = None, *, empty_is_zero: bool = True, check: Callable[..., Any] | None = None) -> Any:
     """Registers a function `(text, **arguments) -> Score` as a measure of the same name.
 
-    Each argument is annotated with one of the types of `kinds`. With `empty_is_zero` (the default) a reply without a
-    visible character scores 0 before the function is asked: saying nothing follows no instruction.
-    `check` is called with the arguments of a spec and raises a `UsageError` where they do not go together.
+    Each argument is annotated with one of the types of `kinds`. With `empty_is_zero` (the default)
+    a reply without a visible character scores 0 before the function is asked: saying nothing
+    follows no instruction. `check` is called with the arguments of a spec and raises a `UsageError`
+    where they do not go together.
     """
-    if function is None:
-        return lambda wrapped: measure(wrapped, empty_is_zero=empty_is_zero, check=check)
-    hints = get_type_hints(function, include_extras=True)
-    parameters = tuple(
-        Parameter(p.name, kind_of(hints[p.name]), p.default is p.empty, None if p.default is p.empty else p.default)
-        for p in list(inspect.signature(function).parameters.values())[1:]
-    )
-    summary = inspect.getdoc(function).splitlines()[0]
-    REGISTRY[function.__name__] = Entry(function, parameters, summary, empty_is_zero, check)
-    return function
+
+    def register(wrapped: F) -> F:
+        hints = get_type_hints(wrapped, include_extras=True)
+        parameters = tuple(
+            Parameter(p.name, kind_of(hints[p.name]), p.default is p.empty, None if p.default is p.empty else p.default)
+            for p in list(inspect.signature(wrapped).parameters.values())[1:]
+        )
+        summary = (inspect.getdoc(wrapped) or "").splitlines()[0]
+        REGISTRY[wrapped.__name__] = Entry(wrapped, parameters, summary, empty_is_zero, check)
+        return wrapped
+
+    return register if function is None else register(function)
 
 
 def kind_of(annotation: Any) -> Kind:
@@ -226,16 +232,16 @@ def build_from_code(arguments: dict[str, Any], allow_code: bool) -> Measure:
         raise UsageError(f"The measure {path!r} cannot be imported ({error}); check the name and PYTHONPATH.") from error
     if not callable(function):
         raise UsageError(f"The measure {path!r} is a {type(function).__name__}, not a function of the reply's text.")
-    return Measure(CODE, {CODE: path}, lambda text, python: call_user_function(function, text, python), False)
+    return Measure(CODE, {CODE: path}, partial(call_user_function, function), False)
 
 
-def call_user_function(function: Callable[[str], Any], text: str, path: str) -> Score:
+def call_user_function(function: Callable[[str], Any], text: str, python: str) -> Score:
     """The user's number as a score; whatever goes wrong is named, never scored."""
     try:
         value = function(text)
-        return value if isinstance(value, Score) else Score(float(value), f"{path} gave {float(value):g}")
+        return value if isinstance(value, Score) else Score(float(value), f"{python} gave {float(value):g}")
     except Exception as error:
         raise UsageError(
-            f"The measure {path!r} failed on {text[:60]!r} ({type(error).__name__}: {error}); "
+            f"The measure {python!r} failed on {text[:60]!r} ({type(error).__name__}: {error}); "
             "it must return a number from 0 to 1 for every string."
         ) from error

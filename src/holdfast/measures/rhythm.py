@@ -65,6 +65,6 @@ def repeated_words(text: str) -> Score:
 def same_first_last(text: str) -> Score:
     """1 if the first and the last word are the same, case and punctuation ignored."""
     found = folded_words(text)
-    if len(found) < 2:
-        return Score(0.0, "there is no first and last word to compare")
+    if not found:
+        return Score(0.0, "there is no word")
     return Score(float(found[0] == found[-1]), f"first word {found[0]!r}, last word {found[-1]!r}")
