@@ -57,7 +57,7 @@ def _drift(series: Sequence[Series]) -> Figure:
     for kind, axis in zip(kinds, axes, strict=True):
         _draw(axis, series, [estimate_columns(item.values(kind)) for item in series], whiskers=True)
         axis.set(title=NAMES[kind], xlabel="round", ylim=(0, 1.02))
-    _legend(figure, axes[0], "band: 95 % bootstrap interval over conversations; whisker: one standard deviation")
+    _legend(figure, "band: 95 % bootstrap interval over conversations; whisker: one standard deviation")
     return figure
 
 
@@ -68,7 +68,7 @@ def _mass(series: Sequence[Series]) -> Figure:
     _draw(axes[0], shown, estimates, whiskers=True, colours=[list(series).index(item) for item in shown])
     highest = [point.mean + (point.sd or 0) for points in estimates for point in points if point.mean is not None]
     axes[0].set(title=NAMES["mass"], xlabel="round", ylim=(0, round_top(highest)))
-    _legend(figure, axes[0], "mean over heads, layers and tokens of the agent’s replies")
+    _legend(figure, "mean over heads, layers and tokens of the agent’s replies")
     return figure
 
 
@@ -82,7 +82,7 @@ def _categories(series: Sequence[Series], kind: str) -> Figure | None:
         present = [i for i, categories in enumerate(found) if name in categories]
         _draw(axis, [series[i] for i in present], [found[i][name] for i in present], whiskers=False, colours=present)
         axis.set(title=name.replace("_", " ").replace("$", r"\$"), ylim=(0, 1.02))
-    _legend(figure, axes[0], f"{NAMES[kind]}, by category and round; band: 95 % bootstrap interval")
+    _legend(figure, f"{NAMES[kind]}, by category and round; band: 95 % bootstrap interval")
     return figure
 
 
@@ -114,9 +114,11 @@ def _draw(axis: Axes, series: Sequence[Series], estimates: Sequence[Sequence[Est
     axis.xaxis.set_major_locator(MaxNLocator(integer=True))
 
 
-def _legend(figure: Figure, axis: Axes, note: str) -> None:
-    handles = [line for line in axis.get_lines() if line.get_gid() == "curve"]
-    figure.legend(handles, [str(line.get_label()) for line in handles], loc="outside lower left", frameon=False, ncols=2, title=note, title_fontsize=8, alignment="left")
+def _legend(figure: Figure, note: str) -> None:
+    """One entry per series, wherever it is drawn first; not the axes' own, which leave out names with an underscore."""
+    curves = {str(line.get_label()): line for axis in reversed(figure.axes) for line in axis.get_lines() if line.get_gid() == "curve"}
+    order = sorted(curves, key=lambda label: COLOURS.index(str(curves[label].get_color())))
+    figure.legend([curves[label] for label in order], order, loc="outside lower left", frameon=False, ncols=2, title=note, title_fontsize=8, alignment="left")
 
 
 def _is_control(series: Sequence[Series], item: Series) -> bool:

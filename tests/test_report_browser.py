@@ -1,0 +1,300 @@
+"""The report as a reader meets it: a real browser opens the file, by keyboard, at desk and phone width."""
+
+import base64
+import json
+import os
+import shutil
+import time
+
+import pytest
+from synthetic_run import write_run
+
+from holdfast.records import read_run
+from holdfast.report.page import render_page
+from holdfast.report.scores import label_runs, read_series
+
+BROWSER = next((path for name in ("chromium", "chromium-browser", "google-chrome") if (path := shutil.which(name))), None)
+DRIVER = shutil.which("chromedriver")
+pytestmark = pytest.mark.skipif(not (BROWSER and DRIVER), reason="chromium and chromedriver are not installed")
+
+FLAGS = ("--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-background-networking",
+         "--disable-component-update", "--disable-sync", "--disable-dev-shm-usage", "--hide-scrollbars")
+PATIENCE = 20.0  # seconds; for machines that do other work at the same time
+
+
+@pytest.fixture(scope="module")
+def page(tmp_path_factory):
+    """Hostile texts, two methods, a control, and enough of them that texts are packed."""
+    root = tmp_path_factory.mktemp("browser")
+    folders = [write_run(root / "main", conversations=90, nasty=True),
+               write_run(root / "control", conversations=30, methods=("none",), empty_user=True, nasty=True)]
+    out = write_page(folders, root / "report.html")
+    assert "data-packed" in out.read_text(encoding="utf-8")
+    return out
+
+
+@pytest.fixture(scope="module")
+def browser(tmp_path_factory):
+    from selenium import webdriver
+    from selenium.webdriver.chrome.service import Service
+
+    options = webdriver.ChromeOptions()
+    options.binary_location = BROWSER
+    for flag in (*FLAGS, f"--user-data-dir={tmp_path_factory.mktemp('profile')}"):
+        options.add_argument(flag)
+    options.set_capability("goog:loggingPrefs", {"browser": "ALL", "performance": "ALL"})
+    driver = webdriver.Chrome(options=options, service=Service(DRIVER))
+    yield driver
+    driver.quit()
+
+
+def write_page(folders, out):
+    """The page alone, without its figure files."""
+    runs, labels = [read_run(folder) for folder in folders], label_runs(folders)
+    series = [item for run, label in zip(runs, labels, strict=True) for item in read_series(run, label)]
+    out.write_text(render_page(runs, labels, series), encoding="utf-8")
+    return out
+
+
+def visit(browser, page, width=1280, dark=False, fragment=""):
+    """Open the page afresh at a width, and forget what was logged before."""
+    browser.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", {"width": width, "height": 900, "deviceScaleFactor": 1, "mobile": width < 600})
+    scheme = "dark" if dark else "light"
+    browser.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": [{"name": "prefers-color-scheme", "value": scheme}]})
+    browser.get("about:blank")
+    browser.get_log("browser"), browser.get_log("performance")
+    browser.get(page.as_uri() + fragment)
+
+
+def keys(browser, *pressed):
+    """Press keys in the focused element, as a reader would."""
+    from selenium.webdriver import ActionChains
+
+    for key in pressed:
+        ActionChains(browser).send_keys(key).perform()
+
+
+def wait(browser, script):
+    """The value of a script as soon as it is true."""
+    end = time.monotonic() + PATIENCE
+    while time.monotonic() < end:
+        value = browser.execute_script(f"return {script}")
+        if value:
+            return value
+        time.sleep(0.05)
+    raise AssertionError(f"never true: {script}")
+
+
+def requests(browser):
+    """Every address the page asked for since `visit`."""
+    events = (json.loads(entry["message"])["message"] for entry in browser.get_log("performance"))
+    return [event["params"]["request"]["url"] for event in events if event["method"] == "Network.requestWillBeSent"]
+
+
+def look(browser, name):
+    """Keep a picture where HOLDFAST_SCREENSHOTS names a folder."""
+    folder = os.environ.get("HOLDFAST_SCREENSHOTS")
+    if folder:
+        size = browser.execute_script("return [innerWidth, Math.min(9000, document.documentElement.scrollHeight)]")
+        clip = {"x": 0, "y": 0, "width": size[0], "height": size[1], "scale": 1}
+        shot = browser.execute_cdp_cmd("Page.captureScreenshot", {"captureBeyondViewport": True, "clip": clip})
+        os.makedirs(folder, exist_ok=True)
+        with open(os.path.join(folder, f"{name}.png"), "wb") as file:
+            file.write(base64.b64decode(shot["data"]))
+
+
+TEXT_COLOURS = """
+const seen = [];
+const channel = (v) => { v /= 255; return v <= 0.03928 ? v / 12.92 : ((v + 0.055) / 1.055) ** 2.4; };
+const light = ([r, g, b]) => 0.2126 * channel(r) + 0.7152 * channel(g) + 0.0722 * channel(b);
+const numbers = (text) => text.match(/[\\d.]+/g).map(Number);
+for (const node of document.querySelectorAll("h1, h2, h3, p, li, th, td, summary, .meta, .range, .unclear, button, dd, dt, .chart text")) {
+  if (!node.checkVisibility() || !node.textContent.trim()) continue;
+  let behind = node;
+  while (behind && numbers(getComputedStyle(behind).backgroundColor)[3] === 0) behind = behind.parentElement;
+  const style = getComputedStyle(node), front = node.closest("svg") ? style.fill : style.color;
+  const [a, b] = [light(numbers(front)), light(numbers(getComputedStyle(behind || document.body).backgroundColor))];
+  const contrast = (Math.max(a, b) + 0.05) / (Math.min(a, b) + 0.05);
+  if (contrast < 4.5) seen.push(`${node.tagName}.${node.className.baseVal ?? node.className} ${contrast.toFixed(2)} ${node.textContent.slice(0, 30)}`);
+}
+return [...new Set(seen)].slice(0, 10);
+"""
+
+
+@pytest.mark.parametrize("width", [1280, 390, 320])
+def test_page_fits_asks_for_nothing_and_reports_no_error(browser, page, width):
+    visit(browser, page, width)
+    wait(browser, "document.querySelectorAll('.row').length")
+    look(browser, f"page-{width}")
+    assert browser.get_log("browser") == []
+    assert {url for url in requests(browser) if not url.startswith("data:")} == {page.as_uri()}
+    assert browser.execute_script("return document.documentElement.scrollWidth <= innerWidth")
+    browser.execute_script("document.querySelectorAll('details').forEach((d) => d.open = true)")
+    assert browser.execute_script("return document.documentElement.scrollWidth <= innerWidth"), "with every table open"
+    assert not browser.execute_script("return window.hacked")
+
+
+@pytest.mark.parametrize("dark", [False, True])
+def test_text_can_be_read_on_its_background(browser, page, dark):
+    visit(browser, page, dark=dark)
+    wait(browser, "document.querySelectorAll('.row').length")
+    look(browser, f"page-{'dark' if dark else 'light'}")
+    assert browser.execute_script(TEXT_COLOURS) == []
+
+
+def test_everything_that_can_be_used_has_a_name(browser, page):
+    visit(browser, page)
+    wait(browser, "document.querySelectorAll('.row').length")
+    tree = browser.execute_cdp_cmd("Accessibility.getFullAXTree", {})["nodes"]
+    used = {"button", "link", "slider", "combobox", "searchbox", "checkbox", "radio", "image", "region", "table"}
+    roles = [node["role"]["value"] for node in tree if not node.get("ignored")]
+    unnamed = [node["role"]["value"] for node in tree if not node.get("ignored") and node["role"]["value"] in used - {"table"} and not node.get("name", {}).get("value")]
+    assert unnamed == []
+    assert {"main", "navigation", "banner", "contentinfo"} <= set(roles)
+    levels = browser.execute_script("return [...document.querySelectorAll('main h1, main h2, main h3')].map((h) => +h.tagName[1])")
+    assert levels[0] == 1 and all(after - before <= 1 for before, after in zip(levels, levels[1:], strict=False))
+
+
+def test_a_chart_is_read_with_the_arrow_keys(browser, page):
+    from selenium.webdriver.common.keys import Keys
+
+    visit(browser, page)
+    browser.execute_script("document.querySelector('.plot').focus()")
+    keys(browser, Keys.HOME)
+    plot = "document.querySelector('.plot')"
+    assert "Round 1:" in browser.execute_script(f"return {plot}.getAttribute('aria-valuetext')")
+    keys(browser, Keys.ARROW_RIGHT, Keys.ARROW_RIGHT)
+    assert browser.execute_script(f"return {plot}.getAttribute('aria-valuenow')") == "3"
+    assert browser.execute_script(f"return {plot}.nextElementSibling.textContent").startswith("round 3")
+    assert browser.execute_script(f"return {plot}.querySelector('.cursor').getAttribute('visibility')") == "visible"
+    keys(browser, Keys.END, Keys.ARROW_RIGHT)
+    assert browser.execute_script(f"return {plot}.getAttribute('aria-valuenow')") == "8"
+
+
+def test_skip_link_and_whiskers_by_keyboard(browser, page):
+    from selenium.webdriver.common.keys import Keys
+
+    visit(browser, page)
+    keys(browser, Keys.TAB)
+    assert browser.execute_script("return document.activeElement.className") == "skip"
+    keys(browser, Keys.ENTER)
+    assert browser.execute_script("return document.activeElement.id") == "main"
+    browser.execute_script("document.querySelector('[data-hides=no-whisker]').focus()")
+    shown = "getComputedStyle(document.querySelector('.whisker')).display"
+    assert browser.execute_script(f"return {shown}") != "none"
+    keys(browser, Keys.SPACE)
+    assert browser.execute_script(f"return {shown}") == "none"
+
+
+@pytest.mark.parametrize("width", [1280, 390])
+def test_a_conversation_is_opened_read_and_left_by_keyboard(browser, page, width):
+    from selenium.webdriver.common.keys import Keys
+
+    visit(browser, page, width)
+    wait(browser, "document.querySelectorAll('.row').length")
+    browser.execute_script("document.querySelector('.row').focus()")
+    keys(browser, Keys.ENTER)
+    wait(browser, "document.querySelectorAll('#reader-body .bubble').length")
+    look(browser, f"reader-{width}")
+    counts = browser.execute_script("return ['.round', '.bubble', '.probe', '.probe .reason'].map((s) => document.querySelectorAll('#reader-body ' + s).length)")
+    assert counts == [8, 16, 16, 16]
+    assert browser.execute_script("const b = document.querySelector('#reader-body'); return b.scrollWidth <= b.clientWidth")
+    assert browser.execute_script("return document.querySelector('#reader').contains(document.activeElement)")
+    browser.execute_script("window.before = document.querySelector('#reader-body').textContent")
+    browser.execute_script("document.querySelector('#reader-methods [aria-pressed=false]').focus()")
+    keys(browser, Keys.ENTER)
+    wait(browser, "document.querySelector('#reader-body .bubble') && document.querySelector('#reader-body').textContent !== window.before")
+    assert "split-softmax" in browser.execute_script("return document.querySelector('#reader-methods [aria-pressed=true]').textContent")
+    keys(browser, Keys.ESCAPE)
+    wait(browser, "!document.querySelector('#reader').open")
+    assert browser.execute_script("return document.activeElement.className") == "row"
+    assert browser.get_log("browser") == []
+
+
+def test_hostile_texts_are_shown_as_text(browser, page):
+    visit(browser, page)
+    wait(browser, "document.querySelectorAll('.row').length")
+    found = browser.execute_async_script("""
+      const done = arguments[0];
+      setAddress = () => {};  // a browser warns of 210 addresses within a second
+      (async () => {
+        let text = "";
+        for (const entry of entries) { await openReader(entry); text += document.getElementById("reader-body").textContent; }
+        done([text.includes("</script><script>window.hacked = 1</script>"), text.includes("<img src=x onerror="), text.includes("(empty reply)"),
+              document.querySelectorAll("#reader-body img, #reader-body script").length, Boolean(window.hacked)]);
+      })();
+    """)
+    assert found == [True, True, True, 0, False]
+    assert browser.get_log("browser") == []
+
+
+def test_an_inline_script_would_be_refused(browser, page):
+    """The content security policy is in force: even markup that got through could not run."""
+    visit(browser, page)
+    browser.execute_script("document.body.insertAdjacentHTML('beforeend', '<img src=x onerror=\"window.hacked = 1\">')")
+    time.sleep(0.3)
+    assert not browser.execute_script("return window.hacked")
+    assert any("Content Security Policy" in entry["message"] for entry in browser.get_log("browser"))
+
+
+def test_filters_count_what_they_show(browser, page):
+    visit(browser, page)
+    wait(browser, "document.querySelectorAll('.row').length")
+    assert browser.execute_script("return document.querySelector('#count').textContent") == "210 of 210 conversations"
+    assert browser.execute_script("return document.querySelectorAll('.row').length") == 40
+    browser.execute_script("document.querySelector('#more').click()")
+    assert browser.execute_script("return document.querySelectorAll('.row').length") == 80
+    for name, value, rule in (
+        ("series", "1", "e.seriesAt === 1"), ("category", "language", "e.agent.category === 'language'"),
+        ("score", "lost", "e.first > 0.5 && e.last <= 0.5"), ("score", "adopted", "e.lastTaken !== null && e.lastTaken >= 0.5"),
+    ):
+        shown, right = browser.execute_script(f"""
+          const form = document.querySelector('#filters'); form.reset();
+          form.elements['{name}'].value = '{value}';
+          form.dispatchEvent(new Event('input', {{bubbles: true}}));
+          return [found.length, entries.filter((e) => {rule}).length];
+        """)
+        assert shown == right > 0, (name, value)
+        assert browser.execute_script("return document.querySelector('#count').textContent") == f"{shown} of 210 conversations"
+
+
+def test_prompts_are_sorted_and_lead_to_their_conversations(browser, page):
+    visit(browser, page)
+    wait(browser, "document.querySelectorAll('.row').length")
+    column = "[...document.querySelectorAll('#prompt-table tbody tr')].filter((r) => !r.hidden).map((r) => +r.cells[{0}].dataset.value)"
+    assert (mean := browser.execute_script(f"return {column.format(6)}")) == sorted(mean) and len(mean) > 10
+    heads = "document.querySelectorAll('#prompt-table th button')"
+    for _ in range(2):
+        browser.execute_script(f"{heads}[5].click()")
+    changes = browser.execute_script(f"return {column.format(5)}")
+    assert changes == sorted(changes, reverse=True)
+    assert browser.execute_script("return document.querySelector('#prompt-table th[aria-sort]').textContent") == "Change"
+    prompt = browser.execute_script("const b = document.querySelector('#prompt-table [data-prompt]'); b.click(); return b.dataset.prompt")
+    assert browser.execute_script("return found.length > 0 && found.every((e) => e.agent.id === arguments[0] && e.seriesAt === 0)", prompt)
+
+
+def test_a_link_to_a_conversation_opens_it(browser, page):
+    visit(browser, page, fragment="#conversation-57")
+    wait(browser, "document.querySelectorAll('#reader-body .bubble').length")
+    assert browser.execute_script("return current.place") == 57
+
+
+def test_the_theme_can_be_chosen(browser, page):
+    visit(browser, page, dark=True)
+    background = "return getComputedStyle(document.body).backgroundColor"
+    dark = browser.execute_script(background)
+    browser.execute_script("document.querySelector('#theme').click()")
+    light = browser.execute_script(background)
+    assert dark != light
+    visit(browser, page)
+    assert browser.execute_script(background) == light
+
+
+def test_many_long_conversations_open_fast(browser, tmp_path):
+    folder = write_run(tmp_path / "run", conversations=400)
+    out = write_page([folder], tmp_path / "report.html")
+    assert out.stat().st_size < 6_000_000
+    visit(browser, out)
+    wait(browser, "document.querySelectorAll('.row').length")
+    timing = browser.execute_script("const t = performance.getEntriesByType('navigation')[0]; return t.domComplete - t.responseEnd")
+    assert timing < 3000  # milliseconds; well under one on an idle machine
