@@ -1,0 +1,87 @@
+"""The default model's numbers: drift on held-out instructions, two seeds, with the unprompted control and one fix; fixes' cost in knowledge.
+
+    python benchmarks/default_model.py --runs runs/default-model --out benchmarks/results/default_model.json
+
+It runs `holdfast drift` through Python (the runs stay in --runs and can be resumed and reported), and writes one summary.
+"""
+
+from __future__ import annotations
+
+import argparse
+import dataclasses
+import json
+from pathlib import Path
+
+import numpy as np
+import torch
+
+import holdfast
+from holdfast import drift, methods
+from holdfast.report.scores import Series, read_series
+from holdfast.report.statistics import Estimate, change, estimate_columns, paired_difference, row_means
+
+FIX = "split-softmax:exponent=0.5"
+
+
+def rounded(estimate: Estimate) -> dict:
+    return {key: round(value, 4) if isinstance(value, float) else value for key, value in dataclasses.asdict(estimate).items()}
+
+
+def summary(series: Series) -> dict:
+    """Per-round estimates and paired changes of one series."""
+    result = {"conversations": len(series.records)}
+    for kind in ("stability", "adoption", "mass"):
+        values = series.values(kind)
+        if not np.isnan(values).all():
+            result[kind] = [rounded(estimate) for estimate in estimate_columns(values)]
+            result[f"{kind}_change"] = rounded(change(values))
+    unseen = np.array([record["agent"]["id"].endswith("-new") for record in series.records])
+    for name, keep in (("phrase_seen", ~unseen), ("phrase_unseen", unseen)):
+        if keep.sum() > 1:
+            result[f"round_1_{name}"] = rounded(estimate_columns(series.stability[keep])[0])
+    categories = sorted({record["agent"]["category"] for record in series.records})
+    for category in categories:
+        keep = np.array([record["agent"]["category"] == category for record in series.records])
+        if keep.sum() > 1:
+            result.setdefault("categories", {})[category] = {
+                "first": rounded(estimate_columns(series.stability[keep])[0]), "change": rounded(change(series.stability[keep]))}
+    forwarded, least = (sum(record["tokens"][key] for record in series.records) for key in ("forwarded", "least"))
+    result["forwarded_over_least"] = round(forwarded / least, 4)
+    result["seconds"] = round(sum(record["seconds"] for record in series.records), 1)
+    return result
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--runs", type=Path, default=Path("runs/default-model"))
+    parser.add_argument("--out", type=Path, default=Path("benchmarks/results/default_model.json"))
+    parser.add_argument("--model", default="default")
+    parser.add_argument("--conversations", type=int, default=200)
+    parser.add_argument("--seeds", type=int, nargs="+", default=[0, 1])
+    parser.add_argument("--threads", type=int, default=2)
+    arguments = parser.parse_args()
+    torch.set_num_threads(arguments.threads)
+
+    model, suite = holdfast.load(arguments.model), drift.load_suite("starter")
+    result: dict = {"benchmark": "default_model", "model": arguments.model, "fingerprint": model.fingerprint, "suite": suite.fingerprint,
+                    "torch": torch.__version__, "sampling": dataclasses.asdict(holdfast.Sampling()), "seeds": {}}
+    for seed in arguments.seeds:
+        settings = drift.Settings(conversations=arguments.conversations, seed=seed)
+        control = dataclasses.replace(settings, user_prompt="empty")
+        compared = [(), methods.parse(FIX)]
+        main_run = drift.run(model, suite, arguments.runs / f"seed-{seed}", settings, compared)
+        control_run = drift.run(model, suite, arguments.runs / f"seed-{seed}-control", control)
+        plain, fixed = read_series(main_run)
+        late = slice(settings.rounds // 2, None)
+        row = {"none": summary(plain), FIX: summary(fixed), "control": summary(read_series(control_run)[0])}
+        row["fix_minus_none_late_rounds"] = {
+            kind: rounded(paired_difference(row_means(fixed.values(kind)[:, late]), row_means(plain.values(kind)[:, late])))
+            for kind in ("stability", "adoption")}
+        result["seeds"][seed] = row
+        arguments.out.parent.mkdir(parents=True, exist_ok=True)
+        arguments.out.write_text(json.dumps(result, indent=1) + "\n")
+        print(seed, {name: [e["mean"] for e in row[name]["stability"]] for name in ("none", FIX, "control")}, flush=True)
+
+
+if __name__ == "__main__":
+    main()
