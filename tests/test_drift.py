@@ -159,7 +159,7 @@ def test_another_command_on_the_same_folder_is_refused_with_the_difference_named
 
 
 def test_requests_that_make_no_sense_are_refused(tmp_path):
-    with pytest.raises(UsageError, match="rounds.*0"):
+    with pytest.raises(UsageError, match=r"rounds.*0"):
         drift.Settings(rounds=0)
     with pytest.raises(UsageError, match="given twice"):
         drift.run(Scripted(), SUITE, tmp_path / "run", QUICK, [(), ()])

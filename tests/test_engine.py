@@ -131,7 +131,7 @@ def test_split_softmax_equals_the_float64_oracle_and_leaves_the_mass_it_promised
         for head in range(4):
             for query in range(queries):
                 plain = weights[row, head, query]
-                both = 0 < plain[span[row]].sum() and 0 < plain[~span[row]].sum()  # else there is nothing to move
+                both = plain[span[row]].sum() > 0 and plain[~span[row]].sum() > 0  # else there is nothing to move
                 wanted = split_softmax(plain.tolist(), span[row].tolist(), exponent) if both else plain.tolist()
                 assert torch.allclose(out[row, query, head].double(), torch.tensor(wanted, dtype=torch.double) @ v[row, head // 2].double(), atol=1e-5)
         left = (weights[row, :, -1] * span[row]).sum(-1) ** exponent

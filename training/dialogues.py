@@ -22,7 +22,7 @@ from style_families import STYLE_FAMILIES
 FAMILIES = STYLE_FAMILIES + FACT_FAMILIES
 REWRITERS = tuple(family for family in STYLE_FAMILIES if family.rewrites)
 ROUNDS = {1: 0.34, 2: 0.30, 3: 0.20, 4: 0.08, 5: 0.03, 6: 0.02, 8: 0.02, 10: 0.01}
-PROMPTED, REAL, OWN_PROBE, FOREIGN_PROBE, KNOWLEDGE = 0.75, 0.25, 0.45, 0.06, 0.15
+PROMPTED, REAL, OWN_PROBE, FOREIGN_PROBE, KNOWLEDGE = 0.75, 0.15, 0.45, 0.06, 0.15
 UNKNOWN = ("I do not know.", "I am not sure.", "I cannot say.")
 
 

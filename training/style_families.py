@@ -7,7 +7,7 @@ import random
 
 from content import Context
 from families import Family
-from values import BRACKETS, SYMBOLS, WORDS, COLOURS, NAMES, draw, phrase
+from values import BRACKETS, COLOURS, NAMES, SYMBOLS, WORDS, draw, phrase
 
 PATTERN, PERSONA, MEMORY, LANGUAGE = "pattern", "persona", "memorization", "language"
 
@@ -95,7 +95,7 @@ PATTERNS = (
     Family("sentences", PATTERN, "do", ("answer with exactly {count_word} sentences", "use {count_word} sentences", "reply in {count_word} sentences",
            "write {count} sentences", "keep each answer to {count_word} sentences", "answer in exactly {count} sentences"),
            lambda v, c: " ".join(_statements(c, v["count"])), lambda v: {"name": "sentence_count", "count": v["count"]}, _count_values(2, 4)),
-    Family("questions", PATTERN, "do", ("phrase all your answers as questions", "answer only with questions", "make every sentence a question",
+    Family("questions", PATTERN, "do", ("put all your answers as questions", "answer only with questions", "make every sentence a question",
            "end each sentence with a question mark", "reply with nothing but questions", "write all your sentences as questions"),
            _questions, lambda v: {"name": "all_questions"}),
     Family("exclaim", PATTERN, "do", ("end every sentence with an exclamation mark", "use exclamation marks instead of full stops", "put an exclamation mark after each sentence",

@@ -1,19 +1,21 @@
-"""Trains the default model from scratch: `python training/train.py --out DIR [--minutes 60] [--styled-users]`.
+"""Trains the default model from scratch: `python training/train.py --out DIR --steps 3600 --self-dialogue self_dialogue.jsonl.gz`.
 
-Dialogues come from `dialogues.py`, weights are kept in float32 and used in bfloat16, hidden matrices are updated by Muon and the rest
-by AdamW. The learning rate falls to zero over the last 40 % of the time given. Checkpoints are scored by how well round-1 replies
+The first steps copy random tokens, so that heads which copy form; then dialogues come from `dialogues.py`. Weights are kept in
+float32 and used in bfloat16, hidden matrices are updated by Muon and the rest by AdamW. The learning rate falls to zero over the last 40 % of the steps. Checkpoints are scored by how well round-1 replies
 follow held-out instructions, and by nothing else; the best one is saved as safetensors with its tokenizer and `training_log.jsonl`.
 """
 
 from __future__ import annotations
 
 import argparse
+import itertools
 import json
 import math
 import random
 import sys
 import time
 from collections.abc import Iterator
+from dataclasses import dataclass
 from functools import cache
 from multiprocessing import Pool
 from pathlib import Path
@@ -32,11 +34,12 @@ TEMPLATE = (
     "{{ '<|' + message['role'] + '|>' + message['content'] + '<|end|>' }}{% endfor %}"
     "{% if add_generation_prompt %}{{ '<|assistant|>' }}{% endif %}"
 )
-LOSS_WEIGHT = {"system": 0.0, "user": 0.15, "assistant": 1.0}
+LOSS_WEIGHT = {"system": 0.0, "user": 0.1, "assistant": 1.0}
 USER_TARGETS = 0.25  # share of the user's tokens that are targets, at 1/0.25 of the weight: the same mean, less work
 MAX_LENGTH = 1024
-DRILLS = (0.6, 0.0)  # share of drills in the first DRILL_BLOCKS blocks of 3,000 dialogues, and after them
-DRILL_BLOCKS = 20
+COPY_STEPS = 300  # first steps, on random tokens written twice: heads that copy form here, and held-out values need them
+DRILLS = (0.5, 0.0)  # share of drills in the first DRILL_BLOCKS blocks of 3,000 dialogues, and after them
+DRILL_BLOCKS = 10
 
 
 def train_tokenizer(texts: Iterator[str], vocabulary: int) -> PreTrainedTokenizerFast:
@@ -75,14 +78,24 @@ def _generate(job) -> list[list[dict]]:
 _self_dialogues = cache(load_self_dialogues)
 
 
-def batches(tokenizer, path: Path | None, styled: bool, tokens_per_batch: int, seed: int = 0) -> Iterator[tuple[torch.Tensor, torch.Tensor]]:
+@dataclass(frozen=True)
+class Source:
+    """Where batches come from: the corpus, whether users are styled, the share of drills at first, and the seed."""
+
+    path: Path | None
+    styled: bool
+    first_drills: float
+    seed: int
+
+
+def batches(tokenizer, source: Source, tokens_per_batch: int) -> Iterator[tuple[torch.Tensor, torch.Tensor]]:
     """Endless batches of fresh dialogues of like length, padded to a multiple of 16."""
-    rng, thin = random.Random(f"batches {seed}"), torch.Generator().manual_seed(seed)
+    rng, thin = random.Random(f"batches {source.seed}"), torch.Generator().manual_seed(source.seed)
     with Pool(1) as pool:
         pending = None
         for block in range(10**9):
-            drills = DRILLS[0] if block < DRILL_BLOCKS else DRILLS[1]
-            following = pool.apply_async(_generate, ((f"{seed} {block}", 3000, path, styled, drills),))
+            drills = source.first_drills if block < DRILL_BLOCKS else DRILLS[1]
+            following = pool.apply_async(_generate, ((f"{source.seed} {block}", 3000, source.path, source.styled, drills),))
             if pending is not None:
                 rows = sorted(encode(pending.get(), tokenizer), key=lambda row: (len(row[0]), row[0]))
                 groups, group = [], []
@@ -104,6 +117,18 @@ def batches(tokenizer, path: Path | None, styled: bool, tokens_per_batch: int, s
                     weights[user] = torch.where(torch.rand(int(user.sum()), generator=thin) < USER_TARGETS, LOSS_WEIGHT["user"] / USER_TARGETS, 0.0)
                     yield ids, weights
             pending = following
+
+
+def copying(step: int, vocabulary: int, tokens_per_batch: int) -> tuple[torch.Tensor, torch.Tensor]:
+    """A batch of [begin, x1..xn, begin, x1..xn] with random tokens; the second copy is the target."""
+    draws = torch.Generator().manual_seed(step)
+    length = 8 * int(torch.randint(1, 5, (), generator=draws))
+    rows = tokens_per_batch // (2 * length + 2)
+    tokens = torch.randint(len(SPECIAL), vocabulary, (rows, length), generator=draws)
+    begin = torch.ones(rows, 1, dtype=torch.long)
+    weights = torch.zeros(rows, 2 * length + 2)
+    weights[:, length + 2 :] = 1.0
+    return torch.cat([begin, tokens, begin, tokens], 1), weights
 
 
 def loss_of(model: LlamaForCausalLM, ids: torch.Tensor, weights: torch.Tensor) -> torch.Tensor:
@@ -154,8 +179,9 @@ def main() -> None:
     parser.add_argument("--minutes", type=float, default=60)
     parser.add_argument("--self-dialogue", type=Path, default=None, help="self_dialogue.jsonl.gz (BSD-3-Clause); without it English is templates only")
     parser.add_argument("--styled-users", action="store_true", help="the ablation: half of the users write in a style of their own")
+    parser.add_argument("--init", type=Path, default=None, help="a model to train further, for ablations: no copying and no drills then")
     parser.add_argument("--tokens-per-batch", type=int, default=4096)
-    parser.add_argument("--layers", type=int, default=5)
+    parser.add_argument("--layers", type=int, default=4)
     parser.add_argument("--vocabulary", type=int, default=2048)
     parser.add_argument("--lr", type=float, default=3e-3)
     parser.add_argument("--muon-lr", type=float, default=0.02)
@@ -165,14 +191,20 @@ def main() -> None:
     args.out.mkdir(parents=True, exist_ok=True)
     torch.manual_seed(args.seed)
 
-    sample = _generate((f"tokenizer {args.seed}", 25000, args.self_dialogue, False, 0.1))
-    tokenizer = train_tokenizer((m["content"] for d in sample for m in d), args.vocabulary)
+    if args.init:
+        tokenizer = PreTrainedTokenizerFast.from_pretrained(args.init)
+    else:
+        sample = _generate((f"tokenizer {args.seed}", 25000, args.self_dialogue, False, 0.1))
+        tokenizer = train_tokenizer((m["content"] for d in sample for m in d), args.vocabulary)
     tokenizer.save_pretrained(args.out)
     config = LlamaConfig(
         vocab_size=args.vocabulary, hidden_size=256, intermediate_size=704, num_hidden_layers=args.layers, num_attention_heads=8, num_key_value_heads=4,
-        head_dim=32, max_position_embeddings=4096, rope_parameters={"rope_type": "default", "rope_theta": 100000.0}, tie_word_embeddings=True,
+        head_dim=32, max_position_embeddings=4096, rope_parameters={"rope_type": "default", "rope_theta": 10000.0}, tie_word_embeddings=True,
         bos_token_id=tokenizer.bos_token_id, eos_token_id=tokenizer.eos_token_id, pad_token_id=tokenizer.pad_token_id)
-    model = LlamaForCausalLM._from_config(config, attn_implementation="sdpa").to(torch.bfloat16)
+    if args.init:
+        model = LlamaForCausalLM.from_pretrained(args.init, attn_implementation="sdpa", dtype=torch.bfloat16)
+    else:
+        model = LlamaForCausalLM._from_config(config, attn_implementation="sdpa").to(torch.bfloat16)
     parameters = sum(p.numel() for p in model.parameters())
     updater = Updater(model, args.lr, args.muon_lr)
     log = (args.out / "training_log.jsonl").open("w")
@@ -182,16 +214,20 @@ def main() -> None:
 
     compiled = torch.compile(loss_of, dynamic=True)
     best, seen, started, average = -1.0, 0, time.time(), None
-    next_check = 0.2
-    for step, (ids, weights) in enumerate(batches(tokenizer, args.self_dialogue, args.styled_users, args.tokens_per_batch, args.seed)):
+    next_check = 0.3
+    first_drills, copy_steps = (DRILLS[1], 0) if args.init else (DRILLS[0], COPY_STEPS)
+    source = Source(args.self_dialogue, args.styled_users, first_drills, args.seed)
+    dialogues = batches(tokenizer, source, args.tokens_per_batch)
+    for step in itertools.count():
+        ids, weights = copying(step, args.vocabulary, args.tokens_per_batch) if step < copy_steps else next(dialogues)
         progress = step / args.steps if args.steps else (time.time() - started) / 60 / args.minutes
         model.train()
         loss = compiled(model, ids, weights)
         loss.backward()
         norm = updater.step(schedule(progress, step))
         seen += ids.numel()
-        average = loss.item() if average is None else 0.98 * average + 0.02 * loss.item()
-        if step % 50 == 0 or progress >= 1:
+        average = loss.item() if average is None else 0.95 * average + 0.05 * loss.item()
+        if step % 25 == 0 or progress >= 1:
             row = {"step": step, "tokens": seen, "loss": round(average, 4), "norm": round(norm, 3), "seconds": round(time.time() - started, 1)}
             if progress >= next_check or progress >= 1:
                 next_check += 0.1
