@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import math
 import random
 import sys
@@ -99,20 +100,24 @@ def round_seconds(draw: random.Random) -> float:
     return round(draw.uniform(0.8, 2.4), 3)
 
 
-def write_run(folder: Path, *, conversations: int = 40, rounds: int = 8, methods=METHODS, seed: int = 0, empty_user: bool = False, nasty: bool = False) -> Path:
+def write_run(folder: Path, *, conversations: int = 40, rounds: int = 8, methods=METHODS, seed: int = 0, empty_user: bool = False, nasty: bool = False, probe_at: str = "in-place") -> Path:
     """A finished run folder; returns it."""
     identity = {
-        "model": {"name": "holdfast-4m", "fingerprint": "3f1c9a7e5b20"}, "suite": {"name": "starter", "fingerprint": "a80b77d1c0fe"},
-        "rounds": rounds, "conversations": conversations, "methods": list(methods), "seed": seed, "user_prompt": "empty" if empty_user else "suite",
-        "system_as": "role", "probes_per_round": 1, "sampling": {"temperature": 1.0, "top_p": 0.9, "max_new_tokens": 400},
+        "model": "default", "model_fingerprint": "3f1c9a7e5b20", "suite": "starter", "suite_fingerprint": "a80b77d1c0fe", "methods": list(methods),
+        "settings": {
+            "rounds": rounds, "conversations": conversations, "seed": seed, "user_prompt": "empty" if empty_user else "suite", "system_as": "role",
+            "probes_per_round": 1, "probe_at": probe_at, "batch": 48, "sampling": {"temperature": 1.0, "top_p": 0.9, "max_new_tokens": 400},
+        },
     }
-    about = {"holdfast": "0.1.0", "command": "drift", "created": "2026-11-21T03:10:00+00:00", "seed": seed,
-             "versions": {"python": "3.11.9", "torch": "2.13.0", "transformers": "5.23.0", "numpy": "2.4.6"},
+    about = {"command": "drift", "created": "2026-11-21T03:10:00+00:00",
+             "versions": {"holdfast": "0.1.0", "python": "3.11.9", "torch": "2.13.0", "transformers": "5.23.0", "numpy": "2.4.6"},
              "argv": f"holdfast drift --conversations {conversations} --method split-softmax:exponent=0.5" + (" --user-prompt empty" if empty_user else "")}
-    with open_run(folder, identity, about) as run:
-        for number in range(conversations):
-            for method in methods:
-                run.append(conversation(number, method, rounds=rounds, seed=seed, empty_user=empty_user, nasty=nasty))
+    open_run(folder, identity, about).close()
+    lines = (
+        json.dumps(conversation(number, method, rounds=rounds, seed=seed, empty_user=empty_user, nasty=nasty))
+        for number in range(conversations) for method in methods
+    )
+    (Path(folder) / "records.jsonl").write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")  # at once: no wait per line
     return Path(folder)
 
 

@@ -81,7 +81,7 @@ def test_a_conversation_is_written_once(tmp_path):
             run.append(record(3))
     with (
         open_run(tmp_path, IDENTITY, ABOUT) as run,
-        pytest.raises(RecordsError, match="Conversation 3 .* already recorded"),
+        pytest.raises(RecordsError, match=r"Conversation 3 .* already recorded"),
     ):
         run.append(record(3))
 
@@ -109,10 +109,10 @@ def test_a_broken_line_in_the_middle_is_named(tmp_path):
     with pytest.raises(RecordsError, match=r"Line 2 of .*records\.jsonl is not a record"):
         read_run(tmp_path)
     path.write_bytes(b'{"method": "none", "conversation": 0, "agent": {}, "user": {}, "turns": []}\n')
-    with pytest.raises(RecordsError, match="Line 1 of .* has no 'probes'"):
+    with pytest.raises(RecordsError, match=r"Line 1 of .* has no 'probes'"):
         read_run(tmp_path)
     path.write_text(json.dumps(record(0)) + "\n" + json.dumps(record(0)) + "\n")
-    with pytest.raises(RecordsError, match="Line 2 of .* repeats conversation 0"):
+    with pytest.raises(RecordsError, match=r"Line 2 of .* repeats conversation 0"):
         read_run(tmp_path)
 
 
@@ -171,16 +171,16 @@ def test_a_folder_of_something_else_is_left_alone(tmp_path):
 def test_reading_what_is_no_run(tmp_path):
     with pytest.raises(RecordsError, match="nowhere is not a run: it does not exist"):
         read_run(tmp_path / "nowhere")
-    with pytest.raises(RecordsError, match="is not a run: it holds no manifest.json"):
+    with pytest.raises(RecordsError, match=r"is not a run: it holds no manifest.json"):
         read_run(tmp_path)
     (tmp_path / "manifest.json").write_text("{")
-    with pytest.raises(RecordsError, match="manifest.json cannot be read"):
+    with pytest.raises(RecordsError, match=r"manifest.json cannot be read"):
         read_run(tmp_path)
 
 
 def test_a_folder_that_cannot_be_made(tmp_path):
     (tmp_path / "file").write_text("")
-    with pytest.raises(RecordsError, match="Cannot write to .*file/run: Not a directory; choose a folder"):
+    with pytest.raises(RecordsError, match=r"Cannot write to .*file/run: Not a directory; choose a folder"):
         open_run(tmp_path / "file" / "run", IDENTITY, ABOUT)
 
 
@@ -259,7 +259,7 @@ def test_a_file_that_may_not_grow(tmp_path):
 
 def test_killed_and_resumed_equals_uninterrupted(tmp_path):
     """A writer killed at five moments and resumed leaves the same lines as one that was left in peace."""
-    total = 400
+    total = 120
     code = (
         "import sys; sys.path.insert(0, 'tests'); from test_records import record, IDENTITY, ABOUT\n"
         "from holdfast.records import open_run\n"

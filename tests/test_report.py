@@ -214,6 +214,20 @@ def test_headline_names_a_method_when_nothing_else_was_run(tmp_path):
     assert findings.headline(series).startswith("With repeat-prompt:probability=1.0 the agent keeps 0.50")
 
 
+def test_headline_of_few_conversations_calls_itself_an_example(tmp_path):
+    series = series_of(tmp_path / "few", lambda i: 1.0, lambda i: 0.5, n=3)
+    assert findings.headline(series).endswith("down from 1.00; 3 conversations only, an example and not a measurement.")
+    assert "example" not in findings.headline(series_of(tmp_path / "more", lambda i: 1.0, lambda i: 0.5, n=10))
+
+
+def test_page_says_where_the_probe_stood(tmp_path):
+    for probe_at, said in (("in-place", "before anything has been said"), ("after-round", "round 1 already carries one exchange")):
+        write_run(tmp_path / probe_at, conversations=3, rounds=2, probe_at=probe_at)
+        page = report.write([tmp_path / probe_at], tmp_path / f"{probe_at}.html").read_text(encoding="utf-8")
+        assert said in page
+        assert f'"probedAfter":{"true" if probe_at == "after-round" else "false"}' in page
+
+
 def test_headline_of_one_round(tmp_path):
     assert findings.headline(read_series(run_of(tmp_path, [record(0, [0.5])]))) == "Without a fix the agent keeps 0.50 of its prompt at round 1."
 
@@ -389,11 +403,11 @@ def test_one_conversation_has_curves_without_a_band(tmp_path):
 def test_bad_requests_name_their_cure(tmp_path):
     with pytest.raises(UsageError, match="No run folder given; name at least one"):
         report.write([], tmp_path / "page.html")
-    with pytest.raises(UsageError, match="is a folder; name the page to write, such as .*report.html"):
+    with pytest.raises(UsageError, match=r"is a folder; name the page to write, such as .*report.html"):
         report.write([tmp_path], tmp_path)
     run_of(tmp_path / "run", [record(0, [1.0])])
     (tmp_path / "file").write_text("")
-    with pytest.raises(RecordsError, match="Cannot write .*page.html: .*; choose another place with --out"):
+    with pytest.raises(RecordsError, match=r"Cannot write .*page.html: .*; choose another place with --out"):
         report.write([tmp_path / "run"], tmp_path / "file" / "page.html")
 
 

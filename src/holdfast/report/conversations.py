@@ -29,7 +29,8 @@ def pack(series: Sequence[Series]) -> tuple[dict[str, Any], list[list[dict[str, 
         (_run_order(series, item), int(number), at, row)
         for at, item in enumerate(series) for row, number in enumerate(item.conversations)
     )
-    rows, chunks = [], []
+    rows: list[list[Any]] = []
+    chunks: list[list[dict[str, Any]]] = []
     for place, (_, number, at, row) in enumerate(order):
         item = series[at]
         record = item.records[row]

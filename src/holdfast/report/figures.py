@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 COLOURS = ("#4a5568", "#18795b", "#2b6cb0", "#b7701b", "#8a4a8f", "#c04a3a")
 NAMES = {"stability": "keeps its own prompt (stability)", "adoption": "takes on the other’s prompt (adoption)", "mass": "attention mass on the prompt"}
-_STYLE: dict[str, Any] = {
+_STYLE: Any = {
     "font.family": "DejaVu Sans", "font.size": 9, "axes.spines.top": False, "axes.spines.right": False, "axes.edgecolor": "#888888",
     "axes.titlesize": 10, "axes.titlelocation": "left", "axes.grid": True, "axes.grid.axis": "y", "grid.color": "#e6e6e6",
     "axes.axisbelow": True, "svg.hashsalt": "holdfast", "svg.fonttype": "none", "xtick.color": "#555555", "ytick.color": "#555555",

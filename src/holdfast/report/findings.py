@@ -10,6 +10,8 @@ import numpy as np
 from holdfast.report.scores import NO_FIX, Series, category_of, same_pairs
 from holdfast.report.statistics import Estimate, change, estimate, estimate_columns, paired_difference, row_means
 
+_FEW = 10  # conversations; below it the bootstrap interval is too narrow to lean on
+
 
 @dataclass(frozen=True)
 class Comparison:
@@ -124,6 +126,8 @@ def headline(series: Sequence[Series]) -> str:
     taken = estimate_columns(item.adoption)
     if taken[-1].mean is not None and taken[0].mean is not None:
         sentence += f"; it takes on the other’s: {taken[-1].mean:.2f}, {_against(taken[0].mean, taken[-1].mean)}"
+    if last.n < _FEW:
+        sentence += f"; {last.n} conversation{'' if last.n == 1 else 's'} only, an example and not a measurement"
     return sentence + "."
 
 
@@ -133,7 +137,7 @@ def second_line(series: Sequence[Series]) -> str | None:
     compared = [c for c in compared if c.stability_mean.mean is not None]
     if not compared:
         return None
-    best = max(compared, key=lambda c: c.stability_mean.mean)
+    best = max(compared, key=lambda c: c.stability_mean.mean or 0.0)
     at = estimate_columns(best.series.stability)[-1].mean
     gain = best.stability_last
     name = best.series.method if len(compared) == 1 else f"{best.series.method}, the strongest of {len(compared)},"
@@ -156,7 +160,7 @@ def signed(item: Estimate) -> str:
     if item.mean is None:
         return "–"
     text = signed_number(item.mean)
-    return text if item.low is None else f"{text} [{signed_number(item.low)}, {signed_number(item.high)}]"
+    return text if item.low is None or item.high is None else f"{text} [{signed_number(item.low)}, {signed_number(item.high)}]"
 
 
 def overall_change(item: Series, kind: str) -> Estimate:

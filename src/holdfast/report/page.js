@@ -216,10 +216,12 @@ function turnBubble([, speaker, text, cut, mass]) {
   return make("div", { class: `turn ${speaker}` }, make("p", { class: "name" }, notes.join(" · ")), written("div", "bubble", text));
 }
 
-function roundPart(round, { turns, probes }) {
+/** Probes stand where they were asked: in place of the user's turn, or after the agent's. */
+function roundPart(round, { turns, probes }, probedAfter) {
   const asked = probes.filter((p) => p[0] === round), said = turns.filter((t) => t[0] === round);
+  const cards = asked.length > 0 && make("div", { class: "probes" }, ...asked.map(probeCard));
   return make("section", { class: "round" }, make("h3", {}, `Round ${round}`),
-    asked.length > 0 && make("div", { class: "probes" }, ...asked.map(probeCard)), ...said.map(turnBubble));
+    !probedAfter && cards, ...said.map(turnBubble), probedAfter && cards);
 }
 
 let current = null;
@@ -249,7 +251,7 @@ async function openReader(entry) {
     const data = await texts(entry.place);
     if (current !== entry) return;
     const rounds = [...new Set([...data.turns, ...data.probes].map((item) => item[0]))].sort((a, b) => a - b);
-    body.replaceChildren(make("div", { class: "briefs" }, brief("agent", entry.agent), brief("user", entry.user)), ...rounds.map((round) => roundPart(round, data)));
+    body.replaceChildren(make("div", { class: "briefs" }, brief("agent", entry.agent), brief("user", entry.user)), ...rounds.map((round) => roundPart(round, data, entry.series.probedAfter)));
     body.scrollTop = 0;
   } catch (error) {
     body.replaceChildren(make("p", { role: "alert" }, error.message));

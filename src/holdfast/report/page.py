@@ -12,7 +12,7 @@ from importlib.resources import files
 from string import Template
 
 from holdfast.records import RunData
-from holdfast.report.about import about_section
+from holdfast.report.about import about_section, setting
 from holdfast.report.conversations import pack, script_chunks, script_json
 from holdfast.report.findings import headline, second_line
 from holdfast.report.prompts import prompts_section
@@ -38,6 +38,8 @@ def render_page(runs: Sequence[RunData], labels: Sequence[str], series: Sequence
         "about": about_section(runs, labels),
     }
     index, chunks = pack(series)
+    for item, entry in zip(series, index["series"], strict=True):
+        entry["probedAfter"] = setting(runs[list(labels).index(item.run)].manifest, "probe_at") == "after-round"
     script = _asset("page.js")
     second = second_line(series)
     return Template(_asset("page.html")).substitute(
@@ -61,7 +63,7 @@ def _facts(runs: Sequence[RunData], series: Sequence[Series]) -> str:
     facts = [f"{len(runs)} runs"] if len(runs) > 1 else []
     facts += [f"{len(series[0].records)} conversations of {series[0].rounds} rounds"]
     facts += [f"{name} {text}" for name in ("model", "suite") if (text := _name(identity.get(name)))]
-    seed = runs[0].manifest.get("seed", identity.get("seed"))
+    seed = setting(runs[0].manifest, "seed")
     facts += [f"seed {seed}"] if seed is not None else []
     facts += [str(runs[0].manifest["created"])[:10]] if runs[0].manifest.get("created") else []
     return " · ".join(facts)

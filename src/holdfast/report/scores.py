@@ -42,7 +42,7 @@ class Series:
 
     @property
     def rounds(self) -> int:
-        return self.stability.shape[1]
+        return int(self.stability.shape[1])
 
     def values(self, kind: str) -> np.ndarray:
         """The matrix named 'stability', 'adoption' or 'mass'."""
@@ -102,7 +102,8 @@ def same_pairs(series: Series, baseline: Series) -> tuple[Series, Series] | None
 
 def category_of(record: dict[str, Any], kind: str) -> str | None:
     """The category whose measure scores this kind of probe: the agent's for stability, the user's for adoption."""
-    return record["user" if kind == "adoption" else "agent"]["category"]
+    category = record["user" if kind == "adoption" else "agent"]["category"]
+    return None if category is None else str(category)
 
 
 def _series(run: RunData, label: str, method: str, rounds: int) -> Series:
@@ -125,4 +126,5 @@ def _probe_means(records: list[dict[str, Any]], kind: str, shape: tuple[int, int
             if probe["kind"] == kind:
                 sums[row, probe["round"] - 1] += probe["score"]
                 counts[row, probe["round"] - 1] += 1
-    return np.divide(sums, counts, out=np.full(shape, np.nan), where=counts > 0)
+    means: np.ndarray = np.divide(sums, counts, out=np.full(shape, np.nan), where=counts > 0)
+    return means

@@ -209,7 +209,7 @@ def _difference(item: Estimate) -> str:
     return f'<span><span class="{weight}">{value}</span> <span class="range">{interval}</span></span>'
 
 
-def _comparison_row(series: Sequence[Series], item: Series, baseline: Series, result: Comparison | None, found: Sequence[tuple]) -> str:
+def _comparison_row(series: Sequence[Series], item: Series, baseline: Series, result: Comparison | None, found: Sequence[tuple[Series, Series, Comparison | None]]) -> str:
     against = f'<br><span class="meta">against {escape(baseline.label)}'
     if result is None:
         return f'<tr><th scope="row">{escape(item.label)}{against}</span></th><td class="wide" colspan="4">Not compared: the two do not hold conversations with the same agent prompts.</td></tr>'

@@ -51,7 +51,7 @@ def _estimates(data: bytes, shape: tuple[int, int]) -> tuple[Estimate, ...]:
     values = np.frombuffer(data, dtype=float).reshape(shape)
     present = ~np.isnan(values)
     counts = present.sum(axis=0)
-    low, high = _bootstrap(values, present) if len(values) > 1 else (None, None)
+    low, high = _bootstrap(values, present) if len(values) > 1 else (counts, counts)  # not read where n < 2
     out = []
     for column, n in enumerate(counts):
         seen = values[present[:, column], column]
@@ -84,7 +84,8 @@ def row_means(values: np.ndarray) -> np.ndarray:
     present = ~np.isnan(values)
     counts = present.sum(axis=1)
     sums = np.where(present, values, 0.0).sum(axis=1)
-    return np.divide(sums, counts, out=np.full(len(values), np.nan), where=counts > 0)
+    means: np.ndarray = np.divide(sums, counts, out=np.full(len(values), np.nan), where=counts > 0)
+    return means
 
 
 def _bootstrap(values: np.ndarray, present: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
