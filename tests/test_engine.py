@@ -17,7 +17,8 @@ from holdfast.prompt import render
 
 SHORT = Sampling(max_new_tokens=24)
 ROUNDING = 2e-5  # float32, three layers of large random weights
-KINDS = ("llama", "qwen2", "mistral", "gpt_neox", "gemma3_text")
+KINDS = ("llama", "qwen2", "mistral", "gpt_neox", "gemma3_text", "gemma2", "bloom", "gptj", "mamba")
+SHAPES = {"bloom": {"n_layer": 3, "n_head": 4}, "gptj": {"n_embd": 48, "n_layer": 3, "n_head": 4, "rotary_dim": 8}}
 
 
 def greedy_by_hand(tiny, token_ids, count):
@@ -35,13 +36,22 @@ def greedy_by_hand(tiny, token_ids, count):
 @pytest.mark.parametrize("kind", KINDS)
 @torch.inference_mode()
 def test_stepwise_decoding_in_a_ragged_batch_equals_the_full_forward(kind):
-    tiny = model(kind)
+    tiny = model(kind, **SHAPES.get(kind, {}))
     chats = [chat("talk " * n, "the garden " * (4 - n)) for n in range(1, 4)]
     greedy = Sampling(temperature=0, max_new_tokens=12)
     replies = tiny.generate_batch([Request(one, sampling=greedy) for one in chats])
     for one, reply in zip(chats, replies, strict=True):
         assert reply.token_ids == greedy_by_hand(tiny, render(one, tiny.tokenizer).token_ids, 12)
         assert reply.prompt_ids == render(one, tiny.tokenizer).token_ids
+
+
+def test_models_whose_attention_cannot_be_reached_still_chat_and_refuse_steering_by_name():
+    for kind in ("gemma2", "bloom", "gptj", "mamba"):
+        tiny = model(kind, **SHAPES.get(kind, {}))
+        assert not tiny.steerable
+        assert tiny.generate_batch([Request(chat("be nice", "hello"), sampling=SHORT, trace=True)])[0].trace is None
+        with pytest.raises(ModelError, match=rf"{type(tiny.hf_model).__name__}.*repetition"):
+            tiny.generate(chat("be nice", "hello"), [SplitSoftmax(0.5)], SHORT)
 
 
 def test_sliding_windows_do_not_reuse_the_cache_and_plain_attention_does():

@@ -9,7 +9,7 @@ from tokenizers import Tokenizer, decoders, models, pre_tokenizers, trainers
 from transformers import AutoConfig, AutoModelForCausalLM, PreTrainedTokenizerFast
 
 from holdfast.attention import IMPLEMENTATION
-from holdfast.model import LocalModel, _fingerprint, _reuses_cache, _stop_ids
+from holdfast.model import LocalModel, _fingerprint, _reuses_cache, _stop_ids, try_attention
 
 SPECIAL = ("<pad>", "<s>", "<sys>", "<user>", "<assistant>", "</s>")
 TEMPLATE = (
@@ -37,13 +37,19 @@ def model(kind: str = "llama", seed: int = 0, **options) -> LocalModel:
     shape = {"hidden_size": 48, "intermediate_size": 96, "num_hidden_layers": 3, "num_attention_heads": 4, "num_key_value_heads": 2,
              "head_dim": 12, "max_position_embeddings": 512, "vocab_size": 400, "eos_token_id": 5, "bos_token_id": 1, "pad_token_id": 0}
     config = AutoConfig.for_model(kind, **{**shape, **options})
-    hf = AutoModelForCausalLM.from_config(config, attn_implementation=IMPLEMENTATION).eval()
+    try:
+        hf = AutoModelForCausalLM.from_config(config, attn_implementation=IMPLEMENTATION).eval()
+        steerable, runs = try_attention(hf)
+        if not runs:
+            hf = AutoModelForCausalLM.from_config(AutoConfig.for_model(kind, **{**shape, **options}), attn_implementation="eager").eval()
+    except KeyError:  # the class has no attention interface
+        hf, steerable = AutoModelForCausalLM.from_config(AutoConfig.for_model(kind, **{**shape, **options})).eval(), False
     with torch.no_grad():
         for parameter in hf.parameters():
             if parameter.ndim > 1:
                 parameter.mul_(4)
     tokens = tokenizer()
-    return LocalModel(f"tiny {kind}", _fingerprint(hf, tokens), hf, tokens, _stop_ids(hf, tokens), _reuses_cache(hf))
+    return LocalModel(f"tiny {kind}", _fingerprint(hf, tokens), hf, tokens, _stop_ids(hf, tokens), _reuses_cache(hf), steerable)
 
 
 def chat(system: str, *turns: str) -> tuple[dict[str, str], ...]:

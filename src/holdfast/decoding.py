@@ -6,6 +6,7 @@ middle is masked and takes no position, which is exact for full attention; model
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -73,6 +74,7 @@ class _Batch:
 
     def __init__(self, model, rows: Sequence[Row], reuse: bool):
         self.model, self.rows, self.device = model, rows, model.device
+        self.takes = inspect.signature(model.forward).parameters
         count = len(rows)
         past = max(row.cached for row in rows)
         new = max(len(row.token_ids) - row.cached for row in rows)
@@ -103,6 +105,7 @@ class _Batch:
         self.methods = [row.methods for row in rows]
         self.tracing = any(row.trace for row in rows)
         self.masses: list[list[Tensor]] = [[] for _ in rows]
+        self.read = 0  # columns forwarded
 
     def forward(self) -> Tensor:
         """Forwards the pending tokens; returns the logits of the last column, [row, vocabulary]."""
@@ -113,12 +116,13 @@ class _Batch:
             output = self.model(
                 input_ids=self.ids,
                 attention_mask=self.mask[:, : self.columns] if self.padded else None,
-                position_ids=self.positions,
                 past_key_values=self.cache,
                 use_cache=True,
-                logits_to_keep=1,
+                **({"position_ids": self.positions} if "position_ids" in self.takes else {}),
+                **({"logits_to_keep": 1} if "logits_to_keep" in self.takes else {}),
             )
-        self.cache = output.past_key_values
+        self.cache = getattr(output, "past_key_values", None)  # None: a model that keeps its state elsewhere, or none
+        self.read += self.ids.shape[1]
         if self.tracing:
             step = torch.stack([layer.float() for layer in steering.seen], 1).cpu()  # [row, layer, head]
             for mass, number in zip(step, self.alive.tolist(), strict=True):
@@ -126,8 +130,11 @@ class _Batch:
         return output.logits[:, -1]
 
     def append(self, tokens: Tensor) -> None:
-        """Makes `tokens` [row] the pending ones."""
-        self.ids, self.positions = tokens[:, None], self.positions[:, -1:] + 1
+        """Makes `tokens` [row] the pending ones, behind all others where the model has no cache."""
+        tokens, positions = tokens[:, None], self.positions[:, -1:] + 1
+        if self.cache is None:
+            tokens, positions = torch.cat([self.ids, tokens], 1), torch.cat([self.positions, positions], 1)
+        self.ids, self.positions = tokens, positions
         self.columns += 1
 
     def select(self, keep: Tensor) -> None:
@@ -188,4 +195,5 @@ def _finish(batch: _Batch, index: int, row: Row, token_ids: list[int], reason: s
     trace = None
     if row.trace and any(row.span):
         trace = AttentionTrace(torch.stack(batch.masses[int(batch.alive[index])], -1))
-    return Continuation(tuple(token_ids), reason, computed, trace, len(row.token_ids) - row.cached + step)
+    forwarded = batch.read if batch.cache is None else len(row.token_ids) - row.cached + step
+    return Continuation(tuple(token_ids), reason, computed, trace, forwarded)

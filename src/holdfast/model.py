@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import inspect
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -46,6 +47,7 @@ class LocalModel:
         stop_ids: tokens that end a reply.
         reuses_cache: False where keys and values cannot be taken apart by row (sliding windows, linear attention);
             such a model runs its rows one by one and encodes the history again.
+        steerable: whether the attention mass on the prompt can be read and moved.
         batch_size: rows forwarded together at most.
     """
 
@@ -55,6 +57,7 @@ class LocalModel:
     tokenizer: PreTrainedTokenizerFast
     stop_ids: frozenset[int]
     reuses_cache: bool
+    steerable: bool
     batch_size: int = 192
 
     def generate(
@@ -111,7 +114,7 @@ class LocalSession:
         """The row of each request and its rendered text."""
         texts, spans = [], []
         for request in requests:
-            _check_methods(request.methods)
+            _check_methods(request.methods, self.model)
             system = next((m["content"] for m in request.messages if m["role"] == "system"), "").strip()
             shown = edit_messages(request.messages, request.methods, request.editing_seed)
             text = render_text(place_system(shown, request.system_as), self.model.tokenizer)
@@ -139,7 +142,7 @@ class LocalSession:
         methods = tuple(m for m in request.methods if isinstance(m, ShiftsAttention)) if any(span) else ()
         return Row(
             token_ids, span, computed, methods, request.sampling, request.seed,
-            keep=request.keep and request.thread is not None, trace=request.trace,
+            keep=request.keep and request.thread is not None, trace=request.trace and self.model.steerable,
         )
 
     def _reply(self, request: Request, prepared: tuple[Row, str], done: Continuation) -> Reply:
@@ -173,20 +176,13 @@ def load(
     """
     from transformers import AutoModelForCausalLM, AutoTokenizer
 
-    from holdfast.attention import IMPLEMENTATION
-
     source = str(DEFAULT_FOLDER) if name_or_path == DEFAULT else name_or_path
     _check_folder(source)
     device, dtype = _place(device, dtype)
     options = {"dtype": dtype, "use_safetensors": True, "trust_remote_code": trust_remote_code}
     try:
         tokenizer = AutoTokenizer.from_pretrained(source, trust_remote_code=trust_remote_code)
-        try:
-            model = AutoModelForCausalLM.from_pretrained(source, attn_implementation=IMPLEMENTATION, **options)
-        except ValueError as error:  # a class without the attention interface
-            if IMPLEMENTATION not in str(error) and "attn_implementation" not in str(error):
-                raise
-            model = AutoModelForCausalLM.from_pretrained(source, **options)
+        model, steerable = _load_steerable(source, options, AutoModelForCausalLM)
     except (OSError, ValueError, ImportError) as error:
         raise ModelError(_loading_failed(name_or_path, error)) from error
     if not tokenizer.is_fast:
@@ -199,6 +195,7 @@ def load(
         tokenizer=tokenizer,
         stop_ids=_stop_ids(model, tokenizer),
         reuses_cache=_reuses_cache(model),
+        steerable=steerable,
     )
 
 
@@ -207,8 +204,13 @@ def with_batch_size(model: LocalModel, batch_size: int) -> LocalModel:
     return replace(model, batch_size=batch_size)
 
 
-def _check_methods(methods: Sequence[Method]) -> None:
+def _check_methods(methods: Sequence[Method], model: LocalModel) -> None:
     for method in methods:
+        if isinstance(method, ShiftsAttention) and not model.steerable:
+            raise ModelError(
+                f"The attention of {model.name} ({type(model.hf_model).__name__}) cannot be reached, so {method.name} cannot "
+                "steer it; use a prompt method such as repetition."
+            )
         if not isinstance(method, (EditsMessages, ShiftsAttention)):
             raise UsageError(f"{method!r} is no method this model can apply; see holdfast.methods for those there are.")
 
@@ -256,6 +258,38 @@ def _check_folder(source: str) -> None:
         raise ModelError(f"The folder {source!r} has no weights; put model.safetensors beside its config.json.")
 
 
+def _load_steerable(source: str, options: dict, loader) -> tuple[PreTrainedModel, bool]:
+    """The model with our attention if its class takes it, else with its own; and whether ours is reached."""
+    from holdfast.attention import IMPLEMENTATION
+
+    try:
+        model = loader.from_pretrained(source, attn_implementation=IMPLEMENTATION, **options)
+    except (ValueError, KeyError) as error:  # a class without transformers' attention interface says so
+        if IMPLEMENTATION not in str(error) and "attn_implementation" not in str(error):
+            raise
+        return loader.from_pretrained(source, **options), False
+    steerable, runs = try_attention(model)
+    return (model if runs else loader.from_pretrained(source, attn_implementation="eager", **options)), steerable
+
+
+@torch.inference_mode()
+def try_attention(model: PreTrainedModel) -> tuple[bool, bool]:
+    """Forwards two tokens: whether our attention can read a span's mass in the model, and whether the model runs at all with it."""
+    from holdfast.attention import Steering, steered
+
+    ids = torch.tensor([[0, 1]], device=model.device)
+    try:
+        model(ids)
+    except (ValueError, KeyError):  # e.g. logit soft-capping, which SDPA refuses
+        return False, False
+    try:
+        with steered(Steering(torch.tensor([[True, False]], device=model.device), [()], trace=True)):
+            model(ids)
+    except ModelError:
+        return False, True
+    return True, True
+
+
 def _place(device: str | None, dtype: str | torch.dtype | None) -> tuple[torch.device, torch.dtype | str]:
     try:
         chosen = torch.device(device or ("cuda" if torch.cuda.is_available() else "cpu"))
@@ -292,11 +326,13 @@ def _stop_ids(model: PreTrainedModel, tokenizer: PreTrainedTokenizerFast) -> fro
 
 
 def _reuses_cache(model: PreTrainedModel) -> bool:
-    """Whether every layer keeps plain keys and values of all tokens."""
+    """Whether every layer keeps plain keys and values of all tokens, and rows of different length fit into one batch."""
     from transformers.cache_utils import DynamicCache, DynamicLayer
 
-    if getattr(model, "is_stateful", False) or model.__class__._supports_attention_backend is False:
+    if model._is_stateful or not model._supports_attention_backend:
         return False
+    if "position_ids" not in inspect.signature(model.forward).parameters:
+        return False  # positions count padding, so rows cannot be padded in the middle
     layers = DynamicCache(config=model.config).layers
     config = model.config.get_text_config()
     plain = all(type(layer) is DynamicLayer for layer in layers)

@@ -1,0 +1,56 @@
+"""What the README shows works: its Python runs, its suite loads, its commands parse, its links and figures lead somewhere."""
+
+from __future__ import annotations
+
+import re
+import shlex
+from pathlib import Path
+
+import pytest
+
+from holdfast.cli import _parser
+from holdfast.drift import load_suite
+from holdfast.methods import parse
+
+ROOT = Path(__file__).parent.parent
+README = (ROOT / "README.md").read_text()
+
+
+def blocks(language: str) -> list[str]:
+    return re.findall(rf"^```{language}\n(.*?)^```", README, re.DOTALL | re.MULTILINE)
+
+
+def test_the_two_commands_stand_on_top_and_exist():
+    first = blocks("")[0].split("\n")
+    targets = (ROOT / "Makefile").read_text()
+    assert [line.split("#")[0].strip() for line in first if line] == ["make demo", "make test"]
+    assert "\ndemo:" in targets and "\ntest:" in targets
+    assert "make test" in (ROOT / ".ci" / "run").read_text()
+
+
+def test_python_blocks_run(capsys):
+    code = blocks("python")
+    assert code
+    for block in code:
+        exec(compile(block, "README.md", "exec"), {})
+    assert capsys.readouterr().out.strip()
+
+
+def test_the_suite_loads(tmp_path):
+    for index, text in enumerate(blocks("yaml")):
+        (tmp_path / f"{index}.yaml").write_text(text)
+        suite = load_suite(str(tmp_path / f"{index}.yaml"))
+        assert len(suite.cases) == 2
+        assert suite.cases[1].measure.score("It is warm. Robin").value == 1
+
+
+@pytest.mark.parametrize("line", [line for block in blocks("") for line in block.splitlines() if line.startswith("holdfast ")])
+def test_commands_parse(line):
+    arguments = _parser().parse_args(shlex.split(line)[1:])
+    for spec in getattr(arguments, "method", None) or ():
+        parse(spec)
+
+
+def test_links_lead_to_files():
+    for target in re.findall(r"\]\((?!http)([^)#]+)\)", README):
+        assert (ROOT / target).exists(), target
