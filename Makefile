@@ -9,6 +9,7 @@ BIN := .venv/bin
 	$(PYTHON) -c 'import sys; sys.exit("holdfast needs Python 3.11 or newer, not " + sys.version.split()[0]) if sys.version_info < (3, 11) else 0'
 	$(PYTHON) -m venv .venv
 	$(BIN)/pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable '.[test]'
+	$(BIN)/python -c 'import matplotlib.font_manager'  # builds its font cache once, here
 	touch $@
 
 demo: .venv/ready

@@ -1,0 +1,42 @@
+"""The package as it is built: everything that is needed at run time is in the wheel, nothing else is, and the pins agree with the ranges."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+import tomllib
+import zipfile
+from importlib import metadata
+from pathlib import Path
+
+import pytest
+from packaging.requirements import Requirement
+
+ROOT = Path(__file__).parent.parent
+PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+PINS = dict(re.findall(r"^([\w.-]+)==(\S+)$", (ROOT / "constraints.txt").read_text(), re.MULTILINE))
+
+
+def requirements() -> list[Requirement]:
+    extras = [text for group in PROJECT["optional-dependencies"].values() for text in group]
+    return [Requirement(text) for text in PROJECT["dependencies"] + extras]
+
+
+@pytest.mark.parametrize("requirement", requirements(), ids=str)
+def test_the_pin_and_the_installed_version_are_inside_the_range(requirement):
+    pins = {name.lower().replace("_", "-"): version for name, version in PINS.items()}
+    assert requirement.specifier.contains(pins[requirement.name.lower().replace("_", "-")])
+    assert requirement.specifier.contains(metadata.version(requirement.name).split("+")[0])
+
+
+def test_the_wheel_holds_the_model_the_suites_and_the_page(tmp_path):
+    done = subprocess.run(
+        [sys.executable, "-m", "pip", "wheel", "--quiet", "--no-deps", "--disable-pip-version-check", "--wheel-dir", str(tmp_path), str(ROOT)],
+        capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    names = zipfile.ZipFile(next(tmp_path.glob("holdfast-*.whl"))).namelist()
+    for wanted in ("assets/model/model.safetensors", "assets/model/tokenizer.json", "assets/model/MODEL_CARD.md", "assets/suites/core.yaml",
+                   "assets/suites/starter.yaml", "assets/suites/li2024.json", "report/page.html", "report/page.js"):
+        assert f"holdfast/{wanted}" in names
+    assert not [name for name in names if name.startswith(("tests", "training")) or name.endswith(".pyc")]
