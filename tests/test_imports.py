@@ -25,6 +25,7 @@ LAYERS = (
     "sampling",
     "decoding",
     "model",
+    "loading",
     "answers",
     "endpoint",
     "drift",

@@ -9,7 +9,8 @@ from tokenizers import Tokenizer, decoders, models, pre_tokenizers, trainers
 from transformers import AutoConfig, AutoModelForCausalLM, PreTrainedTokenizerFast
 
 from holdfast.attention import IMPLEMENTATION
-from holdfast.model import LocalModel, _fingerprint, _reuses_cache, _stop_ids, try_attention
+from holdfast.loading import fingerprint_of, reuses_cache, stop_ids, try_attention
+from holdfast.model import LocalModel
 
 SPECIAL = ("<pad>", "<s>", "<sys>", "<user>", "<assistant>", "</s>")
 TEMPLATE = (
@@ -49,7 +50,7 @@ def model(kind: str = "llama", seed: int = 0, **options) -> LocalModel:
             if parameter.ndim > 1:
                 parameter.mul_(4)
     tokens = tokenizer()
-    return LocalModel(f"tiny {kind}", _fingerprint(hf, tokens), hf, tokens, _stop_ids(hf, tokens), _reuses_cache(hf), steerable)
+    return LocalModel(f"tiny {kind}", fingerprint_of(hf, tokens), hf, tokens, stop_ids(hf, tokens), reuses_cache(hf), steerable)
 
 
 def chat(system: str, *turns: str) -> tuple[dict[str, str], ...]:

@@ -18,7 +18,7 @@ from holdfast.methods import Repetition, SplitSoftmax
 if TYPE_CHECKING:
     from holdfast import drift, measures, methods, records, report
     from holdfast.endpoint import connect
-    from holdfast.model import load
+    from holdfast.loading import load
 
 __version__ = "0.1.0"
 __all__ = [
@@ -39,7 +39,7 @@ __all__ = [
 ]
 
 # Imported at first use, so that importing the package imports no torch.
-_LATER = {"load": "holdfast.model", "connect": "holdfast.endpoint"}
+_LATER = {"load": "holdfast.loading", "connect": "holdfast.endpoint"}
 
 
 def __getattr__(name: str) -> Any:

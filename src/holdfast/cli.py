@@ -139,7 +139,7 @@ def _load(arguments: argparse.Namespace):
             raise UsageError(f"The endpoint {arguments.model} needs --endpoint-model, the model's name there.")
         return connect(arguments.model, arguments.endpoint_model, arguments.api_key_env, concurrency=arguments.concurrency)
     _quiet_transformers()
-    from holdfast.model import load
+    from holdfast.loading import load
 
     return load(arguments.model, arguments.device, arguments.dtype, trust_remote_code=arguments.trust_remote_code)
 
