@@ -70,6 +70,23 @@ def test_draws_belong_to_the_reply_whatever_the_batch():
     assert again.token_ids != alone[0].token_ids
 
 
+@pytest.mark.parametrize(("temperature", "top_p"), ((1.0, 0.9), (0.2, 0.5), (3.0, 0.99), (30.0, 1.0)))
+def test_the_sampler_draws_from_the_nucleus_of_the_definition(temperature, top_p):
+    """Against the definition in float64, row by row: the fewest likeliest tokens that reach top_p, renormalised."""
+    from holdfast.sampling import Sampler
+
+    torch.manual_seed(3)
+    logits, rows = torch.randn(1, 900) * 3, 4000
+    sampler = Sampler([Sampling(temperature, top_p, 1)] * rows, range(rows), torch.device("cpu"))
+    drawn = torch.bincount(sampler.draw(logits.expand(rows, -1), 0), minlength=900) / rows
+    probabilities, order = (logits[0].double() / temperature).softmax(-1).sort(descending=True)
+    kept = int((probabilities.cumsum(-1) < top_p).sum()) + 1
+    wanted = torch.zeros(900, dtype=torch.double)
+    wanted[order[:kept]] = probabilities[:kept] / probabilities[:kept].sum()
+    assert not drawn[wanted == 0].any()
+    assert (drawn - wanted).abs().max() < 4 * (wanted.max() / rows) ** 0.5 + 1e-3
+
+
 def test_a_thread_forwards_only_what_is_new_and_a_fork_leaves_no_trace():
     tiny, session = model(), model().session()
     messages = chat("remember the river", "hello there")

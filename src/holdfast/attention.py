@@ -25,7 +25,7 @@ from holdfast.errors import ModelError
 from holdfast.methods.protocols import ShiftsAttention
 
 IMPLEMENTATION = "holdfast"
-_QUERIES_AT_ONCE = 256  # bounds the scores held at a time to [batch, head, 256, key]
+_SCORES_AT_ONCE = 2**21  # scores held at a time; more queries than that are taken in blocks, which changes no bit
 
 
 @dataclass(frozen=True)
@@ -104,8 +104,9 @@ def holdfast_attention(
         steering.seen.append(log_odds[..., -1].sigmoid())
         return output, None
     blocks = []
-    for start in range(0, query.shape[2], _QUERIES_AT_ONCE):
-        scores = _scores(grouped[..., start : start + _QUERIES_AT_ONCE, :], key, attention_mask, start, query.shape[2])
+    block = max(1, _SCORES_AT_ONCE // (query.shape[0] * query.shape[1] * key.shape[2]))
+    for start in range(0, query.shape[2], block):
+        scores = _scores(grouped[..., start : start + block, :], key, attention_mask, start, query.shape[2])
         log_odds = _log_odds(scores, span)
         shifted = _shift(steering, log_odds, module.layer_idx)
         change = torch.where(log_odds.isfinite(), shifted - log_odds, 0.0)

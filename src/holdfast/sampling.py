@@ -10,7 +10,7 @@ from torch import Tensor
 
 from holdfast.chat import Sampling
 
-_LIKELIEST = 64  # sorted first; the whole vocabulary only where they do not reach top_p
+_LIKELIEST = (64, 512)  # taken in turn until they reach top_p in every row; the whole vocabulary only after that
 
 
 def uniforms(seeds: Sequence[int], count: int) -> Tensor:
@@ -42,11 +42,12 @@ class Sampler:
         self.temperature, self.top_p = self.temperature[rows], self.top_p[rows]
 
     def draw(self, logits: Tensor, step: int) -> Tensor:
-        """Token ids [row] for logits [row, vocabulary]; a tie goes to the lower id."""
+        """Token ids [row] for logits [row, vocabulary]."""
         probabilities = (logits.float() / self.temperature).softmax(-1)
-        likeliest, ids = probabilities.topk(min(_LIKELIEST, probabilities.shape[-1]))
-        if (likeliest.sum(-1, dtype=torch.float64) < self.top_p[:, 0]).any():
-            likeliest, ids = probabilities.sort(descending=True, stable=True)
+        for count in (*_LIKELIEST, probabilities.shape[-1]):
+            likeliest, ids = probabilities.topk(min(count, probabilities.shape[-1]))
+            if (likeliest.sum(-1, dtype=torch.float64) >= self.top_p[:, 0]).all():
+                break
         cumulated = likeliest.cumsum(-1, dtype=torch.float64)
         kept = likeliest.double().masked_fill(cumulated - likeliest >= self.top_p, 0.0).cumsum(-1)
         target = self.uniforms[:, step, None] * kept[:, -1:]
