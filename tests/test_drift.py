@@ -27,7 +27,7 @@ SUITE = drift.Suite(
     ("hello there", "how is the garden?"),
 )
 QUICK = drift.Settings(rounds=3, conversations=5, batch=3, sampling=Sampling(max_new_tokens=10), seed=4)
-LONG = drift.Settings(rounds=3, conversations=15, batch=2, sampling=Sampling(max_new_tokens=12), seed=5)
+LONG = drift.Settings(rounds=2, conversations=40, batch=2, sampling=Sampling(max_new_tokens=8), seed=5)
 
 
 def without_time(run) -> list[str]:
@@ -133,21 +133,28 @@ def run_in_child(out: Path) -> None:
 
 
 def test_killed_at_20_moments_and_resumed_equals_uninterrupted(tmp_path):
-    started = time.monotonic()
     run_in_child(tmp_path / "whole")
-    takes = time.monotonic() - started
+    whole = (tmp_path / "whole" / "records.jsonl").stat().st_size
     server = multiprocessing.get_context("forkserver")  # forks from a process that has imported everything
     server.set_forkserver_preload(["test_drift"])
     out, rng, kills, sizes = tmp_path / "killed", random.Random(0), 0, set()
-    for _ in range(20):
+
+    def written() -> int:
+        return (out / "records.jsonl").stat().st_size if (out / "records.jsonl").exists() else 0
+
+    for attempt in range(20):
+        # moments are told by what has been written, not by the clock, so that slow machines are hit in mid-run too
+        goal = written() + (whole * rng.random() / 20 if attempt % 4 else 0)
         child = server.Process(target=run_in_child, args=(out,))
         child.start()
-        child.join(rng.random() * takes * 0.2)
+        while child.is_alive() and written() < goal:
+            time.sleep(0.001)
+        child.join(rng.random() * 0.02)
         kills += child.is_alive()
         child.kill()
         child.join()
-        sizes.add((out / "records.jsonl").stat().st_size if (out / "records.jsonl").exists() else 0)
-    assert kills >= 15 and len(sizes) > 3, (kills, sizes)
+        sizes.add(written())
+    assert kills == 20 and len(sizes) > 8, (kills, sizes)
     run_in_child(out)
     assert without_time(read_run(out)) == without_time(read_run(tmp_path / "whole"))
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.util
 import re
 import shlex
 from pathlib import Path
@@ -54,3 +55,13 @@ def test_commands_parse(line):
 def test_links_lead_to_files():
     for target in re.findall(r"\]\((?!http)([^)#]+)\)", README):
         assert (ROOT / target).exists(), target
+
+
+def test_the_tables_are_those_of_the_records():
+    code = ROOT / "benchmarks" / "tables.py"
+    spec = importlib.util.spec_from_file_location("tables", code)
+    tables = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(tables)
+    for path, text in tables.documents().items():
+        assert path.read_text() == text, f"{path.name} is not what its records say; run python benchmarks/tables.py"
+        assert "<!-- /numbers -->" in text and "| drop | -" in text

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import random
 import sys
 from collections import defaultdict
 from pathlib import Path
@@ -16,6 +17,8 @@ import torch
 sys.path.insert(0, str(Path(__file__).parent))
 sys.path.insert(0, str(Path(__file__).parent.parent / "src"))
 from cases import held_out_cases
+from dialogues import dialogue
+from knowledge import ask
 
 
 @torch.no_grad()
@@ -52,6 +55,22 @@ def following(model, tokenizer, per_family: int = 3, seed: int = 1) -> float:
     return round(sum(case["score"] for case in cases) / len(cases), 4)
 
 
+def knowledge(model, tokenizer, count: int = 200, seed: int = 0) -> dict[str, float]:
+    """Share of knowledge questions answered right after three rounds of talk: with four choices, and openly (sums never seen)."""
+    shares = {}
+    for name, with_choices in (("choices", True), ("open", False)):
+        chats, keys = [], []
+        for index in range(count):
+            rng = random.Random(f"knowledge {seed} {name} {index}")
+            talk = [message for _ in range(3) for message in dialogue(rng, [])[-2:]]
+            question, answer, key = ask(rng, with_choices, test=True)
+            chats.append([*talk, {"role": "user", "content": question}])
+            keys.append(answer if with_choices else key)
+        right = [key.lower() in text.lower() for key, text in zip(keys, replies(model, tokenizer, chats, seed), strict=True)]
+        shares[name] = sum(right) / count
+    return shares
+
+
 def main() -> None:
     from transformers import AutoModelForCausalLM, AutoTokenizer
 
@@ -72,6 +91,8 @@ def main() -> None:
         print(f"{sum(values) / len(values):.3f}  {name} ({len(values)})")
     everything = [value for values in by_family.values() for value in values]
     print(f"{sum(everything) / len(everything):.4f}  mean")
+    for name, share in knowledge(model, tokenizer).items():
+        print(f"{share:.3f}  knowledge, {name}")
 
 
 if __name__ == "__main__":

@@ -100,8 +100,8 @@ def holdfast_attention(
     grouped = query.unflatten(1, (key.shape[1], -1)) * scaling
     if not steering.moves:
         output, _ = sdpa_attention_forward(module, query, key, value, attention_mask, **kwargs)
-        log_odds = _log_odds(_scores(grouped[..., -1:, :], key, attention_mask, query.shape[2] - 1, query.shape[2]), span)
-        steering.seen.append(log_odds[..., -1].sigmoid())
+        weights = _scores(grouped[..., -1:, :], key, attention_mask, query.shape[2] - 1, query.shape[2])[:, :, 0].softmax(-1)
+        steering.seen.append((weights * span[:, None]).sum(-1))
         return output, None
     blocks = []
     block = max(1, _SCORES_AT_ONCE // (query.shape[0] * query.shape[1] * key.shape[2]))

@@ -1,0 +1,92 @@
+"""Writes the tables of README.md and of the model card from the records in benchmarks/results/, between their markers.
+
+    python benchmarks/tables.py
+
+A test holds that the documents say what the records say.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+
+ROOT = Path(__file__).parent.parent
+RESULTS = ROOT / "benchmarks" / "results"
+FIX = "split-softmax:exponent=0.5"
+
+
+def read(name: str) -> dict:
+    return json.loads((RESULTS / f"{name}.json").read_text())
+
+
+def interval(estimate: dict) -> str:
+    return f"{estimate['mean']:+.3f} [{estimate['low']:+.3f}, {estimate['high']:+.3f}]"
+
+
+def drift_table() -> str:
+    """The default model's numbers, one column per seed."""
+    record = read("default_model")
+    seeds = record["seeds"]
+    count = next(iter(seeds.values()))["none"]["conversations"]
+
+    def row(name: str, cell) -> str:
+        return "| " + " | ".join([name, *(cell(one) for one in seeds.values())]) + " |"
+
+    def ends(series: str, kind: str):
+        return lambda one: f"{one[series][kind][0]['mean']:.3f} to {one[series][kind][-1]['mean']:.3f}"
+
+    lines = [
+        f"`python benchmarks/default_model.py`: {count} conversations of 8 rounds between held-out prompts, temperature 1.0, top-p 0.9; "
+        "paired by conversation, 95 % bootstrap intervals. Target: round-1 stability 0.90; drop and adoption with intervals that exclude 0.",
+        "",
+        "| round 1 to round 8 | " + " | ".join(f"seed {seed}" for seed in seeds) + " |",
+        "| --- " * (len(seeds) + 1) + "|",
+        row("stability", ends("none", "stability")),
+        row("drop", lambda one: interval(one["none"]["stability_change"])),
+        row("stability, user model unprompted", ends("control", "stability")),
+        row("drop, user model unprompted", lambda one: interval(one["control"]["stability_change"])),
+        row("adoption", ends("none", "adoption")),
+        row("change of adoption", lambda one: interval(one["none"]["adoption_change"])),
+        row("mass on the prompt", ends("none", "mass")),
+        row(f"stability with `{FIX}`", ends(FIX, "stability")),
+        row("fix minus none, rounds 5 to 8", lambda one: interval(one["fix_minus_none_late_rounds"]["stability"])),
+        row("round 1, phrases seen / unseen in training",
+            lambda one: f"{one['none']['round_1_phrase_seen']['mean']:.3f} / {one['none']['round_1_phrase_unseen']['mean']:.3f}"),
+    ]
+    return "\n".join(lines)
+
+
+def speed_table() -> str:
+    """The drift loop against the plain way, tokens forwarded, and what the batch size changes."""
+    loop, batching = read("drift_loop"), read("batching")
+    excess = max(row["forwarded_over_least"] for row in loop["repetitions"])
+    return "\n".join([
+        "| what | measured | command |",
+        "| --- | --- | --- |",
+        f"| the drift loop against one conversation at a time through the `transformers` pipeline, {loop['conversations']} conversations of "
+        f"{loop['rounds']} rounds with probes, {loop['threads']} threads | {loop['median_ratio']:.1f} times as fast (median of "
+        f"{len(loop['repetitions'])}; {loop['median_ratio_per_token']:.1f} per generated token) | `python benchmarks/drift_loop.py` |",
+        f"| tokens forwarded, over each token of each view once | {excess:.3f} | the same |",
+        f"| conversations in which the batch size (48 or 5) changed a reply | {batching['conversations_that_differ']} of "
+        f"{batching['conversations']} ({batching['replies_compared']:,} replies compared) | `python benchmarks/batching.py` |",
+    ])
+
+
+def filled(text: str, tables: dict[str, str]) -> str:
+    """`text` with every table between its markers."""
+    for name, table in tables.items():
+        text = re.sub(rf"<!-- {name} -->.*?<!-- /{name} -->", lambda _, t=table, n=name: f"<!-- {n} -->\n{t}\n<!-- /{n} -->", text, flags=re.DOTALL)
+    return text
+
+
+def documents() -> dict[Path, str]:
+    """What each document should say."""
+    tables = {"numbers": drift_table(), "speed": speed_table()}
+    return {path: filled(path.read_text(), tables) for path in (ROOT / "README.md", ROOT / "src/holdfast/assets/model/MODEL_CARD.md")}
+
+
+if __name__ == "__main__":
+    for path, text in documents().items():
+        path.write_text(text)
+        print(path.relative_to(ROOT))
