@@ -18,7 +18,8 @@ README = (ROOT / "README.md").read_text()
 
 
 def blocks(language: str) -> list[str]:
-    return re.findall(rf"^```{language}\n(.*?)^```", README, re.DOTALL | re.MULTILINE)
+    found = re.findall(r"^```(\w*)\n(.*?)^```", README, re.DOTALL | re.MULTILINE)
+    return [block for named, block in found if named == language]
 
 
 def test_the_two_commands_stand_on_top_and_exist():
@@ -27,6 +28,7 @@ def test_the_two_commands_stand_on_top_and_exist():
     assert [line.split("#")[0].strip() for line in first if line] == ["make demo", "make test"]
     assert "\ndemo:" in targets and "\ntest:" in targets
     assert "make test" in (ROOT / ".ci" / "run").read_text()
+    assert README.count("\nholdfast ") >= 5 == sum(block.count("holdfast ") for block in blocks("")[1:2])
 
 
 def test_python_blocks_run(capsys):
@@ -47,6 +49,7 @@ def test_the_suite_loads(tmp_path):
 
 @pytest.mark.parametrize("line", [line for block in blocks("") for line in block.splitlines() if line.startswith("holdfast ")])
 def test_commands_parse(line):
+    """An empty list of commands would be skipped, so the first test counts them."""
     arguments = _parser().parse_args(shlex.split(line)[1:])
     for spec in getattr(arguments, "method", None) or ():
         parse(spec)
