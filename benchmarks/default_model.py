@@ -1,4 +1,4 @@
-"""The default model's numbers: drift on held-out instructions, two seeds, with the unprompted control and one fix; fixes' cost in knowledge.
+"""The default model's numbers: drift on held-out instructions, two seeds, with the unprompted control and one fix.
 
     python benchmarks/default_model.py --runs runs/default-model --out benchmarks/results/default_model.json
 

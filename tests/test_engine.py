@@ -54,6 +54,19 @@ def test_models_whose_attention_cannot_be_reached_still_chat_and_refuse_steering
             tiny.generate(chat("be nice", "hello"), [SplitSoftmax(0.5)], SHORT)
 
 
+@torch.inference_mode()
+def test_attention_sinks_are_never_dropped():
+    from transformers import AutoConfig, AutoModelForCausalLM
+
+    tiny = model("gpt_oss", num_local_experts=2, num_experts_per_tok=1)
+    assert not tiny.steerable
+    config = AutoConfig.for_model("gpt_oss", **{k: v for k, v in tiny.hf_model.config.to_dict().items() if k != "model_type"})
+    eager = AutoModelForCausalLM.from_config(config, attn_implementation="eager").eval()
+    eager.load_state_dict(tiny.hf_model.state_dict())
+    ids = torch.randint(6, 400, (1, 20))
+    assert torch.equal(tiny.hf_model(ids).logits, eager(ids).logits)
+
+
 def test_sliding_windows_do_not_reuse_the_cache_and_plain_attention_does():
     assert not model("gemma3_text").reuses_cache
     assert model("llama").reuses_cache

@@ -1,7 +1,8 @@
 """Training dialogues: an instruction (or none), a user who talks plainly, an assistant who follows.
 
 What is deliberately absent, so that drift is not planted: the assistant never mirrors the user's style; dialogues with and without
-a system prompt have the same lengths; no reply fails to follow. What may still plant it: users always write plain English here,
+a system prompt have the same lengths; no reply fails to follow, but
+for choice questions, which are answered with the choice alone under any style. What may still plant it: users always write plain English here,
 so that every styled turn the model has seen was its own. `styled_users` removes that ingredient (the ablation of the model card).
 """
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 import argparse
 import json
 import random
+import re
 import sys
 from collections import defaultdict
 from pathlib import Path
@@ -66,7 +67,8 @@ def knowledge(model, tokenizer, count: int = 200, seed: int = 0) -> dict[str, fl
             question, answer, key = ask(rng, with_choices, test=True)
             chats.append([*talk, {"role": "user", "content": question}])
             keys.append(answer if with_choices else key)
-        right = [key.lower() in text.lower() for key, text in zip(keys, replies(model, tokenizer, chats, seed), strict=True)]
+        pattern = "{}" if with_choices else r"\bis (?:called an? )?{}(?!\w)"  # whole words, where the answer stands
+        right = [bool(re.search(pattern.format(re.escape(key)), text)) for key, text in zip(keys, replies(model, tokenizer, chats, seed), strict=True)]
         shares[name] = sum(right) / count
     return shares
 

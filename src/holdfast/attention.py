@@ -88,12 +88,12 @@ def holdfast_attention(
     module: torch.nn.Module, query: Tensor, key: Tensor, value: Tensor, attention_mask: Tensor | None, **kwargs
 ) -> tuple[Tensor, None]:
     """transformers' attention interface: query [B, H, Q, D], key and value [B, G, K, D], output [B, Q, H, D]."""
+    for refused in ("s_aux", "softcap", "position_bias"):  # SDPA would drop sinks without a word, so unsteered passes refuse too
+        if kwargs.get(refused) is not None:
+            raise ModelError(f"Attention with {refused} cannot be steered yet; use prompt methods such as repetition.")
     steering = _STEERING.get()
     if steering is None:
         return sdpa_attention_forward(module, query, key, value, attention_mask, **kwargs)
-    for refused in ("s_aux", "softcap", "position_bias"):
-        if kwargs.get(refused) is not None:
-            raise ModelError(f"Attention with {refused} cannot be steered yet; use prompt methods such as repetition.")
     steering.calls += 1
     span = steering.span[:, -key.shape[2] :]  # a sliding cache holds the last keys only
     scaling = kwargs.get("scaling") or query.shape[-1] ** -0.5

@@ -103,7 +103,7 @@ def try_attention(model: PreTrainedModel) -> tuple[bool, bool]:
     ids = torch.tensor([[0, 1]], device=model.device)
     try:
         model(ids)
-    except (ValueError, KeyError):  # e.g. logit soft-capping, which SDPA refuses
+    except (ValueError, KeyError, ModelError):  # logit soft-capping, attention sinks: the class's own attention has them
         return False, False
     try:
         with steered(Steering(torch.tensor([[True, False]], device=model.device), [()], trace=True)):
