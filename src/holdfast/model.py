@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from holdfast.cache import KeysValues, first_tokens
@@ -145,11 +145,6 @@ class LocalSession:
                 text + answer, row.token_ids + done.token_ids, row.span + (False,) * len(done.token_ids), done.computed
             )
         return Reply(answer, done.token_ids, done.stop_reason, done.trace, done.forwarded, row.token_ids)
-
-
-def with_batch_size(model: LocalModel, batch_size: int) -> LocalModel:
-    """The same model with another limit on rows forwarded together."""
-    return replace(model, batch_size=batch_size)
 
 
 def _check_methods(methods: Sequence[Method], model: LocalModel) -> None:
