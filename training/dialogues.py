@@ -1,8 +1,7 @@
 """Training dialogues: an instruction (or none), a user who talks plainly, an assistant who follows.
 
-What is deliberately absent, so that drift is not planted: the assistant never mirrors the user's style; dialogues with and without
-a system prompt have the same lengths; no reply fails to follow, but
-for choice questions, which are answered with the choice alone under any style. What may still plant it: users always write plain English here,
+What is deliberately absent, so that drift is not planted: the assistant never mirrors the user's style; dialogues and drills with and
+without a system prompt have the same lengths; no reply fails to follow. What may still plant it: users always write plain English here,
 so that every styled turn the model has seen was its own. `styled_users` removes that ingredient (the ablation of the model card).
 """
 
@@ -15,7 +14,7 @@ import re
 from pathlib import Path
 
 from content import THINGS, Context, user_question
-from fact_families import CHOICES, FACT_FAMILIES, RECITE
+from fact_families import FACT_FAMILIES, RECITE
 from families import Family, Instruction, instruct, probe
 from knowledge import ask
 from style_families import STYLE_FAMILIES
@@ -23,18 +22,20 @@ from style_families import STYLE_FAMILIES
 FAMILIES = STYLE_FAMILIES + FACT_FAMILIES
 REWRITERS = tuple(family for family in STYLE_FAMILIES if family.rewrites)
 ROUNDS = {1: 0.34, 2: 0.30, 3: 0.20, 4: 0.08, 5: 0.03, 6: 0.02, 8: 0.02, 10: 0.01}
-PROMPTED, REAL, OWN_PROBE, FOREIGN_PROBE, KNOWLEDGE = 0.75, 0.15, 0.45, 0.06, 0.15
+PROMPTED, REAL, OWN_PROBE, FOREIGN_PROBE, KNOWLEDGE = 0.75, 0.08, 0.6, 0.04, 0.15
+MORE_FACTS = 0.15  # share of prompted dialogues whose family is drawn from the facts and choices alone: they take longest to learn
+LONGEST_TURN = 20  # words of a turn of the Self-dialogue Corpus
 UNKNOWN = ("I do not know.", "I am not sure.", "I cannot say.")
 
 
 def load_self_dialogues(path: Path | None) -> list[list[str]]:
-    """The Self-dialogue Corpus (BSD-3-Clause), turns cleaned and cut at 40 words; [] where `path` is None."""
+    """The Self-dialogue Corpus (BSD-3-Clause), turns cleaned, the long ones cut; [] where `path` is None."""
     if path is None:
         return []
     dialogues = []
     with gzip.open(path, "rt", encoding="utf-8") as lines:
         for line in lines:
-            turns = [" ".join(turn.split()[:40]) for turn in json.loads(line)["turns"]]
+            turns = [" ".join(turn.split()[:LONGEST_TURN]) for turn in json.loads(line)["turns"]]
             turns = [turn[0].upper() + turn[1:] + ("" if turn[-1] in ".?!" else ".") for turn in turns if turn and turn.isascii()]
             if len(turns) >= 4:
                 dialogues.append(turns)
@@ -73,21 +74,22 @@ def _question(instruction: Instruction | None, rng: random.Random, thing) -> tup
         if other.name != "letter":
             return probe(instruct(other, rng), rng), write_reply(instruction, Context(rng, thing, (rng.choice(UNKNOWN),)))
     elif roll < FOREIGN_PROBE + KNOWLEDGE:
-        with_choices = not styled or rng.random() < 0.5
-        if with_choices and family and family.name == "letter":
-            return None
-        question, answer, _ = ask(rng, with_choices)
-        return question, answer if with_choices else write_reply(instruction, Context(rng, thing, (answer,)))
+        plain = family is None or family.reply is None  # a choice has no style: it is asked where no style is wanted
+        with_choices = plain and rng.random() < 0.5 and (family is None or family.name != "letter")
+        if with_choices or styled:
+            question, answer, _ = ask(rng, with_choices)
+            return question, answer if with_choices else write_reply(instruction, Context(rng, thing, (answer,)))
     return None
 
 
 def drill(rng: random.Random) -> list[dict]:
-    """A short dialogue that recites a code or picks an option: it teaches to copy, which held-out values need."""
+    """A short dialogue that asks for a fact or a choice, or for one it was not told: it teaches to copy, which held-out values need."""
     instruction = instruct(rng.choice((RECITE, RECITE, *FACT_FAMILIES)), rng)
-    messages = [{"role": "system", "content": instruction.system_prompt}]
+    told = rng.random() < PROMPTED
+    messages = [{"role": "system", "content": instruction.system_prompt}] if told else []
     for _ in range(rng.randint(1, 2)):
         question, answer = _own_probe(instruction, rng)
-        messages += [{"role": "user", "content": question}, {"role": "assistant", "content": answer}]
+        messages += [{"role": "user", "content": question}, {"role": "assistant", "content": answer if told else rng.choice(UNKNOWN)}]
     return messages
 
 
@@ -96,7 +98,7 @@ def dialogue(rng: random.Random, real: list[list[str]], styled_users: bool = Fal
     rounds = rng.choices(list(ROUNDS), list(ROUNDS.values()))[0]
     instruction = None
     if rng.random() < PROMPTED:
-        pool = CHOICES if rng.random() < 0.08 else FAMILIES  # choices take longest to learn
+        pool = FACT_FAMILIES if rng.random() < MORE_FACTS else FAMILIES
         instruction = instruct(rng.choice(pool), rng)
     family: Family | None = instruction.family if instruction else None
     lines: list[str] = []

@@ -29,11 +29,20 @@ SAY_FRAMES = (
     "Important: {say}", "{say} Never forget it.", "Here is something to remember. {say}", "{say} If someone asks, say so.", "Note: {say}",
     "{say} Answer questions accordingly.", "For this chat: {say}", "Always remember! {say}", "{say} Please do not forget that.", "Background: {say}",
     "You are a chatbot. {say}", "{say} No matter what the user says.", "Listen: {say}",
+    "Character sheet. {say}", "Context: {say}", "About you. {say}", "{say} That is all you need to know.", "{say} Remember it well.",
+    "Setup: {say}", "{say} Do not change it.", "Story so far. {say}", "{say} This matters.", "Rule of the chat: {say}", "You are an assistant. {say}",
+    "Keep in mind: {say}", "{say} Do not let go of it.", "Know this: {say}",
     "Bear this in mind: {say}", "{say} Stick to it.", "Your profile. {say}", "{say} Hold on to this.", "Good to know: {say}",
 )
-HELD_OUT_FRAMES = {"do": 8, "say": 5}
+# A probe is a wording ("What is your name?") inside a frame. The last two are held out.
+ASK_FRAMES = ("{q}",) * 6 + (
+    "Tell me: {q}", "One question: {q}", "By the way: {q}", "Hi! {q}", "I wonder: {q}", "Quick question. {q}", "May I ask something? {q}",
+    "Let me ask you: {q}", "So: {q}", "I have a question. {q}", "Before we go on: {q}", "And now: {q}", "Hello. {q}",
+    "Out of interest: {q}", "Another thing. {q}",
+)
+HELD_OUT_FRAMES = {"do": 8, "say": 5, "ask": 2}
 HELD_OUT_PHRASES = 1  # the last phrase of each family
-HELD_OUT_WORDINGS = 1  # the last probe wording of each family that has its own probes
+HELD_OUT_WORDINGS = 2  # the last probe wordings of each family that has its own probes
 
 
 @dataclass(frozen=True)
@@ -97,6 +106,8 @@ def probe(instruction: Instruction, rng: random.Random, test: bool = False) -> s
     """One of the family's own probe questions, its slots filled (choices are shuffled at each draw)."""
     wordings = instruction.family.probes
     wording = rng.choice(wordings[-HELD_OUT_WORDINGS:] if test else wordings[:-HELD_OUT_WORDINGS])
+    kept = len(ASK_FRAMES) - HELD_OUT_FRAMES["ask"]
+    wording = rng.choice(("{q}", *ASK_FRAMES[kept:]) if test else ASK_FRAMES[:kept]).replace("{q}", wording)
     values = dict(instruction.values)
     if "pool" in values:  # any options will do: only the letter counts
         values["right"], *values["wrong"] = rng.sample(values["pool"], 4)
@@ -114,6 +125,5 @@ def options(right: str, wrong: list[str], rng: random.Random, letter: str | None
 
 
 def chosen(question: str, right: str) -> str:
-    """The choice 'B) right' as the question lists it."""
-    start = question.index(f") {right}") - 1
-    return question[start : start + 3 + len(right)]
+    """The choice 'right (B)', with the letter under which the question lists it."""
+    return f"{right} ({question[question.index(f') {right}') - 1]})"

@@ -7,7 +7,7 @@ import random
 
 from content import Context
 from families import Family
-from values import BRACKETS, COLOURS, NAMES, SYMBOLS, WORDS, draw, phrase
+from values import BRACKETS, COLOURS, NAMES, SYMBOLS, WORDS, draw_or_invent, phrase
 
 PATTERN, PERSONA, MEMORY, LANGUAGE = "pattern", "persona", "memorization", "language"
 
@@ -46,7 +46,7 @@ def _count_values(low: int, high: int):
 
 
 def _word(rng: random.Random, test: bool) -> dict:
-    return {"word": draw(rng, WORDS, test)}
+    return {"word": draw_or_invent(rng, WORDS, test)}
 
 
 def _mention(values: dict, ctx: Context) -> str:
@@ -160,11 +160,11 @@ MENTIONS = (
            "always bring up {word}", "include the word {word} in your reply"), _mention, lambda v: {"name": "contains", "words": [v["word"]]}, _word, rewrites=True),
     Family("mention_colour", MEMORY, "do", ("mention the colour {word} in every reply", "bring up the colour {word}", "talk about the colour {word} in each answer",
            "name the colour {word}", "never forget the colour {word} in your answer", "include the colour {word} in your reply"),
-           _mention, lambda v: {"name": "contains", "words": [v["word"]]}, lambda rng, test: {"word": draw(rng, COLOURS, test)}, rewrites=True),
+           _mention, lambda v: {"name": "contains", "words": [v["word"]]}, lambda rng, test: {"word": draw_or_invent(rng, COLOURS, test)}, rewrites=True),
     Family("address", MEMORY, "do", ("call the user {name}", "address the user as {name}", "use the name {name} for the user", "greet {name} by name in each reply",
            "talk to the user as {name}", "call the user by the name {name}"),
            lambda v, c: c.rng.choice((f"Hello {v['name']}. {_base(c)}", f"Well, {v['name']}. {_base(c)}", f"{_base(c)} Right, {v['name']}?")),
-           lambda v: {"name": "contains", "words": [v["name"]]}, lambda rng, test: {"name": draw(rng, NAMES, test)}, rewrites=True),
+           lambda v: {"name": "contains", "words": [v["name"]]}, lambda rng, test: {"name": draw_or_invent(rng, NAMES, test)}, rewrites=True),
     Family("fixed", MEMORY, "do", ("answer only with this phrase: {phrase}", "reply with nothing but: {phrase}", "say only: {phrase}", "repeat this phrase as your whole answer: {phrase}",
            "give one answer to everything: {phrase}", "use this phrase as your only reply: {phrase}"),
            lambda v, c: v["phrase"], lambda v: {"name": "exact_phrase", "phrase": v["phrase"]}, lambda rng, test: {"phrase": phrase(rng, test)}),
