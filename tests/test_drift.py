@@ -43,16 +43,21 @@ class Scripted:
     """A model that repeats what it was asked and remembers every request."""
 
     name = fingerprint = "scripted"
+    independent = True
 
-    def __init__(self):
-        self.requests = []
+    def __init__(self, context=100):
+        self.requests, self.context = [], context
 
     def session(self):
         return self
 
-    def generate_batch(self, requests):
-        self.requests += requests
-        return [Reply(f"r{len(request.messages)}", None, "stop") for request in requests]
+    def run(self, jobs):
+        waiting = list(jobs)
+        while waiting:
+            job = waiting.pop(0)
+            self.requests.append(job.request)
+            full = len(job.request.messages) > self.context
+            waiting += job.then(Reply("", None, "context") if full else Reply(f"r{len(job.request.messages)}", None, "stop"))
 
 
 def test_views_and_probes_are_those_of_the_paper(tmp_path):
@@ -65,9 +70,11 @@ def test_views_and_probes_are_those_of_the_paper(tmp_path):
     a1, b1, a2 = (turn["text"] for turn in record["turns"][:3])
     (p_b,), (p_a,) = pairing.probes, pairing.adoption_probes
     assert views == [
-        [s_b, a1], [s_b, p_b], [s_b, p_a],  # round 1: the unloaded model
+        [s_b, a1],
         [s_a, f"You asked: {a1}\nI answered: {b1}"],
-        [s_b, a1, b1, a2], [s_b, a1, b1, p_b], [s_b, a1, b1, p_a],
+        [s_b, p_b], [s_b, p_a],  # round 1: the unloaded model
+        [s_b, a1, b1, p_b], [s_b, a1, b1, p_a],
+        [s_b, a1, b1, a2],
     ]
     assert [probe["kind"] for probe in record["probes"]] == ["stability", "adoption"] * 2
     assert record["user"]["id"] == pairing.user.id != pairing.agent.id == record["agent"]["id"]
@@ -79,6 +86,13 @@ def test_after_round_probes_follow_the_agents_turn(tmp_path):
     record = drift.run(scripted, SUITE, tmp_path / "run", settings).records[0]
     a1, b1 = (turn["text"] for turn in record["turns"])
     assert [m["content"] for m in scripted.requests[-1].messages][1:] == [a1, b1, record["probes"][0]["question"]]
+
+
+def test_a_dialog_that_fills_the_context_ends_and_the_others_go_on(tmp_path):
+    records = drift.run(Scripted(context=4), SUITE, tmp_path / "run", drift.Settings(rounds=5, conversations=2)).records
+    assert [record["ended"] for record in records] == [{"round": 3, "why": "context"}] * 2
+    assert [turn["round"] for turn in records[0]["turns"]] == [1, 1, 2, 2, 3]
+    assert {probe["round"] for probe in records[0]["probes"]} == {1, 2}
 
 
 def test_an_unprompted_user_keeps_agents_starters_and_probes(tmp_path):

@@ -86,18 +86,56 @@ def test_draws_belong_to_the_reply_whatever_the_batch():
 @pytest.mark.parametrize(("temperature", "top_p"), ((1.0, 0.9), (0.2, 0.5), (3.0, 0.99), (30.0, 1.0)))
 def test_the_sampler_draws_from_the_nucleus_of_the_definition(temperature, top_p):
     """Against the definition in float64, row by row: the fewest likeliest tokens that reach top_p, renormalised."""
-    from holdfast.sampling import Sampler
+    from holdfast.sampling import draw, uniforms
 
     torch.manual_seed(3)
     logits, rows = torch.randn(1, 900) * 3, 4000
-    sampler = Sampler([Sampling(temperature, top_p, 1)] * rows, range(rows), torch.device("cpu"))
-    drawn = torch.bincount(sampler.draw(logits.expand(rows, -1), 0), minlength=900) / rows
+    tokens = draw(logits.expand(rows, -1), [Sampling(temperature, top_p, 1)] * rows, [uniforms(seed, 1)[0] for seed in range(rows)])
+    drawn = torch.bincount(torch.tensor(tokens), minlength=900) / rows
     probabilities, order = (logits[0].double() / temperature).softmax(-1).sort(descending=True)
     kept = int((probabilities.cumsum(-1) < top_p).sum()) + 1
     wanted = torch.zeros(900, dtype=torch.double)
     wanted[order[:kept]] = probabilities[:kept] / probabilities[:kept].sum()
     assert not drawn[wanted == 0].any()
     assert (drawn - wanted).abs().max() < 4 * (wanted.max() / rows) ** 0.5 + 1e-3
+
+
+def test_tied_tokens_are_drawn_alike_whatever_the_other_rows():
+    """Bfloat16 logits are full of ties; a row of wide probabilities makes the sampler look further for all."""
+    from holdfast.sampling import draw
+
+    torch.manual_seed(4)
+    logits = (torch.randn(40, 3000) * 2).to(torch.bfloat16)
+    samplings = [Sampling(1.0, 0.5), Sampling(0.0), Sampling(1.0, 0.1), Sampling(1.0, 0.99)] * 10
+    numbers = torch.rand(40).tolist()
+    together = draw(logits, samplings, numbers)
+    assert together == [draw(logits[i : i + 1], samplings[i : i + 1], numbers[i : i + 1])[0] for i in range(40)]
+    assert together[1::4] == [int(row.argmax()) if (row == row.max()).sum() == 1 else int((row == row.max()).nonzero()[0]) for row in logits[1::4]]
+
+
+def test_logits_that_are_not_numbers_are_refused():
+    from holdfast.sampling import draw
+
+    with pytest.raises(ModelError, match="not finite.*float32"):
+        draw(torch.full((1, 9), torch.nan), [Sampling()], [0.5])
+
+
+def test_a_row_that_joins_or_leaves_changes_no_other():
+    """Jobs that follow from replies, in a batch too small for all, give the replies they give one by one."""
+    from dataclasses import replace
+
+    from holdfast.chat import Job
+
+    tiny, found = model(), {}
+
+    def job(n, depth):
+        request = Request(chat("be nice", "hello " * (n + depth + 1)), sampling=Sampling(max_new_tokens=4 + 5 * n), seed=10 * n + depth)
+        return Job(request, lambda reply: found.update({(n, depth): reply.token_ids}) or ([job(n, depth + 1)] if depth < 3 else []))
+
+    replace(tiny, batch_size=3).session().run([job(n, 0) for n in range(6)])
+    assert len(found) == 24
+    for (n, depth), token_ids in found.items():
+        assert tiny.generate_batch([job(n, depth).request])[0].token_ids == token_ids
 
 
 def test_a_thread_forwards_only_what_is_new_and_a_fork_leaves_no_trace():
@@ -242,5 +280,13 @@ def test_chats_that_cannot_be_rendered_are_refused_with_the_cure(template, says)
 
 
 def test_a_chat_beyond_the_context_is_refused():
-    with pytest.raises(PromptError, match=r"512 tokens.*fewer"):
+    with pytest.raises(PromptError, match=r"512 tokens.*shorter"):
         model().generate(chat("be kind", "hello " * 300), sampling=SHORT)
+
+
+def test_a_reply_ends_where_the_context_does():
+    tiny = model()
+    messages = next(c for n in range(300) if len(render(c := chat("be kind", "hello " * n), tiny.tokenizer).token_ids) >= 500)
+    room = 512 - len(render(messages, tiny.tokenizer).token_ids)
+    cut = [r for seed in range(20) if (r := tiny.generate(messages, sampling=Sampling(3.0, 1.0, 100), seed=seed)).stop_reason == "length"]
+    assert cut and all(len(reply.token_ids) == room for reply in cut)

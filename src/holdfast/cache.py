@@ -1,4 +1,4 @@
-"""Keys and values: kept compact for each view of a dialog, stacked into one growing cache for a batch."""
+"""Keys and values: compact for each view of a dialog, stacked for a prefill, and in slots for rows that come and go."""
 
 from __future__ import annotations
 
@@ -10,86 +10,120 @@ from transformers.cache_utils import Cache, DynamicLayer
 
 KeysValues = tuple[tuple[Tensor, Tensor], ...]  # per layer, [head, token, size]: one row without padding
 
-
-class _GrowingLayer(DynamicLayer):
-    """A layer that writes into spare room instead of copying everything at each token."""
-
-    def __init__(self, keys: Tensor | None = None, values: Tensor | None = None, room: int = 0):
-        super().__init__()
-        self.room, self.length = room, 0
-        if keys is not None:
-            self.lazy_initialization(keys, values)
-            self._write(keys, values)
-
-    def lazy_initialization(self, key_states: Tensor, value_states: Tensor) -> None:
-        self.dtype, self.device = key_states.dtype, key_states.device
-        self.store = [
-            states.new_zeros(*states.shape[:2], states.shape[2] + self.room, states.shape[3])
-            for states in (key_states, value_states)
-        ]
-        self.is_initialized = True
-
-    def _write(self, *states: Tensor) -> None:
-        first, last = self.length, self.length + states[0].shape[2]
-        for index, new in enumerate(states):
-            if last > self.store[index].shape[2]:
-                spare = new.new_zeros(*new.shape[:2], max(last // 2, 64), new.shape[3])
-                self.store[index] = torch.cat([self.store[index][:, :, :first], new, spare], 2)
-            else:
-                self.store[index][:, :, first:last] = new
-        self.length = last
-        self.keys, self.values = (store[:, :, :last] for store in self.store)
-
-    def update(self, key_states: Tensor, value_states: Tensor, *args, **kwargs) -> tuple[Tensor, Tensor]:
-        if not self.is_initialized:
-            self.lazy_initialization(key_states, value_states)
-        self._write(key_states, value_states)
-        return self.keys, self.values
-
-    def select(self, rows: Tensor) -> None:
-        """Keeps only these rows of the batch."""
-        self.store = [store[rows] for store in self.store]
-        self.keys, self.values = (store[:, :, : self.length] for store in self.store)
+_COLUMNS = 128  # spare columns taken at once when rows outgrow the slots
 
 
-class BatchCache(Cache):
-    """The keys and values of a batch, for full attention; rows are padded on the left.
+def stack(rows: Sequence[KeysValues | None], width: int, layers: int) -> Cache:
+    """The cache of a batch whose rows have computed `rows` (or nothing), padded on the left to `width` columns."""
+    if not width:
+        return Cache(layers=[DynamicLayer() for _ in range(layers)])
+    like = next(row for row in rows if row is not None)
+    stacked = []
+    for layer in range(layers):
+        blocks = []
+        for part in range(2):
+            model = like[layer][part]
+            block = model.new_zeros(len(rows), model.shape[0], width, model.shape[2])
+            for index, row in enumerate(rows):
+                if row is not None:
+                    block[index, :, width - row[layer][part].shape[1] :] = row[layer][part]
+            blocks.append(block)
+        made = DynamicLayer()
+        made.update(*blocks)
+        stacked.append(made)
+    return Cache(layers=stacked)
 
-    Args:
-        rows: what each row has computed already, or None; all rows come from one model.
-        width: tokens of the longest of them.
-        layers: number of layers of the model.
-        room: tokens to come, for which memory is taken at once.
-    """
 
-    def __init__(self, rows: Sequence[KeysValues | None], width: int, layers: int, room: int):
-        if not width:
-            super().__init__(layers=[_GrowingLayer(room=room) for _ in range(layers)])
-            return
-        like = next(row for row in rows if row is not None)
-        stacked = []
-        for layer in range(layers):
-            pair = []
-            for part in range(2):
-                model = like[layer][part]
-                block = model.new_zeros(len(rows), model.shape[0], width, model.shape[2])
-                for index, row in enumerate(rows):
-                    if row is not None:
-                        block[index, :, width - row[layer][part].shape[1] :] = row[layer][part]
-                pair.append(block)
-            stacked.append(_GrowingLayer(*pair, room=room))
-        super().__init__(layers=stacked)
-
-    def select(self, rows: Tensor) -> None:
-        """Keeps only these rows of the batch."""
-        for layer in self.layers:
-            layer.select(rows)
-
-    def row(self, index: int, columns: Tensor) -> KeysValues:
-        """The keys and values of one row at `columns`, copied."""
-        return tuple((layer.keys[index][:, columns], layer.values[index][:, columns]) for layer in self.layers)
+def row_of(cache: Cache, index: int, columns: Tensor) -> KeysValues:
+    """The keys and values of one row of a batch at `columns`, copied."""
+    return tuple((layer.keys[index][:, columns], layer.values[index][:, columns]) for layer in cache.layers)
 
 
 def first_tokens(computed: KeysValues, count: int) -> KeysValues:
     """The first `count` tokens of a row, as views."""
     return tuple((keys[:, :count], values[:, :count]) for keys, values in computed)
+
+
+class _SlotLayer(DynamicLayer):
+    """One layer of the slots; each forward pass appends one token to every row in use."""
+
+    def __init__(self, slots: Slots):
+        super().__init__()
+        self.slots = slots
+        self.store: list[Tensor] = []
+
+    def place(self, slot: int, *states: Tensor) -> None:
+        """Puts what a row has computed, [head, token, size], into its slot."""
+        self._make_room(slot + 1, states[0].shape[1], states)
+        for store, new in zip(self.store, states, strict=True):
+            store[slot, :, : new.shape[1]] = new
+
+    def _make_room(self, rows: int, columns: int, like: Sequence[Tensor]) -> None:
+        if self.store and rows <= self.store[0].shape[0] and columns <= self.store[0].shape[2]:
+            return
+        had = self.store or [new.new_zeros(0, new.shape[0], 0, new.shape[2]) for new in like]
+        rows, columns = max(rows, had[0].shape[0]), max(columns + _COLUMNS, had[0].shape[2])
+        self.store = []
+        for old in had:
+            grown = old.new_zeros(max(rows, 2 * old.shape[0]) if rows > old.shape[0] else rows, old.shape[1], columns, old.shape[3])
+            grown[: old.shape[0], :, : old.shape[2]] = old
+            self.store.append(grown)
+        self.dtype, self.device, self.is_initialized = had[0].dtype, had[0].device, True
+
+    def update(self, key_states: Tensor, value_states: Tensor, *args, **kwargs) -> tuple[Tensor, Tensor]:
+        rows, columns = len(self.slots.lengths), self.slots.columns
+        self._make_room(rows, columns, ())
+        for store, new in zip(self.store, (key_states, value_states), strict=True):
+            store[self.slots.places[0], :, self.slots.places[1]] = new[:, :, 0]
+        self.keys, self.values = (store[:rows, :, :columns] for store in self.store)
+        return self.keys, self.values
+
+    def get_seq_length(self) -> int:
+        return self.slots.columns - 1
+
+
+class Slots(Cache):
+    """Keys and values of the rows that generate: row i has its tokens in the columns [0, lengths[i]).
+
+    Args:
+        layers: number of layers of the model.
+        device: where they live.
+    """
+
+    def __init__(self, layers: int, device: torch.device):
+        super().__init__(layers=[_SlotLayer(self) for _ in range(layers)])
+        self.device = device
+        self.lengths: list[int] = []
+        self.places: tuple[Tensor, Tensor] | None = None
+
+    @property
+    def columns(self) -> int:
+        """Columns that the pass about to come, or just made, looks at."""
+        return max(self.lengths)
+
+    def add(self, computed: KeysValues) -> None:
+        """Opens a row that has computed these tokens."""
+        for layer, states in zip(self.layers, computed, strict=True):
+            layer.place(len(self.lengths), *states)
+        self.lengths.append(computed[0][0].shape[1])
+
+    def grow(self) -> None:
+        """Makes room for one token in every row: the forward pass that writes it must follow."""
+        self.places = torch.arange(len(self.lengths), device=self.device), torch.tensor(self.lengths, device=self.device)
+        self.lengths = [length + 1 for length in self.lengths]
+
+    def computed(self, slot: int) -> KeysValues:
+        """What a row has computed, copied."""
+        length = self.lengths[slot]
+        return tuple(tuple(store[slot, :, :length].clone() for store in layer.store) for layer in self.layers)
+
+    def remove(self, slot: int) -> None:
+        """Closes a row; the last one moves into its slot."""
+        last = len(self.lengths) - 1
+        if slot != last:
+            length = self.lengths[last]
+            for layer in self.layers:
+                for store in layer.store:
+                    store[slot, :, :length] = store[last, :, :length]
+        self.lengths[slot] = self.lengths[last]
+        self.lengths.pop()

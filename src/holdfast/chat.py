@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Sequence
+from collections.abc import Callable, Hashable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import ClassVar, Protocol, runtime_checkable
 
@@ -52,7 +52,8 @@ class Reply:
     Args:
         text: without the tokens that end it.
         token_ids: the generated tokens; None where the model does not tell them.
-        stop_reason: "stop" (the model ended it) or "length" (cut off at `max_new_tokens`).
+        stop_reason: "stop" (the model ended it), "length" (cut off at `max_new_tokens`, or where the model's context
+            ends), or, from `Session.run` alone, "context" (the chat leaves no room for a reply, which is then empty).
         trace: the attention mass on the span, where it was asked for and can be seen.
         forwarded: tokens that went through the model for this reply; 0 where unknown.
         prompt_ids: the tokens of the rendered chat; None where the model does not tell them.
@@ -111,6 +112,10 @@ class ChatModel(Protocol):
     def fingerprint(self) -> str:
         """Another one when replies may differ; a run is resumed only under the same one."""
 
+    @property
+    def independent(self) -> bool:
+        """Whether a reply never depends on what else is asked at the same time, not even by rounding."""
+
     def generate(
         self,
         messages: Sequence[Message],
@@ -127,8 +132,35 @@ class ChatModel(Protocol):
         """Opens a session, in which requests of one thread may share work."""
 
 
+@dataclass(frozen=True)
+class Job:
+    """A request, and what follows from its reply.
+
+    Args:
+        request: to be answered.
+        then: takes the reply, and returns the jobs it leads to.
+    """
+
+    request: Request
+    then: Callable[[Reply], Iterable[Job]]
+
+
 class Session(Protocol):
     """Answers to requests that belong together."""
 
     def generate_batch(self, requests: Sequence[Request]) -> list[Reply]:
         """Answers many chats, in the order given."""
+
+    def run(self, jobs: Iterable[Job]) -> None:
+        """Answers jobs and all that follow from them, as many at a time as is good for speed."""
+
+
+def answer_all(session: Session, requests: Sequence[Request]) -> list[Reply]:
+    """Answers many chats, in the order given, with `session.run`."""
+    replies: dict[int, Reply] = {}
+
+    def keep(index: int) -> Callable[[Reply], Iterable[Job]]:
+        return lambda reply: replies.update({index: reply}) or ()
+
+    session.run([Job(request, keep(index)) for index, request in enumerate(requests)])
+    return [replies[index] for index in range(len(requests))]

@@ -1,23 +1,27 @@
-"""The one decode loop: rows of different length, methods, samplings and seeds in one batch, each continuing what it has computed.
+"""The one decode loop: rows of different length, methods, samplings and seeds run together, join and leave at any step.
 
-Layout of a batch, by columns: [computed tokens, padded on the left | new tokens, padded on the left | generated tokens]. Padding in the
-middle is masked and takes no position, which is exact for full attention; models with other caches run their rows one by one.
+New rows are prefilled together, each from what it has computed already; then every step forwards one token of every row. A prefill pads
+on the left of what is computed and of what is new, and slots pad on the right; padding is masked and takes no position, which is exact
+for full attention. Models with other caches run their rows one by one.
 """
 
 from __future__ import annotations
 
 import inspect
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from typing import Generic, TypeVar
 
 import torch
 from torch import Tensor
 
 from holdfast.attention import AttentionTrace, Steering, steered
-from holdfast.cache import BatchCache, KeysValues
+from holdfast.cache import KeysValues, Slots, row_of, stack
 from holdfast.chat import Sampling
 from holdfast.methods.protocols import ShiftsAttention
-from holdfast.sampling import Sampler
+from holdfast.sampling import draw, uniforms
+
+T = TypeVar("T")  # what the caller knows a row by
 
 
 @dataclass(frozen=True)
@@ -69,131 +73,155 @@ class Continuation:
     forwarded: int
 
 
-class _Batch:
-    """The state of the rows that still run; `alive` holds their numbers in the call's order."""
+@dataclass
+class _Running(Generic[T]):
+    """A row that generates."""
 
-    def __init__(self, model, rows: Sequence[Row], reuse: bool):
-        self.model, self.rows, self.device = model, rows, model.device
-        self.takes = inspect.signature(model.forward).parameters
-        count = len(rows)
-        past = max(row.cached for row in rows)
-        new = max(len(row.token_ids) - row.cached for row in rows)
-        self.room = max(row.sampling.max_new_tokens for row in rows)
-        self.columns = past + new
-        mask = torch.zeros(count, self.columns + self.room, dtype=torch.bool)
-        span = torch.zeros_like(mask)
-        ids = torch.zeros(count, new, dtype=torch.long)
-        positions = torch.zeros(count, new, dtype=torch.long)
-        for index, row in enumerate(rows):
-            length, cached = len(row.token_ids), row.cached
-            fresh = length - cached
-            mask[index, past - cached : past] = True
-            mask[index, self.columns - fresh :] = True
-            row_span = torch.tensor(row.span, dtype=torch.bool)
-            span[index, past - cached : past] = row_span[:cached]
-            span[index, self.columns - fresh : self.columns] = row_span[cached:]
-            ids[index, new - fresh :] = torch.tensor(row.token_ids[cached:])
-            positions[index, new - fresh :] = torch.arange(cached, length)
-        self.padded = not bool(mask.all())
-        self.mask, self.span = mask.to(self.device), span.to(self.device)
-        self.ids, self.positions = ids.to(self.device), positions.to(self.device)
-        self.cache = None
-        if reuse:
-            layers = model.config.get_text_config().num_hidden_layers
-            self.cache = BatchCache([row.computed for row in rows], past, layers, min(new + self.room, new + 128))
-        self.alive = torch.arange(count, device=self.device)
-        self.methods = [row.methods for row in rows]
-        self.tracing = any(row.trace for row in rows)
-        self.masses: list[list[Tensor]] = [[] for _ in rows]
-        self.read = 0  # columns forwarded
+    ticket: T
+    row: Row
+    uniforms: list[float]
+    generated: list[int] = field(default_factory=list)
+    masses: list[Tensor] = field(default_factory=list)  # [layer, head] per generated token
 
-    def forward(self) -> Tensor:
-        """Forwards the pending tokens; returns the logits of the last column, [row, vocabulary]."""
-        steering = None
-        if self.tracing or any(self.methods):
-            steering = Steering(self.span[:, : self.columns], self.methods, self.tracing)
-        with steered(steering):
-            output = self.model(
-                input_ids=self.ids,
-                attention_mask=self.mask[:, : self.columns] if self.padded else None,
-                past_key_values=self.cache,
-                use_cache=True,
-                **({"position_ids": self.positions} if "position_ids" in self.takes else {}),
-                **({"logits_to_keep": 1} if "logits_to_keep" in self.takes else {}),
-            )
-        self.cache = getattr(output, "past_key_values", None)  # None: a model that keeps its state elsewhere, or none
-        self.read += self.ids.shape[1]
-        if self.tracing:
-            step = torch.stack([layer.float() for layer in steering.seen], 1).cpu()  # [row, layer, head]
-            for mass, number in zip(step, self.alive.tolist(), strict=True):
-                self.masses[number].append(mass)
-        return output.logits[:, -1]
+    def take(self, token: int, stop_ids: frozenset[int]) -> str | None:
+        """Appends a token; returns why the reply ends with it, or None."""
+        if token in stop_ids:
+            return "stop"
+        self.generated.append(token)
+        return "length" if len(self.generated) >= self.row.sampling.max_new_tokens else None
 
-    def append(self, tokens: Tensor) -> None:
-        """Makes `tokens` [row] the pending ones, behind all others where the model has no cache."""
-        tokens, positions = tokens[:, None], self.positions[:, -1:] + 1
-        if self.cache is None:
-            tokens, positions = torch.cat([self.ids, tokens], 1), torch.cat([self.positions, positions], 1)
-        self.ids, self.positions = tokens, positions
-        self.columns += 1
-
-    def select(self, keep: Tensor) -> None:
-        """Goes on with the rows at `keep` only."""
-        self.cache.select(keep)
-        self.alive, self.mask, self.span = self.alive[keep], self.mask[keep], self.span[keep]
-        self.ids, self.positions = self.ids[keep], self.positions[keep]
-        self.methods = [self.methods[index] for index in keep.tolist()]
+    def finish(self, reason: str, computed: KeysValues | None, forwarded: int) -> Continuation:
+        trace = AttentionTrace(torch.stack(self.masses, -1)) if self.row.trace and any(self.row.span) else None
+        return Continuation(tuple(self.generated), reason, computed, trace, forwarded)
 
 
-@torch.inference_mode()
-def decode(model, rows: Sequence[Row], stop_ids: frozenset[int], *, reuse: bool = True) -> list[Continuation]:
-    """Generates one reply per row.
+class Decoder(Generic[T]):
+    """Rows that generate with one model.
 
     Args:
-        model: a Hugging Face causal language model whose attention is `holdfast.attention`'s.
-        rows: at least one.
+        model: a Hugging Face causal language model; to steer, its attention must be `holdfast.attention`'s.
         stop_ids: tokens that end a reply.
-        reuse: False for models whose cache cannot be taken apart; `rows` is then a single one, without `computed`.
+        reuse: False for models whose cache cannot be taken apart; their rows, without `computed`, run one by one.
     """
-    batch = _Batch(model, rows, reuse)
-    sampler = Sampler([row.sampling for row in rows], [row.seed for row in rows], batch.device)
-    generated: list[list[int]] = [[] for _ in rows]
-    results: list[Continuation | None] = [None] * len(rows)
-    logits = batch.forward()
-    for step in range(batch.room):
-        tokens = sampler.draw(logits, step)
-        for index, (number, token) in enumerate(zip(batch.alive.tolist(), tokens.tolist(), strict=True)):
-            if results[number] is not None:
-                continue
-            reason = None
-            if token in stop_ids:
-                reason = "stop"
+
+    def __init__(self, model, stop_ids: frozenset[int], *, reuse: bool = True):
+        self.model, self.stop_ids, self.reuse = model, stop_ids, reuse
+        self.takes = inspect.signature(model.forward).parameters
+        self.layers = model.config.get_text_config().num_hidden_layers
+        self.slots = Slots(self.layers, model.device)
+        self.running: list[_Running[T]] = []  # in the order of the slots
+        self._spans: Tensor | None = None  # [slot, column]; None when rows have come or gone
+
+    def __len__(self) -> int:
+        """Rows that generate."""
+        return len(self.running)
+
+    @torch.inference_mode()
+    def admit(self, rows: Sequence[Row], tickets: Sequence[T]) -> list[tuple[T, Continuation]]:
+        """Prefills rows and draws their first tokens; returns those that end there, by the ticket given with each."""
+        joined = [_Running(ticket, row, uniforms(row.seed, row.sampling.max_new_tokens)) for ticket, row in zip(tickets, rows, strict=True)]
+        if not self.reuse:
+            return [(one.ticket, self._alone(one)) for one in joined]
+        past = max(row.cached for row in rows)
+        ids, positions, mask, span = _prefill_inputs(rows, past)
+        device = self.model.device
+        cache = stack([row.computed for row in rows], past, self.layers)
+        padded = not bool(mask.all())
+        logits = self._forward(joined, ids.to(device), positions.to(device), mask.to(device) if padded else None, span.to(device), cache)
+        done = []
+        for index, (one, token) in enumerate(zip(joined, self._draw(joined, logits), strict=True)):
+            columns = mask[index].nonzero()[:, 0].to(device)
+            if reason := one.take(token, self.stop_ids):
+                computed = row_of(cache, index, columns) if one.row.keep else None
+                done.append((one.ticket, one.finish(reason, computed, len(one.row.token_ids) - one.row.cached)))
             else:
-                generated[number].append(token)
-                if len(generated[number]) >= rows[number].sampling.max_new_tokens:
-                    reason = "length"
-            if reason:
-                results[number] = _finish(batch, index, rows[number], generated[number], reason, step)
-        running = [index for index, number in enumerate(batch.alive.tolist()) if results[number] is None]
-        if not running:
-            break
-        if reuse and 2 * len(running) <= len(batch.alive):
-            keep = torch.tensor(running, device=batch.device)
-            batch.select(keep)
-            sampler.select(keep)
-            tokens = tokens[keep]
-        batch.append(tokens)
-        logits = batch.forward()
-    return results  # type: ignore[return-value]
+                self.slots.add(row_of(cache, index, columns))
+                self.running.append(one)
+                self._spans = None
+        return done
+
+    @torch.inference_mode()
+    def step(self) -> list[tuple[T, Continuation]]:
+        """Forwards one token of every row and draws the next; returns the rows that end, in the order of their slots."""
+        slots, running, device = self.slots, self.running, self.model.device
+        slots.grow()
+        lengths = torch.tensor(slots.lengths)
+        ids = torch.tensor([[one.generated[-1]] for one in running], device=device)
+        mask = torch.arange(slots.columns) < lengths[:, None]
+        padded = not bool(mask.all())
+        logits = self._forward(running, ids, (lengths[:, None] - 1).to(device), mask.to(device) if padded else None, self._span(), slots)
+        done = []
+        for slot, (one, token) in reversed(list(enumerate(zip(running, self._draw(running, logits), strict=True)))):
+            if reason := one.take(token, self.stop_ids):
+                computed = slots.computed(slot) if one.row.keep else None
+                done.append((one.ticket, one.finish(reason, computed, slots.lengths[slot] - one.row.cached)))
+                slots.remove(slot)
+                self.running[slot] = self.running[-1]
+                self.running.pop()
+                self._spans = None
+        return done[::-1]
+
+    def _span(self) -> Tensor:
+        """The span of every slot in the columns of the pass about to come."""
+        if self._spans is None:
+            width = max(len(one.row.span) for one in self.running)
+            self._spans = torch.tensor([one.row.span + (False,) * (width - len(one.row.span)) for one in self.running], device=self.model.device)
+        return torch.nn.functional.pad(self._spans, (0, self.slots.columns - self._spans.shape[1]))
+
+    def _draw(self, rows: Sequence[_Running], logits: Tensor) -> list[int]:
+        return draw(logits, [one.row.sampling for one in rows], [one.uniforms[len(one.generated)] for one in rows])
+
+    def _forward(self, rows: Sequence[_Running], ids: Tensor, positions: Tensor, mask: Tensor | None, span: Tensor, cache) -> Tensor:
+        """Forwards tokens of some rows; returns the logits of the last column, [row, vocabulary]."""
+        tracing = any(one.row.trace for one in rows)
+        methods = [one.row.methods for one in rows]
+        steering = Steering(span, methods, tracing) if tracing or any(methods) else None
+        with steered(steering):
+            output = self.model(
+                input_ids=ids,
+                attention_mask=mask,
+                past_key_values=cache,
+                use_cache=True,
+                **({"position_ids": positions} if "position_ids" in self.takes else {}),
+                **({"logits_to_keep": 1} if "logits_to_keep" in self.takes else {}),
+            )
+        if tracing:
+            seen = torch.stack([layer.float() for layer in steering.seen], 1).cpu()  # [row, layer, head]
+            for one, mass in zip(rows, seen, strict=True):
+                one.masses.append(mass)
+        self._state = getattr(output, "past_key_values", None)
+        return output.logits[:, -1]
+
+    def _alone(self, one: _Running) -> Continuation:
+        """The whole reply of one row, with whatever cache the model makes, or none."""
+        device, row = self.model.device, one.row
+        ids, cache, forwarded = torch.tensor([row.token_ids], device=device), None, 0
+        span = list(row.span)
+        while True:
+            positions = torch.arange(len(span) - ids.shape[1], len(span), device=device)[None]
+            logits = self._forward([one], ids, positions, None, torch.tensor([span], device=device), cache)
+            cache, forwarded = self._state, forwarded + ids.shape[1]
+            token = self._draw([one], logits)[0]
+            if reason := one.take(token, self.stop_ids):
+                return one.finish(reason, None, forwarded)
+            span.append(False)
+            fresh = torch.tensor([[token]], device=device)
+            ids = fresh if cache is not None else torch.cat([ids, fresh], 1)
 
 
-def _finish(batch: _Batch, index: int, row: Row, token_ids: list[int], reason: str, step: int) -> Continuation:
-    """Harvests row `index` of the batch; `step` tokens of it were fed back so far."""
-    computed = None
-    if row.keep and isinstance(batch.cache, BatchCache):
-        computed = batch.cache.row(index, batch.mask[index, : batch.columns].nonzero()[:, 0])
-    trace = None
-    if row.trace and any(row.span):
-        trace = AttentionTrace(torch.stack(batch.masses[int(batch.alive[index])], -1))
-    forwarded = batch.read if batch.cache is None else len(row.token_ids) - row.cached + step
-    return Continuation(tuple(token_ids), reason, computed, trace, forwarded)
+def _prefill_inputs(rows: Sequence[Row], past: int) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+    """Ids and positions [row, new], mask and span [row, past + new]: both parts padded on the left."""
+    new = max(len(row.token_ids) - row.cached for row in rows)
+    ids, positions = torch.zeros(2, len(rows), new, dtype=torch.long)
+    mask, span = torch.zeros(2, len(rows), past + new, dtype=torch.bool)
+    for index, row in enumerate(rows):
+        length, cached = len(row.token_ids), row.cached
+        fresh = length - cached
+        mask[index, past - cached : past] = True
+        mask[index, past + new - fresh :] = True
+        row_span = torch.tensor(row.span, dtype=torch.bool)
+        span[index, past - cached : past] = row_span[:cached]
+        span[index, past + new - fresh :] = row_span[cached:]
+        ids[index, new - fresh :] = torch.tensor(row.token_ids[cached:])
+        positions[index, new - fresh :] = torch.arange(cached, length)
+    return ids, positions, mask, span

@@ -8,16 +8,15 @@ import re
 import threading
 import time
 import weakref
-from collections import deque
-from collections.abc import Callable, Sequence
-from concurrent.futures import FIRST_EXCEPTION, Future, wait
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from queue import SimpleQueue
+from typing import TYPE_CHECKING, Any, ClassVar
 from urllib.parse import SplitResult, urlsplit
 
 from holdfast import knobs
 from holdfast.answers import Endpoint, MalformedAnswer, explain, explain_answer, read_reply, wants_other_limit
-from holdfast.chat import Message, Method, Reply, Request, Sampling
+from holdfast.chat import Job, Message, Method, Reply, Request, Sampling, answer_all
 from holdfast.errors import ModelError, UsageError
 from holdfast.methods import EditsMessages, edit_messages, spell
 from holdfast.prompt import place_system
@@ -37,6 +36,7 @@ class EndpointModel:
     concurrency: int
     _client: OpenAI = field(repr=False, compare=False)
     _wire: _Wire = field(repr=False, compare=False)
+    independent: ClassVar[bool] = True
 
     @property
     def name(self) -> str:
@@ -68,9 +68,49 @@ class EndpointModel:
             ModelError: a method that an endpoint cannot serve (before anything is sent); or the first request to
                 fail for good, after which no further one is started.
         """
-        bodies = [self._body(request) for request in requests]
-        limits = [request.sampling.max_new_tokens for request in requests]
-        return _map_on_threads(self._answer, list(zip(bodies, limits, strict=True)), self.concurrency)
+        for request in requests:
+            _require_prompt_methods(request.methods, self.endpoint)
+        return answer_all(self, requests)
+
+    def run(self, jobs: Iterable[Job]) -> None:
+        """Answers jobs and all that follow from them, `concurrency` at a time; `then` is called in this thread.
+
+        Raises:
+            ModelError: as `generate_batch`.
+        """
+        tasks: SimpleQueue[tuple[Job, dict[str, object]] | None] = SimpleQueue()
+        answers: SimpleQueue[tuple[Job, Reply | BaseException]] = SimpleQueue()
+        stopped = threading.Event()
+
+        def work() -> None:
+            while (task := tasks.get()) is not None and not stopped.is_set():
+                job, body = task
+                try:
+                    answers.put((job, self._answer(body, job.request.sampling.max_new_tokens)))
+                except BaseException as error:
+                    answers.put((job, error))
+
+        def add(following: Iterable[Job]) -> int:
+            ready = [(job, self._body(job.request)) for job in following]
+            for one in ready:
+                tasks.put(one)
+            return len(ready)
+
+        # daemon threads, for those of an executor would hold up the end of the program until the last answer is there
+        workers = [threading.Thread(target=work, name="holdfast-endpoint", daemon=True) for _ in range(self.concurrency)]
+        try:
+            under_way = add(jobs)
+            for worker in workers:
+                worker.start()
+            while under_way:
+                job, reply = answers.get()
+                if isinstance(reply, BaseException):
+                    raise reply
+                under_way += add(job.then(reply)) - 1
+        finally:  # at the first failure, or Ctrl-C, no more is started
+            stopped.set()
+            for _ in workers:
+                tasks.put(None)
 
     def session(self) -> EndpointModel:
         """The model itself: what an endpoint shares between requests is its own affair."""
@@ -180,37 +220,6 @@ class _Pace:
             turn = max(now, self._next)
             self._next = turn + self._interval
         time.sleep(turn - now)
-
-
-def _map_on_threads(answer: Callable[..., Reply], arguments: Sequence[tuple[Any, ...]], threads: int) -> list[Reply]:
-    """Calls `answer` with each of `arguments`; stops waiting at the first failure or Ctrl-C, and starts no more.
-
-    Daemon threads, for those of an executor would hold up the end of the program until the last answer is there.
-    """
-    replies: list[Future[Reply]] = [Future() for _ in arguments]
-    queue = deque(zip(replies, arguments, strict=True))
-
-    def work() -> None:
-        while queue:
-            try:
-                reply, given = queue.popleft()
-            except IndexError:  # another thread took the last one
-                return
-            try:
-                reply.set_result(answer(*given))
-            except BaseException as error:
-                reply.set_exception(error)
-
-    try:
-        for _ in range(min(threads, len(replies))):
-            threading.Thread(target=work, name="holdfast-endpoint", daemon=True).start()
-        finished, _ = wait(replies, return_when=FIRST_EXCEPTION)
-        for reply in replies:
-            if reply in finished:
-                reply.result()  # raises what the request raised
-        return [reply.result() for reply in replies]
-    finally:
-        queue.clear()
 
 
 def _open_client(endpoint: Endpoint, *, direct: bool, before_each: Callable[[object], None] | None) -> OpenAI:

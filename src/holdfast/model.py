@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Sequence
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from collections import deque
+from collections.abc import Hashable, Iterable, Sequence
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, ClassVar
 
 from holdfast.cache import KeysValues, first_tokens
-from holdfast.chat import Message, Reply, Request, Sampling
-from holdfast.decoding import Continuation, Row, decode
+from holdfast.chat import Job, Message, Reply, Request, Sampling, answer_all
+from holdfast.decoding import Continuation, Decoder, Row
 from holdfast.errors import ModelError, PromptError, UsageError
 from holdfast.methods import EditsMessages, Method, ShiftsAttention, edit_messages
 from holdfast.prompt import Prompt, find_span, place_system, render_text, tokenize
 
 if TYPE_CHECKING:
     from transformers import PreTrainedModel, PreTrainedTokenizerFast
+
+_JOIN = 8  # waiting requests join when they are more than one for so many rows that run: a prefill costs about a step
 
 
 @dataclass(frozen=True)
@@ -51,6 +54,7 @@ class LocalModel:
     reuses_cache: bool
     steerable: bool
     batch_size: int = 192
+    independent: ClassVar[bool] = False  # the composition of a batch may decide a rounding
 
     def generate(
         self, messages: Sequence[Message], methods: Sequence[Method] = (), sampling: Sampling = Sampling(), seed: int = 0
@@ -72,6 +76,15 @@ class LocalModel:
         return getattr(self.hf_model.config.get_text_config(), "max_position_embeddings", None)
 
 
+@dataclass(frozen=True)
+class _Asked:
+    """A request on its way: its row, whose sampling is None where the context has no room left, and its rendered text."""
+
+    job: Job
+    row: Row
+    text: str
+
+
 @dataclass
 class LocalSession:
     """Requests that share prefixes; what was computed lives as long as the session."""
@@ -82,30 +95,64 @@ class LocalSession:
     def generate_batch(self, requests: Sequence[Request]) -> list[Reply]:
         """Answers requests in the order given.
 
-        A request with a `thread` continues what that thread has computed; with `keep` (one per thread and call), its
+        A request with a `thread` continues what that thread has computed; with `keep` (one at a time per thread), its
         reply becomes part of it, and without, it forks the thread and leaves no trace.
 
         Raises:
             PromptError: a chat cannot be rendered, its system prompt is not found, or it passes the model's context.
             ModelError: a method cannot be applied to this model.
         """
-        if not requests:
-            return []
-        prepared = self._prepare(requests)
-        size = self.model.batch_size if self.model.reuses_cache else 1
-        replies = []
-        for start in range(0, len(requests), size):
-            rows = [row for row, _ in prepared[start : start + size]]
-            done = decode(self.model.hf_model, rows, self.model.stop_ids, reuse=self.model.reuses_cache)
-            replies += [
-                self._reply(*one) for one in zip(requests[start:], prepared[start:], done, strict=False)
-            ]
+        replies = answer_all(self, requests)
+        for reply in replies:
+            if reply.stop_reason == "context":
+                raise PromptError(
+                    f"A chat of {len(reply.prompt_ids)} tokens leaves no room for a reply in the {self.model.context} tokens "
+                    f"{self.model.name} can see; use a shorter chat or fewer rounds."
+                )
         return replies
 
-    def _prepare(self, requests: Sequence[Request]) -> list[tuple[Row, str]]:
-        """The row of each request and its rendered text."""
+    def run(self, jobs: Iterable[Job]) -> None:
+        """Answers jobs and all that follow from them; rows join and leave the batch at any step.
+
+        Requests that others wait for (`keep`) go first, each kind in order. What joins when depends on the requests and
+        their replies alone, so that the same jobs are computed by the same arithmetic.
+
+        Raises:
+            PromptError, ModelError: as `generate_batch`, but for a chat that is too long, whose reply says so.
+        """
+        model, kept, forks = self.model, deque(), deque()
+        decoder = Decoder(model.hf_model, model.stop_ids, reuse=model.reuses_cache)
+
+        def add(following: Iterable[Job]) -> None:
+            for job in following:  # a fork that has to wait goes on from here, however far its thread gets meanwhile
+                before = self._threads.get(job.request.thread) if job.request.thread is not None else None
+                (kept if job.request.keep else forks).append((job, before))
+
+        def answer(asked: _Asked, done: Continuation) -> None:
+            add(asked.job.then(self._reply(asked, done)))
+
+        add(jobs)
+        while kept or forks or len(decoder):
+            joining = min(len(kept) + len(forks), (model.batch_size if model.reuses_cache else 1) - len(decoder))
+            if joining > len(decoder) // _JOIN:
+                rows, tickets = [], []
+                for asked in self._prepare([(kept or forks).popleft() for _ in range(joining)]):
+                    if asked.row.sampling:
+                        rows.append(asked.row)
+                        tickets.append(asked)
+                    else:
+                        answer(asked, Continuation((), "context", None, None, 0))
+                done = decoder.admit(rows, tickets) if rows else []
+            else:
+                done = decoder.step()
+            for asked, continuation in done:
+                answer(asked, continuation)
+
+    def _prepare(self, waiting: Sequence[tuple[Job, _Computed | None]]) -> list[_Asked]:
+        """Renders the requests; each with what its thread had computed when it was made."""
         texts, spans = [], []
-        for request in requests:
+        for job, _ in waiting:
+            request = job.request
             _check_methods(request.methods, self.model)
             system = next((m["content"] for m in request.messages if m["role"] == "system"), "").strip()
             shown = edit_messages(request.messages, request.methods, request.editing_seed)
@@ -113,10 +160,10 @@ class LocalSession:
             texts.append(text)
             spans.append(find_span(text, system) if system else (0, 0))
         prompts = tokenize(texts, spans, self.model.tokenizer)
-        return [(self._row(*one), text) for one, text in zip(zip(requests, prompts, strict=True), texts, strict=True)]
+        return [self._ask(*one, prompt) for one, prompt in zip(waiting, prompts, strict=True)]
 
-    def _row(self, request: Request, prompt: Prompt) -> Row:
-        before = self._threads.get(request.thread) if request.thread is not None else None
+    def _ask(self, job: Job, before: _Computed | None, prompt: Prompt) -> _Asked:
+        request, limit = job.request, self.model.context
         token_ids, span = prompt.token_ids, prompt.span_mask
         if before and (known := _continue(before, prompt)):
             token_ids, span = known
@@ -125,24 +172,21 @@ class LocalSession:
             shared = _common_prefix(before.token_ids, token_ids)
             usable = min(shared, computed[0][0].shape[1], len(token_ids) - 1)
             computed = first_tokens(computed, usable) if usable else None
-        limit = self.model.context
-        if limit and len(token_ids) + request.sampling.max_new_tokens > limit:
-            raise PromptError(
-                f"A chat of {len(token_ids)} tokens and a reply of up to {request.sampling.max_new_tokens} pass the "
-                f"{limit} tokens {self.model.name} can see; use fewer rounds or fewer new tokens."
-            )
         methods = tuple(m for m in request.methods if isinstance(m, ShiftsAttention)) if any(span) else ()
-        return Row(
-            token_ids, span, computed, methods, request.sampling, request.seed,
+        room = limit - len(token_ids) if limit else request.sampling.max_new_tokens
+        sampling = replace(request.sampling, max_new_tokens=min(room, request.sampling.max_new_tokens)) if room > 0 else None
+        row = Row(
+            token_ids, span, computed, methods, sampling, request.seed,
             keep=request.keep and request.thread is not None, trace=request.trace and self.model.steerable,
         )
+        return _Asked(job, row, prompt.text)
 
-    def _reply(self, request: Request, prepared: tuple[Row, str], done: Continuation) -> Reply:
-        row, text = prepared
+    def _reply(self, asked: _Asked, done: Continuation) -> Reply:
+        row = asked.row
         answer = self.model.tokenizer.decode(done.token_ids, skip_special_tokens=True)
-        if row.keep:
-            self._threads[request.thread] = _Computed(
-                text + answer, row.token_ids + done.token_ids, row.span + (False,) * len(done.token_ids), done.computed
+        if row.keep and done.stop_reason != "context":
+            self._threads[asked.job.request.thread] = _Computed(
+                asked.text + answer, row.token_ids + done.token_ids, row.span + (False,) * len(done.token_ids), done.computed
             )
         return Reply(answer, done.token_ids, done.stop_reason, done.trace, done.forwarded, row.token_ids)
 

@@ -9,48 +9,46 @@ import torch
 from torch import Tensor
 
 from holdfast.chat import Sampling
+from holdfast.errors import ModelError
 
-_LIKELIEST = (64, 512)  # taken in turn until they reach top_p in every row; the whole vocabulary only after that
-
-
-def uniforms(seeds: Sequence[int], count: int) -> Tensor:
-    """float64 [row, count] in [0, 1): row i from a counter-based generator keyed by its seed, whatever the batch."""
-    return torch.from_numpy(
-        np.stack([np.random.Generator(np.random.Philox(key=seed)).random(count) for seed in seeds])
-    )
+_LIKELIEST = (64, 512)  # taken in turn until they hold the nucleus of every row; the whole vocabulary only after that
+_GREEDY = 1e-30  # the nucleus of this mass is the likeliest token
 
 
-class Sampler:
-    """Draws one token per row by inverting the cumulated probabilities of the nucleus, likeliest first.
+def uniforms(seed: int, count: int) -> list[float]:
+    """`count` numbers in [0, 1) of the reply with this seed, whatever the batch: a counter-based generator keyed by it."""
+    return np.random.Generator(np.random.Philox(key=seed)).random(count).tolist()
+
+
+def draw(logits: Tensor, samplings: Sequence[Sampling], numbers: Sequence[float]) -> list[int]:
+    """Draws one token per row by inverting the cumulated probabilities of its nucleus, likeliest first.
+
+    Tokens of the same probability are taken in the order of their ids, so that no row's draw depends on another row.
 
     Args:
+        logits: [row, vocabulary].
         samplings: one per row.
-        seeds: one per row; names its draws.
-        device: of the logits to come.
+        numbers: in [0, 1), one per row.
+
+    Raises:
+        ModelError: a logit is not a number, or all are -inf.
     """
-
-    def __init__(self, samplings: Sequence[Sampling], seeds: Sequence[int], device: torch.device):
-        steps = max(sampling.max_new_tokens for sampling in samplings)
-        self.uniforms = uniforms(seeds, steps).to(device)
-        self.greedy = torch.tensor([sampling.temperature == 0 for sampling in samplings], device=device)
-        self.temperature = torch.tensor([[s.temperature or 1.0] for s in samplings], device=device)
-        self.top_p = torch.tensor([[s.top_p] for s in samplings], dtype=torch.float64, device=device)
-
-    def select(self, rows: Tensor) -> None:
-        """Keeps only these rows."""
-        self.uniforms, self.greedy = self.uniforms[rows], self.greedy[rows]
-        self.temperature, self.top_p = self.temperature[rows], self.top_p[rows]
-
-    def draw(self, logits: Tensor, step: int) -> Tensor:
-        """Token ids [row] for logits [row, vocabulary]."""
-        probabilities = (logits.float() / self.temperature).softmax(-1)
-        for count in (*_LIKELIEST, probabilities.shape[-1]):
-            likeliest, ids = probabilities.topk(min(count, probabilities.shape[-1]))
-            if (likeliest.sum(-1, dtype=torch.float64) >= self.top_p[:, 0]).all():
-                break
-        cumulated = likeliest.cumsum(-1, dtype=torch.float64)
-        kept = likeliest.double().masked_fill(cumulated - likeliest >= self.top_p, 0.0).cumsum(-1)
-        target = self.uniforms[:, step, None] * kept[:, -1:]
-        place = (kept <= target).sum(-1, keepdim=True).clamp(max=kept.shape[-1] - 1)
-        drawn = ids.gather(-1, place)[:, 0]
-        return torch.where(self.greedy, logits.argmax(-1), drawn)
+    device, vocabulary = logits.device, logits.shape[-1]
+    temperature = torch.tensor([[s.temperature or 1.0] for s in samplings], device=device)
+    top_p = torch.tensor([[s.top_p if s.temperature else _GREEDY] for s in samplings], dtype=torch.float64, device=device)
+    logits = logits.float()
+    probabilities = ((logits - logits.amax(-1, keepdim=True)) / temperature).softmax(-1)
+    for count in (*_LIKELIEST, vocabulary):
+        likeliest, ids = probabilities.topk(min(count, vocabulary))
+        inside = likeliest * (likeliest > likeliest[:, -1:])  # where the last one is tied with others, which of them were taken is chance
+        if count >= vocabulary or (inside.sum(-1, keepdim=True, dtype=torch.float64) >= top_p).all():
+            break
+    if not likeliest[:, 0].isfinite().all():
+        raise ModelError("The model's logits are not finite, so no token can be drawn; load it with dtype='float32'.")
+    order = ((likeliest.view(torch.int32).long() << 32) - ids).argsort(-1, descending=True)  # positive floats sort like their bits
+    likeliest, ids = likeliest.gather(-1, order), ids.gather(-1, order)
+    cumulated = likeliest.cumsum(-1, dtype=torch.float64)
+    kept = likeliest.double().masked_fill(cumulated - likeliest >= top_p, 0.0).cumsum(-1)
+    target = torch.tensor(numbers, dtype=torch.float64, device=device)[:, None] * kept[:, -1:]
+    place = (kept <= target).sum(-1, keepdim=True).clamp(max=kept.shape[-1] - 1)
+    return ids.gather(-1, place)[:, 0].tolist()

@@ -1,4 +1,4 @@
-"""The drift benchmark: conversations in fixed batches, each recorded as soon as its batch is done."""
+"""The drift benchmark: conversations in fixed batches, each recorded as soon as it is over."""
 
 from __future__ import annotations
 
@@ -65,10 +65,13 @@ def run(
                         progress(len(numbers), 0)
                     continue
                 # the whole batch runs again, so that its arithmetic is that of an uninterrupted run
-                pairings = [draw_pairing(suite, settings, number) for number in numbers]
-                for one in converse(model.session(), pairings, chosen, settings, progress):
+                again = missing if model.independent else numbers
+
+                def keep(one: dict[str, Any], name: str = name, missing: list[int] = missing) -> None:
                     if one["conversation"] in missing:
                         record.append({"method": name, **one})
+
+                converse(model.session(), [draw_pairing(suite, settings, number) for number in again], chosen, settings, keep, progress)
     return read_run(out)
 
 

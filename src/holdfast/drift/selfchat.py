@@ -12,7 +12,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from holdfast.chat import Message, Reply, Request, Session
+from holdfast.chat import Job, Message, Reply, Request, Session
 from holdfast.drift.cases import Case
 from holdfast.drift.settings import Settings
 from holdfast.seeds import seed_of
@@ -52,9 +52,7 @@ class _Talk:
     probes: list[dict[str, Any]] = field(default_factory=list)
     sequences: list[tuple[str, tuple[int, ...]]] = field(default_factory=list)
     forwarded: int = 0
-
-    def said(self, speaker: str) -> list[str]:
-        return [turn["text"] for turn in self.turns if turn["speaker"] == speaker]
+    ended: int | None = None  # the round in which the dialog came to the end of the model's context
 
     def count(self, view: str, reply: Reply) -> None:
         """Remembers what the model had to read for `reply`, and what it did read."""
@@ -87,87 +85,122 @@ def converse(
     pairings: Sequence[Pairing],
     methods: Sequence[Method],
     settings: Settings,
+    on_record: Callable[[dict[str, Any]], None],
     on_round: Callable[[int, int], None] = lambda conversations, tokens: None,
-) -> list[dict[str, Any]]:
-    """Runs conversations in lockstep and returns one record each, without its method's name.
+) -> None:
+    """Runs conversations side by side; each goes on as soon as it can.
 
     Args:
         session: a fresh session of the model, which plays both sides.
         pairings: the conversations.
         methods: applied to the agent alone, in its turns and its probes.
         settings: the protocol.
-        on_round: told after every round how many conversations took part and how many tokens were forwarded.
+        on_record: takes the record of each conversation that is over, without its method's name.
+        on_round: told when conversations have ended a round: how many, and how many tokens they forwarded meanwhile.
     """
-    started = time.monotonic()
-    talks = [_Talk(pairing) for pairing in pairings]
-    for number in range(1, settings.rounds + 1):
-        before = sum(talk.forwarded for talk in talks)
-        _user_turns(session, talks, settings, number)
-        _agent_turns(session, talks, methods, settings, number)
-        on_round(len(talks), sum(talk.forwarded for talk in talks) - before)
-    seconds = (time.monotonic() - started) / len(talks)
-    return [_record(talk, seconds) for talk in talks]
+    told = time.monotonic()
+
+    def over(talk: _Talk) -> None:
+        nonlocal told
+        now = time.monotonic()
+        on_record(_record(talk, now - told))
+        told = now
+
+    session.run([_Script(_Talk(pairing), tuple(methods), settings, over, on_round).begin() for pairing in pairings])
 
 
-def _user_turns(session: Session, talks: list[_Talk], settings: Settings, number: int) -> None:
-    if number == 1:
-        for talk in talks:
-            talk.turns.append(_turn(number, "user", Reply(talk.pairing.starter, None, "stop")))
-        return
-    requests = [
-        _request(talk, _user_view(talk), (), settings, (number, "user"), thread="user", keep=True) for talk in talks
-    ]
-    for talk, reply in zip(talks, session.generate_batch(requests), strict=True):
-        talk.count("user", reply)
-        talk.turns.append(_turn(number, "user", reply))
+@dataclass
+class _Script:
+    """What follows what in one conversation: turns one after the other, and probes beside them."""
 
+    talk: _Talk
+    methods: tuple[Method, ...]
+    settings: Settings
+    on_over: Callable[[_Talk], None]
+    on_round: Callable[[int, int], None]
+    open_jobs: int = 0
+    told: int = 0
 
-def _agent_turns(session: Session, talks: list[_Talk], methods, settings: Settings, number: int) -> None:
-    """The agent's turn and, as forks, its probes.
+    def begin(self) -> Job:
+        """Round 1 starts with a_1, which is given."""
+        self.talk.turns.append(_turn(1, "user", Reply(self.talk.pairing.starter, None, "stop")))
+        return self._agent_turn(1)
 
-    Probes in place of the user's turn go into the same batch, but for round 1, where the turn computes the system prompt for them.
-    """
-    asked: list[tuple[_Talk, str, int, str]] = []
-    for talk in talks:
-        asked += [(talk, "stability", index, question) for index, question in enumerate(talk.pairing.probes)]
-        asked += [(talk, "adoption", index, question) for index, question in enumerate(talk.pairing.adoption_probes)]
-    in_place = settings.probe_at == "in-place"
+    def _agent_turn(self, number: int) -> Job:
+        """b_i; then the next round, and the probes that need no more than this."""
 
-    def probes(in_place: bool) -> list[Request]:
-        return [
-            _request(talk, [*_agent_view(talk, number if in_place else None), {"role": "user", "content": question}], methods,
-                     settings, (number, kind, index), thread="agent", trace=settings.trace)
-            for talk, kind, index, question in asked
-        ]
+        def then(reply: Reply) -> list[Job]:
+            following = []
+            if self._say(number, "agent", reply) and number < self.settings.rounds:
+                following.append(self._user_turn(number + 1))
+            if self.settings.probe_at == "after-round":
+                following += self._probes(number, number + 1)
+            else:  # the probes of round 1 wait for b_1, which computes the system prompt for them
+                following += (self._probes(1, 1) if number == 1 else []) + (self._probes(number + 1, number + 1) if following else [])
+            return following
 
-    turns = [
-        _request(talk, _agent_view(talk), methods, settings, (number, "agent"), thread="agent", keep=True, trace=settings.trace)
-        for talk in talks
-    ]
-    together = in_place and number > 1
-    replies = session.generate_batch(turns + (probes(in_place) if together else []))
-    for talk, reply in zip(talks, replies, strict=False):
-        talk.count("agent", reply)
-        talk.turns.append(_turn(number, "agent", reply))
-    answers = replies[len(talks) :] if together else session.generate_batch(probes(in_place))
-    for (talk, kind, index, question), reply in zip(asked, answers, strict=True):
-        talk.count("agent", reply)
-        talk.probes.append(_probed(talk.pairing, number, kind, index, question, reply))
+        return self._job(_agent_view(self.talk), (number, "agent"), then, keep=True)
 
+    def _user_turn(self, number: int) -> Job:
+        """a_i, and then b_i."""
 
-def _request(talk: _Talk, messages: list[Message], methods, settings: Settings, draw: tuple, *, thread: str, keep=False, trace=False) -> Request:
-    number = talk.pairing.number
-    return Request(
-        messages=tuple(messages),
-        methods=tuple(methods),
-        sampling=settings.sampling,
-        seed=seed_of("reply", settings.seed, number, *draw),
-        conversation_seed=seed_of("methods", settings.seed, number),
-        thread=(thread, number),
-        keep=keep,
-        trace=trace,
-        system_as=settings.system_as,
-    )
+        def then(reply: Reply) -> list[Job]:
+            return [self._agent_turn(number)] if self._say(number, "user", reply) else []
+
+        return self._job(_user_view(self.talk), (number, "user"), then, keep=True)
+
+    def _say(self, number: int, speaker: str, reply: Reply) -> bool:
+        """Appends a turn; False where the dialog has come to the end of the model's context."""
+        if reply.stop_reason == "context":
+            self.talk.ended = number
+            return False
+        self.talk.turns.append(_turn(number, speaker, reply))
+        if speaker == "agent":
+            self.on_round(1, self.talk.forwarded - self.told)
+            self.told = self.talk.forwarded
+        return True
+
+    def _probes(self, number: int, before: int) -> list[Job]:
+        """The probes of a round, each behind all turns of the rounds before `before`."""
+        pairing, view = self.talk.pairing, _agent_view(self.talk, before)
+        asked = [("stability", *one) for one in enumerate(pairing.probes)] + [("adoption", *one) for one in enumerate(pairing.adoption_probes)]
+
+        def job(kind: str, index: int, question: str) -> Job:
+            def then(reply: Reply) -> list[Job]:
+                if reply.stop_reason != "context":
+                    self.talk.probes.append(_probed(pairing, number, kind, index, question, reply))
+                return []
+
+            return self._job([*view, {"role": "user", "content": question}], (number, kind, index), then, keep=False)
+
+        return [job(*one) for one in asked]
+
+    def _job(self, messages: list[Message], draw: tuple, then: Callable[[Reply], list[Job]], *, keep: bool) -> Job:
+        """A request of this conversation; the conversation is over with the last of them."""
+        view = "user" if draw[1] == "user" else "agent"
+        number, settings = self.talk.pairing.number, self.settings
+        self.open_jobs += 1
+
+        def answered(reply: Reply) -> list[Job]:
+            self.talk.count(view, reply)
+            following = then(reply)
+            self.open_jobs -= 1
+            if not self.open_jobs:
+                self.on_over(self.talk)
+            return following
+
+        request = Request(
+            messages=tuple(messages),
+            methods=self.methods if view == "agent" else (),
+            sampling=settings.sampling,
+            seed=seed_of("reply", settings.seed, number, *draw),
+            conversation_seed=seed_of("methods", settings.seed, number),
+            thread=(view, number),
+            keep=keep,
+            trace=settings.trace and view == "agent",
+            system_as=settings.system_as,
+        )
+        return Job(request, answered)
 
 
 def _system(case: Case | None) -> list[Message]:
@@ -218,9 +251,10 @@ def _record(talk: _Talk, seconds: float) -> dict[str, Any]:
         "agent": _person(pairing.agent),
         "user": _person(pairing.user),
         "turns": talk.turns,
-        "probes": talk.probes,
+        "probes": sorted(talk.probes, key=lambda probe: (probe["round"], probe["kind"] != "stability", probe["probe"])),
         "tokens": {"forwarded": talk.forwarded, "least": least_tokens(talk.sequences)},
         "seconds": round(seconds, 3),
+        **({"ended": {"round": talk.ended, "why": "context"}} if talk.ended else {}),
     }
 
 
