@@ -43,7 +43,10 @@ class Scripted:
     """A model that repeats what it was asked and remembers every request."""
 
     name = fingerprint = "scripted"
-    independent = True
+    independent, runtime = True, {}
+
+    def check(self, methods):
+        pass
 
     def __init__(self, context=100):
         self.requests, self.context = [], context
@@ -177,6 +180,12 @@ def test_another_command_on_the_same_folder_is_refused_with_the_difference_named
     drift.run(Scripted(), SUITE, tmp_path / "run", drift.Settings(rounds=1, conversations=1))
     with pytest.raises(RecordsError, match=r"rounds.*1.*2|rounds.*2.*1"):
         drift.run(Scripted(), SUITE, tmp_path / "run", drift.Settings(rounds=2, conversations=1))
+
+
+def test_methods_the_model_cannot_apply_are_refused_before_anything_is_written(tmp_path):
+    with pytest.raises(UsageError, match=r"head 2\.4, but tiny llama has layers 0 to 2 with heads 0 to 3"):
+        drift.run(model(), SUITE, tmp_path / "run", QUICK, [(), (SplitSoftmax(0.5, heads=[(0, 1), (2, 4)]),)])
+    assert not (tmp_path / "run").exists()
 
 
 def test_requests_that_make_no_sense_are_refused(tmp_path):

@@ -91,7 +91,7 @@ def _add_drift(commands) -> None:
     add("--top-p", type=float, default=0.9, help="default: %(default)s")
     add("--max-new-tokens", type=int, default=400, help="per reply (default: %(default)s)")
     add("--seed", type=int, default=0, help="default: %(default)s")
-    add("--batch", type=int, default=48, help="conversations in lockstep (default: %(default)s)")
+    add("--batch", type=int, default=48, help="conversations side by side (default: %(default)s)")
     add("--out", type=Path, help="the run's folder (default: runs/drift-MODEL-SUITE-SEED)")
     add("--report", type=Path, metavar="FILE.html", help="where the page goes (default: report.html in the run's folder)")
     drift.set_defaults(run=_drift)
@@ -126,6 +126,9 @@ def _drift(arguments: argparse.Namespace) -> None:
     with _Bar(len(chosen) * settings.conversations * settings.rounds) as bar:
         run = drift.run(model, suite, out, settings, chosen, command=shlex.join(["holdfast", *sys.argv[1:]]), progress=bar)
     print(report.table(run))
+    ended = sum("ended" in record for record in run.records)
+    if ended:
+        print(f"{ended} of {len(run.records)} dialogs filled the model's context; later rounds are means over the others.")
     print(_tokens_line(run.records))
     page = report.write([out], arguments.report or out / "report.html")
     print(f"Report: {page.resolve()}")

@@ -48,6 +48,24 @@ class EndpointModel:
         """Address and name: what stands behind them cannot be seen from here."""
         return f"{self.endpoint.url} {self.endpoint.model}"
 
+    @property
+    def runtime(self) -> dict[str, str | int]:
+        """Nothing: what stands behind the address cannot be seen from here."""
+        return {}
+
+    def check(self, methods: Sequence[Method]) -> None:
+        """Refuses methods that an endpoint cannot serve.
+
+        Raises:
+            ModelError: names the first of them.
+        """
+        for method in methods:
+            if not isinstance(method, EditsMessages):
+                raise ModelError(
+                    f"{spell([method])} needs attention or logits, to which the endpoint {self.endpoint.url} gives no access;"
+                    " use a prompt method such as repetition:probability=0.5, or load the model with holdfast.load()."
+                )
+
     def generate(
         self,
         messages: Sequence[Message],
@@ -69,7 +87,7 @@ class EndpointModel:
                 fail for good, after which no further one is started.
         """
         for request in requests:
-            _require_prompt_methods(request.methods, self.endpoint)
+            self.check(request.methods)
         return answer_all(self, requests)
 
     def run(self, jobs: Iterable[Job]) -> None:
@@ -117,7 +135,7 @@ class EndpointModel:
         return self
 
     def _body(self, request: Request) -> dict[str, object]:
-        _require_prompt_methods(request.methods, self.endpoint)
+        self.check(request.methods)
         shown = edit_messages(request.messages, request.methods, request.editing_seed)
         return {
             "model": self.endpoint.model,
@@ -236,15 +254,6 @@ def _open_client(endpoint: Endpoint, *, direct: bool, before_each: Callable[[obj
         max_retries=endpoint.max_retries,
         http_client=http_client,
     )
-
-
-def _require_prompt_methods(methods: Sequence[Method], endpoint: Endpoint) -> None:
-    for method in methods:
-        if not isinstance(method, EditsMessages):
-            raise ModelError(
-                f"{spell([method])} needs attention or logits, to which the endpoint {endpoint.url} gives no access;"
-                " use a prompt method such as repetition:probability=0.5, or load the model with holdfast.load()."
-            )
 
 
 def _read_address(base_url: str) -> SplitResult:

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Hashable, Iterable, Sequence
+from collections.abc import Callable, Hashable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, ClassVar
+
+import torch
 
 from holdfast.cache import KeysValues, first_tokens
 from holdfast.chat import Job, Message, Reply, Request, Sampling, answer_all
@@ -69,6 +71,43 @@ class LocalModel:
     def session(self) -> LocalSession:
         """Opens a session, in which requests of one thread forward only what is new."""
         return LocalSession(self)
+
+    def check(self, methods: Sequence[Method]) -> None:
+        """Refuses methods that this model cannot apply.
+
+        Raises:
+            ModelError: its attention cannot be reached.
+            UsageError: no method at all, or heads that the model does not have.
+        """
+        config = self.hf_model.config.get_text_config()
+        for method in methods:
+            if not isinstance(method, (EditsMessages, ShiftsAttention)):
+                raise UsageError(f"{method!r} is no method this model can apply; see holdfast.methods for those there are.")
+            if not isinstance(method, ShiftsAttention):
+                continue
+            if not self.steerable:
+                raise ModelError(
+                    f"The attention of {self.name} ({type(self.hf_model).__name__}) cannot be reached, so {method.name} cannot "
+                    "steer it; use a prompt method such as repetition."
+                )
+            layers, heads = config.num_hidden_layers, config.num_attention_heads
+            outside = sorted((layer, head) for layer, head in method.heads or () if layer >= layers or head >= heads)
+            if outside:
+                layer, head = outside[0]
+                raise UsageError(
+                    f"{method.name} is given head {layer}.{head}, but {self.name} has layers 0 to {layers - 1} with heads 0 to {heads - 1}."
+                )
+
+    @property
+    def runtime(self) -> dict[str, str | int]:
+        """What rounding depends on besides the model."""
+        import transformers
+
+        device = self.hf_model.device
+        return {
+            "device": torch.cuda.get_device_name(device) if device.type == "cuda" else device.type,
+            "torch": torch.__version__, "transformers": transformers.__version__, "batch_size": self.batch_size,
+        }
 
     @property
     def context(self) -> int | None:
@@ -142,18 +181,26 @@ class LocalSession:
                         tickets.append(asked)
                     else:
                         answer(asked, Continuation((), "context", None, None, 0))
-                done = decoder.admit(rows, tickets) if rows else []
+                done = self._guarded(len(decoder) + len(rows), decoder.admit, rows, tickets) if rows else []
             else:
-                done = decoder.step()
+                done = self._guarded(len(decoder), decoder.step)
             for asked, continuation in done:
                 answer(asked, continuation)
+
+    def _guarded(self, rows: int, forward: Callable, *arguments) -> list[tuple[_Asked, Continuation]]:
+        try:
+            return forward(*arguments)
+        except torch.OutOfMemoryError as error:
+            raise ModelError(
+                f"Out of memory with {rows} rows of {self.model.name} at once; use a smaller batch_size (now {self.model.batch_size})."
+            ) from error
 
     def _prepare(self, waiting: Sequence[tuple[Job, _Computed | None]]) -> list[_Asked]:
         """Renders the requests; each with what its thread had computed when it was made."""
         texts, spans = [], []
         for job, _ in waiting:
             request = job.request
-            _check_methods(request.methods, self.model)
+            self.model.check(request.methods)
             system = next((m["content"] for m in request.messages if m["role"] == "system"), "").strip()
             shown = edit_messages(request.messages, request.methods, request.editing_seed)
             text = render_text(place_system(shown, request.system_as), self.model.tokenizer)
@@ -189,17 +236,6 @@ class LocalSession:
                 asked.text + answer, row.token_ids + done.token_ids, row.span + (False,) * len(done.token_ids), done.computed
             )
         return Reply(answer, done.token_ids, done.stop_reason, done.trace, done.forwarded, row.token_ids)
-
-
-def _check_methods(methods: Sequence[Method], model: LocalModel) -> None:
-    for method in methods:
-        if isinstance(method, ShiftsAttention) and not model.steerable:
-            raise ModelError(
-                f"The attention of {model.name} ({type(model.hf_model).__name__}) cannot be reached, so {method.name} cannot "
-                "steer it; use a prompt method such as repetition."
-            )
-        if not isinstance(method, (EditsMessages, ShiftsAttention)):
-            raise UsageError(f"{method!r} is no method this model can apply; see holdfast.methods for those there are.")
 
 
 def _continue(before: _Computed, prompt: Prompt) -> tuple[tuple[int, ...], tuple[bool, ...]] | None:

@@ -46,13 +46,15 @@ def run(
     Raises:
         UsageError: a suite that is too small, or the same methods twice.
         RecordsError: `out` holds another run, or cannot be written.
-        HoldfastError: whatever a model raises.
+        HoldfastError: whatever a model raises; methods that it cannot apply are refused before anything is written.
     """
     spelled = [steering.spell(one) for one in methods]
     if len(set(spelled)) < len(spelled):
         raise UsageError(f"The method {next(s for s in spelled if spelled.count(s) > 1)!r} is given twice; give it once.")
     if len(suite.cases) < 2 and settings.user_prompt == "suite":
         raise UsageError(f"The suite {suite.name!r} has {len(suite.cases)} system prompt; a pair needs two, or user_prompt='empty'.")
+    for one in methods:
+        model.check(one)
     identity = _identity(model, suite, settings, spelled)
     with open_run(Path(out), identity, {"command": "drift", "argv": command, "versions": _versions()}) as record:
         done = record.keys()
@@ -79,6 +81,7 @@ def _identity(model: ChatModel, suite: Suite, settings: Settings, methods: list[
     return {
         "model": model.name,
         "model_fingerprint": model.fingerprint,
+        "runtime": model.runtime,
         "suite": suite.name,
         "suite_fingerprint": suite.fingerprint,
         "methods": methods,

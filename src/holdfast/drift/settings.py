@@ -29,7 +29,7 @@ class Settings:
             i-th agent turn, as in the released code).
         adoption: whether the agent is asked the user's probe too.
         trace: whether the attention mass on the agent's prompt is recorded, where the model shows it.
-        batch: conversations that run in lockstep. A fixed number, so that repeated runs do the same arithmetic.
+        batch: conversations that run side by side. A fixed number, so that repeated runs do the same arithmetic.
 
     Raises:
         KnobOutOfRange: a number outside its range.

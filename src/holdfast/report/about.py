@@ -85,6 +85,9 @@ def _cost(run: RunData) -> list[tuple[str, str]]:
     if turns:
         cut = sum(turn["stop_reason"] == "length" for turn in turns)
         rows.append(("turns cut at the length limit", f"{cut:,} of {len(turns):,}"))
+    ended = sum("ended" in record for record in records)
+    if ended:
+        rows.append(("dialogs that filled the model's context", f"{ended:,} of {len(records):,}; later rounds are means over the others"))
     tokens = [record["tokens"] for record in records if record.get("tokens")]
     forwarded, least = (sum(token.get(name) or 0 for token in tokens) for name in ("forwarded", "least"))
     if forwarded and least:
