@@ -28,3 +28,12 @@ def split_softmax_log_odds(log_odds: float, exponent: float) -> float:
         pi = 1 / (1 + (-decimal.Decimal(log_odds)).exp())
         raised = (decimal.Decimal(exponent) * pi.ln()).exp()
         return float((raised / (1 - raised)).ln())
+
+
+def guidance(with_prompt: list[float], without: list[float], scale: float, plausibility: float) -> list[float]:
+    """Li et al. (2024), equation 5: log-probabilities from two rows of logits; implausible tokens get -inf."""
+    one, other = softmax(with_prompt), softmax(without)
+    return [
+        math.log(q) + scale * (math.log(p) - math.log(q)) if p >= plausibility * max(one) else -math.inf
+        for p, q in zip(one, other, strict=True)
+    ]

@@ -74,6 +74,11 @@ def test_drift_writes_records_a_table_and_a_page_and_resumes(folder, suite, tmp_
     assert (tmp_path / "again.html").exists()
 
 
+def test_dialogs_that_fill_the_context_are_told(folder, suite, tmp_path, capsys):
+    assert main([*drift(folder, suite, tmp_path / "run"), "--max-new-tokens", "600"]) == 0
+    assert "of 2 dialogs filled the model's context" in capsys.readouterr().out
+
+
 def test_lists(capsys):
     assert main(["measures"]) == 0
     measures = capsys.readouterr().out
@@ -92,7 +97,6 @@ def test_lists(capsys):
         (["--method", "split-softmax"], 2, ["exponent"]),
         (["--top-p", "0"], 2, ["top_p", "0"]),
         (["--temperature", "-1"], 2, ["temperature", "-1"]),
-        (["--max-new-tokens", "600"], 1, ["600", "512", "fewer"]),
         (["--device", "nowhere"], 2, ["nowhere", "cpu"]),
         (["--dtype", "float3"], 2, ["float3", "float32"]),
         (["--suite", "cores"], 2, ["cores", "core"]),

@@ -14,7 +14,7 @@ from tiny import model
 from holdfast import Repetition, Sampling, SplitSoftmax, drift
 from holdfast.chat import Reply
 from holdfast.drift.selfchat import draw_pairing, least_tokens
-from holdfast.errors import RecordsError, UsageError
+from holdfast.errors import PromptError, RecordsError, UsageError
 from holdfast.measures import build
 from holdfast.records import read_run
 
@@ -96,6 +96,11 @@ def test_a_dialog_that_fills_the_context_ends_and_the_others_go_on(tmp_path):
     assert [record["ended"] for record in records] == [{"round": 3, "why": "context"}] * 2
     assert [turn["round"] for turn in records[0]["turns"]] == [1, 1, 2, 2, 3]
     assert {probe["round"] for probe in records[0]["probes"]} == {1, 2}
+
+
+def test_a_prompt_that_leaves_no_room_for_round_one_is_refused(tmp_path):
+    with pytest.raises(PromptError, match=r"'case-\w+'.*shorter prompt"):
+        drift.run(Scripted(context=1), SUITE, tmp_path / "run", drift.Settings(rounds=2, conversations=1))
 
 
 def test_an_unprompted_user_keeps_agents_starters_and_probes(tmp_path):

@@ -6,13 +6,13 @@ import threading
 
 import pytest
 import torch
-from oracles import split_softmax
+from oracles import guidance, split_softmax
 from tiny import chat, model, tokenizer
 
-from holdfast import Repetition, Sampling, SplitSoftmax
+from holdfast import Gate, Guidance, Repetition, Sampling, SplitSoftmax
 from holdfast.attention import Steering, steered
 from holdfast.chat import Request
-from holdfast.errors import ModelError, PromptError
+from holdfast.errors import ModelError, PromptError, UsageError
 from holdfast.prompt import render
 
 SHORT = Sampling(max_new_tokens=24)
@@ -136,6 +136,81 @@ def test_a_row_that_joins_or_leaves_changes_no_other():
     assert len(found) == 24
     for (n, depth), token_ids in found.items():
         assert tiny.generate_batch([job(n, depth).request])[0].token_ids == token_ids
+
+
+@torch.inference_mode()
+def by_hand(tiny, messages, next_logits, count):
+    """Greedy tokens of `next_logits(ids, ids without the system prompt)`, each stream forwarded whole at each token."""
+    streams = [list(render(one, tiny.tokenizer).token_ids) for one in (messages, [m for m in messages if m["role"] != "system"])]
+    made = []
+    while len(made) < count:
+        token = int(next_logits(*streams).argmax())
+        if token in tiny.stop_ids:
+            break
+        made.append(token)
+        streams = [ids + [token] for ids in streams]
+    return tuple(made)
+
+
+def last_logits(tiny, ids, methods=(), span=()):
+    steering = Steering(torch.tensor([list(span) + [False] * (len(ids) - len(span))]), [methods]) if methods else None
+    with steered(steering), torch.inference_mode():
+        return tiny.hf_model(torch.tensor([ids]), use_cache=False).logits[0, -1].double()
+
+
+@pytest.mark.parametrize("kind", ("llama", "gemma3_text"))
+def test_guidance_equals_the_equation_whatever_else_is_in_the_batch(kind):
+    tiny, greedy = model(kind), Sampling(temperature=0, max_new_tokens=12)
+    chats = [chat("always talk about cheese", "the old town " * n) for n in (1, 3, 5)]
+    for guide in (Guidance(2.5), Guidance(4.0, plausibility=0.3), Guidance(0.0), Guidance(1.0)):
+
+        def guided(ids, without, guide=guide):
+            return torch.tensor(guidance(last_logits(tiny, ids).tolist(), last_logits(tiny, without).tolist(), guide.scale, guide.plausibility))
+
+        replies = tiny.generate_batch([Request(one, (guide,), greedy) for one in chats] + [Request(chats[0], sampling=greedy)])
+        for one, reply in zip(chats, replies, strict=False):
+            assert reply.token_ids == by_hand(tiny, one, guided, 12)
+        assert replies[3].token_ids == by_hand(tiny, chats[0], lambda ids, _: last_logits(tiny, ids), 12)
+        if guide.scale == 1:
+            assert replies[0].token_ids == replies[3].token_ids
+
+
+def test_a_gate_takes_what_the_unsteered_model_finds_plausible_and_nothing_else():
+    tiny, strong = model(), SplitSoftmax(0.05)
+    messages = chat("always talk about cheese and rain", "the old town by the river")
+    ask = {name: tiny.generate(messages, methods, SHORT, seed=0).token_ids for name, methods in {
+        "none": (), "steered": (strong,), "open": (Gate((strong,), 0.0),), "shut": (Gate((strong,), 1.0),), "ajar": (Gate((strong,), 0.3),)}.items()}
+    assert ask["open"] == ask["steered"] != ask["none"]
+    assert ask["ajar"] not in (ask["none"], ask["steered"])
+    prompt = list(render(messages, tiny.tokenizer).token_ids)
+    for name, threshold in (("ajar", 0.3), ("shut", 1.0)):
+        for count, token in enumerate(ask[name]):
+            chances = last_logits(tiny, prompt + list(ask[name][:count])).softmax(-1)
+            drawn_unsteered = draw_by_hand(chances, 0, count)
+            assert chances[token] >= threshold * chances.max() - ROUNDING or token == drawn_unsteered
+
+
+def draw_by_hand(chances, seed, count):
+    from holdfast.sampling import draw, uniforms
+
+    return draw(chances.log()[None].float(), [SHORT], [uniforms(seed, count + 1)[count]])[0]
+
+
+def test_a_gated_thread_continues_both_streams():
+    tiny, session = model(), model().session()
+    for methods in ((Gate((SplitSoftmax(0.2),), 0.1),), (Guidance(2.0),)):
+        messages = chat("remember the river", "hello there")
+        first = session.generate_batch([Request(messages, methods, SHORT, seed=1, thread=methods, keep=True)])[0]
+        longer = (*messages, {"role": "assistant", "content": first.text}, {"role": "user", "content": "and the old town?"})
+        kept = session.generate_batch([Request(longer, methods, SHORT, seed=3, thread=methods)])[0]
+        assert kept.forwarded < len(kept.prompt_ids) + 2 * len(kept.token_ids) * 2
+
+
+def test_two_second_streams_are_refused():
+    with pytest.raises(UsageError, match="guidance and gate each need a second stream"):
+        model().generate(chat("be kind", "hello"), [Guidance(2.0), Gate((SplitSoftmax(0.5),), 0.5)], SHORT)
+    with pytest.raises(UsageError, match="gate takes attention methods"):
+        Gate((Repetition(1.0),), 0.5)
 
 
 def test_a_thread_forwards_only_what_is_new_and_a_fork_leaves_no_trace():

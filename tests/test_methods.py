@@ -11,7 +11,7 @@ import torch
 
 from holdfast import methods
 from holdfast.errors import KnobOutOfRange, PromptError, UnknownName, UsageError
-from holdfast.methods import EditsMessages, Repetition, ShiftsAttention, SplitSoftmax
+from holdfast.methods import EditsLogits, EditsMessages, Gate, Repetition, ShiftsAttention, SplitSoftmax
 
 ROUNDING = 1e-6  # a few float32 roundings, relative to the log-odds, absolute for weights
 EXPONENTS = (0.001, 0.1, 0.3, 0.5, 0.7, 0.9, 0.999)
@@ -54,6 +54,9 @@ def test_a_spelling_is_read(spec, expected):
         "repetition:probability=1",
         "split-softmax:exponent=0.7,heads=3.0/3.5/12.1+repetition:probability=0.5",
         "repetition:probability=0.5+split-softmax:exponent=0.7",
+        "guidance:scale=1.5",
+        "guidance:scale=2,plausibility=0.1+repetition:probability=1",
+        "gate:methods=[split-softmax:exponent=0.5,heads=1.0/1.1+split-softmax:exponent=0.7],threshold=0.1+repetition:probability=1",
     ],
 )
 def test_a_canonical_spelling_comes_back_as_it_was(spec):
@@ -87,6 +90,11 @@ def test_no_plus_sign_in_a_number_parts_the_methods():
         ("split-softmax:exponent=1.5", KnobOutOfRange, ["split-softmax", "exponent", "from 0 to 1", "1.5"]),
         ("split-softmax:exponent=nan", KnobOutOfRange, ["exponent", "nan"]),
         ("split-softmax:exponent=0.5,heads=3", UsageError, ["'3'", "heads=3.0/3.5"]),
+        ("gate:threshold=0.1", UsageError, ["gate:methods=[split-softmax:exponent=0.5]"]),
+        ("gate:threshold=0.1,methods=split-softmax", UsageError, ["brackets", "'split-softmax'"]),
+        ("gate:threshold=0.1,methods=[repetition:probability=1]", UsageError, ["attention methods", "Repetition"]),
+        ("gate:threshold=2,methods=[split-softmax:exponent=0.5]", KnobOutOfRange, ["gate", "threshold", "from 0 to 1"]),
+        ("guidance:scale=-1", KnobOutOfRange, ["guidance", "scale", "from 0"]),
         ("repetition:probability=-0.1", KnobOutOfRange, ["repetition", "probability", "from 0 to 1", "-0.1"]),
         ("", UsageError, ["''", "none"]),
         ("repetition:probability=1+", UsageError, ["'repetition:probability=1+'"]),
@@ -101,9 +109,11 @@ def test_a_wrong_spelling_is_refused_with_its_cure(spec, error, words):
 
 def test_the_catalogue_names_what_parse_reads():
     listed = methods.catalogue()
-    assert [name for name, _, _ in listed] == ["split-softmax", "repetition"]
+    assert {"split-softmax", "repetition", "guidance", "gate"} <= {name for name, _, _ in listed}
     for name, knobs, line in listed:
-        assert isinstance(methods.parse(f"{name}:{knobs[0]}=0.5")[0], (ShiftsAttention, EditsMessages))
+        value = {"methods": "[split-softmax:exponent=0.5],threshold=0.5"}.get(knobs[0], "0.5")
+        made = methods.parse(f"{name}:{knobs[0]}={value}")[0]
+        assert made.name == name and isinstance(made, (ShiftsAttention, EditsMessages, EditsLogits, Gate))
         assert line.endswith(".") and len(line) < 120
 
 

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from holdfast.chat import Message, Reply, Request, Sampling
 from holdfast.errors import HoldfastError
-from holdfast.methods import Repetition, SplitSoftmax
+from holdfast.methods import Gate, Guidance, Repetition, SplitSoftmax
 
 if TYPE_CHECKING:
     from holdfast import drift, measures, methods, records, report
@@ -22,6 +22,8 @@ if TYPE_CHECKING:
 
 __version__ = "0.1.0"
 __all__ = [
+    "Gate",
+    "Guidance",
     "HoldfastError",
     "Message",
     "Repetition",

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 
 import torch
 from torch import Tensor
@@ -73,9 +74,10 @@ class _SlotLayer(DynamicLayer):
     def update(self, key_states: Tensor, value_states: Tensor, *args, **kwargs) -> tuple[Tensor, Tensor]:
         rows, columns = len(self.slots.lengths), self.slots.columns
         self._make_room(rows, columns, ())
+        places, picked = self.slots.places, self.slots.picked
         for store, new in zip(self.store, (key_states, value_states), strict=True):
-            store[self.slots.places[0], :, self.slots.places[1]] = new[:, :, 0]
-        self.keys, self.values = (store[:rows, :, :columns] for store in self.store)
+            store[places[0], :, places[1]] = new[:, :, 0]
+        self.keys, self.values = (store[:rows, :, :columns] if picked is None else store[picked, :, :columns] for store in self.store)
         return self.keys, self.values
 
     def get_seq_length(self) -> int:
@@ -94,7 +96,8 @@ class Slots(Cache):
         super().__init__(layers=[_SlotLayer(self) for _ in range(layers)])
         self.device = device
         self.lengths: list[int] = []
-        self.places: tuple[Tensor, Tensor] | None = None
+        self.places: tuple[Tensor, Tensor] = (torch.empty(0), torch.empty(0))  # slot and column that each row of the pass writes
+        self.picked: list[int] | None = None
 
     @property
     def columns(self) -> int:
@@ -111,6 +114,17 @@ class Slots(Cache):
         """Makes room for one token in every row: the forward pass that writes it must follow."""
         self.places = torch.arange(len(self.lengths), device=self.device), torch.tensor(self.lengths, device=self.device)
         self.lengths = [length + 1 for length in self.lengths]
+
+    @contextmanager
+    def only(self, slots: list[int] | None) -> Iterator[None]:
+        """Inside, passes have the rows in these slots alone, and write their last token again; None: all rows."""
+        places = self.places
+        if slots is not None:
+            self.picked, self.places = slots, tuple(place[slots] for place in places)
+        try:
+            yield
+        finally:
+            self.picked, self.places = None, places
 
     def computed(self, slot: int) -> KeysValues:
         """What a row has computed, copied."""

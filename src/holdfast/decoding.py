@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Generic, TypeVar
 
 import torch
@@ -18,10 +18,34 @@ from torch import Tensor
 from holdfast.attention import AttentionTrace, Steering, steered
 from holdfast.cache import KeysValues, Slots, row_of, stack
 from holdfast.chat import Sampling
-from holdfast.methods.protocols import ShiftsAttention
+from holdfast.methods.gate import Gate
+from holdfast.methods.heads import on_layers
+from holdfast.methods.protocols import EditsLogits, ShiftsAttention
 from holdfast.sampling import draw, uniforms
 
 T = TypeVar("T")  # what the caller knows a row by
+
+
+@dataclass(frozen=True)
+class Stream:
+    """One reading of a dialog.
+
+    Args:
+        token_ids: the whole prompt.
+        span: True on the tokens to hold on to, one per token.
+        computed: keys and values of the first tokens of the prompt, or None; at least one token is left to forward.
+        methods: attention methods of this stream.
+    """
+
+    token_ids: tuple[int, ...]
+    span: tuple[bool, ...]
+    computed: KeysValues | None = None
+    methods: tuple[ShiftsAttention, ...] = ()
+
+    @property
+    def cached(self) -> int:
+        """Tokens of the prompt that need no forwarding."""
+        return 0 if self.computed is None else self.computed[0][0].shape[1]
 
 
 @dataclass(frozen=True)
@@ -29,29 +53,22 @@ class Row:
     """One reply to be generated.
 
     Args:
-        token_ids: the whole prompt.
-        span: True on the tokens to hold on to, one per token.
-        computed: keys and values of the first tokens of the prompt, or None; at least one token is left to forward.
-        methods: attention methods of this row.
+        streams: the one that writes the reply and, with `guidance` or `gate`, the one that reads along.
+        guidance: makes one distribution of the two streams' logits.
+        gate: takes a token of the first stream only where the second finds it plausible.
         sampling: how its tokens are drawn.
         seed: names its draws.
         keep: whether the keys and values are wanted afterwards.
-        trace: whether the mass on the span is wanted.
+        trace: whether the mass on the first stream's span is wanted.
     """
 
-    token_ids: tuple[int, ...]
-    span: tuple[bool, ...]
-    computed: KeysValues | None = None
-    methods: tuple[ShiftsAttention, ...] = ()
+    streams: tuple[Stream, ...]
+    guidance: EditsLogits | None = None
+    gate: Gate | None = None
     sampling: Sampling = Sampling()
     seed: int = 0
     keep: bool = False
     trace: bool = False
-
-    @property
-    def cached(self) -> int:
-        """Tokens of the prompt that need no forwarding."""
-        return 0 if self.computed is None else self.computed[0][0].shape[1]
 
 
 @dataclass(frozen=True)
@@ -61,14 +78,14 @@ class Continuation:
     Args:
         token_ids: generated tokens, without the one that ended the reply.
         stop_reason: "stop" or "length".
-        computed: keys and values of the prompt and of all generated tokens that were forwarded; None unless kept.
-        trace: None unless asked for and the row has a span.
+        computed: per stream, keys and values of the prompt and of all generated tokens that were forwarded; () unless kept.
+        trace: None unless asked for and the first stream has a span.
         forwarded: tokens of this row that went through the model.
     """
 
     token_ids: tuple[int, ...]
     stop_reason: str
-    computed: KeysValues | None
+    computed: tuple[KeysValues, ...]
     trace: AttentionTrace | None
     forwarded: int
 
@@ -82,6 +99,7 @@ class _Running(Generic[T]):
     uniforms: list[float]
     generated: list[int] = field(default_factory=list)
     masses: list[Tensor] = field(default_factory=list)  # [layer, head] per generated token
+    forwarded: int = 0
 
     def take(self, token: int, stop_ids: frozenset[int]) -> str | None:
         """Appends a token; returns why the reply ends with it, or None."""
@@ -90,9 +108,18 @@ class _Running(Generic[T]):
         self.generated.append(token)
         return "length" if len(self.generated) >= self.row.sampling.max_new_tokens else None
 
-    def finish(self, reason: str, computed: KeysValues | None, forwarded: int) -> Continuation:
-        trace = AttentionTrace(torch.stack(self.masses, -1)) if self.row.trace and any(self.row.span) else None
-        return Continuation(tuple(self.generated), reason, computed, trace, forwarded)
+    def finish(self, reason: str, computed: tuple[KeysValues, ...] = ()) -> Continuation:
+        trace = AttentionTrace(torch.stack(self.masses, -1)) if self.row.trace and any(self.row.streams[0].span) else None
+        return Continuation(tuple(self.generated), reason, computed if self.row.keep else (), trace, self.forwarded)
+
+
+@dataclass(frozen=True)
+class _Reader(Generic[T]):
+    """A stream of a row that generates: the first writes, the second reads along."""
+
+    running: _Running[T]
+    second: bool
+    stream: Stream
 
 
 class Decoder(Generic[T]):
@@ -107,14 +134,15 @@ class Decoder(Generic[T]):
     def __init__(self, model, stop_ids: frozenset[int], *, reuse: bool = True):
         self.model, self.stop_ids, self.reuse = model, stop_ids, reuse
         self.takes = inspect.signature(model.forward).parameters
-        self.layers = model.config.get_text_config().num_hidden_layers
+        config = model.config.get_text_config()
+        self.layers, self.heads = config.num_hidden_layers, getattr(config, "num_attention_heads", 0)
         self.slots = Slots(self.layers, model.device)
-        self.running: list[_Running[T]] = []  # in the order of the slots
+        self.readers: list[_Reader[T]] = []  # in the order of the slots
         self._spans: Tensor | None = None  # [slot, column]; None when rows have come or gone
 
     def __len__(self) -> int:
-        """Rows that generate."""
-        return len(self.running)
+        """Streams that are being forwarded."""
+        return len(self.readers)
 
     @torch.inference_mode()
     def admit(self, rows: Sequence[Row], tickets: Sequence[T]) -> list[tuple[T, Continuation]]:
@@ -122,94 +150,148 @@ class Decoder(Generic[T]):
         joined = [_Running(ticket, row, uniforms(row.seed, row.sampling.max_new_tokens)) for ticket, row in zip(tickets, rows, strict=True)]
         if not self.reuse:
             return [(one.ticket, self._alone(one)) for one in joined]
-        past = max(row.cached for row in rows)
-        ids, positions, mask, span = _prefill_inputs(rows, past)
-        device = self.model.device
-        cache = stack([row.computed for row in rows], past, self.layers)
-        padded = not bool(mask.all())
-        logits = self._forward(joined, ids.to(device), positions.to(device), mask.to(device) if padded else None, span.to(device), cache)
+        readers = [_Reader(one, bool(number), stream) for one in joined for number, stream in enumerate(one.row.streams)]
+        streams = [reader.stream for reader in readers]
+        past = max(stream.cached for stream in streams)
+        ids, positions, mask, span = _prefill_inputs(streams, past)
+        cache = stack([stream.computed for stream in streams], past, self.layers)
+        logits = self._forward(readers, ids, positions, mask, span, cache)
+        computed = [row_of(cache, index, columns.nonzero()[:, 0].to(self.model.device)) for index, columns in enumerate(mask)]
+        for reader in readers:
+            reader.running.forwarded += len(reader.stream.token_ids) - reader.stream.cached
         done = []
-        for index, (one, token) in enumerate(zip(joined, self._draw(joined, logits), strict=True)):
-            columns = mask[index].nonzero()[:, 0].to(device)
+        for one, token in self._choose(readers, logits, halve=False):
+            mine = [index for index, reader in enumerate(readers) if reader.running is one]
             if reason := one.take(token, self.stop_ids):
-                computed = row_of(cache, index, columns) if one.row.keep else None
-                done.append((one.ticket, one.finish(reason, computed, len(one.row.token_ids) - one.row.cached)))
-            else:
-                self.slots.add(row_of(cache, index, columns))
-                self.running.append(one)
-                self._spans = None
+                done.append((one.ticket, one.finish(reason, tuple(computed[index] for index in mine))))
+                continue
+            for index in mine:
+                self.slots.add(computed[index])
+                self.readers.append(readers[index])
+            self._spans = None
         return done
 
     @torch.inference_mode()
     def step(self) -> list[tuple[T, Continuation]]:
         """Forwards one token of every row and draws the next; returns the rows that end, in the order of their slots."""
-        slots, running, device = self.slots, self.running, self.model.device
-        slots.grow()
-        lengths = torch.tensor(slots.lengths)
-        ids = torch.tensor([[one.generated[-1]] for one in running], device=device)
-        mask = torch.arange(slots.columns) < lengths[:, None]
-        padded = not bool(mask.all())
-        logits = self._forward(running, ids, (lengths[:, None] - 1).to(device), mask.to(device) if padded else None, self._span(), slots)
+        self.slots.grow()
+        logits = self._next(self.readers)
         done = []
-        for slot, (one, token) in reversed(list(enumerate(zip(running, self._draw(running, logits), strict=True)))):
+        for one, token in self._choose(self.readers, logits, halve=True):
+            one.forwarded += len(one.row.streams)
             if reason := one.take(token, self.stop_ids):
-                computed = slots.computed(slot) if one.row.keep else None
-                done.append((one.ticket, one.finish(reason, computed, slots.lengths[slot] - one.row.cached)))
-                slots.remove(slot)
-                self.running[slot] = self.running[-1]
-                self.running.pop()
-                self._spans = None
-        return done[::-1]
+                done.append((one.ticket, self._close(one, reason)))
+        return done
 
-    def _span(self) -> Tensor:
-        """The span of every slot in the columns of the pass about to come."""
-        if self._spans is None:
-            width = max(len(one.row.span) for one in self.running)
-            self._spans = torch.tensor([one.row.span + (False,) * (width - len(one.row.span)) for one in self.running], device=self.model.device)
-        return torch.nn.functional.pad(self._spans, (0, self.slots.columns - self._spans.shape[1]))
+    def _close(self, one: _Running[T], reason: str) -> Continuation:
+        """Ends a row and frees its slots."""
+        mine = [slot for slot, reader in enumerate(self.readers) if reader.running is one]
+        computed = tuple(self.slots.computed(slot) for slot in mine) if one.row.keep else ()
+        for slot in reversed(mine):
+            self.slots.remove(slot)
+            self.readers[slot] = self.readers[-1]
+            self.readers.pop()
+        self._spans = None
+        return one.finish(reason, computed)
 
-    def _draw(self, rows: Sequence[_Running], logits: Tensor) -> list[int]:
+    def _choose(self, readers: Sequence[_Reader[T]], logits: Tensor, *, halve: bool) -> list[tuple[_Running[T], int]]:
+        """The next token of every row that `readers` belong to; [reader, vocabulary] logits."""
+        writers = [reader.running for reader in readers if not reader.second]
+        others: dict[int, Tensor] = {}
+        if len(writers) < len(readers):
+            others = {id(reader.running): logits[index] for index, reader in enumerate(readers) if reader.second}
+            logits = logits[[index for index, reader in enumerate(readers) if not reader.second]].float()
+            for index, one in enumerate(writers):
+                if one.row.guidance:
+                    logits[index] = one.row.guidance.guide(logits[index], others[id(one)])
+        tokens = self._draw(writers, logits)
+        for index, one in enumerate(writers):
+            if one.row.gate and not one.row.gate.accepts(tokens[index], others[id(one)]):
+                tokens[index] = self._fall_back(one, others[id(one)], halve=halve)
+        return list(zip(writers, tokens, strict=True))
+
+    def _fall_back(self, one: _Running[T], other: Tensor, *, halve: bool) -> int:
+        """A token of a row whose gate refused one: steered in ever fewer layers, at last in none."""
+        slot = next(slot for slot, reader in enumerate(self.readers) if reader.running is one and not reader.second) if halve else 0
+        layers = self.layers // 2 if halve else 0
+        while layers:
+            reader = self.readers[slot]
+            methods = on_layers(reader.stream.methods, range(self.layers - layers, self.layers), self.heads)
+            one.masses[-1:] = []
+            logits = self._next([replace(reader, stream=replace(reader.stream, methods=methods))], [slot])
+            one.forwarded += 1
+            token = self._draw([one], logits)[0]
+            if one.row.gate.accepts(token, other):
+                return token
+            layers //= 2
+        return self._draw([one], other[None])[0]
+
+    def _draw(self, rows: Sequence[_Running[T]], logits: Tensor) -> list[int]:
         return draw(logits, [one.row.sampling for one in rows], [one.uniforms[len(one.generated)] for one in rows])
 
-    def _forward(self, rows: Sequence[_Running], ids: Tensor, positions: Tensor, mask: Tensor | None, span: Tensor, cache) -> Tensor:
-        """Forwards tokens of some rows; returns the logits of the last column, [row, vocabulary]."""
-        tracing = any(one.row.trace for one in rows)
-        methods = [one.row.methods for one in rows]
-        steering = Steering(span, methods, tracing) if tracing or any(methods) else None
+    def _next(self, readers: Sequence[_Reader[T]], picked: list[int] | None = None) -> Tensor:
+        """Forwards the pending token of every slot, or of those `picked`: logits [reader, vocabulary]."""
+        slots = self.slots
+        if self._spans is None:
+            width = max(len(reader.stream.span) for reader in self.readers)
+            self._spans = torch.tensor([one.stream.span + (False,) * (width - len(one.stream.span)) for one in self.readers])
+        lengths = torch.tensor(slots.lengths)
+        span = torch.nn.functional.pad(self._spans, (0, slots.columns - self._spans.shape[1]))
+        if picked is not None:
+            lengths, span = lengths[picked], span[picked]
+        ids = torch.tensor([[reader.running.generated[-1]] for reader in readers])
+        mask = torch.arange(slots.columns) < lengths[:, None]
+        with slots.only(picked):
+            return self._forward(readers, ids, lengths[:, None] - 1, mask, span, slots)
+
+    def _forward(self, readers: Sequence[_Reader[T]], ids: Tensor, positions: Tensor, mask: Tensor, span: Tensor, cache) -> Tensor:
+        """Forwards tokens of some streams; returns the logits of the last column, [reader, vocabulary]."""
+        device = self.model.device
+        tracing = any(reader.running.row.trace for reader in readers)
+        methods = [reader.stream.methods for reader in readers]
+        steering = Steering(span.to(device), methods, tracing) if tracing or any(methods) else None
         with steered(steering):
             output = self.model(
-                input_ids=ids,
-                attention_mask=mask,
+                input_ids=ids.to(device),
+                attention_mask=None if mask.all() else mask.to(device),
                 past_key_values=cache,
                 use_cache=True,
-                **({"position_ids": positions} if "position_ids" in self.takes else {}),
+                **({"position_ids": positions.to(device)} if "position_ids" in self.takes else {}),
                 **({"logits_to_keep": 1} if "logits_to_keep" in self.takes else {}),
             )
         if tracing:
-            seen = torch.stack([layer.float() for layer in steering.seen], 1).cpu()  # [row, layer, head]
-            for one, mass in zip(rows, seen, strict=True):
-                one.masses.append(mass)
+            seen = torch.stack([layer.float() for layer in steering.seen], 1).cpu()  # [reader, layer, head]
+            for reader, mass in zip(readers, seen, strict=True):
+                if not reader.second:
+                    reader.running.masses.append(mass)
         self._state = getattr(output, "past_key_values", None)
         return output.logits[:, -1]
 
-    def _alone(self, one: _Running) -> Continuation:
-        """The whole reply of one row, with whatever cache the model makes, or none."""
-        device, row = self.model.device, one.row
-        ids, cache, forwarded = torch.tensor([row.token_ids], device=device), None, 0
-        span = list(row.span)
+    def _alone(self, one: _Running[T]) -> Continuation:
+        """The whole reply of one row, each stream with whatever cache the model makes, or none."""
+        readers = [_Reader(one, bool(number), stream) for number, stream in enumerate(one.row.streams)]
+        spans = [list(reader.stream.span) for reader in readers]
+        ids = [torch.tensor([reader.stream.token_ids]) for reader in readers]
+        caches = [None] * len(readers)
         while True:
-            positions = torch.arange(len(span) - ids.shape[1], len(span), device=device)[None]
-            logits = self._forward([one], ids, positions, None, torch.tensor([span], device=device), cache)
-            cache, forwarded = self._state, forwarded + ids.shape[1]
-            token = self._draw([one], logits)[0]
+            logits = []
+            for index, reader in enumerate(readers):
+                length = len(spans[index])
+                positions = torch.arange(length - ids[index].shape[1], length)[None]
+                whole = torch.ones(1, length, dtype=torch.bool)
+                logits.append(self._forward([reader], ids[index], positions, whole, torch.tensor([spans[index]]), caches[index]))
+                caches[index] = self._state
+                one.forwarded += ids[index].shape[1]
+            ((_, token),) = self._choose(readers, torch.cat(logits), halve=False)
             if reason := one.take(token, self.stop_ids):
-                return one.finish(reason, None, forwarded)
-            span.append(False)
-            fresh = torch.tensor([[token]], device=device)
-            ids = fresh if cache is not None else torch.cat([ids, fresh], 1)
+                return one.finish(reason)
+            for index in range(len(readers)):
+                spans[index].append(False)
+                fresh = torch.tensor([[token]])
+                ids[index] = fresh if caches[index] is not None else torch.cat([ids[index], fresh], 1)
 
 
-def _prefill_inputs(rows: Sequence[Row], past: int) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+def _prefill_inputs(rows: Sequence[Stream], past: int) -> tuple[Tensor, Tensor, Tensor, Tensor]:
     """Ids and positions [row, new], mask and span [row, past + new]: both parts padded on the left."""
     new = max(len(row.token_ids) - row.cached for row in rows)
     ids, positions = torch.zeros(2, len(rows), new, dtype=torch.long)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections import deque
 from collections.abc import Callable, Hashable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
@@ -11,9 +12,9 @@ import torch
 
 from holdfast.cache import KeysValues, first_tokens
 from holdfast.chat import Job, Message, Reply, Request, Sampling, answer_all
-from holdfast.decoding import Continuation, Decoder, Row
+from holdfast.decoding import Continuation, Decoder, Row, Stream
 from holdfast.errors import ModelError, PromptError, UsageError
-from holdfast.methods import EditsMessages, Method, ShiftsAttention, edit_messages
+from holdfast.methods import EditsLogits, EditsMessages, Gate, Method, ShiftsAttention, edit_messages
 from holdfast.prompt import Prompt, find_span, place_system, render_text, tokenize
 
 if TYPE_CHECKING:
@@ -80,8 +81,11 @@ class LocalModel:
             UsageError: no method at all, or heads that the model does not have.
         """
         config = self.hf_model.config.get_text_config()
-        for method in methods:
-            if not isinstance(method, (EditsMessages, ShiftsAttention)):
+        seconds = [method.name for method in methods if isinstance(method, (EditsLogits, Gate))]
+        if len(seconds) > 1:
+            raise UsageError(f"{' and '.join(seconds)} each need a second stream, and there is one; use one of them.")
+        for method in [one for method in methods for one in (method.methods if isinstance(method, Gate) else (method,))]:
+            if not isinstance(method, (EditsMessages, ShiftsAttention, EditsLogits, Gate)):
                 raise UsageError(f"{method!r} is no method this model can apply; see holdfast.methods for those there are.")
             if not isinstance(method, ShiftsAttention):
                 continue
@@ -117,11 +121,12 @@ class LocalModel:
 
 @dataclass(frozen=True)
 class _Asked:
-    """A request on its way: its row, whose sampling is None where the context has no room left, and its rendered text."""
+    """A request on its way: its row, None where the context leaves no room for a reply, and the rendered text of each stream."""
 
     job: Job
-    row: Row
-    text: str
+    row: Row | None
+    texts: tuple[str, ...]
+    prompt_ids: tuple[int, ...]
 
 
 @dataclass
@@ -129,7 +134,7 @@ class LocalSession:
     """Requests that share prefixes; what was computed lives as long as the session."""
 
     model: LocalModel
-    _threads: dict[Hashable, _Computed] = field(default_factory=dict)
+    _threads: dict[Hashable, tuple[_Computed, ...]] = field(default_factory=dict)
 
     def generate_batch(self, requests: Sequence[Request]) -> list[Reply]:
         """Answers requests in the order given.
@@ -164,10 +169,10 @@ class LocalSession:
 
         def add(following: Iterable[Job]) -> None:
             for job in following:  # a fork that has to wait goes on from here, however far its thread gets meanwhile
-                before = self._threads.get(job.request.thread) if job.request.thread is not None else None
+                before = self._threads.get(job.request.thread, ()) if job.request.thread is not None else ()
                 (kept if job.request.keep else forks).append((job, before))
 
-        def answer(asked: _Asked, done: Continuation) -> None:
+        def answer(asked: _Asked, done: Continuation | None) -> None:
             add(asked.job.then(self._reply(asked, done)))
 
         add(jobs)
@@ -176,11 +181,11 @@ class LocalSession:
             if joining > len(decoder) // _JOIN:
                 rows, tickets = [], []
                 for asked in self._prepare([(kept or forks).popleft() for _ in range(joining)]):
-                    if asked.row.sampling:
+                    if asked.row:
                         rows.append(asked.row)
                         tickets.append(asked)
                     else:
-                        answer(asked, Continuation((), "context", None, None, 0))
+                        answer(asked, None)
                 done = self._guarded(len(decoder) + len(rows), decoder.admit, rows, tickets) if rows else []
             else:
                 done = self._guarded(len(decoder), decoder.step)
@@ -195,47 +200,73 @@ class LocalSession:
                 f"Out of memory with {rows} rows of {self.model.name} at once; use a smaller batch_size (now {self.model.batch_size})."
             ) from error
 
-    def _prepare(self, waiting: Sequence[tuple[Job, _Computed | None]]) -> list[_Asked]:
-        """Renders the requests; each with what its thread had computed when it was made."""
+    def _prepare(self, waiting: Sequence[tuple[Job, tuple[_Computed, ...]]]) -> list[_Asked]:
+        """Renders the requests, each for its one or two streams, and takes up what its thread had computed when it was made."""
         texts, spans = [], []
         for job, _ in waiting:
-            request = job.request
-            self.model.check(request.methods)
-            system = next((m["content"] for m in request.messages if m["role"] == "system"), "").strip()
-            shown = edit_messages(request.messages, request.methods, request.editing_seed)
-            text = render_text(place_system(shown, request.system_as), self.model.tokenizer)
-            texts.append(text)
-            spans.append(find_span(text, system) if system else (0, 0))
-        prompts = tokenize(texts, spans, self.model.tokenizer)
-        return [self._ask(*one, prompt) for one, prompt in zip(waiting, prompts, strict=True)]
+            self.model.check(job.request.methods)
+            for messages in _chats(job.request):
+                system = next((m["content"] for m in messages if m["role"] == "system"), "").strip()
+                text = render_text(place_system(messages, job.request.system_as), self.model.tokenizer)
+                texts.append(text)
+                spans.append(find_span(text, system) if system else (0, 0))
+        prompts = iter(tokenize(texts, spans, self.model.tokenizer))
+        return [self._ask(job, before, [next(prompts) for _ in _chats(job.request)]) for job, before in waiting]
 
-    def _ask(self, job: Job, before: _Computed | None, prompt: Prompt) -> _Asked:
+    def _ask(self, job: Job, before: tuple[_Computed, ...], prompts: Sequence[Prompt]) -> _Asked:
         request, limit = job.request, self.model.context
-        token_ids, span = prompt.token_ids, prompt.span_mask
-        if before and (known := _continue(before, prompt)):
-            token_ids, span = known
-        computed = before.keys_values if before and before.keys_values else None
-        if computed:
-            shared = _common_prefix(before.token_ids, token_ids)
-            usable = min(shared, computed[0][0].shape[1], len(token_ids) - 1)
-            computed = first_tokens(computed, usable) if usable else None
-        methods = tuple(m for m in request.methods if isinstance(m, ShiftsAttention)) if any(span) else ()
-        room = limit - len(token_ids) if limit else request.sampling.max_new_tokens
-        sampling = replace(request.sampling, max_new_tokens=min(room, request.sampling.max_new_tokens)) if room > 0 else None
-        row = Row(
-            token_ids, span, computed, methods, sampling, request.seed,
-            keep=request.keep and request.thread is not None, trace=request.trace and self.model.steerable,
+        gate = next((method for method in request.methods if isinstance(method, Gate)), None)
+        shifts = tuple(method for method in request.methods if isinstance(method, ShiftsAttention))
+        known = (*before, None, None)
+        streams = tuple(
+            _stream(prompt, known[number], shifts + (gate.methods if gate and number == 0 else ())) for number, prompt in enumerate(prompts)
         )
-        return _Asked(job, row, prompt.text)
+        room = limit - max(len(stream.token_ids) for stream in streams) if limit else request.sampling.max_new_tokens
+        row = Row(
+            streams,
+            next((method for method in request.methods if isinstance(method, EditsLogits)), None),
+            gate,
+            replace(request.sampling, max_new_tokens=max(1, min(room, request.sampling.max_new_tokens))),
+            request.seed,
+            keep=request.keep and request.thread is not None,
+            trace=request.trace and self.model.steerable,
+        )
+        return _Asked(job, row if room > 0 else None, tuple(prompt.text for prompt in prompts), streams[0].token_ids)
 
-    def _reply(self, asked: _Asked, done: Continuation) -> Reply:
-        row = asked.row
+    def _reply(self, asked: _Asked, done: Continuation | None) -> Reply:
+        if done is None:
+            return Reply("", (), "context", prompt_ids=asked.prompt_ids)
         answer = self.model.tokenizer.decode(done.token_ids, skip_special_tokens=True)
-        if row.keep and done.stop_reason != "context":
-            self._threads[asked.job.request.thread] = _Computed(
-                asked.text + answer, row.token_ids + done.token_ids, row.span + (False,) * len(done.token_ids), done.computed
+        if asked.row.keep:
+            self._threads[asked.job.request.thread] = tuple(
+                _Computed(text + answer, stream.token_ids + done.token_ids, stream.span + (False,) * len(done.token_ids), computed)
+                for text, stream, computed in itertools.zip_longest(asked.texts, asked.row.streams, done.computed)
             )
-        return Reply(answer, done.token_ids, done.stop_reason, done.trace, done.forwarded, row.token_ids)
+        return Reply(answer, done.token_ids, done.stop_reason, done.trace, done.forwarded, asked.prompt_ids)
+
+
+def _chats(request: Request) -> list[tuple[Message, ...]]:
+    """What the streams of a request read."""
+    shown = edit_messages(request.messages, request.methods, request.editing_seed)
+    for method in request.methods:
+        if isinstance(method, EditsLogits):
+            return [shown, method.other(request.messages)]
+        if isinstance(method, Gate):
+            return [shown, shown]
+    return [shown]
+
+
+def _stream(prompt: Prompt, before: _Computed | None, methods: tuple[ShiftsAttention, ...]) -> Stream:
+    """A prompt as far as it is computed already."""
+    token_ids, span = prompt.token_ids, prompt.span_mask
+    if before and (known := _continue(before, prompt)):
+        token_ids, span = known
+    computed = before.keys_values if before else None
+    if computed:
+        shared = _common_prefix(before.token_ids, token_ids)
+        usable = min(shared, computed[0][0].shape[1], len(token_ids) - 1)
+        computed = first_tokens(computed, usable) if usable else None
+    return Stream(token_ids, span, computed, methods if any(span) else ())
 
 
 def _continue(before: _Computed, prompt: Prompt) -> tuple[tuple[int, ...], tuple[bool, ...]] | None:

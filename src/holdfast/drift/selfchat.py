@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 from holdfast.chat import Job, Message, Reply, Request, Session
 from holdfast.drift.cases import Case
 from holdfast.drift.settings import Settings
+from holdfast.errors import PromptError
 from holdfast.seeds import seed_of
 
 if TYPE_CHECKING:
@@ -57,7 +58,7 @@ class _Talk:
     def count(self, view: str, reply: Reply) -> None:
         """Remembers what the model had to read for `reply`, and what it did read."""
         self.forwarded += reply.forwarded
-        if reply.prompt_ids is not None and reply.token_ids is not None:
+        if reply.prompt_ids is not None and reply.token_ids is not None and reply.stop_reason != "context":
             written = reply.token_ids if reply.stop_reason == "stop" else reply.token_ids[:-1]
             self.sequences.append((view, reply.prompt_ids + written))
 
@@ -152,6 +153,9 @@ class _Script:
     def _say(self, number: int, speaker: str, reply: Reply) -> bool:
         """Appends a turn; False where the dialog has come to the end of the model's context."""
         if reply.stop_reason == "context":
+            if number == 1:
+                agent = self.talk.pairing.agent
+                raise PromptError(f"The system prompt of {agent.id!r} and one question already fill the model's context; use a shorter prompt.")
             self.talk.ended = number
             return False
         self.talk.turns.append(_turn(number, speaker, reply))

@@ -3,6 +3,8 @@
     none                           the model as it is
     split-softmax:exponent=0.5     attention    Li et al. 2024, section 6.2
     repetition:probability=0.5     prompt       Li et al. 2024, section 6.1
+    guidance:scale=1.5             decoding     Li et al. 2024, equation 5
+    gate:threshold=0.1,methods=[split-softmax:exponent=0.5]   decoding   after Kang and Kim 2026
 """
 
 from __future__ import annotations
@@ -10,14 +12,19 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from holdfast.chat import Message, Method
+from holdfast.methods.gate import Gate
+from holdfast.methods.guidance import Guidance
 from holdfast.methods.heads import HeadSet
-from holdfast.methods.protocols import EditsMessages, ShiftsAttention
+from holdfast.methods.protocols import EditsLogits, EditsMessages, ShiftsAttention
 from holdfast.methods.repetition import Repetition
 from holdfast.methods.spec import catalogue, parse, spell
 from holdfast.methods.split_softmax import SplitSoftmax
 
 __all__ = [
+    "EditsLogits",
     "EditsMessages",
+    "Gate",
+    "Guidance",
     "HeadSet",
     "Method",
     "Repetition",

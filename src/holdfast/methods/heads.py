@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+import itertools
 import re
+from collections.abc import Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from holdfast.errors import UsageError
 
 if TYPE_CHECKING:
     from torch import Tensor
+
+    from holdfast.methods.protocols import ShiftsAttention
 
 HeadSet = frozenset[tuple[int, int]]  # (layer, head), both counted from 0; heads are query heads
 
@@ -46,6 +51,14 @@ def checked_heads(owner: str, heads: object) -> HeadSet | None:
     if not chosen or not right:
         raise UsageError(f"{owner} takes heads as (layer, head) pairs counted from 0, at least one, not {heads!r}.")
     return chosen
+
+
+def on_layers(methods: Sequence[ShiftsAttention], layers: range, heads: int) -> tuple[ShiftsAttention, ...]:
+    """The methods on these layers only, of a model with so many heads per layer; those without heads there fall away."""
+    chosen = [
+        (method, frozenset(pair for pair in method.heads or itertools.product(layers, range(heads)) if pair[0] in layers)) for method in methods
+    ]
+    return tuple(replace(method, heads=there) for method, there in chosen if there)
 
 
 def only_on(heads: HeadSet | None, layer: int, shifted: Tensor, log_odds: Tensor) -> Tensor:

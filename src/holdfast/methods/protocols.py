@@ -45,3 +45,14 @@ class EditsMessages(Method, Protocol):
             messages: the chat as people see it; not changed.
             seed: the same for all turns of one conversation.
         """
+
+
+@runtime_checkable
+class EditsLogits(Method, Protocol):
+    """A decoding method: a second stream reads another chat along with the first, and both make one distribution."""
+
+    def other(self, messages: Sequence[Message]) -> tuple[Message, ...]:
+        """Returns the chat that the second stream reads."""
+
+    def guide(self, logits: Tensor, other: Tensor) -> Tensor:
+        """Returns the logits to draw from, [vocabulary] like those of the two streams."""

@@ -3,6 +3,7 @@
     none
     split-softmax:exponent=0.5
     split-softmax:exponent=0.7,heads=3.0/3.5+repetition:probability=0.5
+    gate:methods=[split-softmax:exponent=0.5],threshold=0.1
 """
 
 from __future__ import annotations
@@ -13,12 +14,14 @@ from typing import Any
 
 from holdfast.chat import Method
 from holdfast.errors import UnknownName, UsageError
+from holdfast.methods.gate import Gate
+from holdfast.methods.guidance import Guidance
 from holdfast.methods.heads import read_heads, spell_heads
 from holdfast.methods.repetition import Repetition
 from holdfast.methods.split_softmax import SplitSoftmax
 
 NONE = "none"
-_METHODS: dict[str, type[Any]] = {method.name: method for method in (SplitSoftmax, Repetition)}
+_METHODS: dict[str, type[Any]] = {method.name: method for method in (SplitSoftmax, Repetition, Guidance, Gate)}
 
 
 def parse(spec: str) -> tuple[Method, ...]:
@@ -34,7 +37,7 @@ def parse(spec: str) -> tuple[Method, ...]:
     """
     if spec.strip() == NONE:
         return ()
-    return tuple(_parse_one(part.strip(), spec) for part in spec.split("+"))
+    return tuple(_parse_one(part.strip(), spec) for part in _split(spec, "+"))
 
 
 def spell(methods: Sequence[Method]) -> str:
@@ -61,7 +64,7 @@ def _parse_one(part: str, spec: str) -> Method:
     method = _METHODS[name]
     fields = {field.name: field for field in dataclasses.fields(method)}
     values: dict[str, object] = {}
-    for pair in listed.split(",") if colon else ():
+    for pair in _split(listed, ",") if colon else ():
         knob, equals, value = (text.strip() for text in pair.partition("="))
         if not equals or knob in values:
             raise UsageError(f"{name} takes each knob once as KNOB=VALUE, not {pair!r} in {part!r}.")
@@ -70,14 +73,31 @@ def _parse_one(part: str, spec: str) -> Method:
         values[knob] = _read_value(name, knob, value)
     missing = [knob for knob, field in fields.items() if field.default is dataclasses.MISSING and knob not in values]
     if missing:
-        raise UsageError(f"{name} needs {missing[0]}, as in {name}:{missing[0]}=0.5, but got {part!r}.")
+        example = "[split-softmax:exponent=0.5]" if missing[0] == "methods" else "0.5"
+        raise UsageError(f"{name} needs {missing[0]}, as in {name}:{missing[0]}={example}, but got {part!r}.")
     made: Method = method(**values)
     return made
+
+
+def _split(spelled: str, separator: str) -> list[str]:
+    """Splits at separators that stand outside brackets."""
+    parts, depth = [""], 0
+    for character in spelled:
+        depth += (character == "[") - (character == "]")
+        if character == separator and depth == 0:
+            parts.append("")
+        else:
+            parts[-1] += character
+    return parts
 
 
 def _read_value(name: str, knob: str, value: str) -> object:
     if knob == "heads":
         return read_heads(value)
+    if knob == "methods":
+        if not (value.startswith("[") and value.endswith("]")):
+            raise UsageError(f"{name} takes methods in brackets, as in {name}:methods=[split-softmax:exponent=0.5], not {value!r}.")
+        return parse(value[1:-1])
     try:
         return float(value)
     except ValueError:
@@ -96,6 +116,8 @@ def _spell_one(method: Method) -> str:
 def _spell_value(value: object) -> str:
     if isinstance(value, frozenset):
         return spell_heads(value)
+    if isinstance(value, tuple):
+        return f"[{spell(value)}]"
     spelled = repr(value).replace("e+", "e")  # '+' stands between methods
     return spelled.removesuffix(".0")
 
