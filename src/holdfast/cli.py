@@ -48,6 +48,7 @@ def _parser() -> argparse.ArgumentParser:
     commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
     _add_drift(commands)
     _add_report(commands)
+    _add_geometry(commands)
     for name, listed, line in (("measures", _list_measures, "list the measures"), ("methods", _list_methods, "list the steering methods")):
         command = commands.add_parser(name, help=line, description=line.capitalize() + ", one line each.")
         command.set_defaults(run=listed)
@@ -69,13 +70,7 @@ def _add_drift(commands) -> None:
         "whether the agent still follows its own (stability) or follows the other's (adoption). Li et al. 2024, Figure 3.",
     )
     add = drift.add_argument
-    add("--model", default="default", metavar="default|PATH|HUB_ID|URL", help="the chat model (default: the one in the package)")
-    add("--endpoint-model", metavar="NAME", help="with a URL: the model's name there")
-    add("--api-key-env", default="OPENAI_API_KEY", metavar="VAR", help="with a URL: the environment variable of the key (default: %(default)s)")
-    add("--concurrency", type=int, default=8, help="with a URL: requests at a time (default: %(default)s)")
-    add("--device", help="cpu, cuda, ... (default: CUDA if there is one)")
-    add("--dtype", help="float32, bfloat16, ... (default: float32 on the CPU, the checkpoint's elsewhere)")
-    add("--trust-remote-code", action="store_true", help="let code that comes with the model run (default: never)")
+    _add_model(add)
     add("--suite", default="starter", metavar="starter|core|li2024:PATH|FILE.yaml", help="system prompts and probes (default: %(default)s); li2024:hub reads the hub")
     add("--scoring", choices=("strict", "released"), default="strict", help="of li2024: mended, or as published (default: %(default)s)")
     add("--allow-code", action="store_true", help="let the suite name Python functions as measures")
@@ -97,6 +92,16 @@ def _add_drift(commands) -> None:
     drift.set_defaults(run=_drift)
 
 
+def _add_model(add) -> None:
+    add("--model", default="default", metavar="default|PATH|HUB_ID|URL", help="the chat model (default: the one in the package)")
+    add("--endpoint-model", metavar="NAME", help="with a URL: the model's name there")
+    add("--api-key-env", default="OPENAI_API_KEY", metavar="VAR", help="with a URL: the environment variable of the key (default: %(default)s)")
+    add("--concurrency", type=int, default=8, help="with a URL: requests at a time (default: %(default)s)")
+    add("--device", help="cpu, cuda, ... (default: CUDA if there is one)")
+    add("--dtype", help="float32, bfloat16, ... (default: float32 on the CPU, the checkpoint's elsewhere)")
+    add("--trust-remote-code", action="store_true", help="let code that comes with the model run (default: never)")
+
+
 def _add_report(commands) -> None:
     report = commands.add_parser(
         "report", help="make one page of one or more runs", formatter_class=argparse.RawDescriptionHelpFormatter,
@@ -106,6 +111,37 @@ def _add_report(commands) -> None:
     report.add_argument("folders", nargs="+", type=Path, metavar="DIR", help="run folders")
     report.add_argument("--out", type=Path, default=Path("report.html"), help="default: %(default)s")
     report.set_defaults(run=_report)
+
+
+def _add_geometry(commands) -> None:
+    geometry = commands.add_parser(
+        "geometry", help="check the theory of drift, and read a model's own geometry", formatter_class=argparse.RawDescriptionHelpFormatter,
+        description="Checks Theorem 5.1 and Propositions A.1 and A.2 of Li et al. 2024 on random instances, draws the norms of a model's embeddings\n"
+        "(Figure 7), and reads effective dimension and opening angle of its hidden states over self-chats.",
+        epilog="examples:\n  holdfast geometry\n  holdfast geometry --model meta-llama/Llama-3.2-1B-Instruct --conversations 40",
+    )
+    add = geometry.add_argument
+    _add_model(add)
+    add("--suite", default="starter", help="whose prompts the dialogs are held under (default: %(default)s)")
+    add("--conversations", type=int, default=12, help="default: %(default)s")
+    add("--rounds", type=int, default=8, help="default: %(default)s")
+    add("--seed", type=int, default=0, help="default: %(default)s")
+    add("--out", type=Path, default=Path("runs/geometry"), help="a folder (default: %(default)s)")
+    geometry.set_defaults(run=_geometry, allow_code=False)
+
+
+def _geometry(arguments: argparse.Namespace) -> None:
+    from holdfast import drift
+    from holdfast.report.geometry import write_geometry_figures
+    from holdfast.study.geometry import Sizes, study
+
+    sizes = Sizes(conversations=arguments.conversations, rounds=arguments.rounds, seed=arguments.seed)
+    suite, model = drift.load_suite(arguments.suite), _load(arguments)
+    arguments.on_interrupt = f"Finished dialogs are kept in {arguments.out}; repeat the command to go on."
+    found = study(model, suite, arguments.out, sizes, tell=print)
+    for path in write_geometry_figures(found, arguments.out):
+        if path.suffix == ".png":
+            print(f"Figure: {path.resolve()}")
 
 
 def _drift(arguments: argparse.Namespace) -> None:

@@ -31,9 +31,7 @@ def write_figures(series: Sequence[Series], folder: Path) -> list[Path]:
 
     The bytes depend on the records alone: no date, fixed identifiers.
     """
-    import matplotlib
-
-    with matplotlib.rc_context(_STYLE):
+    with styled():
         figures = {"drift": _drift(series)}
         for kind in KINDS:
             drawn = _categories(series, kind)
@@ -41,19 +39,31 @@ def write_figures(series: Sequence[Series], folder: Path) -> list[Path]:
                 figures[f"categories_{kind}"] = drawn
         if any(_measured(item, "mass") for item in series):
             figures["mass"] = _mass(series)
-        folder.mkdir(parents=True, exist_ok=True)
-        written = []
-        for name, figure in figures.items():
-            for suffix, metadata in (("svg", {"Date": None}), ("png", {"Software": None})):
-                path = folder / f"{name}.{suffix}"
-                figure.savefig(path, dpi=200, metadata=metadata)
-                written.append(path)
+        return save(figures, folder)
+
+
+def styled():
+    """A context in which figures look like ours."""
+    import matplotlib
+
+    return matplotlib.rc_context(_STYLE)
+
+
+def save(figures: dict[str, Figure], folder: Path) -> list[Path]:
+    """Writes each figure as SVG and PNG without a date; returns the files."""
+    folder.mkdir(parents=True, exist_ok=True)
+    written = []
+    for name, figure in figures.items():
+        for suffix, metadata in (("svg", {"Date": None}), ("png", {"Software": None})):
+            path = folder / f"{name}.{suffix}"
+            figure.savefig(path, dpi=200, metadata=metadata)
+            written.append(path)
     return written
 
 
 def _drift(series: Sequence[Series]) -> Figure:
     kinds = [kind for kind in KINDS if any(_measured(item, kind) for item in series)]
-    figure, axes = _panels(len(kinds), len(kinds), 4.6, 3.2)
+    figure, axes = panels(len(kinds), len(kinds), 4.6, 3.2)
     for kind, axis in zip(kinds, axes, strict=True):
         _draw(axis, series, [estimate_columns(item.values(kind)) for item in series], whiskers=True)
         axis.set(title=NAMES[kind], xlabel="round", ylim=(0, 1.02))
@@ -62,7 +72,7 @@ def _drift(series: Sequence[Series]) -> Figure:
 
 
 def _mass(series: Sequence[Series]) -> Figure:
-    figure, axes = _panels(1, 1, 4.6, 3.2)
+    figure, axes = panels(1, 1, 4.6, 3.2)
     shown = [item for item in series if _measured(item, "mass")]
     estimates = [estimate_columns(item.mass) for item in shown]
     _draw(axes[0], shown, estimates, whiskers=True, colours=[list(series).index(item) for item in shown])
@@ -77,7 +87,7 @@ def _categories(series: Sequence[Series], kind: str) -> Figure | None:
     names = sorted({name for categories in found for name in categories})
     if not names:
         return None
-    figure, axes = _panels(len(names), min(3, len(names)), 2.6, 2.1)
+    figure, axes = panels(len(names), min(3, len(names)), 2.6, 2.1)
     for name, axis in zip(names, axes, strict=False):
         present = [i for i, categories in enumerate(found) if name in categories]
         _draw(axis, [series[i] for i in present], [found[i][name] for i in present], whiskers=False, colours=present)
@@ -86,7 +96,8 @@ def _categories(series: Sequence[Series], kind: str) -> Figure | None:
     return figure
 
 
-def _panels(count: int, across: int, width: float, height: float) -> tuple[Figure, list[Axes]]:
+def panels(count: int, across: int, width: float, height: float) -> tuple[Figure, list[Axes]]:
+    """A figure of `count` axes, each so many inches wide and high."""
     from matplotlib.figure import Figure
 
     down = -(-count // across)

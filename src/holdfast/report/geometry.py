@@ -1,0 +1,35 @@
+"""The figures of `holdfast geometry`: embedding norms (Li et al. 2024, Figure 7), and hidden states round by round."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from holdfast.report.figures import COLOURS, panels, save, styled
+
+_LABELS = {"all": "all tokens so far", "system": "system prompt", "user": "user, as many tokens", "agent": "agent, as many tokens"}
+
+
+def write_geometry_figures(found: dict[str, Any], folder: Path) -> list[Path]:
+    """Writes `norms` and `hidden_states`, each as SVG and PNG, from what `study.geometry.study` found; returns the files."""
+    with styled():
+        return save({"norms": _norms(found), "hidden_states": _hidden_states(found)}, folder)
+
+
+def _norms(found: dict[str, Any]):
+    figure, (axis,) = panels(1, 1, 4.6, 3.0)
+    axis.hist(found["embedding_norms"], bins=60, density=True, color=COLOURS[1])
+    axis.set(title=f"norms of the embeddings of {found['model']}", xlabel="norm", ylabel="density")
+    return figure
+
+
+def _hidden_states(found: dict[str, Any]):
+    figure, axes = panels(2, 2, 4.6, 3.2)
+    rows = found["hidden_states"]
+    for axis, quantity, title in zip(axes, ("dimension", "angle"), ("effective dimension", "opening angle in radians (95 % of the tokens)"), strict=True):
+        for colour, (name, label) in zip(COLOURS, _LABELS.items(), strict=False):
+            axis.plot([row["round"] for row in rows], [row[quantity][name] for row in rows], marker="o", markersize=3, color=colour, label=label)
+        axis.set(title=title, xlabel="round")
+        axis.set_ylim(bottom=0)
+    figure.legend(*axes[0].get_legend_handles_labels(), loc="outside lower left", frameon=False, ncols=2)
+    return figure

@@ -1,0 +1,52 @@
+"""`holdfast geometry`: findings, figures and refusals, on a tiny model."""
+
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import pytest
+from test_drift import SUITE, Scripted
+from tiny import chat, model
+
+from holdfast.errors import KnobOutOfRange, ModelError
+from holdfast.prompt import render
+from holdfast.report.geometry import write_geometry_figures
+from holdfast.study import geometry
+
+SMALL = geometry.Sizes(instances=2, generated=6, trials=50, conversations=2, rounds=2)
+
+
+def test_a_study_tells_what_it_found_and_draws_it(tmp_path):
+    lines: list[str] = []
+    found = geometry.study(model(), SUITE, tmp_path / "out", SMALL, lines.append)
+    assert found == json.loads((tmp_path / "out" / "geometry.json").read_text())
+    assert found["theorem_5_1"]["tokens"] == 12 and found["theorem_5_1"]["hull_residual"] < 1e-7
+    assert found["theorem_5_1"]["outside"] <= found["theorem_5_1"]["widened_eps"]
+    assert all(row["wendel"] >= row["promised"] for row in found["proposition_a_1"])
+    weights = model().hf_model.get_input_embeddings().weight
+    assert np.allclose(found["embedding_norms"], weights.detach().norm(dim=-1).numpy(), atol=1e-5)
+    assert [row["round"] for row in found["hidden_states"]] == [1, 2]
+    assert all(1 <= row["dimension"][name] <= 48 for row in found["hidden_states"] for name in ("all", "system", "user", "agent"))
+    assert any("Theorem 5.1" in line for line in lines) and any("Hidden states" in line for line in lines)
+    files = write_geometry_figures(found, tmp_path / "out")
+    assert [path.name for path in files] == ["norms.svg", "norms.png", "hidden_states.svg", "hidden_states.png"]
+    assert all(path.stat().st_size > 2000 for path in files)
+
+
+def test_tokens_belong_to_who_said_them():
+    tiny = model()
+    turns = [{"round": 1, "speaker": "user", "text": "the river"}, {"round": 1, "speaker": "agent", "text": "the old town"},
+             {"round": 2, "speaker": "user", "text": "the river"}]
+    hidden, owners = geometry._read_dialog(tiny, {"agent": {"system_prompt": "be the garden"}, "turns": turns})
+    assert hidden.shape == (3, len(owners), 48)
+    prompt = render(chat("be the garden", "the river", "the old town", "the river"), tiny.tokenizer)
+    said = {owner: "".join(tiny.tokenizer.decode([t]) for t, o in zip(prompt.token_ids, owners, strict=True) if o == owner) for owner in owners}
+    assert said[0, "system"] == "be the garden" and said[1, "user"] == said[2, "user"] == "the river" and said[1, "agent"] == "the old town"
+
+
+def test_what_cannot_be_studied_is_refused(tmp_path):
+    with pytest.raises(ModelError, match=r"scripted is an endpoint.*local model"):
+        geometry.study(Scripted(), SUITE, tmp_path, SMALL)
+    with pytest.raises(KnobOutOfRange, match=r"rounds.*0"):
+        geometry.Sizes(rounds=0)
