@@ -116,7 +116,7 @@ def test_tied_tokens_are_drawn_alike_whatever_the_other_rows():
 def test_logits_that_are_not_numbers_are_refused():
     from holdfast.sampling import draw
 
-    with pytest.raises(ModelError, match="not finite.*float32"):
+    with pytest.raises(ModelError, match=r"not finite.*float32"):
         draw(torch.full((1, 9), torch.nan), [Sampling()], [0.5])
 
 
@@ -148,7 +148,7 @@ def by_hand(tiny, messages, next_logits, count):
         if token in tiny.stop_ids:
             break
         made.append(token)
-        streams = [ids + [token] for ids in streams]
+        streams = [[*ids, token] for ids in streams]
     return tuple(made)
 
 
@@ -197,7 +197,7 @@ def draw_by_hand(chances, seed, count):
 
 
 def test_a_gated_thread_continues_both_streams():
-    tiny, session = model(), model().session()
+    session = model().session()
     for methods in ((Gate((SplitSoftmax(0.2),), 0.1),), (Guidance(2.0),)):
         messages = chat("remember the river", "hello there")
         first = session.generate_batch([Request(messages, methods, SHORT, seed=1, thread=methods, keep=True)])[0]

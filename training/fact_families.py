@@ -6,7 +6,23 @@ import random
 
 from content import Context
 from families import Family, chosen
-from values import ANIMALS, CITIES, COLOURS, FOODS, HOBBIES, MONTHS, NAMES, PROFESSIONS, SPORTS, TOPICS, WORDS, draw, draw_or_invent, invented, number
+from values import (
+    ANIMALS,
+    CITIES,
+    COLOURS,
+    FOODS,
+    HOBBIES,
+    MONTHS,
+    NAMES,
+    PROFESSIONS,
+    SPORTS,
+    TOPICS,
+    WORDS,
+    draw,
+    draw_or_invent,
+    invented,
+    number,
+)
 
 MEMORY, CHOICE, PERSONA = "memorization", "multiple_choice", "persona"
 

@@ -84,7 +84,8 @@ class LocalModel:
         seconds = [method.name for method in methods if isinstance(method, (EditsLogits, Gate))]
         if len(seconds) > 1:
             raise UsageError(f"{' and '.join(seconds)} each need a second stream, and there is one; use one of them.")
-        for method in [one for method in methods for one in (method.methods if isinstance(method, Gate) else (method,))]:
+        single = itertools.chain.from_iterable(method.methods if isinstance(method, Gate) else (method,) for method in methods)
+        for method in single:
             if not isinstance(method, (EditsMessages, ShiftsAttention, EditsLogits, Gate)):
                 raise UsageError(f"{method!r} is no method this model can apply; see holdfast.methods for those there are.")
             if not isinstance(method, ShiftsAttention):

@@ -7,7 +7,7 @@ from typing import Any
 
 from holdfast.report.figures import COLOURS, panels, save, styled
 
-_LABELS = {"all": "all tokens so far", "system": "system prompt", "user": "user, as many tokens", "agent": "agent, as many tokens"}
+_LABELS = {"all": "all tokens so far", "system": "system prompt", "user": "user, equally many tokens", "agent": "agent, equally many tokens"}
 
 
 def write_geometry_figures(found: dict[str, Any], folder: Path) -> list[Path]:
@@ -29,7 +29,7 @@ def _hidden_states(found: dict[str, Any]):
     for axis, quantity, title in zip(axes, ("dimension", "angle"), ("effective dimension", "opening angle in radians (95 % of the tokens)"), strict=True):
         for colour, (name, label) in zip(COLOURS, _LABELS.items(), strict=False):
             axis.plot([row["round"] for row in rows], [row[quantity][name] for row in rows], marker="o", markersize=3, color=colour, label=label)
-        axis.set(title=title, xlabel="round")
+        axis.set(title=title, xlabel="round", xticks=[row["round"] for row in rows])
         axis.set_ylim(bottom=0)
     figure.legend(*axes[0].get_legend_handles_labels(), loc="outside lower left", frameon=False, ncols=2)
     return figure

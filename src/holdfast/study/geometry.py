@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from holdfast.model import LocalModel
 
 SPEAKERS = ("user", "agent")
-_DRAWS = 20  # subsamples of as many tokens as the system prompt has
+_DRAWS = 20  # subsamples of equally many tokens
 
 
 @dataclass(frozen=True)
@@ -87,7 +87,7 @@ def study(
     found["hidden_states"] = rows = hidden_geometry(model, suite, out / "dialogs", sizes)
     first, last = rows[0], rows[-1]
     tell(f"Hidden states, all layers: effective dimension of all tokens so far {first['dimension']['all']:.2f} in round 1 and "
-         f"{last['dimension']['all']:.2f} in round {last['round']}; the system prompt's {last['dimension']['system']:.2f}. With as many tokens each: "
+         f"{last['dimension']['all']:.2f} in round {last['round']}. With equally many tokens each: system prompt {last['dimension']['system']:.2f}, "
          f"user {last['dimension']['user']:.2f}, agent {last['dimension']['agent']:.2f}.")
     out.mkdir(parents=True, exist_ok=True)
     record = {"model": model.name, "model_fingerprint": model.fingerprint, "suite": suite.name, **found}
@@ -144,8 +144,8 @@ def embedding_norms(model: LocalModel) -> list[float]:
 def hidden_geometry(model: LocalModel, suite: drift.Suite, out: Path, sizes: Sizes) -> list[dict[str, Any]]:
     """Per round, effective dimension and opening angle of hidden states, averaged over layers and dialogs.
 
-    "all" takes every token up to the end of the round; "system" the prompt's; "user" and "agent" as many of the tokens they have
-    written so far as the prompt has, averaged over draws, since both quantities grow with the number of tokens.
+    "all" takes every token up to the end of the round; "system", "user" and "agent" equally many of the prompt's tokens and of those
+    that each has written so far, averaged over draws, since both quantities grow with the number of tokens.
     """
     settings = drift.Settings(rounds=sizes.rounds, conversations=sizes.conversations, seed=sizes.seed, adoption=False)
     run = drift.run(model, suite, out, settings)
@@ -153,11 +153,11 @@ def hidden_geometry(model: LocalModel, suite: drift.Suite, out: Path, sizes: Siz
     for record in sorted(run.records, key=lambda record: record["conversation"]):
         hidden, owners = _read_dialog(model, record)
         rng = np.random.default_rng([sizes.seed, record["conversation"]])
+        few = min(len(_groups(owners, 1)[name]) for name in ("system", *SPEAKERS))
+        if few < 2:
+            continue
         for number in range(1, max(turn["round"] for turn in record["turns"]) + 1):
             groups = _groups(owners, number)
-            few = min(len(groups["system"]), *(len(groups[speaker]) for speaker in SPEAKERS))
-            if few < 2:
-                continue
             for layer in hidden:
                 for name, chosen in groups.items():
                     draws = [chosen] if name == "all" else [rng.choice(chosen, few, replace=False) for _ in range(_DRAWS if len(chosen) > few else 1)]
