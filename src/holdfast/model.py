@@ -20,6 +20,7 @@ from holdfast.prompt import Prompt, find_span, place_system, render_text, tokeni
 if TYPE_CHECKING:
     from transformers import PreTrainedModel, PreTrainedTokenizerFast
 
+_PREFILL = 16_384  # tokens of one prefill, padding included, unless a single request has more
 _JOIN = 8  # waiting requests join when they are more than one for so many rows that run: a prefill costs about a step
 
 
@@ -173,25 +174,18 @@ class LocalSession:
                 before = self._threads.get(job.request.thread, ()) if job.request.thread is not None else ()
                 (kept if job.request.keep else forks).append((job, before))
 
-        def answer(asked: _Asked, done: Continuation | None) -> None:
-            add(asked.job.then(self._reply(asked, done)))
-
         add(jobs)
         while kept or forks or len(decoder):
             joining = min(len(kept) + len(forks), (model.batch_size if model.reuses_cache else 1) - len(decoder))
             if joining > len(decoder) // _JOIN:
-                rows, tickets = [], []
-                for asked in self._prepare([(kept or forks).popleft() for _ in range(joining)]):
-                    if asked.row:
-                        rows.append(asked.row)
-                        tickets.append(asked)
-                    else:
-                        answer(asked, None)
-                done = self._guarded(len(decoder) + len(rows), decoder.admit, rows, tickets) if rows else []
+                prepared = self._prepare([(kept or forks).popleft() for _ in range(joining)])
+                done = [(asked, None) for asked in prepared if asked.row is None]
+                for some in _prefills([asked for asked in prepared if asked.row]):
+                    done += self._guarded(len(decoder) + len(some), decoder.admit, [asked.row for asked in some], some)
             else:
                 done = self._guarded(len(decoder), decoder.step)
             for asked, continuation in done:
-                answer(asked, continuation)
+                add(asked.job.then(self._reply(asked, continuation)))
 
     def _guarded(self, rows: int, forward: Callable, *arguments) -> list[tuple[_Asked, Continuation]]:
         try:
@@ -244,6 +238,21 @@ class LocalSession:
                 for text, stream, computed in itertools.zip_longest(asked.texts, asked.row.streams, done.computed)
             )
         return Reply(answer, done.token_ids, done.stop_reason, done.trace, done.forwarded, asked.prompt_ids)
+
+
+def _prefills(waiting: Sequence[_Asked]) -> list[list[_Asked]]:
+    """The requests in order, in groups whose padded prefill stays within `_PREFILL` tokens."""
+    groups: list[list[_Asked]] = []
+    longest = 0
+    for asked in waiting:
+        new = max(len(stream.token_ids) - stream.cached for stream in asked.row.streams)
+        streams = sum(len(one.row.streams) for one in groups[-1]) + len(asked.row.streams) if groups else 0
+        if not groups or max(longest, new) * streams > _PREFILL:
+            groups.append([])
+            longest = 0
+        groups[-1].append(asked)
+        longest = max(longest, new)
+    return groups
 
 
 def _chats(request: Request) -> list[tuple[Message, ...]]:
