@@ -149,7 +149,7 @@ def test_it_is_a_chat_model_with_a_name_and_a_fingerprint(serve):
 
 def test_a_seed_of_any_size_fits_the_wire(serve):
     model, server = serve(lambda body, number: completion())
-    model.generate_batch([Request(CHAT, seed=seed) for seed in (2**31 - 1, 2**63 + 5, -1)])
+    model.generate_batch([Request(CHAT, seed=seed) for seed in (2**31 - 1, 2**63 + 5, 2**64 - 1)])
     assert sorted(body["seed"] for body in server.bodies) == [5, 2**31 - 1, 2**31 - 1]
 
 
