@@ -213,7 +213,8 @@ def _lost(words: dict[int, str], system_as: str) -> str:
         if system_as == "role"
         else "use a model whose template leaves messages as they are"
     )
-    return f"The chat template leaves out or rewrites the system prompt {' or '.join(repr(_cut(one)) for one in words.values())}; {cure}."
+    prompts = " or ".join(dict.fromkeys(repr(_cut(one)) for one in words.values()))
+    return f"The chat template leaves out or rewrites the system prompt {prompts}; {cure}."
 
 
 def _template_refusal(messages: Sequence[Message], reason: str) -> str:
