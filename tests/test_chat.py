@@ -3,7 +3,9 @@
 import pytest
 
 from holdfast.chat import Request, Sampling
-from holdfast.errors import KnobOutOfRange
+from holdfast.errors import KnobOutOfRange, UsageError
+
+HELLO = ({"role": "user", "content": "hello"},)
 
 
 def test_the_defaults_are_those_of_the_paper():
@@ -40,5 +42,40 @@ def test_a_value_outside_its_range_is_named(wrong):
 
 
 def test_editing_draws_from_the_conversation_where_it_is_given():
-    assert Request((), seed=7).editing_seed == 7
-    assert Request((), seed=7, conversation_seed=0).editing_seed == 0
+    assert Request(HELLO, seed=7).editing_seed == 7
+    assert Request(HELLO, seed=7, conversation_seed=0).editing_seed == 0
+
+
+def test_roles_that_only_a_template_knows_pass_through():
+    Request([*HELLO, {"role": "tool", "content": "4", "name": "add"}])
+
+
+@pytest.mark.parametrize(
+    ("wrong", "says"),
+    [
+        ({"messages": ()}, "at least one message, not []"),
+        ({"messages": "hello"}, "takes messages as a list, not 'hello'"),
+        ({"messages": HELLO[0]}, "takes messages as a list, not {'role': 'user', 'content': 'hello'}"),
+        ({"messages": ("hello",)}, "Message 1 is 'hello'; write it as {'role': 'user', 'content': 'Hello.'}"),
+        ({"messages": (*HELLO, {"content": "x"})}, "Message 2 has the role None; use system, user or assistant"),
+        ({"messages": ({"role": "User", "content": "x"},)}, "Message 1 has the role 'User'; use system, user or assistant"),
+        ({"messages": ({"role": "", "content": "x"},)}, "Message 1 has the role ''"),
+        ({"messages": ({"role": "user"},)}, "Message 1 has the content None, and only text"),
+        ({"messages": ({"role": "user", "content": 7},)}, "Message 1 has the content 7, and only text"),
+        (
+            {"messages": ({"role": "user", "content": [{"type": "text", "text": "x"}]},)},
+            "Message 1 has a list as its content ([{'type': 'text', 'text': 'x'}]), and only text is supported; join its texts",
+        ),
+        ({"methods": 7}, "takes methods as a list, not 7"),
+        ({"sampling": {"top_p": 1}}, "takes sampling as Sampling(...), not {'top_p': 1}"),
+        ({"system_as": "user"}, "takes system_as as role or first-user, not 'user'"),
+        ({"seed": -1}, "a request takes seed as a whole number from 0 upwards, not -1"),
+        ({"seed": 2**128}, "a request takes seed below 2**128, not 340282366920938463463374607431768211456"),
+        ({"seed": 1.5}, "not 1.5"),
+        ({"seed": None}, "not None"),
+    ],
+)
+def test_a_request_that_cannot_be_answered_is_refused(wrong, says):
+    with pytest.raises(UsageError) as caught:
+        Request(**{"messages": HELLO, **wrong})
+    assert says in str(caught.value) and str(caught.value).endswith(".")

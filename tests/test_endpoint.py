@@ -149,7 +149,7 @@ def test_it_is_a_chat_model_with_a_name_and_a_fingerprint(serve):
 
 def test_a_seed_of_any_size_fits_the_wire(serve):
     model, server = serve(lambda body, number: completion())
-    model.generate_batch([Request(CHAT, seed=seed) for seed in (2**31 - 1, 2**63 + 5, -1)])
+    model.generate_batch([Request(CHAT, seed=seed) for seed in (2**31 - 1, 2**63 + 5, 2**64 - 1)])
     assert sorted(body["seed"] for body in server.bodies) == [5, 2**31 - 1, 2**31 - 1]
 
 
@@ -340,6 +340,76 @@ def test_another_complaint_about_max_tokens_is_passed_on(serve):
     model, server = serve(lambda body, number: refusal(400, "max_tokens must be at most 256"))
     assert "max_tokens must be at most 256" in failure_of(model)
     assert len(server.bodies) == 1
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        refusal(400, "Unsupported parameter: 'seed' is not supported with this model.", "unsupported_parameter"),
+        refusal(400, "Unrecognized request argument supplied: seed"),
+        (422, {}, '{"detail": [{"loc": ["body", "seed"], "msg": "Extra inputs are not permitted"}]}'),
+    ],
+)
+def test_a_refused_seed_is_left_out_for_good_with_one_warning(serve, said):
+    model, server = serve(lambda body, number: said if "seed" in body else completion())
+    with pytest.warns(UserWarning) as warned:
+        assert model.generate(CHAT, seed=3).text == "Arr."
+        assert model.generate(CHAT, seed=4).text == "Arr."
+    assert [body.get("seed") for body in server.bodies] == [3, None, None]
+    assert [server.url in str(one.message) and "'seed'" in str(one.message) for one in warned] == [True]
+
+
+def test_another_complaint_about_the_seed_is_passed_on(serve):
+    model, server = serve(lambda body, number: refusal(400, "seed must be at most 1000"))
+    assert "400: seed must be at most 1000" in failure_of(model)
+    assert len(server.bodies) == 1
+
+
+def reasoning(body, number):
+    """As OpenAI's reasoning models answer, which take neither max_tokens nor sampling."""
+    for name in ("max_tokens", "seed", "top_p"):
+        if name in body:
+            text = f"Unsupported parameter: '{name}' is not supported with this model."
+            return refusal(400, text, "unsupported_parameter")
+    if body.get("temperature", 1) != 1:
+        text = "Unsupported value: 'temperature' does not support 0.7 with this model. Only the default (1) value is supported."
+        return refusal(400, text, "unsupported_value")
+    return completion()
+
+
+@pytest.mark.parametrize(
+    ("sampling", "knob"), [(Sampling(temperature=0.7, top_p=1), "temperature"), (Sampling(temperature=1, top_p=0.9), "top_p")]
+)
+def test_refused_sampling_is_an_error_that_names_the_knob_and_the_cure(serve, sampling, knob):
+    model, _ = serve(reasoning)
+    with pytest.raises(ModelError) as caught:
+        model.generate(CHAT, sampling=sampling)
+    assert f"'{knob}'" in str(caught.value) and f"; set {knob}=1, which" in str(caught.value)
+
+
+def test_neutral_sampling_is_left_out_where_it_is_refused(serve):
+    model, server = serve(reasoning)
+    with pytest.warns(UserWarning, match="'seed'"):
+        for _ in range(2):
+            assert model.generate(CHAT, sampling=Sampling(temperature=1, top_p=1)).text == "Arr."
+    assert [set(body) - {"model", "messages"} for body in server.bodies[-2:]] == [{"temperature", "max_completion_tokens"}] * 2
+    assert len(server.bodies) == 5
+    with pytest.raises(ModelError, match="set top_p=1"):  # what was left out as neutral is not dropped when it is not
+        model.generate(CHAT, sampling=Sampling(temperature=1, top_p=0.9))
+
+
+def test_of_two_that_exclude_each_other_the_neutral_one_is_left_out(serve):
+    def answer(body, number):
+        both = "temperature" in body and "top_p" in body
+        return refusal(400, "`temperature` and `top_p` cannot both be specified for this model.") if both else completion()
+
+    model, server = serve(answer)
+    model.generate(CHAT, sampling=Sampling(temperature=1, top_p=0.9))
+    model.generate(CHAT, sampling=Sampling(temperature=1, top_p=0.9))
+    assert ["temperature" in body for body in server.bodies] == [True, False, False]
+    model, server = serve(answer)
+    with pytest.raises(ModelError, match="set temperature=1 or top_p=1"):
+        model.generate(CHAT, sampling=Sampling(temperature=0.5, top_p=0.9))
 
 
 # What goes wrong, in one sentence

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
@@ -11,6 +12,9 @@ from holdfast.chat import Reply
 if TYPE_CHECKING:
     from openai import APIStatusError, OpenAIError
 
+_REFUSES = re.compile(
+    r"unsupported|not support|unrecognized|unknown|unexpected|extra (field|input)|not (permitted|allowed|available)|cannot both", re.I
+)
 _STOP_REASONS = {  # finish_reason of the wire to ours; the later names are those of other servers
     "stop": "stop",
     "length": "length",
@@ -108,6 +112,16 @@ def explain_answer(error: MalformedAnswer, text: str, endpoint: Endpoint) -> str
     )
 
 
+def refused_fields(error: APIStatusError) -> tuple[str, ...]:
+    """Fields of the sampling that the server refuses by name, as OpenAI's reasoning models do; () for other complaints."""
+    if error.status_code not in (400, 422):
+        return ()
+    said = _said(error)
+    if error.code not in ("unsupported_parameter", "unsupported_value") and not _REFUSES.search(said):
+        return ()
+    return tuple(name for name in ("seed", "temperature", "top_p") if re.search(rf"\b{name}\b", said) or error.param == name)
+
+
 def wants_other_limit(error: APIStatusError) -> bool:
     """Whether the server refuses the field max_tokens by name, as it does for OpenAI's reasoning models."""
     if error.status_code not in (400, 422):
@@ -146,11 +160,13 @@ def _explain_status(error: APIStatusError, endpoint: Endpoint, retries: str) -> 
         )
     if status >= 500:
         return f"{url} failed ({status}: {said}), with {retries}; look into the server's log or try again later."
-    return f"{url} refused the request for {endpoint.model!r} ({status}: {said}){_cure(said)}."
+    return f"{url} refused the request for {endpoint.model!r} ({status}: {said}){_cure(said, refused_fields(error))}."
 
 
-def _cure(said: str) -> str:
+def _cure(said: str, refused: tuple[str, ...]) -> str:
     words = said.lower()
+    if settings := [f"{name}=1" for name in refused if name != "seed"]:
+        return f"; set {' or '.join(settings)}, which this server takes as its own default"
     if "context" in words and ("length" in words or "window" in words):
         return "; use fewer rounds or fewer new tokens"
     if "role" in words and "system" in words:

@@ -7,8 +7,11 @@ from dataclasses import dataclass
 from typing import ClassVar, Protocol, runtime_checkable
 
 from holdfast import knobs
+from holdfast.errors import KnobOutOfRange, UsageError
 
 Message = dict[str, str]  # {"role", "content"}: the OpenAI and Hugging Face form, unchanged
+ROLES = ("system", "user", "assistant")  # a chat template may know more, such as "tool"
+SYSTEM_AS = ("role", "first-user")
 
 
 class Method(Protocol):
@@ -72,16 +75,20 @@ class Request:
     """One reply to be generated; the rows of a batch know nothing of each other.
 
     Args:
-        messages: the chat so far.
+        messages: the chat so far, at least one message; each with a role and a text.
         methods: steering of this row alone.
         sampling: how its tokens are drawn.
-        seed: names the draw of this reply.
+        seed: names the draw of this reply; at least 0 and below 2**128.
         conversation_seed: what methods that edit messages draw from. Give all turns of one conversation the
             same number, else such a method may decide anew about messages of the past; None stands for `seed`.
         thread: names a dialog inside a session; its requests share what was computed for their common prefix.
         keep: whether the reply becomes part of the thread; without, the request forks the thread.
         trace: whether the attention mass on the system prompt is wanted.
         system_as: "role", or "first-user" to put the system prompt in front of the first user message.
+
+    Raises:
+        UsageError: a message without a role or a text, or something else that is not as described.
+        KnobOutOfRange: a seed below 0 or from 2**128 upwards, which the generator of draws has no room for.
     """
 
     messages: tuple[Message, ...]
@@ -93,6 +100,22 @@ class Request:
     keep: bool = False
     trace: bool = False
     system_as: str = "role"
+
+    def __post_init__(self) -> None:
+        for name in ("messages", "methods"):
+            if not isinstance(value := getattr(self, name), (tuple, list)):
+                raise UsageError(f"A request takes {name} as a list, not {_cut(value)}; put it into one.")
+            object.__setattr__(self, name, tuple(value))
+        if not self.messages:
+            raise UsageError("A request needs at least one message, not []; add one with the role 'user'.")
+        for number, message in enumerate(self.messages, 1):
+            _check_message(number, message)
+        if not isinstance(self.sampling, Sampling):
+            raise UsageError(f"A request takes sampling as Sampling(...), not {_cut(self.sampling)}; see holdfast.Sampling.")
+        if knobs.whole_number("a request", "seed", self.seed, 0) >= 2**128:
+            raise KnobOutOfRange(f"a request takes seed below 2**128, not {_cut(self.seed)}.")
+        if self.system_as not in SYSTEM_AS:
+            raise UsageError(f"A request takes system_as as {' or '.join(SYSTEM_AS)}, not {_cut(self.system_as)}.")
 
     @property
     def editing_seed(self) -> int:
@@ -171,3 +194,23 @@ def answer_all(session: Session, requests: Sequence[Request]) -> list[Reply]:
 
     session.run([Job(request, keep(index)) for index, request in enumerate(requests)])
     return [replies[index] for index in range(len(requests))]
+
+
+def _check_message(number: int, message: object) -> None:
+    if not isinstance(message, dict):
+        raise UsageError(f"Message {number} is {_cut(message)}; write it as {{'role': 'user', 'content': 'Hello.'}}.")
+    role, content = message.get("role"), message.get("content")
+    if not isinstance(role, str) or (role not in ROLES and role.strip().lower() in ("", *ROLES)):
+        raise UsageError(f"Message {number} has the role {_cut(role)}; use {', '.join(ROLES[:-1])} or {ROLES[-1]}.")
+    if isinstance(content, list):
+        raise UsageError(
+            f"Message {number} has a list as its content ({_cut(content)}), and only text is supported; join its texts into "
+            "one string."
+        )
+    if not isinstance(content, str):
+        raise UsageError(f"Message {number} has the content {_cut(content)}, and only text is supported; give a string.")
+
+
+def _cut(value: object) -> str:
+    text = repr(value)
+    return text if len(text) <= 60 else text[:59] + "…"

@@ -7,15 +7,24 @@ import os
 import re
 import threading
 import time
+import warnings
 import weakref
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass, field
 from queue import SimpleQueue
 from typing import TYPE_CHECKING, Any, ClassVar
 from urllib.parse import SplitResult, urlsplit
 
 from holdfast import knobs
-from holdfast.answers import Endpoint, MalformedAnswer, explain, explain_answer, read_reply, wants_other_limit
+from holdfast.answers import (
+    Endpoint,
+    MalformedAnswer,
+    explain,
+    explain_answer,
+    read_reply,
+    refused_fields,
+    wants_other_limit,
+)
 from holdfast.chat import Job, Message, Method, Reply, Request, Sampling, answer_all
 from holdfast.errors import ModelError, UsageError
 from holdfast.methods import EditsMessages, edit_messages, spell
@@ -74,13 +83,14 @@ class EndpointModel:
         seed: int = 0,
     ) -> Reply:
         """Answers one chat; see `generate_batch`."""
-        return self.generate_batch([Request(tuple(messages), tuple(methods), sampling, seed)])[0]
+        return self.generate_batch([Request(messages, methods, sampling, seed)])[0]
 
     def generate_batch(self, requests: Sequence[Request]) -> list[Reply]:
         """Answers many chats, `concurrency` at a time, in the order given.
 
         A seed goes out as its value modulo 2**31, which every server can read; whether the same seed gives the
-        same reply is the server's promise, not ours.
+        same reply is the server's promise, not ours. A server that refuses seeds by name gets none, and a warning
+        says so once. A refused temperature or top_p is left out where it is 1, the protocol's default.
 
         Raises:
             ModelError: a method that an endpoint cannot serve (before anything is sent); or the first request to
@@ -129,6 +139,13 @@ class EndpointModel:
             stopped.set()
             for _ in workers:
                 tasks.put(None)
+        if "seed" in self._wire.refused and not self._wire.warned:
+            self._wire.warned = True
+            warnings.warn(
+                f"{self.endpoint.url} refuses 'seed' for {self.endpoint.model!r}, so requests go out without it; the same"
+                " request may get another reply.",
+                stacklevel=2,
+            )
 
     def session(self) -> EndpointModel:
         """The model itself: what an endpoint shares between requests is its own affair."""
@@ -159,17 +176,33 @@ class EndpointModel:
             raise ModelError(explain_answer(error, text, self.endpoint)) from None
 
     def _send(self, body: dict[str, object], max_new_tokens: int) -> str:
+        """Asks until the server takes the fields; what it refuses by name is left out for good once it has answered."""
         import openai
 
         create: Any = self._client.chat.completions.with_raw_response.create
-        try:
-            return str(create(**body, **{self._wire.limit: max_new_tokens}).http_response.text)
-        except openai.APIStatusError as error:
-            if not wants_other_limit(error):
-                raise
-        text = str(create(**body, max_completion_tokens=max_new_tokens).http_response.text)
-        self._wire.limit = "max_completion_tokens"
-        return text
+        limit, refused = self._wire.limit, self._wire.refused
+        while True:
+            left_out = _dispensable(body, refused)
+            fields = {name: value for name, value in body.items() if name not in left_out}
+            try:
+                text = str(create(**fields, **{limit: max_new_tokens}).http_response.text)
+            except openai.APIStatusError as error:
+                more = _dispensable(fields, refused_fields(error))
+                if limit == "max_tokens" and wants_other_limit(error):
+                    limit = "max_completion_tokens"
+                elif more:
+                    refused = refused | {more[0]}
+                else:
+                    raise
+            else:
+                self._wire.limit = limit
+                self._wire.refused |= refused
+                return text
+
+
+def _dispensable(body: dict[str, object], names: Collection[str]) -> list[str]:
+    """Those of the fields without which a request means the same: seeds promise little, and 1 is the protocol's default."""
+    return [name for name in names if name in body and (name == "seed" or body[name] == 1)]
 
 
 def connect(
@@ -222,6 +255,8 @@ class _Wire:
     """What was learnt about the server's dialect."""
 
     limit: str = "max_tokens"
+    refused: frozenset[str] = frozenset()
+    warned: bool = False
 
 
 class _Pace:

@@ -4,13 +4,20 @@ from __future__ import annotations
 
 import hashlib
 import inspect
+import json
+import logging
+import os
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import torch
+from safetensors import SafetensorError, safe_open
 
 from holdfast.attention import IMPLEMENTATION, Steering, steered
-from holdfast.errors import ModelError, UsageError
+from holdfast.errors import HoldfastError, ModelError, UnknownName, UsageError
 from holdfast.model import LocalModel
 
 if TYPE_CHECKING:
@@ -18,6 +25,7 @@ if TYPE_CHECKING:
 
 DEFAULT = "default"
 DEFAULT_FOLDER = Path(__file__).parent / "assets" / "model"
+DTYPES = ("float16", "bfloat16", "float32", "float64")
 
 
 def load(
@@ -32,12 +40,14 @@ def load(
     Args:
         name_or_path: "default" (the model in this package), a folder, or a name on the hub.
         device: where it runs; None takes CUDA if there is one.
-        dtype: "float32", "bfloat16", ...; None takes float32 on the CPU and the checkpoint's own elsewhere.
+        dtype: "float16", "bfloat16", "float32" or "float64"; None takes float32 on the CPU and the checkpoint's own
+            elsewhere.
         trust_remote_code: whether code that comes with the model may run. Weights are read as safetensors only.
 
     Raises:
-        ModelError: the model is not found, has no safetensors weights or no fast tokenizer, or is no causal model.
-        UsageError: an unknown device or dtype.
+        ModelError: the model is not found, has a file that cannot be read, lacks weights, has no safetensors weights or
+            no fast tokenizer, is no causal model, or does not fit on the device.
+        UsageError: an unknown device or dtype, or one that is not there.
     """
     from transformers import AutoModelForCausalLM, AutoTokenizer
 
@@ -45,14 +55,13 @@ def load(
     _check_folder(source)
     device, dtype = _place(device, dtype)
     options = {"dtype": dtype, "use_safetensors": True, "trust_remote_code": trust_remote_code}
-    try:
+    with _explained(name_or_path, "tokenizer"):
         tokenizer = AutoTokenizer.from_pretrained(source, trust_remote_code=trust_remote_code)
-        model, steerable = _load_steerable(source, options, AutoModelForCausalLM)
-    except (OSError, ValueError, ImportError) as error:
-        raise ModelError(_loading_failed(name_or_path, error)) from error
     if not tokenizer.is_fast:
         raise ModelError(f"{name_or_path} has no fast tokenizer, which finding spans needs; convert it to tokenizer.json.")
-    model = model.to(device).eval()
+    with _explained(name_or_path, "model"):
+        model, steerable = _load_steerable(source, options, AutoModelForCausalLM)
+    model = _move(model, device, name_or_path).eval()
     return LocalModel(
         name=name_or_path,
         fingerprint=fingerprint_of(model, tokenizer),
@@ -67,15 +76,14 @@ def load(
 def _check_folder(source: str) -> None:
     """Refuses by name what would otherwise fail far from its cause."""
     folder = Path(source)
-    if not folder.exists():
-        if source.startswith((".", "/", "~")):
-            raise ModelError(f"There is no folder {source!r}; give a folder, a hub name, a URL, or 'default'.")
-        return
+    if not os.path.exists(folder):  # unlike Path.exists, never raises, however long the name
+        return _check_hub_name(source)
     if not folder.is_dir():
         raise ModelError(f"{source!r} is a file; give the folder that holds config.json and the safetensors weights.")
     if not (folder / "config.json").exists():
         raise ModelError(f"The folder {source!r} has no config.json; give the folder of a Hugging Face model.")
-    if not list(folder.glob("*.safetensors")):
+    weights = sorted(folder.glob("*.safetensors"))
+    if not weights:
         pickled = sorted(path.name for pattern in ("*.bin", "*.pt", "*.pth") for path in folder.glob(pattern))
         if pickled:
             raise ModelError(
@@ -83,18 +91,92 @@ def _check_folder(source: str) -> None:
                 "convert them to safetensors."
             )
         raise ModelError(f"The folder {source!r} has no weights; put model.safetensors beside its config.json.")
+    for name in ("config.json", "generation_config.json", "tokenizer_config.json", "model.safetensors.index.json"):
+        _check_json(folder / name)
+    for path in weights:
+        _check_header(path)
+
+
+def _check_hub_name(name: str) -> None:
+    from huggingface_hub.utils import HFValidationError, validate_repo_id
+
+    if name.startswith((".", "/", "~")):
+        raise ModelError(f"There is no folder {name!r}; give a folder, a hub name, a URL, or 'default'.")
+    try:
+        validate_repo_id(name)
+    except HFValidationError:
+        raise ModelError(
+            f"There is no folder {_cut(name, 100)!r}, and a model on the hub cannot be called so; give a folder, a hub name such as "
+            "owner/name, a URL, or 'default'."
+        ) from None
+
+
+def _check_json(path: Path) -> None:
+    """Refuses a file that is no JSON object; transformers reads over some of them without a word."""
+    if not path.exists():
+        return
+    try:
+        content = json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError, RecursionError) as error:
+        raise ModelError(f"Cannot read {str(path)!r} ({_shorten(error)}); get the file anew.") from None
+    if not isinstance(content, dict):
+        raise ModelError(f"{str(path)!r} holds no JSON object but {_cut(repr(content), 60)}; get the file anew.")
+
+
+def _check_header(path: Path) -> None:
+    """Refuses a file of weights that is cut off or none at all; the weights themselves are not read."""
+    try:
+        with safe_open(path, "pt"):
+            pass
+    except (OSError, SafetensorError) as error:
+        raise ModelError(f"The weights {str(path)!r} are cut off or damaged ({_shorten(error)}); get the file anew.") from None
 
 
 def _load_steerable(source: str, options: dict, loader) -> tuple[PreTrainedModel, bool]:
     """The model with our attention if its class takes it, else with its own; and whether ours is reached."""
     try:
-        model = loader.from_pretrained(source, attn_implementation=IMPLEMENTATION, **options)
+        model = _load_whole(source, loader, attn_implementation=IMPLEMENTATION, **options)
     except (ValueError, KeyError) as error:  # a class without transformers' attention interface says so
         if IMPLEMENTATION not in str(error) and "attn_implementation" not in str(error):
             raise
-        return loader.from_pretrained(source, **options), False
+        return _load_whole(source, loader, **options), False
     steerable, runs = try_attention(model)
-    return (model if runs else loader.from_pretrained(source, attn_implementation="eager", **options)), steerable
+    return (model if runs else _load_whole(source, loader, attn_implementation="eager", **options)), steerable
+
+
+def _load_whole(source: str, loader, **options) -> PreTrainedModel:
+    """A model of which every weight comes from the checkpoint; transformers draws missing ones at random."""
+    with _no_report():
+        model, found = loader.from_pretrained(source, output_loading_info=True, ignore_mismatched_sizes=True, **options)
+    name = "The default model" if source == str(DEFAULT_FOLDER) else repr(source)
+    if missing := sorted(found["missing_keys"]):
+        raise ModelError(
+            f"{name} lacks {len(missing)} of the weights its config.json asks for ({_cut(', '.join(missing), 120)}); "
+            "get the whole checkpoint, or the config.json that belongs to it."
+        )
+    if mismatched := sorted(found["mismatched_keys"]):
+        weight, there, wanted = mismatched[0]
+        raise ModelError(
+            f"{name} has {len(mismatched)} weights of another size than its config.json asks for ({weight} is "
+            f"{tuple(there)}, not {tuple(wanted)}); get the config.json that belongs to the weights."
+        )
+    return model
+
+
+@contextmanager
+def _no_report() -> Iterator[None]:
+    """Keeps back transformers' table of weights that are missing or left over: what matters in it becomes an error."""
+    logger = logging.getLogger("transformers.modeling_utils")
+
+    def wanted(record: logging.LogRecord) -> bool:
+        said = record.getMessage()
+        return "LOAD REPORT" not in said or "CONVERSION" in said
+
+    logger.addFilter(wanted)
+    try:
+        yield
+    finally:
+        logger.removeFilter(wanted)
 
 
 @torch.inference_mode()
@@ -114,30 +196,97 @@ def try_attention(model: PreTrainedModel) -> tuple[bool, bool]:
 
 
 def _place(device: str | None, dtype: str | torch.dtype | None) -> tuple[torch.device, torch.dtype | str]:
-    try:
-        chosen = torch.device(device or ("cuda" if torch.cuda.is_available() else "cpu"))
-    except RuntimeError:
-        raise UsageError(f"There is no device {device!r}; use cpu, cuda or cuda:0.") from None
-    if chosen.type == "cuda" and not torch.cuda.is_available():
-        raise UsageError(f"Device {device!r} is not available here; use cpu.")
-    if isinstance(dtype, str):
-        named = getattr(torch, dtype, None)
-        if not isinstance(named, torch.dtype) or not named.is_floating_point:
-            raise UsageError(f"There is no dtype {dtype!r}; use float32, bfloat16 or float16.")
-        dtype = named
+    if dtype is not None:
+        named = str(dtype).removeprefix("torch.")
+        if named not in DTYPES:
+            raise UnknownName("dtype", named, DTYPES)
+        dtype = getattr(torch, named)
+    chosen = _find_device(device)
     return chosen, dtype or (torch.float32 if chosen.type == "cpu" else "auto")
 
 
-def _loading_failed(name: str, error: Exception) -> str:
-    reason = str(error)
-    if Path(name).is_dir() or name == DEFAULT:
-        return f"Cannot load {name!r}: {' '.join(reason.split())[:300]}; check the files in that folder."
-    if "safetensors" in reason:
+def _find_device(device: str | None) -> torch.device:
+    if device is None:
+        return torch.device("cuda" if torch.cuda.is_available() else "cpu")
+    try:
+        chosen = torch.device(device)
+    except (RuntimeError, TypeError, ValueError):
+        raise UsageError(f"There is no device {device!r}; use cpu, cuda or cuda:0.") from None
+    try:
+        usable = torch.zeros(1, device=chosen).item() == 0 and not (chosen.type == "cpu" and chosen.index)
+    except Exception:  # each kind of device has its own error for not being there
+        usable = False
+    if not usable:
+        there = "cuda" if torch.cuda.is_available() else "cpu"
+        raise UsageError(f"Device {str(device)!r} is not available here; use {there}.")
+    return chosen
+
+
+def _move(model: PreTrainedModel, device: torch.device, name: str) -> PreTrainedModel:
+    try:
+        return model.to(device)
+    except RuntimeError as error:  # torch.OutOfMemoryError is one
+        raise ModelError(
+            f"Cannot move {name!r} to {device} ({_shorten(error)}); use a smaller dtype such as bfloat16, or the cpu."
+        ) from error
+
+
+@contextmanager
+def _explained(name: str, part: str) -> Iterator[None]:
+    """Turns whatever the loading of a part raises into one sentence."""
+    try:
+        yield
+    except HoldfastError:
+        raise
+    except Exception as error:  # the libraries below raise every kind of exception on a broken file, even a plain one
+        raise ModelError(_loading_failed(name, part, error)) from error
+
+
+def _loading_failed(name: str, part: str, error: Exception) -> str:
+    reason, here = str(error), name == DEFAULT or Path(name).is_dir()
+    if kind := re.search(r"has model type `([^`]*)`", reason):
+        return f"{name!r} is of the type {kind[1]!r}, which this version of transformers does not know; update it, or use another model."
+    if kind := re.search(r"Unrecognized configuration class <class '[\w.]*?(\w+)'>", reason):
+        return f"{name!r} is no causal language model ({kind[1]}); use a chat model."
+    if "trust_remote_code" in reason:
+        return f"{name!r} needs code that comes with it; if you trust that code, allow it (trust_remote_code=True)."
+    if here:
+        files = f"config.json and the {'files of the tokenizer' if part == 'tokenizer' else 'weights'}"
+        if part == "tokenizer" and name != DEFAULT and not (Path(name) / "tokenizer.json").exists():
+            return f"The folder {name!r} has no tokenizer.json; put that of the model beside its config.json."
+        return f"Cannot load {name!r} ({_shorten(error)}); check {files} in that folder."
+    if "safetensors" in reason and isinstance(error, OSError):
         return f"The hub model {name!r} has no safetensors weights; pickled ones can run code, so convert them first."
+    if isinstance(error, OSError):
+        return _not_found(name, error)
+    return f"Cannot load {name!r} ({_shorten(error)}); delete it from the hub's cache and try again."
+
+
+def _not_found(name: str, error: OSError) -> str:
+    from huggingface_hub import constants
+
+    said = str(error).lower()
+    if "gated" in said:
+        return f"The hub gives {name!r} only to those it let in; ask for access on its page, then log in with: hf auth login."
+    if constants.is_offline_mode():
+        return (
+            f"There is no model {name!r}: it is no folder here and not in the hub's cache, and HF_HUB_OFFLINE forbids to "
+            "ask the hub; unset it, or give a folder, a URL, or 'default'."
+        )
     return (
         f"There is no model {name!r}: it is no folder here, and the hub does not have it or cannot be reached; "
         "give a folder, a hub name, a URL, or 'default'."
     )
+
+
+def _shorten(error: Exception) -> str:
+    """What an error says, on one line; with its kind where it says but a word."""
+    said = " ".join(str(error).split()).rstrip(".;")
+    return _cut(said if " " in said else f"{type(error).__name__}: {said}", 200)
+
+
+def _cut(text: str, most: int) -> str:
+    return text if len(text) <= most else text[: most - 1] + "…"
 
 
 def stop_ids(model: PreTrainedModel, tokenizer: PreTrainedTokenizerFast) -> frozenset[int]:

@@ -15,7 +15,7 @@ from holdfast.chat import Job, Message, Reply, Request, Sampling, answer_all
 from holdfast.decoding import Continuation, Decoder, Row, Stream
 from holdfast.errors import ModelError, PromptError, UsageError
 from holdfast.methods import EditsLogits, EditsMessages, Gate, Method, ShiftsAttention, edit_messages
-from holdfast.prompt import Prompt, find_span, place_system, render_text, tokenize
+from holdfast.prompt import Prompt, render_with_spans, tokenize
 
 if TYPE_CHECKING:
     from transformers import PreTrainedModel, PreTrainedTokenizerFast
@@ -64,7 +64,7 @@ class LocalModel:
         self, messages: Sequence[Message], methods: Sequence[Method] = (), sampling: Sampling = Sampling(), seed: int = 0
     ) -> Reply:
         """Answers one chat."""
-        return self.generate_batch([Request(tuple(messages), tuple(methods), sampling, seed)])[0]
+        return self.generate_batch([Request(messages, methods, sampling, seed)])[0]
 
     def generate_batch(self, requests: Sequence[Request]) -> list[Reply]:
         """Answers many chats, in the order given."""
@@ -201,10 +201,9 @@ class LocalSession:
         for job, _ in waiting:
             self.model.check(job.request.methods)
             for messages in _chats(job.request):
-                system = next((m["content"] for m in messages if m["role"] == "system"), "").strip()
-                text = render_text(place_system(messages, job.request.system_as), self.model.tokenizer)
+                text, held = render_with_spans(messages, self.model.tokenizer, system_as=job.request.system_as)
                 texts.append(text)
-                spans.append(find_span(text, system) if system else (0, 0))
+                spans.append(held)
         prompts = iter(tokenize(texts, spans, self.model.tokenizer))
         return [self._ask(job, before, [next(prompts) for _ in _chats(job.request)]) for job, before in waiting]
 

@@ -2,18 +2,36 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from holdfast.errors import PromptError
+from holdfast.chat import SYSTEM_AS, Message
+from holdfast.errors import PromptError, UsageError
 
 if TYPE_CHECKING:
     from transformers import PreTrainedTokenizerFast
 
-    from holdfast.chat import Message
+Span = tuple[int, int]  # first and last character (exclusive)
 
-SYSTEM_AS = ("role", "first-user")
+_TELLING = 8  # characters; shorter words may be found by chance, as the number that a template counted
+
+# Some templates write today's date into the prompt, which would change replies from day to day. Here today is always
+# midnight of 26 July 2024, on which Llama 3's templates fall back where they are told no date.
+TODAY = {
+    "%a": "Fri", "%A": "Friday", "%u": "5", "%w": "5", "%d": "26", "%-d": "26", "%e": "26", "%j": "208",
+    "%b": "Jul", "%B": "July", "%m": "07", "%-m": "7", "%y": "24", "%Y": "2024", "%F": "2024-07-26", "%D": "07/26/24",
+    "%H": "00", "%-H": "0", "%I": "12", "%-I": "12", "%M": "00", "%-M": "0", "%S": "00", "%-S": "0", "%p": "AM",
+    "%T": "00:00:00", "%R": "00:00", "%Z": "", "%z": "",
+}  # fmt: skip
+# In place of transformers' function of that name: a macro, for what is given to a template may not be a function. The
+# end of the line belongs to the block, so the template after it starts as it did.
+_CLOCK = (
+    "{% macro strftime_now(format) %}{{ format"
+    + "".join(f"|replace('{code}', '{value}')" for code, value in TODAY.items())
+    + " }}{% endmacro %}\n"
+)
 
 
 @dataclass(frozen=True)
@@ -23,7 +41,7 @@ class Prompt:
     Args:
         text: as the chat template spells it, up to where the reply begins.
         token_ids: one number per token.
-        span_mask: True on the tokens to hold on to: the words of the system prompt.
+        span_mask: True on the tokens to hold on to: the words of every system prompt.
         starts: the character each token starts at.
     """
 
@@ -40,23 +58,44 @@ def place_system(messages: Sequence[Message], system_as: str) -> tuple[Message, 
 
     Raises:
         PromptError: "first-user" without a user message.
+        UsageError: an unknown `system_as`.
     """
-    system = [message for message in messages if message["role"] == "system"]
-    rest = [message for message in messages if message["role"] != "system"]
-    text = "\n\n".join(message["content"] for message in system if message["content"])
-    if not text:
-        return tuple(rest)
-    if system_as == "role":
-        return tuple(messages)
-    for index, message in enumerate(rest):
-        if message["role"] == "user":
-            rest[index] = {**message, "content": f"{text}\n\n{message['content']}"}
-            return tuple(rest)
-    raise PromptError("There is no user message to put the system prompt in front of; add one.")
+    return _place(messages, system_as)[0]
+
+
+def render_with_spans(
+    messages: Sequence[Message], tokenizer: PreTrainedTokenizerFast, *, system_as: str = "role"
+) -> tuple[str, tuple[Span, ...]]:
+    """The chat as the model's own template spells it, ready for the reply, and where in it the system prompts stand.
+
+    Every system message is covered, and every place a template puts it. Where a system prompt is found may be a
+    matter of chance (it may stand in another message or in the template itself), so the chat is then rendered once
+    more with marks around it.
+
+    Args:
+        messages: the chat, as `Request` checks it.
+        tokenizer: a fast tokenizer with a chat template.
+        system_as: "role", or "first-user" for models without a system role.
+
+    Returns:
+        The text and the spans in it, in order; no span where every system prompt is empty.
+
+    Raises:
+        PromptError: the chat cannot be rendered, or the template leaves out or rewrites a system prompt.
+        UsageError: an unknown `system_as`.
+    """
+    placed, words = _place(messages, system_as)
+    text = render_text(placed, tokenizer)
+    spans = _find_certain(text, placed, words, str(tokenizer.chat_template))
+    if spans is None:
+        spans = _find_marked(text, placed, words, tokenizer)
+    if spans is None:
+        raise PromptError(_lost(words, system_as))
+    return text, spans
 
 
 def render_text(messages: Sequence[Message], tokenizer: PreTrainedTokenizerFast) -> str:
-    """The chat as the model's own template spells it, ready for the reply.
+    """The chat as the model's own template spells it, ready for the reply; its clock stands still at `TODAY`.
 
     Raises:
         PromptError: the tokenizer has no chat template, or the template refuses the chat.
@@ -69,58 +108,100 @@ def render_text(messages: Sequence[Message], tokenizer: PreTrainedTokenizerFast)
             "use a chat model, or set tokenizer.chat_template."
         )
     try:
-        return tokenizer.apply_chat_template(list(messages), tokenize=False, add_generation_prompt=True)
-    except TemplateError as error:
+        template = tokenizer.get_chat_template()
+        if "strftime_now" in template:
+            template = _CLOCK + template
+        return tokenizer.apply_chat_template(list(messages), chat_template=template, tokenize=False, add_generation_prompt=True)
+    except (TemplateError, TypeError, ValueError, LookupError) as error:
         raise PromptError(_template_refusal(messages, str(error))) from error
 
 
-def find_span(text: str, system: str) -> tuple[int, int]:
-    """First and last character (exclusive) of the system prompt in the rendered chat; (0, 0) for an empty one.
-
-    Raises:
-        PromptError: the template dropped or changed it.
-    """
-    words = system.strip()
-    start = text.find(words)
-    if start < 0:
-        raise PromptError(
-            f"The chat template leaves out or rewrites the system prompt {_cut(system)!r}; "
-            "this model may lack a system role: put it before the first user message (system_as='first-user')."
-        )
-    return start, start + len(words)
-
-
-def tokenize(
-    texts: Sequence[str], spans: Sequence[tuple[int, int]], tokenizer: PreTrainedTokenizerFast
-) -> list[Prompt]:
-    """Tokens of rendered chats; a token is in the span when it holds at least one character of it."""
+def tokenize(texts: Sequence[str], spans: Sequence[Sequence[Span]], tokenizer: PreTrainedTokenizerFast) -> list[Prompt]:
+    """Tokens of rendered chats, each with its spans; a token is in a span when it holds at least one character of it."""
     encoded = tokenizer(list(texts), add_special_tokens=False, return_offsets_mapping=True, return_attention_mask=False)
     prompts = []
-    for text, (first, last), ids, offsets in zip(
-        texts, spans, encoded["input_ids"], encoded["offset_mapping"], strict=True
-    ):
-        mask = tuple(start < last and end > first for start, end in offsets)
-        prompts.append(Prompt(text, tuple(ids), mask, tuple(start for start, _ in offsets)))
+    for text, held, ids, offsets in zip(texts, spans, encoded["input_ids"], encoded["offset_mapping"], strict=True):
+        mask = [False] * len(offsets)
+        for first, last in held:
+            for index, (start, end) in enumerate(offsets):
+                if start < last and end > first:
+                    mask[index] = True
+        prompts.append(Prompt(text, tuple(ids), tuple(mask), tuple(start for start, _ in offsets)))
     return prompts
 
 
-def render(
-    messages: Sequence[Message], tokenizer: PreTrainedTokenizerFast, *, system_as: str = "role"
-) -> Prompt:
-    """Renders one chat and finds its span.
+def render(messages: Sequence[Message], tokenizer: PreTrainedTokenizerFast, *, system_as: str = "role") -> Prompt:
+    """Renders one chat and finds its spans; see `render_with_spans`."""
+    text, spans = render_with_spans(messages, tokenizer, system_as=system_as)
+    return tokenize([text], [spans], tokenizer)[0]
 
-    Args:
-        messages: the chat, its system message (if any) first.
-        tokenizer: a fast tokenizer with a chat template.
-        system_as: "role", or "first-user" for models without a system role.
 
-    Raises:
-        PromptError: the chat cannot be rendered, or the system prompt is not found in the result.
-    """
-    text = render_text(place_system(messages, system_as), tokenizer)
-    system = next((message["content"] for message in messages if message["role"] == "system"), "")
-    span = find_span(text, system) if system.strip() else (0, 0)
-    return tokenize([text], [span], tokenizer)[0]
+def _place(messages: Sequence[Message], system_as: str) -> tuple[tuple[Message, ...], dict[int, str]]:
+    """The chat with its system prompt in its place, and by the number of a message the words to hold on to in it."""
+    if system_as not in SYSTEM_AS:
+        raise UsageError(f"system_as is {' or '.join(SYSTEM_AS)}, not {system_as!r}.")
+    rest = [message for message in messages if message["role"] != "system"]
+    text = "\n\n".join(message["content"] for message in messages if message["role"] == "system" and message["content"])
+    if not text:
+        return tuple(rest), {}
+    if system_as == "role":
+        systems = ((index, message["content"].strip()) for index, message in enumerate(messages) if message["role"] == "system")
+        return tuple(messages), {index: words for index, words in systems if words}
+    for index, message in enumerate(rest):
+        if message["role"] == "user":
+            rest[index] = {**message, "content": f"{text}\n\n{message['content']}"}
+            return tuple(rest), {index: text.strip()} if text.strip() else {}
+    raise PromptError("There is no user message to put the system prompt in front of; add one.")
+
+
+def _find_certain(text: str, placed: Sequence[Message], words: dict[int, str], template: str) -> tuple[Span, ...] | None:
+    """The spans of words that can have come from nowhere but their message; None where some may have."""
+    spans = []
+    for index, wanted in words.items():
+        elsewhere = any(wanted in message["content"] for other, message in enumerate(placed) if other != index)
+        named = any(wanted in message["role"] for message in placed)
+        if len(wanted) < _TELLING or elsewhere or named or wanted in template or text.count(wanted) != 1:
+            return None
+        start = text.index(wanted)
+        spans.append((start, start + len(wanted)))
+    return tuple(sorted(spans))
+
+
+def _find_marked(
+    text: str, placed: Sequence[Message], words: dict[int, str], tokenizer: PreTrainedTokenizerFast
+) -> tuple[Span, ...] | None:
+    """The spans of words by a second rendering with marks around them; None where it is not the first one plus marks."""
+    mark = _unused_character(text, placed)
+    marked = list(placed)
+    for index, wanted in words.items():
+        before, after = placed[index]["content"].split(wanted, 1)
+        marked[index] = {**placed[index], "content": f"{before}{mark}{wanted}{mark}{after}"}
+    pieces = render_text(marked, tokenizer).split(mark)
+    found, sought = Counter(pieces[1::2]), Counter(words.values())
+    if "".join(pieces) != text or len(pieces) % 2 == 0 or not sought <= found or found.keys() != sought.keys():
+        return None
+    spans, position = [], 0
+    for number, piece in enumerate(pieces):
+        if number % 2:
+            spans.append((position, position + len(piece)))
+        position += len(piece)
+    return tuple(spans)
+
+
+def _unused_character(text: str, messages: Sequence[Message]) -> str:
+    """A character for private use that is not in the chat; transformers keeps U+F0000 and U+F0001 for itself."""
+    seen = set(text).union(*(message["content"] for message in messages))
+    return next(chr(code) for code in range(0xF0100, 0xFFFFE) if chr(code) not in seen)
+
+
+def _lost(words: dict[int, str], system_as: str) -> str:
+    cure = (
+        "this model may lack a system role: put it before the first user message (system_as='first-user')"
+        if system_as == "role"
+        else "use a model whose template leaves messages as they are"
+    )
+    prompts = " or ".join(dict.fromkeys(repr(_cut(one)) for one in words.values()))
+    return f"The chat template leaves out or rewrites the system prompt {prompts}; {cure}."
 
 
 def _template_refusal(messages: Sequence[Message], reason: str) -> str:

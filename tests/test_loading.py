@@ -1,0 +1,225 @@
+"""Loading models: what is broken, missing or unknown is refused in one sentence that names it."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from pathlib import Path
+
+import pytest
+import torch
+from safetensors.torch import load_file, save_file
+from tiny import chat, model, tokenizer
+
+from holdfast.chat import Sampling
+from holdfast.errors import ModelError, UsageError
+from holdfast.loading import load
+
+WEIGHT = "model.layers.1.mlp.up_proj.weight"
+
+
+@pytest.fixture(scope="module")
+def whole(tmp_path_factory) -> Path:
+    """A tiny chat model on disk."""
+    path = tmp_path_factory.mktemp("whole")
+    model().hf_model.save_pretrained(path)
+    tokenizer().save_pretrained(path)
+    return path
+
+
+@pytest.fixture
+def folder(whole, tmp_path) -> Path:
+    """A copy of it to break."""
+    return Path(shutil.copytree(whole, tmp_path / "model"))
+
+
+def refusal(name: str | Path, error: type[Exception] = ModelError, **options) -> str:
+    with pytest.raises(error) as caught:
+        load(str(name), **options)
+    said = str(caught.value)
+    assert "\n" not in said and len(said) < 500 and said[-1] in ".?", said
+    return said
+
+
+def configure(folder: Path, **changes) -> None:
+    config = json.loads((folder / "config.json").read_text())
+    (folder / "config.json").write_text(json.dumps(config | changes))
+
+
+def reweigh(folder: Path, change) -> None:
+    weights = load_file(folder / "model.safetensors")
+    change(weights)
+    save_file(weights, folder / "model.safetensors", metadata={"format": "pt"})
+
+
+def test_a_whole_folder_loads_and_speaks(folder):
+    greedy = Sampling(temperature=0, max_new_tokens=8)
+    loaded = load(str(folder))
+    assert loaded.steerable
+    assert loaded.generate(chat("be nice", "hello"), sampling=greedy) == model().generate(chat("be nice", "hello"), sampling=greedy)
+
+
+# Weights
+
+
+def test_missing_weights_are_never_drawn_at_random(folder, capfd):
+    reweigh(folder, lambda weights: weights.pop(WEIGHT))
+    said = refusal(folder)
+    assert "lacks 1 of the weights" in said and WEIGHT in said and "config.json" in said
+    assert "MISSING" not in capfd.readouterr().err
+
+
+def test_weights_of_another_size_are_named_with_both_sizes(folder):
+    configure(folder, intermediate_size=64)
+    said = refusal(folder)
+    assert "9 weights of another size" in said and "(48, 96), not (48, 64)" in said
+
+
+def test_left_over_weights_are_passed_over(folder, capfd):
+    reweigh(folder, lambda weights: weights.update({"model.layers.0.self_attn.rotary_emb.inv_freq": torch.ones(6)}))
+    assert load(str(folder)).steerable
+    assert "UNEXPECTED" not in capfd.readouterr().err
+
+
+def test_tied_weights_are_not_missing(tmp_path):
+    model(tie_word_embeddings=True).hf_model.save_pretrained(tmp_path)
+    tokenizer().save_pretrained(tmp_path)
+    assert "lm_head.weight" not in load_file(tmp_path / "model.safetensors")
+    assert load(str(tmp_path)).steerable
+
+
+@pytest.mark.parametrize("length", (0, 4, 5000))
+def test_weights_that_are_cut_off_are_named(folder, length):
+    path = folder / "model.safetensors"
+    path.write_bytes(path.read_bytes()[:length])
+    assert f"The weights {str(path)!r} are cut off or damaged" in refusal(folder)
+
+
+def test_weights_that_are_none_are_named(folder):
+    (folder / "model.safetensors").write_text("version https://git-lfs.github.com/spec/v1\noid sha256:12\n")
+    assert "model.safetensors' are cut off or damaged" in refusal(folder)
+
+
+def test_a_missing_shard_is_named(folder):
+    (folder / "model.safetensors").rename(folder / "model-00001-of-00002.safetensors")
+    index = {"metadata": {}, "weight_map": {WEIGHT: "model-00002-of-00002.safetensors"}}
+    (folder / "model.safetensors.index.json").write_text(json.dumps(index))
+    assert "model-00002-of-00002.safetensors" in refusal(folder)
+
+
+# Configuration and tokenizer
+
+
+@pytest.mark.parametrize("name", ("config.json", "generation_config.json", "tokenizer_config.json"))
+@pytest.mark.parametrize("text", ("", "{", "[]", "\x00"))
+def test_a_malformed_file_is_named(folder, name, text):
+    (folder / name).write_text(text)
+    said = refusal(folder)
+    assert str(folder / name) in said and "get the file anew" in said
+
+
+@pytest.mark.parametrize("text", ("", "{}", "[]", '{"model": 7}'))
+def test_a_malformed_tokenizer_is_named(folder, text):
+    (folder / "tokenizer.json").write_text(text)
+    said = refusal(folder)
+    assert str(folder) in said and "files of the tokenizer" in said
+
+
+def test_a_missing_tokenizer_is_named(folder):
+    (folder / "tokenizer.json").unlink()
+    assert "has no tokenizer.json" in refusal(folder)
+
+
+@pytest.mark.parametrize(
+    ("changes", "words"),
+    (
+        ({"model_type": "banana"}, ["'banana'", "transformers does not know"]),
+        ({"model_type": "t5"}, ["no causal language model", "T5Config"]),
+        ({"model_type": ""}, ["of the type ''", "transformers does not know"]),
+        ({"hidden_size": "wide"}, ["hidden_size", "config.json"]),
+        ({"num_attention_heads": 0}, ["config.json"]),
+        ({"auto_map": {"AutoConfig": "own.Config", "AutoModelForCausalLM": "own.Own"}, "model_type": "own"}, ["trust_remote_code=True"]),
+    ),
+)
+def test_a_configuration_that_cannot_be_used_is_explained(folder, changes, words):
+    configure(folder, **changes)
+    said = refusal(folder)
+    assert all(word in said for word in [str(folder), *words]), said
+
+
+# Names
+
+
+@pytest.mark.parametrize("name", ("bad name!!", "a/b/c", " ", "a--b", "-a", "x" * 5000))
+def test_a_name_that_the_hub_cannot_have_is_refused(name):
+    said = refusal(name)
+    assert name[:90] in said and "cannot be called so" in said and "owner/name" in said
+
+
+@pytest.mark.parametrize("offline", (True, False))
+def test_a_model_that_is_nowhere_is_named(monkeypatch, offline):
+    import huggingface_hub.constants
+    import transformers
+
+    def unreachable(*_, **__):
+        raise OSError("We couldn't connect to 'https://huggingface.co'")
+
+    monkeypatch.setattr(transformers.AutoTokenizer, "from_pretrained", unreachable)
+    monkeypatch.setattr(huggingface_hub.constants, "HF_HUB_OFFLINE", offline)
+    said = refusal("no/such-model")
+    assert "There is no model 'no/such-model'" in said and ("HF_HUB_OFFLINE" in said) == offline
+
+
+def test_a_gated_model_says_how_to_get_in(monkeypatch):
+    import transformers
+
+    def gated(*_, **__):
+        raise OSError("You are trying to access a gated repo.\nMake sure to have access to it")
+
+    monkeypatch.setattr(transformers.AutoTokenizer, "from_pretrained", gated)
+    assert "hf auth login" in refusal("some/model")
+
+
+# Device and dtype
+
+
+@pytest.mark.parametrize(
+    ("dtype", "words"),
+    (
+        ("int8", "'int8'; known are: bfloat16, float16, float32, float64."),
+        ("banana", "'banana'; known are"),
+        ("float3", "'float3'; did you mean 'float32'?"),
+        ("bf16", "'bf16'; did you mean 'bfloat16'?"),
+        ("float8_e4m3fn", "'float8_e4m3fn'; did you mean 'float64'?"),
+        (torch.int8, "'int8'; known are"),
+        ("", "''; known are"),
+    ),
+)
+def test_a_dtype_that_models_do_not_have_is_refused(folder, dtype, words):
+    assert f"There is no dtype {words}" in refusal(folder, UsageError, dtype=dtype)
+
+
+@pytest.mark.parametrize("dtype", ("float64", "torch.bfloat16", torch.float16))
+def test_a_dtype_may_be_named_in_every_way(folder, dtype):
+    assert str(load(str(folder), dtype=dtype).hf_model.dtype).endswith(str(dtype).removeprefix("torch."))
+
+
+@pytest.mark.parametrize("device", ("banana", "", 1.5))
+def test_an_unknown_device_is_refused(folder, device):
+    assert f"There is no device {device!r}; use cpu" in refusal(folder, UsageError, device=device)
+
+
+@pytest.mark.parametrize("device", ("cuda:99", "cpu:7", "meta", "mps", "xpu"))
+def test_a_device_that_is_not_there_is_refused(folder, device):
+    assert f"Device {device!r} is not available here; use c" in refusal(folder, UsageError, device=device)
+
+
+def test_a_model_that_does_not_fit_is_refused(folder, monkeypatch):
+    import transformers
+
+    def full(*_, **__):
+        raise torch.OutOfMemoryError("CUDA out of memory. Tried to allocate 2.00 GiB.")
+
+    monkeypatch.setattr(transformers.PreTrainedModel, "to", full)
+    said = refusal(folder)
+    assert "out of memory" in said and "cpu" in said and str(folder) in said

@@ -1,0 +1,158 @@
+"""Where the system prompt stands in a rendered chat, whatever the template, and templates that look at the clock."""
+
+from __future__ import annotations
+
+from datetime import datetime
+
+import pytest
+from tiny import TEMPLATE, chat, tokenizer
+
+from holdfast.errors import PromptError, UsageError
+from holdfast.prompt import TODAY, render, render_text, render_with_spans, tokenize
+
+ROLES = "{% for m in messages %}<{{ m['role'] }}>{{ m['content']BODY }}{% endfor %}"
+PLAIN = ROLES.replace("BODY", "")
+PREAMBLE = "You are kind.\n" + PLAIN
+MERGED = "{% set system = messages[0]['content'] if messages[0]['role'] == 'system' else '' %}{% for m in messages if m['role'] == 'user' %}" \
+         "[{{ system ~ '\n' if loop.last }}{{ m['content'] }}]{% endfor %}"
+DROPPED = "{% for m in messages if m['role'] != 'system' %}{{ m['content'] }}{% endfor %}"
+ONE_DROPPED = "{% for m in messages %}{{ m['content'] if m['role'] != 'system' or loop.first }}{% endfor %}"
+NAMES = "{% for m in messages if m['role'] != 'system' %}<{{ m['role'] }}>{{ m['content'] }}{% endfor %}"
+TWICE = "{{ messages[0]['content'] }}|{% for m in messages %}{{ m['content'] }}|{% endfor %}"
+
+
+def two(first: str, second: str, *turns: str):
+    """A chat with a second system message at its end."""
+    return (*chat(first, *turns), {"role": "system", "content": second})
+
+
+def held(template: str, messages, **options) -> tuple[str, list[int]]:
+    """The rendered text with the spans in brackets, and where they start."""
+    text, spans = render_with_spans(messages, tokenizer(template), **options)
+    shown, last = "", 0
+    for start, end in spans:
+        shown, last = f"{shown}{text[last:start]}⟦{text[start:end]}⟧", end
+    return shown + text[last:], [start for start, _ in spans]
+
+
+@pytest.mark.parametrize(
+    ("template", "messages", "shown"),
+    (
+        (PLAIN, chat("Be kind.", "hello"), "<system>⟦Be kind.⟧<user>hello"),
+        (PLAIN, chat(" Be kind.\n", "Be kind. Be kind."), "<system> ⟦Be kind.⟧\n<user>Be kind. Be kind."),
+        (ROLES.replace("BODY", "|trim"), chat(" Be kind.\n", "Be kind."), "<system>⟦Be kind.⟧<user>Be kind."),
+        (PREAMBLE, chat("You are kind.", "hello"), "You are kind.\n<system>⟦You are kind.⟧<user>hello"),
+        (PREAMBLE, chat("kind", "hello"), "You are kind.\n<system>⟦kind⟧<user>hello"),
+        (PLAIN, chat("system", "user"), "<system>⟦system⟧<user>user"),
+        (MERGED, chat("Be kind.", "Be kind.", "no", "Go."), "[Be kind.][⟦Be kind.⟧\nGo.]"),
+        (TWICE, chat("Be kind.", "hello"), "⟦Be kind.⟧|⟦Be kind.⟧|hello|"),
+        (PLAIN, two("Be kind.", "Rhyme.", "hello"), "<system>⟦Be kind.⟧<user>hello<system>⟦Rhyme.⟧"),
+        (PLAIN, two("Be kind.", "Be kind.", "hello"), "<system>⟦Be kind.⟧<user>hello<system>⟦Be kind.⟧"),
+        (PLAIN, two("Be kind.", "Be", "Be"), "<system>⟦Be kind.⟧<user>Be<system>⟦Be⟧"),
+        (PLAIN, two("Be kind.", " ", "hello"), "<system>⟦Be kind.⟧<user>hello<system> "),
+        (PLAIN, chat("\U000f0100x\U000f0101", "x\U000f0100x\U000f0101"), "<system>⟦\U000f0100x\U000f0101⟧<user>x\U000f0100x\U000f0101"),
+        (PLAIN, chat("", "hello"), "<user>hello"),
+        (PLAIN, chat("  ", "hello"), "<system>  <user>hello"),
+    ),
+)
+def test_every_system_prompt_is_found_where_the_template_put_it(template, messages, shown):
+    assert held(template, messages)[0] == shown
+
+
+@pytest.mark.parametrize(
+    ("messages", "shown"),
+    (
+        (chat(" Be kind. ", "hello"), "<user> ⟦Be kind.⟧ \n\nhello"),
+        (chat("Be kind.", "Be kind."), "<user>⟦Be kind.⟧\n\nBe kind."),
+        (two("Be kind.", "Rhyme.", "hello", "no"), "<user>⟦Be kind.\n\nRhyme.⟧\n\nhello<assistant>no"),
+    ),
+)
+def test_in_front_of_the_first_user_message_it_is_held_within_that_message(messages, shown):
+    assert held(PLAIN, messages, system_as="first-user")[0] == shown
+
+
+@pytest.mark.parametrize(
+    ("template", "messages", "named"),
+    (
+        (DROPPED, chat("Be kind.", "hello"), "'Be kind.'"),
+        (DROPPED, chat("Be kind.", "Be kind."), "'Be kind.'"),
+        ("Be kind." + DROPPED, chat("Be kind.", "hello"), "'Be kind.'"),
+        (NAMES, chat("user", "hello"), "'user'"),
+        (ROLES.replace("BODY", "|upper"), chat("be kind", "BE KIND"), "'be kind'"),
+        (ROLES.replace("BODY", "[:6]"), chat("Be kind.", "hello"), "'Be kind.'"),
+        (ROLES.replace("BODY", "|replace('kind', 'rude')"), chat("Be kind.", "hello"), "'Be kind.'"),
+        (ROLES.replace("BODY", "|length"), chat("3", "abc"), "'3'"),
+        (ONE_DROPPED, two("Be kind.", "Be kind.", "hello"), "'Be kind.'"),
+        (ONE_DROPPED, two("Be kind.", "Rhyme.", "hello"), "'Be kind.' or 'Rhyme.'"),
+    ),
+)
+def test_a_system_prompt_that_the_template_does_not_keep_is_refused(template, messages, named):
+    with pytest.raises(PromptError) as caught:
+        render(messages, tokenizer(template))
+    assert f"rewrites the system prompt {named};" in str(caught.value) and "system_as='first-user'" in str(caught.value)
+
+
+def test_the_cure_is_not_what_was_done_already():
+    with pytest.raises(PromptError, match=r"rewrites the system prompt 'be kind'; use a model whose template"):
+        render(chat("be kind", "hello"), tokenizer(ROLES.replace("BODY", "|upper")), system_as="first-user")
+
+
+def test_a_place_that_does_not_exist_is_named():
+    with pytest.raises(UsageError, match="system_as is role or first-user, not 'user'"):
+        render(chat("be kind", "hello"), tokenizer(), system_as="user")
+
+
+def test_a_span_that_is_certain_is_rendered_once(monkeypatch):
+    from holdfast import prompt
+
+    rendered = []
+    monkeypatch.setattr(prompt, "render_text", lambda *given: rendered.append(given) or render_text(*given))
+    held(TEMPLATE, chat("Talk about bread.", "the garden", "the river", "the old town"))
+    assert len(rendered) == 1
+    held(TEMPLATE, chat("the", "the garden"))
+    assert len(rendered) == 3
+
+
+def test_tokens_of_every_span_are_marked():
+    text, spans = render_with_spans(two("Talk about bread.", "the rain", "the garden"), tokenizer())
+    prompt = tokenize([text], [spans], tokenizer())[0]
+    marked = [tokenizer().decode([token]) for token, inside in zip(prompt.token_ids, prompt.span_mask, strict=True) if inside]
+    assert "".join(marked) == "Talk about bread.the rain"
+    assert not any(tokenize([text], [()], tokenizer())[0].span_mask)
+
+
+@pytest.mark.parametrize(
+    ("template", "messages", "words"),
+    (
+        ("{{ messages[0]['content'] + 7 }}", chat("", "hello"), ["refuses this chat"]),
+        ("{{ messages[0]['content'] % 7 }}", chat("", "%d %d"), ["refuses this chat"]),
+        (PLAIN, chat(""), ["refuses this chat", "empty conversation"]),
+        ("{% for", chat("", "hello"), ["refuses this chat"]),
+    ),
+)
+def test_a_template_that_fails_is_named_and_not_raised_through(template, messages, words):
+    with pytest.raises(PromptError) as caught:
+        render(messages, tokenizer(template))
+    assert all(word in str(caught.value) for word in words), caught.value
+
+
+# The clock
+
+
+def test_the_clock_of_templates_stands_still():
+    template = "\n{%- if strftime_now is defined %}{% set today = strftime_now('%d %b %Y') %}{% endif %}\nToday: {{ today }}\n" + PLAIN
+    assert render(chat("Be kind.", "hello"), tokenizer(template)).text == "Today: 26 Jul 2024\n<system>Be kind.<user>hello"
+    untouched = tokenizer(template).apply_chat_template([{"role": "user", "content": "hello"}], tokenize=False)
+    assert datetime.now().strftime("%Y") in untouched  # of others' renderings, the clock goes on
+
+
+def test_a_template_that_asks_for_the_time_starts_as_it_did():
+    template = "\n  {% if false %}{{ strftime_now('%Y') }}{% endif %}x\n" + PLAIN
+    theirs = tokenizer(template).apply_chat_template([{"role": "user", "content": "hello"}], tokenize=False)
+    assert render_text(chat("", "hello"), tokenizer(template)) == theirs
+
+
+def test_today_is_spelled_as_python_spells_it():
+    day = datetime(2024, 7, 26)
+    template = f"{{{{ strftime_now({'|'.join(TODAY)!r}) }}}}"
+    assert render_text(chat("", "hello"), tokenizer(template)) == day.strftime("|".join(TODAY))
