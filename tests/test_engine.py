@@ -46,7 +46,7 @@ def test_stepwise_decoding_in_a_ragged_batch_equals_the_full_forward(kind):
 
 
 def test_models_whose_attention_cannot_be_reached_still_chat_and_refuse_steering_by_name():
-    for kind in ("gemma2", "bloom", "gptj", "mamba"):
+    for kind in ("bloom", "gptj", "mamba"):
         tiny = model(kind, **SHAPES.get(kind, {}))
         assert not tiny.steerable
         assert tiny.generate_batch([Request(chat("be nice", "hello"), sampling=SHORT, trace=True)])[0].trace is None
@@ -59,12 +59,12 @@ def test_attention_sinks_are_never_dropped():
     from transformers import AutoConfig, AutoModelForCausalLM
 
     tiny = model("gpt_oss", num_local_experts=2, num_experts_per_tok=1)
-    assert not tiny.steerable
+    assert tiny.steerable
     config = AutoConfig.for_model("gpt_oss", **{k: v for k, v in tiny.hf_model.config.to_dict().items() if k != "model_type"})
     eager = AutoModelForCausalLM.from_config(config, attn_implementation="eager").eval()
     eager.load_state_dict(tiny.hf_model.state_dict())
     ids = torch.randint(6, 400, (1, 20))
-    assert torch.equal(tiny.hf_model(ids).logits, eager(ids).logits)
+    assert torch.allclose(tiny.hf_model(ids).logits, eager(ids).logits, atol=ROUNDING)
 
 
 def test_sliding_windows_do_not_reuse_the_cache_and_plain_attention_does():

@@ -101,9 +101,9 @@ def test_a_wrong_spelling_is_refused_with_its_cure(spec, error, words):
 
 def test_the_catalogue_names_what_parse_reads():
     listed = methods.catalogue()
-    assert [name for name, _, _ in listed] == ["split-softmax", "repetition"]
+    assert [name for name, _, _ in listed] == ["split-softmax", "pasta", "boost", "spotlight", "repetition"]
     for name, knobs, line in listed:
-        assert isinstance(methods.parse(f"{name}:{knobs[0]}=0.5")[0], (ShiftsAttention, EditsMessages))
+        assert isinstance(methods.parse(f"{name}:{knobs[0]}={2 if name == 'boost' else 0.5}")[0], (ShiftsAttention, EditsMessages))
         assert line.endswith(".") and len(line) < 120
 
 

@@ -3,6 +3,7 @@
     none
     split-softmax:exponent=0.5
     split-softmax:exponent=0.7,heads=3.0/3.5+repetition:probability=0.5
+    pasta:alpha=0.01,heads=heads.json
 """
 
 from __future__ import annotations
@@ -13,12 +14,15 @@ from typing import Any
 
 from holdfast.chat import Method
 from holdfast.errors import UnknownName, UsageError
+from holdfast.methods.boost import Boost
 from holdfast.methods.heads import read_heads, spell_heads
+from holdfast.methods.pasta import Pasta
 from holdfast.methods.repetition import Repetition
 from holdfast.methods.split_softmax import SplitSoftmax
+from holdfast.methods.spotlight import Spotlight
 
 NONE = "none"
-_METHODS: dict[str, type[Any]] = {method.name: method for method in (SplitSoftmax, Repetition)}
+_METHODS: dict[str, type[Any]] = {method.name: method for method in (SplitSoftmax, Pasta, Boost, Spotlight, Repetition)}
 
 
 def parse(spec: str) -> tuple[Method, ...]:
@@ -67,7 +71,7 @@ def _parse_one(part: str, spec: str) -> Method:
             raise UsageError(f"{name} takes each knob once as KNOB=VALUE, not {pair!r} in {part!r}.")
         if knob not in fields:
             raise UnknownName(f"knob of {name}", knob, fields)
-        values[knob] = _read_value(name, knob, value)
+        values[knob] = _read_value(name, fields[knob], value)
     missing = [knob for knob, field in fields.items() if field.default is dataclasses.MISSING and knob not in values]
     if missing:
         raise UsageError(f"{name} needs {missing[0]}, as in {name}:{missing[0]}=0.5, but got {part!r}.")
@@ -75,13 +79,15 @@ def _parse_one(part: str, spec: str) -> Method:
     return made
 
 
-def _read_value(name: str, knob: str, value: str) -> object:
-    if knob == "heads":
+def _read_value(name: str, field: dataclasses.Field, value: str) -> object:
+    if field.name == "heads":
         return read_heads(value)
+    if isinstance(field.default, str):
+        return value
     try:
         return float(value)
     except ValueError:
-        raise UsageError(f"{name} takes a number as {knob}, not {value!r}.") from None
+        raise UsageError(f"{name} takes a number as {field.name}, not {value!r}.") from None
 
 
 def _spell_one(method: Method) -> str:
@@ -96,6 +102,8 @@ def _spell_one(method: Method) -> str:
 def _spell_value(value: object) -> str:
     if isinstance(value, frozenset):
         return spell_heads(value)
+    if isinstance(value, str):
+        return value
     spelled = repr(value).replace("e+", "e")  # '+' stands between methods
     return spelled.removesuffix(".0")
 

@@ -32,6 +32,7 @@ class SplitSoftmax:
     """
 
     name: ClassVar[str] = "split-softmax"
+    holds_reply: ClassVar[bool] = False
 
     exponent: float
     heads: HeadSet | None = None

@@ -1,0 +1,201 @@
+"""What the attention of a forward pass is to do. It lives in a context variable, so two threads never see each other's."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
+from dataclasses import dataclass, field
+
+import torch
+from torch import Tensor
+
+from holdfast.errors import ModelError, UsageError
+from holdfast.methods.protocols import ShiftsAttention
+
+_Lane = tuple[tuple[ShiftsAttention, ...], Tensor | None]  # methods, and the rows that have them; None: every row
+
+
+@dataclass(frozen=True)
+class AttentionTrace:
+    """Attention mass on the span, after steering.
+
+    Args:
+        mass: float32 [layer, head, step]; step t is the query that produced the reply's token t.
+    """
+
+    mass: Tensor
+
+
+@dataclass
+class Steering:
+    """What the attention of the forward passes in one `steered` block does.
+
+    Args:
+        span: bool [batch, key], True on the keys to hold on to; later keys are not in the span. The rows of a pass may be a multiple
+            of these (beams, several replies to a prompt), each row's copies in a run.
+        methods: per row, the attention methods in order.
+        trace: whether `passes` collects the mass at the last query.
+        prompt: number of columns before the first generated one; None: as many as `span` has.
+        follows: whether `span` has every column of this pass; False: it has the prompt's, and passes go on behind it.
+        passes: per pass, [batch, head] of every layer, in order.
+        calls: how often attention was called.
+    """
+
+    span: Tensor
+    methods: Sequence[Sequence[ShiftsAttention]]
+    trace: bool = False
+    prompt: int | None = None
+    follows: bool = True
+    passes: list[list[Tensor]] = field(default_factory=list)
+    calls: int = 0
+    plans: dict = field(default_factory=dict)
+    _offsets: dict[int, int] = field(default_factory=dict)
+    _place: tuple[int, int] | None = None
+    _layer: int = -1
+    _lanes: dict[int, list[_Lane]] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        self.methods = [tuple(methods) for methods in self.methods]
+        if len(self.methods) != self.span.shape[0]:
+            raise UsageError(f"There are methods for {len(self.methods)} rows and a span of {self.span.shape[0]}; give each row its own.")
+        if self.prompt is None:
+            self.prompt = self.span.shape[1]
+        every = {method for methods in self.methods for method in methods}
+        self.moves = bool(every)
+        self.holds_reply = any(method.holds_reply for method in every)
+        self._layers = None if any(m.heads is None for m in every) else {layer for m in every for layer, _ in m.heads}
+
+    @property
+    def seen(self) -> list[Tensor]:
+        """[batch, head] of every layer of the latest pass, in order."""
+        return self.passes[-1] if self.passes else []
+
+    def touches(self, layer: int) -> bool:
+        """Whether any method moves a head of this layer."""
+        return self.moves and (self._layers is None or layer in self._layers)
+
+    def enter(self, layer: int) -> None:
+        """Called by each layer; a layer that does not follow the one before begins a pass."""
+        self.calls += 1
+        if layer <= self._layer or not self.passes:
+            self.passes.append([])
+            self.plans.clear()
+        self._layer = layer
+
+    def place(self, q_offset: int, q_length: int, kv_offset: int, kv_length: int) -> None:
+        """Told before each pass, for each kind of cache: of `kv_length` keys the first is column `kv_offset`."""
+        if self._place != (q_offset, q_length):
+            self._offsets.clear()
+            self._place = (q_offset, q_length)
+        self._offsets[kv_length] = kv_offset
+        if not self.follows and q_offset + q_length < self.span.shape[1]:
+            raise self._too_wide(q_offset + q_length)
+
+    def first_column(self, keys: int) -> int:
+        """The column of the first of `keys` keys: sliding caches hold the last ones only.
+
+        Raises:
+            UsageError: there are fewer keys than the span mask has tokens, and the model does not say which.
+        """
+        if keys in self._offsets:
+            return self._offsets[keys]
+        width = self.span.shape[1]
+        if not self.follows and keys < width:
+            raise self._too_wide(keys)
+        return max(0, width - keys) if self.follows else 0
+
+    def columns(self, rows: int, keys: int) -> tuple[Tensor, int]:
+        """The span over the keys of a layer, bool [rows, key], and the number of the first generated key (`keys` if none is)."""
+        first = self.first_column(keys)
+        span = self.span[:, first : first + keys]
+        if span.shape[1] < keys:
+            span = torch.nn.functional.pad(span, (0, keys - span.shape[1]))
+        if span.shape[0] != rows:
+            span = span.repeat_interleave(self._copies(rows), 0)
+        return span, min(max(self.prompt - first, 0), keys)
+
+    def shift(self, log_odds: Tensor, layer: int) -> Tensor:
+        """Applies each row's methods, all of one set, to its log-odds [row, head, query]; rows with the same methods are moved together."""
+        lanes = self._lanes_of(log_odds)
+        if len(lanes) == 1 and lanes[0][1] is None:
+            for method in lanes[0][0]:
+                log_odds = method.shift(log_odds, layer)
+            return log_odds
+        shifted = log_odds.clone()
+        for methods, rows in lanes:
+            moved = log_odds[rows]
+            for method in methods:
+                moved = method.shift(moved, layer)
+            shifted[rows] = moved
+        return shifted
+
+    def shift_groups(self, span: Tensor, reply: Tensor, rest: Tensor, layer: int) -> tuple[Tensor, Tensor]:
+        """Applies methods of both sets to the log-masses [row, head, query] of three groups.
+
+        A method that holds the reply moves the set of span and reply against the rest, any other the span against both.
+        Returns the moved log-masses of span and reply; that of the rest stays.
+        """
+        moved = span.clone(), reply.clone()
+        for methods, rows in self._lanes_of(span):
+            own, said, other = (part if rows is None else part[rows] for part in (span, reply, rest))
+            for method in methods:
+                if method.holds_reply:
+                    log_odds = torch.logaddexp(own, said) - other
+                else:
+                    log_odds = own - torch.logaddexp(said, other)
+                change = torch.where(log_odds.isfinite(), method.shift(log_odds, layer) - log_odds, 0.0)
+                own = own + change
+                said = said + change if method.holds_reply else said
+            where = slice(None) if rows is None else rows
+            moved[0][where], moved[1][where] = own, said
+        return moved
+
+    def _lanes_of(self, log_odds: Tensor) -> list[_Lane]:
+        rows = log_odds.shape[0]
+        if rows not in self._lanes:
+            groups: dict[tuple, list[int]] = {}
+            copies = self._copies(rows)
+            for row in range(rows):
+                if methods := self.methods[row // copies]:
+                    groups.setdefault(methods, []).append(row)
+            self._lanes[rows] = [
+                (methods, None if len(own) == rows else torch.tensor(own, device=log_odds.device)) for methods, own in groups.items()
+            ]
+        return self._lanes[rows]
+
+    def _too_wide(self, tokens: int) -> UsageError:
+        return UsageError(f"The span mask has {self.span.shape[1]} tokens and this pass sees {tokens}; give a mask of the whole prompt, and forward it at once.")
+
+    def _copies(self, rows: int) -> int:
+        """How many rows of this pass belong to each row of the span.
+
+        Raises:
+            UsageError: no whole number does.
+        """
+        own = self.span.shape[0]
+        if rows % own:
+            raise UsageError(f"The span mask has {own} rows and the model's batch {rows}; give one row per prompt.")
+        return rows // own
+
+
+STEERING: ContextVar[Steering | None] = ContextVar("holdfast_steering", default=None)
+
+
+@contextmanager
+def steered(steering: Steering | None) -> Iterator[None]:
+    """Applies `steering` to the forward passes of this thread until the block is left, by an exception too.
+
+    Raises:
+        ModelError: a pass inside the block never reached the attention registered here.
+    """
+    token = STEERING.set(steering)
+    try:
+        yield
+    finally:
+        STEERING.reset(token)
+    if steering is not None and not steering.calls:
+        raise ModelError(
+            "This model's attention does not go through transformers' attention interface, so its mass on the prompt "
+            "can be neither read nor moved; use prompt methods such as repetition."
+        )
