@@ -42,7 +42,7 @@ def step(steering: Steering, layer: int, query: Tensor, key: Tensor, value: Tens
     log_odds = held_lse - other_lse
     if plan.span.blind is not None and plan.rest.blind is not None:
         log_odds = log_odds.nan_to_num(-torch.inf, torch.inf, -torch.inf)  # padding may see neither
-    mass = steering.shift(log_odds, layer).sigmoid()
+    mass = steering.mass(log_odds, layer)
     if steering.trace:
         steering.seen.append(mass[..., 0].float())
     return _towards(other, held, mass.reshape(held.shape[:3])).reshape(query.shape)

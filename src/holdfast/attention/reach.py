@@ -34,7 +34,8 @@ class _Switched:
 
 _LOCK = threading.RLock()
 _SWITCHED: WeakKeyDictionary[PreTrainedModel, _Switched] = WeakKeyDictionary()
-_REACHED: WeakSet[PreTrainedModel] = WeakSet()  # tried once
+_REACHED: WeakSet[PreTrainedModel] = WeakSet()  # probed
+_APART = {torch.float32: 1e-3, torch.float64: 1e-3}  # of logits, relative: a lost mask or sink moves them by far more than rounding
 
 
 @contextmanager
@@ -48,8 +49,10 @@ def reached(model: PreTrainedModel) -> Iterator[None]:
         switched = _SWITCHED.setdefault(model, _Switched())
         if not switched.users:
             try:
+                plain = None if model in _REACHED else _logits(model)
                 _switch(model, switched)
-                _probe(model)
+                if plain is not None:
+                    _probe(model, plain)
             except BaseException:
                 _restore(switched)
                 del _SWITCHED[model]
@@ -127,18 +130,22 @@ def _restore(switched: _Switched) -> None:
         config._attn_implementation_internal = implementation
 
 
-@torch.inference_mode()
-def _probe(model: PreTrainedModel) -> None:
-    """Forwards two tokens, once per model: does its attention arrive here, and with nothing that would be left out?"""
-    if model in _REACHED:
-        return
-    ids = torch.tensor([[0, 1]], device=model.device)
+def _probe(model: PreTrainedModel, plain: Tensor) -> None:
+    """Forwards two tokens, once per model: does its attention arrive here, and do logits stay as they were before the switch?"""
     try:
         with steered(Steering(torch.tensor([[True, False]], device=model.device), [()], trace=True)):
-            model(input_ids=ids, use_cache=False)
+            ours = _logits(model)
     except (ModelError, ValueError, TypeError, KeyError, RuntimeError, AttributeError) as error:
         raise ModelError(_unreachable(model, " ".join(str(error).split())[:200])) from error
+    apart = float((ours - plain).abs().max() / plain.abs().max().clamp(min=1e-6))
+    if not model.training and apart > _APART.get(model.dtype, 0.2):
+        raise ModelError(_unreachable(model, f"it computes something else than softmax attention: logits move by {apart:.0%}"))
     _REACHED.add(model)
+
+
+@torch.inference_mode()
+def _logits(model: PreTrainedModel) -> Tensor:
+    return model(input_ids=torch.tensor([[0, 1]], device=model.device), use_cache=False).logits.float()
 
 
 def _unreachable(model: PreTrainedModel, reason: str) -> str:

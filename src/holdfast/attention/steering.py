@@ -50,8 +50,9 @@ class Steering:
     passes: list[list[Tensor]] = field(default_factory=list)
     calls: int = 0
     plans: dict = field(default_factory=dict)
-    _offsets: dict[int, int] = field(default_factory=dict)
-    _place: tuple[int, int] | None = None
+    _offsets: dict[int, int] = field(default_factory=dict)  # first column, by number of keys
+    _seen: int = 0  # tokens, as far as the model told
+    _inside: bool = False
     _layer: int = -1
     _lanes: dict[int, list[_Lane]] = field(default_factory=dict)
 
@@ -78,6 +79,7 @@ class Steering:
     def enter(self, layer: int) -> None:
         """Called by each layer; a layer that does not follow the one before begins a pass."""
         self.calls += 1
+        self._inside = True
         if layer <= self._layer or not self.passes:
             self.passes.append([])
             self.plans.clear()
@@ -85,24 +87,26 @@ class Steering:
 
     def place(self, q_offset: int, q_length: int, kv_offset: int, kv_length: int) -> None:
         """Told before each pass, for each kind of cache: of `kv_length` keys the first is column `kv_offset`."""
-        if self._place != (q_offset, q_length):
+        if self._inside:
             self._offsets.clear()
-            self._place = (q_offset, q_length)
+            self._inside = False
         self._offsets[kv_length] = kv_offset
-        if not self.follows and q_offset + q_length < self.span.shape[1]:
-            raise self._too_wide(q_offset + q_length)
+        self._seen = max(self._seen, q_offset + q_length) if len(self._offsets) > 1 else q_offset + q_length
 
     def first_column(self, keys: int) -> int:
         """The column of the first of `keys` keys: sliding caches hold the last ones only.
 
         Raises:
+            ModelError: keys that are no tokens, as of a cache that holds several tokens in one.
             UsageError: there are fewer keys than the span mask has tokens, and the model does not say which.
         """
+        width, seen = self.span.shape[1], self._seen if self._offsets else keys
+        if not self.follows and seen < width:
+            raise UsageError(f"The span mask has {width} tokens and this pass sees {seen}; give a mask of the whole prompt, and forward it at once.")
         if keys in self._offsets:
             return self._offsets[keys]
-        width = self.span.shape[1]
-        if not self.follows and keys < width:
-            raise self._too_wide(keys)
+        if self._offsets and keys != seen:
+            raise ModelError(f"A layer has {keys} keys for {seen} tokens, so they are not tokens and cannot be steered; use prompt methods.")
         return max(0, width - keys) if self.follows else 0
 
     def columns(self, rows: int, keys: int) -> tuple[Tensor, int]:
@@ -130,7 +134,19 @@ class Steering:
             shifted[rows] = moved
         return shifted
 
-    def shift_groups(self, span: Tensor, reply: Tensor, rest: Tensor, layer: int) -> tuple[Tensor, Tensor]:
+    def mass(self, log_odds: Tensor, layer: int) -> Tensor:
+        """The sigmoid of `shift`."""
+        lanes = self._lanes_of(log_odds)
+        if len(lanes) == 1 and lanes[0][1] is None:
+            *before, last = lanes[0][0]
+            for method in before:
+                log_odds = method.shift(log_odds, layer)
+            if direct := getattr(last, "mass", None):
+                return direct(log_odds, layer)
+            return last.shift(log_odds, layer).sigmoid()
+        return self.shift(log_odds, layer).sigmoid()
+
+    def shift_groups(self, span: Tensor, reply: Tensor, prompt: Tensor, layer: int) -> tuple[Tensor, Tensor]:
         """Applies methods of both sets to the log-masses [row, head, query] of three groups.
 
         A method that holds the reply moves the set of span and reply against the rest, any other the span against both.
@@ -138,12 +154,10 @@ class Steering:
         """
         moved = span.clone(), reply.clone()
         for methods, rows in self._lanes_of(span):
-            own, said, other = (part if rows is None else part[rows] for part in (span, reply, rest))
+            own, said, other = (part if rows is None else part[rows] for part in (span, reply, prompt))
             for method in methods:
-                if method.holds_reply:
-                    log_odds = torch.logaddexp(own, said) - other
-                else:
-                    log_odds = own - torch.logaddexp(said, other)
+                held, rest = (torch.logaddexp(own, said), other) if method.holds_reply else (own, torch.logaddexp(said, other))
+                log_odds = held - rest
                 change = torch.where(log_odds.isfinite(), method.shift(log_odds, layer) - log_odds, 0.0)
                 own = own + change
                 said = said + change if method.holds_reply else said
@@ -163,9 +177,6 @@ class Steering:
                 (methods, None if len(own) == rows else torch.tensor(own, device=log_odds.device)) for methods, own in groups.items()
             ]
         return self._lanes[rows]
-
-    def _too_wide(self, tokens: int) -> UsageError:
-        return UsageError(f"The span mask has {self.span.shape[1]} tokens and this pass sees {tokens}; give a mask of the whole prompt, and forward it at once.")
 
     def _copies(self, rows: int) -> int:
         """How many rows of this pass belong to each row of the span.
