@@ -7,6 +7,7 @@ meanwhile get plain SDPA. The last one to leave restores every configuration as 
 from __future__ import annotations
 
 import threading
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -25,11 +26,13 @@ from holdfast.methods.protocols import ShiftsAttention
 
 @dataclass
 class _Switched:
-    """A model in use, how often, and what it was."""
+    """A model in use, and what it was."""
 
     users: int = 0
+    passes: Counter = field(default_factory=Counter)  # by thread, that run now: with masks of our form, so the model stays ours meanwhile
     before: list[tuple[object, object]] = field(default_factory=list)  # configurations, and their implementations
     doors: list[torch.nn.Module] = field(default_factory=list)
+    hooks: list = field(default_factory=list)
 
 
 _LOCK = threading.RLock()
@@ -46,26 +49,48 @@ def reached(model: PreTrainedModel) -> Iterator[None]:
         ModelError: it cannot be reached, or not all that it does can be steered; the model is as it was.
     """
     with _LOCK:
-        switched = _SWITCHED.setdefault(model, _Switched())
-        if not switched.users:
+        if model not in _SWITCHED:
+            plain = None if model in _REACHED else _logits(model)
+            switched = _Switched()
             try:
-                plain = None if model in _REACHED else _logits(model)
                 _switch(model, switched)
                 if plain is not None:
                     _probe(model, plain)
             except BaseException:
                 _restore(switched)
-                del _SWITCHED[model]
                 raise
+            _SWITCHED[model] = switched
+            _count_passes(model, switched)
+        switched = _SWITCHED[model]
         switched.users += 1
     try:
         yield
     finally:
         with _LOCK:
             switched.users -= 1
-            if not switched.users:
-                _restore(switched)
-                del _SWITCHED[model]
+            _leave(model, switched)
+
+
+def _leave(model: PreTrainedModel, switched: _Switched) -> None:
+    """Restores the model if nobody steers it and no pass of another thread is under way; that pass does so at its end."""
+    if not switched.users and not switched.passes.total():
+        _restore(switched)
+        _SWITCHED.pop(model, None)
+
+
+def _count_passes(model: PreTrainedModel, switched: _Switched) -> None:
+    def begin(*_) -> None:
+        with _LOCK:
+            switched.passes[threading.get_ident()] += 1
+
+    def end(*_) -> None:
+        with _LOCK:
+            if switched.passes[threading.get_ident()]:  # else it began before the switch
+                switched.passes[threading.get_ident()] -= 1
+            _leave(model, switched)
+
+    inner = model.base_model
+    switched.hooks = [inner.register_forward_pre_hook(begin), inner.register_forward_hook(end, always_call=True)]
 
 
 def open_doors(model: PreTrainedModel) -> list[torch.nn.Module]:
@@ -126,6 +151,8 @@ def _switch(model: PreTrainedModel, switched: _Switched) -> None:
 
 def _restore(switched: _Switched) -> None:
     close_doors(switched.doors)
+    for hook in switched.hooks:
+        hook.remove()
     for config, implementation in switched.before:
         config._attn_implementation_internal = implementation
 
@@ -133,8 +160,9 @@ def _restore(switched: _Switched) -> None:
 def _probe(model: PreTrainedModel, plain: Tensor) -> None:
     """Forwards two tokens, once per model: does its attention arrive here, and do logits stay as they were before the switch?"""
     try:
-        with steered(Steering(torch.tensor([[True, False]], device=model.device), [()], trace=True)):
-            ours = _logits(model)
+        state = Steering(torch.tensor([[True, False]], device=model.device), [()], trace=True)
+        with steered(state):
+            ours = _logits(model, state)
     except (ModelError, ValueError, TypeError, KeyError, RuntimeError, AttributeError) as error:
         raise ModelError(_unreachable(model, " ".join(str(error).split())[:200])) from error
     apart = float((ours - plain).abs().max() / plain.abs().max().clamp(min=1e-6))
@@ -144,8 +172,12 @@ def _probe(model: PreTrainedModel, plain: Tensor) -> None:
 
 
 @torch.inference_mode()
-def _logits(model: PreTrainedModel) -> Tensor:
-    return model(input_ids=torch.tensor([[0, 1]], device=model.device), use_cache=False).logits.float()
+def _logits(model: PreTrainedModel, steering: Steering | None = None) -> Tensor:
+    token = STEERING.set(steering)  # not that of a block around this one
+    try:
+        return model(input_ids=torch.tensor([[0, 1]], device=model.device), use_cache=False).logits.float()
+    finally:
+        STEERING.reset(token)
 
 
 def _unreachable(model: PreTrainedModel, reason: str) -> str:
