@@ -111,7 +111,10 @@ def test_outputs_and_masses_are_those_of_the_papers(methods, kind, shape, dtype)
             steering = Steering(span, methods, trace=True, prompt=prompt)
             with steered(steering), torch.inference_mode():
                 out, _ = holdfast_attention(Layer(), q, k, v, None if masked == "not" else seen, scaling=0.25)
+            with steered(Steering(span, methods, prompt=prompt)), torch.inference_mode():
+                untraced, _ = holdfast_attention(Layer(), q, k, v, None if masked == "not" else seen, scaling=0.25)
             expected, mass = wanted(q, k, v, seen, span, methods, prompt, 0.25)
+            assert (untraced.double() - expected).abs().max() < (FLOAT32 if dtype == torch.float32 else BFLOAT16)
             assert (out.double() - expected).abs().max() < (FLOAT32 if dtype == torch.float32 else BFLOAT16)
             if dtype == torch.float32:
                 assert (steering.seen[0].double() - mass[..., -1]).abs().max() < FLOAT32

@@ -19,6 +19,7 @@ from torch.nn.functional import softplus
 from holdfast.attention.kernels import attend
 from holdfast.attention.plan import Part, StepPlan, additive, bounds, masked_part, plan_step
 from holdfast.attention.steering import Steering
+from holdfast.methods.heads import mask_of
 
 _QUERIES = 1024  # taken at a time where outputs are merged, so that what is moved stays near the processor
 _MASK = 2**24  # numbers in an additive mask held for the whole pass; larger ones are made again for each block and layer
@@ -28,17 +29,20 @@ _SURE = -1e-7  # log of the largest mass of the span told from 1: beyond it out_
 
 def step(steering: Steering, layer: int, query: Tensor, key: Tensor, value: Tensor, mask: Tensor | None, scaling: float) -> Tensor | None:
     """Attention of one query per row, [B, H, 1, D], moved; None if no row has anything to move."""
+    if steering.adds and not steering.trace:
+        return _step_by_bias(steering, layer, query, key, value, mask, scaling)
     plan = _step_plan(steering, query, key, mask)
-    parts = {name: part for name in GROUPS if (part := getattr(plan, name)) is not None}
-    if plan.reply is None and len(parts) < 2:
+    if plan.reply is None and (plan.span is None or plan.rest is None):
         if steering.trace:
             steering.seen.append(torch.full(query.shape[:2], float(plan.span is not None), device=query.device))
         return None
     packed = query.reshape(query.shape[0], key.shape[1], -1, query.shape[3])  # the queries of a group of heads read their keys once
-    found = {name: _attend_part(packed, key, value, part, scaling) for name, part in parts.items()}
     if plan.reply is not None:
+        parts = {name: part for name in GROUPS if (part := getattr(plan, name)) is not None}
+        found = {name: _attend_part(packed, key, value, part, scaling) for name, part in parts.items()}
         return _merge_three(steering, layer, found).reshape(query.shape)
-    (held, held_lse), (other, other_lse) = found["span"], found["rest"]
+    other, other_lse = _attend_part(packed, key, value, plan.rest, scaling)
+    held, held_lse = _attend_part(packed, key, value, plan.span, scaling)
     log_odds = held_lse - other_lse
     if plan.span.blind is not None and plan.rest.blind is not None:
         log_odds = log_odds.nan_to_num(-torch.inf, torch.inf, -torch.inf)  # padding may see neither
@@ -46,6 +50,38 @@ def step(steering: Steering, layer: int, query: Tensor, key: Tensor, value: Tens
     if steering.trace:
         steering.seen.append(mass[..., 0].float())
     return _towards(other, held, mass.reshape(held.shape[:3])).reshape(query.shape)
+
+
+def _step_by_bias(steering: Steering, layer: int, query: Tensor, key: Tensor, value: Tensor, mask: Tensor | None, scaling: float) -> Tensor:
+    """One attention call: methods that add a constant to the log-odds of a set add it to the scores of its keys, after one another too."""
+    groups, keys = key.shape[1], key.shape[2]
+    name = ("bias", keys, id(mask), steering.branch(layer))
+    if name not in steering.plans:
+        steering.plans[name] = _bias(steering, layer, query, keys, mask), mask
+    bias = steering.plans[name][0]
+    packed = query.reshape(query.shape[0], groups, -1, query.shape[3])
+    return attend(packed, key, value, bias.unflatten(1, (groups, -1)), False, scaling)[0].reshape(query.shape)
+
+
+def _bias(steering: Steering, layer: int, query: Tensor, keys: int, mask: Tensor | None) -> Tensor:
+    """What is added to the scores of a pass of one query, float32 or wider, [B, H, K]."""
+    name = ("members", keys)
+    if name not in steering.plans:
+        span, first_generated = steering.columns(query.shape[0], keys)
+        held = span.clone()
+        held[:, first_generated:] = True
+        wide = torch.promote_types(query.dtype, torch.float32)
+        steering.plans[name] = tuple(members.to(wide)[:, None] for members in (span, held))
+    members = steering.plans[name]
+    bias = members[0].new_zeros(query.shape[0], query.shape[1], keys)
+    for methods, rows in steering.lanes(query):
+        where = slice(None) if rows is None else rows
+        for method in methods:
+            chosen = None if method.heads is None else mask_of(method.heads, layer, query.shape[1], query.device)
+            if method.heads is None or chosen is not None:
+                added = members[method.holds_reply][where] * method.added
+                bias[where] += added if chosen is None else added * chosen
+    return bias if mask is None else bias + additive(mask, bias.dtype)[:, :, 0]
 
 
 def _merge_three(steering: Steering, layer: int, found: dict[str, tuple[Tensor, Tensor]]) -> Tensor:
@@ -76,6 +112,13 @@ def _attend_part(packed: Tensor, key: Tensor, value: Tensor, part: Part, scaling
     return output, lse if part.blind is None else lse.masked_fill(part.blind, -torch.inf)
 
 
+def _lse(packed: Tensor, key: Tensor, part: Part, scaling: float) -> Tensor:
+    """Log-sum-exp [B, H, 1] of one group, without an output; the scores of a single query are few."""
+    scores = (packed @ key[:, :, part.start : part.stop].mT).mul_(scaling)
+    scores = scores if part.mask is None else scores.add_(part.mask)
+    return scores.logsumexp(-1).reshape(packed.shape[0], -1, 1)
+
+
 def _step_plan(steering: Steering, query: Tensor, key: Tensor, mask: Tensor | None) -> StepPlan:
     name = ("step", key.shape[2], id(mask))
     if name not in steering.plans:  # the mask is kept, so that its id stays its own
@@ -96,7 +139,7 @@ def read_step(steering: Steering, query: Tensor, key: Tensor, value: Tensor, mas
         steering.seen.append(torch.zeros(query.shape[:2], device=query.device))
     else:
         packed = query.reshape(query.shape[0], key.shape[1], -1, query.shape[3])
-        held = _attend_part(packed, key, value, plan.span, scaling)[1]
+        held = _lse(packed, key, plan.span, scaling) if query.dtype == torch.float32 else _attend_part(packed, key, value, plan.span, scaling)[1]
         steering.seen.append((held - lse)[..., 0].clamp_(max=0).exp_().float())
     return output
 

@@ -65,6 +65,8 @@ class Steering:
         every = {method for methods in self.methods for method in methods}
         self.moves = bool(every)
         self.holds_reply = any(method.holds_reply for method in every)
+        self._by_heads = any(method.heads is not None for method in every)
+        self.adds = self.moves and all(hasattr(method, "added") for method in every)
         self._layers = None if any(m.heads is None for m in every) else {layer for m in every for layer, _ in m.heads}
 
     @property
@@ -75,6 +77,10 @@ class Steering:
     def touches(self, layer: int) -> bool:
         """Whether any method moves a head of this layer."""
         return self.moves and (self._layers is None or layer in self._layers)
+
+    def branch(self, layer: int) -> int | None:
+        """What tells apart layers in which methods do different things; None if all do the same."""
+        return None if not self._by_heads else layer
 
     def enter(self, layer: int) -> None:
         """Called by each layer; a layer that does not follow the one before begins a pass."""
@@ -121,7 +127,7 @@ class Steering:
 
     def shift(self, log_odds: Tensor, layer: int) -> Tensor:
         """Applies each row's methods, all of one set, to its log-odds [row, head, query]; rows with the same methods are moved together."""
-        lanes = self._lanes_of(log_odds)
+        lanes = self.lanes(log_odds)
         if len(lanes) == 1 and lanes[0][1] is None:
             for method in lanes[0][0]:
                 log_odds = method.shift(log_odds, layer)
@@ -136,7 +142,7 @@ class Steering:
 
     def mass(self, log_odds: Tensor, layer: int) -> Tensor:
         """The sigmoid of `shift`."""
-        lanes = self._lanes_of(log_odds)
+        lanes = self.lanes(log_odds)
         if len(lanes) == 1 and lanes[0][1] is None:
             *before, last = lanes[0][0]
             for method in before:
@@ -153,7 +159,7 @@ class Steering:
         Returns the moved log-masses of span and reply; that of the rest stays.
         """
         moved = span.clone(), reply.clone()
-        for methods, rows in self._lanes_of(span):
+        for methods, rows in self.lanes(span):
             own, said, other = (part if rows is None else part[rows] for part in (span, reply, prompt))
             for method in methods:
                 held, rest = (torch.logaddexp(own, said), other) if method.holds_reply else (own, torch.logaddexp(said, other))
@@ -165,7 +171,8 @@ class Steering:
             moved[0][where], moved[1][where] = own, said
         return moved
 
-    def _lanes_of(self, log_odds: Tensor) -> list[_Lane]:
+    def lanes(self, log_odds: Tensor) -> list[_Lane]:
+        """The methods of the rows of `log_odds`, grouped; rows without any are left out."""
         rows = log_odds.shape[0]
         if rows not in self._lanes:
             groups: dict[tuple, list[int]] = {}

@@ -38,6 +38,11 @@ class Boost:
         object.__setattr__(self, "factor", knobs.number_between(self.name, "factor", self.factor, 1))
         object.__setattr__(self, "heads", checked_heads(self.name, self.heads))
 
+    @property
+    def added(self) -> float:
+        """What `shift` adds, whatever the log-odds: the same as adding it to the scores of the set."""
+        return math.log(self.factor)
+
     def shift(self, log_odds: Tensor, layer: int) -> Tensor:
         """Log-odds of the boosted span, [batch, head, query] like `log_odds`."""
         if self.factor == 1:

@@ -70,12 +70,12 @@ def only_on(heads: HeadSet | None, layer: int, shifted: Tensor, log_odds: Tensor
     """Keeps `shifted` on the heads chosen in this layer and `log_odds` on all others; both [batch, head, query]."""
     if heads is None:
         return shifted
-    chosen = _mask(heads, layer, log_odds.shape[1], log_odds.device)
+    chosen = mask_of(heads, layer, log_odds.shape[1], log_odds.device)
     return log_odds if chosen is None else shifted.where(chosen, log_odds)
 
 
 @lru_cache(maxsize=4096)
-def _mask(heads: HeadSet, layer: int, count: int, device: torch.device) -> Tensor | None:
+def mask_of(heads: HeadSet, layer: int, count: int, device: torch.device) -> Tensor | None:
     """Bool [head, 1], True on the heads chosen in this layer; None if there are none."""
     import torch
 

@@ -51,6 +51,11 @@ class Pasta:
         """Whether generated tokens keep their weight, as the span does."""
         return self.generated == "keep"
 
+    @property
+    def added(self) -> float:
+        """What `shift` adds, whatever the log-odds: the same as adding it to the scores of the set."""
+        return -math.log(self.alpha)
+
     def shift(self, log_odds: Tensor, layer: int) -> Tensor:
         """Log-odds of the set that keeps its weights, [batch, head, query] like `log_odds`."""
         if self.alpha == 1:

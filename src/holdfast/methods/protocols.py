@@ -20,7 +20,8 @@ class ShiftsAttention(Method, Protocol):
     `heads` are the heads it touches (None: all), so that the caller may skip a layer that has none of them. With `holds_reply`, the
     tokens generated after the prompt count as the span, so that only the rest of the prompt loses mass.
 
-    A method may also have `mass(log_odds, layer)`, the sigmoid of `shift`, where that takes fewer operations: it is then used at decoding.
+    A method may also have `mass(log_odds, layer)`, the sigmoid of `shift`, where that takes fewer operations, and
+    `added`, the number that `shift` adds on its heads, where it is one for all log-odds: they are then used at decoding.
     """
 
     heads: HeadSet | None
