@@ -92,14 +92,18 @@ def _given(config, name: str) -> bool:
 
 
 @contextmanager
-def literally(model, span: torch.Tensor):
-    """Steers by Li et al.'s formula on the weights that the eager function of the model's own file returns."""
+def literally(model, span: torch.Tensor, seen: list[int]):
+    """Steers by Li et al.'s formula on the weights that the eager function of the model's own file returns.
+
+    `seen` ends with the number of tokens of the present pass and those before it.
+    """
 
     def wrap(eager):
         def steered(module, query, key, value, *args, **kwargs):
             output, weights = eager(module, query, key, value, *args, **kwargs)
             weights = weights[..., : value.shape[2]].double()
-            held = span[:, None, None, : weights.shape[-1]]
+            first = max(0, seen[-1] - weights.shape[-1])  # a sliding cache holds the last keys
+            held = span[:, None, None, first : first + weights.shape[-1]]
             value = value.repeat_interleave(weights.shape[1] // value.shape[1], 1).double()
             sinks = bool(kwargs.get("s_aux") is not None or kwargs.get("sinks") is not None)
             if sinks:  # some files scale the output by the sink and return weights that know nothing of it
@@ -167,7 +171,7 @@ def examine(kind: str) -> dict:
         with holdfast.steering(model, span, [holdfast.SplitSoftmax(EXPONENT)]):
             got = model(input_ids=ids, use_cache=False).logits
             neutral_inside = _unsteered(model, ids)
-        with literally(model, span):
+        with literally(model, span, [TOKENS]):
             wanted = model(input_ids=ids, use_cache=False).logits
         size = plain.abs().max()
         row |= {"reaches": bool(calls), "error": float((got - wanted).abs().max() / size), "moved": float((wanted - plain).abs().max() / size)}
@@ -226,12 +230,16 @@ def _by_door(model, ids, span, got, size) -> dict:
 def _step(model, ids, span, wanted, size) -> dict:
     """The last two tokens decoded one by one equal the full pass, or at least the model's own decoding with the paper's formula."""
 
+    seen = []
+
     def decode() -> torch.Tensor | None:
+        seen.append(TOKENS - 2)
         done, steps = model(input_ids=ids[:, :-2], use_cache=True), []
         for place in (TOKENS - 2, TOKENS - 1):
             cache = getattr(done, "past_key_values", None)
             if cache is None:
                 return None
+            seen.append(place + 1)
             done = model(input_ids=ids[:, place : place + 1], past_key_values=cache, use_cache=True)
             steps.append(done.logits[:, -1])
         return torch.stack(steps, 1)
@@ -242,7 +250,7 @@ def _step(model, ids, span, wanted, size) -> dict:
         return {"decoded": "without a cache"}
     row = {"decoded_error": float((steps - wanted[:, -2:]).abs().max() / size)}
     if row["decoded_error"] >= TOLERANCE:
-        with literally(model, span):
+        with literally(model, span, seen):
             row["decoded_error"] = float((steps - decode()).abs().max() / size)
         row["decoded"] = "against the model's own decoding, which differs from its full pass"
     if row["decoded_error"] < TOLERANCE:
