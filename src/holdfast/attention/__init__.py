@@ -15,6 +15,7 @@ group alone, so a head's output becomes sigmoid(x') * O_span + sigmoid(-x') * O_
 from __future__ import annotations
 
 from holdfast.attention.interface import IMPLEMENTATION, holdfast_attention
+from holdfast.attention.reach import check_methods, close_doors, open_doors
 from holdfast.attention.steering import AttentionTrace, Steering, steered
 
-__all__ = ["IMPLEMENTATION", "AttentionTrace", "Steering", "holdfast_attention", "steered"]
+__all__ = ["IMPLEMENTATION", "AttentionTrace", "Steering", "check_methods", "close_doors", "holdfast_attention", "open_doors", "steered"]
