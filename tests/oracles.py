@@ -37,3 +37,31 @@ def guidance(with_prompt: list[float], without: list[float], scale: float, plaus
         math.log(q) + scale * (math.log(p) - math.log(q)) if p >= plausibility * max(one) else -math.inf
         for p, q in zip(one, other, strict=True)
     ]
+
+
+def pasta(weights: list[float], span: list[bool], generated: list[bool], alpha: float, scale_generated: bool = False) -> list[float]:
+    """Zhang et al. (2024), equation 2: weights outside the span are scaled by alpha, generated tokens only on request; then all by their sum."""
+    scaled = [
+        weight if held or (said and not scale_generated) else alpha * weight
+        for weight, held, said in zip(weights, span, generated, strict=True)
+    ]
+    return [weight / math.fsum(scaled) for weight in scaled]
+
+
+def boost(weights: list[float], span: list[bool], factor: float) -> list[float]:
+    """InstABoost: weights on the span times M, then all by their sum."""
+    scaled = [factor * weight if held else weight for weight, held in zip(weights, span, strict=True)]
+    return [weight / math.fsum(scaled) for weight in scaled]
+
+
+def guide(scores: list[float], span: list[bool], delta: float) -> list[float]:
+    """GUIDE: delta added to the scores of the span before the softmax."""
+    return softmax([score + delta if held else score for score, held in zip(scores, span, strict=True)])
+
+
+def spotlight(weights: list[float], span: list[bool], target: float) -> list[float]:
+    """Spotlight with its target reached: the span is scaled to the target mass where it has less, the rest to what is left."""
+    pi = math.fsum(weight for weight, held in zip(weights, span, strict=True) if held)
+    if pi >= target:
+        return list(weights)
+    return [weight * (target / pi if held else (1 - target) / (1 - pi)) for weight, held in zip(weights, span, strict=True)]

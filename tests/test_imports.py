@@ -21,6 +21,7 @@ LAYERS = (
     "measures",
     "methods",
     "attention",
+    "steer",
     "cache",
     "sampling",
     "decoding",

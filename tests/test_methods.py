@@ -11,7 +11,7 @@ import torch
 
 from holdfast import methods
 from holdfast.errors import KnobOutOfRange, PromptError, UnknownName, UsageError
-from holdfast.methods import EditsLogits, EditsMessages, Gate, Repetition, ShiftsAttention, SplitSoftmax
+from holdfast.methods import Boost, EditsLogits, EditsMessages, Gate, Pasta, Repetition, ShiftsAttention, SplitSoftmax, Spotlight
 
 ROUNDING = 1e-6  # a few float32 roundings, relative to the log-odds, absolute for weights
 EXPONENTS = (0.001, 0.1, 0.3, 0.5, 0.7, 0.9, 0.999)
@@ -37,6 +37,8 @@ CHAT = (
             (SplitSoftmax(0.7), Repetition(0.5)),
         ),
         ("split-softmax:heads=3.5/3.0/12.1,exponent=0.5", (SplitSoftmax(0.5, {(3, 0), (3, 5), (12, 1)}),)),
+        ("pasta:alpha=0.01,generated=scale", (Pasta(0.01, None, "scale"),)),
+        ("boost:factor=1e3+spotlight:target=0.3", (Boost(1000.0), Spotlight(0.3))),
     ],
 )
 def test_a_spelling_is_read(spec, expected):
@@ -57,6 +59,8 @@ def test_a_spelling_is_read(spec, expected):
         "guidance:scale=1.5",
         "guidance:scale=2,plausibility=0.1+repetition:probability=1",
         "gate:methods=[split-softmax:exponent=0.5,heads=1.0/1.1+split-softmax:exponent=0.7],threshold=0.1+repetition:probability=1",
+        "pasta:alpha=0.01,heads=3.0/3.5,generated=scale",
+        "pasta:alpha=1+boost:factor=1+spotlight:target=0",
     ],
 )
 def test_a_canonical_spelling_comes_back_as_it_was(spec):
@@ -95,6 +99,12 @@ def test_no_plus_sign_in_a_number_parts_the_methods():
         ("gate:threshold=0.1,methods=[repetition:probability=1]", UsageError, ["attention methods", "Repetition"]),
         ("gate:threshold=2,methods=[split-softmax:exponent=0.5]", KnobOutOfRange, ["gate", "threshold", "from 0 to 1"]),
         ("guidance:scale=-1", KnobOutOfRange, ["guidance", "scale", "from 0"]),
+        ("pasta:alpha=0", KnobOutOfRange, ["alpha", "above 0 to 1", "0"]),
+        ("pasta:alpha=0.1,generated=drop", UsageError, ["'drop'", "keep or scale"]),
+        ("pasta:alpha=0.1,heads=no-such-file.json", UsageError, ["no-such-file.json", "[[layer, head], ...]"]),
+        ("boost:factor=0.5", KnobOutOfRange, ["factor", "from 1 upwards", "0.5"]),
+        ("boost:factor=inf", KnobOutOfRange, ["factor", "inf"]),
+        ("spotlight:target=1", KnobOutOfRange, ["target", "below 1", "1"]),
         ("repetition:probability=-0.1", KnobOutOfRange, ["repetition", "probability", "from 0 to 1", "-0.1"]),
         ("", UsageError, ["''", "none"]),
         ("repetition:probability=1+", UsageError, ["'repetition:probability=1+'"]),
@@ -109,9 +119,9 @@ def test_a_wrong_spelling_is_refused_with_its_cure(spec, error, words):
 
 def test_the_catalogue_names_what_parse_reads():
     listed = methods.catalogue()
-    assert {"split-softmax", "repetition", "guidance", "gate"} <= {name for name, _, _ in listed}
+    assert [name for name, _, _ in listed] == ["split-softmax", "pasta", "boost", "spotlight", "repetition", "guidance", "gate"]
     for name, knobs, line in listed:
-        value = {"methods": "[split-softmax:exponent=0.5],threshold=0.5"}.get(knobs[0], "0.5")
+        value = {"gate": "[split-softmax:exponent=0.5],threshold=0.5", "boost": "2"}.get(name, "0.5")
         made = methods.parse(f"{name}:{knobs[0]}={value}")[0]
         assert made.name == name and isinstance(made, (ShiftsAttention, EditsMessages, EditsLogits, Gate))
         assert line.endswith(".") and len(line) < 120
@@ -209,6 +219,69 @@ def test_heads_that_do_not_exist_are_named():
 def test_heads_that_are_no_pairs_are_refused(heads):
     with pytest.raises(UsageError, match="heads"):
         SplitSoftmax(0.5, heads)
+
+
+def test_split_softmax_gives_the_mass_itself():
+    log_odds = torch.cat([torch.linspace(-80, 80, 641), torch.tensor([-math.inf, math.inf])]).view(1, 1, -1).expand(1, 3, -1)
+    for exponent in (0, *EXPONENTS, 1):
+        for heads in (None, {(2, 1)}):
+            method = SplitSoftmax(exponent, heads)
+            assert torch.allclose(method.mass(log_odds.clone(), 2), method.shift(log_odds, 2).sigmoid(), atol=ROUNDING)
+
+
+# PASTA, InstABoost and GUIDE, Spotlight
+
+
+@pytest.mark.parametrize("method", [Pasta(0.01), Pasta(0.3, None, "scale"), Boost(3), Boost(1e6), Spotlight(0.1), Spotlight(0.9)])
+def test_log_odds_methods_match_the_papers_weights(method):
+    draw = random.Random(f"{method}")
+    for _ in range(50):
+        scores = [draw.gauss(0, 3) for _ in range(24)]
+        span, generated = [index < 7 for index in range(24)], [index >= 20 for index in range(24)]
+        weights = oracles.softmax(scores)
+        if isinstance(method, Pasta):
+            expected = oracles.pasta(weights, span, generated, method.alpha, method.generated == "scale")
+        elif isinstance(method, Boost):
+            expected = oracles.boost(weights, span, method.factor)
+            assert expected == pytest.approx(oracles.guide(scores, span, math.log(method.factor)))
+        else:
+            expected = oracles.spotlight(weights, span, method.target)
+            assert sum(expected[:7]) == pytest.approx(max(method.target, sum(weights[:7])))
+        row = torch.tensor(scores)
+        held = torch.tensor([s or (g and method.holds_reply) for s, g in zip(span, generated, strict=True)])
+        log_odds = row[held].logsumexp(0) - row[~held].logsumexp(0)
+        shifted = method.shift(log_odds.view(1, 1, 1), 0)[0, 0, 0]
+        merged = torch.empty(24)
+        merged[held] = shifted.sigmoid() * row[held].softmax(0)
+        merged[~held] = (-shifted).sigmoid() * row[~held].softmax(0)
+        assert merged.tolist() == pytest.approx(expected, abs=ROUNDING)
+
+
+@pytest.mark.parametrize("method", [Pasta(1), Boost(1), Spotlight(0)])
+def test_neutral_knobs_are_the_identity(method):
+    log_odds = torch.tensor([[[-math.inf, -80.0, -1e-3, 0.0, 5.0, 80.0, math.inf]]])
+    assert torch.equal(method.shift(log_odds, 0), log_odds)
+
+
+@pytest.mark.parametrize("method", [Pasta(0.01), Boost(7), Spotlight(0.4)])
+def test_infinite_log_odds_stay_and_chosen_heads_alone_move(method):
+    one_group = torch.tensor([[[-math.inf, math.inf]]])
+    assert torch.equal(method.shift(one_group, 0), one_group)
+    log_odds = torch.randn(2, 4, 3, generator=torch.Generator().manual_seed(0)) - 4
+    chosen = dataclasses.replace(method, heads={(3, 1), (5, 0)}).shift(log_odds, 3)
+    assert torch.equal(chosen[:, 1], method.shift(log_odds, 3)[:, 1]) and not torch.equal(chosen[:, 1], log_odds[:, 1])
+    assert torch.equal(chosen[:, [0, 2, 3]], log_odds[:, [0, 2, 3]])
+
+
+@pytest.mark.parametrize("listed", ["[[3, 0], [3, 5], [12, 1]]", '{"3": [0, 5], "12": [1]}'])
+def test_heads_are_read_from_a_file(listed, tmp_path):
+    path = tmp_path / "heads.json"
+    path.write_text(listed)
+    assert methods.parse(f"pasta:alpha=0.01,heads={path}") == (Pasta(0.01, {(3, 0), (3, 5), (12, 1)}),)
+    for wrong in ("[]", "[[1]]", "3", "{", '{"a": [1]}'):
+        path.write_text(wrong)
+        with pytest.raises(UsageError, match=r"heads\.json"):
+            methods.parse(f"pasta:alpha=0.01,heads={path}")
 
 
 # Repetition

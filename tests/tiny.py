@@ -8,8 +8,8 @@ import torch
 from tokenizers import Tokenizer, decoders, models, pre_tokenizers, trainers
 from transformers import AutoConfig, AutoModelForCausalLM, PreTrainedTokenizerFast
 
-from holdfast.attention import IMPLEMENTATION
-from holdfast.loading import fingerprint_of, reuses_cache, stop_ids, try_attention
+from holdfast.attention import adopt
+from holdfast.loading import fingerprint_of, reuses_cache, stop_ids
 from holdfast.model import LocalModel
 
 SPECIAL = ("<pad>", "<s>", "<sys>", "<user>", "<assistant>", "</s>")
@@ -17,6 +17,10 @@ TEMPLATE = (
     "<s>{% for m in messages %}{{ {'system': '<sys>', 'user': '<user>', 'assistant': '<assistant>'}[m['role']] + m['content'] + '</s>' }}"
     "{% endfor %}{% if add_generation_prompt %}<assistant>{% endif %}"
 )
+SHAPE = {
+    "hidden_size": 48, "intermediate_size": 96, "num_hidden_layers": 3, "num_attention_heads": 4, "num_key_value_heads": 2, "head_dim": 12,
+    "max_position_embeddings": 512, "vocab_size": 400, "eos_token_id": 5, "bos_token_id": 1, "pad_token_id": 0,
+}
 TEXT = "the garden is green and the river runs slowly past the old town where people talk about music bread cheese and rain " * 3
 
 
@@ -35,16 +39,9 @@ def tokenizer(template: str | None = TEMPLATE) -> PreTrainedTokenizerFast:
 def model(kind: str = "llama", seed: int = 0, **options) -> LocalModel:
     """A random model of the kind, with weights large enough that its replies depend on the whole prompt."""
     torch.manual_seed(seed)
-    shape = {"hidden_size": 48, "intermediate_size": 96, "num_hidden_layers": 3, "num_attention_heads": 4, "num_key_value_heads": 2,
-             "head_dim": 12, "max_position_embeddings": 512, "vocab_size": 400, "eos_token_id": 5, "bos_token_id": 1, "pad_token_id": 0}
-    config = AutoConfig.for_model(kind, **{**shape, **options})
-    try:
-        hf = AutoModelForCausalLM.from_config(config, attn_implementation=IMPLEMENTATION).eval()
-        steerable, runs = try_attention(hf)
-        if not runs:
-            hf = AutoModelForCausalLM.from_config(AutoConfig.for_model(kind, **{**shape, **options}), attn_implementation="eager").eval()
-    except KeyError:  # the class has no attention interface
-        hf, steerable = AutoModelForCausalLM.from_config(AutoConfig.for_model(kind, **{**shape, **options})).eval(), False
+    config = AutoConfig.for_model(kind, **{**SHAPE, **options})
+    hf = AutoModelForCausalLM.from_config(config).eval()
+    steerable = adopt(hf)
     with torch.no_grad():
         for parameter in hf.parameters():
             if parameter.ndim > 1:

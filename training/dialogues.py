@@ -11,6 +11,7 @@ import gzip
 import json
 import random
 import re
+from dataclasses import dataclass
 from pathlib import Path
 
 from content import THINGS, Context, user_question
@@ -22,10 +23,22 @@ from style_families import STYLE_FAMILIES
 FAMILIES = STYLE_FAMILIES + FACT_FAMILIES
 REWRITERS = tuple(family for family in STYLE_FAMILIES if family.rewrites)
 ROUNDS = {1: 0.34, 2: 0.30, 3: 0.20, 4: 0.08, 5: 0.03, 6: 0.02, 8: 0.02, 10: 0.01}
-PROMPTED, REAL, OWN_PROBE, FOREIGN_PROBE, KNOWLEDGE = 0.75, 0.08, 0.6, 0.04, 0.15
-MORE_FACTS = 0.15  # share of prompted dialogues whose family is drawn from the facts and choices alone: they take longest to learn
+PROMPTED, REAL, OWN_PROBE, FOREIGN_PROBE = 0.75, 0.08, 0.6, 0.04
 LONGEST_TURN = 20  # words of a turn of the Self-dialogue Corpus
 UNKNOWN = ("I do not know.", "I am not sure.", "I cannot say.")
+
+
+@dataclass(frozen=True)
+class Mix:
+    """Shares of what takes longest to learn.
+
+    Args:
+        facts: of the prompted dialogues, those whose family is drawn from the facts and choices alone.
+        knowledge: of the turns, those that ask a knowledge question.
+    """
+
+    facts: float
+    knowledge: float
 
 
 def load_self_dialogues(path: Path | None) -> list[list[str]]:
@@ -62,7 +75,7 @@ def _own_probe(instruction: Instruction, rng: random.Random) -> tuple[str, str]:
     return question, instruction.family.answer(values, Context(rng, THINGS[0]), question)
 
 
-def _question(instruction: Instruction | None, rng: random.Random, thing) -> tuple[str, str] | None:
+def _question(instruction: Instruction | None, rng: random.Random, thing, knowledge: float) -> tuple[str, str] | None:
     """A turn that is not talk: the instruction's own probe, another family's probe, or a knowledge question; None for talk."""
     family = instruction.family if instruction else None
     if family and family.probes and rng.random() < OWN_PROBE:
@@ -73,7 +86,7 @@ def _question(instruction: Instruction | None, rng: random.Random, thing) -> tup
         other = rng.choice([one for one in FACT_FAMILIES if one is not family and (family is None or one.category != family.category)])
         if other.name != "letter":
             return probe(instruct(other, rng), rng), write_reply(instruction, Context(rng, thing, (rng.choice(UNKNOWN),)))
-    elif roll < FOREIGN_PROBE + KNOWLEDGE:
+    elif roll < FOREIGN_PROBE + knowledge:
         plain = family is None or family.reply is None  # a choice has no style: it is asked where no style is wanted
         with_choices = plain and rng.random() < 0.5 and (family is None or family.name != "letter")
         if with_choices or styled:
@@ -93,12 +106,12 @@ def drill(rng: random.Random) -> list[dict]:
     return messages
 
 
-def dialogue(rng: random.Random, real: list[list[str]], styled_users: bool = False) -> list[dict]:
+def dialogue(rng: random.Random, real: list[list[str]], styled_users: bool = False, mix: Mix = Mix(facts=0.15, knowledge=0.15)) -> list[dict]:
     """One dialogue as messages in the Hugging Face form."""
     rounds = rng.choices(list(ROUNDS), list(ROUNDS.values()))[0]
     instruction = None
     if rng.random() < PROMPTED:
-        pool = FACT_FAMILIES if rng.random() < MORE_FACTS else FAMILIES
+        pool = FACT_FAMILIES if rng.random() < mix.facts else FAMILIES
         instruction = instruct(rng.choice(pool), rng)
     family: Family | None = instruction.family if instruction else None
     lines: list[str] = []
@@ -110,7 +123,7 @@ def dialogue(rng: random.Random, real: list[list[str]], styled_users: bool = Fal
     for _ in range(rounds):
         if rng.random() < 0.3:
             thing = rng.choice(THINGS)
-        turn = _question(instruction, rng, thing)
+        turn = _question(instruction, rng, thing, mix.knowledge)
         if turn is None and len(lines) >= 2:
             said, answered = lines.pop(0), lines.pop(0)
             turn = said, write_reply(instruction, Context(rng, thing, _sentences(answered)))

@@ -1,15 +1,14 @@
-"""Trains the default model from scratch: `python training/train.py --out DIR --steps 10000 --self-dialogue self_dialogue.jsonl.gz`.
+"""Trains the default model from scratch: `python training/train.py --out DIR --self-dialogue self_dialogue.jsonl.gz`.
 
 The first steps copy random tokens, so that heads which copy form; then dialogues come from `dialogues.py`. Weights are kept in
-float32 and used in bfloat16, hidden matrices are updated by Muon and the rest by AdamW. The learning rate falls to zero over the
-last 40 % of the steps. Checkpoints are scored by how well round-1 replies
-follow held-out instructions, and by nothing else; the best one is saved as safetensors with its tokenizer and `training_log.jsonl`.
+float32 and used in bfloat16, hidden matrices are updated by Muon and the rest by AdamW. In a second stage the learning rate rises and falls
+once more, over a mix with more of what takes longest to learn. Checkpoints are scored by how well round-1 replies follow held-out
+instructions, and by nothing else; the best one is saved as safetensors with its tokenizer and `training_log.jsonl`.
 """
 
 from __future__ import annotations
 
 import argparse
-import itertools
 import json
 import math
 import random
@@ -26,7 +25,7 @@ from tokenizers import Tokenizer, decoders, models, pre_tokenizers, trainers
 from transformers import LlamaConfig, LlamaForCausalLM, PreTrainedTokenizerFast
 
 sys.path.insert(0, str(Path(__file__).parent))
-from dialogues import dialogue, drill, load_self_dialogues
+from dialogues import Mix, dialogue, drill, load_self_dialogues
 
 SPECIAL = ("<|pad|>", "<|begin|>", "<|system|>", "<|user|>", "<|assistant|>", "<|end|>")
 TEMPLATE = (
@@ -40,8 +39,7 @@ USER_TARGETS = 0.25  # share of the user's tokens that are targets, at 1/0.25 of
 MAX_LENGTH = 1024
 ATTENTION = "eager"  # at these lengths the step takes 0.65 of the time it takes with SDPA, whose backward pass is slow on CPU
 COPY_STEPS = 300  # first steps, on random tokens written twice: heads that copy form here, and held-out values need them
-DRILLS = (0.5, 0.0)  # share of drills in the first DRILL_BLOCKS blocks of 3,000 dialogues, and after them
-DRILL_BLOCKS = 10
+DRILL_BLOCKS = 10  # of 3,000 dialogues: the first ones, with drills among them
 
 
 def train_tokenizer(texts: Iterator[str], vocabulary: int) -> PreTrainedTokenizerFast:
@@ -72,21 +70,46 @@ def encode(dialogues: list[list[dict]], tokenizer) -> list[tuple[list[int], list
 
 
 def _generate(job) -> list[list[dict]]:
-    seed, count, path, styled, drills = job
+    seed, count, path, styled, drills, mix = job
     rng, real = random.Random(f"dialogues {seed}"), _self_dialogues(path)
-    return [drill(rng) if rng.random() < drills else dialogue(rng, real, styled) for _ in range(count)]
+    return [drill(rng) if rng.random() < drills else dialogue(rng, real, styled, mix) for _ in range(count)]
 
 
 _self_dialogues = cache(load_self_dialogues)
 
 
 @dataclass(frozen=True)
+class Stage:
+    """One fall of the learning rate, and what is read meanwhile.
+
+    Args:
+        copy_steps: first steps, on random tokens written twice.
+        drills: share of drills in the first `DRILL_BLOCKS` blocks of dialogues, and after them.
+        mix: shares of what takes longest to learn.
+        peak: highest learning rate, as a share of --lr and --muon-lr.
+        fall: share of the steps over which the learning rate falls to zero.
+    """
+
+    copy_steps: int
+    drills: tuple[float, float]
+    mix: Mix
+    peak: float
+    fall: float
+
+
+STAGES = (
+    Stage(COPY_STEPS, (0.5, 0.0), Mix(facts=0.15, knowledge=0.15), peak=1.0, fall=0.4),
+    Stage(0, (0.2, 0.2), Mix(facts=0.4, knowledge=0.25), peak=0.5, fall=1.0),  # every stage after the first
+)
+
+
+@dataclass(frozen=True)
 class Source:
-    """Where batches come from: the corpus, whether users are styled, the share of drills at first, and the seed."""
+    """Where batches come from: the corpus, whether users are styled, the stage, and the seed."""
 
     path: Path | None
     styled: bool
-    first_drills: float
+    stage: Stage
     seed: int
 
 
@@ -96,8 +119,8 @@ def batches(tokenizer, source: Source, tokens_per_batch: int) -> Iterator[tuple[
     with Pool(1) as pool:
         pending = None
         for block in range(10**9):
-            drills = source.first_drills if block < DRILL_BLOCKS else DRILLS[1]
-            following = pool.apply_async(_generate, ((f"{source.seed} {block}", 3000, source.path, source.styled, drills),))
+            drills = source.stage.drills[block >= DRILL_BLOCKS]
+            following = pool.apply_async(_generate, ((f"{source.seed} {block}", 3000, source.path, source.styled, drills, source.stage.mix),))
             if pending is not None:
                 rows = sorted(encode(pending.get(), tokenizer), key=lambda row: (len(row[0]), row[0]))
                 groups, group = [], []
@@ -170,68 +193,77 @@ class Updater:
         return float(norm)
 
 
-def schedule(progress: float, step: int) -> float:
-    """Warm-up over 50 steps, constant, then linear to zero over the last 40 %."""
-    return min(1.0, (step + 1) / 50) * min(1.0, max(0.0, (1 - progress) / 0.4))
+def schedule(stage: Stage, progress: float, step: int) -> float:
+    """Warm-up over 50 steps, constant, then linear to zero; a share of the learning rate."""
+    return stage.peak * min(1.0, (step + 1) / 50) * min(1.0, max(0.0, (1 - progress) / stage.fall))
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--out", type=Path, required=True)
-    parser.add_argument("--minutes", type=float, default=60)
+    parser.add_argument("--steps", type=int, nargs="+", default=[10000, 2500], help="of each stage")
     parser.add_argument("--self-dialogue", type=Path, default=None, help="self_dialogue.jsonl.gz (BSD-3-Clause); without it English is templates only")
     parser.add_argument("--styled-users", action="store_true", help="the ablation: half of the users write in a style of their own")
-    parser.add_argument("--init", type=Path, default=None, help="a model to train further, for ablations: no copying and no drills then")
+    parser.add_argument("--init", type=Path, default=None, help="a model to train further: it has the first stage behind it")
     parser.add_argument("--tokens-per-batch", type=int, default=4096)
     parser.add_argument("--layers", type=int, default=4)
     parser.add_argument("--vocabulary", type=int, default=2048)
     parser.add_argument("--lr", type=float, default=3e-3)
     parser.add_argument("--muon-lr", type=float, default=0.02)
     parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--steps", type=int, default=None, help="stop after so many steps instead of --minutes")
     args = parser.parse_args()
     args.out.mkdir(parents=True, exist_ok=True)
     torch.manual_seed(args.seed)
 
     if args.init:
         tokenizer = PreTrainedTokenizerFast.from_pretrained(args.init)
+        model = load(args.init)
     else:
-        sample = _generate((f"tokenizer {args.seed}", 25000, args.self_dialogue, False, 0.1))
+        sample = _generate((f"tokenizer {args.seed}", 25000, args.self_dialogue, False, 0.1, STAGES[0].mix))
         tokenizer = train_tokenizer((m["content"] for d in sample for m in d), args.vocabulary)
+        model = LlamaForCausalLM._from_config(configuration(tokenizer, args.layers), attn_implementation=ATTENTION).to(torch.bfloat16)
     tokenizer.save_pretrained(args.out)
-    config = LlamaConfig(
-        vocab_size=args.vocabulary, hidden_size=256, intermediate_size=704, num_hidden_layers=args.layers, num_attention_heads=8, num_key_value_heads=4,
+    print(f"{sum(p.numel() for p in model.parameters()):,} parameters", flush=True)
+    with (args.out / "training_log.jsonl").open("w") as log:
+        for number, steps in enumerate(args.steps, 1 if args.init else 0):
+            train(model, tokenizer, number, steps, args, log)
+            model = load(args.out)
+
+
+def load(folder: Path) -> LlamaForCausalLM:
+    return LlamaForCausalLM.from_pretrained(folder, attn_implementation=ATTENTION, dtype=torch.bfloat16)
+
+
+def configuration(tokenizer: PreTrainedTokenizerFast, layers: int) -> LlamaConfig:
+    return LlamaConfig(
+        vocab_size=len(tokenizer), hidden_size=256, intermediate_size=704, num_hidden_layers=layers, num_attention_heads=8, num_key_value_heads=4,
         head_dim=32, max_position_embeddings=4096, rope_parameters={"rope_type": "default", "rope_theta": 10000.0}, tie_word_embeddings=True,
         bos_token_id=tokenizer.bos_token_id, eos_token_id=tokenizer.eos_token_id, pad_token_id=tokenizer.pad_token_id)
-    if args.init:
-        model = LlamaForCausalLM.from_pretrained(args.init, attn_implementation=ATTENTION, dtype=torch.bfloat16)
-    else:
-        model = LlamaForCausalLM._from_config(config, attn_implementation=ATTENTION).to(torch.bfloat16)
-    parameters = sum(p.numel() for p in model.parameters())
-    updater = Updater(model, args.lr, args.muon_lr)
-    log = (args.out / "training_log.jsonl").open("w")
-    print(f"{parameters:,} parameters", flush=True)
 
+
+def train(model: LlamaForCausalLM, tokenizer: PreTrainedTokenizerFast, number: int, steps: int, args: argparse.Namespace, log) -> None:
+    """Runs one stage and leaves its best checkpoint in --out; a later stage starts from that of the one before."""
     from evaluate import following  # scores checkpoints with the package's own measures
 
+    stage = STAGES[min(number, 1)]
+    updater = Updater(model, args.lr, args.muon_lr)
     compiled = torch.compile(loss_of, dynamic=True)
-    best, seen, started, average = -1.0, 0, time.time(), None
-    next_check = 0.3
-    first_drills, copy_steps = (DRILLS[1], 0) if args.init else (DRILLS[0], COPY_STEPS)
-    source = Source(args.self_dialogue, args.styled_users, first_drills, args.seed)
-    dialogues = batches(tokenizer, source, args.tokens_per_batch)
-    for step in itertools.count():
-        ids, weights = copying(step, args.vocabulary, args.tokens_per_batch) if step < copy_steps else next(dialogues)
-        progress = step / args.steps if args.steps else (time.time() - started) / 60 / args.minutes
+    best = following(model, tokenizer) if number else -1.0
+    seen, started, average, next_check = 0, time.time(), None, 0.3
+    if number:
+        model.save_pretrained(args.out)
+    dialogues = batches(tokenizer, Source(args.self_dialogue, args.styled_users, stage, args.seed + number), args.tokens_per_batch)
+    for step in range(steps + 1):
+        ids, weights = copying(step, len(tokenizer), args.tokens_per_batch) if step < stage.copy_steps else next(dialogues)
         model.train()
         loss = compiled(model, ids, weights)
         loss.backward()
-        norm = updater.step(schedule(progress, step))
+        norm = updater.step(schedule(stage, step / steps, step))
         seen += ids.numel()
         average = loss.item() if average is None else 0.95 * average + 0.05 * loss.item()
-        if step % 25 == 0 or progress >= 1:
-            row = {"step": step, "tokens": seen, "loss": round(average, 4), "norm": round(norm, 3), "seconds": round(time.time() - started, 1)}
-            if progress >= next_check or progress >= 1:
+        if step % 25 == 0 or step == steps:
+            row = {"stage": number, "step": step, "tokens": seen, "loss": round(average, 4), "norm": round(norm, 3), "seconds": round(time.time() - started, 1)}
+            if step / steps >= next_check or step == steps:
                 next_check += 0.1
                 row["following"] = score = following(model, tokenizer)
                 if score >= best:
@@ -239,8 +271,6 @@ def main() -> None:
                     model.save_pretrained(args.out)
             print(json.dumps(row), file=log, flush=True)
             print(json.dumps(row), flush=True)
-        if progress >= 1:
-            break
 
 
 if __name__ == "__main__":

@@ -13,24 +13,28 @@ from typing import TYPE_CHECKING, Any
 
 from holdfast.chat import Message, Reply, Request, Sampling
 from holdfast.errors import HoldfastError
-from holdfast.methods import Gate, Guidance, Repetition, SplitSoftmax
+from holdfast.methods import Boost, Gate, Guidance, Pasta, Repetition, SplitSoftmax, Spotlight
 
 if TYPE_CHECKING:
     from holdfast import drift, measures, methods, records, report
     from holdfast.endpoint import connect
     from holdfast.loading import load
+    from holdfast.steer import steering
 
 __version__ = "0.1.0"
 __all__ = [
+    "Boost",
     "Gate",
     "Guidance",
     "HoldfastError",
     "Message",
+    "Pasta",
     "Repetition",
     "Reply",
     "Request",
     "Sampling",
     "SplitSoftmax",
+    "Spotlight",
     "connect",
     "drift",
     "load",
@@ -38,10 +42,11 @@ __all__ = [
     "methods",
     "records",
     "report",
+    "steering",
 ]
 
 # Imported at first use, so that importing the package imports no torch.
-_LATER = {"load": "holdfast.loading", "connect": "holdfast.endpoint"}
+_LATER = {"load": "holdfast.loading", "connect": "holdfast.endpoint", "steering": "holdfast.steer"}
 
 
 def __getattr__(name: str) -> Any:

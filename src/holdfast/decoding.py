@@ -155,7 +155,7 @@ class Decoder(Generic[T]):
         past = max(stream.cached for stream in streams)
         ids, positions, mask, span = _prefill_inputs(streams, past)
         cache = stack([stream.computed for stream in streams], past, self.layers)
-        logits = self._forward(readers, ids, positions, mask, span, cache)
+        logits = self._forward(readers, ids, positions, mask, span, [mask.shape[1]] * len(readers), cache)
         computed = [row_of(cache, index, columns.nonzero()[:, 0].to(self.model.device)) for index, columns in enumerate(mask)]
         for reader in readers:
             reader.running.forwarded += len(reader.stream.token_ids) - reader.stream.cached
@@ -241,15 +241,18 @@ class Decoder(Generic[T]):
             lengths, span = lengths[picked], span[picked]
         ids = torch.tensor([[reader.running.generated[-1]] for reader in readers])
         mask = torch.arange(slots.columns) < lengths[:, None]
+        prompts = [len(reader.stream.token_ids) for reader in readers]
         with slots.only(picked):
-            return self._forward(readers, ids, lengths[:, None] - 1, mask, span, slots)
+            return self._forward(readers, ids, lengths[:, None] - 1, mask, span, prompts, slots)
 
-    def _forward(self, readers: Sequence[_Reader[T]], ids: Tensor, positions: Tensor, mask: Tensor, span: Tensor, cache) -> Tensor:
-        """Forwards tokens of some streams; returns the logits of the last column, [reader, vocabulary]."""
+    def _forward(
+        self, readers: Sequence[_Reader[T]], ids: Tensor, positions: Tensor, mask: Tensor, span: Tensor, prompts: Sequence[int], cache
+    ) -> Tensor:
+        """Forwards tokens of some streams, whose prompts end before the columns given; returns the last logits, [reader, vocabulary]."""
         device = self.model.device
         tracing = any(reader.running.row.trace for reader in readers)
         methods = [reader.stream.methods for reader in readers]
-        steering = Steering(span.to(device), methods, tracing) if tracing or any(methods) else None
+        steering = Steering(span.to(device), methods, tracing, prompts) if tracing or any(methods) else None
         with steered(steering):
             output = self.model(
                 input_ids=ids.to(device),
@@ -278,8 +281,8 @@ class Decoder(Generic[T]):
             for index, reader in enumerate(readers):
                 length = len(spans[index])
                 positions = torch.arange(length - ids[index].shape[1], length)[None]
-                whole = torch.ones(1, length, dtype=torch.bool)
-                logits.append(self._forward([reader], ids[index], positions, whole, torch.tensor([spans[index]]), caches[index]))
+                whole, span = torch.ones(1, length, dtype=torch.bool), torch.tensor([spans[index]])
+                logits.append(self._forward([reader], ids[index], positions, whole, span, [len(reader.stream.token_ids)], caches[index]))
                 caches[index] = self._state
                 one.forwarded += ids[index].shape[1]
             ((_, token),) = self._choose(readers, torch.cat(logits), halve=False)

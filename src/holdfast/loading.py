@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 import torch
 from safetensors import SafetensorError, safe_open
 
-from holdfast.attention import IMPLEMENTATION, Steering, steered
+from holdfast.attention import adopt
 from holdfast.errors import HoldfastError, ModelError, UnknownName, UsageError
 from holdfast.model import LocalModel
 
@@ -60,7 +60,7 @@ def load(
     if not tokenizer.is_fast:
         raise ModelError(f"{name_or_path} has no fast tokenizer, which finding spans needs; convert it to tokenizer.json.")
     with _explained(name_or_path, "model"):
-        model, steerable = _load_steerable(source, options, AutoModelForCausalLM)
+        model = _load_whole(source, AutoModelForCausalLM, **options)
     model = _move(model, device, name_or_path).eval()
     return LocalModel(
         name=name_or_path,
@@ -69,7 +69,7 @@ def load(
         tokenizer=tokenizer,
         stop_ids=stop_ids(model, tokenizer),
         reuses_cache=reuses_cache(model),
-        steerable=steerable,
+        steerable=adopt(model),
     )
 
 
@@ -132,18 +132,6 @@ def _check_header(path: Path) -> None:
         raise ModelError(f"The weights {str(path)!r} are cut off or damaged ({_shorten(error)}); get the file anew.") from None
 
 
-def _load_steerable(source: str, options: dict, loader) -> tuple[PreTrainedModel, bool]:
-    """The model with our attention if its class takes it, else with its own; and whether ours is reached."""
-    try:
-        model = _load_whole(source, loader, attn_implementation=IMPLEMENTATION, **options)
-    except (ValueError, KeyError) as error:  # a class without transformers' attention interface says so
-        if IMPLEMENTATION not in str(error) and "attn_implementation" not in str(error):
-            raise
-        return _load_whole(source, loader, **options), False
-    steerable, runs = try_attention(model)
-    return (model if runs else _load_whole(source, loader, attn_implementation="eager", **options)), steerable
-
-
 def _load_whole(source: str, loader, **options) -> PreTrainedModel:
     """A model of which every weight comes from the checkpoint; transformers draws missing ones at random."""
     with _no_report():
@@ -177,22 +165,6 @@ def _no_report() -> Iterator[None]:
         yield
     finally:
         logger.removeFilter(wanted)
-
-
-@torch.inference_mode()
-def try_attention(model: PreTrainedModel) -> tuple[bool, bool]:
-    """Forwards two tokens: whether our attention can read a span's mass in the model, and whether the model runs at all with it."""
-    ids = torch.tensor([[0, 1]], device=model.device)
-    try:
-        model(ids)
-    except (ValueError, KeyError, ModelError):  # logit soft-capping, attention sinks: the class's own attention has them
-        return False, False
-    try:
-        with steered(Steering(torch.tensor([[True, False]], device=model.device), [()], trace=True)):
-            model(ids)
-    except ModelError:
-        return False, True
-    return True, True
 
 
 def _place(device: str | None, dtype: str | torch.dtype | None) -> tuple[torch.device, torch.dtype | str]:

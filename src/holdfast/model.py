@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, ClassVar
 
 import torch
 
+from holdfast.attention import check_methods
 from holdfast.cache import KeysValues, first_tokens
 from holdfast.chat import Job, Message, Reply, Request, Sampling, answer_all
 from holdfast.decoding import Continuation, Decoder, Row, Stream
@@ -81,7 +82,6 @@ class LocalModel:
             ModelError: its attention cannot be reached.
             UsageError: no method at all, or heads that the model does not have.
         """
-        config = self.hf_model.config.get_text_config()
         seconds = [method.name for method in methods if isinstance(method, (EditsLogits, Gate))]
         if len(seconds) > 1:
             raise UsageError(f"{' and '.join(seconds)} each need a second stream, and there is one; use one of them.")
@@ -96,13 +96,7 @@ class LocalModel:
                     f"The attention of {self.name} ({type(self.hf_model).__name__}) cannot be reached, so {method.name} cannot "
                     "steer it; use a prompt method such as repetition."
                 )
-            layers, heads = config.num_hidden_layers, config.num_attention_heads
-            outside = sorted((layer, head) for layer, head in method.heads or () if layer >= layers or head >= heads)
-            if outside:
-                layer, head = outside[0]
-                raise UsageError(
-                    f"{method.name} is given head {layer}.{head}, but {self.name} has layers 0 to {layers - 1} with heads 0 to {heads - 1}."
-                )
+            check_methods(self.hf_model, [method])
 
     @property
     def runtime(self) -> dict[str, str | int]:

@@ -2,6 +2,9 @@
 
     none                           the model as it is
     split-softmax:exponent=0.5     attention    Li et al. 2024, section 6.2
+    pasta:alpha=0.01               attention    Zhang et al. 2024
+    boost:factor=4                 attention    InstABoost, arXiv 2506.13734; GUIDE, arXiv 2409.19001
+    spotlight:target=0.3           attention    arXiv 2505.12025
     repetition:probability=0.5     prompt       Li et al. 2024, section 6.1
     guidance:scale=1.5             decoding     Li et al. 2024, equation 5
     gate:threshold=0.1,methods=[split-softmax:exponent=0.5]   decoding   after Kang and Kim 2026
@@ -12,24 +15,30 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from holdfast.chat import Message, Method
+from holdfast.methods.boost import Boost
 from holdfast.methods.gate import Gate
 from holdfast.methods.guidance import Guidance
 from holdfast.methods.heads import HeadSet
+from holdfast.methods.pasta import Pasta
 from holdfast.methods.protocols import EditsLogits, EditsMessages, ShiftsAttention
 from holdfast.methods.repetition import Repetition
 from holdfast.methods.spec import catalogue, parse, spell
 from holdfast.methods.split_softmax import SplitSoftmax
+from holdfast.methods.spotlight import Spotlight
 
 __all__ = [
+    "Boost",
     "EditsLogits",
     "EditsMessages",
     "Gate",
     "Guidance",
     "HeadSet",
     "Method",
+    "Pasta",
     "Repetition",
     "ShiftsAttention",
     "SplitSoftmax",
+    "Spotlight",
     "catalogue",
     "edit_messages",
     "parse",

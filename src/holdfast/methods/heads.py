@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import itertools
+import json
 import re
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import lru_cache
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from holdfast.errors import UsageError
 
 if TYPE_CHECKING:
+    import torch
     from torch import Tensor
 
     from holdfast.methods.protocols import ShiftsAttention
@@ -19,15 +23,29 @@ HeadSet = frozenset[tuple[int, int]]  # (layer, head), both counted from 0; head
 
 
 def read_heads(spelled: str) -> HeadSet:
-    """Reads "3.0/3.5/7.1": layer 3 heads 0 and 5, layer 7 head 1.
+    """Reads "3.0/3.5/7.1" (layer 3 heads 0 and 5, layer 7 head 1), or a JSON file: [[3, 0], [3, 5]] or {"3": [0, 5]}.
 
     Raises:
-        UsageError: `spelled` has another form.
+        UsageError: `spelled` has another form, or the file cannot be read.
     """
+    if spelled.endswith(".json"):
+        return _read_file(Path(spelled))
     pairs = [re.fullmatch(r"(\d+)\.(\d+)", pair) for pair in spelled.split("/")]
     if not all(pairs):
-        raise UsageError(f"Heads are written LAYER.HEAD/LAYER.HEAD, as in heads=3.0/3.5, not {spelled!r}.")
+        raise UsageError(f"Heads are written LAYER.HEAD/LAYER.HEAD, as in heads=3.0/3.5, or name a JSON file, not {spelled!r}.")
     return frozenset((int(pair[1]), int(pair[2])) for pair in pairs if pair)
+
+
+def _read_file(path: Path) -> HeadSet:
+    try:
+        listed = json.loads(path.read_text(encoding="utf-8"))
+        if isinstance(listed, dict):
+            listed = [(int(layer), head) for layer, heads in listed.items() for head in heads]
+        heads = checked_heads(str(path), [tuple(pair) for pair in listed])
+    except (OSError, ValueError, TypeError) as error:
+        raise UsageError(f"Cannot read heads from {str(path)!r} ({error}); give [[layer, head], ...] or {{\"layer\": [head, ...]}}.") from None
+    assert heads is not None
+    return heads
 
 
 def spell_heads(heads: HeadSet) -> str:
@@ -65,11 +83,21 @@ def only_on(heads: HeadSet | None, layer: int, shifted: Tensor, log_odds: Tensor
     """Keeps `shifted` on the heads chosen in this layer and `log_odds` on all others; both [batch, head, query]."""
     if heads is None:
         return shifted
+    chosen = mask_of(heads, layer, log_odds.shape[1], log_odds.device)
+    return log_odds if chosen is None else shifted.where(chosen, log_odds)
+
+
+@lru_cache(maxsize=4096)
+def mask_of(heads: HeadSet, layer: int, count: int, device: torch.device) -> Tensor | None:
+    """Bool [head, 1], True on the heads chosen in this layer; None if there are none."""
+    import torch
+
     chosen = [head for chosen_layer, head in heads if chosen_layer == layer]
     if not chosen:
-        return log_odds
-    if max(chosen) >= log_odds.shape[1]:
-        raise UsageError(f"Layer {layer} has {log_odds.shape[1]} heads, so there is no head {max(chosen)}.")
-    result = log_odds.clone()
-    result[:, chosen] = shifted[:, chosen]
-    return result
+        return None
+    if max(chosen) >= count:
+        raise UsageError(f"Layer {layer} has {count} heads, so there is no head {max(chosen)}.")
+    with torch.inference_mode(False):  # it is kept for passes with gradients too
+        mask = torch.zeros(count, 1, dtype=torch.bool, device=device)
+        mask[chosen] = True
+    return mask

@@ -4,6 +4,7 @@
     split-softmax:exponent=0.5
     split-softmax:exponent=0.7,heads=3.0/3.5+repetition:probability=0.5
     gate:methods=[split-softmax:exponent=0.5],threshold=0.1
+    pasta:alpha=0.01,heads=heads.json
 """
 
 from __future__ import annotations
@@ -14,14 +15,19 @@ from typing import Any
 
 from holdfast.chat import Method
 from holdfast.errors import UnknownName, UsageError
+from holdfast.methods.boost import Boost
 from holdfast.methods.gate import Gate
 from holdfast.methods.guidance import Guidance
 from holdfast.methods.heads import read_heads, spell_heads
+from holdfast.methods.pasta import Pasta
 from holdfast.methods.repetition import Repetition
 from holdfast.methods.split_softmax import SplitSoftmax
+from holdfast.methods.spotlight import Spotlight
 
 NONE = "none"
-_METHODS: dict[str, type[Any]] = {method.name: method for method in (SplitSoftmax, Repetition, Guidance, Gate)}
+_METHODS: dict[str, type[Any]] = {
+    method.name: method for method in (SplitSoftmax, Pasta, Boost, Spotlight, Repetition, Guidance, Gate)
+}
 
 
 def parse(spec: str) -> tuple[Method, ...]:
@@ -70,7 +76,7 @@ def _parse_one(part: str, spec: str) -> Method:
             raise UsageError(f"{name} takes each knob once as KNOB=VALUE, not {pair!r} in {part!r}.")
         if knob not in fields:
             raise UnknownName(f"knob of {name}", knob, fields)
-        values[knob] = _read_value(name, knob, value)
+        values[knob] = _read_value(name, fields[knob], value)
     missing = [knob for knob, field in fields.items() if field.default is dataclasses.MISSING and knob not in values]
     if missing:
         example = "[split-softmax:exponent=0.5]" if missing[0] == "methods" else "0.5"
@@ -91,17 +97,19 @@ def _split(spelled: str, separator: str) -> list[str]:
     return parts
 
 
-def _read_value(name: str, knob: str, value: str) -> object:
-    if knob == "heads":
+def _read_value(name: str, field: dataclasses.Field, value: str) -> object:
+    if field.name == "heads":
         return read_heads(value)
-    if knob == "methods":
+    if field.name == "methods":
         if not (value.startswith("[") and value.endswith("]")):
             raise UsageError(f"{name} takes methods in brackets, as in {name}:methods=[split-softmax:exponent=0.5], not {value!r}.")
         return parse(value[1:-1])
+    if isinstance(field.default, str):
+        return value
     try:
         return float(value)
     except ValueError:
-        raise UsageError(f"{name} takes a number as {knob}, not {value!r}.") from None
+        raise UsageError(f"{name} takes a number as {field.name}, not {value!r}.") from None
 
 
 def _spell_one(method: Method) -> str:
@@ -118,6 +126,8 @@ def _spell_value(value: object) -> str:
         return spell_heads(value)
     if isinstance(value, tuple):
         return f"[{spell(value)}]"
+    if isinstance(value, str):
+        return value
     spelled = repr(value).replace("e+", "e")  # '+' stands between methods
     return spelled.removesuffix(".0")
 

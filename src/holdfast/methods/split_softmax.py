@@ -32,6 +32,7 @@ class SplitSoftmax:
     """
 
     name: ClassVar[str] = "split-softmax"
+    holds_reply: ClassVar[bool] = False
 
     exponent: float
     heads: HeadSet | None = None
@@ -49,6 +50,16 @@ class SplitSoftmax:
         if self.exponent == 1:
             return log_odds
         return only_on(self.heads, layer, _power(log_odds, self.exponent), log_odds)
+
+
+    def mass(self, log_odds: Tensor, layer: int) -> Tensor:
+        """pi**exponent itself, [batch, head, query], by fewer operations than the sigmoid of `shift`."""
+        from torch.nn.functional import logsigmoid
+
+        if self.exponent == 0:
+            return self.shift(log_odds, layer).sigmoid()
+        raised = logsigmoid(log_odds).mul_(self.exponent).exp_()
+        return raised if self.heads is None else only_on(self.heads, layer, raised, log_odds.sigmoid())
 
 
 def _power(x: Tensor, k: float) -> Tensor:

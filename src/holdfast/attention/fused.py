@@ -1,0 +1,260 @@
+"""Steered attention by fused kernels: no score is ever held in memory.
+
+A pass of one query attends to each group by itself and merges the outputs by the moved masses. A longer pass attends to all keys as
+ever, attends to the span again, and moves the output towards that of the span: with pi the mass on the span and pi' the moved one,
+
+    out' = out + c * (out_span - out),    c = (pi' - pi) / (1 - pi),
+
+so the masks of the model stay in its own call, and c = 0 leaves every bit as it was. As methods raise the mass, c is in [0, 1].
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import torch
+from torch import Tensor
+from torch.nn.functional import softplus
+
+from holdfast.attention.kernels import attend
+from holdfast.attention.plan import Part, StepPlan, additive, bounds, masked_part, plan_step
+from holdfast.attention.steering import Steering
+from holdfast.methods.heads import mask_of
+
+_QUERIES = 1024  # taken at a time where outputs are merged, so that what is moved stays near the processor
+_MASK = 2**24  # numbers in an additive mask held for the whole pass; larger ones are made again for each block and layer
+GROUPS = ("span", "reply", "rest")
+_SURE = -1e-7  # log of the largest mass of the span told from 1: beyond it out_span equals out
+
+
+def step(steering: Steering, layer: int, query: Tensor, key: Tensor, value: Tensor, mask: Tensor | None, scaling: float) -> Tensor | None:
+    """Attention of one query per row, [B, H, 1, D], moved; None if no row has anything to move."""
+    if steering.adds and not steering.trace:
+        return _step_by_bias(steering, layer, query, key, value, mask, scaling)
+    plan = _step_plan(steering, query, key, mask)
+    if plan.reply is None and (plan.span is None or plan.rest is None):
+        if steering.trace:
+            steering.seen.append(torch.full(query.shape[:2], float(plan.span is not None), device=query.device))
+        return None
+    packed = query.reshape(query.shape[0], key.shape[1], -1, query.shape[3])  # the queries of a group of heads read their keys once
+    if plan.reply is not None:
+        parts = {name: part for name in GROUPS if (part := getattr(plan, name)) is not None}
+        found = {name: _attend_part(packed, key, value, part, scaling) for name, part in parts.items()}
+        return _merge_three(steering, layer, found).reshape(query.shape)
+    other, other_lse = _attend_part(packed, key, value, plan.rest, scaling)
+    held, held_lse = _attend_part(packed, key, value, plan.span, scaling)
+    log_odds = held_lse - other_lse
+    if plan.span.blind is not None and plan.rest.blind is not None:
+        log_odds = log_odds.nan_to_num(-torch.inf, torch.inf, -torch.inf)  # padding may see neither
+    mass = steering.mass(log_odds, layer)
+    if steering.trace:
+        steering.seen.append(mass[..., 0].float())
+    return _towards(other, held, mass.reshape(held.shape[:3])).reshape(query.shape)
+
+
+def _step_by_bias(steering: Steering, layer: int, query: Tensor, key: Tensor, value: Tensor, mask: Tensor | None, scaling: float) -> Tensor:
+    """One attention call: methods that add a constant to the log-odds of a set add it to the scores of its keys, after one another too."""
+    groups, keys = key.shape[1], key.shape[2]
+    name = ("bias", keys, id(mask), steering.branch(layer))
+    if name not in steering.plans:
+        steering.plans[name] = _bias(steering, layer, query, keys, mask), mask
+    bias = steering.plans[name][0]
+    packed = query.reshape(query.shape[0], groups, -1, query.shape[3])
+    return attend(packed, key, value, bias.unflatten(1, (groups, -1)), False, scaling)[0].reshape(query.shape)
+
+
+def _bias(steering: Steering, layer: int, query: Tensor, keys: int, mask: Tensor | None) -> Tensor:
+    """What is added to the scores of a pass of one query, float32 or wider, [B, H, K]."""
+    name = ("members", keys)
+    if name not in steering.plans:
+        span, reply = steering.columns(query.shape[0], keys)
+        held = span if reply is None else span | reply
+        wide = torch.promote_types(query.dtype, torch.float32)
+        steering.plans[name] = tuple(members.to(wide)[:, None] for members in (span, held))
+    members = steering.plans[name]
+    bias = members[0].new_zeros(query.shape[0], query.shape[1], keys)
+    for methods, rows in steering.lanes(query):
+        where = slice(None) if rows is None else rows
+        for method in methods:
+            chosen = None if method.heads is None else mask_of(method.heads, layer, query.shape[1], query.device)
+            if method.heads is None or chosen is not None:
+                added = members[method.holds_reply][where] * method.added
+                bias[where] += added if chosen is None else added * chosen
+    return bias if mask is None else bias + additive(mask, bias.dtype)[:, :, 0]
+
+
+def _merge_three(steering: Steering, layer: int, found: dict[str, tuple[Tensor, Tensor]]) -> Tensor:
+    """Span, reply and rest, some methods moving the first against both others and some the first two against the last."""
+    output, lse = next(iter(found.values()))
+    nothing = output.new_zeros(()), lse.new_full(lse.shape, -torch.inf)
+    (outputs, (span, reply, rest)) = zip(*(found.get(name, nothing) for name in GROUPS), strict=True)
+    span, reply = steering.shift_groups(span, reply, rest, layer)
+    weights = torch.stack([span, reply, rest]).softmax(0).nan_to_num(0.0)  # padding may see nothing
+    if steering.trace:
+        steering.seen.append(weights[0, ..., 0].float())
+    weights = weights.reshape(3, *output.shape[:3], 1)
+    return (outputs[0] * weights[0] + outputs[1] * weights[1] + outputs[2] * weights[2]).to(output.dtype)
+
+
+def _towards(output: Tensor, goal: Tensor, weight: Tensor) -> Tensor:
+    """Moves `output` [..., D] in place by the share `weight` [...] of its way to `goal`; half precision rounds once, at the end."""
+    if output.dtype == weight.dtype:
+        return output.lerp_(goal, weight.unsqueeze(-1))
+    return output.add_(goal.to(weight.dtype).sub_(output).mul_(weight.unsqueeze(-1)))
+
+
+def _attend_part(packed: Tensor, key: Tensor, value: Tensor, part: Part, scaling: float) -> tuple[Tensor, Tensor]:
+    """Output [B, G, H/G, D] and log-sum-exp [B, H, 1] of one group."""
+    keys, values = key[:, :, part.start : part.stop], value[:, :, part.start : part.stop]
+    output, lse = attend(packed, keys, values, part.mask, False, scaling)
+    lse = lse.reshape(packed.shape[0], -1, 1)
+    return output, lse if part.blind is None else lse.masked_fill(part.blind, -torch.inf)
+
+
+def _lse(packed: Tensor, key: Tensor, part: Part, scaling: float) -> Tensor:
+    """Log-sum-exp [B, H, 1] of one group, without an output; the scores of a single query are few."""
+    scores = (packed @ key[:, :, part.start : part.stop].mT).mul_(scaling)
+    scores = scores if part.mask is None else scores.add_(part.mask)
+    return scores.logsumexp(-1).reshape(packed.shape[0], -1, 1)
+
+
+def _step_plan(steering: Steering, query: Tensor, key: Tensor, mask: Tensor | None) -> StepPlan:
+    name = ("step", key.shape[2], id(mask))
+    if name not in steering.plans:  # the mask is kept, so that its id stays its own
+        steering.plans[name] = plan_step(steering, query.shape[0], key.shape[2], mask, query.dtype), mask
+    return steering.plans[name][0]
+
+
+def read_step(steering: Steering, query: Tensor, key: Tensor, value: Tensor, mask: Tensor | None, scaling: float) -> Tensor:
+    """Attention of one query per row as it is, [B, H, 1, D]; notes the mass on the span."""
+    plan = _step_plan(steering, query, key, mask)
+    if mask is None:
+        output, lse = attend(query, key, value, None, False, scaling)
+    else:
+        packed = query.reshape(query.shape[0], key.shape[1], -1, query.shape[3])
+        output, lse = attend(packed, key, value, _whole_mask(steering, mask, query.dtype), False, scaling)
+        output, lse = output.reshape(query.shape), lse.reshape(query.shape[0], -1, 1)
+    if plan.span is None:
+        steering.seen.append(torch.zeros(query.shape[:2], device=query.device))
+    else:
+        packed = query.reshape(query.shape[0], key.shape[1], -1, query.shape[3])
+        held = _lse(packed, key, plan.span, scaling) if query.dtype == torch.float32 else _attend_part(packed, key, value, plan.span, scaling)[1]
+        steering.seen.append((held - lse)[..., 0].clamp_(max=0).exp_().float())
+    return output
+
+
+def _whole_mask(steering: Steering, mask: Tensor, dtype: torch.dtype) -> Tensor:
+    name = ("whole", id(mask))
+    if name not in steering.plans:
+        steering.plans[name] = additive(mask, dtype), mask
+    return steering.plans[name][0]
+
+
+@dataclass(frozen=True)
+class _Block:
+    """Queries [first, last) and the part of the span they see."""
+
+    first: int
+    last: int
+    part: Part
+    causal: bool = False
+
+
+@dataclass
+class _PassPlan:
+    """What a pass of several queries needs to know once."""
+
+    held: tuple[int, int] | None
+    span: Tensor
+    even: bool
+    blocks: dict = field(default_factory=dict)
+
+
+def many(
+    steering: Steering, layer: int, query: Tensor, key: Tensor, value: Tensor, mask: Tensor | None, causal: bool, scaling: float
+) -> Tensor:
+    """Attention of several queries per row, [B, H, Q, D], moved where a method touches this layer; notes the mass if asked to.
+
+    `causal` stands for a mask that lets query i see keys 0 to i.
+    """
+    output, lse = _attend_all(steering, query, key, value, mask, causal, scaling)
+    plan = _pass_plan(steering, query, key)
+    moves, mass = steering.touches(layer), None
+    if plan.held is not None:
+        keys, values = key[:, :, plan.held[0] : plan.held[1]], value[:, :, plan.held[0] : plan.held[1]]
+        for block in _blocks(plan, query, mask, causal, only_last=not moves):
+            part = block.part
+            held, held_lse = attend(query[:, :, block.first : block.last], keys, values, part.mask, block.causal, scaling)
+            if part.blind is not None:
+                held_lse = held_lse.masked_fill(part.blind, -torch.inf)
+            log_mass = (held_lse - lse[:, :, block.first : block.last]).clamp_(max=_SURE)
+            mass = log_mass[..., -1]
+            if moves:
+                log_odds = log_mass - (-log_mass.expm1()).log_()
+                shifted = steering.shift(log_odds, layer)
+                weight = softplus(log_odds).sub_(softplus(shifted)).expm1_().neg_()
+                _towards(output[:, :, block.first : block.last], held, weight)
+                mass = shifted[..., -1].sigmoid() if block.last == query.shape[2] else None
+            elif mass is not None:
+                mass = mass.exp()
+    if steering.trace:
+        steering.seen.append(torch.zeros(query.shape[:2], device=query.device) if mass is None else mass.float())
+    return output
+
+
+def _attend_all(steering: Steering, query: Tensor, key: Tensor, value: Tensor, mask: Tensor | None, causal: bool, scaling: float):
+    if mask is None:
+        return attend(query, key, value, None, causal, scaling)
+    if mask.numel() <= _MASK:
+        return attend(query, key, value, _whole_mask(steering, mask, query.dtype), False, scaling)
+    size = max(1, _MASK // (mask.shape[0] * mask.shape[3]))
+    output, lse = [], []
+    for first in range(0, query.shape[2], size):
+        one = attend(query[:, :, first : first + size], key, value, additive(mask[:, :, first : first + size], query.dtype), False, scaling)
+        output.append(one[0])
+        lse.append(one[1])
+    return torch.cat(output, 2), torch.cat(lse, 2)
+
+
+def _pass_plan(steering: Steering, query: Tensor, key: Tensor) -> _PassPlan:
+    name = ("pass", key.shape[2])
+    if name not in steering.plans:
+        span = steering.columns(query.shape[0], key.shape[2])[0]
+        held = bounds(span)
+        steering.plans[name] = _PassPlan(held, span, held is not None and bool(span[:, held[0] : held[1]].all()))
+    return steering.plans[name]
+
+
+def _blocks(plan: _PassPlan, query: Tensor, mask: Tensor | None, causal: bool, only_last: bool) -> list[_Block]:
+    """The queries that may see the span, block by block; kept for the layers to come if their masks are small."""
+    name = (id(mask), query.shape[2], only_last)
+    if name in plan.blocks:
+        return plan.blocks[name][0]
+    start, stop = plan.held
+    queries = query.shape[2]
+    first = queries - 1 if only_last else start if causal else 0
+    blocks = []
+    while first < queries:
+        last = min(queries, first + _QUERIES)
+        if causal and plan.even and first == start:
+            last = stop  # the queries of the span itself
+            blocks.append(_Block(first, last, Part(start, stop), causal=True))
+        elif mask is None and (plan.even or not causal):
+            blocks.append(_Block(first, last, masked_part(start, stop, None, None if plan.even else plan.span[:, start:stop], query.dtype)))
+        elif mask is None:
+            blocks.append(_Block(first, last, _causal_part(plan, first, last, query.dtype)))
+        else:
+            seen = mask[:, :, first:last, start:stop]
+            blocks.append(_Block(first, last, masked_part(start, stop, seen, None if plan.even else plan.span[:, start:stop], query.dtype)))
+        first = last
+    if sum(block.part.mask.numel() for block in blocks if block.part.mask is not None) <= _MASK:
+        plan.blocks[name] = blocks, mask
+    return blocks
+
+
+def _causal_part(plan: _PassPlan, first: int, last: int, dtype: torch.dtype) -> Part:
+    """The span as queries `first` to `last` see it when query i sees keys 0 to i."""
+    start, stop = plan.held
+    device = plan.span.device
+    seen = torch.arange(start, stop, device=device) <= torch.arange(first, last, device=device)[:, None]
+    return masked_part(start, stop, seen[None, None], plan.span[:, start:stop], dtype)

@@ -1,0 +1,98 @@
+"""Steered attention by explicit scores, a block of queries at a time: for what the fused kernels lack.
+
+Soft caps, attention sinks, biases and masks of each head, values narrower than keys, gradients. A sink is one more score in the
+denominator: it belongs to the rest, and its value is 0.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from holdfast.attention.plan import additive
+from holdfast.attention.steering import Steering
+
+_SCORES = 2**21  # held at a time; more queries than that are taken in blocks, which changes no bit
+
+
+@dataclass(frozen=True)
+class Scoring:
+    """How scores are made of queries and keys.
+
+    Args:
+        scaling: factor of the products.
+        softcap: c of c * tanh(score / c), or None.
+        bias: added to the scores, [B or 1, H or 1, Q, K], or None.
+        sinks: one more score of the rest, [B or 1, H, Q or 1], or None.
+        causal: query i sees keys 0 to i.
+    """
+
+    scaling: float
+    softcap: float | None = None
+    bias: Tensor | None = None
+    sinks: Tensor | None = None
+    causal: bool = False
+
+
+def attend_literally(
+    steering: Steering | None, layer: int, query: Tensor, key: Tensor, value: Tensor, mask: Tensor | None, scoring: Scoring
+) -> Tensor:
+    """Attention of all queries, [B, H, Q, D of the values], moved where a method touches this layer; notes the mass if asked to."""
+    grouped = query.unflatten(1, (key.shape[1], -1))
+    block = max(1, _SCORES // (query.shape[0] * query.shape[1] * key.shape[2]))
+    span = reply = None
+    if steering is not None:
+        held, said = steering.columns(query.shape[0], key.shape[2])
+        span = held[:, None, None]
+        reply = torch.zeros_like(span) if said is None else said[:, None, None]
+    outputs = []
+    for start in range(0, query.shape[2], block):
+        scores = _scores(grouped[..., start : start + block, :], key, mask, scoring, start)
+        sink = None if scoring.sinks is None else scoring.sinks[..., start : start + block] if scoring.sinks.shape[2] > 1 else scoring.sinks
+        if steering is not None and steering.touches(layer):
+            scores = scores + _change(steering, layer, scores, span, reply, sink)
+        weights = _softmax(scores, sink)
+        mixed = weights.to(value.dtype).unflatten(1, (key.shape[1], -1)).flatten(2, 3) @ value
+        outputs.append(mixed.unflatten(2, (-1, scores.shape[2])).flatten(1, 2))
+    if steering is not None and steering.trace:
+        steering.seen.append((weights[:, :, -1] * span[:, :, 0]).sum(-1).float())
+    return torch.cat(outputs, 2)
+
+
+def _scores(grouped: Tensor, key: Tensor, mask: Tensor | None, scoring: Scoring, start: int) -> Tensor:
+    """Masked scores, float32 or wider, [B, H, q, K], of the queries from `start` on; `grouped` is [B, G, H/G, q, D]."""
+    count = grouped.shape[3]
+    wide = torch.promote_types(key.dtype, torch.float32)
+    scores = (grouped.flatten(2, 3).to(wide) @ key.transpose(-1, -2).to(wide)).mul_(scoring.scaling)
+    scores = scores.unflatten(2, (-1, count)).flatten(1, 2)
+    if scoring.softcap is not None:
+        scores = (scores / scoring.softcap).tanh() * scoring.softcap
+    if scoring.bias is not None:
+        scores = scores + scoring.bias[:, :, start : start + count]
+    if mask is not None:
+        mask = mask if mask.shape[2] == 1 else mask[:, :, start : start + count]
+        return scores + additive(mask, wide)
+    if scoring.causal:
+        places = torch.arange(start, start + count, device=key.device)
+        scores = scores.masked_fill(torch.arange(key.shape[2], device=key.device) > places[:, None], -torch.inf)
+    return scores
+
+
+def _change(steering: Steering, layer: int, scores: Tensor, span: Tensor, reply: Tensor, sink: Tensor | None) -> Tensor:
+    """What to add to the scores, [B, H, q, K], so that the masses are those the methods ask for."""
+    masses = [scores.masked_fill(~group, -torch.inf).logsumexp(-1) for group in (span, reply, ~span & ~reply)]
+    if sink is not None:
+        masses[2] = torch.logaddexp(masses[2], sink.to(scores.dtype))
+    moved = steering.shift_groups(*masses, layer)
+    change = [torch.where(before.isfinite(), after - before, 0.0)[..., None] for before, after in zip(masses, moved, strict=False)]
+    return change[0] * span + change[1] * reply
+
+
+def _softmax(scores: Tensor, sink: Tensor | None) -> Tensor:
+    """Weights of the keys; those of a query that sees nothing are 0."""
+    if sink is None:
+        return scores.softmax(-1).nan_to_num(0.0)
+    sink = sink.to(scores.dtype)[..., None].expand(*scores.shape[:-1], 1)
+    return torch.cat([scores, sink], -1).softmax(-1)[..., :-1]

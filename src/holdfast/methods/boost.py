@@ -1,0 +1,50 @@
+"""InstABoost (arXiv 2506.13734) and GUIDE (arXiv 2409.19001)."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, ClassVar
+
+from holdfast import knobs
+from holdfast.methods.heads import HeadSet, checked_heads, only_on
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+
+@dataclass(frozen=True)
+class Boost:
+    """Multiplies the attention weights on the span by a factor and renormalises.
+
+    InstABoost (arXiv 2506.13734) with M = `factor`; GUIDE (arXiv 2409.19001) adds delta = log(M) to the scores, which is the same.
+    In log-odds: x' = x + log(M).
+
+    Args:
+        factor: M of at least 1; 1 changes nothing.
+        heads: (layer, head) pairs; None for all.
+
+    Raises:
+        KnobOutOfRange: `factor` is below 1.
+    """
+
+    name: ClassVar[str] = "boost"
+    holds_reply: ClassVar[bool] = False
+
+    factor: float
+    heads: HeadSet | None = None
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "factor", knobs.number_between(self.name, "factor", self.factor, 1))
+        object.__setattr__(self, "heads", checked_heads(self.name, self.heads))
+
+    @property
+    def added(self) -> float:
+        """What `shift` adds, whatever the log-odds: the same as adding it to the scores of the set."""
+        return math.log(self.factor)
+
+    def shift(self, log_odds: Tensor, layer: int) -> Tensor:
+        """Log-odds of the boosted span, [batch, head, query] like `log_odds`."""
+        if self.factor == 1:
+            return log_odds
+        return only_on(self.heads, layer, log_odds + math.log(self.factor), log_odds)

@@ -1,0 +1,63 @@
+"""PASTA (Zhang et al. 2024, "Tell your model where to attend")."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, ClassVar
+
+from holdfast import knobs
+from holdfast.errors import UsageError
+from holdfast.methods.heads import HeadSet, checked_heads, only_on
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+_GENERATED = ("keep", "scale")
+
+
+@dataclass(frozen=True)
+class Pasta:
+    """Scales down the attention to the rest of the prompt by alpha on chosen heads, and renormalises.
+
+    Zhang et al. (2024), equation 2: a weight on the span stays, one on the rest of the prompt is multiplied by `alpha`, and all are
+    divided by their sum. Scaling the rest by alpha is adding -log(alpha) to the log-odds of everything else: x' = x - log(alpha).
+    The paper scales tokens of the prompt only, so generated tokens keep their weight like the span.
+
+    Args:
+        alpha: in (0, 1]; 1 changes nothing. The paper uses 0.01.
+        heads: (layer, head) pairs; None for all.
+        generated: "keep" leaves the weights of generated tokens, as the paper does; "scale" scales them too.
+
+    Raises:
+        KnobOutOfRange: `alpha` lies outside (0, 1].
+        UsageError: `generated` is neither of the two.
+    """
+
+    name: ClassVar[str] = "pasta"
+
+    alpha: float
+    heads: HeadSet | None = None
+    generated: str = "keep"
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "alpha", knobs.number_between(self.name, "alpha", self.alpha, 0, 1, above_low=True))
+        object.__setattr__(self, "heads", checked_heads(self.name, self.heads))
+        if self.generated not in _GENERATED:
+            raise UsageError(f"{self.name} takes generated as {' or '.join(_GENERATED)}, not {self.generated!r}.")
+
+    @property
+    def holds_reply(self) -> bool:
+        """Whether generated tokens keep their weight, as the span does."""
+        return self.generated == "keep"
+
+    @property
+    def added(self) -> float:
+        """What `shift` adds, whatever the log-odds: the same as adding it to the scores of the set."""
+        return -math.log(self.alpha)
+
+    def shift(self, log_odds: Tensor, layer: int) -> Tensor:
+        """Log-odds of the set that keeps its weights, [batch, head, query] like `log_odds`."""
+        if self.alpha == 1:
+            return log_odds
+        return only_on(self.heads, layer, log_odds - math.log(self.alpha), log_odds)

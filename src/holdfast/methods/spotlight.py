@@ -1,0 +1,50 @@
+"""Spotlight (arXiv 2505.12025), made exact."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, ClassVar
+
+from holdfast import knobs
+from holdfast.errors import KnobOutOfRange
+from holdfast.methods.heads import HeadSet, checked_heads, only_on
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+
+@dataclass(frozen=True)
+class Spotlight:
+    """Raises the attention mass on the span to a target where it is lower, and leaves it where it is not.
+
+    Spotlight (arXiv 2505.12025) adds log(psi / pi) to the scores of the span when its mass pi is below psi = `target`, which leaves less
+    than psi after normalising. Here the mass becomes exactly psi: x' = max(x, logit(psi)).
+
+    Args:
+        target: psi in [0, 1); 0 changes nothing.
+        heads: (layer, head) pairs; None for all.
+
+    Raises:
+        KnobOutOfRange: `target` lies outside [0, 1).
+    """
+
+    name: ClassVar[str] = "spotlight"
+    holds_reply: ClassVar[bool] = False
+
+    target: float
+    heads: HeadSet | None = None
+
+    def __post_init__(self) -> None:
+        target = knobs.number_between(self.name, "target", self.target, 0, 1)
+        if target == 1:
+            raise KnobOutOfRange(f"{self.name} takes target from 0 to below 1, not {self.target!r}.")
+        object.__setattr__(self, "target", target)
+        object.__setattr__(self, "heads", checked_heads(self.name, self.heads))
+
+    def shift(self, log_odds: Tensor, layer: int) -> Tensor:
+        """Log-odds of the raised mass, [batch, head, query] like `log_odds`; a query that sees no span keeps -inf."""
+        if self.target == 0:
+            return log_odds
+        raised = log_odds.clamp(min=math.log(self.target) - math.log1p(-self.target)).where(log_odds > -math.inf, log_odds)
+        return only_on(self.heads, layer, raised, log_odds)

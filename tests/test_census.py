@@ -1,0 +1,52 @@
+"""The table of what can be steered stays true: its coverage, and a sample of it examined again."""
+
+from __future__ import annotations
+
+import json
+import sys
+import time
+import warnings
+from pathlib import Path
+
+import pytest
+import transformers
+from transformers.models.auto.modeling_auto import MODEL_FOR_CAUSAL_LM_MAPPING_NAMES
+
+BENCHMARKS = Path(__file__).parents[1] / "benchmarks"
+sys.path.insert(0, str(BENCHMARKS))
+TABLE = json.loads((BENCHMARKS / "results" / "census.json").read_text())
+# Among them grouped and single key-value heads, sliding windows, soft caps, sinks, narrow values, sparse attention, linear hybrids, own doors.
+SAMPLE = (
+    "llama", "qwen3", "gpt2", "gpt_neox", "gpt_bigcode", "phi3", "gemma2", "gemma3_text", "gpt_oss", "granite_swa", "deepseek_v3",
+    "deepseek_v32", "qwen3_next", "jamba", "llama4_text", "gptj", "codegen", "bart", "bloom", "mamba", "deepseek_v4", "bigbird_pegasus",
+)  # fmt: skip
+
+
+def test_every_class_has_a_row_and_nine_in_ten_that_reach_the_interface_are_exact():
+    if TABLE["transformers"] != transformers.__version__:
+        pytest.skip(f"the table is of transformers {TABLE['transformers']}; run benchmarks/census.py again")
+    assert {row["type"] for row in TABLE["rows"]} == set(MODEL_FOR_CAUSAL_LM_MAPPING_NAMES)
+    assert not [row["type"] for row in TABLE["rows"] if row["outcome"] == "wrong"]
+    assert all(row["because"] for row in TABLE["rows"] if row["outcome"] in ("refused", "not built"))
+    reaching = [row for row in TABLE["rows"] if row.get("reaches")]
+    exact = [row for row in reaching if row["outcome"] == "exact"]
+    assert len(exact) >= 0.9 * len(reaching) and len(reaching) > 100
+    assert next(row for row in TABLE["rows"] if row["type"] == "gptj")["outcome"] == "exact"
+
+
+def test_a_sample_of_the_table_is_as_it_says(capsys):
+    from census import examine
+
+    wanted = {row["type"]: row["outcome"] for row in TABLE["rows"]}
+    verbosity = transformers.utils.logging.get_verbosity()
+    transformers.utils.logging.set_verbosity(50)
+    started = time.perf_counter()
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            found = {kind: examine(kind)["outcome"] for kind in SAMPLE if kind in wanted}
+    finally:
+        transformers.utils.logging.set_verbosity(verbosity)
+    with capsys.disabled():
+        print(f"\n{len(found)} of {len(wanted)} model types examined again in {time.perf_counter() - started:.0f} s", end="")
+    assert found == {kind: wanted[kind] for kind in found}
