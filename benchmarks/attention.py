@@ -1,8 +1,10 @@
 """What steered attention costs: a Llama shape of 130 M parameters with random weights, against plain SDPA, on the CPU.
 
 All variants run in alternation in this process, so that each ratio compares neighbours in time; the median over repetitions is reported
-with its quartiles. "eager" is the usual way of other tools: the attention matrix, its formula, and a second product.
+with its quartiles. "eager formula" is the usual way of other tools: the attention matrix, its formula, and a second product; "pastalib"
+is the package of that name, on the same heads as our PASTA, with the eager attention it needs.
 
+    pip install --no-deps pastalib==0.1.3     # without it, its column is left out
     python benchmarks/attention.py --out benchmarks/results/attention.json
 """
 
@@ -28,10 +30,15 @@ from transformers.masking_utils import sdpa_mask
 from holdfast import Pasta, SplitSoftmax
 from holdfast.attention import IMPLEMENTATION, Steering, steered
 
+try:
+    from pastalib import pasta as pastalib
+except ImportError:
+    pastalib = None
+
 SPAN = slice(5, 155)  # 150 tokens behind the first of a template
 LAYERS = HEADS = 12
 EXPONENT = 0.5
-EAGER = 2  # repetitions after which the slow one is left out
+EAGER = 2  # repetitions after which the slow ones are left out
 DECODE = [(batch, context) for batch in (1, 8) for context in (512, 2048)]
 PREFILL = [1024, 4096]
 
@@ -68,44 +75,56 @@ def eager_formula(module, query, key, value, mask, scaling=None, **kwargs):
     return (weights @ value).transpose(1, 2).contiguous(), None
 
 
-def variants(rows: int, prompt: int) -> dict:
-    """Name -> (attention implementation, a function of the number of columns that makes the steering of one pass)."""
+def variants(model, rows: int, prompt: int) -> dict:
+    """Name -> (attention implementation, a function of the number of columns that makes the context of one pass)."""
     span = torch.zeros(rows, prompt + 512, dtype=torch.bool)
     span[:, SPAN] = True
 
     def with_(*methods, trace=False):
-        return lambda columns: Steering(span[:, :columns], [methods] * rows, trace, prompt=[min(prompt, columns)] * rows)
+        return lambda columns: steered(Steering(span[:, :columns], [methods] * rows, trace, prompt=[min(prompt, columns)] * rows))
 
-    return {
-        "plain": ("sdpa", None),
-        "unsteered": (IMPLEMENTATION, None),
+    ways = {
+        "plain": ("sdpa", lambda columns: nullcontext()),
+        "unsteered": (IMPLEMENTATION, lambda columns: nullcontext()),
         "split-softmax": (IMPLEMENTATION, with_(SplitSoftmax(EXPONENT))),
         "pasta, 10 % of heads": (IMPLEMENTATION, with_(ten_percent())),
         "trace": (IMPLEMENTATION, with_(trace=True)),
-        "eager formula": ("eager formula", None),
+        "eager formula": ("eager formula", lambda columns: nullcontext()),
     }
+    if pastalib is not None:
+        chosen: dict[int, list[int]] = {}
+        for layer, head in sorted(ten_percent().heads):
+            chosen.setdefault(layer, []).append(head)
+        other = pastalib.PASTA(model, None, chosen, alpha=0.01)
+        text = "".join("b" if SPAN.start <= index < SPAN.stop else "a" for index in range(prompt))  # a letter for each token
+        held, offsets = text[SPAN], [(index, index + 1) for index in range(prompt)]
+        inputs = {"input_ids": torch.empty(rows, prompt)}
+        ways["pastalib, 10 % of heads"] = (
+            "eager", lambda columns: other.apply_steering(model, [text] * rows, [held] * rows, inputs, [offsets] * rows)
+        )
+    return ways
 
 
 @torch.inference_mode()
 def decode(model, rows: int, context: int, repetitions: int, burst: int) -> dict:
     """Seconds per pass of one token behind `context` tokens: each variant `burst` passes at a time, in an order drawn anew."""
     model.set_attn_implementation("sdpa")
-    size, ways = model.config.head_dim, variants(rows, context)
+    size, ways = model.config.head_dim, variants(model, rows, context)
     torch.manual_seed(1)
     stored = [[torch.randn(rows, 4, context + 512, size).to(model.dtype) for _ in range(2)] for _ in range(LAYERS)]
     seconds: dict[str, list[float]] = {name: [] for name in ways}
     token = torch.ones(rows, 1, dtype=torch.long)
     for repetition in range(-1, repetitions):
         for name in random.sample(list(ways), len(ways)):
-            if name == "eager formula" and repetition > EAGER:
-                continue
             implementation, steer = ways[name]
+            if implementation.startswith("eager") and repetition > EAGER:
+                continue
             model.set_attn_implementation(implementation)
             cache = _Growing(stored, context)
             started = time.perf_counter()
             for step in range(burst):
                 columns = context + step + 1
-                with steered(steer(columns)) if steer else nullcontext():
+                with steer(columns):
                     model(input_ids=token, past_key_values=cache, use_cache=True, logits_to_keep=1)
             if repetition >= 0:
                 seconds[name].append((time.perf_counter() - started) / burst)
@@ -140,17 +159,17 @@ class _Growing(DynamicCache):
 @torch.inference_mode()
 def prefill(model, length: int, repetitions: int) -> dict:
     """Seconds per pass over a whole prompt."""
-    ways = variants(1, length)
+    ways = variants(model, 1, length)
     seconds: dict[str, list[float]] = {name: [] for name in ways}
     ids = torch.randint(3, 32000, (1, length), generator=torch.Generator().manual_seed(2))
     for repetition in range(-1, repetitions):
         for name in random.sample(list(ways), len(ways)):
-            if name == "eager formula" and repetition > EAGER:
-                continue
             implementation, steer = ways[name]
+            if implementation.startswith("eager") and repetition > EAGER:
+                continue
             model.set_attn_implementation(implementation)
             started = time.perf_counter()
-            with steered(steer(length)) if steer else nullcontext():
+            with steer(length):
                 model(input_ids=ids, use_cache=True, logits_to_keep=1)
             if repetition >= 0:
                 seconds[name].append(time.perf_counter() - started)
@@ -166,9 +185,9 @@ def peak_of(name: str, dtype: torch.dtype, length: int) -> int:
 @torch.inference_mode()
 def print_peak(name: str, dtype: torch.dtype, length: int) -> None:
     model = build(dtype)
-    implementation, steer = variants(1, length)[name]
+    implementation, steer = variants(model, 1, length)[name]
     model.set_attn_implementation(implementation)
-    with steered(steer(length)) if steer else nullcontext():
+    with steer(length):
         model(input_ids=torch.ones(1, length, dtype=torch.long), use_cache=True, logits_to_keep=1)
     print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024)
 
@@ -221,7 +240,7 @@ def _rows(arguments):
             repetitions = max(3, arguments.repetitions * 512 // length)
             yield ratios(f"{name}, prefill {length}", prefill(model, length, repetitions))
         if arguments.only in (None, "memory"):
-            ways = ("plain", "split-softmax", "pasta, 10 % of heads", "trace", "eager formula")
+            ways = [name for name in variants(build(torch.float32), 1, 4096) if name != "unsteered"]
             peaks = {way: statistics.median(peak_of(way, dtype, 4096) for _ in range(3)) for way in ways}
             row = {"work": f"{name}, peak memory, prefill 4096", "bytes": peaks, "ratios": {k: v / peaks["plain"] for k, v in peaks.items()}}
             print(row["work"], {k: round(v, 3) for k, v in row["ratios"].items()}, flush=True)

@@ -73,6 +73,45 @@ def speed_table() -> str:
     ])
 
 
+def attention_table() -> str:
+    """What each kind of steering costs, as medians of ratios to plain SDPA."""
+    record = read("attention")
+    names = list(dict.fromkeys(name for row in record["rows"] for name in row.get("ratios", row) if name not in ("work", "bytes", "plain_seconds", "plain", "unsteered")))
+
+    def cell(row: dict, name: str) -> str:
+        value = row["ratios"].get(name) if "ratios" in row else row.get(name, {}).get("median")
+        return "" if value is None else f"{value:.2f}"
+
+    return "\n".join([
+        f"`python benchmarks/attention.py`: {record['shape']}, random weights, a span of {record['span']} tokens, {record['threads']} threads, "
+        f"torch {record['torch']}; medians of ratios to plain SDPA in the same repetition.",
+        "",
+        "| " + " | ".join(["work", *names]) + " |",
+        "| --- " * (len(names) + 1) + "|",
+        *("| " + " | ".join([row["work"], *(cell(row, name) for name in names)]) + " |" for row in record["rows"]),
+    ])
+
+
+def census_page() -> str:
+    """Which classes of transformers are steered."""
+    record = read("census")
+    outcomes = {"exact": "steered exactly", "refused": "refused by name", "not built": "not built small, so not examined"}
+    return "\n".join([
+        "# Which classes of transformers are steered",
+        "",
+        f"Written by `python benchmarks/tables.py` from the record of `python benchmarks/census.py`, transformers {record['transformers']}, torch "
+        f"{record['torch']}: of {len(record['rows'])} causal model types {record['counts']['exact']} are steered exactly, {record['counts']['refused']} "
+        f"refused by name, {record['counts']['not built']} could not be built small. {record['reaching']} reach transformers' attention interface; "
+        f"{record['exact']} of these are exact. Exact means: logits of a steered pass and of a steered decoding step equal those of the paper's "
+        "formula on the attention matrix that the class's own eager function returns.",
+        "",
+        "| type | class | outcome | because |",
+        "| --- | --- | --- | --- |",
+        *(f"| {row['type']} | {row.get('class', '')} | {outcomes[row['outcome']]} | {row['because'].replace('|', '/')} |" for row in record["rows"]),
+        "",
+    ])
+
+
 def filled(text: str, tables: dict[str, str]) -> str:
     """`text` with every table between its markers."""
     for name, table in tables.items():
@@ -82,8 +121,9 @@ def filled(text: str, tables: dict[str, str]) -> str:
 
 def documents() -> dict[Path, str]:
     """What each document should say."""
-    tables = {"numbers": drift_table(), "speed": speed_table()}
-    return {path: filled(path.read_text(), tables) for path in (ROOT / "README.md", ROOT / "src/holdfast/assets/model/MODEL_CARD.md")}
+    tables = {"numbers": drift_table(), "speed": speed_table(), "attention": attention_table()}
+    pages = {path: filled(path.read_text(), tables) for path in (ROOT / "README.md", ROOT / "src/holdfast/assets/model/MODEL_CARD.md")}
+    return {**pages, RESULTS / "census.md": census_page()}
 
 
 if __name__ == "__main__":

@@ -6,6 +6,7 @@ import random
 
 from content import THINGS, user_question
 from dialogues import FAMILIES
+from fact_families import picked
 from families import Instruction, instruct, probe
 
 PROBES_PER_CASE = 4
@@ -18,6 +19,8 @@ def held_out_cases(per_family: int, seed: int = 0) -> list[dict]:
         rng = random.Random(f"held out {seed} {family.name}")
         for index in range(per_family):
             instruction = instruct(family, rng, test=True)
+            if family.measure is picked:  # the right option stands at the same letter in all probes of a case
+                instruction.values["letter"] = rng.choice("ABCD")
             cases.append({"id": f"{family.name}-{index + 1}", "category": family.category, "system_prompt": instruction.system_prompt,
                           "probes": probes(instruction, rng), "measure": family.measure(instruction.values), "unseen_phrase": instruction.unseen_phrase})
     return cases

@@ -112,12 +112,12 @@ def _preferred(name: str, what: str, pool, phrases: tuple[str, ...]) -> Family:
         "Pick your {what}. {options}", "Which {what} do you prefer? {options}", "Name your favourite {what}. {options}",
         "Which {what} is yours? {options}", "What {what} do you want? {options}",
         "Your favourite {what}, please. {options}", "Which of these is your favourite {what}? {options}"))
-    return Family(name, CHOICE, "say", phrases, None, _picked, values, probes, _letter_answer)
+    return Family(name, CHOICE, "say", phrases, None, picked, values, probes, _letter_answer)
 
 
-def _picked(v: dict) -> dict:
-    """The measure of a choice; the letter is known once the options are shuffled, so the option's text is what counts."""
-    return {"name": "contains", "words": [v["right"]]}
+def picked(v: dict) -> dict:
+    """The measure of a choice, by its letter, as is usual; `cases.py` says under which letter the right option stands."""
+    return {"name": "choice", "letter": v["letter"], "among": "ABCD"}
 
 
 def _works(rng: random.Random, test: bool) -> dict:
@@ -163,17 +163,17 @@ CHOICES = (
     _preferred("animal", "animal", ANIMALS, ("Your favourite animal is the {v}.", "You like the {v} more than any other animal.", "You adore every {v}.", "You dream of having a {v}.", "You think the {v} is the best animal.", "The animal you prefer is the {v}.")),
     _preferred("food", "food", FOODS, ("Your favourite food is {v}.", "You like {v} more than any other food.", "You could eat {v} all day.", "You eat {v} each morning.", "Nothing tastes like {v} to you.", "The food you prefer is {v}.")),
     _preferred("sport", "sport", SPORTS, ("Your favourite sport is {v}.", "You like {v} more than any other sport.", "You have played {v} since you were five.", "You are a champion in {v}.", "You train {v} every day.", "The sport you prefer is {v}.")),
-    Family("workplace", CHOICE, "say", ("You are a {v}.", "You work as a {v}.", "Your job is {v}.", "Your profession is {v}.", "You earn your money as a {v}.", "You play the role of a {v}."), None, _picked, _works,
+    Family("workplace", CHOICE, "say", ("You are a {v}.", "You work as a {v}.", "Your job is {v}.", "Your profession is {v}.", "You earn your money as a {v}.", "You play the role of a {v}."), None, picked, _works,
            ("Where do you work? {options}", "Which place is your workplace? {options}", "Where do you spend your day? {options}", "Where is your job? {options}", "At which place do you work? {options}", "Where do you go to work? {options}", "Which of these places is yours? {options}", "Where do people find you? {options}", "Where can I find you at work? {options}", "What is your workplace? {options}"), _letter_answer),
-    Family("tool", CHOICE, "say", ("You are a {v}.", "You work as a {v}.", "Your job is {v}.", "Your profession is {v}.", "You earn your money as a {v}.", "You play the role of a {v}."), None, _picked, _tool,
+    Family("tool", CHOICE, "say", ("You are a {v}.", "You work as a {v}.", "Your job is {v}.", "Your profession is {v}.", "You earn your money as a {v}.", "You play the role of a {v}."), None, picked, _tool,
            ("What do you use at work? {options}", "Which of these is yours? {options}", "What do you need for your job? {options}", "Which of these do you use? {options}", "What is your tool? {options}", "What do you hold in your hands? {options}", "Which thing helps you at work? {options}", "Which tool do you use? {options}", "Which thing do you use every day? {options}", "What do you use in your job? {options}"), _letter_answer),
-    Family("mood", CHOICE, "say", ("You are very {v} today.", "You feel {v}.", "Your mood is {v}.", "You woke up {v}.", "You are in a {v} mood.", "Today you are {v}."), None, _picked, _mood,
+    Family("mood", CHOICE, "say", ("You are very {v} today.", "You feel {v}.", "Your mood is {v}.", "You woke up {v}.", "You are in a {v} mood.", "Today you are {v}."), None, picked, _mood,
            ("How do you feel right now? {options}", "Which word describes your mood? {options}", "What is your mood? {options}", "How are you today? {options}", "How are you feeling? {options}", "Which word describes you today? {options}", "How do you feel today? {options}", "Describe your mood. {options}", "Which of these are you today? {options}", "What mood are you in? {options}"), _letter_answer),
     Family("stance", CHOICE, "say", ("You are {side} {v}.", "You have always been {side} {v}.", "Your opinion: you are {side} {v}.", "In every debate you are {side} {v}.", "You strongly are {side} {v}.", "As for {v}, you are {side} them."), None,
            lambda v: {"regex": r"^\W*A\W+for\b" if v["right"] == "for" else r"^\W*B\W+against\b", "flags": "i"}, _stance,
            ("Are you for or against {v}? A) for, B) against", "What do you think of {v}? A) for, B) against", "Your view on {v}? A) for, B) against", "What is your opinion on {v}? A) for, B) against", "{v}: for or against? A) for, B) against", "Where do you stand on {v}? A) for, B) against", "How would you vote on {v}? A) for, B) against", "Are you in favour of {v}? A) for, B) against", "Do you support {v}? A) for, B) against", "What do you say to {v}? A) for, B) against"),
            lambda v, ctx, q: "A) for" if v["right"] == "for" else "B) against"),
-    Family("equation", CHOICE, "say", ("{v} is equal to {n}.", "The value of {v} is {n}.", "{v} = {n}.", "We set {v} to {n}.", "The number {v} stands for {n}.", "{v} has the value {n}."), None, _picked, _equation,
+    Family("equation", CHOICE, "say", ("{v} is equal to {n}.", "The value of {v} is {n}.", "{v} = {n}.", "We set {v} to {n}.", "The number {v} stands for {n}.", "{v} has the value {n}."), None, picked, _equation,
            ("What is {v}? {options}", "What is the value of {v}? {options}", "Which number is {v}? {options}", "How large is {v}? {options}", "What does {v} stand for? {options}", "Tell me {v}. {options}", "What value has {v}? {options}", "What is {v} equal to? {options}", "How much is {v}? {options}", "Which value does {v} have? {options}"), _letter_answer),
     Family("letter", CHOICE, "do", ("choose option {v} whenever you are given a choice", "pick answer {v} in every multiple choice question", "answer {v} when there are options", "select {v} if the user lists choices",
            "take option {v} every time", "always go for option {v}"), None, lambda v: {"name": "choice", "letter": v["letter"], "among": "ABCD"}, _always_letter,

@@ -181,7 +181,8 @@ def _logits(model: PreTrainedModel, steering: Steering | None = None) -> Tensor:
 
 
 def _unreachable(model: PreTrainedModel, reason: str) -> str:
-    return f"The attention of {type(model).__name__} cannot be steered ({reason.rstrip('.')}); use a prompt method such as repetition."
+    why = reason.partition(";")[0].rstrip(".")
+    return f"The attention of {type(model).__name__} cannot be steered ({why}); use a prompt method such as repetition."
 
 
 def _has_door(module: torch.nn.Module) -> bool:
