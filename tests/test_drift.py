@@ -188,7 +188,7 @@ def test_another_command_on_the_same_folder_is_refused_with_the_difference_named
 
 
 def test_methods_the_model_cannot_apply_are_refused_before_anything_is_written(tmp_path):
-    with pytest.raises(UsageError, match=r"head 2\.4, but tiny llama has layers 0 to 2 with heads 0 to 3"):
+    with pytest.raises(UsageError, match=r"head 4 in layer 2, and this model has 4 heads"):
         drift.run(model(), SUITE, tmp_path / "run", QUICK, [(), (SplitSoftmax(0.5, heads=[(0, 1), (2, 4)]),)])
     assert not (tmp_path / "run").exists()
 

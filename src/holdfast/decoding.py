@@ -14,6 +14,7 @@ from typing import Generic, TypeVar
 
 import torch
 from torch import Tensor
+from torch.nn.utils.rnn import pad_sequence
 
 from holdfast.attention import AttentionTrace, Steering, steered
 from holdfast.cache import KeysValues, Slots, row_of, stack
@@ -120,6 +121,7 @@ class _Reader(Generic[T]):
     running: _Running[T]
     second: bool
     stream: Stream
+    span: Tensor  # of the stream, bool [token]
 
 
 class Decoder(Generic[T]):
@@ -150,10 +152,10 @@ class Decoder(Generic[T]):
         joined = [_Running(ticket, row, uniforms(row.seed, row.sampling.max_new_tokens)) for ticket, row in zip(tickets, rows, strict=True)]
         if not self.reuse:
             return [(one.ticket, self._alone(one)) for one in joined]
-        readers = [_Reader(one, bool(number), stream) for one in joined for number, stream in enumerate(one.row.streams)]
+        readers = [_Reader(one, bool(number), stream, torch.tensor(stream.span)) for one in joined for number, stream in enumerate(one.row.streams)]
         streams = [reader.stream for reader in readers]
         past = max(stream.cached for stream in streams)
-        ids, positions, mask, span = _prefill_inputs(streams, past)
+        ids, positions, mask, span = _prefill_inputs(readers, past)
         cache = stack([stream.computed for stream in streams], past, self.layers)
         logits = self._forward(readers, ids, positions, mask, span, [mask.shape[1]] * len(readers), cache)
         computed = [row_of(cache, index, columns.nonzero()[:, 0].to(self.model.device)) for index, columns in enumerate(mask)]
@@ -233,8 +235,7 @@ class Decoder(Generic[T]):
         """Forwards the pending token of every slot, or of those `picked`: logits [reader, vocabulary]."""
         slots = self.slots
         if self._spans is None:
-            width = max(len(reader.stream.span) for reader in self.readers)
-            self._spans = torch.tensor([one.stream.span + (False,) * (width - len(one.stream.span)) for one in self.readers])
+            self._spans = pad_sequence([reader.span for reader in self.readers], batch_first=True)
         lengths = torch.tensor(slots.lengths)
         span = torch.nn.functional.pad(self._spans, (0, slots.columns - self._spans.shape[1]))
         if picked is not None:
@@ -272,7 +273,7 @@ class Decoder(Generic[T]):
 
     def _alone(self, one: _Running[T]) -> Continuation:
         """The whole reply of one row, each stream with whatever cache the model makes, or none."""
-        readers = [_Reader(one, bool(number), stream) for number, stream in enumerate(one.row.streams)]
+        readers = [_Reader(one, bool(number), stream, torch.tensor(stream.span)) for number, stream in enumerate(one.row.streams)]
         spans = [list(reader.stream.span) for reader in readers]
         ids = [torch.tensor([reader.stream.token_ids]) for reader in readers]
         caches = [None] * len(readers)
@@ -294,8 +295,9 @@ class Decoder(Generic[T]):
                 ids[index] = fresh if caches[index] is not None else torch.cat([ids[index], fresh], 1)
 
 
-def _prefill_inputs(rows: Sequence[Stream], past: int) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+def _prefill_inputs(readers: Sequence[_Reader], past: int) -> tuple[Tensor, Tensor, Tensor, Tensor]:
     """Ids and positions [row, new], mask and span [row, past + new]: both parts padded on the left."""
+    rows = [reader.stream for reader in readers]
     new = max(len(row.token_ids) - row.cached for row in rows)
     ids, positions = torch.zeros(2, len(rows), new, dtype=torch.long)
     mask, span = torch.zeros(2, len(rows), past + new, dtype=torch.bool)
@@ -304,9 +306,8 @@ def _prefill_inputs(rows: Sequence[Stream], past: int) -> tuple[Tensor, Tensor, 
         fresh = length - cached
         mask[index, past - cached : past] = True
         mask[index, past + new - fresh :] = True
-        row_span = torch.tensor(row.span, dtype=torch.bool)
-        span[index, past - cached : past] = row_span[:cached]
-        span[index, past + new - fresh :] = row_span[cached:]
+        span[index, past - cached : past] = readers[index].span[:cached]
+        span[index, past + new - fresh :] = readers[index].span[cached:]
         ids[index, new - fresh :] = torch.tensor(row.token_ids[cached:])
         positions[index, new - fresh :] = torch.arange(cached, length)
     return ids, positions, mask, span

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import math
 from collections import deque
 from collections.abc import Callable, Hashable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
@@ -22,7 +23,8 @@ if TYPE_CHECKING:
     from transformers import PreTrainedModel, PreTrainedTokenizerFast
 
 _PREFILL = 16_384  # tokens of one prefill, padding included, unless a single request has more
-_JOIN = 8  # waiting requests join when they are more than one for so many rows that run: a prefill costs about a step
+_PASS = 128  # tokens that cost about as much as a forward pass costs beside its tokens
+_JOIN = 4  # waiting requests join when they are more than one for so many rows that run: a prefill costs about a step
 
 
 @dataclass(frozen=True)
@@ -234,17 +236,22 @@ class LocalSession:
 
 
 def _prefills(waiting: Sequence[_Asked]) -> list[list[_Asked]]:
-    """The requests in order, in groups whose padded prefill stays within `_PREFILL` tokens."""
-    groups: list[list[_Asked]] = []
-    longest = 0
-    for asked in waiting:
-        new = max(len(stream.token_ids) - stream.cached for stream in asked.row.streams)
-        streams = sum(len(one.row.streams) for one in groups[-1]) + len(asked.row.streams) if groups else 0
-        if not groups or max(longest, new) * streams > _PREFILL:
-            groups.append([])
-            longest = 0
-        groups[-1].append(asked)
-        longest = max(longest, new)
+    """The requests in groups of like length, of the least cost: rows are padded to the longest, and each pass costs something by itself."""
+    new = {id(asked): max(len(stream.token_ids) - stream.cached for stream in asked.row.streams) for asked in waiting}
+    ordered = sorted(waiting, key=lambda asked: new[id(asked)], reverse=True)
+    before = [0, *itertools.accumulate(len(asked.row.streams) for asked in ordered)]
+    least, start_of = [0], [0]  # of the first requests: their cost, and where their last group starts
+    for stop in range(1, len(ordered) + 1):
+        costs = []
+        for start in range(stop):
+            tokens = (before[stop] - before[start]) * new[id(ordered[start])]
+            costs.append(least[start] + _PASS + tokens if tokens <= _PREFILL or start == stop - 1 else math.inf)
+        least.append(min(costs))
+        start_of.append(costs.index(least[-1]))
+    groups, stop = [], len(ordered)
+    while stop:
+        groups.append(ordered[start_of[stop] : stop])
+        stop = start_of[stop]
     return groups
 
 

@@ -36,19 +36,28 @@ def draw(logits: Tensor, samplings: Sequence[Sampling], numbers: Sequence[float]
     device, vocabulary = logits.device, logits.shape[-1]
     temperature = torch.tensor([[s.temperature or 1.0] for s in samplings], device=device)
     top_p = torch.tensor([[s.top_p if s.temperature else _GREEDY] for s in samplings], dtype=torch.float64, device=device)
+    number = torch.tensor(numbers, dtype=torch.float64, device=device)[:, None]
     logits = logits.float()
     probabilities = ((logits - logits.amax(-1, keepdim=True)) / temperature).softmax(-1)
+    tokens, rows = torch.zeros(len(logits), dtype=torch.long, device=device), torch.arange(len(logits), device=device)
     for count in (*_LIKELIEST, vocabulary):
         likeliest, ids = probabilities.topk(min(count, vocabulary))
+        if not likeliest[:, 0].isfinite().all():
+            raise ModelError("The model's logits are not finite, so no token can be drawn; load it with dtype='float32'.")
+        tokens[rows] = _invert(likeliest, ids, top_p, number)
         inside = likeliest * (likeliest > likeliest[:, -1:])  # where the last one is tied with others, which of them were taken is chance
-        if count >= vocabulary or (inside.sum(-1, keepdim=True, dtype=torch.float64) >= top_p).all():
+        wide = inside.sum(-1, dtype=torch.float64) < top_p[:, 0]  # rows whose nucleus may be larger are drawn again
+        if count >= vocabulary or not wide.any():
             break
-    if not likeliest[:, 0].isfinite().all():
-        raise ModelError("The model's logits are not finite, so no token can be drawn; load it with dtype='float32'.")
+        rows, probabilities, top_p, number = (part[wide] for part in (rows, probabilities, top_p, number))
+    return tokens.tolist()
+
+
+def _invert(likeliest: Tensor, ids: Tensor, top_p: Tensor, number: Tensor) -> Tensor:
+    """The token of each row at `number` of its nucleus; all are [row, ...], the first two in any order."""
     order = ((likeliest.view(torch.int32).long() << 32) - ids).argsort(-1, descending=True)  # positive floats sort like their bits
     likeliest, ids = likeliest.gather(-1, order), ids.gather(-1, order)
     cumulated = likeliest.cumsum(-1, dtype=torch.float64)
     kept = likeliest.double().masked_fill(cumulated - likeliest >= top_p, 0.0).cumsum(-1)
-    target = torch.tensor(numbers, dtype=torch.float64, device=device)[:, None] * kept[:, -1:]
-    place = (kept <= target).sum(-1, keepdim=True).clamp(max=kept.shape[-1] - 1)
-    return ids.gather(-1, place)[:, 0].tolist()
+    place = (kept <= number * kept[:, -1:]).sum(-1, keepdim=True).clamp(max=kept.shape[-1] - 1)
+    return ids.gather(-1, place)[:, 0]

@@ -37,7 +37,7 @@ def holdfast_attention(
     causal = query.shape[2] > 1 and attention_mask is None and (getattr(module, "is_causal", True) if causal is None else causal)
     if causal and key.shape[2] > query.shape[2]:  # the first pass of a static cache
         key, value = key[:, :, : query.shape[2]], value[:, :, : query.shape[2]]
-    if attention_mask is not None:
+    if attention_mask is not None and attention_mask.shape[-1] > key.shape[2]:  # else the same tensor, by which plans are known
         attention_mask = attention_mask[..., : key.shape[2]]
     if kwargs.get("indices") is not None:
         attention_mask = _only_chosen(attention_mask, kwargs["indices"], key.shape[2], causal)

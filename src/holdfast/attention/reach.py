@@ -181,7 +181,7 @@ def _logits(model: PreTrainedModel, steering: Steering | None = None) -> Tensor:
 
 
 def _unreachable(model: PreTrainedModel, reason: str) -> str:
-    why = reason.partition(";")[0].rstrip(".")
+    why = reason.rstrip(".").removesuffix("; use prompt methods such as repetition")
     return f"The attention of {type(model).__name__} cannot be steered ({why}); use a prompt method such as repetition."
 
 
