@@ -65,6 +65,7 @@ def main() -> None:
     model, suite = holdfast.load(arguments.model), drift.load_suite("starter")
     result: dict = {"benchmark": "default_model", "model": arguments.model, "fingerprint": model.fingerprint, "suite": suite.fingerprint,
                     "torch": torch.__version__, "sampling": dataclasses.asdict(holdfast.Sampling()), "seeds": {}}
+    plain_runs = []
     for seed in arguments.seeds:
         settings = drift.Settings(conversations=arguments.conversations, seed=seed)
         control = dataclasses.replace(settings, user_prompt="empty")
@@ -78,6 +79,8 @@ def main() -> None:
             kind: rounded(paired_difference(row_means(fixed.values(kind)[:, late]), row_means(plain.values(kind)[:, late])))
             for kind in ("stability", "adoption")}
         result["seeds"][seed] = row
+        plain_runs.append(plain)
+        result["all_seeds"] = {kind: rounded(change(np.concatenate([one.values(kind) for one in plain_runs]))) for kind in ("stability", "adoption")}
         arguments.out.parent.mkdir(parents=True, exist_ok=True)
         arguments.out.write_text(json.dumps(result, indent=1) + "\n")
         print(seed, {name: [e["mean"] for e in row[name]["stability"]] for name in ("none", FIX, "control")}, flush=True)

@@ -36,6 +36,7 @@ def drift_table() -> str:
     def ends(series: str, kind: str):
         return lambda one: f"{one[series][kind][0]['mean']:.3f} to {one[series][kind][-1]['mean']:.3f}"
 
+    together = record["all_seeds"]
     lines = [
         f"`python benchmarks/default_model.py`: {count} conversations of 8 rounds between held-out prompts, temperature 1.0, top-p 0.9; "
         "paired by conversation, 95 % bootstrap intervals. Target: round-1 stability 0.90; drop and adoption with intervals that exclude 0.",
@@ -53,6 +54,8 @@ def drift_table() -> str:
         row("fix minus none, rounds 5 to 8", lambda one: interval(one["fix_minus_none_late_rounds"]["stability"])),
         row("round 1, phrases seen / unseen in training",
             lambda one: f"{one['none']['round_1_phrase_seen']['mean']:.3f} / {one['none']['round_1_phrase_unseen']['mean']:.3f}"),
+        "",
+        f"Over all {count * len(seeds)} conversations stability changes by {interval(together['stability'])} and adoption by {interval(together['adoption'])}.",
     ]
     return "\n".join(lines)
 

@@ -1,7 +1,8 @@
 """Steered attention by fused kernels: no score is ever held in memory.
 
-A pass of one query attends to each group by itself and merges the outputs by the moved masses. A longer pass attends to all keys as
-ever, attends to the span again, and moves the output towards that of the span: with pi the mass on the span and pi' the moved one,
+A pass of one query attends to each group by itself and merges the outputs by the moved masses; so does a pass over a whole prompt whose
+rows share one span. Any other pass attends to all keys as ever, attends to the span again, for the heads that are moved, and moves the
+output towards that of the span: with pi the mass on the span and pi' the moved one,
 
     out' = out + c * (out_span - out),    c = (pi' - pi) / (1 - pi),
 
@@ -177,29 +178,86 @@ def many(
 
     `causal` stands for a mask that lets query i see keys 0 to i.
     """
+    plan, heads = _pass_plan(steering, query, key), steering.heads(layer)
+    if plan.held is not None and plan.even and mask is None and causal and heads is None and plan.held[1] < query.shape[2]:
+        return _split(steering, layer, query, key, value, plan, scaling)
     output, lse = _attend_all(steering, query, key, value, mask, causal, scaling)
-    plan = _pass_plan(steering, query, key)
-    moves, mass = steering.touches(layer), None
+    mass = torch.zeros(query.shape[:2], device=query.device)
     if plan.held is not None:
-        keys, values = key[:, :, plan.held[0] : plan.held[1]], value[:, :, plan.held[0] : plan.held[1]]
-        for block in _blocks(plan, query, mask, causal, only_last=not moves):
-            part = block.part
-            held, held_lse = attend(query[:, :, block.first : block.last], keys, values, part.mask, block.causal, scaling)
-            if part.blind is not None:
-                held_lse = held_lse.masked_fill(part.blind, -torch.inf)
-            log_mass = (held_lse - lse[:, :, block.first : block.last]).clamp_(max=_SURE)
-            mass = log_mass[..., -1]
-            if moves:
-                log_odds = log_mass - (-log_mass.expm1()).log_()
-                shifted = steering.shift(log_odds, layer)
-                weight = softplus(log_odds).sub_(softplus(shifted)).expm1_().neg_()
-                _towards(output[:, :, block.first : block.last], held, weight)
-                mass = shifted[..., -1].sigmoid() if block.last == query.shape[2] else None
-            elif mass is not None:
-                mass = mass.exp()
+        if steering.trace:
+            mass = _look(plan, query, key, value, lse, mask, causal, scaling)
+        if heads != []:
+            _move(steering, layer, query, key, value, output, lse, plan, mask, causal, scaling, heads, mass)
     if steering.trace:
-        steering.seen.append(torch.zeros(query.shape[:2], device=query.device) if mass is None else mass.float())
+        steering.seen.append(mass.float())
     return output
+
+
+def _look(plan: _PassPlan, query: Tensor, key: Tensor, value: Tensor, lse: Tensor, mask: Tensor | None, causal: bool, scaling: float) -> Tensor:
+    """The mass on the span at the last query as it is, [B, H]."""
+    start, stop = plan.held
+    (block,) = _blocks(plan, query, mask, causal, only_last=True)
+    held_lse = attend(query[:, :, -1:], key[:, :, start:stop], value[:, :, start:stop], block.part.mask, False, scaling)[1]
+    if block.part.blind is not None:
+        held_lse = held_lse.masked_fill(block.part.blind, -torch.inf)
+    return (held_lse - lse[:, :, -1:])[..., 0].clamp_(max=0).exp_()
+
+
+def _move(
+    steering: Steering, layer: int, query: Tensor, key: Tensor, value: Tensor, output: Tensor, lse: Tensor, plan: _PassPlan,
+    mask: Tensor | None, causal: bool, scaling: float, heads: list[int] | None, mass: Tensor,
+) -> None:  # fmt: skip
+    """Moves the output of `heads` (None: all) in place, and notes their mass at the last query in `mass`."""
+    start, stop = plan.held
+    keys, values = key[:, :, start:stop], value[:, :, start:stop]
+    if heads is not None:
+        groups = [head * key.shape[1] // query.shape[1] for head in heads]
+        keys, values, query, lse = keys[:, groups], values[:, groups], query[:, heads], lse[:, heads]
+    for block in _blocks(plan, query, mask, causal, only_last=False):
+        held, held_lse = attend(query[:, :, block.first : block.last], keys, values, block.part.mask, block.causal, scaling)
+        if block.part.blind is not None:
+            held_lse = held_lse.masked_fill(block.part.blind, -torch.inf)
+        log_mass = (held_lse - lse[:, :, block.first : block.last]).clamp_(max=_SURE)
+        log_odds = log_mass - (-log_mass.expm1()).log_()
+        shifted = _shift_heads(steering, layer, log_odds, heads, output.shape[1])
+        weight = softplus(log_odds).sub_(softplus(shifted)).expm1_().neg_()
+        if heads is None:
+            _towards(output[:, :, block.first : block.last], held, weight)
+        else:
+            for index, head in enumerate(heads):
+                _towards(output[:, head, block.first : block.last], held[:, index], weight[:, index])
+        if block.last == query.shape[2]:
+            mass[:, slice(None) if heads is None else heads] = shifted[..., -1].sigmoid().to(mass.dtype)
+
+
+def _shift_heads(steering: Steering, layer: int, log_odds: Tensor, heads: list[int] | None, count: int) -> Tensor:
+    """`steering.shift` for log-odds [B, len(heads), Q] of some of a layer's `count` heads."""
+    if heads is None:
+        return steering.shift(log_odds, layer)
+    every = log_odds.new_zeros(log_odds.shape[0], count, log_odds.shape[2])
+    every[:, heads] = log_odds
+    return steering.shift(every, layer)[:, heads]
+
+
+def _split(steering: Steering, layer: int, query: Tensor, key: Tensor, value: Tensor, plan: _PassPlan, scaling: float) -> Tensor:
+    """Causal attention of a whole prompt whose rows share one span, with all heads moved: no score is computed twice.
+
+    Queries behind the span attend to the span and, apart from it, to the rest. With the span cut out, query i of those behind it still
+    sees the keys up to its own if as many queries as there are keys before the span are taken along; what those see is not used.
+    """
+    start, stop = plan.held
+    head = _PassPlan(plan.held, plan.span[:, :stop], even=True)
+    first = query[:, :, :stop]
+    output, lse = attend(first, key[:, :, :stop], value[:, :, :stop], None, True, scaling)
+    unused = lse.new_empty(lse.shape[:2])
+    _move(steering, layer, first, key[:, :, :stop], value[:, :, :stop], output, lse, head, None, True, scaling, None, unused)
+    keys, values = (torch.cat([states[:, :, :start], states[:, :, stop:]], 2) if start else states[:, :, stop:] for states in (key, value))
+    rest, rest_lse = attend(query[:, :, stop - start :], keys, values, None, True, scaling)
+    on_span, span_lse = attend(query[:, :, stop:], key[:, :, start:stop], value[:, :, start:stop], None, False, scaling)
+    mass = steering.mass(span_lse - rest_lse[:, :, start:], layer)
+    if steering.trace:
+        steering.seen.append(mass[..., -1].float())
+    return torch.cat([output, _towards(rest[:, :, start:], on_span, mass)], 2)
 
 
 def _attend_all(steering: Steering, query: Tensor, key: Tensor, value: Tensor, mask: Tensor | None, causal: bool, scaling: float):

@@ -54,6 +54,7 @@ class Steering:
     _seen: int = 0  # tokens, as far as the model told
     _inside: bool = False
     _layer: int = -1
+    _every: set[ShiftsAttention] = field(default_factory=set)
     _lanes: dict[int, list[_Lane]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
@@ -62,7 +63,7 @@ class Steering:
             raise UsageError(f"There are methods for {len(self.methods)} rows and a span of {self.span.shape[0]}; give each row its own.")
         if self.prompt is None:
             self.prompt = [self.span.shape[1]] * len(self.span)
-        every = {method for methods in self.methods for method in methods}
+        every = self._every = {method for methods in self.methods for method in methods}
         self.moves = bool(every)
         self.holds_reply = any(method.holds_reply for method in every)
         self._by_heads = any(method.heads is not None for method in every)
@@ -77,6 +78,14 @@ class Steering:
     def touches(self, layer: int) -> bool:
         """Whether any method moves a head of this layer."""
         return self.moves and (self._layers is None or layer in self._layers)
+
+    def heads(self, layer: int) -> list[int] | None:
+        """The heads of this layer that some method moves, in order; None for all."""
+        if not self.touches(layer):
+            return []
+        if self._layers is None:
+            return None
+        return sorted({head for method in self._every for other, head in method.heads if other == layer})
 
     def branch(self, layer: int) -> int | None:
         """What tells apart layers in which methods do different things; None if all do the same."""
