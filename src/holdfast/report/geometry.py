@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -13,13 +14,19 @@ _LABELS = {"all": "all tokens so far", "system": "system prompt", "user": "user,
 def write_geometry_figures(found: dict[str, Any], folder: Path) -> list[Path]:
     """Writes `norms` and `hidden_states`, each as SVG and PNG, from what `study.geometry.study` found; returns the files."""
     with styled():
-        return save({"norms": _norms(found), "hidden_states": _hidden_states(found)}, folder)
+        return save({"norms": _norms(found["model"], found["embedding_norms"]), "hidden_states": _hidden_states(found)}, folder)
 
 
-def _norms(found: dict[str, Any]):
+def write_norms(model: str, norms: Sequence[float], folder: Path) -> list[Path]:
+    """Writes `norms` alone, as SVG and PNG."""
+    with styled():
+        return save({"norms": _norms(model, norms)}, folder)
+
+
+def _norms(model: str, norms: Sequence[float]):
     figure, (axis,) = panels(1, 1, 4.6, 3.0)
-    axis.hist(found["embedding_norms"], bins=60, density=True, color=COLOURS[1])
-    axis.set(title=f"norms of the embeddings of {found['model']}", xlabel="norm", ylabel="density")
+    axis.hist(norms, bins=60, density=True, color=COLOURS[1])
+    axis.set(title=f"norms of the embeddings of {model}", xlabel="norm", ylabel="density")
     return figure
 
 

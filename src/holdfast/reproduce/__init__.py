@@ -1,0 +1,6 @@
+"""The papers' figures on your model, each with the paper's claim beside it and whether this run bears it out.
+
+    findings.py    what a reproduced figure is: images, claims, verdicts
+    page.py        findings -> one self-contained page
+    li2024.py      Li et al. 2024
+"""

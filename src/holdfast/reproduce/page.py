@@ -1,0 +1,51 @@
+"""Findings as one self-contained page: it loads nothing and runs nothing."""
+
+from __future__ import annotations
+
+import base64
+from collections import Counter
+from collections.abc import Sequence
+from html import escape
+from importlib.resources import files
+from pathlib import Path
+from string import Template
+
+from holdfast.reproduce.findings import CONTRADICTED, SUPPORTED, UNDECIDED, Claim, Figure
+
+_WORDS = {SUPPORTED: "supported by this run", CONTRADICTED: "contradicted by this run", UNDECIDED: "this run cannot tell"}
+
+
+def write_page(figures: Sequence[Figure], title: str, facts: Sequence[str], out: Path) -> Path:
+    """Writes the page: each figure, under it the paper's claims in our words, and whether this run supports them."""
+    counts = Counter(claim.verdict for figure in figures for claim in figure.claims)
+    summary = ", ".join(f"{counts[verdict]} {verdict}" for verdict in _WORDS if counts[verdict])
+    template = Template(files("holdfast.reproduce").joinpath("page.html").read_text(encoding="utf-8"))
+    page = template.substitute(
+        title=escape(title),
+        summary=escape(f"Claims: {summary}."),
+        facts=escape(" · ".join(facts)),
+        navigation="".join(f'<li><a href="#figure-{figure.number}">Figure {figure.number}</a></li>' for figure in figures),
+        sections="\n".join(_section(figure) for figure in figures),
+        style=files("holdfast.report").joinpath("page.css").read_text(encoding="utf-8"),
+    )
+    out.write_text(page, encoding="utf-8")
+    return out
+
+
+def _section(figure: Figure) -> str:
+    name = f"figure-{figure.number}"
+    images = "".join(
+        f'<img alt="{escape(figure.title)}" src="data:image/png;base64,{base64.b64encode(path.read_bytes()).decode()}">' for path in figure.images
+    )
+    claims = "".join(map(_claim, figure.claims))
+    return (
+        f'<section id="{name}" aria-labelledby="{name}-title"><h2 id="{name}-title">Figure {figure.number}: {escape(figure.title)}</h2>'
+        f"<p>{escape(figure.how)}</p>{images}<dl>{claims}</dl></section>"
+    )
+
+
+def _claim(claim: Claim) -> str:
+    return (
+        f'<dt>The paper: {escape(claim.text)}</dt><dd><strong class="{claim.verdict}">{_WORDS[claim.verdict]}</strong> '
+        f"{escape(claim.evidence)}</dd>"
+    )
