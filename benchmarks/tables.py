@@ -95,6 +95,31 @@ def attention_table() -> str:
     ])
 
 
+def ablation_table() -> str:
+    """The two models that differ in one ingredient alone."""
+    record = read("ablation")
+    models, difference = record["models"], record["second_minus_first"]
+    count = next(iter(models.values()))["conversations"]
+
+    def row(name: str, cell) -> str:
+        return "| " + " | ".join([name, *(cell(one) for one in models.values())]) + " |"
+
+    def ends(kind: str):
+        return lambda one: f"{one[kind][0]['mean']:.3f} to {one[kind][-1]['mean']:.3f}"
+
+    return "\n".join([
+        f"| `python benchmarks/ablation.py`, {count} conversations of 8 rounds, seed {record['seed']} | " + " | ".join(name.replace("-", " ") for name in models) + " |",
+        "| --- " * (len(models) + 1) + "|",
+        row("stability, round 1 to round 8", ends("stability")),
+        row("change", lambda one: interval(one["stability_change"])),
+        row("adoption, round 1 to round 8", ends("adoption")),
+        row("change", lambda one: interval(one["adoption_change"])),
+        row("mass on the prompt", ends("mass")),
+        "",
+        f"Second minus first, change of stability {interval(difference['stability'])}, change of adoption {interval(difference['adoption'])}.",
+    ])
+
+
 def census_page() -> str:
     """Which classes of transformers are steered."""
     record = read("census")
@@ -124,7 +149,7 @@ def filled(text: str, tables: dict[str, str]) -> str:
 
 def documents() -> dict[Path, str]:
     """What each document should say."""
-    tables = {"numbers": drift_table(), "speed": speed_table(), "attention": attention_table()}
+    tables = {"numbers": drift_table(), "speed": speed_table(), "attention": attention_table(), "ablation": ablation_table()}
     pages = {path: filled(path.read_text(), tables) for path in (ROOT / "README.md", ROOT / "src/holdfast/assets/model/MODEL_CARD.md")}
     return {**pages, RESULTS / "census.md": census_page()}
 

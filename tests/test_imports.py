@@ -37,6 +37,7 @@ LAYERS = (
     "serve",
     "integrations",
     "__init__",
+    "reproduce",
     "cli",
     "__main__",
 )

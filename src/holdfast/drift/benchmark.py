@@ -14,6 +14,7 @@ from holdfast.chat import ChatModel
 from holdfast.drift.selfchat import converse, draw_pairing
 from holdfast.drift.settings import Settings
 from holdfast.drift.suites import Suite
+from holdfast.drift.traces import TurnTrace, write_traces
 from holdfast.errors import UsageError
 from holdfast.methods import Method
 from holdfast.records import RunData, open_run, read_run
@@ -30,6 +31,7 @@ def run(
     *,
     command: str = "",
     progress: Progress = lambda conversations, tokens: None,
+    traces: bool = False,
 ) -> RunData:
     """Measures drift (Li et al. 2024, Figure 3) and records every conversation in the folder `out`; resumes what is there.
 
@@ -42,6 +44,7 @@ def run(
         command: the command line, for the manifest.
         progress: told at every round how many conversations advanced, and the tokens forwarded; finished conversations
             found on resuming are told at once, round by round, with no tokens.
+        traces: whether the mass of every head at every generated token of the agent is kept too (`drift.traces`).
 
     Raises:
         UsageError: a suite that is too small, or the same methods twice.
@@ -69,8 +72,10 @@ def run(
                 # the whole batch runs again, so that its arithmetic is that of an uninterrupted run
                 again = missing if model.independent else numbers
 
-                def keep(one: dict[str, Any], name: str = name, missing: list[int] = missing) -> None:
+                def keep(one: dict[str, Any], masses: dict[int, TurnTrace], name: str = name, missing: list[int] = missing) -> None:
                     if one["conversation"] in missing:
+                        if traces:  # before the record, which thus always has its trace
+                            write_traces(Path(out), name, one["conversation"], masses)
                         record.append({"method": name, **one})
 
                 converse(model.session(), [draw_pairing(suite, settings, number) for number in again], chosen, settings, keep, progress)

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 from holdfast.chat import Job, Message, Reply, Request, Session
 from holdfast.drift.cases import Case
 from holdfast.drift.settings import Settings
+from holdfast.drift.traces import TurnTrace
 from holdfast.errors import PromptError
 from holdfast.seeds import seed_of
 
@@ -54,6 +55,7 @@ class _Talk:
     sequences: list[tuple[str, tuple[int, ...]]] = field(default_factory=list)
     forwarded: int = 0
     ended: int | None = None  # the round in which the dialog came to the end of the model's context
+    traces: dict[int, TurnTrace] = field(default_factory=dict)  # of the agent's turns, by round
 
     def count(self, view: str, reply: Reply) -> None:
         """Remembers what the model had to read for `reply`, and what it did read."""
@@ -86,7 +88,7 @@ def converse(
     pairings: Sequence[Pairing],
     methods: Sequence[Method],
     settings: Settings,
-    on_record: Callable[[dict[str, Any]], None],
+    on_record: Callable[[dict[str, Any], dict[int, TurnTrace]], None],
     on_round: Callable[[int, int], None] = lambda conversations, tokens: None,
 ) -> None:
     """Runs conversations side by side; each goes on as soon as it can.
@@ -96,7 +98,7 @@ def converse(
         pairings: the conversations.
         methods: applied to the agent alone, in its turns and its probes.
         settings: the protocol.
-        on_record: takes the record of each conversation that is over, without its method's name.
+        on_record: takes the record of each conversation that is over, without its method's name, and the masses of its turns.
         on_round: told when conversations have ended a round: how many, and how many tokens they forwarded meanwhile.
     """
     told = time.monotonic()
@@ -104,7 +106,7 @@ def converse(
     def over(talk: _Talk) -> None:
         nonlocal told
         now = time.monotonic()
-        on_record(_record(talk, now - told))
+        on_record(_record(talk, now - told), talk.traces)
         told = now
 
     session.run([_Script(_Talk(pairing), tuple(methods), settings, over, on_round).begin() for pairing in pairings])
@@ -160,6 +162,8 @@ class _Script:
             return False
         self.talk.turns.append(_turn(number, speaker, reply))
         if speaker == "agent":
+            if reply.trace is not None and reply.prompt_ids is not None:
+                self.talk.traces[number] = TurnTrace(len(reply.prompt_ids), reply.trace.mass)
             self.on_round(1, self.talk.forwarded - self.told)
             self.told = self.talk.forwarded
         return True

@@ -18,7 +18,7 @@ from holdfast.chat import Message, Method
 from holdfast.methods.boost import Boost
 from holdfast.methods.gate import Gate
 from holdfast.methods.guidance import Guidance
-from holdfast.methods.heads import HeadSet
+from holdfast.methods.heads import HeadSet, read_heads
 from holdfast.methods.pasta import Pasta
 from holdfast.methods.protocols import EditsLogits, EditsMessages, ShiftsAttention
 from holdfast.methods.repetition import Repetition
@@ -42,6 +42,7 @@ __all__ = [
     "catalogue",
     "edit_messages",
     "parse",
+    "read_heads",
     "spell",
 ]
 

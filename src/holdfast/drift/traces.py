@@ -1,0 +1,66 @@
+"""The attention mass of every head at every generated token of a run, one file beside each record."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+from urllib.parse import quote
+
+import numpy as np
+
+from holdfast.errors import RecordsError
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+FOLDER = "traces"
+
+
+@dataclass(frozen=True)
+class TurnTrace:
+    """One turn of the agent.
+
+    Args:
+        prompt_tokens: of the rendered chat before the turn.
+        mass: attention mass on the system prompt, float [layer, head, step]; step t is the query that produced token t.
+    """
+
+    prompt_tokens: int
+    mass: np.ndarray | Tensor
+
+
+def write_traces(run: Path, method: str, conversation: int, turns: Mapping[int, TurnTrace]) -> None:
+    """Writes the turns of a conversation, by round, as float16; what was there is replaced in one step."""
+    path = _path(run, method, conversation)
+    path.parent.mkdir(exist_ok=True)
+    fresh = path.with_name(path.name + ".new")
+    arrays = {f"round_{number}": np.asarray(turn.mass, dtype=np.float16) for number, turn in turns.items()}
+    with open(fresh, "wb") as file:
+        np.savez_compressed(file, rounds=np.array(list(turns)), prompt_tokens=np.array([turn.prompt_tokens for turn in turns.values()]), **arrays)
+        file.flush()
+        os.fsync(file.fileno())
+    os.replace(fresh, path)
+
+
+def read_traces(run: Path, method: str, conversation: int) -> dict[int, TurnTrace]:
+    """The turns of a recorded conversation, by round.
+
+    Raises:
+        RecordsError: there is no such file, or it is damaged.
+    """
+    path = _path(run, method, conversation)
+    try:
+        with np.load(path, allow_pickle=False) as stored:
+            return {
+                int(number): TurnTrace(int(tokens), stored[f"round_{number}"].astype(np.float32))
+                for number, tokens in zip(stored["rounds"], stored["prompt_tokens"], strict=True)
+            }
+    except (OSError, ValueError, KeyError, EOFError) as error:
+        raise RecordsError(f"Cannot read the trace {path} ({error}); trace into another folder with --out.") from None
+
+
+def _path(run: Path, method: str, conversation: int) -> Path:
+    return Path(run) / FOLDER / f"{quote(method, safe='=,')}-{conversation}.npz"

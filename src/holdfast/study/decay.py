@@ -1,0 +1,103 @@
+"""Self-chats whose attention mass on the system prompt is kept at every generated token (Li et al. 2024, section 4)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from holdfast import drift, knobs
+from holdfast.drift.traces import TurnTrace, read_traces
+from holdfast.errors import ModelError, UsageError
+from holdfast.methods import Method
+from holdfast.prompt import render
+
+if TYPE_CHECKING:
+    from holdfast.model import LocalModel
+
+Head = tuple[int, int]
+
+
+@dataclass(frozen=True)
+class Sizes:
+    """How much is read.
+
+    Args:
+        conversations, rounds: self-chats; at least 2 conversations, for an interval, and 2 rounds.
+        seed: of everything.
+
+    Raises:
+        KnobOutOfRange: a number below that.
+    """
+
+    conversations: int = 40
+    rounds: int = 8
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        knobs.whole_number("trace", "conversations", self.conversations, 2)
+        knobs.whole_number("trace", "rounds", self.rounds, 2)
+        knobs.whole_number("trace", "seed", self.seed, 0)
+
+
+@dataclass(frozen=True)
+class Dialog:
+    """One self-chat: the agent's turns by round, and the tokens of its system prompt."""
+
+    turns: dict[int, TurnTrace]
+    span_tokens: int
+
+    def null(self, number: int) -> np.ndarray:
+        """The mass in a round if attention were even over the tokens in sight, [step]."""
+        turn = self.turns[number]
+        return self.span_tokens / (turn.prompt_tokens + np.arange(turn.mass.shape[2]))
+
+
+def hold(
+    model: LocalModel, suite: drift.Suite, out: Path, sizes: Sizes = Sizes(), methods: Sequence[Method] = ()
+) -> tuple[list[dict[str, Any]], list[Dialog]]:
+    """Holds self-chats, or takes up those in the folder `out`; returns their records and, in the same order, what attention did in them.
+
+    Args:
+        model: a model in this process whose attention can be reached.
+        suite: whose prompts the dialogs are held under.
+        out: a run folder; made where it does not exist.
+        sizes: how much of each.
+        methods: applied to the agent.
+
+    Raises:
+        ModelError: attention that cannot be seen.
+        RecordsError: `out` holds another run, or a trace is missing.
+    """
+    check(model)
+    settings = drift.Settings(rounds=sizes.rounds, conversations=sizes.conversations, seed=sizes.seed, adoption=False)
+    run = drift.run(model, suite, out, settings, [tuple(methods)], traces=True)
+    records = sorted(run.records, key=lambda record: record["conversation"])
+    return records, [_read(model, Path(out), record) for record in records]
+
+
+def check(model: LocalModel, head: Head | None = None) -> None:
+    """Refuses what cannot be traced, before anything runs.
+
+    Raises:
+        ModelError: an endpoint, or attention that cannot be reached.
+        UsageError: a head outside the model.
+    """
+    if not hasattr(model, "hf_model"):
+        raise ModelError(f"{model.name} is an endpoint, which has no attention mass to read; give a local model.")
+    if not model.steerable:
+        raise ModelError(f"The attention of {model.name} ({type(model.hf_model).__name__}) cannot be reached, so there is no mass to read; give another model.")
+    config = model.hf_model.config.get_text_config()
+    if head is not None and not (0 <= head[0] < config.num_hidden_layers and 0 <= head[1] < config.num_attention_heads):
+        raise UsageError(
+            f"There is no head {head[0]}.{head[1]} in {model.name}: it has layers 0 to {config.num_hidden_layers - 1} with heads 0 to "
+            f"{config.num_attention_heads - 1}."
+        )
+
+
+def _read(model: LocalModel, out: Path, record: dict[str, Any]) -> Dialog:
+    messages = [{"role": "system", "content": record["agent"]["system_prompt"]}, {"role": "user", "content": record["turns"][0]["text"]}]
+    return Dialog(read_traces(out, record["method"], record["conversation"]), sum(render(messages, model.tokenizer).span_mask))

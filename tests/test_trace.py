@@ -1,0 +1,150 @@
+"""The decay of attention mass: statistics on dialogs with known answers, the traces beside the records, and the command."""
+
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import pytest
+from tiny import model
+
+from holdfast import Sampling, drift
+from holdfast.cli import main
+from holdfast.drift.traces import TurnTrace, read_traces
+from holdfast.errors import KnobOutOfRange, ModelError, RecordsError, UsageError
+from holdfast.records import Run
+from holdfast.report import decay
+from holdfast.study.decay import Dialog, Sizes, check
+
+LAYERS, HEADS = 2, 3
+
+
+def dialog(masses: list[list[float]], prompts: list[int], span: int = 6) -> Dialog:
+    """A dialog in which every head has these masses, turn by turn."""
+    turns = {number: TurnTrace(tokens, np.tile(np.array(mass), (LAYERS, HEADS, 1))) for number, (mass, tokens) in enumerate(zip(masses, prompts, strict=True), 1)}
+    return Dialog(turns, span)
+
+
+def test_even_attention_is_its_own_null():
+    prompts = [[20, 60, 110], [30, 80, 150], [25, 90, 140]]
+    dialogs = [dialog([[6 / (tokens + t) for t in range(12)] for tokens in one], one) for one in prompts]
+    found = decay.decay(dialogs)
+    for what in ("within_turns", "between_turns", "slope"):
+        assert abs(found["average"][what]["difference"]["mean"]) < 1e-9
+        assert found["average"][what]["uniform"]["mean"] < 0
+    assert np.allclose(found["curves"]["average"][0], found["curves"]["uniform"][0], atol=1e-5)
+
+
+def test_a_staircase_falls_between_turns_alone():
+    steps = [0.4, 0.2, 0.05]
+    found = decay.decay([dialog([[level] * 9 for level in steps], [20, 50, 90]) for _ in range(3)])
+    assert found["average"]["within_turns"]["real"]["mean"] == pytest.approx(0, abs=1e-9)
+    assert found["average"]["between_turns"]["real"]["mean"] == pytest.approx(np.log(0.05 / 0.4))
+    assert found["average"]["slope"]["real"]["mean"] == pytest.approx(0, abs=1e-9)
+    assert [row["mean"] for row in found["average"]["mass"]] == pytest.approx(steps)
+
+
+def test_the_first_query_is_the_templates_and_counts_in_no_line():
+    spiked = [[0.9] + [level] * 8 for level in (0.4, 0.2)]
+    found = decay.decay([dialog(spiked, [20, 50]) for _ in range(2)])
+    assert found["average"]["within_turns"]["real"]["mean"] == pytest.approx(0, abs=1e-9)
+
+
+def test_the_head_shown_is_the_one_whose_mass_falls_most():
+    one = dialog([[0.3] * 5, [0.3] * 5], [20, 50])
+    one.turns[2].mass[1, 2] = 0.01
+    found = decay.decay([one, one])
+    assert found["shown_head"] == [1, 2] and not found["head_was_given"]
+    assert found["heads"]["drop"][1][2] == pytest.approx(0.29)
+    assert decay.decay([one, one], head=(0, 1))["shown_head"] == [0, 1]
+
+
+def records_with(masses: np.ndarray, scores: np.ndarray) -> list[dict]:
+    return [{"probes": [{"round": r + 1, "kind": "stability", "mass": float(m), "score": float(s)} for r, (m, s) in enumerate(zip(a, b, strict=True))]}
+            for a, b in zip(masses, scores, strict=True)]
+
+
+def test_a_planted_correlation_is_found_where_it_was_planted():
+    rng = np.random.default_rng(0)
+    fall = np.linspace(0.5, 0.1, 6)
+    masses = fall + 0.02 * rng.standard_normal((40, 6))
+    by_round = decay.behaviour(records_with(masses, np.tile(fall, (40, 1))))  # scores know of the round alone
+    assert by_round["all"]["r"] > 0.9 and by_round["within_rounds"]["r"] is None
+    noise = rng.standard_normal((40, 6))
+    planted = decay.behaviour(records_with(masses, (masses - fall) * 50 + noise))["within_rounds"]
+    assert planted["r"] == pytest.approx(np.corrcoef((masses - fall).ravel(), ((masses - fall) * 50 + noise).ravel())[0, 1], abs=0.03)
+    assert 0 < planted["low"] < planted["r"] < planted["high"]
+
+
+def test_a_trace_is_there_whenever_its_record_is(tmp_path, monkeypatch):
+    tiny, suite = model(), drift.load_suite("starter")
+    settings = drift.Settings(rounds=2, conversations=4, adoption=False, batch=2, sampling=Sampling(max_new_tokens=8))
+    whole = drift.run(tiny, suite, tmp_path / "whole", settings, traces=True)
+    written = []
+    append = Run.append
+
+    def dying(self, record):
+        if len(written) == 2:
+            raise KeyboardInterrupt
+        written.append(record)
+        append(self, record)
+
+    monkeypatch.setattr("holdfast.records.Run.append", dying)
+    with pytest.raises(KeyboardInterrupt):
+        drift.run(tiny, suite, tmp_path / "cut", settings, traces=True)
+    monkeypatch.undo()
+    resumed = drift.run(tiny, suite, tmp_path / "cut", settings, traces=True)
+    assert len(resumed.records) == len(whole.records) == 4
+    for record in whole.records:
+        ours, theirs = (read_traces(tmp_path / name, "none", record["conversation"]) for name in ("whole", "cut"))
+        assert ours.keys() == theirs.keys() == {1, 2}
+        assert all(np.array_equal(ours[number].mass, theirs[number].mass) for number in ours)
+        turn = next(turn for turn in record["turns"] if turn["speaker"] == "agent")
+        assert ours[1].mass.mean() == pytest.approx(turn["mass"], rel=1e-2)
+    (tmp_path / "cut" / "traces" / "none-3.npz").unlink()
+    with pytest.raises(RecordsError, match=r"none-3\.npz.*--out"):
+        read_traces(tmp_path / "cut", "none", 3)
+
+
+def test_the_command_finds_the_decay_and_draws_it(tmp_path, capsys):
+    assert main(["trace", "--conversations", "6", "--rounds", "3", "--out", str(tmp_path / "run")]) == 0
+    told = capsys.readouterr().out
+    assert "mass" in told and "r = " in told and told.count("Figure: ") == 3
+    found = json.loads((tmp_path / "run" / "model" / "trace.json").read_text())
+    first, last = (found["average"]["mass"][index]["mean"] for index in (0, -1))
+    assert first > last > 0
+    for name in ("decay", "heads", "mass_and_behaviour"):
+        assert (tmp_path / "run" / "figures" / f"{name}.png").stat().st_size > 10_000
+    assert main(["trace", "--conversations", "6", "--rounds", "3", "--head", "1.5", "--out", str(tmp_path / "run")]) == 0  # from the records
+    assert "head 1.5" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["--head", "9.0"], ["head 9.0", "layers 0 to 3"]),
+        (["--head", "1.0/1.1"], ["one head", "1.0/1.1"]),
+        (["--conversations", "1"], ["conversations", "2"]),
+        (["--compare", "default"], ["'default'", "same model"]),
+    ],
+)
+def test_what_cannot_be_traced_is_refused_in_a_sentence(arguments, words, tmp_path, capsys):
+    assert main(["trace", *arguments, "--out", str(tmp_path / "run")]) == 2
+    said = capsys.readouterr().err
+    assert all(word in said for word in words) and said.count("\n") == 1
+    assert not (tmp_path / "run").exists()
+
+
+def test_models_without_a_mass_to_read_are_refused():
+    from holdfast.endpoint import connect
+
+    with pytest.raises(ModelError, match=r"endpoint.*local"):
+        check(connect("http://localhost:9/v1", "far"), None)
+    with pytest.raises(ModelError, match="mamba"):
+        check(model("mamba"), None)
+    with pytest.raises(KnobOutOfRange):
+        Sizes(rounds=1)
+    with pytest.raises(UsageError, match="two"):
+        decay.decay([dialog([[0.3] * 5], [20])])
+
+
