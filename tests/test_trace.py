@@ -12,6 +12,7 @@ from holdfast import Sampling, drift
 from holdfast.cli import main
 from holdfast.drift.traces import TurnTrace, read_traces
 from holdfast.errors import KnobOutOfRange, ModelError, RecordsError, UsageError
+from holdfast.prompt import render
 from holdfast.records import Run
 from holdfast.report import decay
 from holdfast.study.decay import Dialog, Sizes, check
@@ -20,9 +21,11 @@ LAYERS, HEADS = 2, 3
 
 
 def dialog(masses: list[list[float]], prompts: list[int], span: int = 6) -> Dialog:
-    """A dialog in which every head has these masses, turn by turn."""
-    turns = {number: TurnTrace(tokens, np.tile(np.array(mass), (LAYERS, HEADS, 1))) for number, (mass, tokens) in enumerate(zip(masses, prompts, strict=True), 1)}
-    return Dialog(turns, span)
+    """A dialog in which every head has these masses, turn by turn, behind prompts of so many tokens."""
+    return {
+        number: TurnTrace(np.tile(np.array(mass), (LAYERS, HEADS, 1)), span / (tokens + np.arange(len(mass))))
+        for number, (mass, tokens) in enumerate(zip(masses, prompts, strict=True), 1)
+    }
 
 
 def test_even_attention_is_its_own_null():
@@ -52,7 +55,7 @@ def test_the_first_query_is_the_templates_and_counts_in_no_line():
 
 def test_the_head_shown_is_the_one_whose_mass_falls_most():
     one = dialog([[0.3] * 5, [0.3] * 5], [20, 50])
-    one.turns[2].mass[1, 2] = 0.01
+    one[2].mass[1, 2] = 0.01
     found = decay.decay([one, one])
     assert found["shown_head"] == [1, 2] and not found["head_was_given"]
     assert found["heads"]["drop"][1][2] == pytest.approx(0.29)
@@ -100,6 +103,8 @@ def test_a_trace_is_there_whenever_its_record_is(tmp_path, monkeypatch):
         assert ours.keys() == theirs.keys() == {1, 2}
         assert all(np.array_equal(ours[number].mass, theirs[number].mass) for number in ours)
         turn = next(turn for turn in record["turns"] if turn["speaker"] == "agent")
+        prompt = render([{"role": "system", "content": record["agent"]["system_prompt"]}, {"role": "user", "content": record["turns"][0]["text"]}], tiny.tokenizer)
+        assert ours[1].even[0] == pytest.approx(sum(prompt.span_mask) / len(prompt.token_ids))
         assert ours[1].mass.mean() == pytest.approx(turn["mass"], rel=1e-2)
     (tmp_path / "cut" / "traces" / "none-3.npz").unlink()
     with pytest.raises(RecordsError, match=r"none-3\.npz.*--out"):

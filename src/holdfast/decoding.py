@@ -110,7 +110,9 @@ class _Running(Generic[T]):
         return "length" if len(self.generated) >= self.row.sampling.max_new_tokens else None
 
     def finish(self, reason: str, computed: tuple[KeysValues, ...] = ()) -> Continuation:
-        trace = AttentionTrace(torch.stack(self.masses, -1)) if self.row.trace and any(self.row.streams[0].span) else None
+        span, trace = self.row.streams[0].span, None
+        if self.row.trace and any(span):
+            trace = AttentionTrace(torch.stack(self.masses, -1), sum(span) / (len(span) + torch.arange(len(self.masses))))
         return Continuation(tuple(self.generated), reason, computed if self.row.keep else (), trace, self.forwarded)
 
 

@@ -22,9 +22,11 @@ class AttentionTrace:
 
     Args:
         mass: float32 [layer, head, step]; step t is the query that produced the reply's token t.
+        even: float32 [step], what the mass would be if attention were even over all tokens in sight; None where that is not known.
     """
 
     mass: Tensor
+    even: Tensor | None = None
 
 
 @dataclass

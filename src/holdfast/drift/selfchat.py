@@ -162,8 +162,8 @@ class _Script:
             return False
         self.talk.turns.append(_turn(number, speaker, reply))
         if speaker == "agent":
-            if reply.trace is not None and reply.prompt_ids is not None:
-                self.talk.traces[number] = TurnTrace(len(reply.prompt_ids), reply.trace.mass)
+            if reply.trace is not None:
+                self.talk.traces[number] = TurnTrace(reply.trace.mass, reply.trace.even)
             self.on_round(1, self.talk.forwarded - self.told)
             self.told = self.talk.forwarded
         return True

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
     from torch import Tensor
 
 FOLDER = "traces"
+_LONGEST = 150  # characters of a method in a file's name
 
 
 @dataclass(frozen=True)
@@ -24,12 +26,12 @@ class TurnTrace:
     """One turn of the agent.
 
     Args:
-        prompt_tokens: of the rendered chat before the turn.
         mass: attention mass on the system prompt, float [layer, head, step]; step t is the query that produced token t.
+        even: [step], what it would be if attention were even over all tokens in sight.
     """
 
-    prompt_tokens: int
     mass: np.ndarray | Tensor
+    even: np.ndarray | Tensor
 
 
 def write_traces(run: Path, method: str, conversation: int, turns: Mapping[int, TurnTrace]) -> None:
@@ -38,8 +40,9 @@ def write_traces(run: Path, method: str, conversation: int, turns: Mapping[int, 
     path.parent.mkdir(exist_ok=True)
     fresh = path.with_name(path.name + ".new")
     arrays = {f"round_{number}": np.asarray(turn.mass, dtype=np.float16) for number, turn in turns.items()}
+    arrays |= {f"even_{number}": np.asarray(turn.even, dtype=np.float32) for number, turn in turns.items()}
     with open(fresh, "wb") as file:
-        np.savez_compressed(file, rounds=np.array(list(turns)), prompt_tokens=np.array([turn.prompt_tokens for turn in turns.values()]), **arrays)
+        np.savez_compressed(file, rounds=np.array(list(turns)), **arrays)
         file.flush()
         os.fsync(file.fileno())
     os.replace(fresh, path)
@@ -54,13 +57,13 @@ def read_traces(run: Path, method: str, conversation: int) -> dict[int, TurnTrac
     path = _path(run, method, conversation)
     try:
         with np.load(path, allow_pickle=False) as stored:
-            return {
-                int(number): TurnTrace(int(tokens), stored[f"round_{number}"].astype(np.float32))
-                for number, tokens in zip(stored["rounds"], stored["prompt_tokens"], strict=True)
-            }
+            return {int(number): TurnTrace(stored[f"round_{number}"].astype(np.float32), stored[f"even_{number}"]) for number in stored["rounds"]}
     except (OSError, ValueError, KeyError, EOFError) as error:
         raise RecordsError(f"Cannot read the trace {path} ({error}); trace into another folder with --out.") from None
 
 
 def _path(run: Path, method: str, conversation: int) -> Path:
-    return Path(run) / FOLDER / f"{quote(method, safe='=,')}-{conversation}.npz"
+    name = quote(method, safe="=,")
+    if len(name) > _LONGEST:  # a file's name has an end; a list of heads may not
+        name = f"{name[:_LONGEST]}-{hashlib.sha256(method.encode()).hexdigest()[:12]}"
+    return Path(run) / FOLDER / f"{name}-{conversation}.npz"

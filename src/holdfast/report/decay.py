@@ -33,12 +33,12 @@ def decay(dialogs: Sequence[Dialog], head: Head | None = None) -> dict[str, Any]
     Raises:
         UsageError: fewer than two dialogs are left.
     """
-    dialogs = [dialog for dialog in dialogs if dialog.span_tokens and dialog.turns]
+    dialogs = [dialog for dialog in dialogs if dialog]
     if len(dialogs) < 2:
         raise UsageError(f"{len(dialogs)} dialogs have a mass on a system prompt, and an interval needs two; use more conversations.")
-    rounds = max(number for dialog in dialogs for number in dialog.turns)
-    whole = [dialog for dialog in dialogs if set(dialog.turns) == set(range(1, rounds + 1))]
-    first, last = (np.mean([_mean(dialog.turns[number]) for dialog in whole], 0) for number in (1, rounds))
+    rounds = max(number for dialog in dialogs for number in dialog)
+    whole = [dialog for dialog in dialogs if set(dialog) == set(range(1, rounds + 1))]
+    first, last = (np.mean([_mean(dialog[number]) for dialog in whole], 0) for number in (1, rounds))
     chosen = head or tuple(int(part) for part in np.unravel_index((first - last).argmax(), first.shape))
     found: dict[str, Any] = {
         "dialogs": len(dialogs), "whole_dialogs": len(whole), "rounds": rounds, "shown_head": list(chosen), "head_was_given": head is not None,
@@ -46,16 +46,21 @@ def decay(dialogs: Sequence[Dialog], head: Head | None = None) -> dict[str, Any]
         "curves": {"average": _curves(dialogs, rounds, None), "head": _curves(dialogs, rounds, chosen), "uniform": _null_curves(dialogs, rounds)},
     }
     for name, picked in (("average", None), ("head", chosen)):
-        real = np.array([_changes([_series(dialog.turns[number], picked) for number in range(1, rounds + 1)]) for dialog in whole])
-        null = np.array([_changes([dialog.null(number) for number in range(1, rounds + 1)]) for dialog in whole])
+        real = np.array([_changes([_series(dialog[number], picked) for number in range(1, rounds + 1)]) for dialog in whole])
+        null = np.array([_changes([_even(dialog[number]) for number in range(1, rounds + 1)]) for dialog in whole])
         found[name] = {
-            "mass": [_json(estimate(np.array([_series(dialog.turns[number], picked).mean() for dialog in dialogs if number in dialog.turns])))
+            "mass": [_json(estimate(np.array([_series(dialog[number], picked).mean() for dialog in dialogs if number in dialog])))
                      for number in range(1, rounds + 1)],
             **{what: {"real": _json(estimate(real[:, index])), "uniform": _json(estimate(null[:, index])),
                       "difference": _json(paired_difference(real[:, index], null[:, index]))}
                for index, what in enumerate(("within_turns", "between_turns", "slope"))},
         }
     return found
+
+
+def _even(turn: TurnTrace) -> np.ndarray:
+    """The mass if attention were even, [step]."""
+    return np.asarray(turn.even)
 
 
 def _mean(turn: TurnTrace) -> np.ndarray:
@@ -88,11 +93,11 @@ def _changes(turns: Sequence[np.ndarray]) -> tuple[float, float, float]:
 
 
 def _curves(dialogs: Sequence[Dialog], rounds: int, head: Head | None) -> list[list[float]]:
-    return _averages([[_series(dialog.turns[number], head) for dialog in dialogs if number in dialog.turns] for number in range(1, rounds + 1)])
+    return _averages([[_series(dialog[number], head) for dialog in dialogs if number in dialog] for number in range(1, rounds + 1)])
 
 
 def _null_curves(dialogs: Sequence[Dialog], rounds: int) -> list[list[float]]:
-    return _averages([[dialog.null(number) for dialog in dialogs if number in dialog.turns] for number in range(1, rounds + 1)])
+    return _averages([[_even(dialog[number]) for dialog in dialogs if number in dialog] for number in range(1, rounds + 1)])
 
 
 def _averages(by_round: Sequence[Sequence[np.ndarray]]) -> list[list[float]]:
@@ -105,7 +110,7 @@ def _averages(by_round: Sequence[Sequence[np.ndarray]]) -> list[list[float]]:
 
 
 def behaviour(records: Sequence[dict[str, Any]]) -> dict[str, Any]:
-    """Correlations of a probe's mean mass with its stability score: over all probes, within rounds, and between dialogs."""
+    """Correlations of a probe's mean mass with its stability score: over all probes, within rounds, within and between dialogs."""
     probes = [[(probe["round"], probe["mass"], probe["score"]) for probe in record["probes"] if probe["kind"] == "stability" and probe["mass"] is not None]
               for record in records]
     probes = [one for one in probes if one]
@@ -113,10 +118,12 @@ def behaviour(records: Sequence[dict[str, Any]]) -> dict[str, Any]:
     every = np.concatenate(table)
     centre = {number: every[every[:, 0] == number, 1:].mean(0) for number in np.unique(every[:, 0])}
     within = [one[:, 1:] - np.array([centre[number] for number in one[:, 0]]) for one in table]
+    own = [one[:, 1:] - one[:, 1:].mean(0) for one in table]
     rng = np.random.default_rng(0)
     return {
         "all": _correlation([one[:, 1:] for one in table], rng),
         "within_rounds": _correlation(within, rng),
+        "within_dialogs": _correlation(own, rng),
         "between_dialogs": _correlation([one[:, 1:].mean(0, keepdims=True) for one in table], rng),
         "probes": every.round(6).tolist(),
     }
@@ -156,7 +163,7 @@ def lines(found: dict[str, Any]) -> list[str]:
     """What was found, a line each."""
     layer, head = found["shown_head"]
     told = []
-    for name, title in (("average", "all heads"), ("head", f"head {layer}.{head}" + ("" if found["head_was_given"] else ", whose mass falls most"))):
+    for name, title in (("average", "all heads"), ("head", f"head {layer}.{head}" + ("" if found["head_was_given"] else ", whose mass falls most in these dialogs"))):
         row = found[name]
         told.append(
             f"{found['model']}, {title}: mass {row['mass'][0]['mean']:.3f} in round 1, {row['mass'][-1]['mean']:.3f} in round {found['rounds']}. Log of the "
@@ -165,5 +172,5 @@ def lines(found: dict[str, Any]) -> list[str]:
         )
     mass = found["behaviour"]
     told.append(f"Mass and score of the probes: r = {spelled(mass['all'])} over all, {spelled(mass['within_rounds'])} within rounds, "
-                f"{spelled(mass['between_dialogs'])} between dialogs.")
+                f"{spelled(mass['within_dialogs'])} within dialogs, {spelled(mass['between_dialogs'])} between dialogs.")
     return told

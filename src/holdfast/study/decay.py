@@ -7,18 +7,16 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
 from holdfast import drift, knobs
 from holdfast.drift.traces import TurnTrace, read_traces
 from holdfast.errors import ModelError, UsageError
 from holdfast.methods import Method
-from holdfast.prompt import render
 
 if TYPE_CHECKING:
     from holdfast.model import LocalModel
 
 Head = tuple[int, int]
+Dialog = dict[int, TurnTrace]  # the agent's turns, by round
 
 
 @dataclass(frozen=True)
@@ -43,19 +41,6 @@ class Sizes:
         knobs.whole_number("trace", "seed", self.seed, 0)
 
 
-@dataclass(frozen=True)
-class Dialog:
-    """One self-chat: the agent's turns by round, and the tokens of its system prompt."""
-
-    turns: dict[int, TurnTrace]
-    span_tokens: int
-
-    def null(self, number: int) -> np.ndarray:
-        """The mass in a round if attention were even over the tokens in sight, [step]."""
-        turn = self.turns[number]
-        return self.span_tokens / (turn.prompt_tokens + np.arange(turn.mass.shape[2]))
-
-
 def hold(
     model: LocalModel, suite: drift.Suite, out: Path, sizes: Sizes = Sizes(), methods: Sequence[Method] = ()
 ) -> tuple[list[dict[str, Any]], list[Dialog]]:
@@ -76,7 +61,7 @@ def hold(
     settings = drift.Settings(rounds=sizes.rounds, conversations=sizes.conversations, seed=sizes.seed, adoption=False)
     run = drift.run(model, suite, out, settings, [tuple(methods)], traces=True)
     records = sorted(run.records, key=lambda record: record["conversation"])
-    return records, [_read(model, Path(out), record) for record in records]
+    return records, [read_traces(Path(out), record["method"], record["conversation"]) for record in records]
 
 
 def check(model: LocalModel, head: Head | None = None) -> None:
@@ -96,8 +81,3 @@ def check(model: LocalModel, head: Head | None = None) -> None:
             f"There is no head {head[0]}.{head[1]} in {model.name}: it has layers 0 to {config.num_hidden_layers - 1} with heads 0 to "
             f"{config.num_attention_heads - 1}."
         )
-
-
-def _read(model: LocalModel, out: Path, record: dict[str, Any]) -> Dialog:
-    messages = [{"role": "system", "content": record["agent"]["system_prompt"]}, {"role": "user", "content": record["turns"][0]["text"]}]
-    return Dialog(read_traces(out, record["method"], record["conversation"]), sum(render(messages, model.tokenizer).span_mask))
