@@ -153,7 +153,7 @@ class Decoder(Generic[T]):
         readers = [_Reader(one, bool(number), stream) for one in joined for number, stream in enumerate(one.row.streams)]
         streams = [reader.stream for reader in readers]
         past = max(stream.cached for stream in streams)
-        ids, positions, mask, span = _prefill_inputs(streams, past)
+        ids, positions, mask, span = prefill_inputs(streams, past)
         cache = stack([stream.computed for stream in streams], past, self.layers)
         logits = self._forward(readers, ids, positions, mask, span, [mask.shape[1]] * len(readers), cache)
         computed = [row_of(cache, index, columns.nonzero()[:, 0].to(self.model.device)) for index, columns in enumerate(mask)]
@@ -294,7 +294,7 @@ class Decoder(Generic[T]):
                 ids[index] = fresh if caches[index] is not None else torch.cat([ids[index], fresh], 1)
 
 
-def _prefill_inputs(rows: Sequence[Stream], past: int) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+def prefill_inputs(rows: Sequence[Stream], past: int) -> tuple[Tensor, Tensor, Tensor, Tensor]:
     """Ids and positions [row, new], mask and span [row, past + new]: both parts padded on the left."""
     new = max(len(row.token_ids) - row.cached for row in rows)
     ids, positions = torch.zeros(2, len(rows), new, dtype=torch.long)
