@@ -11,6 +11,7 @@ from holdfast.report.figures import COLOURS, panels, save, styled
 from holdfast.report.statistics import Estimate, estimate, estimate_columns
 
 _LINES = ("-", "--", ":", "-.")
+_BESIDE = ((5, 4), (5, -10), (-4, 6), (-4, -12), (8, -3))  # where a sweep writes its values, in points
 
 
 def write_calibration_figures(calibration: Calibration, budget: float, folder: Path) -> list[Path]:
@@ -41,12 +42,14 @@ def _trade_off(calibration: Calibration):
         axis.errorbar(x, y, _whiskers(gains), _whiskers(drops), fmt="none", ecolor=colour, alpha=0.3, elinewidth=0.7, capsize=1.5)
         style = _LINES[(number + 1) // len(COLOURS) % len(_LINES)]
         axis.plot([0, *x], [start.mean, *y], style, color=colour, linewidth=1.3, marker="o", markersize=4, markevery=slice(1, None), label=f"{name}, {knob}")
+        beside = _BESIDE[number % len(_BESIDE)]
         for setting, at, level in zip(settings, x, y, strict=True):
-            axis.annotate(setting.value, (at, level), xytext=(4, 4), textcoords="offset points", fontsize=7, color=colour)
+            axis.annotate(setting.value, (at, level), xytext=beside, textcoords="offset points", fontsize=7, color=colour, ha="right" if beside[0] < 0 else "left")
     marked = [one for one, star in zip(calibration.settings, front(calibration), strict=True) if star]
     corners = sorted((0.0 if one is none else float(calibration.drop(one).mean), float(estimate(one.stability).mean)) for one in marked)
     axis.plot(*zip(*corners, strict=True), linestyle="", marker="o", markersize=10, markerfacecolor="none", markeredgecolor="#222222", markeredgewidth=0.9, label="Pareto front")
     axis.set(title="what a method gives, and what it costs", xlabel=f"lost on {_short(calibration)}: {calibration.unit}", ylabel="stability, mean over rounds")
+    axis.set_ylim(max(0.0, axis.get_ylim()[0]), min(1.02, axis.get_ylim()[1]))
     axis.grid(True, axis="x")
     note = f"{len(none.stability)} conversations per setting; whiskers: 95 % bootstrap intervals of the paired difference to none"
     figure.legend(*axis.get_legend_handles_labels(), loc="outside lower left", frameon=False, ncols=2, title=note, title_fontsize=8, alignment="left")

@@ -34,7 +34,6 @@ DEFAULT_SWEEPS = (
     "boost:factor=2,4,8",
     "spotlight:target=0.1,0.2,0.4",
 )
-_WRITTEN = Sampling(temperature=0, max_new_tokens=64)
 
 
 @dataclass(frozen=True)
@@ -45,10 +44,11 @@ class Plan:
         draws: conversations of every ordered pair of prompts.
         rounds: of each conversation.
         ask_at: the user turn that is the question; the rounds before it are its history.
-        reading: what counts as the answer: the "likeliest" of the options, or the letter in the "written" reply (temperature 0).
+        reading: what counts as the answer: the "likeliest" of the options, or the letter in the "written" reply.
         seed: of everything.
         system_as: "role", or "first-user" for models and endpoints without a system role.
         sampling: of the dialogs.
+        answering: of the written answers.
         batch: conversations side by side.
 
     Raises:
@@ -63,6 +63,7 @@ class Plan:
     seed: int = 0
     system_as: str = "role"
     sampling: Sampling = Sampling()
+    answering: Sampling = Sampling(temperature=0, max_new_tokens=64)
     batch: int = 40
 
     def __post_init__(self) -> None:
@@ -260,7 +261,7 @@ def _write(session: Session, questions: Sequence[_Question], setting: tuple[Meth
 def _request(question: _Question, setting: tuple[Method, ...], plan: Plan, keep: bool) -> Request:
     number = question.dialog["conversation"]
     return Request(
-        (*_history(question.dialog, plan), {"role": "user", "content": question.item.asked}), setting, _WRITTEN,
+        (*_history(question.dialog, plan), {"role": "user", "content": question.item.asked}), setting, plan.answering,
         seed=seed_of("capability", plan.seed, question.number), conversation_seed=seed_of("methods", plan.seed, number),
         thread=number, keep=keep, system_as=plan.system_as,
     )

@@ -156,7 +156,7 @@ def read_mmlu(path: Path) -> list[dict[str, Any]]:
     except (OSError, EOFError, ValueError) as error:
         raise UsageError(f"{path} cannot be read ({error}); give MMLU as JSON lines.") from error
     rows = []
-    for number, line in enumerate(text.splitlines(), 1):
+    for number, line in enumerate(text.split("\n"), 1):  # not splitlines: questions hold other line ends
         if line.strip():
             try:
                 found = json.loads(line)
