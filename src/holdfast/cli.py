@@ -173,7 +173,7 @@ def _add_calibrate(commands) -> None:
     add("--system-as", choices=("role", "first-user"), default="role", help="where the system prompt stands (default: %(default)s)")
     add("--seed", type=int, default=0, help="default: %(default)s")
     add("--out", type=Path, default=Path("runs/calibrate"), help="a folder (default: %(default)s)")
-    calibrate.set_defaults(run=_calibrate, allow_code=False)
+    calibrate.set_defaults(run=_calibrate)
 
 
 def _calibrate(arguments: argparse.Namespace) -> None:
