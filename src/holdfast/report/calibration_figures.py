@@ -87,5 +87,7 @@ def _whiskers(points: list[Estimate]) -> np.ndarray:
 
 def _short(calibration: Calibration) -> str:
     """The capability, without the folders of its file."""
-    kind, colon, where = calibration.about["capability"].partition(":")
-    return (kind + colon + where.rstrip("/").rsplit("/", 1)[-1]).replace("$", r"\$")
+    kind, _, where = calibration.about["capability"].partition(":")
+    if kind == "mmlu":
+        return "MMLU"
+    return " ".join(filter(None, (kind, where.rstrip("/").rsplit("/", 1)[-1]))).replace("$", r"\$")
