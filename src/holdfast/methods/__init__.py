@@ -22,7 +22,7 @@ from holdfast.methods.heads import HeadSet, read_heads
 from holdfast.methods.pasta import Pasta
 from holdfast.methods.protocols import EditsLogits, EditsMessages, ShiftsAttention
 from holdfast.methods.repetition import Repetition
-from holdfast.methods.spec import catalogue, parse, spell
+from holdfast.methods.spec import Sweep, catalogue, is_file, parse, parse_sweep, read_method_file, spell
 from holdfast.methods.split_softmax import SplitSoftmax
 from holdfast.methods.spotlight import Spotlight
 
@@ -39,10 +39,14 @@ __all__ = [
     "ShiftsAttention",
     "SplitSoftmax",
     "Spotlight",
+    "Sweep",
     "catalogue",
     "edit_messages",
+    "is_file",
     "parse",
+    "parse_sweep",
     "read_heads",
+    "read_method_file",
     "spell",
 ]
 

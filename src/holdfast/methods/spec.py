@@ -5,12 +5,17 @@
     split-softmax:exponent=0.7,heads=3.0/3.5+repetition:probability=0.5
     gate:methods=[split-softmax:exponent=0.5],threshold=0.1
     pasta:alpha=0.01,heads=heads.json
+    method.json                                               a file {"method": SPEC}, as `holdfast calibrate` writes it
+
+A sweep gives one knob several values: `split-softmax:exponent=0.9,0.7,0.5`.
 """
 
 from __future__ import annotations
 
 import dataclasses
+import json
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
 from holdfast.chat import Method
@@ -34,16 +39,97 @@ def parse(spec: str) -> tuple[Method, ...]:
     """Reads the spelling of one or several methods, applied in the order given.
 
     Args:
-        spec: "none", or NAME:KNOB=VALUE,KNOB=VALUE joined by "+".
+        spec: "none", or NAME:KNOB=VALUE,KNOB=VALUE joined by "+", or the name of a method file.
 
     Raises:
         UnknownName: no such method or knob; the message suggests the nearest.
         KnobOutOfRange: a value outside its knob's range.
         UsageError: the spelling is malformed, or a knob is missing.
     """
+    if is_file(spec):
+        spec = read_method_file(spec.strip())["method"]
     if spec.strip() == NONE:
         return ()
     return tuple(_parse_one(part.strip(), spec) for part in _split(spec, "+"))
+
+
+@dataclasses.dataclass(frozen=True)
+class Sweep:
+    """One method, or several joined by "+", with one knob at several values.
+
+    Args:
+        name: of the methods.
+        knob: the name of the knob.
+        values: its values as they were spelled.
+        settings: the methods at each value.
+    """
+
+    name: str
+    knob: str
+    values: tuple[str, ...]
+    settings: tuple[tuple[Method, ...], ...]
+
+
+def parse_sweep(spec: str) -> Sweep:
+    """Reads a sweep: a spelling of methods in which one knob has several values, joined by ",".
+
+    Raises:
+        UsageError: no knob or more than one has several values, or as `parse`.
+    """
+    parts = [(name.strip(), _assignments(listed)) for name, _, listed in (part.partition(":") for part in _split(spec, "+"))]
+    swept = [(number, knob, values) for number, (_, knobs) in enumerate(parts) for knob, values in knobs.items() if len(values) > 1]
+    if len(swept) != 1:
+        some = " and ".join(knob for _, knob, _ in swept)
+        why = f"gives several values to {some}" if some else "has one point"
+        raise UsageError(f"The sweep {spec!r} {why}; give one knob two values or more, as in split-softmax:exponent=0.9,0.7,0.5.")
+    number, swept_knob, values = swept[0]
+
+    def at(value: str) -> str:
+        fixed = [(name, {**knobs, swept_knob: [value]} if place == number else knobs) for place, (name, knobs) in enumerate(parts)]
+        return "+".join(f"{name}:{','.join(f'{knob}={one[0]}' for knob, one in knobs.items())}" if knobs else name for name, knobs in fixed)
+
+    settings = tuple(parse(at(value)) for value in values)
+    if len(set(settings)) < len(settings):
+        raise UsageError(f"The sweep {spec!r} gives {swept_knob} the same value twice; give each value once.")
+    return Sweep("+".join(name for name, _ in parts), swept_knob, tuple(values), settings)
+
+
+def _assignments(listed: str) -> dict[str, list[str]]:
+    """The values of each knob: what follows a comma without a "=" is another value of the knob before it."""
+    knobs: dict[str, list[str]] = {}
+    last: list[str] | None = None
+    for pair in _split(listed, ",") if listed.strip() else ():
+        knob, equals, value = (text.strip() for text in pair.partition("="))
+        if equals and (last is None or knob not in knobs):
+            last = knobs[knob] = [value]
+        elif not equals and last is not None:
+            last.append(knob)
+        else:
+            raise UsageError(f"A sweep takes each knob once as KNOB=VALUE,VALUE, not {pair!r} in {listed!r}.")
+    return knobs
+
+
+def is_file(spec: str) -> bool:
+    """Whether a spelling names a method file."""
+    return spec.strip().endswith(".json") and spec.partition(":")[0].strip() not in _METHODS
+
+
+def read_method_file(path: Path | str) -> dict[str, Any]:
+    """The object in a method file; "method" is a spelling, and the rest says where it comes from.
+
+    Raises:
+        UsageError: the file cannot be read, or holds something else.
+    """
+    try:
+        found = json.loads(Path(path).read_text(encoding="utf-8"))
+    except OSError as error:
+        raise UsageError(f"The method file {path} cannot be read ({error.strerror}); check the path.") from error
+    except ValueError as error:
+        raise UsageError(f"The method file {path} is not JSON ({error}); write it with `holdfast calibrate --budget`.") from error
+    method = found.get("method") if isinstance(found, dict) else None
+    if not isinstance(method, str) or is_file(method):
+        raise UsageError(f'The method file {path} gives {method!r} as its method; write {{"method": "split-softmax:exponent=0.5"}}.')
+    return found
 
 
 def spell(methods: Sequence[Method]) -> str:

@@ -1,0 +1,223 @@
+"""What `holdfast calibrate` found: stability and cost of every setting, the Pareto front, and the setting to take under a budget."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from holdfast import knobs
+from holdfast.errors import RecordsError, UsageError
+from holdfast.records import RunData, read_run
+from holdfast.report.scores import NO_FIX, read_series
+from holdfast.report.statistics import Estimate, estimate, paired_difference, row_means
+from holdfast.study.calibrate import half_of
+
+
+@dataclass(frozen=True, eq=False)
+class Setting:
+    """One method at one strength; arrays are by conversation, in the order all settings share.
+
+    Attributes:
+        method: its spelling; "none" for the model as it is.
+        sweep: the number of the sweep it belongs to; None for "none".
+        value: of the knob, as spelled.
+        by_round: stability, [conversation, round].
+        stability: its mean over rounds, [conversation].
+        capability: in points: 100 times the share answered right, or minus 100 times the nats per token of a text; NaN where nothing was asked.
+        tokens: forwarded for the capability.
+    """
+
+    method: str
+    sweep: int | None
+    value: str
+    by_round: np.ndarray
+    stability: np.ndarray
+    capability: np.ndarray
+    tokens: int
+
+
+@dataclass(frozen=True, eq=False)
+class Calibration:
+    """A sweep that is read.
+
+    Attributes:
+        settings: "none" first.
+        names: of the sweeps, each with its knob.
+        report: bool [conversation], True on the half that results are reported on; settings are chosen on the other.
+        about: the identity of the run.
+    """
+
+    settings: tuple[Setting, ...]
+    names: tuple[tuple[str, str], ...]
+    report: np.ndarray
+    about: dict[str, Any]
+
+    def gain(self, setting: Setting, keep: np.ndarray | slice = slice(None)) -> Estimate:
+        """Stability against none, paired by conversation."""
+        return paired_difference(setting.stability[keep], self.settings[0].stability[keep])
+
+    def drop(self, setting: Setting, keep: np.ndarray | slice = slice(None)) -> Estimate:
+        """Points of capability lost against none, paired by conversation, whose questions are the same."""
+        return paired_difference(self.settings[0].capability[keep], setting.capability[keep])
+
+    @property
+    def unit(self) -> str:
+        """What a point is."""
+        return "hundredths of a nat per token (about % of perplexity)" if self.about["is_text"] else "percentage points"
+
+
+@dataclass(frozen=True)
+class Pick:
+    """The setting to take: the most stable of those whose cost, on one half of the conversations, is within the budget.
+
+    stability_none, stability, gain and drop are those of the other half. none_fits: no setting but none is within the budget.
+    """
+
+    method: str
+    budget: float
+    stability_none: float
+    stability: Estimate
+    gain: Estimate
+    drop: Estimate
+    none_fits: bool
+
+
+def read_calibration(folder: Path | str) -> Calibration:
+    """Reads what a calibration wrote.
+
+    Raises:
+        RecordsError: the folder holds no calibration, or one that is not finished.
+    """
+    stability, asked = (read_run(Path(folder) / name) for name in ("stability", "capability"))
+    about = asked.manifest["identity"]
+    series = {item.method: item for item in read_series(stability)}
+    costs = _costs(asked)
+    places = {method: (number, value) for number, sweep in enumerate(about["sweeps"]) for method, value in zip(sweep["methods"], sweep["values"], strict=True)}
+    count, answered = about["settings"]["conversations"], min(about["settings"]["conversations"], len(costs.get(NO_FIX, {})))
+    settings = []
+    for method in (NO_FIX, *places):
+        found = series.get(method)
+        if found is None or len(found.conversations) < count or len(costs.get(method, {})) < max(answered, 1):
+            raise RecordsError(f"The calibration in {folder} is not finished ({method} is missing or incomplete); repeat its command to go on.")
+        points = np.full(count, np.nan)
+        for conversation, (score, _) in costs[method].items():
+            points[conversation] = 100 * score
+        number, value = places.get(method, (None, ""))
+        tokens = sum(tokens for _, tokens in costs[method].values())
+        settings.append(Setting(method, number, value, found.stability, row_means(found.stability), points, tokens))
+    report = np.array([half_of(number, len(about["prompts"])) == 1 for number in range(count)])
+    return Calibration(tuple(settings), tuple((sweep["name"], sweep["knob"]) for sweep in about["sweeps"]), report, about)
+
+
+def _costs(run: RunData) -> dict[str, dict[int, tuple[float, int]]]:
+    """Per method and conversation, the mean score of its questions and the tokens forwarded for them."""
+    found: dict[str, dict[int, tuple[float, int]]] = {}
+    for record in run.records:
+        mean = float(np.mean([probe["score"] for probe in record["probes"]]))
+        found.setdefault(record["method"], {})[record["conversation"]] = mean, record["tokens"]["forwarded"]
+    return found
+
+
+def pareto(stability: Sequence[float], drop: Sequence[float]) -> list[bool]:
+    """Which settings no other beats: none is as stable at as low a cost, and better in one of the two."""
+    points = list(zip(stability, drop, strict=True))
+    return [not any(s >= mine and d <= cost and (s, d) != (mine, cost) for s, d in points) for mine, cost in points]
+
+
+def pick(calibration: Calibration, budget: float) -> Pick:
+    """Chooses on one half of the conversations and reports on the other, as the best of many looks better than it is where it was chosen.
+
+    Args:
+        calibration: all settings.
+        budget: points that may be lost on average, at least 0.
+
+    Raises:
+        KnobOutOfRange: a negative budget.
+        UsageError: a half without questions.
+    """
+    budget = knobs.number_between("calibrate", "budget", budget, 0)
+    here, there = ~calibration.report, calibration.report
+    none = calibration.settings[0]
+    if any(np.isnan(none.capability[half]).all() for half in (here, there)):
+        raise UsageError("One half of the conversations has no question, so no cost can be read there; ask more --questions.")
+    fits = [one for one in calibration.settings if one is none or calibration.drop(one, here).mean <= budget]  # type: ignore[operator]
+    best = max(fits, key=lambda one: float(np.nanmean(one.stability[here])))
+    return Pick(
+        best.method, budget, float(np.nanmean(none.stability[there])), estimate(best.stability[there]),
+        calibration.gain(best, there), calibration.drop(best, there), len(fits) == 1 < len(calibration.settings),
+    )
+
+
+def answer(calibration: Calibration, chosen: Pick) -> str:
+    """The one line for the user."""
+    here, there = int((~calibration.report).sum()), int(calibration.report.sum())
+    if chosen.none_fits:
+        return f"No setting loses at most {chosen.budget:g} points, so 'none' is best: stability {chosen.stability_none:.2f}; raise --budget, or sweep weaker settings."
+    if chosen.method == NO_FIX:
+        return f"At most {chosen.budget:g} points lost: use none, as no setting within the budget is more stable ({chosen.stability_none:.2f})."
+    over = " There it costs more than the budget: ask more --questions." if chosen.drop.mean > chosen.budget else ""  # type: ignore[operator]
+    return (
+        f"At most {chosen.budget:g} points lost: use {chosen.method}, stability {chosen.stability_none:.2f} -> {chosen.stability.mean:.2f} "
+        f"({_signed(chosen.gain)}), points lost {_signed(chosen.drop, 1)}; chosen on {here} conversations, reported on the {there} others.{over}"
+    )
+
+
+def table(calibration: Calibration) -> str:
+    """Every setting: its stability, its capability, and both against none with 95 % intervals; a star marks the Pareto front."""
+    rows = [("", "method", "stability", "against none", "capability", "points lost")]
+    stars = front(calibration)
+    for setting, star in zip(calibration.settings, stars, strict=True):
+        plain = setting is calibration.settings[0]
+        rows.append((
+            "*" if star else "", setting.method, f"{estimate(setting.stability).mean:.3f}", "" if plain else _signed(calibration.gain(setting), 3),
+            f"{estimate(setting.capability).mean:.1f}", "" if plain else _signed(calibration.drop(setting), 1),
+        ))
+    widths = [max(len(row[column]) for row in rows) for column in range(len(rows[0]))]
+    lines = ["  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in rows]
+    tokens = sum(setting.tokens for setting in calibration.settings)
+    return "\n".join([*lines, f"* Pareto front. Points are {calibration.unit} on {calibration.about['capability']}; {tokens:,} tokens forwarded for them."])
+
+
+def front(calibration: Calibration) -> list[bool]:
+    """The Pareto front of all settings, over means of all conversations."""
+    drops = [0.0, *(float(calibration.drop(setting).mean) for setting in calibration.settings[1:])]  # type: ignore[arg-type]
+    return pareto([float(np.nanmean(setting.stability)) for setting in calibration.settings], drops)
+
+
+def write_method_file(calibration: Calibration, chosen: Pick, path: Path) -> None:
+    """Writes the setting as a file that `drift --method` and `methods.parse` take; it says for which model it was chosen, and on what."""
+    about = calibration.about
+    content = {
+        "method": chosen.method, "model": about["model"], "model_fingerprint": about["model_fingerprint"], "budget": chosen.budget,
+        "capability": about["capability"], "prompts": about["prompts"], "stability_none": chosen.stability_none,
+        "stability": _spread(chosen.stability), "gain": _spread(chosen.gain), "points_lost": _spread(chosen.drop),
+    }
+    path.write_text(json.dumps(content, indent=1) + "\n", encoding="utf-8")
+
+
+def write_summary(calibration: Calibration, path: Path) -> None:
+    """Writes the table as JSON."""
+    rows = [
+        {
+            "method": setting.method, "front": star, "stability": _spread(estimate(setting.stability)), "gain": _spread(calibration.gain(setting)),
+            "capability": _spread(estimate(setting.capability)), "points_lost": _spread(calibration.drop(setting)), "tokens_forwarded": setting.tokens,
+        }
+        for setting, star in zip(calibration.settings, front(calibration), strict=True)
+    ]
+    path.write_text(json.dumps({"about": calibration.about, "settings": rows}, indent=1) + "\n", encoding="utf-8")
+
+
+def _spread(found: Estimate) -> dict[str, float | int | None]:
+    return {"mean": found.mean, "low": found.low, "high": found.high, "n": found.n}
+
+
+def _signed(found: Estimate, digits: int = 2) -> str:
+    if found.mean is None:
+        return "not measured"
+    mean, low, high = (None if value is None else f"{round(value, digits) + 0.0:+.{digits}f}" for value in (found.mean, found.low, found.high))
+    return f"{mean}" if low is None else f"{mean} [{low}, {high}]"

@@ -1,0 +1,331 @@
+"""`holdfast calibrate`: sweeps, questions in the middle of dialogs, the choice under a budget, resuming, refusals."""
+
+from __future__ import annotations
+
+import dataclasses
+import gzip
+import itertools
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+from test_drift import SUITE, Scripted
+from tiny import model
+
+import holdfast
+from holdfast import Sampling, SplitSoftmax, cli, drift, methods
+from holdfast.drift.selfchat import draw_pairing
+from holdfast.errors import KnobOutOfRange, ModelError, RecordsError, UnknownName, UsageError
+from holdfast.report import calibration as report
+from holdfast.report.calibration import Calibration, Setting, pareto
+from holdfast.report.calibration_figures import write_calibration_figures
+from holdfast.study.calibrate import DEFAULT_SWEEPS, Plan, calibrate, choose_prompts, half_of
+from holdfast.study.capability import Capability, Item, load_capability
+
+MMLU = Path(__file__).resolve().parents[2] / "shared" / "data" / "mmlu"
+ITEMS = Capability("towns", tuple(
+    Item(f"which one, number {n}? A) rain, B) bread, C) town, D) river", ("rain (A)", "bread (B)", "town (C)", "river (D)"), n % 4) for n in range(14)
+))
+GREEDY = Sampling(temperature=0, max_new_tokens=6)
+SMALL = Plan(draws=2, rounds=2, ask_at=2, sampling=Sampling(max_new_tokens=5), answering=GREEDY, batch=4)
+SWEEPS = ("split-softmax:exponent=0.7,0.3", "repetition:probability=0.5,1")
+
+
+def run(out, capability=ITEMS, sweeps=SWEEPS, plan=SMALL, suite=SUITE):
+    return calibrate(model(), suite, capability, out, sweeps, plan)
+
+
+@pytest.fixture(scope="module")
+def finished(tmp_path_factory):
+    out = tmp_path_factory.mktemp("calibrate") / "run"
+    return out, *run(out)
+
+
+def steady(records):
+    return sorted(json.dumps({k: v for k, v in record.items() if k != "seconds"}, sort_keys=True) for record in records)
+
+
+def test_all_pairs_talk_in_turn():
+    settings = drift.Settings(pairs="all", conversations=14)
+    drawn = [draw_pairing(SUITE, settings, number) for number in range(14)]
+    pairs = [(one.agent.id, one.user.id) for one in drawn]
+    ids = [case.id for case in SUITE.cases]
+    assert pairs[:6] == pairs[6:12] == list(itertools.permutations(ids, 2)) and pairs[12:] == pairs[:2]
+    alike = drift.Settings(conversations=14)
+    assert [one.starter for one in drawn] == [draw_pairing(SUITE, alike, number).starter for number in range(14)]
+    assert len({one.starter for one in drawn}) == 2
+    for number, prompts in itertools.product(range(40), (5,)):
+        assert half_of(number, prompts) != half_of(number + 20, prompts), "every pair is in both halves"
+    assert sum(half_of(number, 5) for number in range(20)) == 10
+
+
+def test_one_prompt_per_category_or_those_named():
+    starter = drift.load_suite("starter")
+    chosen = choose_prompts(starter)
+    assert sorted(case.category for case in chosen.cases) == sorted(drift.suites.CATEGORIES)
+    assert chosen == choose_prompts(starter)
+    named = choose_prompts(SUITE, ["case-rain", "case-bread"])
+    assert [case.id for case in named.cases] == ["case-rain", "case-bread"]
+    with pytest.raises(UnknownName, match=r"'case-ran'.*'case-rain'"):
+        choose_prompts(SUITE, ["case-ran", "case-bread"])
+    with pytest.raises(UsageError, match=r"one prompt of each category makes 1.*--prompts"):
+        choose_prompts(SUITE)
+
+
+def test_questions_are_asked_in_the_dialogs_of_the_same_method(finished):
+    _, stability, asked = finished
+    names = ["none", "split-softmax:exponent=0.7", "split-softmax:exponent=0.3", "repetition:probability=0.5", "repetition:probability=1"]
+    assert stability.manifest["identity"]["methods"] == names
+    assert stability.manifest["identity"]["settings"]["pairs"] == "all"
+    dialogs = {(r["method"], r["conversation"]): r for r in stability.records}
+    assert {(r["method"], r["conversation"]) for r in asked.records} == set(dialogs) == set(itertools.product(names, range(12)))
+    tiny = model()
+    for record in asked.records:
+        dialog = dialogs[record["method"], record["conversation"]]
+        assert [probe["probe"] for probe in record["probes"]] == [n for n in range(14) if n % 12 == record["conversation"]]
+        assert record["turns"] == [turn for turn in dialog["turns"] if turn["round"] < 2]
+        assert record["tokens"]["forwarded"] > 0
+        if record["conversation"] not in (0, 5):
+            continue
+        roles = {"user": "user", "agent": "assistant"}
+        history = [{"role": "system", "content": dialog["agent"]["system_prompt"]}]
+        history += [{"role": roles[turn["speaker"]], "content": turn["text"]} for turn in record["turns"]]
+        for probe in record["probes"]:
+            if record["method"] == "repetition:probability=0.5":
+                continue  # its draws belong to the conversation
+            item = ITEMS.items[probe["probe"]]
+            chat = [*history, {"role": "user", "content": item.asked}]
+            alone = tiny.score(chat, item.replies, methods.parse(record["method"]))
+            assert probe["log_probabilities"] == pytest.approx(alone.log_probabilities, abs=1e-3)
+            assert probe["likeliest"] == probe["score"] == float(int(np.argmax(probe["log_probabilities"])) == item.answer)
+            written = tiny.generate(chat, methods.parse(record["method"]), GREEDY)
+            assert probe["reply"] == written.text
+
+
+def test_items_of_one_dialog_share_its_history(finished):
+    _, _, asked = finished
+    forwarded = {r["conversation"]: r["tokens"]["forwarded"] for r in asked.records if r["method"] == "none"}
+    assert forwarded[0] < 2 * forwarded[2], "two questions cost less than twice one"
+
+
+def test_an_interrupted_sweep_goes_on(finished, tmp_path):
+    _, stability, asked = finished
+    run(tmp_path / "run")
+    for name in ("stability", "capability"):
+        path = tmp_path / "run" / name / "records.jsonl"
+        lines = path.read_bytes().splitlines(keepends=True)
+        path.write_bytes(b"".join(lines[:-7]) + lines[-7][:50])
+    with pytest.raises(RecordsError, match=r"not finished.*repeat"):
+        report.read_calibration(tmp_path / "run")
+    again = run(tmp_path / "run")
+    assert steady(again[0].records) == steady(stability.records)
+    assert steady(again[1].records) == steady(asked.records)
+    with pytest.raises(RecordsError, match=r"holds another run"):
+        run(tmp_path / "run", plan=dataclasses.replace(SMALL, seed=1))
+
+
+def test_findings_figures_and_method_file(finished, tmp_path):
+    out, stability, asked = finished
+    found = report.read_calibration(out)
+    assert [one.method for one in found.settings] == stability.manifest["identity"]["methods"]
+    by_hand = {}
+    for record in asked.records:
+        by_hand.setdefault(record["method"], []).append(np.mean([probe["score"] for probe in record["probes"]]))
+    for one in found.settings:
+        assert np.nanmean(one.capability) == pytest.approx(100 * np.mean(by_hand[one.method]))
+        assert found.drop(one).mean == pytest.approx(100 * (np.mean(by_hand["none"]) - np.mean(by_hand[one.method])))
+    assert found.report.sum() == 6
+    chosen = report.pick(found, 100)
+    report.write_method_file(found, chosen, tmp_path / "method.json")
+    assert methods.spell(methods.parse(str(tmp_path / "method.json"))) == chosen.method
+    assert json.loads((tmp_path / "method.json").read_text())["model_fingerprint"] == model().fingerprint
+    report.write_summary(found, tmp_path / "calibration.json")
+    assert len(json.loads((tmp_path / "calibration.json").read_text())["settings"]) == 5
+    assert "split-softmax:exponent=0.3" in report.table(found) and "Pareto" in report.table(found)
+    files = write_calibration_figures(found, 1.0, tmp_path)
+    assert [path.name for path in files] == ["trade_off.svg", "trade_off.png", "by_round.svg", "by_round.png"]
+    svg = files[0].read_text()
+    assert "split-softmax, exponent" in svg and "Pareto front" in svg and "0.3" in svg
+
+
+def synthetic(rows: dict[str, tuple[list[float], list[float]]], conversations: int = 8) -> Calibration:
+    """Settings with (stability, capability) on the half to choose on and on the half to report, a number each."""
+    halves = np.arange(conversations) % 2 == 1
+    jitter = np.tile([0.01, 0.01, -0.01, -0.01], conversations // 4)  # the same in all settings
+    settings = tuple(
+        Setting(name, None if name == "none" else 0, name, np.zeros((conversations, 1)), np.where(halves, s[1], s[0]) + jitter, np.where(halves, c[1], c[0]), 0)
+        for name, (s, c) in rows.items()
+    )
+    return Calibration(settings, (("m", "k"),), halves, {"is_text": False, "capability": "towns"})
+
+
+def test_the_front_and_the_pick():
+    assert pareto([0.5, 0.7, 0.6, 0.9, 0.7], [0, 1, 2, 5, 1]) == [True, True, False, True, True]
+    found = synthetic({
+        "none": ([0.5, 0.5], [60, 60]),
+        "weak": ([0.6, 0.65], [60, 59]),
+        "good": ([0.8, 0.7], [58, 55]),
+        "strong": ([0.9, 0.9], [40, 42]),
+    })
+    assert [report.pick(found, budget).method for budget in (0, 1.9, 2, 19.9, 20)] == ["weak", "weak", "good", "good", "strong"]
+    chosen = report.pick(found, 2)  # chosen on one half, told from the other
+    assert chosen.stability.mean == pytest.approx(0.7) and chosen.gain.mean == pytest.approx(0.2) and chosen.drop.mean == pytest.approx(5)
+    assert chosen.gain.low == pytest.approx(0.2) and chosen.drop.high == pytest.approx(5)
+    line = report.answer(found, chosen)
+    assert "At most 2 points lost: use good, stability 0.50 -> 0.70 (+0.20 [+0.20, +0.20])" in line
+    assert "points lost +5.0 [+5.0, +5.0]" in line and "reported on the 4 others" in line and "costs more than the budget" in line
+    assert "\n" not in line
+    with pytest.raises(KnobOutOfRange, match=r"budget.*-1"):
+        report.pick(found, -1)
+
+
+def test_a_budget_that_no_setting_meets():
+    found = synthetic({"none": ([0.5, 0.5], [60, 60]), "strong": ([0.9, 0.9], [40, 42])})
+    chosen = report.pick(found, 3)
+    assert chosen.method == "none" and chosen.none_fits
+    assert report.answer(found, chosen).startswith("No setting loses at most 3 points, so 'none' is best")
+    worse = synthetic({"none": ([0.5, 0.5], [60, 60]), "weak": ([0.4, 0.4], [60, 60])})
+    assert "use none, as no setting within the budget is more stable" in report.answer(worse, report.pick(worse, 3))
+
+
+def test_knowledge_and_perplexity(tmp_path):
+    known = load_capability("knowledge", 300)
+    assert len(known.items) == 300 and {len(item.replies) for item in known.items} == {4}
+    assert all(f"{letter}) {reply[:-4]}" in item.asked for item in known.items for letter, reply in zip("ABCD", item.replies, strict=True))
+    some = load_capability("knowledge", 10, seed=3)
+    assert some == load_capability("knowledge", 10, seed=3) and some.fingerprint != load_capability("knowledge", 10, seed=4).fingerprint
+    (tmp_path / "text.txt").write_text("the garden is green and the river runs slowly past the old town " * 40)
+    text = load_capability(f"perplexity:{tmp_path}/text.txt")
+    assert text.is_text and len(text.items) == 8 and len(text.items[0].replies[0].split()) == 64
+    plan = Plan(draws=1, rounds=1, ask_at=2, sampling=Sampling(max_new_tokens=8))
+    _, asked = run(tmp_path / "run", text, ("boost:factor=2,9",), plan)
+    probes = [(record["conversation"], probe) for record in asked.records if record["method"] == "none" for probe in record["probes"]]
+    assert sorted(probe["probe"] for _, probe in probes) == list(range(8))
+    assert all(probe["score"] == probe["log_probabilities"][0] / probe["tokens"] < 0 and not probe["reply"] for _, probe in probes)
+    found = report.read_calibration(tmp_path / "run")
+    assert "nat" in report.table(found) and np.nanmean(found.settings[0].capability) < 0
+
+
+def test_mmlu_is_read_and_malformed_rows_are_named(tmp_path):
+    good = {"subject": "s", "question": "q?", "choices": ["w", "x", "y", "z"], "answer": "2"}
+    lines = [json.dumps({**good, "question": f"q{n}?"}) for n in range(6)]
+    (tmp_path / "test.jsonl.gz").write_bytes(gzip.compress("\n".join(lines).encode()))
+    (tmp_path / "dev.jsonl").write_text(json.dumps({**good, "question": "before?", "answer": "B"}))
+    items = load_capability(f"mmlu:{tmp_path}", 5).items
+    assert len(items) == 5 and items[0].answer == 2 and items[0].replies == tuple("ABCD")
+    assert "A) w\nB) x\nC) y\nD) z\nAnswer with the letter alone." in items[0].asked
+    shot = load_capability(f"mmlu:{tmp_path}", 5, shots=1).items[0]
+    assert shot.asked.startswith("before?") and "Answer: B\n\nq" in shot.asked
+    with pytest.raises(UsageError, match=r"1 questions on s, not 2; use --shots 1"):
+        load_capability(f"mmlu:{tmp_path}", 5, shots=2)
+    bad = tmp_path / "bad.jsonl"
+    for change, named in (
+        ({"answer": "4"}, r"Row 2 of .*bad.jsonl has the answer '4'"), ({"choices": ["w", "x"]}, r"Row 2 of .* has the choices \['w', 'x'\]"),
+        ({"question": None}, r"Row 2 of .* has the question None"), ({"answer": True}, r"the answer True"), ({"answer": ""}, r"the answer ''"),
+    ):
+        bad.write_text("\n".join([lines[0], json.dumps({**good, **change})]))
+        with pytest.raises(UsageError, match=named):
+            load_capability(f"mmlu:{bad}")
+    bad.write_text("\n".join([*lines, json.dumps({"subject": "s", "question": "q", "choices": []})]))
+    with pytest.raises(UsageError, match=r"Row 7 of .* has no 'answer'"):
+        load_capability(f"mmlu:{bad}")
+    bad.write_text("{")
+    with pytest.raises(UsageError, match=r"Row 1 of .* is not JSON"):
+        load_capability(f"mmlu:{bad}")
+    with pytest.raises(UsageError, match=r"no-such.* holds no test.jsonl.gz"):
+        load_capability("mmlu:no-such/folder")
+
+
+@pytest.mark.skipif(not MMLU.is_dir(), reason="../shared/data/mmlu is absent")
+def test_the_whole_of_mmlu_is_read():
+    found = load_capability(f"mmlu:{MMLU}", 20_000)
+    assert len(found.items) == 14_042 and {item.answer for item in found.items} == {0, 1, 2, 3}
+    assert load_capability(f"mmlu:{MMLU}", 10, shots=5).items[0].asked.count("Answer: ") == 5
+
+
+def test_what_cannot_be_calibrated_is_refused(tmp_path):
+    for spec in ("knowlege", "mmlu:", "perplexity", "mmlu"):
+        with pytest.raises(UnknownName, match=f"no capability '{spec}'"):
+            load_capability(spec)
+    with pytest.raises(UsageError, match=r"lm-eval:arc_easy needs lm-evaluation-harness"):
+        load_capability("lm-eval:arc_easy")
+    with pytest.raises(KnobOutOfRange, match=r"questions.*3"):
+        load_capability("knowledge", 3)
+    with pytest.raises(UsageError, match=r"Only MMLU has shots"):
+        load_capability("knowledge", shots=2)
+    with pytest.raises(UsageError, match=r"'boost:factor=2' has one point"):
+        run(tmp_path, sweeps=("boost:factor=2",))
+    with pytest.raises(UsageError, match=r"given twice"):
+        run(tmp_path / "twice", sweeps=("boost:factor=2,3", "boost:factor=3,4"))
+    with pytest.raises(UsageError, match=r"1 draws of 2 prompts make 2 conversations"):
+        run(tmp_path, suite=choose_prompts(SUITE, ["case-rain", "case-bread"]), plan=Plan(draws=1))
+    with pytest.raises(KnobOutOfRange, match=r"ask_at up to 3.*not 4"):
+        Plan(rounds=2)
+    with pytest.raises(UsageError, match=r"likeliest or written, not 'guessed'"):
+        Plan(reading="guessed")
+    with pytest.raises(ModelError, match=r"under gate.*--reading written"):
+        run(tmp_path, sweeps=("gate:methods=[boost:factor=2],threshold=0.1,0.5",))
+    assert list(tmp_path.iterdir()) == [tmp_path / "twice"] or not list(tmp_path.iterdir())
+
+
+def test_an_endpoint_is_read_by_what_it_writes(tmp_path):
+    with pytest.raises(ModelError, match=r"scripted is an endpoint.*--reading written"):
+        calibrate(Endpoint(), SUITE, ITEMS, tmp_path / "a", ("repetition:probability=0.5,1",), SMALL)
+    remote = holdfast.connect("http://localhost:1/v1", "m", "NO_SUCH_KEY")
+    with pytest.raises(ModelError, match=r"split-softmax:exponent=0.9 needs attention"):
+        calibrate(remote, SUITE, ITEMS, tmp_path / "b", DEFAULT_SWEEPS, Plan(reading="written"))
+    plan = Plan(draws=1, rounds=1, ask_at=2, reading="written")
+    _, asked = calibrate(Endpoint(), SUITE, ITEMS, tmp_path / "c", ("repetition:probability=0.5,1",), plan)
+    probes = [probe for record in asked.records for probe in record["probes"]]
+    assert len(probes) == 3 * 14 and all(probe["log_probabilities"] is None and probe["likeliest"] is None for probe in probes)
+    assert [probe["score"] for probe in probes] == [float(probe["answer"] == 1) for probe in probes], "it always says B"
+
+
+class Endpoint(Scripted):
+    """Answers B to every question, by itself."""
+
+    def generate_batch(self, requests):
+        return [holdfast.Reply("bread (B)", None, "stop") for _ in requests]
+
+
+def test_sweeps_and_method_files_are_spelled(tmp_path):
+    sweep = methods.parse_sweep("split-softmax:exponent=0.9,0.5,heads=0.1/1.0+repetition:probability=0.5")
+    assert (sweep.name, sweep.knob, sweep.values) == ("split-softmax+repetition", "exponent", ("0.9", "0.5"))
+    assert sweep.settings[1] == methods.parse("split-softmax:exponent=0.5,heads=0.1/1.0+repetition:probability=0.5")
+    assert all(len(methods.parse_sweep(spec).settings) >= 3 for spec in DEFAULT_SWEEPS)
+    for spec, named in (("boost:factor=2,2.0", "same value twice"), ("boost:2,3", "KNOB=VALUE,VALUE, not '2'"), ("boost", "has one point"),
+                        ("boost:factor=2,3+spotlight:target=0.1,0.2", "several values to factor and target")):
+        with pytest.raises(UsageError, match=named):
+            methods.parse_sweep(spec)
+    path = tmp_path / "fix.json"
+    path.write_text('{"method": "split-softmax:exponent=0.5", "model_fingerprint": "x"}')
+    assert methods.parse(str(path)) == (SplitSoftmax(0.5),)
+    for text, named in (("[1]", "None as its method"), ("{", "not JSON"), ('{"method": "other.json"}', "'other.json' as its method")):
+        path.write_text(text)
+        with pytest.raises(UsageError, match=named):
+            methods.parse(str(path))
+    with pytest.raises(UsageError, match=r"gone.json cannot be read"):
+        methods.parse(str(tmp_path / "gone.json"))
+
+
+def test_from_the_command_line_to_a_method_that_drift_takes(tmp_path, capsys):
+    out = tmp_path / "run"
+    command = ["calibrate", "--sweep", "split-softmax:exponent=0.8,0.5", "--questions", "8", "--draws", "1", "--rounds", "1", "--ask-at", "2",
+               "--prompts", "acronym-0,address-0,agree-0", "--max-new-tokens", "12", "--budget", "100", "--out", str(out)]
+    ids = [case.id for case in drift.load_suite("starter").cases[::60]][:3]
+    command[command.index("--prompts") + 1] = ",".join(ids)
+    assert cli.main(command) == 0
+    said = capsys.readouterr().out
+    assert "At most 100 points lost: use" in said.splitlines()[-1] and (out / "trade_off.png").is_file() and (out / "calibration.json").is_file()
+    before = (out / "capability" / "records.jsonl").read_bytes()
+    assert cli.main(command) == 0 and (out / "capability" / "records.jsonl").read_bytes() == before
+    capsys.readouterr()
+    file = out / "method.json"
+    content = json.loads(file.read_text())
+    file.write_text(json.dumps({**content, "model_fingerprint": "another"}))
+    drifted = ["drift", "--method", str(file), "--conversations", "1", "--rounds", "1", "--max-new-tokens", "4", "--out", str(tmp_path / "drift")]
+    assert cli.main(drifted) == 0
+    assert "calibrated on another model" in capsys.readouterr().err
+    assert holdfast.records.read_run(tmp_path / "drift").manifest["identity"]["methods"] == [content["method"]]
+    assert cli.main(["calibrate", "--budget", "-1"]) == 2 and "budget" in capsys.readouterr().err

@@ -1,0 +1,40 @@
+"""Writes the default model's own knowledge questions, with four choices, sums among them that were never asked in training.
+
+`python training/knowledge_questions.py src/holdfast/assets/knowledge.jsonl`
+"""
+
+from __future__ import annotations
+
+import json
+import random
+import re
+import sys
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).parent))
+from knowledge import ask
+
+COUNT = 300
+SEED = 5
+
+
+def questions(count: int, seed: int) -> list[dict]:
+    """Different questions; the same one with other choices counts as the same."""
+    rng = random.Random(f"knowledge questions {seed}")
+    found: dict[str, dict] = {}
+    while len(found) < count:
+        asked, _, answer = ask(rng, True, test=True)
+        question, listed = asked.split(" A) ")
+        choices = re.split(r", [B-D]\) ", listed)
+        found.setdefault(question, {"question": question, "choices": choices, "answer": choices.index(answer)})
+    return list(found.values())
+
+
+def main() -> None:
+    rows = questions(COUNT, SEED)
+    Path(sys.argv[1]).write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
+    print(f"{len(rows)} questions")
+
+
+if __name__ == "__main__":
+    main()
