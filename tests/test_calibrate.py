@@ -186,7 +186,7 @@ def test_a_budget_that_no_setting_meets():
     assert chosen.method == "none" and chosen.none_fits
     assert report.answer(found, chosen).startswith("No setting loses at most 3 points, so 'none' is best")
     worse = synthetic({"none": ([0.5, 0.5], [60, 60]), "weak": ([0.4, 0.4], [60, 60])})
-    assert "use none, as no setting within the budget is more stable" in report.answer(worse, report.pick(worse, 3))
+    assert "use none (stability 0.50), as no setting within the budget is more stable" in report.answer(worse, report.pick(worse, 3))
 
 
 def test_knowledge_and_perplexity(tmp_path):

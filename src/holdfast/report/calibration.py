@@ -159,7 +159,7 @@ def answer(calibration: Calibration, chosen: Pick) -> str:
     if chosen.none_fits:
         return f"No setting loses at most {chosen.budget:g} points, so 'none' is best: stability {chosen.stability_none:.2f}; raise --budget, or sweep weaker settings."
     if chosen.method == NO_FIX:
-        return f"At most {chosen.budget:g} points lost: use none, as no setting within the budget is more stable ({chosen.stability_none:.2f})."
+        return f"At most {chosen.budget:g} points lost: use none (stability {chosen.stability_none:.2f}), as no setting within the budget is more stable on the {here} conversations chosen on."
     over = " There it costs more than the budget: ask more --questions." if chosen.drop.mean > chosen.budget else ""  # type: ignore[operator]
     return (
         f"At most {chosen.budget:g} points lost: use {chosen.method}, stability {chosen.stability_none:.2f} -> {chosen.stability.mean:.2f} "
