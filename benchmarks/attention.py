@@ -241,7 +241,7 @@ def _rows(arguments):
             yield ratios(f"{name}, prefill {length}", prefill(model, length, repetitions))
         if arguments.only in (None, "memory"):
             ways = [name for name in variants(build(torch.float32), 1, 4096) if name != "unsteered"]
-            peaks = {way: statistics.median(peak_of(way, dtype, 4096) for _ in range(3)) for way in ways}
+            peaks = {way: peak_of(way, dtype, 4096) for way in ways}
             row = {"work": f"{name}, peak memory, prefill 4096", "bytes": peaks, "ratios": {k: v / peaks["plain"] for k, v in peaks.items()}}
             print(row["work"], {k: round(v, 3) for k, v in row["ratios"].items()}, flush=True)
             yield row

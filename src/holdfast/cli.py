@@ -51,6 +51,7 @@ def _parser() -> argparse.ArgumentParser:
     _add_report(commands)
     _add_trace(commands)
     _add_geometry(commands)
+    _add_reproduce(commands)
     _add_calibrate(commands)
     for name, listed, line in (("measures", _list_measures, "list the measures"), ("methods", _list_methods, "list the steering methods")):
         command = commands.add_parser(name, help=line, description=line.capitalize() + ", one line each.")
@@ -151,6 +152,42 @@ def _add_geometry(commands) -> None:
     add("--seed", type=int, default=0, help="default: %(default)s")
     add("--out", type=Path, default=Path("runs/geometry"), help="a folder (default: %(default)s)")
     geometry.set_defaults(run=_geometry, allow_code=False)
+
+
+def _add_reproduce(commands) -> None:
+    reproduce = commands.add_parser(
+        "reproduce", help="make a paper's figures on your model, each with its claims judged", formatter_class=argparse.RawDescriptionHelpFormatter,
+        description="Runs Figures 3 to 9 of Li et al. 2024 and writes one page: each figure, the paper's claims in our words, and whether this run\n"
+        "supports them, contradicts them or cannot tell. Repeating the command resumes it.",
+        epilog="examples:\n  holdfast reproduce li2024 --out runs/li2024\n  holdfast reproduce li2024 --model chat-model --base base-model --scale paper "
+        "--capability mmlu:hub --out runs/li2024",
+    )
+    add = reproduce.add_argument
+    add("paper", choices=("li2024",))
+    _add_model(add)
+    add("--base", metavar="MODEL", help="the model before its chat training, for Figure 8")
+    add("--endpoint", metavar="URL", help="of the model of Figure 9; with --endpoint-model (default: the model itself)")
+    add("--suite", default="starter", help="default: %(default)s")
+    add("--capability", default="knowledge", help="as of holdfast calibrate (default: %(default)s)")
+    add("--scale", default="small", metavar="smallest|small|paper", help="default: %(default)s")
+    add("--seed", type=int, default=0, help="default: %(default)s")
+    add("--out", type=Path, default=Path("runs/li2024"), help="a folder (default: %(default)s)")
+    reproduce.set_defaults(run=_reproduce, allow_code=False)
+
+
+def _reproduce(arguments: argparse.Namespace) -> None:
+    from holdfast import drift
+    from holdfast.reproduce.li2024 import Task, reproduce, scale_of
+
+    scale, suite = scale_of(arguments.scale), drift.load_suite(arguments.suite)
+    model, other, base = _load(arguments), None, None
+    if arguments.endpoint:
+        other = _load(argparse.Namespace(**{**vars(arguments), "model": arguments.endpoint}))
+    if arguments.base:
+        base = _load(argparse.Namespace(**{**vars(arguments), "model": arguments.base}))
+    arguments.on_interrupt = f"What is finished is kept in {arguments.out}; repeat the command to go on."
+    page = reproduce(Task(model, suite, arguments.out, scale, arguments.seed, arguments.capability, base, other, tell=print))
+    print(f"Page: {page.resolve()}")
 
 
 def _trace(arguments: argparse.Namespace) -> None:

@@ -12,12 +12,20 @@ import numpy as np
 from holdfast import drift
 from holdfast.chat import ChatModel
 from holdfast.errors import UnknownName, UsageError
+from holdfast.records import read_run
+from holdfast.report.calibration import Calibration, Setting, read_calibration
+from holdfast.report.calibration_figures import write_calibration_figures
+from holdfast.report.decay import describe
+from holdfast.report.decay_figures import write_decay_figures
 from holdfast.report.figures import write_figures
 from holdfast.report.geometry import write_norms
 from holdfast.report.scores import Series, read_series
-from holdfast.report.statistics import change, estimate_columns
+from holdfast.report.statistics import Estimate, change, estimate, estimate_columns, paired_difference
 from holdfast.reproduce.findings import CONTRADICTED, SUPPORTED, UNDECIDED, Claim, Figure, judge, spelled
 from holdfast.reproduce.page import write_page
+from holdfast.study import decay
+from holdfast.study.calibrate import Plan, calibrate, choose_prompts
+from holdfast.study.capability import load_capability
 from holdfast.study.geometry import embedding_norms
 
 if TYPE_CHECKING:
@@ -36,7 +44,7 @@ class Scale:
         rounds: of all of them.
         draws: conversations of each of the 20 pairs of Figures 5 and 6, per setting.
         questions: of the capability, per setting.
-        sweep: the knobs of Figures 5 and 6, as `holdfast calibrate --sweep` takes them.
+        sweeps: of Figures 5 and 6: split-softmax, repetition and guidance, as `holdfast calibrate --sweep` takes them.
     """
 
     conversations: int
@@ -44,15 +52,16 @@ class Scale:
     rounds: int
     draws: int
     questions: int
-    sweep: tuple[str, ...]
+    sweeps: tuple[str, ...]
 
 
 SCALES = {
-    "smallest": Scale(4, 3, 2, 1, 4, ("split-softmax:exponent=0.9|0.5", "repetition:probability=0.5|1", "guidance:scale=1.5|2")),
-    "small": Scale(100, 40, 8, 2, 150, ("split-softmax:exponent=0.9|0.7|0.5|0.3", "repetition:probability=0.25|0.5|1", "guidance:scale=1.25|1.5|2")),
+    "smallest": Scale(4, 3, 4, 1, 20, ("split-softmax:exponent=0.9,0.5", "repetition:probability=0.5,1", "guidance:scale=1.5,2")),
+    "small": Scale(100, 40, 8, 2, 120, ("split-softmax:exponent=0.9,0.7,0.5,0.3", "repetition:probability=0.25,0.5,1", "guidance:scale=1.1,1.25,1.5")),
     "paper": Scale(200, 40, 8, 5, 500, (
-        "split-softmax:exponent=0.95|0.9|0.8|0.7|0.6|0.5|0.4|0.3", "repetition:probability=0.1|0.25|0.5|0.75|1", "guidance:scale=1.1|1.25|1.5|2|3")),
+        "split-softmax:exponent=0.95,0.9,0.8,0.7,0.6,0.5,0.4,0.3", "repetition:probability=0.1,0.25,0.5,0.75,1", "guidance:scale=1.05,1.1,1.25,1.5,2")),
 }
+_BUDGET = 5.0  # points at which Figure 6 compares; the paper's 0.5 of MMLU is finer than a few hundred questions can tell
 
 
 @dataclass(frozen=True)
@@ -65,6 +74,7 @@ class Task:
         out: the folder of all runs, figures and the page.
         scale: how much.
         seed: of everything.
+        capability: what Figures 5 and 6 ask, as `holdfast calibrate --capability` takes it.
         base: the model before its chat training, for Figure 8; None leaves that figure undecided.
         other: the model of Figure 9, an endpoint as in the paper, or None for `model` itself.
         tell: takes one line per step.
@@ -75,6 +85,7 @@ class Task:
     out: Path
     scale: Scale
     seed: int = 0
+    capability: str = "knowledge"
     base: LocalModel | None = None
     other: ChatModel | None = None
     tell: Callable[[str], None] = lambda line: None
@@ -90,14 +101,14 @@ def reproduce(task: Task) -> Path:
     Raises:
         RecordsError: `task.out` holds runs of another model, suite or scale.
     """
+    check(task)
     figures = []
-    for make in (figure_3, figure_7, figure_9):
-        figure = make(task)
-        figures.append(figure)
-        for claim in figure.claims:
-            task.tell(f"Figure {figure.number}: {claim.verdict}. {claim.text} {claim.evidence}")
+    for make in (figure_3, figure_4, figures_5_and_6, figure_7, figure_8, figure_9):
+        for figure in made if isinstance(made := make(task), tuple) else (made,):
+            figures.append(figure)
+            for claim in figure.claims:
+                task.tell(f"Figure {figure.number}: {claim.verdict}. {claim.text} {claim.evidence}")
     facts = [f"model {task.model.name}", f"suite {task.suite.name}", f"{task.scale.conversations} conversations of {task.scale.rounds} rounds", f"seed {task.seed}"]
-    figures.sort(key=lambda figure: figure.number)
     return write_page(figures, "Measuring and controlling instruction (in)stability, on your model", facts, task.out / "index.html")
 
 
@@ -115,6 +126,81 @@ def figure_3(task: Task) -> Figure:
     )
 
 
+def figure_4(task: Task) -> Figure:
+    """Attention to the prompt decays between turns, not within them."""
+    found = _traced(task, task.model, "figure-4")
+    images = write_decay_figures(found, task.out / "figures" / "4")
+    layer, head = found["shown_head"]
+    claims = []
+    for name, title in (("head", f"head {layer}.{head}, whose mass falls most"), ("average", "the average over heads")):
+        between, within = (Estimate(**found[name][what]["real"]) for what in ("between_turns", "within_turns"))
+        slower = Estimate(**found[name]["within_turns"]["difference"])
+        claims += [
+            Claim(f"{title}: attention to the system prompt falls sharply between turns.", judge(between, -1), f"Log of the mass, all turns: {spelled(between)}."),
+            Claim(f"{title}: within a turn it is roughly level, unlike even attention, which decays hyperbolically.", judge(slower, +1),
+                  f"Log of the mass within turns {spelled(within)}; less that of even attention {spelled(slower)}."),
+        ]
+    return Figure("4", "attention to the system prompt over a conversation", "One line per round; dashed: attention even over all tokens in sight.",
+                  _pngs(images, "decay"), tuple(claims))
+
+
+def _traced(task: Task, model: LocalModel, name: str) -> dict:
+    sizes = decay.Sizes(task.scale.traced, task.scale.rounds, task.seed)
+    return describe(model.name, *decay.hold(model, task.suite, task.out / name, sizes))
+
+
+def figures_5_and_6(task: Task) -> tuple[Figure, Figure]:
+    """What each method gives and costs."""
+    plan = Plan(draws=task.scale.draws, rounds=task.scale.rounds, seed=task.seed)
+    capability = load_capability(task.capability, task.scale.questions, task.seed)
+    calibrate(task.model, choose_prompts(task.suite), capability, task.out / "figures-5-and-6", task.scale.sweeps, plan)
+    found = read_calibration(task.out / "figures-5-and-6")
+    images = write_calibration_figures(found, _BUDGET, task.out / "figures" / "5-and-6")
+    split, repetition, guidance = ([one for one in found.settings if one.sweep == number] for number in range(3))
+    five = Figure(
+        "5", "stability against the capability lost", f"Questions: {task.capability}, asked at the fourth turn of the same dialogs.", _pngs(images, "trade_off"),
+        tuple(
+            Claim(f"split-softmax is as stable as {name} or more so, at no higher cost.", judge(ahead, +1),
+                  f"Stability of split-softmax less that of {name}, at costs no higher: {spelled(ahead)}.")
+            for name, others in (("system prompt repetition", repetition), ("classifier-free guidance", guidance))
+            for ahead in (_ahead(found, split, others),)
+        ),
+    )
+    none, (ss, spr, cfg) = found.settings[0], (_closest(found, sweep) for sweep in (split, repetition, guidance))
+    fading = estimate((cfg.by_round - none.by_round)[:, 0] - (cfg.by_round - none.by_round)[:, -1])
+    late = estimate(_late(spr.by_round - ss.by_round))
+    six = Figure(
+        "6", f"stability by round at about {_BUDGET:g} points lost", "Each method at the setting of its sweep that comes closest.", _pngs(images, "by_round"), (
+            Claim("classifier-free guidance holds the first round, and does not carry into long conversations.", judge(fading, +1),
+                  f"Gain of {cfg.method} over none, first round less last: {spelled(fading)}."),
+            Claim("repetition is the stronger in late rounds, split-softmax in early ones.", judge(late, +1),
+                  f"{spr.method} less {ss.method}, second half of the rounds less the first: {spelled(late)}."),
+        ),
+    )
+    return five, six
+
+
+def _ahead(found: Calibration, split: list[Setting], others: list[Setting]) -> Estimate:
+    """How much more stable the best split-softmax (or none) is that costs no more than each of the others; mean over these, by conversation."""
+    differences = []
+    for other in others:
+        cost = found.drop(other).mean
+        cheap = [one for one in split if found.drop(one).mean <= cost] or [found.settings[0]]
+        best = max(cheap, key=lambda one: float(np.nanmean(one.stability)))
+        differences.append(best.stability - other.stability)
+    return estimate(np.mean(differences, axis=0))
+
+
+def _closest(found: Calibration, sweep: list[Setting]) -> Setting:
+    return min(sweep, key=lambda one: abs(float(found.drop(one).mean) - _BUDGET))
+
+
+def _late(values: np.ndarray) -> np.ndarray:
+    """[conversation]: the mean over the second half of the rounds less that over the first."""
+    half = values.shape[1] // 2
+    return np.nanmean(values[:, half:], 1) - np.nanmean(values[:, :half], 1)
+
+
 def figure_7(task: Task) -> Figure:
     """Norms of the embeddings."""
     norms = np.array(embedding_norms(task.model))
@@ -127,6 +213,24 @@ def figure_7(task: Task) -> Figure:
     )
     claim = Claim("the norms of the embeddings are concentrated, so that taking them as equal is no great loss.", verdict, evidence)
     return Figure("7", "norms of the embedding vectors", "Every token of the vocabulary.", _pngs(images), (claim,))
+
+
+def figure_8(task: Task) -> Figure:
+    """A model before and after its chat training."""
+    title, texts = "attention to the system prompt before and after chat training", (
+        "training on human feedback raises the attention to the system prompt.", "the trained model's attention to it still decays.")
+    if task.base is None:
+        claims = tuple(Claim(text, UNDECIDED, "No base model was given; name it with --base.") for text in texts)
+        return Figure("8", title, "Not run.", (), claims)
+    chat, base = _traced(task, task.model, "figure-4"), _traced(task, task.base, "figure-8-base")
+    images = write_decay_figures(chat, task.out / "figures" / "8", [base])
+    ours, theirs = (read_series(read_run(task.out / name))[0] for name in ("figure-4", "figure-8-base"))
+    more = paired_difference(np.nanmean(ours.mass, 1), np.nanmean(theirs.mass, 1))
+    fall = change(ours.mass)
+    return Figure("8", title, f"{task.base.name} and {task.model.name}, the same pairs of prompts.", _pngs(images, "models"), (
+        Claim(texts[0], judge(more, +1), f"Mean mass of {task.model.name} less that of {task.base.name}: {spelled(more)}."),
+        Claim(texts[1], judge(fall, -1), f"Mass in the last round less that in the first: {spelled(fall)}."),
+    ))
 
 
 def figure_9(task: Task) -> Figure:
