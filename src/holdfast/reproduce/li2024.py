@@ -42,7 +42,8 @@ class Scale:
         conversations: of Figures 3 and 9.
         traced: conversations of Figures 4 and 8.
         rounds: of all of them.
-        draws: conversations of each of the 20 pairs of Figures 5 and 6, per setting.
+        prompts: of Figures 5 and 6, whose ordered pairs all talk; the paper has 5, one of each category.
+        draws: conversations of each of these pairs, per setting.
         questions: of the capability, per setting.
         sweeps: of Figures 5 and 6: split-softmax, repetition and guidance, as `holdfast calibrate --sweep` takes them.
     """
@@ -50,15 +51,16 @@ class Scale:
     conversations: int
     traced: int
     rounds: int
+    prompts: int
     draws: int
     questions: int
     sweeps: tuple[str, ...]
 
 
 SCALES = {
-    "smallest": Scale(4, 3, 4, 1, 20, ("split-softmax:exponent=0.9,0.5", "repetition:probability=0.5,1", "guidance:scale=1.5,2")),
-    "small": Scale(100, 40, 8, 2, 120, ("split-softmax:exponent=0.9,0.7,0.5,0.3", "repetition:probability=0.25,0.5,1", "guidance:scale=1.1,1.25,1.5")),
-    "paper": Scale(200, 40, 8, 5, 500, (
+    "smallest": Scale(4, 3, 3, 2, 2, 8, ("split-softmax:exponent=0.9,0.5", "repetition:probability=0.5,1", "guidance:scale=1.5,2")),
+    "small": Scale(100, 40, 8, 5, 2, 120, ("split-softmax:exponent=0.9,0.7,0.5,0.3", "repetition:probability=0.25,0.5,1", "guidance:scale=1.1,1.25,1.5")),
+    "paper": Scale(200, 40, 8, 5, 5, 500, (
         "split-softmax:exponent=0.95,0.9,0.8,0.7,0.6,0.5,0.4,0.3", "repetition:probability=0.1,0.25,0.5,0.75,1", "guidance:scale=1.05,1.1,1.25,1.5,2")),
 }
 _BUDGET = 5.0  # points at which Figure 6 compares; the paper's 0.5 of MMLU is finer than a few hundred questions can tell
@@ -153,7 +155,8 @@ def figures_5_and_6(task: Task) -> tuple[Figure, Figure]:
     """What each method gives and costs."""
     plan = Plan(draws=task.scale.draws, rounds=task.scale.rounds, seed=task.seed)
     capability = load_capability(task.capability, task.scale.questions, task.seed)
-    calibrate(task.model, choose_prompts(task.suite), capability, task.out / "figures-5-and-6", task.scale.sweeps, plan)
+    chosen = choose_prompts(task.suite)
+    calibrate(task.model, replace(chosen, cases=chosen.cases[: task.scale.prompts]), capability, task.out / "figures-5-and-6", task.scale.sweeps, plan)
     found = read_calibration(task.out / "figures-5-and-6")
     images = write_calibration_figures(found, _BUDGET, task.out / "figures" / "5-and-6")
     split, repetition, guidance = ([one for one in found.settings if one.sweep == number] for number in range(3))
@@ -279,9 +282,10 @@ def check(task: Task) -> None:
     """Refuses what cannot be reproduced, before anything runs.
 
     Raises:
-        UsageError: an endpoint as the model, or the model itself as its own base.
+        UsageError: an endpoint as the model, the model itself as its own base, or a capability that cannot be read.
     """
     if not hasattr(task.model, "hf_model"):
         raise UsageError(f"{task.model.name} is an endpoint, whose attention and embeddings cannot be seen; give a local --model, and the endpoint as --endpoint.")
     if task.base is not None and task.base.fingerprint == task.model.fingerprint:
         raise UsageError(f"The base model is {task.model.name} itself; give the model it was before its chat training.")
+    load_capability(task.capability, task.scale.questions, task.seed)

@@ -1,0 +1,122 @@
+"""Must stability cost capability? Split-softmax on a few chosen heads against every other fix, at equal capability, on the default model.
+
+Heads are chosen on one half of the suite's prompts, with other seeds than those that score them, by two criteria: the drop of their mass
+over self-chats, and the change of the probe's score when split-softmax moves that head alone, behind fixed histories. The other half's
+prompts score the fixes twice: behind fixed histories (those of the model as it is) and in free self-chats, where each fix writes its own.
+
+    python benchmarks/chosen_heads.py --runs runs/chosen-heads --out benchmarks/results/chosen_heads.json
+"""
+
+from __future__ import annotations
+
+import argparse
+import dataclasses
+import json
+from pathlib import Path
+
+import numpy as np
+import torch
+from default_model import rounded
+
+import holdfast
+from holdfast import drift, methods
+from holdfast.chat import Request
+from holdfast.records import read_run
+from holdfast.report.calibration import answer, front, pick, read_calibration
+from holdfast.report.decay import decay as describe_decay
+from holdfast.report.statistics import estimate, paired_difference
+from holdfast.seeds import seed_of
+from holdfast.study.calibrate import Plan, calibrate, choose_prompts
+from holdfast.study.capability import load_capability
+from holdfast.study.decay import Sizes, hold
+
+EXPONENT, ROUNDS = 0.3, (5, 8)  # of the probes that choose heads
+
+
+def halves(suite: drift.Suite) -> tuple[drift.Suite, drift.Suite]:
+    """The suite's even and odd cases."""
+    return tuple(dataclasses.replace(suite, cases=suite.cases[start::2]) for start in (0, 1))
+
+
+def history(record: dict, before: int) -> list[dict]:
+    """What the agent has seen before the round."""
+    roles = {"user": "user", "agent": "assistant"}
+    turns = [turn for turn in record["turns"] if turn["round"] < before]
+    return [{"role": "system", "content": record["agent"]["system_prompt"]}, *({"role": roles[turn["speaker"]], "content": turn["text"]} for turn in turns)]
+
+
+def probe_scores(model, suite: drift.Suite, records: list[dict], fixes: list[tuple], rounds: tuple[int, ...]) -> np.ndarray:
+    """Scores [fix, conversation], means over rounds, of the probes behind the histories of `records`."""
+    measures = {case.id: case.measure for case in suite.cases}
+    asked = [(record, probe) for record in records for probe in record["probes"] if probe["kind"] == "stability" and probe["round"] in rounds]
+    scores = np.full((len(fixes), len(records)), np.nan)
+    for place, fix in enumerate(fixes):
+        replies = model.generate_batch([
+            Request((*history(record, probe["round"]), {"role": "user", "content": probe["question"]}), fix, seed=seed_of("fixed", record["conversation"], probe["round"]))
+            for record, probe in asked
+        ])
+        per: dict[int, list[float]] = {}
+        for (record, _), reply in zip(asked, replies, strict=True):
+            per.setdefault(record["conversation"], []).append(measures[record["agent"]["id"]].score(reply.text).value)
+        scores[place] = [np.mean(per[record["conversation"]]) if record["conversation"] in per else np.nan for record in records]
+    return scores
+
+
+def choose(model, suite: drift.Suite, out: Path, conversations: int, seed: int, count: int) -> dict:
+    """The heads that each criterion puts first."""
+    records, dialogs = hold(model, suite, out, Sizes(conversations, 8, seed))
+    drop = np.array(describe_decay(dialogs)["heads"]["drop"])
+    heads = [(layer, head) for layer in range(drop.shape[0]) for head in range(drop.shape[1])]
+    fixes = [(), *((holdfast.SplitSoftmax(EXPONENT, frozenset({head})),) for head in heads)]
+    scores = probe_scores(model, suite, records, fixes, ROUNDS)
+    gain = np.nanmean(scores[1:] - scores[0], 1)
+    ranked = {"drop": sorted(heads, key=lambda one: -drop[one]), "gain": [heads[index] for index in np.argsort(-gain, kind="stable")]}
+    return {"drop": drop.tolist(), "gain": gain.reshape(drop.shape).round(4).tolist(), "chosen": {name: ranked[name][:count] for name in ranked}}
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--runs", type=Path, default=Path("runs/chosen-heads"))
+    parser.add_argument("--out", type=Path, default=Path("benchmarks/results/chosen_heads.json"))
+    parser.add_argument("--conversations", type=int, default=60, help="that choose heads")
+    parser.add_argument("--draws", type=int, default=10, help="of each of the 20 pairs that score")
+    parser.add_argument("--questions", type=int, default=300)
+    parser.add_argument("--heads", type=int, default=8)
+    parser.add_argument("--threads", type=int, default=2)
+    arguments = parser.parse_args()
+    torch.set_num_threads(arguments.threads)
+
+    model = holdfast.load()
+    choosing, scoring = halves(drift.load_suite("starter"))
+    found = choose(model, choosing, arguments.runs / "choose", arguments.conversations, 100, arguments.heads)
+    spelled = {name: "/".join(f"{layer}.{head}" for layer, head in sorted(heads)) for name, heads in found["chosen"].items()}
+    print({name: (heads, f"of {np.size(found['drop'])}") for name, heads in spelled.items()}, flush=True)
+    sweeps = [
+        "split-softmax:exponent=0.7,0.5",
+        *(f"split-softmax:exponent=0.5,0.2,heads={heads}" for heads in spelled.values()),
+        "repetition:probability=0.5,1", "guidance:scale=1.1,1.25", "spotlight:target=0.05,0.1", "boost:factor=2,4",
+        "gate:threshold=0.02,0.1,methods=[split-softmax:exponent=0.3]",
+    ]
+    prompts = choose_prompts(scoring)
+    calibrate(model, prompts, load_capability("knowledge", arguments.questions, 101), arguments.runs / "free", sweeps,
+              Plan(draws=arguments.draws, seed=101, reading="written"), progress=lambda conversations, tokens: None)
+    free = read_calibration(arguments.runs / "free")
+    plain = [one for one in read_run(arguments.runs / "free" / "stability").records if one["method"] == "none"]
+    fixes = [methods.parse(one.method) for one in free.settings]
+    fixed = probe_scores(model, prompts, sorted(plain, key=lambda one: one["conversation"]), fixes, tuple(range(5, 9)))
+    rows = []
+    for place, (setting, on_front) in enumerate(zip(free.settings, front(free), strict=True)):
+        row = {
+            "method": setting.method, "front": on_front, "free": rounded(estimate(setting.stability)), "free_gain": rounded(free.gain(setting)),
+            "points_lost": rounded(free.drop(setting)), "fixed": rounded(estimate(fixed[place])), "fixed_gain": rounded(paired_difference(fixed[place], fixed[0])),
+        }
+        rows.append(row)
+        print(row["method"], row["free_gain"], row["points_lost"], row["fixed_gain"], flush=True)
+    answers = {str(budget): answer(free, pick(free, budget)) for budget in (0, 2, 5)}
+    record = {"benchmark": "chosen_heads", "fingerprint": model.fingerprint, "exponent": EXPONENT, **found, "conversations": len(plain), "settings": rows, "answers": answers}
+    arguments.out.write_text(json.dumps(record, indent=1) + "\n")
+    print(answers)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,53 @@
+"""The reproduction: verdicts on planted numbers, the whole of it at the smallest scale, and what it refuses."""
+
+from __future__ import annotations
+
+import re
+
+import numpy as np
+import pytest
+
+from holdfast.cli import main
+from holdfast.report.statistics import estimate
+from holdfast.reproduce.findings import CONTRADICTED, SUPPORTED, UNDECIDED, judge, spelled
+
+
+def test_a_verdict_needs_an_interval_on_one_side_of_zero():
+    rng = np.random.default_rng(0)
+    falls, noise = -0.3 + 0.1 * rng.standard_normal(50), rng.standard_normal(50)
+    assert judge(estimate(falls), -1) == SUPPORTED and judge(estimate(falls), +1) == CONTRADICTED
+    assert judge(estimate(noise - noise.mean()), -1) == UNDECIDED
+    assert judge(estimate(falls[:1]), -1) == UNDECIDED  # one conversation has no interval
+    assert re.fullmatch(r"-0\.\d{3} \[-0\.\d{3}, -0\.\d{3}\] \(n = 50\)", spelled(estimate(falls)))
+
+
+def test_the_smallest_scale_makes_every_figure_and_resumes(tmp_path, capsys):
+    out = tmp_path / "run"
+    assert main(["reproduce", "li2024", "--scale", "smallest", "--out", str(out)]) == 0
+    told = capsys.readouterr().out
+    assert {number for number in re.findall(r"Figure (\d)", told)} == set("3456789")
+    page = (out / "index.html").read_text(encoding="utf-8")
+    assert "<script" not in page and not re.search(r"(?:src|href)=\"(?!data:|#)", page)
+    assert page.count("<section id=") == 7 and page.count("data:image/png;base64,") == 6  # Figure 8 needs a base model
+    assert "No base model was given" in page
+    records = {path: path.stat().st_mtime_ns for path in out.rglob("records.jsonl")}
+    assert len(records) == 6
+    assert main(["reproduce", "li2024", "--scale", "smallest", "--out", str(out)]) == 0
+    assert capsys.readouterr().out == told
+    assert {path: path.stat().st_mtime_ns for path in out.rglob("records.jsonl")} == records
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "words"),
+    [
+        (["--scale", "tiny"], 2, ["'tiny'", "small"]),
+        (["--base", "default"], 2, ["default", "base"]),
+        (["--model", "http://localhost:9/v1", "--endpoint-model", "far"], 2, ["endpoint", "--endpoint"]),
+        (["--capability", "chess"], 2, ["'chess'", "knowledge"]),
+    ],
+)
+def test_what_cannot_be_reproduced_is_refused_in_a_sentence(arguments, code, words, tmp_path, capsys):
+    assert main(["reproduce", "li2024", *arguments, "--out", str(tmp_path / "run")]) == code
+    said = capsys.readouterr().err
+    assert all(word in said for word in words) and said.count("\n") == 1
+    assert not (tmp_path / "run").exists()
