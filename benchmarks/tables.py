@@ -120,6 +120,16 @@ def ablation_table() -> str:
     ])
 
 
+def reproduction_table() -> str:
+    """The claims of Li et al. 2024 on the default model, each with its figure."""
+    figures = json.loads((RESULTS / "li2024" / "findings.json").read_text())
+    lines = ["On the default model, at the scale `small`:", "", "| figure | the paper's claim | this run |", "| --- | --- | --- |"]
+    for figure in figures:
+        name = f"[{figure['number']}](benchmarks/results/li2024/{figure['images'][0]})" if figure["images"] else figure["number"]
+        lines += [f"| {name} | {claim['text']} | **{claim['verdict']}**: {claim['evidence']} |" for claim in figure["claims"]]
+    return "\n".join(lines)
+
+
 def census_page() -> str:
     """Which classes of transformers are steered."""
     record = read("census")
@@ -149,7 +159,7 @@ def filled(text: str, tables: dict[str, str]) -> str:
 
 def documents() -> dict[Path, str]:
     """What each document should say."""
-    tables = {"numbers": drift_table(), "speed": speed_table(), "attention": attention_table(), "ablation": ablation_table()}
+    tables = {"numbers": drift_table(), "speed": speed_table(), "attention": attention_table(), "ablation": ablation_table(), "reproduction": reproduction_table()}
     pages = {path: filled(path.read_text(), tables) for path in (ROOT / "README.md", ROOT / "src/holdfast/assets/model/MODEL_CARD.md")}
     return {**pages, RESULTS / "census.md": census_page()}
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import html
+import json
 import re
 
 import numpy as np
@@ -30,6 +32,10 @@ def test_the_smallest_scale_makes_every_figure_and_resumes(tmp_path, capsys):
     assert "<script" not in page and not re.search(r"(?:src|href)=\"(?!data:|#)", page)
     assert page.count("<section id=") == 7 and page.count("data:image/png;base64,") == 6  # Figure 8 needs a base model
     assert "No base model was given" in page
+    findings = json.loads((out / "findings.json").read_text())
+    assert [figure["number"] for figure in findings] == list("3456789")
+    assert all((out / image).exists() for figure in findings for image in figure["images"])
+    assert all(claim["evidence"] and claim["text"] in html.unescape(page) for figure in findings for claim in figure["claims"])
     records = {path: path.stat().st_mtime_ns for path in out.rglob("records.jsonl")}
     assert len(records) == 6
     assert main(["reproduce", "li2024", "--scale", "smallest", "--out", str(out)]) == 0

@@ -22,7 +22,7 @@ from holdfast.report.geometry import write_norms
 from holdfast.report.scores import Series, read_series
 from holdfast.report.statistics import Estimate, change, estimate, estimate_columns, paired_difference
 from holdfast.reproduce.findings import CONTRADICTED, SUPPORTED, UNDECIDED, Claim, Figure, judge, spelled
-from holdfast.reproduce.page import write_page
+from holdfast.reproduce.page import write_findings, write_page
 from holdfast.study import decay
 from holdfast.study.calibrate import Plan, calibrate, choose_prompts
 from holdfast.study.capability import load_capability
@@ -98,7 +98,7 @@ class Task:
 
 
 def reproduce(task: Task) -> Path:
-    """Runs every figure, resuming what is there, and writes `index.html` into `task.out`; returns its path.
+    """Runs every figure, resuming what is there, and writes `index.html` and `findings.json` into `task.out`; returns the page's path.
 
     Raises:
         RecordsError: `task.out` holds runs of another model, suite or scale.
@@ -111,6 +111,7 @@ def reproduce(task: Task) -> Path:
             for claim in figure.claims:
                 task.tell(f"Figure {figure.number}: {claim.verdict}. {claim.text} {claim.evidence}")
     facts = [f"model {task.model.name}", f"suite {task.suite.name}", f"{task.scale.conversations} conversations of {task.scale.rounds} rounds", f"seed {task.seed}"]
+    write_findings(figures, task.out)
     return write_page(figures, "Measuring and controlling instruction (in)stability, on your model", facts, task.out / "index.html")
 
 

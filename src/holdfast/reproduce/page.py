@@ -1,10 +1,12 @@
-"""Findings as one self-contained page: it loads nothing and runs nothing."""
+"""Findings as one self-contained page, which loads nothing and runs nothing, and as JSON."""
 
 from __future__ import annotations
 
 import base64
+import json
 from collections import Counter
 from collections.abc import Sequence
+from dataclasses import asdict
 from html import escape
 from importlib.resources import files
 from pathlib import Path
@@ -30,6 +32,14 @@ def write_page(figures: Sequence[Figure], title: str, facts: Sequence[str], out:
     )
     out.write_text(page, encoding="utf-8")
     return out
+
+
+def write_findings(figures: Sequence[Figure], folder: Path) -> Path:
+    """Writes the same as JSON, with the paths of the images in `folder`."""
+    rows = [{**asdict(figure), "images": [path.relative_to(folder).as_posix() for path in figure.images]} for figure in figures]
+    path = folder / "findings.json"
+    path.write_text(json.dumps(rows, indent=1) + "\n", encoding="utf-8")
+    return path
 
 
 def _section(figure: Figure) -> str:
