@@ -194,6 +194,8 @@ def _read_file(path: Path) -> HeadSet:
 
 
 def _read_shape(told: dict) -> Shape:
+    if not isinstance(told, dict) or not {"layers", "heads"} <= told.keys():
+        raise ValueError(f"{MADE_FOR} lacks layers or heads")
     made_for = Shape(told["layers"], told["heads"], str(told.get("model", "")), str(told.get("fingerprint", "")))
     if any(type(number) is not int or number < 1 for number in (made_for.layers, made_for.heads)):
         raise ValueError(f"{MADE_FOR} gives {made_for.layers!r} layers of {made_for.heads!r} heads")
