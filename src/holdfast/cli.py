@@ -50,6 +50,7 @@ def _parser() -> argparse.ArgumentParser:
     _add_report(commands)
     _add_geometry(commands)
     _add_generate(commands)
+    _add_profile(commands)
     for name, listed, line in (("measures", _list_measures, "list the measures"), ("methods", _list_methods, "list the steering methods")):
         command = commands.add_parser(name, help=line, description=line.capitalize() + ", one line each.")
         command.set_defaults(run=listed)
@@ -181,6 +182,57 @@ def _generate(arguments: argparse.Namespace) -> None:
     print(_load(arguments).generate_batch([request])[0].text)
 
 
+def _add_profile(commands) -> None:
+    profile = commands.add_parser(
+        "profile", help="find the heads to steer", formatter_class=argparse.RawDescriptionHelpFormatter,
+        description="Steers every head of a model alone on the samples of one or several tasks, and ranks the heads. Zhang et al. 2024, Algorithm 1.",
+        epilog="A line of samples: {\"messages\": [{\"role\": \"user\", \"content\": \"Anna is a nurse. Her job:\"}], \"emphasis\": [\"nurse\"],\n"
+        "  \"continuations\": [\" nurse\", \" pilot\"], \"right\": 0}\n"
+        "examples:\n  holdfast profile --samples jobs.jsonl\n"
+        "  holdfast profile --samples jobs.jsonl --samples facts.jsonl --top 20 --combine intersection --out runs/heads\n"
+        "  holdfast generate --user \"...\" --emphasis \"...\" --method pasta:alpha=0.01,heads=runs/heads/heads.json\n\nRepeating a command resumes it.",
+    )
+    add = profile.add_argument
+    _add_model(add)
+    add("--samples", action="append", required=True, type=Path, metavar="FILE.jsonl", help="one task; repeatable")
+    add("--method", default="pasta:alpha=0.01", metavar="SPEC", help="what each head is steered by (default: %(default)s)")
+    add("--by", choices=("probability", "accuracy"), default="probability", help="of the right continuation (default: %(default)s)")
+    add("--halving", action="store_true", help="drop the worse half of the heads after a quarter of the samples, and again after half of them")
+    add("--top", type=int, metavar="K", help="write heads.json with the best K heads of the task, or of the tasks together")
+    add("--combine", choices=("intersection", "union"), default="intersection", help="of the best K of several tasks (default: %(default)s)")
+    add("--system-as", choices=("role", "first-user"), default="role", help="where the system prompt stands (default: %(default)s)")
+    add("--seed", type=int, default=0, help="default: %(default)s")
+    add("--out", type=Path, default=Path("runs/profile"), help="a folder (default: %(default)s)")
+    profile.set_defaults(run=_profile)
+
+
+def _profile(arguments: argparse.Namespace) -> None:
+    from holdfast import methods
+    from holdfast.report.profile import write_profile
+    from holdfast.study.profiling import Plan, profile, read_samples
+
+    steering = methods.parse(arguments.method)
+    if len(steering) != 1:
+        raise UsageError(f"--method takes one attention method to steer each head by, not {arguments.method!r}.")
+    plan = Plan(steering[0], arguments.by, arguments.halving, system_as=arguments.system_as, seed=arguments.seed)
+    tasks = {path.stem: read_samples(path) for path in arguments.samples}
+    if len(tasks) < len(arguments.samples):
+        raise UsageError(f"Two of the files {', '.join(map(str, arguments.samples))} have one name, which names their folders; rename one.")
+    model = _load(arguments)
+    arguments.on_interrupt = f"Finished samples are kept in {arguments.out}; repeat the command to go on."
+    rankings = []
+    for name, samples in tasks.items():
+        with _Bar(len(samples), "sample") as bar:
+            found = profile(model, samples, arguments.out / name, plan, command=shlex.join(["holdfast", *sys.argv[1:]]), progress=bar, tell=bar.tell)
+        rankings.append(found.ranking)
+        for line in write_profile(arguments.out / name):
+            print(line)
+    if arguments.top is not None:
+        chosen = getattr(methods, arguments.combine)(rankings, arguments.top)
+        methods.write_heads(arguments.out / "heads.json", chosen)
+        print(f"{len(chosen)} heads: {(arguments.out / 'heads.json').resolve()}")
+
+
 def _emphasis(words: Sequence[str]) -> str | tuple[str, int]:
     """What one --emphasis gives."""
     if len(words) == 1:
@@ -277,10 +329,10 @@ def _print_catalogue(rows) -> None:
 class _Bar:
     """Rounds of conversations done, tokens per second and time left; silent where the error output is no terminal."""
 
-    def __init__(self, total: int):
+    def __init__(self, total: int, unit: str = "round"):
         from tqdm import tqdm
 
-        self.bar = tqdm(total=total, unit="round", disable=not sys.stderr.isatty(), dynamic_ncols=True)
+        self.bar = tqdm(total=total, unit=unit, disable=not sys.stderr.isatty(), dynamic_ncols=True)
         self.tokens, self.started = 0, time.monotonic()
 
     def __enter__(self) -> _Bar:
@@ -288,6 +340,10 @@ class _Bar:
 
     def __exit__(self, *_: object) -> None:
         self.bar.close()
+
+    def tell(self, line: str) -> None:
+        """Prints a line above the bar."""
+        self.bar.write(line)
 
     def __call__(self, conversations: int, tokens: int) -> None:
         self.tokens += tokens

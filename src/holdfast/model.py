@@ -17,7 +17,7 @@ from holdfast.chat import Job, Message, Reply, Request, Sampling, answer_all
 from holdfast.decoding import Continuation, Decoder, Row, Stream
 from holdfast.emphasis import Part, Range, Span, put_marks, take_marks, unused_character
 from holdfast.errors import ModelError, PromptError, UsageError
-from holdfast.methods import EditsLogits, EditsMessages, Gate, Method, ShiftsAttention, edit_messages
+from holdfast.methods import EditsLogits, EditsMessages, Gate, Method, Shape, ShiftsAttention, edit_messages
 from holdfast.prompt import Prompt, render_with_spans, tokenize
 from holdfast.scoring import Scored, score_rows
 
@@ -122,6 +122,19 @@ class LocalModel:
         }
 
     @property
+    def shape(self) -> Shape:
+        """What a head set made on this model is for.
+
+        Raises:
+            ModelError: its layers do not all have the same number of heads.
+        """
+        config = self.hf_model.config.get_text_config()
+        layers, heads = getattr(config, "num_hidden_layers", None), getattr(config, "num_attention_heads", None)
+        if not isinstance(layers, int) or not isinstance(heads, int):
+            raise ModelError(f"{self.name} has {layers} layers of {heads} heads, and only layers with equally many heads have a profile.")
+        return Shape(layers, heads, self.name, self.fingerprint)
+
+    @property
     def context(self) -> int | None:
         """Tokens the model can see, where its configuration says so."""
         return getattr(self.hf_model.config.get_text_config(), "max_position_embeddings", None)
@@ -181,12 +194,7 @@ class LocalSession:
         model = self.model
         if gated := next((method for request in requests for method in request.methods if isinstance(method, Gate)), None):
             raise UsageError(f"{gated.name} draws tokens again, so replies under it have no log-probability; score without it.")
-        asked = self._prepare([(Job(request, lambda reply: ()), self._threads.get(request.thread, ())) for request in requests])
-        wanted = self._spell_out(asked, replies)
-        for one, options in zip(asked, wanted, strict=True):
-            longest = max(len(stream.token_ids) for stream in one.row.streams) + max(map(len, options)) if one.row else len(one.prompt_ids) + 1
-            if model.context and longest > model.context:
-                raise PromptError(f"A chat and its reply take {longest} tokens, and {model.name} sees {model.context}; use a shorter chat.")
+        asked, wanted = self._read(requests, replies)
         scored, computed = self._guarded(
             len(asked), lambda: score_rows(model.hf_model, [one.row for one in asked], wanted, model.batch_size, reuse=model.reuses_cache)
         )
@@ -197,6 +205,25 @@ class LocalSession:
                     for text, spans, stream, kept in zip(one.texts, one.spans, one.row.streams, known, strict=True)
                 )
         return scored
+
+    def spell(self, requests: Sequence[Request], replies: Sequence[Sequence[str]]) -> list[tuple[Stream, list[tuple[int, ...]]]]:
+        """What `score` forwards: each chat's tokens and span, and the tokens of its replies.
+
+        Raises:
+            PromptError, UsageError, ModelError: as `score`.
+        """
+        asked, wanted = self._read(requests, replies)
+        return [(one.row.streams[0], options) for one, options in zip(asked, wanted, strict=True)]
+
+    def _read(self, requests: Sequence[Request], replies: Sequence[Sequence[str]]) -> tuple[list[_Asked], list[list[tuple[int, ...]]]]:
+        """The requests, and the tokens of their replies; none is longer than the model's context."""
+        asked = self._prepare([(Job(request, lambda reply: ()), self._threads.get(request.thread, ())) for request in requests])
+        wanted = self._spell_out(asked, replies)
+        for one, options in zip(asked, wanted, strict=True):
+            longest = max(len(stream.token_ids) for stream in one.row.streams) + max(map(len, options)) if one.row else len(one.prompt_ids) + 1
+            if self.model.context and longest > self.model.context:
+                raise PromptError(f"A chat and its reply take {longest} tokens, and {self.model.name} sees {self.model.context}; use a shorter chat.")
+        return asked, wanted
 
     def _spell_out(self, asked: Sequence[_Asked], replies: Sequence[Sequence[str]]) -> list[list[tuple[int, ...]]]:
         """The tokens of each reply behind its chat; by itself where no token of the two together begins with the reply."""

@@ -1,1 +1,1 @@
-"""Why models drift: the cone geometry of the theory, and of real hidden states."""
+"""Why models drift: the cone geometry of the theory, and of real hidden states; and which heads to steer."""

@@ -11,7 +11,7 @@ Nothing of the model is changed: passes go through a shallow copy of it that has
 from __future__ import annotations
 
 import copy
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from holdfast.methods.heads import Head
 
 _TOKENS = 4_096  # of one pass of rows, padding included, unless the heads of one prompt have more
+_PASS = 256  # tokens of padding that cost about as much as another group's passes do beside their tokens
 _LOGITS = 2**25  # held at a time, as far as rows can be fewer
 
 
@@ -95,13 +96,23 @@ class Forks:
         order = sorted(range(len(asked)), key=lambda i: (asked[i].changing, len(asked[i].token_ids), i))
         groups: list[list[int]] = []
         for index in order:
-            size = (len(groups[-1]) + 1) * self.heads if groups else 0
-            logits = size * (1 + sum(len(one) - 1 for one in asked[index].continuations)) * self.vocabulary
-            if groups and size * asked[index].changing <= _TOKENS and logits <= _LOGITS:
-                groups[-1].append(index)
-            else:
-                groups.append([index])
+            joined = [*groups[-1], index] if groups else []
+            if joined:
+                end, columns, first = _size([asked[number] for number in joined])
+                rows = len(joined) * self.heads
+                wasted = self.heads * (len(joined) * (columns - first) - sum(asked[number].changing for number in joined))
+                if rows * (columns - first) <= _TOKENS and rows * (columns - end + 1) * self.vocabulary <= _LOGITS and wasted <= _PASS:
+                    groups[-1] = joined
+                    continue
+            groups.append([index])
         return groups
+
+    def work(self, asked: Sequence[Asked], heads: Iterable[Head]) -> float:
+        """What `scores` adds to `forwarded`."""
+        end, columns, first = _size(asked)
+        behind = columns - end + 1
+        share = {layer: behind + (columns - first) * (self.layers - layer if layer < self.layers - 1 else 0) for layer in range(self.layers)}
+        return len(asked) * (columns + sum(share[layer] for layer, _ in heads) / self.layers)
 
     @torch.inference_mode()
     def scores(
@@ -252,9 +263,15 @@ def _with_layers(model, path: Sequence[str], layers: Sequence[torch.nn.Module]):
     return made
 
 
-def _lay_out(asked: Sequence[Asked], device: torch.device) -> _Group:
+def _size(asked: Sequence[Asked]) -> tuple[int, int, int]:
+    """Where prompts end, how many columns there are, and the first that can change."""
     end = max(len(one.token_ids) for one in asked)
     columns = end + max(sum(len(option) - 1 for option in one.continuations) for one in asked)
+    return end, columns, min(end - len(one.token_ids) + one.free for one in asked)
+
+
+def _lay_out(asked: Sequence[Asked], device: torch.device) -> _Group:
+    end, columns, first = _size(asked)
     ids, positions = torch.zeros(2, len(asked), columns, dtype=torch.long)
     owner = torch.full((len(asked), columns), -1)  # 0: the prompt; 1, 2, ...: continuations
     span = torch.zeros(len(asked), columns, dtype=torch.bool)
@@ -272,7 +289,6 @@ def _lay_out(asked: Sequence[Asked], device: torch.device) -> _Group:
             place += behind
     sees = (owner[:, None, :] == 0) | ((owner[:, None, :] == owner[:, :, None]) & (owner[:, None, :] > 0))
     mask = (sees & torch.ones(columns, columns, dtype=torch.bool).tril()) | torch.eye(columns, dtype=torch.bool)  # padding sees itself
-    first = min(end - len(one.token_ids) + one.free for one in asked)
     return _Group(*(states.to(device) for states in (ids, positions, mask[:, None], span)), end, first, asked)
 
 
