@@ -87,7 +87,7 @@ def test_replies_are_those_of_one_head_at_a_time(kind, tmp_path):
     plain = one_by_one(tiny, questions(2), Pasta(0.01),
                        lambda tiny, one, methods: one.score(tiny.generate(one.messages, methods, Sampling(0, 1, 6), emphasis=one.emphasis).text))
     assert found.scores == pytest.approx({head: sum(values) / 2 for head, values in plain.items()}, abs=TOLERANCE)
-    assert len(set(found.scores.values())) > 3
+    assert len(set(found.scores.values())) > 2
 
 
 @pytest.mark.parametrize("halving", (False, True))

@@ -3,7 +3,8 @@
 Steering a head of layer l changes nothing below layer l, and nothing for tokens in front of the span, which cannot see it. So prompts are
 forwarded once unsteered, keeping what enters each layer and the keys and values; then the heads of layer l, in rows of one batch, are
 forwarded from layer l on, and from the first token of the span on. In the last layer only the tokens whose logits are read go on behind
-their keys and values. Continuations stand behind their prompt in the same pass, hidden from each other.
+their keys and values. In layer l itself the heads' outputs differ, and what they are made of does not, so its attention is computed once
+per prompt, as it is and with all heads steered. Continuations stand behind their prompt in the same pass, hidden from each other.
 
 Nothing of the model is changed: passes go through a shallow copy of it that has other layers in its list, and shares every weight.
 """
@@ -12,7 +13,7 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import torch
@@ -21,6 +22,7 @@ from transformers.cache_utils import Cache, DynamicLayer
 
 from holdfast.attention import Steering, steered
 from holdfast.errors import ModelError
+from holdfast.methods.heads import HeadSet
 
 if TYPE_CHECKING:
     from holdfast.methods import ShiftsAttention
@@ -74,13 +76,14 @@ class Forks:
 
     Args:
         hf_model: a causal language model with full attention whose layers stand in one list.
+        share: whether the attention of the steered layer is computed once per prompt; its output must be a linear map of its heads'.
 
     Raises:
         ModelError: no such list.
     """
 
-    def __init__(self, hf_model):
-        self.model = hf_model
+    def __init__(self, hf_model, share: bool = True):
+        self.model, self.share = hf_model, share
         config = hf_model.config.get_text_config()
         self.layers, self.heads = config.num_hidden_layers, config.num_attention_heads
         self.vocabulary = config.vocab_size
@@ -152,14 +155,21 @@ class Forks:
         def spread(states: Tensor) -> Tensor:
             return states.repeat_interleave(copies, 0)
 
-        steering = Steering(spread(group.span), [one for _ in group.asked for one in methods], prompt=[group.end] * len(group.asked) * copies)
+        prompts = len(group.asked)
+        steering = Steering(spread(group.span), [one for _ in group.asked for one in methods], prompt=[group.end] * prompts * copies)
         read = group.end - 1  # first column whose logits are read
         if layer == last:
             hidden, whole = spread(entering[last][:, read:]), tuple(map(spread, computed[last]))
         else:
             caches = [_Rows(computed[index], copies, group.first, index == last) for index in range(self.layers)]
             seen: list[Tensor] = []
-            layers = [_Layer(self.modules[layer], given=spread(entering[layer][:, group.first :])), *self.modules[layer + 1 : last], _Layer(self.modules[last], seen=seen)]
+            inner = self.modules[layer]
+            if self.share:
+                together = [tuple(replace(one[0], heads=HeadSet(head for method in methods for head in method[0].heads)) for one in methods[:1])] * prompts
+                fanned = _fan_out(inner, Steering(group.span, together, prompt=[group.end] * prompts), [head for method in methods for _, head in method[0].heads])
+                inner, steering = (fanned, None) if fanned else (inner, steering)
+                caches[layer] = _Rows(computed[layer], 1 if fanned else copies, group.first, False)
+            layers = [_Layer(inner, given=spread(entering[layer][:, group.first :])), *self.modules[layer + 1 : last], _Layer(self.modules[last], seen=seen)]
             with steered(steering):
                 self._forward(layers, spread(group.mask[:, :, group.first :]), spread(group.positions[:, group.first :]), Cache(layers=caches), 1,
                               inputs_embeds=layers[0].given)
@@ -250,6 +260,75 @@ class _Whole(DynamicLayer):
 
     def get_seq_length(self) -> int:
         return self.first
+
+
+class _Fan(torch.nn.Module):
+    """Stands for the attention of a layer whose rows are one prompt's as often as there are heads: each row gets another head steered.
+
+    Args:
+        attention: the layer's own.
+        out: the name of its output projection.
+        steering: of the prompts, with all these heads steered.
+        heads: of this layer, by row of a prompt.
+    """
+
+    def __init__(self, attention: torch.nn.Module, out: str, steering: Steering, heads: Sequence[int]):
+        super().__init__()
+        self.heads, self.steering, self.projection = list(heads), steering, getattr(attention, out)
+        self.catch = _Catch(self.projection)
+        self.attention = copy.copy(attention)
+        self.attention.__dict__["_modules"] = {**attention._modules, out: self.catch}
+
+    def forward(self, *args, **kwargs):
+        rows = (args[0] if args else kwargs["hidden_states"]).shape[0]
+
+        def once(value):
+            if isinstance(value, Tensor):
+                return value[:: len(self.heads)] if value.ndim and value.shape[0] == rows else value
+            return tuple(map(once, value)) if isinstance(value, (tuple, list)) else value
+
+        args, kwargs = once(args), {name: once(value) for name, value in kwargs.items()}
+        returned = self.attention(*args, **kwargs)
+        base, plain = (returned[0] if isinstance(returned, tuple) else returned), self.catch.seen
+        self.catch.only_looks = True
+        with steered(self.steering):
+            self.attention(*args, **kwargs)
+        size = self.projection.in_features // self.steering_heads
+        moved = (self.catch.seen - plain).unflatten(-1, (-1, size))[..., self.heads, :]  # [prompt, query, row, size]
+        parts = self.projection.weight.unflatten(1, (-1, size))[:, self.heads]  # [width, row, size]
+        output = (base[:, None] + torch.einsum("pqrs,wrs->prqw", moved, parts)).flatten(0, 1)
+        return (output, *returned[1:]) if isinstance(returned, tuple) else output
+
+    steering_heads = 0  # of a layer, set where it is made
+
+
+class _Catch(torch.nn.Module):
+    """A projection that notes what enters it, and may do nothing else."""
+
+    def __init__(self, inner: torch.nn.Linear):
+        super().__init__()
+        self.inner, self.only_looks = inner, False
+
+    def forward(self, states: Tensor) -> Tensor:
+        self.seen = states
+        return states.new_zeros(*states.shape[:-1], self.inner.out_features) if self.only_looks else self.inner(states)
+
+
+def _fan_out(layer: torch.nn.Module, steering: Steering, heads: Sequence[int]) -> torch.nn.Module | None:
+    """The layer with a `_Fan` for its attention; None where that has no output projection of the usual form."""
+    found = [(name, child) for name, child in layer.named_children() if getattr(child, "layer_idx", None) is not None]
+    if len(found) != 1:
+        return None
+    name, attention = found[0]
+    linear = [part for part, child in attention.named_children() if type(child) is torch.nn.Linear]
+    count = attention.config.get_text_config().num_attention_heads if hasattr(attention, "config") else 0
+    if not linear or not count or getattr(attention, linear[-1]).in_features % count:
+        return None
+    fan = _Fan(attention, linear[-1], steering, heads)
+    fan.steering_heads = count
+    made = copy.copy(layer)
+    made.__dict__["_modules"] = {**layer._modules, name: fan}
+    return made
 
 
 def _with_layers(model, path: Sequence[str], layers: Sequence[torch.nn.Module]):

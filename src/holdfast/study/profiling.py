@@ -368,14 +368,17 @@ class _Worker:
         last = self.model.shape.layers - 1
         methods: dict[Head, tuple[ShiftsAttention, ...]] = {(layer, 0): (replace(self.plan.method, heads=HeadSet([(layer, 0)])),) for layer in (0, last)}
         shortest = min(range(len(self.asked)), key=lambda index: len(self.asked[index].token_ids))
-        try:
-            forks = Forks(self.model.hf_model)
-            fast = dict(forks.scores([self.asked[shortest]], methods))
-        except (ModelError, RuntimeError, TypeError, AttributeError, KeyError, ValueError, IndexError):
-            return None
         plain = dict(self._plainly([shortest], methods))
-        apart = max(abs(one - other) / max(1.0, abs(other)) for head in plain for one, other in zip(fast[head][0], plain[head][0], strict=True))
-        return forks if apart <= _APART * (1 if self.model.hf_model.dtype.itemsize >= 4 else 100) else None
+        for share in (True, False):
+            try:
+                forks = Forks(self.model.hf_model, share)
+                fast = dict(forks.scores([self.asked[shortest]], methods))
+            except (ModelError, RuntimeError, TypeError, AttributeError, KeyError, ValueError, IndexError):
+                continue
+            apart = max(abs(one - other) / max(1.0, abs(other)) for head in plain for one, other in zip(fast[head][0], plain[head][0], strict=True))
+            if apart <= _APART * (1 if self.model.hf_model.dtype.itemsize >= 4 else 100):
+                return forks
+        return None
 
     def _plainly(self, numbers: Sequence[int], methods: dict[Head, tuple[ShiftsAttention, ...]]) -> Iterator[tuple[Head | None, list[tuple[float, ...]]]]:
         """Log-probabilities without sharing more than a batch."""
