@@ -53,6 +53,8 @@ def _parser() -> argparse.ArgumentParser:
     _add_geometry(commands)
     _add_reproduce(commands)
     _add_calibrate(commands)
+    _add_generate(commands)
+    _add_profile(commands)
     for name, listed, line in (("measures", _list_measures, "list the measures"), ("methods", _list_methods, "list the steering methods")):
         command = commands.add_parser(name, help=line, description=line.capitalize() + ", one line each.")
         command.set_defaults(run=listed)
@@ -312,6 +314,102 @@ def _tell_foreign_files(specs: Sequence[str], model) -> None:
             print(f"holdfast: {spec} was calibrated on another model than {model.name}; calibrate again for this one.", file=sys.stderr)
 
 
+def _add_generate(commands) -> None:
+    generate = commands.add_parser(
+        "generate", help="answer one chat", formatter_class=argparse.RawDescriptionHelpFormatter,
+        description="Answers one chat, steered by methods that hold on to its system prompt, or to the parts that are emphasised.",
+        epilog="examples:\n  holdfast generate --system \"Reply in French.\" --user \"Do you like the garden?\" --method split-softmax:exponent=0.5\n"
+        "  holdfast generate --user \"Anna is a nurse. Name her job in JSON.\" --emphasis \"in JSON\" --method pasta:alpha=0.01,heads=heads.json\n"
+        "  holdfast generate --user \"Anna is a nurse. Name her job *in JSON*.\" --marks --method boost:factor=4",
+    )
+    add = generate.add_argument
+    _add_model(add)
+    add("--system", metavar="TEXT", help="the system prompt (default: none)")
+    add("--user", metavar="TEXT", required=True, help="the user's message")
+    add("--emphasis", action="append", nargs="+", metavar=("TEXT", "OCCURRENCE"), help="hold on to this text in place of the system prompt; repeatable; its occurrence, from 1, where it is in the chat more than once")
+    add("--marks", action="store_true", help="*like this* in a message is emphasis; \\* is an asterisk")
+    add("--method", default="none", metavar="SPEC", help="split-softmax:exponent=0.5, ... (default: none)")
+    add("--system-as", choices=("role", "first-user"), default="role", help="where the system prompt stands (default: %(default)s)")
+    add("--temperature", type=float, default=1.0, help="0 takes the likeliest token (default: %(default)s)")
+    add("--top-p", type=float, default=0.9, help="default: %(default)s")
+    add("--max-new-tokens", type=int, default=400, help="default: %(default)s")
+    add("--seed", type=int, default=0, help="default: %(default)s")
+    generate.set_defaults(run=_generate)
+
+
+def _generate(arguments: argparse.Namespace) -> None:
+    from holdfast import methods
+    from holdfast.chat import Request, Sampling
+
+    messages = [{"role": "system", "content": arguments.system}] if arguments.system else []
+    messages.append({"role": "user", "content": arguments.user})
+    request = Request(
+        messages, methods.parse(arguments.method), Sampling(arguments.temperature, arguments.top_p, arguments.max_new_tokens), arguments.seed,
+        system_as=arguments.system_as, emphasis=tuple(map(_emphasis, arguments.emphasis or ())), marks=arguments.marks,
+    )
+    print(_load(arguments).generate_batch([request])[0].text)
+
+
+def _add_profile(commands) -> None:
+    profile = commands.add_parser(
+        "profile", help="find the heads to steer", formatter_class=argparse.RawDescriptionHelpFormatter,
+        description="Steers every head of a model alone on the samples of one or several tasks, and ranks the heads. Zhang et al. 2024, Algorithm 1.",
+        epilog="A line of samples: {\"messages\": [{\"role\": \"user\", \"content\": \"Anna is a nurse. Her job:\"}], \"emphasis\": [\"nurse\"],\n"
+        "  \"continuations\": [\" nurse\", \" pilot\"], \"right\": 0}\n"
+        "examples:\n  holdfast profile --samples jobs.jsonl\n"
+        "  holdfast profile --samples jobs.jsonl --samples facts.jsonl --top 20 --combine intersection --out runs/heads\n"
+        "  holdfast generate --user \"...\" --emphasis \"...\" --method pasta:alpha=0.01,heads=runs/heads/heads.json\n\nRepeating a command resumes it.",
+    )
+    add = profile.add_argument
+    _add_model(add)
+    add("--samples", action="append", required=True, type=Path, metavar="FILE.jsonl", help="one task; repeatable")
+    add("--method", default="pasta:alpha=0.01", metavar="SPEC", help="what each head is steered by (default: %(default)s)")
+    add("--by", choices=("probability", "accuracy"), default="probability", help="of the right continuation (default: %(default)s)")
+    add("--halving", action="store_true", help="drop the worse half of the heads after a quarter of the samples, and again after half of them")
+    add("--top", type=int, metavar="K", help="write heads.json with the best K heads of the task, or of the tasks together")
+    add("--combine", choices=("intersection", "union"), default="intersection", help="of the best K of several tasks (default: %(default)s)")
+    add("--system-as", choices=("role", "first-user"), default="role", help="where the system prompt stands (default: %(default)s)")
+    add("--seed", type=int, default=0, help="default: %(default)s")
+    add("--out", type=Path, default=Path("runs/profile"), help="a folder (default: %(default)s)")
+    profile.set_defaults(run=_profile)
+
+
+def _profile(arguments: argparse.Namespace) -> None:
+    from holdfast import methods
+    from holdfast.report.profile import write_profile
+    from holdfast.study.profiling import Plan, profile, read_samples
+
+    steering = methods.parse(arguments.method)
+    if len(steering) != 1:
+        raise UsageError(f"--method takes one attention method to steer each head by, not {arguments.method!r}.")
+    plan = Plan(steering[0], arguments.by, arguments.halving, system_as=arguments.system_as, seed=arguments.seed)
+    tasks = {path.stem: read_samples(path) for path in arguments.samples}
+    if len(tasks) < len(arguments.samples):
+        raise UsageError(f"Two of the files {', '.join(map(str, arguments.samples))} have one name, which names their folders; rename one.")
+    model = _load(arguments)
+    arguments.on_interrupt = f"Finished samples are kept in {arguments.out}; repeat the command to go on."
+    rankings = []
+    for name, samples in tasks.items():
+        with _Bar(len(samples), "sample") as bar:
+            found = profile(model, samples, arguments.out / name, plan, command=shlex.join(["holdfast", *sys.argv[1:]]), progress=bar, tell=bar.tell)
+        rankings.append(found.ranking)
+        for line in write_profile(arguments.out / name):
+            print(line)
+    if arguments.top is not None:
+        chosen = getattr(methods, arguments.combine)(rankings, arguments.top)
+        methods.write_heads(arguments.out / "heads.json", chosen)
+        print(f"{len(chosen)} heads: {(arguments.out / 'heads.json').resolve()}")
+
+
+def _emphasis(words: Sequence[str]) -> str | tuple[str, int]:
+    """What one --emphasis gives."""
+    if len(words) == 1:
+        return words[0]
+    if len(words) > 2 or not words[1].isdecimal():
+        raise UsageError(f"--emphasis takes a text and at most its occurrence, not {' '.join(words)!r}; put the text into quotes, and repeat the option.")
+    return words[0], int(words[1])
+
+
 def _drift(arguments: argparse.Namespace) -> None:
     from holdfast import drift, methods, report
     from holdfast.chat import Sampling
@@ -400,10 +498,10 @@ def _print_catalogue(rows) -> None:
 class _Bar:
     """Rounds of conversations done, tokens per second and time left; silent where the error output is no terminal."""
 
-    def __init__(self, total: int):
+    def __init__(self, total: int, unit: str = "round"):
         from tqdm import tqdm
 
-        self.bar = tqdm(total=total, unit="round", disable=not sys.stderr.isatty(), dynamic_ncols=True)
+        self.bar = tqdm(total=total, unit=unit, disable=not sys.stderr.isatty(), dynamic_ncols=True)
         self.tokens, self.started = 0, time.monotonic()
 
     def __enter__(self) -> _Bar:
@@ -411,6 +509,10 @@ class _Bar:
 
     def __exit__(self, *_: object) -> None:
         self.bar.close()
+
+    def tell(self, line: str) -> None:
+        """Prints a line above the bar."""
+        self.bar.write(line)
 
     def __call__(self, conversations: int, tokens: int) -> None:
         self.tokens += tokens

@@ -1,0 +1,221 @@
+"""Head profiling: the fast scores are those of one head at a time, runs go on where they were killed, and bad input is named."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+
+import pytest
+from test_drift import Scripted
+from tiny import chat, model, tokenizer
+
+from holdfast import Boost, Pasta, Repetition, Sampling, SplitSoftmax, cli
+from holdfast.errors import ModelError, RecordsError, UsageError
+from holdfast.methods import HeadSet
+from holdfast.report.profile import write_profile
+from holdfast.study import profiling
+from holdfast.study.profiling import Choice, Plan, Question, profile, read_profile, read_samples
+
+# float32: the sums of a shared pass are taken in another order
+TOLERANCE = 1e-4
+WORDS = "the garden is green and river runs slowly past old town where people talk about music bread cheese rain".split()
+
+
+def choice(number: int, words: int = 12) -> Choice:
+    """A sample whose emphasis stands at the end, in the middle or in front, with continuations of one to several tokens."""
+    text = [WORDS[(7 * number + 5 * index) % len(WORDS)] for index in range(words + number % 5)]
+    place = (len(text), len(text) // 2, 0)[number % 3]
+    text[place:place] = ["answer", "in", "one", "word"]
+    return Choice(chat("", " ".join(text)), ("answer in one word",), ("bread", "the old town", "rain and cheese")[: 1 + number % 3], number % (1 + number % 3))
+
+
+SAMPLES = [choice(number) for number in range(6)]
+HEADS = [(layer, head) for layer in range(3) for head in range(4)]
+
+
+def one_by_one(tiny, samples, method, score) -> dict[tuple[int, int], list[float]]:
+    return {head: [score(tiny, sample, (replace(method, heads=HeadSet([head])),)) for sample in samples] for head in HEADS}
+
+
+def right_one(tiny, sample, methods) -> float:
+    return tiny.score(sample.messages, sample.continuations, methods, emphasis=sample.emphasis).log_probabilities[sample.right]
+
+
+@pytest.mark.parametrize("method", (Pasta(0.01), Pasta(0.05, generated="scale"), Boost(8), SplitSoftmax(0.3)), ids=lambda method: method.name)
+def test_scores_and_ranking_are_those_of_one_head_at_a_time(method, tmp_path):
+    tiny = model()
+    assert profiling._Worker(tiny, SAMPLES, Plan(method)).forks
+    found = profile(tiny, SAMPLES, tmp_path / "run", Plan(method))
+    plain = one_by_one(tiny, SAMPLES, method, right_one)
+    means = {head: sum(values) / len(values) for head, values in plain.items()}
+    assert found.scores == pytest.approx(means, abs=TOLERANCE)
+    assert found.ranking.heads == tuple(sorted(HEADS, key=lambda head: -means[head]))
+    assert found.unsteered == pytest.approx(sum(right_one(tiny, sample, ()) for sample in SAMPLES) / len(SAMPLES), abs=TOLERANCE)
+    assert max(abs(value - found.unsteered) for value in found.scores.values()) > 100 * TOLERANCE, "no head does anything"
+
+
+@pytest.mark.parametrize(("kind", "fast"), (("gpt2", True), ("gemma", True), ("gpt_neox", True), ("mistral", False)))
+def test_other_models_give_the_same_scores_the_fast_way_or_the_plain_one(kind, fast, tmp_path):
+    tiny = model(kind, **({"sliding_window": 16} if kind == "mistral" else {}))
+    assert bool(profiling._Worker(tiny, SAMPLES[:2], Plan()).forks) == fast
+    found = profile(tiny, SAMPLES[:2], tmp_path / "run")
+    plain = one_by_one(tiny, SAMPLES[:2], Pasta(0.01), right_one)
+    assert found.scores == pytest.approx({head: sum(values) / 2 for head, values in plain.items()}, abs=TOLERANCE)
+
+
+def test_the_model_is_as_it_was_and_less_is_forwarded(tmp_path):
+    tiny = model()
+    before = list(tiny.hf_model.model.layers)
+    worker = profiling._Worker(tiny, [choice(number, 90) for number in (0, 3, 6, 1, 4, 7)], Plan())
+    counted = worker.forks.forwarded
+    expected = sum(worker.forks.work([worker.asked[number] for number in group], HEADS) for group in worker.groups(range(6)))
+    for group in worker.groups(range(6)):
+        worker.score(group, HEADS)
+    assert list(tiny.hf_model.model.layers) == before
+    assert worker.forks.forwarded - counted == pytest.approx(expected)
+    assert expected < 0.4 * sum(len(one.token_ids) for one in worker.asked) * (len(HEADS) + 1)
+
+
+def questions(count: int = 3) -> list[Question]:
+    return [Question(one.messages, one.emphasis, lambda text: sum(map(ord, text)) % 97 / 97) for one in SAMPLES[:count]]
+
+
+@pytest.mark.parametrize("kind", ("llama", "gemma2"))
+def test_replies_are_those_of_one_head_at_a_time(kind, tmp_path):
+    tiny = model(kind, **({"query_pre_attn_scalar": 12} if kind == "gemma2" else {}))
+    found = profile(tiny, questions(2), tmp_path / "run", Plan(max_new_tokens=6))
+    plain = one_by_one(tiny, questions(2), Pasta(0.01),
+                       lambda tiny, one, methods: one.score(tiny.generate(one.messages, methods, Sampling(0, 1, 6), emphasis=one.emphasis).text))
+    assert found.scores == pytest.approx({head: sum(values) / 2 for head, values in plain.items()}, abs=TOLERANCE)
+    assert len(set(found.scores.values())) > 2
+
+
+@pytest.mark.parametrize("halving", (False, True))
+def test_a_killed_run_goes_on_where_it_was(tmp_path, monkeypatch, halving):
+    tiny, plan = model(), Plan(halving=halving)
+    samples = [choice(number) for number in range(8)]
+    whole = profile(tiny, samples, tmp_path / "whole", plan)
+    monkeypatch.setattr("holdfast.study.forking._PASS", 0)
+    groups = profiling._Worker(tiny, samples, plan).groups(range(8))
+    assert len(groups) > 1
+    score, calls = profiling._Worker.score, []
+
+    def killed(self, numbers, heads):
+        calls.append(len(heads))
+        if len(calls) == 4:
+            raise KeyboardInterrupt
+        return score(self, numbers, heads)
+
+    monkeypatch.setattr(profiling._Worker, "score", killed)
+    with pytest.raises(KeyboardInterrupt):
+        profile(tiny, samples, tmp_path / "run", plan)
+    kept = (tmp_path / "run" / "records.jsonl").read_text()
+    assert kept
+    monkeypatch.setattr(profiling._Worker, "score", score)
+    told: list[str] = []
+    again = profile(tiny, samples, tmp_path / "run", plan, tell=told.append)
+    written = (tmp_path / "run" / "records.jsonl").read_text()
+    assert written.startswith(kept) and written.count("\n") == 8
+    assert again.scores == pytest.approx(whole.scores, abs=TOLERANCE) and again.samples == whole.samples
+    assert profile(tiny, samples, tmp_path / "run", plan).scores == again.scores
+    assert (tmp_path / "run" / "records.jsonl").read_text() == written
+    with pytest.raises(RecordsError, match=r"by.*accuracy|samples"):
+        profile(tiny, [one for one in samples if len(one.continuations) > 1] * 2, tmp_path / "run", replace(plan, by="accuracy"))
+    with pytest.raises(RecordsError, match="model"):
+        profile(model(seed=1), samples, tmp_path / "run", plan)
+
+
+def test_halving_scores_fewer_and_says_what_it_gave_up(tmp_path):
+    tiny, samples, told, seen = model(), [choice(number) for number in range(8)], [], []
+    found = profile(tiny, samples, tmp_path / "run", Plan(halving=True), progress=lambda count, tokens: seen.append(count), tell=told.append)
+    assert sorted(found.samples.values()) == [2] * 6 + [4] * 3 + [8] * 3 and sum(seen) == 8
+    assert [found.samples[head] for head in found.ranking.heads] == sorted(found.samples.values(), reverse=True)
+    best = [found.scores[head] for head in found.ranking.heads[:3]]
+    assert best == sorted(best, reverse=True)
+    assert "one head at a time" in told[0] and "12 heads x 8 samples" in told[0]
+    assert "After 2 of 8 samples the better 6 heads" in told[1] and "After 4 of 8 samples the better 3" in told[2]
+    assert any("gave up the order of 9 dropped heads" in line for line in write_profile(tmp_path / "run"))
+
+
+def write(path, rows) -> None:
+    path.write_text("\n".join(json.dumps(row) for row in rows) + "\n")
+
+
+def rows(count: int = 3) -> list[dict]:
+    return [{"messages": list(one.messages), "emphasis": list(one.emphasis), "continuations": list(one.continuations), "right": one.right} for one in SAMPLES[:count]]
+
+
+def test_the_command_writes_a_ranking_a_heat_map_and_heads_that_steer(tmp_path, capsys):
+    folder = tmp_path / "model"
+    model().hf_model.save_pretrained(folder)
+    tokenizer().save_pretrained(folder)
+    write(tmp_path / "one.jsonl", rows())
+    write(tmp_path / "two.jsonl", rows(2))
+    command = ["profile", "--model", str(folder), "--samples", str(tmp_path / "one.jsonl"), "--samples", str(tmp_path / "two.jsonl"), "--out", str(tmp_path / "out")]
+    assert cli.main([*command, "--top", "12"]) == 0
+    printed = capsys.readouterr().out
+    assert "12 heads x 3 samples" in printed and "12 heads: " in printed and "Unsteered -" in printed
+    listed = json.loads((tmp_path / "out" / "one" / "profile.json").read_text())
+    assert len(listed["ranking"]) == 12 and listed["ranking"][0]["score"] >= listed["ranking"][-1]["score"] and listed["made_for"]["layers"] == 3
+    assert (tmp_path / "out" / "one" / "heads.png").stat().st_size > 5000
+    heads = f"pasta:alpha=0.01,heads={tmp_path / 'out' / 'heads.json'}"
+    assert cli.main(["generate", "--model", str(folder), "--user", "the *river*", "--marks", "--method", heads, "--max-new-tokens", "4"]) == 0
+    capsys.readouterr()
+    first = tuple(read_profile(tmp_path / "out" / "one").ranking.heads)
+    assert cli.main([*command, "--top", "1", "--combine", "union"]) == 0
+    capsys.readouterr()
+    assert {(int(layer), head) for layer, heads in json.loads((tmp_path / "out" / "heads.json").read_text()).items() if layer != "made_for" for head in heads} >= {first[0]}
+    assert cli.main([*command, "--top", "13"]) == 2
+    assert "from 1 to 12, not 13" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("line", "named"),
+    (
+        ("{", ["Line 2", "no JSON"]),
+        ("[]", ["Line 2", "'[]'"]),
+        ({"messages": None}, ["Line 2", "messages = 'None'"]),
+        ({"continuations": ...}, ["Line 2", "no 'continuations'"]),
+        ({"right": True}, ["Line 2", "right = 'True'", "whole number"]),
+        ({"emphasis": "text"}, ["Line 2", "emphasis = 'text'"]),
+        ({"emphasis": ["no such text"]}, ["Line 2", "'no such text'", "nearest"]),
+        ({"messages": [{"role": "user"}]}, ["Line 2", "Message 1", "content"]),
+    ),
+)
+def test_bad_sample_files_are_refused_by_row_and_field(tmp_path, line, named):
+    good = rows(1)[0]
+    bad = line if isinstance(line, str) else json.dumps({name: value for name, value in {**good, **line}.items() if value is not ...})
+    (tmp_path / "samples.jsonl").write_text(json.dumps(good) + "\n" + bad + "\n")
+    with pytest.raises(UsageError) as caught:
+        read_samples(tmp_path / "samples.jsonl")
+    assert all(part in str(caught.value) for part in ["samples.jsonl", *named]), str(caught.value)
+
+
+def test_marks_in_a_sample_file_are_emphasis(tmp_path):
+    row = {**rows(1)[0], "messages": [{"role": "user", "content": r"say *bread* \* now"}]}
+    del row["emphasis"]
+    write(tmp_path / "samples.jsonl", [row])
+    (sample,) = read_samples(tmp_path / "samples.jsonl")
+    assert sample.messages[0]["content"] == "say bread * now" and sample.emphasis == ((0, 4, 9),)
+
+
+@pytest.mark.parametrize(
+    ("made", "error", "named"),
+    (
+        (lambda out: profile(model(), [], out), UsageError, ["no samples"]),
+        (lambda out: profile(model(), [SAMPLES[0], *questions(1)], out), UsageError, ["Sample 2", "Question"]),
+        (lambda out: profile(model(), [replace(SAMPLES[0], continuations=("a", ""))], out), UsageError, ["Sample 1", "('a', '')"]),
+        (lambda out: profile(model(), [replace(SAMPLES[0], right=5)], out), UsageError, ["Sample 1", "right = 5"]),
+        (lambda out: profile(model(), [replace(SAMPLES[0], emphasis=())], out), UsageError, ["Sample 1", "neither emphasis nor a system prompt"]),
+        (lambda out: profile(model(), [SAMPLES[0]], out, Plan(by="accuracy")), UsageError, ["Sample 1", "rank by probability"]),
+        (lambda out: profile(model(), SAMPLES, out, Plan(halving=True)), UsageError, ["at least 8", "6"]),
+        (lambda out: profile(Scripted(), SAMPLES, out), ModelError, ["endpoint", "local model"]),
+        (lambda out: Plan(Repetition(1)), UsageError, ["attention method", "Repetition"]),
+        (lambda out: Plan(by="luck"), UsageError, ["'luck'", "accuracy"]),
+        (lambda out: read_profile(out), RecordsError, ["manifest"]),
+    ),
+)
+def test_what_cannot_be_profiled_is_refused_by_name(tmp_path, made, error, named):
+    with pytest.raises(error) as caught:
+        made(tmp_path)
+    assert all(part in str(caught.value) for part in named), str(caught.value)
