@@ -239,8 +239,8 @@ def test_a_prefill_stays_within_its_tokens_and_changes_no_reply(monkeypatch):
     tiny, widths = model(), []
     requests = [Request(chat("be nice", "hello " * n), sampling=SHORT, seed=n) for n in (1, 9, 2, 40, 3, 3)]
     whole = [reply.token_ids for reply in tiny.generate_batch(requests)]
-    inputs = decoding._prefill_inputs
-    monkeypatch.setattr(decoding, "_prefill_inputs", lambda rows, past: widths.append(len(rows)) or inputs(rows, past))
+    inputs = decoding.prefill_inputs
+    monkeypatch.setattr(decoding, "prefill_inputs", lambda rows, past: widths.append(len(rows)) or inputs(rows, past))
     monkeypatch.setattr("holdfast.model._PREFILL", 100)
     assert [reply.token_ids for reply in tiny.generate_batch(requests)] == whole
     assert len(widths) > 2 and sum(widths) == 6

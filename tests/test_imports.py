@@ -25,6 +25,7 @@ LAYERS = (
     "cache",
     "sampling",
     "decoding",
+    "scoring",
     "model",
     "loading",
     "answers",

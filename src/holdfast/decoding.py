@@ -155,7 +155,7 @@ class Decoder(Generic[T]):
         readers = [_Reader(one, bool(number), stream, torch.tensor(stream.span)) for one in joined for number, stream in enumerate(one.row.streams)]
         streams = [reader.stream for reader in readers]
         past = max(stream.cached for stream in streams)
-        ids, positions, mask, span = _prefill_inputs(readers, past)
+        ids, positions, mask, span = prefill_inputs(streams, past)
         cache = stack([stream.computed for stream in streams], past, self.layers)
         logits = self._forward(readers, ids, positions, mask, span, [mask.shape[1]] * len(readers), cache)
         computed = [row_of(cache, index, columns.nonzero()[:, 0].to(self.model.device)) for index, columns in enumerate(mask)]
@@ -295,9 +295,8 @@ class Decoder(Generic[T]):
                 ids[index] = fresh if caches[index] is not None else torch.cat([ids[index], fresh], 1)
 
 
-def _prefill_inputs(readers: Sequence[_Reader], past: int) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+def prefill_inputs(rows: Sequence[Stream], past: int) -> tuple[Tensor, Tensor, Tensor, Tensor]:
     """Ids and positions [row, new], mask and span [row, past + new]: both parts padded on the left."""
-    rows = [reader.stream for reader in readers]
     new = max(len(row.token_ids) - row.cached for row in rows)
     ids, positions = torch.zeros(2, len(rows), new, dtype=torch.long)
     mask, span = torch.zeros(2, len(rows), past + new, dtype=torch.bool)
@@ -306,8 +305,8 @@ def _prefill_inputs(readers: Sequence[_Reader], past: int) -> tuple[Tensor, Tens
         fresh = length - cached
         mask[index, past - cached : past] = True
         mask[index, past + new - fresh :] = True
-        span[index, past - cached : past] = readers[index].span[:cached]
-        span[index, past + new - fresh :] = readers[index].span[cached:]
+        span[index, past - cached : past] = torch.tensor(row.span[:cached], dtype=torch.bool)
+        span[index, past + new - fresh :] = torch.tensor(row.span[cached:], dtype=torch.bool)
         ids[index, new - fresh :] = torch.tensor(row.token_ids[cached:])
         positions[index, new - fresh :] = torch.arange(cached, length)
     return ids, positions, mask, span

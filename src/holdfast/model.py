@@ -18,6 +18,7 @@ from holdfast.decoding import Continuation, Decoder, Row, Stream
 from holdfast.errors import ModelError, PromptError, UsageError
 from holdfast.methods import EditsLogits, EditsMessages, Gate, Method, ShiftsAttention, edit_messages
 from holdfast.prompt import Prompt, render_with_spans, tokenize
+from holdfast.scoring import Scored, score_rows
 
 if TYPE_CHECKING:
     from transformers import PreTrainedModel, PreTrainedTokenizerFast
@@ -72,6 +73,10 @@ class LocalModel:
     def generate_batch(self, requests: Sequence[Request]) -> list[Reply]:
         """Answers many chats, in the order given."""
         return self.session().generate_batch(requests)
+
+    def score(self, messages: Sequence[Message], replies: Sequence[str], methods: Sequence[Method] = ()) -> Scored:
+        """The log-probabilities of given replies to one chat; see `LocalSession.score`."""
+        return self.session().score([Request(messages, methods)], [replies])[0]
 
     def session(self) -> LocalSession:
         """Opens a session, in which requests of one thread forward only what is new."""
@@ -153,6 +158,56 @@ class LocalSession:
                 )
         return replies
 
+    def score(self, requests: Sequence[Request], replies: Sequence[Sequence[str]]) -> list[Scored]:
+        """How probable given replies are to each chat, without generating (at temperature 1, the whole vocabulary).
+
+        A request with a `thread` continues what that thread has computed; with `keep`, the chat (not the replies) becomes part of it.
+
+        Args:
+            requests: the chats; sampling, seeds (but a conversation's) and traces play no part.
+            replies: per request, the replies to score, at least one and none empty. A reply is tokenized behind its chat.
+
+        Raises:
+            PromptError: as `generate_batch`; or a reply is empty, or does not fit into the model's context.
+            UsageError: a gate, which draws again and again, so that its tokens have no probability of their own.
+            ModelError: a method cannot be applied to this model.
+        """
+        model = self.model
+        if gated := next((method for request in requests for method in request.methods if isinstance(method, Gate)), None):
+            raise UsageError(f"{gated.name} draws tokens again, so replies under it have no log-probability; score without it.")
+        asked = self._prepare([(Job(request, lambda reply: ()), self._threads.get(request.thread, ())) for request in requests])
+        wanted = self._spell_out(asked, replies)
+        for one, options in zip(asked, wanted, strict=True):
+            longest = max(len(stream.token_ids) for stream in one.row.streams) + max(map(len, options)) if one.row else len(one.prompt_ids) + 1
+            if model.context and longest > model.context:
+                raise PromptError(f"A chat and its reply take {longest} tokens, and {model.name} sees {model.context}; use a shorter chat.")
+        scored, computed = self._guarded(
+            len(asked), lambda: score_rows(model.hf_model, [one.row for one in asked], wanted, model.batch_size, reuse=model.reuses_cache)
+        )
+        for one, known in zip(asked, computed, strict=True):
+            if one.job.request.keep and one.job.request.thread is not None and known:
+                self._threads[one.job.request.thread] = tuple(
+                    _Computed(text, stream.token_ids, stream.span, kept) for text, stream, kept in zip(one.texts, one.row.streams, known, strict=True)
+                )
+        return scored
+
+    def _spell_out(self, asked: Sequence[_Asked], replies: Sequence[Sequence[str]]) -> list[list[tuple[int, ...]]]:
+        """The tokens of each reply behind its chat; by itself where no token of the two together begins with the reply."""
+        if any(not reply for options in replies for reply in options) or not all(replies):
+            raise PromptError("An empty reply ('') has no probability; give at least one reply to each chat, each with a text.")
+        texts = [one.texts[0] + reply for one, options in zip(asked, replies, strict=True) for reply in options]
+        joined = iter(tokenize(texts, [()] * len(texts), self.model.tokenizer))
+        spelled = []
+        for one, options in zip(asked, replies, strict=True):
+            spelled.append([])
+            for reply in options:
+                prompt, begins = next(joined), len(one.texts[0])
+                first = next((index for index, start in enumerate(prompt.starts) if start >= begins), None)
+                if first is None or prompt.starts[first] != begins:
+                    prompt, first = tokenize([reply], [()], self.model.tokenizer)[0], 0
+                spelled[-1].append(prompt.token_ids[first:])
+        return spelled
+
     def run(self, jobs: Iterable[Job]) -> None:
         """Answers jobs and all that follow from them; rows join and leave the batch at any step.
 
@@ -183,7 +238,7 @@ class LocalSession:
             for asked, continuation in done:
                 add(asked.job.then(self._reply(asked, continuation)))
 
-    def _guarded(self, rows: int, forward: Callable, *arguments) -> list[tuple[_Asked, Continuation]]:
+    def _guarded(self, rows: int, forward: Callable, *arguments):
         try:
             return forward(*arguments)
         except torch.OutOfMemoryError as error:

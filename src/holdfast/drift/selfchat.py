@@ -6,6 +6,7 @@ message, so its first one recaps a1 and b1. Round i's probe forks the agent's di
 
 from __future__ import annotations
 
+import itertools
 import random
 import time
 from collections.abc import Callable, Sequence
@@ -64,11 +65,13 @@ class _Talk:
 
 
 def draw_pairing(suite: Suite, settings: Settings, number: int) -> Pairing:
-    """The conversation `number` of a run: a random ordered pair of different cases, a starter, and the probes."""
+    """The conversation `number` of a run: an ordered pair of different cases, a starter, and the probes."""
     rng = random.Random(seed_of("pairing", settings.seed, number))
     alone = settings.user_prompt == "empty"
     agent = rng.choice(suite.cases)
     user = rng.choice([case for case in suite.cases if case.id != agent.id]) if len(suite.cases) > 1 else None
+    if settings.pairs == "all" and user:
+        agent, user = list(itertools.permutations(suite.cases, 2))[number % (len(suite.cases) * (len(suite.cases) - 1))]
     starter = rng.choice(suite.starters)
     probes = tuple(_ask(case, settings.probes_per_round, rng) if case else () for case in (agent, user))
     if alone:  # drawn all the same, so that the control has the agents, starters and probes of the main run

@@ -11,6 +11,7 @@ from holdfast.prompt import SYSTEM_AS
 
 USER_PROMPTS = ("suite", "empty")
 PROBE_AT = ("in-place", "after-round")
+PAIRS = ("random", "all")
 
 
 @dataclass(frozen=True)
@@ -19,7 +20,7 @@ class Settings:
 
     Args:
         rounds: a round is one user turn and one agent turn.
-        conversations: random ordered pairs of system prompts.
+        conversations: how many, each between an ordered pair of different system prompts.
         seed: of pairs, starters and every draw.
         sampling: of all replies.
         user_prompt: "suite" (the user model has a system prompt of the suite) or "empty" (Figure 3 B).
@@ -29,6 +30,7 @@ class Settings:
             i-th agent turn, as in the released code).
         adoption: whether the agent is asked the user's probe too.
         trace: whether the attention mass on the agent's prompt is recorded, where the model shows it.
+        pairs: "random" (drawn), or "all" (conversation n is between the n-th ordered pair, and so on round after round).
         batch: conversations that run side by side. A fixed number, so that repeated runs do the same arithmetic.
 
     Raises:
@@ -46,12 +48,13 @@ class Settings:
     probe_at: str = "in-place"
     adoption: bool = True
     trace: bool = True
+    pairs: str = "random"
     batch: int = 48
 
     def __post_init__(self) -> None:
         for name in ("rounds", "conversations", "probes_per_round", "batch"):
             knobs.whole_number("drift", name, getattr(self, name), 1)
         knobs.whole_number("drift", "seed", self.seed, 0)
-        for name, choices in (("user_prompt", USER_PROMPTS), ("system_as", SYSTEM_AS), ("probe_at", PROBE_AT)):
+        for name, choices in (("user_prompt", USER_PROMPTS), ("system_as", SYSTEM_AS), ("probe_at", PROBE_AT), ("pairs", PAIRS)):
             if getattr(self, name) not in choices:
                 raise UsageError(f"drift takes {name} as {' or '.join(choices)}, not {getattr(self, name)!r}.")
