@@ -1,7 +1,8 @@
 """A run is a folder: `manifest.json`, and `records.jsonl` to which finished conversations are appended.
 
 Every line is on the disk before the next conversation counts as done, so a run may be killed at any moment
-and resumed by repeating its command. A line is one conversation, named by its key (method, conversation).
+and resumed by repeating its command. A line is one conversation, named by its key (method, conversation);
+in a run of `holdfast tasks` it is one sample, named by its task and variant and by its number.
 """
 
 from __future__ import annotations
@@ -26,6 +27,8 @@ Key = tuple[str, int]
 MANIFEST = "manifest.json"
 RECORDS = "records.jsonl"
 LOCK = "run.lock"
+_FIELDS = {"tasks": ("task", "variant", "scores")}  # by the command of the manifest, what every reader relies on
+_DIALOG = ("agent", "user", "turns", "probes")
 
 _FULL = {errno.ENOSPC: "the disk is full", errno.EDQUOT: "the disk quota is used up", errno.EFBIG: "the file may not grow further"}
 
@@ -110,7 +113,7 @@ def open_run(folder: Path | str, identity: Mapping[str, Any], about: Mapping[str
     try:
         manifest = _start_or_resume(folder, identity, told)
         _cut_torn_line(folder / RECORDS)
-        keys = {_key(record) for record in _read_records(folder / RECORDS)}
+        keys = {_key(record) for record in _read_records(folder / RECORDS, manifest)}
         return Run(folder, manifest, keys, lock)
     except OSError as error:
         os.close(lock)
@@ -130,7 +133,8 @@ def read_run(folder: Path | str) -> RunData:
     if not (folder / MANIFEST).is_file():
         what = "holds no manifest.json" if folder.is_dir() else "does not exist"
         raise RecordsError(f"{folder} is not a run: it {what}; give a folder written with `holdfast drift --out`.")
-    return RunData(folder, _read_manifest(folder), _read_records(folder / RECORDS))
+    manifest = _read_manifest(folder)
+    return RunData(folder, manifest, _read_records(folder / RECORDS, manifest))
 
 
 def probes_frame(run: RunData) -> pandas.DataFrame:
@@ -283,8 +287,9 @@ def _read_manifest(folder: Path) -> dict[str, Any]:
     return manifest
 
 
-def _read_records(path: Path) -> list[dict[str, Any]]:
+def _read_records(path: Path, manifest: Mapping[str, Any]) -> list[dict[str, Any]]:
     """The whole lines of a records file, each checked for what every reader relies on."""
+    needed = _FIELDS.get(str(manifest.get("command")), _DIALOG)
     if not path.exists():
         return []
     records: list[dict[str, Any]] = []
@@ -293,7 +298,7 @@ def _read_records(path: Path) -> list[dict[str, Any]]:
         try:
             record = json.loads(line)
             key = _key(record)
-            missing = [name for name in ("agent", "user", "turns", "probes") if name not in record]
+            missing = [name for name in needed if name not in record]
         except (ValueError, TypeError, KeyError) as error:
             raise RecordsError(f"Line {number} of {path} is not a record ({error!r}); delete that line, and repeat the command of the run to measure it again.") from error
         if missing:
