@@ -25,14 +25,16 @@ _N_GRAMS = {2: 2 / 3, 3: 4 / 3}  # n -> weight, as ROME's code weights them
 def first_object(reply: str) -> dict[str, Any] | None:
     """The first JSON object that stands anywhere in the reply, whatever is around it; None if there is none.
 
-    Strict JSON: double quotes, no trailing comma, no NaN.
+    Strict JSON: double quotes, no trailing comma, no NaN; objects nested deeper than Python reads count as none.
     """
     decoder = json.JSONDecoder(parse_constant=_no_constant)
     for found in re.finditer(r"\{", reply):
         try:
             return decoder.raw_decode(reply, found.start())[0]
-        except (ValueError, RecursionError):
+        except ValueError:
             continue
+        except RecursionError:
+            break
     return None
 
 
