@@ -16,6 +16,7 @@ LAYERS = (
     "seeds",
     "knobs",
     "records",
+    "emphasis",
     "chat",
     "prompt",
     "measures",
@@ -41,7 +42,7 @@ LAYERS = (
     "cli",
     "__main__",
 )
-LIGHT = ("__init__", "chat", "methods", "measures", "records", "endpoint", "drift/suites", "tasks", "report", "cli")
+LIGHT = ("__init__", "chat", "emphasis", "methods", "measures", "records", "endpoint", "drift/suites", "tasks", "report", "cli")
 HEAVY = ("torch", "transformers", "openai", "pandas", "matplotlib", "sklearn", "scipy", "ray", "datasets", "fastapi")
 
 MODULES = sorted(PACKAGE.rglob("*.py"))

@@ -18,13 +18,14 @@ from tiny import model
 
 import holdfast
 from holdfast import records, tasks
+from holdfast.chat import Sampling
 from holdfast.cli import main
 from holdfast.errors import HoldfastError, ModelError, PromptError, RecordsError, UnknownName, UsageError
 from holdfast.methods import Pasta, Repetition
 from holdfast.report.tasks import average, read_results, table
 from holdfast.tasks import bias_in_bios, counterfact, data, json_format, metrics, pronouns, synthetic
 from holdfast.tasks.dialogues import training_dialogue
-from holdfast.tasks.evaluate import demonstrations, draw_samples
+from holdfast.tasks.evaluate import demonstrations, draw_samples, request_of
 from holdfast.tasks.sample import BIOGRAPHIES, FACTS, SPLITS, mark, spans_of
 
 ROOT = Path(__file__).parents[1]
@@ -520,13 +521,24 @@ def test_few_shot_shows_training_samples_and_draws_differ():
     assert len(asked) == 300 and not asked & {message["content"] for message in demonstrations(made, task, within, 1)}
 
 
-def test_steering_is_refused_rather_than_led_astray(tmp_path):
-    settings = tasks.Settings(tasks=("json",), samples=2)
-    with pytest.raises(UsageError, match=r"pasta:alpha=0.01 would have to steer towards.*cannot carry emphasis yet"):
-        tasks.run(long_tiny(), small_data(), tmp_path / "a", settings, [(Pasta(0.01),)])
+def test_methods_steer_towards_the_emphasised_part(tmp_path):
+    settings = tasks.Settings(samples=2, draws=1)
+    run = tasks.run(long_tiny(), small_data(), tmp_path / "a", settings, [(Pasta(1.0),), (Pasta(0.001),)])
+    answers = {(record["method"], record["conversation"]): record for record in run.records}
+    differ = 0
+    for (method, number), record in answers.items():
+        if method.endswith(" zero-shot"):
+            task = record["task"]
+            alike = [answers[f"{task} {variant}", number] for variant in ("zero-shot", "pasta:alpha=1")]
+            assert alike[0]["scores"] == alike[1]["scores"] and alike[0]["reply"] == alike[1]["reply"]  # alpha of 1 does nothing
+            differ += answers[f"{task} pasta:alpha=0.001", number]["reply"] != record["reply"]
+    assert differ >= 4  # of 8 random replies
+    asked = [{"role": "user", "content": "say it now"}, {"role": "assistant", "content": "it"}, {"role": "user", "content": "say it now"}]
+    request = request_of(asked, ("it",), (Pasta(0.01),), Sampling(), 0)
+    assert request.emphasis == ((2, 4, 6),) and request.methods == (Pasta(0.01),)
     with pytest.raises(UsageError, match=r"repetition works on a system prompt"):
-        tasks.run(long_tiny(), small_data(), tmp_path / "a", settings, [(Repetition(1.0),)])
-    assert not (tmp_path / "a").exists()
+        tasks.run(long_tiny(), small_data(), tmp_path / "b", settings, [(Repetition(1.0),)])
+    assert not (tmp_path / "b").exists()
 
 
 def test_what_cannot_be_asked_is_refused(tmp_path):
@@ -557,7 +569,7 @@ def test_what_cannot_be_asked_is_refused(tmp_path):
     (["--instruction", "shortened"], "The task bios has no shortened instruction"),
     (["--samples", "0"], "samples as a whole number from 1 upwards, not 0"),
     (["--task", "json", "--data", "nowhere.json"], "nowhere.json does not exist"),
-    (["--task", "json", "--method", "pasta:alpha=0.01", "--samples", "2"], "cannot carry emphasis yet"),
+    (["--task", "json", "--method", "repetition:probability=1", "--samples", "2"], "repetition works on a system prompt"),
     (["--method", "past:alpha=0.01"], "did you mean 'pasta'?"),
 ])
 def test_the_command_answers_bad_input_with_one_sentence(tmp_path, capsys, argv, says):

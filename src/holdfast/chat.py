@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from typing import ClassVar, Protocol, runtime_checkable
 
 from holdfast import knobs
+from holdfast.emphasis import Message, Part, read_marks, resolve  # a message is the OpenAI and Hugging Face form, unchanged
 from holdfast.errors import KnobOutOfRange, UsageError
 
-Message = dict[str, str]  # {"role", "content"}: the OpenAI and Hugging Face form, unchanged
 ROLES = ("system", "user", "assistant")  # a chat template may know more, such as "tool"
 SYSTEM_AS = ("role", "first-user")
 
@@ -85,8 +85,12 @@ class Request:
         keep: whether the reply becomes part of the thread; without, the request forks the thread.
         trace: whether the attention mass on the system prompt is wanted.
         system_as: "role", or "first-user" to put the system prompt in front of the first user message.
+        emphasis: what attention methods hold on to, in place of the system prompt's words: texts, (text, occurrence from 1) or
+            (message from 0, first, last character), of any roles, all one set; kept as ranges.
+        marks: whether `*like this*` in a message is emphasis too; kept as ranges, and taken out of the messages.
 
     Raises:
+        PromptError: emphasis that is in no message.
         UsageError: a message without a role or a text, or something else that is not as described.
         KnobOutOfRange: a seed below 0 or from 2**128 upwards, which the generator of draws has no room for.
     """
@@ -100,6 +104,8 @@ class Request:
     keep: bool = False
     trace: bool = False
     system_as: str = "role"
+    emphasis: tuple[Part, ...] = ()
+    marks: bool = False
 
     def __post_init__(self) -> None:
         for name in ("messages", "methods"):
@@ -116,6 +122,15 @@ class Request:
             raise KnobOutOfRange(f"a request takes seed below 2**128, not {_cut(self.seed)}.")
         if self.system_as not in SYSTEM_AS:
             raise UsageError(f"A request takes system_as as {' or '.join(SYSTEM_AS)}, not {_cut(self.system_as)}.")
+        marked: tuple[Part, ...] = ()
+        if self.marks:
+            plain, marked = read_marks(self.messages)
+            object.__setattr__(self, "messages", plain)
+            object.__setattr__(self, "marks", False)
+        emphasis = self.emphasis
+        if marked and isinstance(emphasis, (list, tuple)):
+            emphasis = (*marked, *emphasis)
+        object.__setattr__(self, "emphasis", resolve(self.messages, emphasis))
 
     @property
     def editing_seed(self) -> int:
@@ -152,6 +167,9 @@ class ChatModel(Protocol):
         methods: Sequence[Method] = (),
         sampling: Sampling = Sampling(),
         seed: int = 0,
+        *,
+        emphasis: Sequence[Part] = (),
+        marks: bool = False,
     ) -> Reply:
         """Answers one chat."""
 

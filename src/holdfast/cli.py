@@ -50,6 +50,7 @@ def _parser() -> argparse.ArgumentParser:
     _add_report(commands)
     _add_geometry(commands)
     _add_tasks(commands)
+    _add_generate(commands)
     for name, listed, line in (("measures", _list_measures, "list the measures"), ("methods", _list_methods, "list the steering methods")):
         command = commands.add_parser(name, help=line, description=line.capitalize() + ", one line each.")
         command.set_defaults(run=listed)
@@ -187,6 +188,51 @@ def _tasks(arguments: argparse.Namespace) -> None:
     with _Bar(None, "sample") as bar:
         run = tasks.run(model, data, arguments.out, settings, chosen, command=shlex.join(["holdfast", *sys.argv[1:]]), progress=bar)
     print(table(run), end="")
+
+
+def _add_generate(commands) -> None:
+    generate = commands.add_parser(
+        "generate", help="answer one chat", formatter_class=argparse.RawDescriptionHelpFormatter,
+        description="Answers one chat, steered by methods that hold on to its system prompt, or to the parts that are emphasised.",
+        epilog="examples:\n  holdfast generate --system \"Reply in French.\" --user \"Do you like the garden?\" --method split-softmax:exponent=0.5\n"
+        "  holdfast generate --user \"Anna is a nurse. Name her job in JSON.\" --emphasis \"in JSON\" --method pasta:alpha=0.01,heads=heads.json\n"
+        "  holdfast generate --user \"Anna is a nurse. Name her job *in JSON*.\" --marks --method boost:factor=4",
+    )
+    add = generate.add_argument
+    _add_model(add)
+    add("--system", metavar="TEXT", help="the system prompt (default: none)")
+    add("--user", metavar="TEXT", required=True, help="the user's message")
+    add("--emphasis", action="append", nargs="+", metavar=("TEXT", "OCCURRENCE"), help="hold on to this text in place of the system prompt; repeatable; its occurrence, from 1, where it is in the chat more than once")
+    add("--marks", action="store_true", help="*like this* in a message is emphasis; \\* is an asterisk")
+    add("--method", default="none", metavar="SPEC", help="split-softmax:exponent=0.5, ... (default: none)")
+    add("--system-as", choices=("role", "first-user"), default="role", help="where the system prompt stands (default: %(default)s)")
+    add("--temperature", type=float, default=1.0, help="0 takes the likeliest token (default: %(default)s)")
+    add("--top-p", type=float, default=0.9, help="default: %(default)s")
+    add("--max-new-tokens", type=int, default=400, help="default: %(default)s")
+    add("--seed", type=int, default=0, help="default: %(default)s")
+    generate.set_defaults(run=_generate)
+
+
+def _generate(arguments: argparse.Namespace) -> None:
+    from holdfast import methods
+    from holdfast.chat import Request, Sampling
+
+    messages = [{"role": "system", "content": arguments.system}] if arguments.system else []
+    messages.append({"role": "user", "content": arguments.user})
+    request = Request(
+        messages, methods.parse(arguments.method), Sampling(arguments.temperature, arguments.top_p, arguments.max_new_tokens), arguments.seed,
+        system_as=arguments.system_as, emphasis=tuple(map(_emphasis, arguments.emphasis or ())), marks=arguments.marks,
+    )
+    print(_load(arguments).generate_batch([request])[0].text)
+
+
+def _emphasis(words: Sequence[str]) -> str | tuple[str, int]:
+    """What one --emphasis gives."""
+    if len(words) == 1:
+        return words[0]
+    if len(words) > 2 or not words[1].isdecimal():
+        raise UsageError(f"--emphasis takes a text and at most its occurrence, not {' '.join(words)!r}; put the text into quotes, and repeat the option.")
+    return words[0], int(words[1])
 
 
 def _drift(arguments: argparse.Namespace) -> None:

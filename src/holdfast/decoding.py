@@ -305,8 +305,8 @@ def prefill_inputs(rows: Sequence[Stream], past: int) -> tuple[Tensor, Tensor, T
         fresh = length - cached
         mask[index, past - cached : past] = True
         mask[index, past + new - fresh :] = True
-        span[index, past - cached : past] = torch.tensor(row.span[:cached], dtype=torch.bool)
-        span[index, past + new - fresh :] = torch.tensor(row.span[cached:], dtype=torch.bool)
+        span[index, past - cached : past] = torch.tensor(row.span[:cached])
+        span[index, past + new - fresh :] = torch.tensor(row.span[cached:])
         ids[index, new - fresh :] = torch.tensor(row.token_ids[cached:])
         positions[index, new - fresh :] = torch.arange(cached, length)
     return ids, positions, mask, span

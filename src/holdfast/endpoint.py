@@ -26,6 +26,7 @@ from holdfast.answers import (
     wants_other_limit,
 )
 from holdfast.chat import Job, Message, Method, Reply, Request, Sampling, answer_all
+from holdfast.emphasis import Part
 from holdfast.errors import ModelError, UsageError
 from holdfast.methods import EditsMessages, edit_messages, spell
 from holdfast.prompt import place_system
@@ -81,9 +82,12 @@ class EndpointModel:
         methods: Sequence[Method] = (),
         sampling: Sampling = Sampling(),
         seed: int = 0,
+        *,
+        emphasis: Sequence[Part] = (),
+        marks: bool = False,
     ) -> Reply:
         """Answers one chat; see `generate_batch`."""
-        return self.generate_batch([Request(messages, methods, sampling, seed)])[0]
+        return self.generate_batch([Request(messages, methods, sampling, seed, emphasis=emphasis, marks=marks)])[0]
 
     def generate_batch(self, requests: Sequence[Request]) -> list[Reply]:
         """Answers many chats, `concurrency` at a time, in the order given.
@@ -93,11 +97,11 @@ class EndpointModel:
         says so once. A refused temperature or top_p is left out where it is 1, the protocol's default.
 
         Raises:
-            ModelError: a method that an endpoint cannot serve (before anything is sent); or the first request to
+            ModelError: a method or emphasis that an endpoint cannot serve (before anything is sent); or the first request to
                 fail for good, after which no further one is started.
         """
         for request in requests:
-            self.check(request.methods)
+            self._check(request)
         return answer_all(self, requests)
 
     def run(self, jobs: Iterable[Job]) -> None:
@@ -151,8 +155,17 @@ class EndpointModel:
         """The model itself: what an endpoint shares between requests is its own affair."""
         return self
 
-    def _body(self, request: Request) -> dict[str, object]:
+    def _check(self, request: Request) -> None:
         self.check(request.methods)
+        if request.emphasis:
+            number, first, last = request.emphasis[0]
+            raise ModelError(
+                f"Emphasis ({request.messages[number]['content'][first:last][:60]!r}) needs attention, to which the endpoint {self.endpoint.url} gives no"
+                " access; leave it out, or load the model with holdfast.load()."
+            )
+
+    def _body(self, request: Request) -> dict[str, object]:
+        self._check(request)
         shown = edit_messages(request.messages, request.methods, request.editing_seed)
         return {
             "model": self.endpoint.model,

@@ -15,6 +15,7 @@ from holdfast.attention import check_methods
 from holdfast.cache import KeysValues, first_tokens
 from holdfast.chat import Job, Message, Reply, Request, Sampling, answer_all
 from holdfast.decoding import Continuation, Decoder, Row, Stream
+from holdfast.emphasis import Part, Range, Span, put_marks, take_marks, unused_character
 from holdfast.errors import ModelError, PromptError, UsageError
 from holdfast.methods import EditsLogits, EditsMessages, Gate, Method, ShiftsAttention, edit_messages
 from holdfast.prompt import Prompt, render_with_spans, tokenize
@@ -30,9 +31,10 @@ _JOIN = 4  # waiting requests join when they are more than one for so many rows 
 
 @dataclass(frozen=True)
 class _Computed:
-    """What is known of a dialog: its rendered text up to the last reply, the tokens of it, and their keys and values."""
+    """What is known of a dialog: its rendered text up to the last reply and what is held on to in it, its tokens, their keys and values."""
 
     text: str
+    spans: tuple[Span, ...]
     token_ids: tuple[int, ...]
     span: tuple[bool, ...]
     keys_values: KeysValues | None
@@ -65,18 +67,21 @@ class LocalModel:
     independent: ClassVar[bool] = False  # the composition of a batch may decide a rounding
 
     def generate(
-        self, messages: Sequence[Message], methods: Sequence[Method] = (), sampling: Sampling = Sampling(), seed: int = 0
-    ) -> Reply:
-        """Answers one chat."""
-        return self.generate_batch([Request(messages, methods, sampling, seed)])[0]
+        self, messages: Sequence[Message], methods: Sequence[Method] = (), sampling: Sampling = Sampling(), seed: int = 0,
+        *, emphasis: Sequence[Part] = (), marks: bool = False,
+    ) -> Reply:  # fmt: skip
+        """Answers one chat; `emphasis` and `marks` as in `Request`."""
+        return self.generate_batch([Request(messages, methods, sampling, seed, emphasis=emphasis, marks=marks)])[0]
 
     def generate_batch(self, requests: Sequence[Request]) -> list[Reply]:
         """Answers many chats, in the order given."""
         return self.session().generate_batch(requests)
 
-    def score(self, messages: Sequence[Message], replies: Sequence[str], methods: Sequence[Method] = ()) -> Scored:
+    def score(
+        self, messages: Sequence[Message], replies: Sequence[str], methods: Sequence[Method] = (), *, emphasis: Sequence[Part] = (), marks: bool = False
+    ) -> Scored:
         """The log-probabilities of given replies to one chat; see `LocalSession.score`."""
-        return self.session().score([Request(messages, methods)], [replies])[0]
+        return self.session().score([Request(messages, methods, emphasis=emphasis, marks=marks)], [replies])[0]
 
     def session(self) -> LocalSession:
         """Opens a session, in which requests of one thread forward only what is new."""
@@ -124,11 +129,12 @@ class LocalModel:
 
 @dataclass(frozen=True)
 class _Asked:
-    """A request on its way: its row, None where the context leaves no room for a reply, and the rendered text of each stream."""
+    """A request on its way: its row, None where the context leaves no room for a reply, and the rendered text of each stream with its spans."""
 
     job: Job
     row: Row | None
     texts: tuple[str, ...]
+    spans: tuple[tuple[Span, ...], ...]
     prompt_ids: tuple[int, ...]
 
 
@@ -187,7 +193,8 @@ class LocalSession:
         for one, known in zip(asked, computed, strict=True):
             if one.job.request.keep and one.job.request.thread is not None and known:
                 self._threads[one.job.request.thread] = tuple(
-                    _Computed(text, stream.token_ids, stream.span, kept) for text, stream, kept in zip(one.texts, one.row.streams, known, strict=True)
+                    _Computed(text, spans, stream.token_ids, stream.span, kept)
+                    for text, spans, stream, kept in zip(one.texts, one.spans, one.row.streams, known, strict=True)
                 )
         return scored
 
@@ -251,8 +258,8 @@ class LocalSession:
         texts, spans = [], []
         for job, _ in waiting:
             self.model.check(job.request.methods)
-            for messages in _chats(job.request):
-                text, held = render_with_spans(messages, self.model.tokenizer, system_as=job.request.system_as)
+            for messages, emphasis in _chats(job.request):
+                text, held = render_with_spans(messages, self.model.tokenizer, system_as=job.request.system_as, emphasis=emphasis)
                 texts.append(text)
                 spans.append(held)
         prompts = iter(tokenize(texts, spans, self.model.tokenizer))
@@ -276,7 +283,7 @@ class LocalSession:
             keep=request.keep and request.thread is not None,
             trace=request.trace and self.model.steerable,
         )
-        return _Asked(job, row if room > 0 else None, tuple(prompt.text for prompt in prompts), streams[0].token_ids)
+        return _Asked(job, row if room > 0 else None, tuple(p.text for p in prompts), tuple(p.spans for p in prompts), streams[0].token_ids)
 
     def _reply(self, asked: _Asked, done: Continuation | None) -> Reply:
         if done is None:
@@ -284,8 +291,8 @@ class LocalSession:
         answer = self.model.tokenizer.decode(done.token_ids, skip_special_tokens=True)
         if asked.row.keep:
             self._threads[asked.job.request.thread] = tuple(
-                _Computed(text + answer, stream.token_ids + done.token_ids, stream.span + (False,) * len(done.token_ids), computed)
-                for text, stream, computed in itertools.zip_longest(asked.texts, asked.row.streams, done.computed)
+                _Computed(text + answer, spans, stream.token_ids + done.token_ids, stream.span + (False,) * len(done.token_ids), computed)
+                for text, spans, stream, computed in itertools.zip_longest(asked.texts, asked.spans, asked.row.streams, done.computed)
             )
         return Reply(answer, done.token_ids, done.stop_reason, done.trace, done.forwarded, asked.prompt_ids)
 
@@ -310,15 +317,19 @@ def _prefills(waiting: Sequence[_Asked]) -> list[list[_Asked]]:
     return groups
 
 
-def _chats(request: Request) -> list[tuple[Message, ...]]:
-    """What the streams of a request read."""
-    shown = edit_messages(request.messages, request.methods, request.editing_seed)
+def _chats(request: Request) -> list[tuple[tuple[Message, ...], tuple[Range, ...] | None]]:
+    """What the streams of a request read, and what is emphasised in it, None where nothing was; what a method repeats is so in every place."""
+    messages, mark = request.messages, ""
+    if request.emphasis:
+        mark = unused_character([message["content"] for message in messages])
+        messages = put_marks(messages, request.emphasis, mark)
+    chats = [edit_messages(messages, request.methods, request.editing_seed)]
     for method in request.methods:
         if isinstance(method, EditsLogits):
-            return [shown, method.other(request.messages)]
-        if isinstance(method, Gate):
-            return [shown, shown]
-    return [shown]
+            chats.append(method.other(messages))
+        elif isinstance(method, Gate):
+            chats.append(chats[0])
+    return [take_marks(chat, mark) if mark else (chat, None) for chat in chats]
 
 
 def _stream(prompt: Prompt, before: _Computed | None, methods: tuple[ShiftsAttention, ...]) -> Stream:
@@ -328,7 +339,7 @@ def _stream(prompt: Prompt, before: _Computed | None, methods: tuple[ShiftsAtten
         token_ids, span = known
     computed = before.keys_values if before else None
     if computed:
-        shared = _common_prefix(before.token_ids, token_ids)
+        shared = min(_common_prefix(before.token_ids, token_ids), _common_prefix(before.span, span))
         usable = min(shared, computed[0][0].shape[1], len(token_ids) - 1)
         computed = first_tokens(computed, usable) if usable else None
     return Stream(token_ids, span, computed, methods if any(span) else ())
@@ -341,7 +352,7 @@ def _continue(before: _Computed, prompt: Prompt) -> tuple[tuple[int, ...], tuple
     text after them is taken from a tokenization of the whole, if a token starts exactly there.
     """
     boundary = len(before.text)
-    if not prompt.text.startswith(before.text):
+    if not prompt.text.startswith(before.text) or before.spans != tuple(span for span in prompt.spans if span[0] < boundary):
         return None
     first = next((index for index, start in enumerate(prompt.starts) if start >= boundary), None)
     if first is None or prompt.starts[first] != boundary:
@@ -349,7 +360,7 @@ def _continue(before: _Computed, prompt: Prompt) -> tuple[tuple[int, ...], tuple
     return before.token_ids + prompt.token_ids[first:], before.span + prompt.span_mask[first:]
 
 
-def _common_prefix(first: tuple[int, ...], second: tuple[int, ...]) -> int:
+def _common_prefix(first: tuple, second: tuple) -> int:
     for index, (one, other) in enumerate(zip(first, second, strict=False)):
         if one != other:
             return index

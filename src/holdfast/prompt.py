@@ -8,12 +8,11 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from holdfast.chat import SYSTEM_AS, Message
+from holdfast.emphasis import Part, Range, Span, nearest, put_marks, resolve, spans_between, unused_character
 from holdfast.errors import PromptError, UsageError
 
 if TYPE_CHECKING:
     from transformers import PreTrainedTokenizerFast
-
-Span = tuple[int, int]  # first and last character (exclusive)
 
 _TELLING = 8  # characters; shorter words may be found by chance, as the number that a template counted
 
@@ -41,14 +40,16 @@ class Prompt:
     Args:
         text: as the chat template spells it, up to where the reply begins.
         token_ids: one number per token.
-        span_mask: True on the tokens to hold on to: the words of every system prompt.
+        span_mask: True on the tokens to hold on to: the words of every system prompt, or the emphasis.
         starts: the character each token starts at.
+        spans: what is held on to in the text.
     """
 
     text: str
     token_ids: tuple[int, ...]
     span_mask: tuple[bool, ...]
     starts: tuple[int, ...]
+    spans: tuple[Span, ...] = ()
 
 
 def place_system(messages: Sequence[Message], system_as: str) -> tuple[Message, ...]:
@@ -64,28 +65,31 @@ def place_system(messages: Sequence[Message], system_as: str) -> tuple[Message, 
 
 
 def render_with_spans(
-    messages: Sequence[Message], tokenizer: PreTrainedTokenizerFast, *, system_as: str = "role"
+    messages: Sequence[Message], tokenizer: PreTrainedTokenizerFast, *, system_as: str = "role", emphasis: Sequence[Part] | None = None
 ) -> tuple[str, tuple[Span, ...]]:
-    """The chat as the model's own template spells it, ready for the reply, and where in it the system prompts stand.
+    """The chat as the model's own template spells it, ready for the reply, and where in it the system prompts or the emphasis stand.
 
     Every system message is covered, and every place a template puts it. Where a system prompt is found may be a
     matter of chance (it may stand in another message or in the template itself), so the chat is then rendered once
-    more with marks around it.
+    more with marks around it. So is every chat with emphasis.
 
     Args:
         messages: the chat, as `Request` checks it.
         tokenizer: a fast tokenizer with a chat template.
         system_as: "role", or "first-user" for models without a system role.
+        emphasis: as `Request` takes it; None: the system prompts.
 
     Returns:
         The text and the spans in it, in order; no span where every system prompt is empty.
 
     Raises:
-        PromptError: the chat cannot be rendered, or the template leaves out or rewrites a system prompt.
+        PromptError: the chat cannot be rendered, or the template leaves out or rewrites a system prompt or what is emphasised.
         UsageError: an unknown `system_as`.
     """
     placed, words = _place(messages, system_as)
     text = render_text(placed, tokenizer)
+    if emphasis is not None:
+        return text, _find_emphasis(text, messages, resolve(messages, emphasis), tokenizer, system_as)
     spans = _find_certain(text, placed, words, str(tokenizer.chat_template))
     if spans is None:
         spans = _find_marked(text, placed, words, tokenizer)
@@ -126,13 +130,15 @@ def tokenize(texts: Sequence[str], spans: Sequence[Sequence[Span]], tokenizer: P
             for index, (start, end) in enumerate(offsets):
                 if start < last and end > first:
                     mask[index] = True
-        prompts.append(Prompt(text, tuple(ids), tuple(mask), tuple(start for start, _ in offsets)))
+        prompts.append(Prompt(text, tuple(ids), tuple(mask), tuple(start for start, _ in offsets), tuple(held)))
     return prompts
 
 
-def render(messages: Sequence[Message], tokenizer: PreTrainedTokenizerFast, *, system_as: str = "role") -> Prompt:
+def render(
+    messages: Sequence[Message], tokenizer: PreTrainedTokenizerFast, *, system_as: str = "role", emphasis: Sequence[Part] | None = None
+) -> Prompt:
     """Renders one chat and finds its spans; see `render_with_spans`."""
-    text, spans = render_with_spans(messages, tokenizer, system_as=system_as)
+    text, spans = render_with_spans(messages, tokenizer, system_as=system_as, emphasis=emphasis)
     return tokenize([text], [spans], tokenizer)[0]
 
 
@@ -171,7 +177,7 @@ def _find_marked(
     text: str, placed: Sequence[Message], words: dict[int, str], tokenizer: PreTrainedTokenizerFast
 ) -> tuple[Span, ...] | None:
     """The spans of words by a second rendering with marks around them; None where it is not the first one plus marks."""
-    mark = _unused_character(text, placed)
+    mark = unused_character([text, *(message["content"] for message in placed)])
     marked = list(placed)
     for index, wanted in words.items():
         before, after = placed[index]["content"].split(wanted, 1)
@@ -180,18 +186,27 @@ def _find_marked(
     found, sought = Counter(pieces[1::2]), Counter(words.values())
     if "".join(pieces) != text or len(pieces) % 2 == 0 or not sought <= found or found.keys() != sought.keys():
         return None
-    spans, position = [], 0
-    for number, piece in enumerate(pieces):
-        if number % 2:
-            spans.append((position, position + len(piece)))
-        position += len(piece)
-    return tuple(spans)
+    return tuple(spans_between(pieces))
 
 
-def _unused_character(text: str, messages: Sequence[Message]) -> str:
-    """A character for private use that is not in the chat; transformers keeps U+F0000 and U+F0001 for itself."""
-    seen = set(text).union(*(message["content"] for message in messages))
-    return next(chr(code) for code in range(0xF0100, 0xFFFFE) if chr(code) not in seen)
+def _find_emphasis(
+    text: str, messages: Sequence[Message], ranges: Sequence[Range], tokenizer: PreTrainedTokenizerFast, system_as: str
+) -> tuple[Span, ...]:
+    """The spans of what is emphasised, each found once, by a second rendering with marks around it."""
+    mark = unused_character([text, *(message["content"] for message in messages)])
+    pieces = render_text(place_system(put_marks(messages, ranges, mark), system_as), tokenizer).split(mark)
+    sought = Counter(messages[number]["content"][first:last] for number, first, last in ranges)
+    found = Counter(pieces[1::2])
+    if "".join(pieces) == text and len(pieces) % 2 and sought == found:
+        return tuple(spans_between(pieces))
+    if repeated := next((words for words in found if len(pieces) % 2 and found[words] > sought[words] > 0), None):
+        raise PromptError(f"The chat template repeats the emphasised {_cut(repeated)!r}; use a model whose template leaves messages as they are.")
+    lost = next((words for words in sought if found[words] < sought[words]), next(iter(sought)))
+    near = nearest(lost, [text])
+    raise PromptError(
+        f"The chat template leaves out or rewrites the emphasised {_cut(lost)!r}{f'; the nearest in the rendered prompt is {_cut(near)!r}' if near else ''}; "
+        "use a model whose template leaves messages as they are."
+    )
 
 
 def _lost(words: dict[int, str], system_as: str) -> str:

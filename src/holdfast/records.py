@@ -2,7 +2,7 @@
 
 Every line is on the disk before the next conversation counts as done, so a run may be killed at any moment
 and resumed by repeating its command. A line is one conversation, named by its key (method, conversation);
-in a run of `holdfast tasks` it is one sample, named by its task and variant and by its number.
+in a run of `holdfast tasks` or `holdfast profile` it is one sample, named by its task and variant, or its stage, and by its number.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ Key = tuple[str, int]
 MANIFEST = "manifest.json"
 RECORDS = "records.jsonl"
 LOCK = "run.lock"
-_FIELDS = {"tasks": ("task", "variant", "scores")}  # by the command of the manifest, what every reader relies on
+_FIELDS = {"tasks": ("task", "variant", "scores"), "profile": ("scores",)}  # by the command of the manifest, what every reader relies on
 _DIALOG = ("agent", "user", "turns", "probes")
 
 _FULL = {errno.ENOSPC: "the disk is full", errno.EDQUOT: "the disk quota is used up", errno.EFBIG: "the file may not grow further"}

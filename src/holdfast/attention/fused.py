@@ -28,9 +28,14 @@ GROUPS = ("span", "reply", "rest")
 _SURE = -1e-7  # log of the largest mass of the span told from 1: beyond it out_span equals out
 
 
+def by_bias(steering: Steering) -> bool:
+    """Whether everything asked for can be had by adding to scores."""
+    return steering.adds and not steering.trace
+
+
 def step(steering: Steering, layer: int, query: Tensor, key: Tensor, value: Tensor, mask: Tensor | None, scaling: float) -> Tensor | None:
     """Attention of one query per row, [B, H, 1, D], moved; None if no row has anything to move."""
-    if steering.adds and not steering.trace:
+    if by_bias(steering):
         return _step_by_bias(steering, layer, query, key, value, mask, scaling)
     plan = _step_plan(steering, query, key, mask)
     if plan.reply is None and (plan.span is None or plan.rest is None):
@@ -62,6 +67,25 @@ def _step_by_bias(steering: Steering, layer: int, query: Tensor, key: Tensor, va
     bias = steering.plans[name][0]
     packed = query.reshape(query.shape[0], groups, -1, query.shape[3])
     return attend(packed, key, value, bias.unflatten(1, (groups, -1)), False, scaling)[0].reshape(query.shape)
+
+
+def _many_by_bias(
+    steering: Steering, layer: int, query: Tensor, key: Tensor, value: Tensor, mask: Tensor | None, causal: bool, scaling: float
+) -> Tensor:
+    """`_step_by_bias` for several queries per row, some at a time: rows with methods of their own, or with generated keys."""
+    keys, queries = key.shape[2], query.shape[2]
+    bias = _bias(steering, layer, query, keys, None)[:, :, None]
+    size = max(1, _MASK // (query.shape[0] * query.shape[1] * keys))
+    output = []
+    for first in range(0, queries, size):
+        last = min(queries, first + size)
+        added = bias.expand(-1, -1, last - first, -1)
+        if mask is not None:
+            added = added + additive(mask[:, :, first:last], bias.dtype)
+        elif causal:
+            added = added + additive((torch.arange(keys, device=query.device) <= torch.arange(first, last, device=query.device)[:, None])[None, None], bias.dtype)
+        output.append(attend(query[:, :, first:last], key, value, added, False, scaling)[0])
+    return torch.cat(output, 2)
 
 
 def _bias(steering: Steering, layer: int, query: Tensor, keys: int, mask: Tensor | None) -> Tensor:
@@ -178,6 +202,8 @@ def many(
 
     `causal` stands for a mask that lets query i see keys 0 to i.
     """
+    if by_bias(steering) and steering.touches(layer) and (steering.has_reply(key.shape[2]) or len(steering.lanes(query)) > 1):
+        return _many_by_bias(steering, layer, query, key, value, mask, causal, scaling)
     plan, heads = _pass_plan(steering, query, key), steering.heads(layer)
     if plan.held is not None and plan.even and mask is None and causal and heads is None and plan.held[1] < query.shape[2]:
         return _split(steering, layer, query, key, value, plan, scaling)

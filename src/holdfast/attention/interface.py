@@ -93,10 +93,11 @@ def _only_chosen(mask: Tensor | None, indices: Tensor, keys: int, causal: bool) 
 
 
 def _fits(steering: Steering, query: Tensor, key: Tensor, mask: Tensor | None) -> bool:
-    """Whether the fused path covers this pass: one mask for all heads, and no generated keys as a third group beside several queries."""
+    """Whether the fused path covers this pass: one mask for all heads, and beside several queries generated keys as a third group only
+    where methods add to scores."""
     if mask is not None and (mask.ndim != 4 or mask.shape[1] != 1 or mask.shape[2] != query.shape[2]):
         return False
-    return query.shape[2] == 1 or not steering.has_reply(key.shape[2])
+    return query.shape[2] == 1 or fused.by_bias(steering) or not steering.has_reply(key.shape[2])
 
 
 def _steer_fused(

@@ -115,12 +115,20 @@ def check_methods(model: PreTrainedModel, methods: Sequence[ShiftsAttention]) ->
     config = model.config.get_text_config()
     layers, heads = getattr(config, "num_hidden_layers", None), getattr(config, "num_attention_heads", None)
     for method in methods:
-        for layer, head in sorted(getattr(method, "heads", None) or ()):
+        chosen = getattr(method, "heads", None) or ()
+        file, made_for = getattr(chosen, "file", ""), getattr(chosen, "made_for", None)
+        source = f" (from {file!r})" if file else ""
+        if made_for and isinstance(layers, int) and isinstance(heads, int) and (made_for.layers, made_for.heads) != (layers, heads):
+            raise UsageError(
+                f"{method.name} has heads{source} made for {made_for.model or 'a model'} of {made_for.layers} layers x {made_for.heads} heads, and "
+                f"this model has {layers} x {heads}; profile this one."
+            )
+        for layer, head in sorted(chosen):
             if isinstance(layers, int) and layer >= layers:
-                raise UsageError(f"{method.name} names layer {layer}, and this model has {layers} layers, counted from 0.")
+                raise UsageError(f"{method.name} names head {head} in layer {layer}{source}, and this model has {layers} layers, counted from 0.")
             count = heads[layer] if isinstance(heads, (list, tuple)) else heads
             if isinstance(count, int) and head >= count:
-                raise UsageError(f"{method.name} names head {head} in layer {layer}, and this model has {count} heads, counted from 0.")
+                raise UsageError(f"{method.name} names head {head} in layer {layer}{source}, and this model has {count} heads, counted from 0.")
 
 
 def _switch(model: PreTrainedModel, switched: _Switched) -> None:

@@ -18,7 +18,7 @@ from holdfast.chat import Message, Method
 from holdfast.methods.boost import Boost
 from holdfast.methods.gate import Gate
 from holdfast.methods.guidance import Guidance
-from holdfast.methods.heads import HeadSet
+from holdfast.methods.heads import HeadSet, Ranking, Shape, intersection, union, write_heads
 from holdfast.methods.pasta import Pasta
 from holdfast.methods.protocols import EditsLogits, EditsMessages, ShiftsAttention
 from holdfast.methods.repetition import Repetition
@@ -35,14 +35,19 @@ __all__ = [
     "HeadSet",
     "Method",
     "Pasta",
+    "Ranking",
     "Repetition",
+    "Shape",
     "ShiftsAttention",
     "SplitSoftmax",
     "Spotlight",
     "catalogue",
     "edit_messages",
+    "intersection",
     "parse",
     "spell",
+    "union",
+    "write_heads",
 ]
 
 

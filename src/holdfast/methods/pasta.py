@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
 from holdfast import knobs
-from holdfast.errors import UsageError
+from holdfast.errors import KnobOutOfRange, UsageError
 from holdfast.methods.heads import HeadSet, checked_heads, only_on
 
 if TYPE_CHECKING:
@@ -41,6 +41,8 @@ class Pasta:
     generated: str = "keep"
 
     def __post_init__(self) -> None:
+        if self.alpha == 0:
+            raise KnobOutOfRange(f"{self.name} takes alpha above 0 to 1, not 0: it would take away the rest of the prompt; the paper's 0.01 does not.")
         object.__setattr__(self, "alpha", knobs.number_between(self.name, "alpha", self.alpha, 0, 1, above_low=True))
         object.__setattr__(self, "heads", checked_heads(self.name, self.heads))
         if self.generated not in _GENERATED:

@@ -21,7 +21,7 @@ from holdfast.seeds import seed_of
 from holdfast.tasks import bias_in_bios, counterfact, json_format, pronouns
 from holdfast.tasks.data import Data, load_files
 from holdfast.tasks.metrics import Tfidf, fit_tfidf, fluency
-from holdfast.tasks.sample import INSTRUCTIONS, SPLITS, Sample, Task, mark
+from holdfast.tasks.sample import INSTRUCTIONS, SPLITS, Sample, Task, mark, spans_of
 from holdfast.tasks.synthetic import make_data
 
 CATALOGUE: dict[str, Task] = {task.name: task for task in (json_format.TASK, pronouns.TASK, bias_in_bios.TASK, counterfact.TASK)}
@@ -145,17 +145,17 @@ def demonstrations(data: Data, task: Task, settings: Settings, draw: int) -> lis
 
 
 def request_of(messages: Sequence[Message], emphasis: Sequence[str], methods: Sequence[Method], sampling: Sampling, seed: int) -> Request:
-    """The one place where an emphasised part becomes the span of attention methods.
+    """The one place where the emphasised parts of the last message become the span of attention methods.
 
     Raises:
-        UsageError: methods that steer by a span, as long as requests cannot name one; or methods that work on a system prompt.
+        UsageError: methods that work on a system prompt.
     """
     for method in methods:
         if isinstance(method, (EditsMessages, EditsLogits)):
             raise UsageError(f"{method.name} works on a system prompt, and tasks have none; give an attention method.")
-    if methods:
-        raise UsageError(f"{steering.spell(methods)} would have to steer towards {emphasis[0][:40]!r}..., and requests cannot carry emphasis yet; give baselines alone.")
-    return Request(tuple(messages), tuple(methods), sampling, seed)
+    last = len(messages) - 1  # by its place, for a demonstration may hold the same words
+    ranges = tuple((last, *span) for span in spans_of(messages[last]["content"], emphasis))
+    return Request(tuple(messages), tuple(methods), sampling, seed, emphasis=ranges)
 
 
 def run(
