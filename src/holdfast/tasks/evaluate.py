@@ -247,10 +247,10 @@ def _identity(model: ChatModel, data: Data, settings: Settings, variants: Sequen
         "model": model.name,
         "model_fingerprint": model.fingerprint,
         "runtime": model.runtime,
-        "data": data.name,
-        "data_fingerprint": data.fingerprint,
         "variants": list(dict.fromkeys(variant.name for variant in variants)),
         "settings": dataclasses.asdict(settings),
+        "data": data.name,
+        "data_fingerprint": data.fingerprint,
     }
 
 
