@@ -187,6 +187,8 @@ def test_prompts_and_emphasis_are_those_of_the_paper():
     assert fact.prompts == tuple(
         f"Previously, the pet of Ann is a cat. Currently, the pet of Ann is a dog. Bo has a cow. {q}" for q in ("The pet of Ann is a", "At home Ann has a"))
     assert fact.emphasis == ("Currently, the pet of Ann is a dog.",) and fact.options == ("dog", "cat")
+    the_who = counterfact.ask(data.ChangedFact("The Who", "{} played in", "Leeds", "Rome"), "original")
+    assert the_who.prompts == ("Previously, The Who played in Leeds. Currently, The Who played in Rome. The Who played in",)
     assert mark("say it now", ("it", "now"), '"') == 'say "it" "now"' and spans_of("say it now", ("now", "it")) == [(4, 6), (7, 10)]
     with pytest.raises(PromptError, match=r"'it' stands 2 times"):
         spans_of("say it, it", ("it",))
@@ -554,6 +556,16 @@ def test_what_cannot_be_asked_is_refused(tmp_path):
             tasks.run(long_tiny(), made, tmp_path / "a", settings)
     with pytest.raises(ModelError, match=r"scripted does not tell the probability.*bios"):
         tasks.run(Scripted(), small_data(), tmp_path / "a", tasks.Settings(tasks=("json", "bios"), samples=2))
+    twice = [(Pasta(0.5),), (Pasta(0.5),)]
+    for settings, given, says in ((json_only, twice, "'pasta:alpha=0.5' is given twice"), (tasks.Settings(baselines=()), (), "Neither a baseline nor a method")):
+        with pytest.raises(UsageError, match=says):
+            tasks.variants_of(settings, given)
+    assert [(v.name, v.draw) for v in tasks.variants_of(tasks.Settings(baselines=("few-shot",), draws=2), [()])] == [
+        ("zero-shot", 0), ("few-shot", 1), ("few-shot", 2)]
+    assert tasks.variants_of(json_only, [()]) == tasks.variants_of(json_only)
+    hard = tasks.load_data(["synthetic"], json_only, synthetic.Shape((16, 16), 1.0))
+    assert hard.fingerprint != tasks.load_data(["synthetic"], json_only).fingerprint
+    assert hard.items[BIOGRAPHIES]["test"][0].text.count(".") == 17
     with pytest.raises(UsageError, match=r"both hold biographies"):
         tasks.load_data(["synthetic", "synthetic"], json_only)
     with pytest.raises(RecordsError, match="no finished sample"):

@@ -185,7 +185,7 @@ def _tasks(arguments: argparse.Namespace) -> None:
     data = tasks.load_data(arguments.data or [tasks.SYNTHETIC], settings)
     model = _load(arguments)
     arguments.on_interrupt = f"Finished samples are kept in {arguments.out}; repeat the command to go on."
-    with _Bar(None, "sample") as bar:
+    with _Bar(len(settings.tasks) * len(tasks.variants_of(settings, chosen)) * settings.samples, "sample") as bar:
         run = tasks.run(model, data, arguments.out, settings, chosen, command=shlex.join(["holdfast", *sys.argv[1:]]), progress=bar)
     print(table(run), end="")
 
@@ -322,7 +322,7 @@ def _print_catalogue(rows) -> None:
 class _Bar:
     """What is done, tokens per second where they are told, and time left; silent where the error output is no terminal."""
 
-    def __init__(self, total: int | None, unit: str = "round"):
+    def __init__(self, total: int, unit: str = "round"):
         from tqdm import tqdm
 
         self.bar = tqdm(total=total, unit=unit, disable=not sys.stderr.isatty(), dynamic_ncols=True)

@@ -14,15 +14,16 @@ from holdfast.tasks.sample import FACTS, Sample, Task
 
 def ask(fact: ChangedFact, instruction: str, candidates: Sequence[str] = ()) -> Sample:
     """Both facts, what stands between them and the question, and each way to ask."""
-    previous, current = f"Previously, {_inside(fact.statement(fact.old))}.", f"Currently, {_inside(fact.statement(fact.new))}."
+    previous, current = f"Previously, {_inside(fact, fact.old)}.", f"Currently, {_inside(fact, fact.new)}."
     told = " ".join(part for part in (previous, current, fact.aside) if part)
     prompts = tuple(f"{told} {question}" for question in (fact.question, *fact.paraphrases))
     return Sample(prompts, (current,), fact.new, fact.new, f"{fact.statement(fact.new)}.", (fact.new, fact.old))
 
 
-def _inside(statement: str) -> str:
-    """A statement as it goes on behind a comma."""
-    return "the " + statement[4:] if statement.startswith("The ") else statement
+def _inside(fact: ChangedFact, target: str) -> str:
+    """A statement as it goes on behind a comma; a name keeps its capital."""
+    told = fact.statement(target)
+    return "the " + told[4:] if fact.relation.startswith("The ") else told
 
 
 def score(sample: Sample, log_probabilities: Sequence[Sequence[float]]) -> dict[str, float]:

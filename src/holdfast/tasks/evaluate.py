@@ -22,7 +22,7 @@ from holdfast.tasks import bias_in_bios, counterfact, json_format, pronouns
 from holdfast.tasks.data import Data, load_files
 from holdfast.tasks.metrics import Tfidf, fit_tfidf, fluency
 from holdfast.tasks.sample import INSTRUCTIONS, SPLITS, Sample, Task, mark, spans_of
-from holdfast.tasks.synthetic import make_data
+from holdfast.tasks.synthetic import Shape, make_data
 
 CATALOGUE: dict[str, Task] = {task.name: task for task in (json_format.TASK, pronouns.TASK, bias_in_bios.TASK, counterfact.TASK)}
 BASELINES = ("zero-shot", "marked", "quoted", "few-shot")
@@ -99,18 +99,20 @@ class Variant:
     draw: int = 0
 
 
-def load_data(wheres: Sequence[str], settings: Settings) -> Data:
+def load_data(wheres: Sequence[str], settings: Settings, shape: Shape = Shape()) -> Data:
     """Loads what the samples are made of.
 
     Args:
         wheres: "synthetic", paths, or hub:OWNER/NAME; together they hold biographies once and changed facts once at most.
         settings: which samples are wanted.
+        shape: of synthetic texts.
 
     Raises:
         UsageError, HoldfastError: as `data.load_files`; or the same kind twice.
     """
     found = [
-        make_data(settings.seed, settings.split, settings.samples) if where == SYNTHETIC else load_files(where, settings.seed) for where in wheres
+        make_data(settings.seed, settings.split, settings.samples, shape) if where == SYNTHETIC else load_files(where, settings.seed)
+        for where in wheres
     ]
     items: dict[str, Any] = {}
     for one in found:
@@ -184,7 +186,7 @@ def run(
         ModelError: an endpoint, asked for a task that compares continuations.
         RecordsError: `out` holds another run, or cannot be written.
     """
-    variants = _variants(settings, methods)
+    variants = variants_of(settings, methods)
     tasks = [CATALOGUE[name] for name in settings.tasks]
     samples = {task.name: draw_samples(data, task, settings) for task in tasks}
     _check(model, tasks, variants, samples)
@@ -195,21 +197,25 @@ def run(
             judge = _Judge(task, data, settings) if task.fluent else None
             for variant in variants:
                 key = " ".join(part for part in (task.name, variant.name, str(variant.draw or "")) if part)
+                head = {"task": task.name, "variant": variant.name, "draw": variant.draw}
+                asker = _Asker(model, task, variant, told.get((task.name, variant.draw), []), settings.generate, judge)
                 for start in range(0, settings.samples, settings.batch):
                     numbers = range(start, min(start + settings.batch, settings.samples))
                     missing = [number for number in numbers if (key, number) not in done]
                     if missing:  # the whole batch runs again, so that its arithmetic is that of an uninterrupted run
-                        asked = [samples[task.name][number] for number in numbers]
-                        before = told.get((task.name, variant.draw), [])
-                        for number, answer in zip(numbers, _answer(model, task, variant, asked, before, settings, judge), strict=True):
+                        for number, answer in zip(numbers, asker.answer([samples[task.name][number] for number in numbers]), strict=True):
                             if number in missing:
-                                head = {"method": key, "conversation": number, "task": task.name, "variant": variant.name, "draw": variant.draw}
-                                record.append({**head, **answer})
+                                record.append({"method": key, "conversation": number, **head, **answer})
                     progress(len(numbers))
     return read_run(out)
 
 
-def _variants(settings: Settings, methods: Sequence[Sequence[Method]]) -> list[Variant]:
+def variants_of(settings: Settings, methods: Sequence[Sequence[Method]] = ()) -> list[Variant]:
+    """The rows of the table: the baselines, each draw of demonstrations by itself, then the methods.
+
+    Raises:
+        UsageError: the same methods twice, or nothing at all.
+    """
     found = [
         Variant(name, draw=draw) for name in settings.baselines for draw in (range(1, settings.draws + 1) if name == "few-shot" else (0,))
     ]
@@ -241,10 +247,10 @@ def _identity(model: ChatModel, data: Data, settings: Settings, variants: Sequen
         "model": model.name,
         "model_fingerprint": model.fingerprint,
         "runtime": model.runtime,
-        "data": data.name,
-        "data_fingerprint": data.fingerprint,
         "variants": list(dict.fromkeys(variant.name for variant in variants)),
         "settings": dataclasses.asdict(settings),
+        "data": data.name,
+        "data_fingerprint": data.fingerprint,
     }
 
 
@@ -264,33 +270,50 @@ class _Judge:
         return {"fluency": _round(fluency(reply)), "consistency": _round(self.tfidf.similarity(reply, " ".join(same))) if same else None}
 
 
-def _answer(
-    model: Any, task: Task, variant: Variant, samples: Sequence[Sample], before: Sequence[Message], settings: Settings, judge: _Judge | None
-) -> Iterator[dict[str, Any]]:
-    """What is recorded of each sample of a batch."""
-    begun = time.monotonic()
-    sampling = Sampling(temperature=0.0, top_p=1.0, max_new_tokens=task.max_new_tokens)
+@dataclass(frozen=True)
+class _Asker:
+    """Asks the samples of one task under one variant.
 
-    def ask(sample: Sample, prompt: str) -> Request:
-        shown = mark(prompt, sample.emphasis, _SIGNS[variant.name]) if variant.name in _SIGNS else prompt
-        return request_of([*before, _user(shown)], sample.emphasis, variant.methods, sampling, settings.seed)
+    Args:
+        model, task, variant: who is asked what, and how.
+        before: the demonstrations.
+        generate: whether a reply is generated where continuations are compared.
+        judge: of the replies, where their fluency is measured.
+    """
 
-    replies = model.generate_batch([ask(sample, sample.prompts[0]) for sample in samples]) if settings.generate or not task.chooses else [None] * len(samples)
-    scored = iter(())
-    if task.chooses:
-        pairs = [(sample, prompt) for sample in samples for prompt in sample.prompts]
-        scored = iter(model.session().score([ask(*pair) for pair in pairs], [pair[0].options for pair in pairs]))
-    seconds = (time.monotonic() - begun) / len(samples)
-    for sample, reply in zip(samples, replies, strict=True):
-        answer: dict[str, Any] = {"prompt": sample.prompts[0], "target": sample.target}
-        if task.chooses:
-            found = [next(scored).log_probabilities for _ in sample.prompts]
-            answer |= {"log_probabilities": [list(map(_round, one)) for one in found], "scores": task.score(sample, found)}
-        else:
-            answer |= {"scores": task.score(sample, reply.text)}
-        if reply is not None:
-            answer |= {"reply": reply.text, "stop_reason": reply.stop_reason, **(judge.judge(sample, reply.text) if judge else {})}
-        yield {**answer, "seconds": round(seconds, 4)}
+    model: Any
+    task: Task
+    variant: Variant
+    before: Sequence[Message]
+    generate: bool
+    judge: _Judge | None
+
+    def answer(self, samples: Sequence[Sample]) -> Iterator[dict[str, Any]]:
+        """What is recorded of each sample of a batch."""
+        begun = time.monotonic()
+        replies: list[Any] = [None] * len(samples)
+        if self.generate or not self.task.chooses:
+            replies = self.model.generate_batch([self._request(sample, sample.prompts[0]) for sample in samples])
+        scored = iter(())
+        if self.task.chooses:
+            asked = [(sample, prompt) for sample in samples for prompt in sample.prompts]
+            scored = iter(self.model.session().score([self._request(*one) for one in asked], [sample.options for sample, _ in asked]))
+        seconds = (time.monotonic() - begun) / len(samples)
+        for sample, reply in zip(samples, replies, strict=True):
+            answer: dict[str, Any] = {"prompt": sample.prompts[0], "target": sample.target}
+            if self.task.chooses:
+                found = [next(scored).log_probabilities for _ in sample.prompts]
+                answer |= {"log_probabilities": [list(map(_round, one)) for one in found], "scores": self.task.score(sample, found)}
+            else:
+                answer |= {"scores": self.task.score(sample, reply.text)}
+            if reply is not None:
+                answer |= {"reply": reply.text, "stop_reason": reply.stop_reason, **(self.judge.judge(sample, reply.text) if self.judge else {})}
+            yield {**answer, "seconds": round(seconds, 4)}
+
+    def _request(self, sample: Sample, prompt: str) -> Request:
+        shown = mark(prompt, sample.emphasis, _SIGNS[self.variant.name]) if self.variant.name in _SIGNS else prompt
+        sampling = Sampling(temperature=0.0, top_p=1.0, max_new_tokens=self.task.max_new_tokens)
+        return request_of([*self.before, _user(shown)], sample.emphasis, self.variant.methods, sampling, 0)
 
 
 def _fitting(data: Data, task: Task, split: str) -> Iterator[Any]:
