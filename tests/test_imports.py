@@ -43,7 +43,7 @@ LAYERS = (
     "cli",
     "__main__",
 )
-LIGHT = ("__init__", "chat", "emphasis", "methods", "measures", "records", "endpoint", "drift/suites", "report", "cli")
+LIGHT = ("__init__", "chat", "emphasis", "methods", "measures", "records", "endpoint", "drift/suites", "tasks", "report", "cli")
 HEAVY = ("torch", "transformers", "openai", "pandas", "matplotlib", "sklearn", "scipy", "ray", "datasets", "fastapi")
 
 MODULES = sorted(PACKAGE.rglob("*.py"))

@@ -20,6 +20,8 @@ from families import Family, Instruction, instruct, probe
 from knowledge import ask
 from style_families import STYLE_FAMILIES
 
+from holdfast.tasks.dialogues import TASKS, training_dialogue
+
 FAMILIES = STYLE_FAMILIES + FACT_FAMILIES
 REWRITERS = tuple(family for family in STYLE_FAMILIES if family.rewrites)
 ROUNDS = {1: 0.34, 2: 0.30, 3: 0.20, 4: 0.08, 5: 0.03, 6: 0.02, 8: 0.02, 10: 0.01}
@@ -35,10 +37,12 @@ class Mix:
     Args:
         facts: of the prompted dialogues, those whose family is drawn from the facts and choices alone.
         knowledge: of the turns, those that ask a knowledge question.
+        tasks: of the dialogues, those that are one of PASTA's tasks, a quarter each (`holdfast.tasks.dialogues`); at 0 no draw is spent on it.
     """
 
     facts: float
     knowledge: float
+    tasks: float = 0.0
 
 
 def load_self_dialogues(path: Path | None) -> list[list[str]]:
@@ -108,6 +112,8 @@ def drill(rng: random.Random) -> list[dict]:
 
 def dialogue(rng: random.Random, real: list[list[str]], styled_users: bool = False, mix: Mix = Mix(facts=0.15, knowledge=0.15)) -> list[dict]:
     """One dialogue as messages in the Hugging Face form."""
+    if mix.tasks and rng.random() < mix.tasks:
+        return training_dialogue(rng.choice(TASKS), rng)
     rounds = rng.choices(list(ROUNDS), list(ROUNDS.values()))[0]
     instruction = None
     if rng.random() < PROMPTED:

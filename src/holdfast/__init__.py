@@ -16,7 +16,7 @@ from holdfast.errors import HoldfastError
 from holdfast.methods import Boost, Gate, Guidance, Pasta, Repetition, SplitSoftmax, Spotlight
 
 if TYPE_CHECKING:
-    from holdfast import drift, measures, methods, records, report
+    from holdfast import drift, measures, methods, records, report, tasks
     from holdfast.endpoint import connect
     from holdfast.loading import load
     from holdfast.steer import steering
@@ -43,6 +43,7 @@ __all__ = [
     "records",
     "report",
     "steering",
+    "tasks",
 ]
 
 # Imported at first use, so that importing the package imports no torch.

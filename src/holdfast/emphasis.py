@@ -114,7 +114,7 @@ def _find(messages: Sequence[Message], part: Part) -> Range:
             raise UsageError(f"The emphasised range {tuple(part)} is not in the chat: {size}, both counted from 0; give (message, first, last).")
         return number, first, last
     text, occurrence = (part, None) if isinstance(part, str) else part if isinstance(part, (list, tuple)) and len(part) == 2 else (None, None)
-    if not isinstance(text, str) or not text.strip() or not (occurrence is None or type(occurrence) is int and occurrence > 0):
+    if not isinstance(text, str) or not text.strip() or not (occurrence is None or (type(occurrence) is int and occurrence > 0)):
         raise UsageError(f"Emphasis is a text, (text, occurrence from 1) or (message, first, last), not {_cut(part)!r}.")
     places = [
         (number, match.start(), match.start() + len(text))

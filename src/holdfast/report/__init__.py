@@ -37,6 +37,9 @@ def write(folders: Sequence[Path | str], out: Path | str) -> Path:
         raise UsageError(f"{out} is a folder; name the page to write, such as {out / 'report.html'}.")
     paths = [Path(folder) for folder in folders]
     runs = [read_run(path) for path in paths]
+    for run in runs:
+        if run.manifest.get("command") == "tasks":
+            raise RecordsError(f"{run.folder} holds tasks, whose table `holdfast tasks` prints when its command is repeated; give runs of `holdfast drift`.")
     labels = label_runs(paths)
     series = [item for run, label in zip(runs, labels, strict=True) for item in read_series(run, label)]
     page = render_page(runs, labels, series)
