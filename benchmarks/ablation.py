@@ -1,7 +1,8 @@
 """Is drift planted by users who never write in a style? Two models, trained further alike but for that, in the same self-chats.
 
-    python training/train.py --init src/holdfast/assets/model --steps 800 --self-dialogue FILE --out /tmp/plain
-    python training/train.py --init src/holdfast/assets/model --steps 800 --self-dialogue FILE --out /tmp/styled --styled-users
+    python training/train.py --steps 10000 2500 --self-dialogue FILE --out /tmp/two-stages
+    python training/train.py --init /tmp/two-stages --steps 800 --self-dialogue FILE --out /tmp/plain
+    python training/train.py --init /tmp/two-stages --steps 800 --self-dialogue FILE --out /tmp/styled --styled-users
     python benchmarks/ablation.py plain-users=/tmp/plain styled-users=/tmp/styled --out benchmarks/results/ablation.json
 """
 

@@ -120,14 +120,35 @@ def ablation_table() -> str:
     ])
 
 
-def reproduction_table() -> str:
-    """The claims of Li et al. 2024 on the default model, each with its figure."""
-    figures = json.loads((RESULTS / "li2024" / "findings.json").read_text())
-    lines = ["On the default model, at the scale `small`:", "", "| figure | the paper's claim | this run |", "| --- | --- | --- |"]
+def reproduction_table(paper: str) -> str:
+    """A paper's claims on the default model, each with its figures."""
+    figures = json.loads((RESULTS / paper / "findings.json").read_text())
+    lines = [f"`holdfast reproduce {paper}` on the default model, at the scale `small`:", "", "| figure | the paper's claim | this run |", "| --- | --- | --- |"]
     for figure in figures:
-        name = f"[{figure['number']}](benchmarks/results/li2024/{figure['images'][0]})" if figure["images"] else figure["number"]
+        opened = [f"[{figure['number'] if number == 1 else number}](benchmarks/results/{paper}/{image})" for number, image in enumerate(figure["images"], 1)]
+        name = " ".join([figure["kind"], *(opened or [figure["number"]])])
         lines += [f"| {name} | {claim['text']} | **{claim['verdict']}**: {claim['evidence']} |" for claim in figure["claims"]]
     return "\n".join(lines)
+
+
+def methods_table() -> str:
+    """Table 1 of Zhang et al. 2024 on the default model."""
+    (rows,) = (figure["rows"] for figure in json.loads((RESULTS / "zhang2024" / "findings.json").read_text()) if (figure["kind"], figure["number"]) == ("Table", "1"))
+    head, *body = ("| " + " | ".join(row) + " |" for row in rows)
+    return "\n".join([head, "| --- " * len(rows[0]) + "|", *body])
+
+
+def profiling_table() -> str:
+    """Head profiling against one head at a time."""
+    record = read("profiling")
+    return "\n".join([
+        f"`python benchmarks/profiling.py`: {record['shape']}, random weights, {record['samples']} samples ({record['questions']} where replies are written), {record['threads']} threads, torch {record['torch']}; "
+        f"medians of {len(next(iter(record['repetitions'].values())))} ratios, in alternation.",
+        "",
+        "| samples | times as fast as one head at a time | target |",
+        "| --- | --- | --- |",
+        *(f"| {name} | {found['ratio']:.1f} | {record['targets'][name]} |" for name, found in record["medians"].items()),
+    ])
 
 
 def census_page() -> str:
@@ -159,7 +180,8 @@ def filled(text: str, tables: dict[str, str]) -> str:
 
 def documents() -> dict[Path, str]:
     """What each document should say."""
-    tables = {"numbers": drift_table(), "speed": speed_table(), "attention": attention_table(), "ablation": ablation_table(), "reproduction": reproduction_table()}
+    tables = {"numbers": drift_table(), "speed": speed_table(), "attention": attention_table(), "ablation": ablation_table(), "profiling": profiling_table(),
+              "li2024": reproduction_table("li2024"), "zhang2024": reproduction_table("zhang2024"), "pasta": methods_table()}
     pages = {path: filled(path.read_text(), tables) for path in (ROOT / "README.md", ROOT / "src/holdfast/assets/model/MODEL_CARD.md")}
     return {**pages, RESULTS / "census.md": census_page()}
 

@@ -20,9 +20,10 @@ from families import Family, Instruction, instruct, probe
 from knowledge import ask
 from style_families import STYLE_FAMILIES
 
-from holdfast.tasks.dialogues import TASKS, training_dialogue
+from holdfast.tasks.dialogues import training_dialogue
 
 FAMILIES = STYLE_FAMILIES + FACT_FAMILIES
+TASK_SHARES = {"json": 0.25, "pronouns": 0.21, "bios": 0.26, "counterfact": 0.28}  # pronouns are learned soonest
 REWRITERS = tuple(family for family in STYLE_FAMILIES if family.rewrites)
 ROUNDS = {1: 0.34, 2: 0.30, 3: 0.20, 4: 0.08, 5: 0.03, 6: 0.02, 8: 0.02, 10: 0.01}
 PROMPTED, REAL, OWN_PROBE, FOREIGN_PROBE = 0.75, 0.08, 0.6, 0.04
@@ -37,7 +38,7 @@ class Mix:
     Args:
         facts: of the prompted dialogues, those whose family is drawn from the facts and choices alone.
         knowledge: of the turns, those that ask a knowledge question.
-        tasks: of the dialogues, those that are one of PASTA's tasks, a quarter each (`holdfast.tasks.dialogues`); at 0 no draw is spent on it.
+        tasks: of the dialogues, those that are one of PASTA's tasks (`holdfast.tasks.dialogues`), by `TASK_SHARES`; at 0 no draw is spent on it.
     """
 
     facts: float
@@ -113,7 +114,7 @@ def drill(rng: random.Random) -> list[dict]:
 def dialogue(rng: random.Random, real: list[list[str]], styled_users: bool = False, mix: Mix = Mix(facts=0.15, knowledge=0.15)) -> list[dict]:
     """One dialogue as messages in the Hugging Face form."""
     if mix.tasks and rng.random() < mix.tasks:
-        return training_dialogue(rng.choice(TASKS), rng)
+        return training_dialogue(rng.choices(list(TASK_SHARES), list(TASK_SHARES.values()))[0], rng)
     rounds = rng.choices(list(ROUNDS), list(ROUNDS.values()))[0]
     instruction = None
     if rng.random() < PROMPTED:

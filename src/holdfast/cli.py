@@ -160,36 +160,49 @@ def _add_geometry(commands) -> None:
 def _add_reproduce(commands) -> None:
     reproduce = commands.add_parser(
         "reproduce", help="make a paper's figures on your model, each with its claims judged", formatter_class=argparse.RawDescriptionHelpFormatter,
-        description="Runs Figures 3 to 9 of Li et al. 2024 and writes one page: each figure, the paper's claims in our words, and whether this run\n"
-        "supports them, contradicts them or cannot tell. Repeating the command resumes it.",
+        description="Runs Figures 3 to 9 of Li et al. 2024 (li2024), or the tables and figures of Zhang et al. 2024, PASTA (zhang2024), and writes one page:\n"
+        "each figure, the paper's claims in our words, and whether this run supports them, contradicts them or cannot tell. Repeating the command resumes it.",
         epilog="examples:\n  holdfast reproduce li2024 --out runs/li2024\n  holdfast reproduce li2024 --model chat-model --base base-model --scale paper "
-        "--capability mmlu:hub --out runs/li2024",
+        "--capability mmlu:hub --out runs/li2024\n  holdfast reproduce zhang2024 --out runs/zhang2024\n  holdfast reproduce zhang2024 --model base-model "
+        "--child chat-model --data bios.jsonl --data counterfact.json --scale paper",
     )
     add = reproduce.add_argument
-    add("paper", choices=("li2024",))
+    add("paper", choices=("li2024", "zhang2024"))
     _add_model(add)
-    add("--base", metavar="MODEL", help="the model before its chat training, for Figure 8")
-    add("--endpoint", metavar="URL", help="of the model of Figure 9; with --endpoint-model (default: the model itself)")
-    add("--suite", default="starter", help="default: %(default)s")
-    add("--capability", default="knowledge", help="as of holdfast calibrate (default: %(default)s)")
+    add("--base", metavar="MODEL", help="li2024: the model before its chat training, for Figure 8")
+    add("--endpoint", metavar="URL", help="li2024: of the model of Figure 9; with --endpoint-model (default: the model itself)")
+    add("--suite", default="starter", help="li2024 (default: %(default)s)")
+    add("--capability", default="knowledge", help="li2024: as of holdfast calibrate (default: %(default)s)")
+    add("--child", metavar="MODEL", help="zhang2024: the model after further training, for Table 13 (default: a small model is trained a little here)")
+    add("--data", action="append", metavar="synthetic|PATH|hub:NAME", help="zhang2024: as of holdfast tasks (default: synthetic)")
     add("--scale", default="small", metavar="smallest|small|paper", help="default: %(default)s")
     add("--seed", type=int, default=0, help="default: %(default)s")
-    add("--out", type=Path, default=Path("runs/li2024"), help="a folder (default: %(default)s)")
+    add("--out", type=Path, help="a folder (default: runs/PAPER)")
     reproduce.set_defaults(run=_reproduce, allow_code=False)
 
 
 def _reproduce(arguments: argparse.Namespace) -> None:
-    from holdfast import drift
-    from holdfast.reproduce.li2024 import Task, reproduce, scale_of
+    def other(name: str | None):
+        return _load(argparse.Namespace(**{**vars(arguments), "model": name})) if name else None
 
-    scale, suite = scale_of(arguments.scale), drift.load_suite(arguments.suite)
-    model, other, base = _load(arguments), None, None
-    if arguments.endpoint:
-        other = _load(argparse.Namespace(**{**vars(arguments), "model": arguments.endpoint}))
-    if arguments.base:
-        base = _load(argparse.Namespace(**{**vars(arguments), "model": arguments.base}))
-    arguments.on_interrupt = f"What is finished is kept in {arguments.out}; repeat the command to go on."
-    page = reproduce(Task(model, suite, arguments.out, scale, arguments.seed, arguments.capability, base, other, tell=print))
+    foreign = ("child", "data") if arguments.paper == "li2024" else ("base", "endpoint")
+    if given := next((name for name in foreign if getattr(arguments, name)), None):
+        raise UsageError(f"--{given} plays no part in {arguments.paper}; leave it out.")
+    out = arguments.out or Path("runs") / arguments.paper
+    arguments.on_interrupt = f"What is finished is kept in {out}; repeat the command to go on."
+    if arguments.paper == "li2024":
+        from holdfast import drift
+        from holdfast.reproduce import li2024
+
+        scale, suite = li2024.scale_of(arguments.scale), drift.load_suite(arguments.suite)
+        model, endpoint, base = _load(arguments), other(arguments.endpoint), other(arguments.base)
+        page = li2024.reproduce(li2024.Task(model, suite, out, scale, arguments.seed, arguments.capability, base, endpoint, tell=print))
+    else:
+        from holdfast.reproduce import zhang2024
+
+        wanted = zhang2024.scale_of(arguments.scale)
+        data = tuple(arguments.data or ("synthetic",))
+        page = zhang2024.reproduce(zhang2024.Task(_load(arguments), out, wanted, arguments.seed, data, other(arguments.child), tell=print))
     print(f"Page: {page.resolve()}")
 
 
@@ -401,13 +414,16 @@ def _add_profile(commands) -> None:
         description="Steers every head of a model alone on the samples of one or several tasks, and ranks the heads. Zhang et al. 2024, Algorithm 1.",
         epilog="A line of samples: {\"messages\": [{\"role\": \"user\", \"content\": \"Anna is a nurse. Her job:\"}], \"emphasis\": [\"nurse\"],\n"
         "  \"continuations\": [\" nurse\", \" pilot\"], \"right\": 0}\n"
-        "examples:\n  holdfast profile --samples jobs.jsonl\n"
+        "examples:\n  holdfast profile --task json --task pronouns --task bios --task counterfact --by accuracy --top 16\n  holdfast profile --samples jobs.jsonl\n"
         "  holdfast profile --samples jobs.jsonl --samples facts.jsonl --top 20 --combine intersection --out runs/heads\n"
         "  holdfast generate --user \"...\" --emphasis \"...\" --method pasta:alpha=0.01,heads=runs/heads/heads.json\n\nRepeating a command resumes it.",
     )
     add = profile.add_argument
     _add_model(add)
-    add("--samples", action="append", required=True, type=Path, metavar="FILE.jsonl", help="one task; repeatable")
+    add("--task", action="append", metavar="json|pronouns|bios|counterfact", help="one of PASTA's tasks; repeatable")
+    add("--data", action="append", metavar="synthetic|PATH|hub:NAME", help="of --task, as of holdfast tasks (default: synthetic)")
+    add("--count", type=int, default=200, help="training samples of each --task (default: %(default)s)")
+    add("--samples", action="append", type=Path, metavar="FILE.jsonl", help="a task of your own; repeatable")
     add("--method", default="pasta:alpha=0.01", metavar="SPEC", help="what each head is steered by (default: %(default)s)")
     add("--by", choices=("probability", "accuracy"), default="probability", help="of the right continuation (default: %(default)s)")
     add("--halving", action="store_true", help="drop the worse half of the heads after a quarter of the samples, and again after half of them")
@@ -420,23 +436,32 @@ def _add_profile(commands) -> None:
 
 
 def _profile(arguments: argparse.Namespace) -> None:
-    from holdfast import methods
+    from holdfast import methods, tasks
     from holdfast.report.profile import write_profile
     from holdfast.study.profiling import Plan, profile, read_samples
+    from holdfast.study.task_samples import task_samples
 
     steering = methods.parse(arguments.method)
     if len(steering) != 1:
         raise UsageError(f"--method takes one attention method to steer each head by, not {arguments.method!r}.")
     plan = Plan(steering[0], arguments.by, arguments.halving, system_as=arguments.system_as, seed=arguments.seed)
-    tasks = {path.stem: read_samples(path) for path in arguments.samples}
-    if len(tasks) < len(arguments.samples):
+    samples: dict = {path.stem: read_samples(path) for path in arguments.samples or ()}
+    if len(samples) < len(arguments.samples or ()):
         raise UsageError(f"Two of the files {', '.join(map(str, arguments.samples))} have one name, which names their folders; rename one.")
+    if arguments.task:
+        settings = tasks.Settings(tuple(arguments.task), arguments.count, "train")
+        data = tasks.load_data(arguments.data or [tasks.SYNTHETIC], settings)
+        if doubled := next((name for name in settings.tasks if name in samples), None):
+            raise UsageError(f"--task {doubled} and a file of samples have one name, which names their folders; rename the file.")
+        samples |= {name: task_samples(data, tasks.CATALOGUE[name], settings) for name in settings.tasks}
+    if not samples:
+        raise UsageError("There is nothing to profile heads on; give --task or --samples.")
     model = _load(arguments)
     arguments.on_interrupt = f"Finished samples are kept in {arguments.out}; repeat the command to go on."
     rankings = []
-    for name, samples in tasks.items():
-        with _Bar(len(samples), "sample") as bar:
-            found = profile(model, samples, arguments.out / name, plan, command=shlex.join(["holdfast", *sys.argv[1:]]), progress=bar, tell=bar.tell)
+    for name, some in samples.items():
+        with _Bar(len(some), "sample") as bar:
+            found = profile(model, some, arguments.out / name, plan, command=shlex.join(["holdfast", *sys.argv[1:]]), progress=bar, tell=bar.tell)
         rankings.append(found.ranking)
         for line in write_profile(arguments.out / name):
             print(line)

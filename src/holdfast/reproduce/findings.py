@@ -1,4 +1,4 @@
-"""What a reproduced figure is, and how a claim is judged."""
+"""What a reproduced figure or table is, and how a claim is judged."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class Claim:
 
 @dataclass(frozen=True)
 class Figure:
-    """A reproduced figure.
+    """A reproduced figure or table.
 
     Args:
         number: the paper's.
@@ -35,6 +35,8 @@ class Figure:
         how: how this run made it, where that is not as in the paper.
         images: PNG files.
         claims: of the paper, judged.
+        kind: "Figure" or "Table".
+        rows: of the table, the first its head; () for none.
     """
 
     number: str
@@ -42,6 +44,13 @@ class Figure:
     how: str
     images: tuple[Path, ...]
     claims: tuple[Claim, ...]
+    kind: str = "Figure"
+    rows: tuple[tuple[str, ...], ...] = ()
+
+    @property
+    def name(self) -> str:
+        """Figure 3, Table 1."""
+        return f"{self.kind} {self.number}"
 
 
 def judge(found: Estimate, sign: int) -> str:
@@ -52,7 +61,7 @@ def judge(found: Estimate, sign: int) -> str:
 
 
 def spelled(found: Estimate) -> str:
-    """+0.123 [+0.045, +0.201], over n conversations."""
+    """+0.123 [+0.045, +0.201], over n conversations or samples."""
     if found.mean is None:
         return "not measured"
     if found.low is None or found.high is None:

@@ -26,7 +26,7 @@ def write_page(figures: Sequence[Figure], title: str, facts: Sequence[str], out:
         title=escape(title),
         summary=escape(f"Claims: {summary}."),
         facts=escape(" · ".join(facts)),
-        navigation="".join(f'<li><a href="#figure-{figure.number}">Figure {figure.number}</a></li>' for figure in figures),
+        navigation="".join(f'<li><a href="#{_anchor(figure)}">{figure.name}</a></li>' for figure in figures),
         sections="\n".join(_section(figure) for figure in figures),
         style=files("holdfast.report").joinpath("page.css").read_text(encoding="utf-8"),
     )
@@ -43,15 +43,28 @@ def write_findings(figures: Sequence[Figure], folder: Path) -> Path:
 
 
 def _section(figure: Figure) -> str:
-    name = f"figure-{figure.number}"
+    name = _anchor(figure)
     images = "".join(
         f'<img alt="{escape(figure.title)}" src="data:image/png;base64,{base64.b64encode(path.read_bytes()).decode()}">' for path in figure.images
     )
     claims = "".join(map(_claim, figure.claims))
     return (
-        f'<section id="{name}" aria-labelledby="{name}-title"><h2 id="{name}-title">Figure {figure.number}: {escape(figure.title)}</h2>'
-        f"<p>{escape(figure.how)}</p>{images}<dl>{claims}</dl></section>"
+        f'<section id="{name}" aria-labelledby="{name}-title"><h2 id="{name}-title">{figure.name}: {escape(figure.title)}</h2>'
+        f"<p>{escape(figure.how)}</p>{_table(figure.rows)}{images}<dl>{claims}</dl></section>"
     )
+
+
+def _anchor(figure: Figure) -> str:
+    return f"{figure.kind.lower()}-{figure.number}"
+
+
+def _table(rows: Sequence[Sequence[str]]) -> str:
+    """The rows as a table that scrolls by itself; the first cell of each names it."""
+    if not rows:
+        return ""
+    head = "".join(f'<th scope="col">{escape(cell)}</th>' for cell in rows[0])
+    body = "".join(f'<tr><th scope="row">{escape(row[0])}</th>{"".join(f"<td>{escape(cell)}</td>" for cell in row[1:])}</tr>' for row in rows[1:])
+    return f'<div class="scroll" tabindex="0"><table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table></div>'
 
 
 def _claim(claim: Claim) -> str:

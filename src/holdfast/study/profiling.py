@@ -187,6 +187,16 @@ def read_profile(out: Path | str) -> Profile:
     return _profile_of(run)
 
 
+def rank_first(out: Path | str, count: int) -> Ranking:
+    """The ranking by the first `count` samples of a finished run: what fewer samples would have given.
+
+    Raises:
+        RecordsError, UsageError: as `read_profile`.
+    """
+    run = read_run(out)
+    return _profile_of(replace(run, records=[record for record in run.records if record["conversation"] < count])).ranking
+
+
 def _profile_of(run: RunData, stages: Sequence[str] | None = None) -> Profile:
     """The profile by the records of some stages; None: of all."""
     identity = run.manifest["identity"]

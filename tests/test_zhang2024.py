@@ -1,0 +1,104 @@
+"""The reproduction of PASTA: its statistics on planted numbers, the whole of it at the smallest scale, and what it refuses."""
+
+from __future__ import annotations
+
+import html
+import json
+import re
+
+import numpy as np
+import pytest
+
+from holdfast import tasks
+from holdfast.cli import main
+from holdfast.methods import Ranking
+from holdfast.report.statistics import estimate
+from holdfast.reproduce import zhang2024
+from holdfast.reproduce.findings import CONTRADICTED, SUPPORTED, UNDECIDED
+from holdfast.study.profiling import Choice, Question
+from holdfast.study.task_samples import task_samples
+
+
+def test_a_task_becomes_samples_with_its_emphasis_and_its_right_answer():
+    settings = tasks.Settings(samples=5, split="train")
+    data = tasks.load_data([tasks.SYNTHETIC], settings)
+    for name, task in tasks.CATALOGUE.items():
+        asked = tasks.draw_samples(data, task, settings)
+        for sample, found in zip(asked, task_samples(data, task, settings), strict=True):
+            content = found.messages[0]["content"]
+            assert content == sample.prompts[0] and {content[first:last] for _, first, last in found.emphasis} == set(sample.emphasis)
+            assert isinstance(found, Choice if task.chooses else Question)
+            if isinstance(found, Choice):
+                assert found.continuations[found.right] == sample.target
+            else:
+                assert found.score(sample.reply) == 1.0 and found.score("I do not know.") == 0.0, name
+
+
+def test_picking_extremes_does_not_find_differences_in_noise():
+    rng = np.random.default_rng(0)
+    noise = rng.standard_normal((400, 30))
+    assert zhang2024._best_less_worst(noise).low < 0.1  # picked and compared on the same samples, it would be far above
+    assert noise.mean(0).max() - noise.mean(0).min() > 0.15
+    apart = noise + np.linspace(0, 1, 30)
+    assert 0.7 < zhang2024._best_less_worst(apart).mean < 1.2
+
+
+def test_robust_means_an_interval_within_the_bound():
+    rng = np.random.default_rng(0)
+    narrow, wide = 0.01 * rng.standard_normal(200), rng.standard_normal(20)
+    assert zhang2024._robust(estimate(narrow)) == SUPPORTED
+    assert zhang2024._robust(estimate(wide - wide.mean())) == UNDECIDED
+    assert zhang2024._robust(estimate(narrow - 0.3)) == CONTRADICTED
+    assert zhang2024._robust(estimate(narrow[:1])) == UNDECIDED
+
+
+def test_head_sets_of_every_strategy_and_the_least_k_where_none_is_shared(tmp_path):
+    study = zhang2024._Study(zhang2024.Task(None, tmp_path, zhang2024.SCALES["smallest"]))
+    heads = [(0, head) for head in range(8)]
+    orders = {"json": heads, "pronouns": heads, "bios": heads, "counterfact": heads[::-1]}
+    study.__dict__["rankings"] = {name: Ranking(tuple(order)) for name, order in orders.items()}
+    assert study.sizes == [2, 6]
+    assert study.candidates("multi-task", "json") == [frozenset(heads[2:6])]
+    assert study.candidates("task-agnostic", "counterfact") == [frozenset(heads[:2]), frozenset(heads[:6])]
+    assert study.candidates("task-specific", "counterfact") == [frozenset(heads[6:]), frozenset(heads[2:])]
+    assert study.candidates("union", "json") == [frozenset(heads[:2] + heads[6:]), frozenset(heads)]
+    study.__dict__["sizes"] = [1, 2]  # none in common among these
+    assert study.candidates("multi-task", "json") == [frozenset(heads[3:5])]  # k = 5
+
+
+def test_the_smallest_scale_makes_every_table_and_figure_and_resumes(tmp_path, capsys):
+    out = tmp_path / "run"
+    assert main(["reproduce", "zhang2024", "--scale", "smallest", "--out", str(out)]) == 0
+    told = capsys.readouterr().out
+    names = ["Table 1", "Table 4", "Table 5", "Table 7", "Table 11", "Table 13", "Table 14", "Figure 2", "Figure 3"]
+    assert list(dict.fromkeys(re.findall(r"^((?:Table|Figure) \d+):", told, re.M))) == names
+    page = (out / "index.html").read_text(encoding="utf-8")
+    assert "<script" not in page and not re.search(r"(?:src|href)=\"(?!data:|#)", page)
+    assert page.count("<section id=") == 9 and page.count("<table>") == 7 and page.count("data:image/png;base64,") == 8
+    findings = json.loads((out / "findings.json").read_text())
+    assert all((out / image).exists() for figure in findings for image in figure["images"])
+    assert all(claim["evidence"] and claim["text"] in html.unescape(page) for figure in findings for claim in figure["claims"])
+    first = findings[0]["rows"]
+    assert first[1][0] == "zero-shot" and {"PASTA, multi-task", "Boost, all heads", "split-softmax, the same heads"} <= {row[0] for row in first}
+    assert all(len(row) == len(figure["rows"][0]) for figure in findings for row in figure["rows"])
+    records = {path: path.stat().st_mtime_ns for path in out.rglob("records.jsonl")}
+    assert main(["reproduce", "zhang2024", "--scale", "smallest", "--out", str(out)]) == 0
+    assert capsys.readouterr().out == told
+    assert {path: path.stat().st_mtime_ns for path in out.rglob("records.jsonl")} == records
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["--scale", "tiny"], ["'tiny'", "small"]),
+        (["--child", "default"], ["default", "trained further"]),
+        (["--base", "default"], ["--base", "zhang2024"]),
+        (["--model", "http://localhost:9/v1", "--endpoint-model", "far"], ["endpoint", "local --model"]),
+        (["--data", "nowhere.csv"], ["nowhere.csv"]),
+    ],
+)
+def test_what_cannot_be_reproduced_is_refused_in_a_sentence(arguments, words, tmp_path, capsys):
+    assert main(["reproduce", "zhang2024", *arguments, "--out", str(tmp_path / "run")]) == 2
+    said = capsys.readouterr().err
+    assert all(word in said for word in words) and said.count("\n") == 1
+    assert not (tmp_path / "run").exists()
