@@ -102,3 +102,18 @@ def test_what_cannot_be_reproduced_is_refused_in_a_sentence(arguments, words, tm
     said = capsys.readouterr().err
     assert all(word in said for word in words) and said.count("\n") == 1
     assert not (tmp_path / "run").exists()
+
+
+def test_heads_are_profiled_on_a_task_by_its_name(tmp_path, capsys):
+    out = tmp_path / "heads"
+    assert main(["profile", "--task", "counterfact", "--count", "4", "--by", "accuracy", "--top", "4", "--out", str(out)]) == 0
+    assert "4 heads" in capsys.readouterr().out
+    listed = json.loads((out / "heads.json").read_text())
+    assert sum(len(heads) for layer, heads in listed.items() if layer != "made_for") == 4
+    assert len(json.loads((out / "counterfact" / "profile.json").read_text())["ranking"]) == 32
+    assert main(["profile", "--out", str(tmp_path / "none")]) == 2
+    assert "--task or --samples" in capsys.readouterr().err
+    clash = tmp_path / "json.jsonl"
+    clash.write_text('{"messages": [{"role": "user", "content": "a *b*"}], "continuations": ["c"], "right": 0}\n')
+    assert main(["profile", "--task", "json", "--samples", str(clash), "--out", str(tmp_path / "none")]) == 2
+    assert "--task json" in capsys.readouterr().err
