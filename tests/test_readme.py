@@ -11,7 +11,7 @@ import pytest
 
 from holdfast.cli import _parser
 from holdfast.drift import load_suite
-from holdfast.methods import parse
+from holdfast.methods import parse, write_heads
 
 ROOT = Path(__file__).parent.parent
 README = (ROOT / "README.md").read_text()
@@ -48,10 +48,13 @@ def test_the_suite_loads(tmp_path):
 
 
 @pytest.mark.parametrize("line", [line for block in blocks("") for line in block.splitlines() if line.startswith("holdfast ")])
-def test_commands_parse(line):
+def test_commands_parse(line, tmp_path, monkeypatch):
     """An empty list of commands would be skipped, so the first test counts them."""
+    monkeypatch.chdir(tmp_path)
+    write_heads("runs/heads/heads.json", [(0, 1)])  # what an earlier command of the README leaves
     arguments = _parser().parse_args(shlex.split(line)[1:])
-    for spec in getattr(arguments, "method", None) or ():
+    given = getattr(arguments, "method", None) or ()
+    for spec in [given] if isinstance(given, str) else given:
         parse(spec)
 
 
