@@ -63,7 +63,7 @@ def save(figures: dict[str, Figure], folder: Path) -> list[Path]:
 
 def _drift(series: Sequence[Series]) -> Figure:
     kinds = [kind for kind in KINDS if any(_measured(item, kind) for item in series)]
-    figure, axes = panels(len(kinds), len(kinds), 4.6, 3.2)
+    figure, axes = panels(len(kinds), len(kinds), 4.6 if len(kinds) > 1 else 6.4, 3.2)  # one panel alone has to hold the note
     for kind, axis in zip(kinds, axes, strict=True):
         _draw(axis, series, [estimate_columns(item.values(kind)) for item in series], whiskers=True)
         axis.set(title=NAMES[kind], xlabel="round", ylim=(0, 1.02))
