@@ -69,7 +69,7 @@ def _curves(title: str, label: str, results: Mapping[str, Result], folder: Path,
         if any(value is not None for value in fluencies):
             other = axis.twinx()
             other.plot(places, [np.nan if value is None else value for value in fluencies], "s--", markersize=4, linewidth=1.0, color=COLOURS[0], label=_FLUENCY)
-            other.set(ylabel="fluency, bits", ylim=(0, None))
+            other.set(ylabel="fluency, bits", ylim=(0, 1.1 * max(value for value in fluencies if value is not None)))
             other.grid(visible=False)
             handles, names = ([*one, *two] for one, two in zip((handles, names), other.get_legend_handles_labels(), strict=True))
         figure.legend(handles, names, loc="outside lower left", frameon=False, ncols=3)
