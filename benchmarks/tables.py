@@ -1,4 +1,4 @@
-"""Writes the tables of README.md and of the model card from the records in benchmarks/results/, between their markers.
+"""Writes the tables of README.md, of the model card and of the pages beside the records from the records in benchmarks/results/, between their markers.
 
     python benchmarks/tables.py
 
@@ -9,10 +9,12 @@ from __future__ import annotations
 
 import json
 import re
+from collections import Counter
 from pathlib import Path
 
 ROOT = Path(__file__).parent.parent
 RESULTS = ROOT / "benchmarks" / "results"
+PAPERS = ("li2024", "zhang2024")
 FIX = "split-softmax:exponent=0.5"
 
 
@@ -120,22 +122,47 @@ def ablation_table() -> str:
     ])
 
 
-def reproduction_table(paper: str) -> str:
-    """A paper's claims on the default model, each with its figures."""
-    figures = json.loads((RESULTS / paper / "findings.json").read_text())
-    lines = [f"`holdfast reproduce {paper}` on the default model, at the scale `small`:", "", "| figure | the paper's claim | this run |", "| --- | --- | --- |"]
-    for figure in figures:
-        opened = [f"[{figure['number'] if number == 1 else number}](benchmarks/results/{paper}/{image})" for number, image in enumerate(figure["images"], 1)]
-        name = " ".join([figure["kind"], *(opened or [figure["number"]])])
-        lines += [f"| {name} | {claim['text']} | **{claim['verdict']}**: {claim['evidence']} |" for claim in figure["claims"]]
-    return "\n".join(lines)
+def reproduction_line(paper: str) -> str:
+    """Where a paper's figures on the default model are, and how many of its claims this run bears out."""
+    figures = findings(paper)
+    opened = [f"[{figure['kind']} {figure['number']}{part}](benchmarks/results/{paper}/{image})" for figure in figures for part, image in named(figure)]
+    counts = Counter(claim["verdict"] for figure in figures for claim in figure["claims"])
+    told = ", ".join(f"{counts[verdict]} {verdict}" for verdict in ("supported", "contradicted", "undecided"))
+    return f"`holdfast reproduce {paper}` on the default model, at the scale `small`: {', '.join(opened)}. Claims of the paper: {told}; [each with its numbers](benchmarks/results/{paper}/claims.md)."
+
+
+def claims_page(paper: str) -> str:
+    """A paper's claims on the default model, each figure and table with them."""
+    lines = [f"# The claims of {paper} on the default model", "", f"Written by `python benchmarks/tables.py` from the `findings.json` of `holdfast reproduce {paper} --scale small`."]
+    for figure in findings(paper):
+        lines += ["", f"## {figure['kind']} {figure['number']}: {figure['title']}", "", figure["how"], ""]
+        if figure["rows"]:
+            lines += [*markdown(figure["rows"]), ""]
+        lines += [f"![{figure['title']}{part}]({image})" for part, image in named(figure)]
+        lines += ["", "| the paper's claim | this run |", "| --- | --- |"]
+        lines += [f"| {claim['text']} | **{claim['verdict']}**: {claim['evidence']} |" for claim in figure["claims"]]
+    return "\n".join(lines) + "\n"
+
+
+def findings(paper: str) -> list[dict]:
+    return json.loads((RESULTS / paper / "findings.json").read_text())
+
+
+def named(figure: dict) -> list[tuple[str, str]]:
+    """Each image of a figure, with what tells it from the others: its folder's name without the number."""
+    several = len(figure["images"]) > 1
+    return [(" " + Path(image).parent.name.partition("-")[2].replace("-", " ") if several else "", image) for image in figure["images"]]
+
+
+def markdown(rows: list[list[str]]) -> list[str]:
+    head, *body = ("| " + " | ".join(row) + " |" for row in rows)
+    return [head, "| --- " * len(rows[0]) + "|", *body]
 
 
 def methods_table() -> str:
     """Table 1 of Zhang et al. 2024 on the default model."""
-    (rows,) = (figure["rows"] for figure in json.loads((RESULTS / "zhang2024" / "findings.json").read_text()) if (figure["kind"], figure["number"]) == ("Table", "1"))
-    head, *body = ("| " + " | ".join(row) + " |" for row in rows)
-    return "\n".join([head, "| --- " * len(rows[0]) + "|", *body])
+    (rows,) = (figure["rows"] for figure in findings("zhang2024") if (figure["kind"], figure["number"]) == ("Table", "1"))
+    return "\n".join(markdown(rows))
 
 
 def profiling_table() -> str:
@@ -181,9 +208,9 @@ def filled(text: str, tables: dict[str, str]) -> str:
 def documents() -> dict[Path, str]:
     """What each document should say."""
     tables = {"numbers": drift_table(), "speed": speed_table(), "attention": attention_table(), "ablation": ablation_table(), "profiling": profiling_table(),
-              "li2024": reproduction_table("li2024"), "zhang2024": reproduction_table("zhang2024"), "pasta": methods_table()}
+              "li2024": reproduction_line("li2024"), "zhang2024": reproduction_line("zhang2024"), "pasta": methods_table()}
     pages = {path: filled(path.read_text(), tables) for path in (ROOT / "README.md", ROOT / "src/holdfast/assets/model/MODEL_CARD.md")}
-    return {**pages, RESULTS / "census.md": census_page()}
+    return {**pages, RESULTS / "census.md": census_page()} | {RESULTS / paper / "claims.md": claims_page(paper) for paper in PAPERS}
 
 
 if __name__ == "__main__":
