@@ -31,6 +31,7 @@ from holdfast.study.capability import load_capability
 from holdfast.study.decay import Sizes, hold
 
 EXPONENT, ROUNDS = 0.3, (5, 8)  # of the probes that choose heads
+LATE = 8  # the round whose probes score fixes behind fixed histories
 
 
 def halves(suite: drift.Suite) -> tuple[drift.Suite, drift.Suite]:
@@ -103,7 +104,7 @@ def main() -> None:
     free = read_calibration(arguments.runs / "free")
     plain = [one for one in read_run(arguments.runs / "free" / "stability").records if one["method"] == "none"]
     fixes = [methods.parse(one.method) for one in free.settings]
-    fixed = probe_scores(model, prompts, sorted(plain, key=lambda one: one["conversation"]), fixes, tuple(range(5, 9)))
+    fixed = probe_scores(model, prompts, sorted(plain, key=lambda one: one["conversation"]), fixes, (LATE,))
     rows = []
     for place, (setting, on_front) in enumerate(zip(free.settings, front(free), strict=True)):
         row = {

@@ -226,6 +226,26 @@ def test_a_gated_thread_continues_both_streams():
         assert kept.forwarded < len(kept.prompt_ids) + 2 * len(kept.token_ids) * 2
 
 
+def test_both_streams_of_a_thread_stay_themselves_whichever_rows_leave_before_them():
+    """A slot that is left is filled from the end, so that a row's streams may change places."""
+    greedy, methods = Sampling(temperature=0, max_new_tokens=24), {"guided": (Guidance(3.0),), "gated": (Gate((SplitSoftmax(0.2),), 0.1),)}
+    talk, more = chat("remember the river", "hello there"), {"role": "user", "content": "and the old town?"}
+
+    def second_replies(names, leaving):
+        session = model().session()
+        asked = [Request(talk, sampling=Sampling(max_new_tokens=tokens), thread=place, keep=True) for place, tokens in enumerate(leaving)]
+        asked += [Request(talk, methods[name], greedy, thread=name, keep=True) for name in names]
+        first = session.generate_batch(asked)[len(leaving) :]
+        longer = [(*talk, {"role": "assistant", "content": one.text}, more) for one in first]
+        return [reply.token_ids for reply in session.generate_batch([
+            Request(messages, methods[name], greedy, thread=name) for name, messages in zip(names, longer, strict=True)])]
+
+    alone = [second_replies([name], ())[0] for name in methods]
+    assert all(map(len, alone))
+    for leaving in itertools.product((2, 5, 9), (2, 5)):
+        assert second_replies(list(methods), leaving) == alone, leaving
+
+
 def test_two_second_streams_are_refused():
     with pytest.raises(UsageError, match="guidance and gate each need a second stream"):
         model().generate(chat("be kind", "hello"), [Guidance(2.0), Gate((SplitSoftmax(0.5),), 0.5)], SHORT)

@@ -190,7 +190,8 @@ class Decoder(Generic[T]):
     def _close(self, one: _Running[T], reason: str) -> Continuation:
         """Ends a row and frees its slots."""
         mine = [slot for slot, reader in enumerate(self.readers) if reader.running is one]
-        computed = tuple(self.slots.computed(slot) for slot in mine) if one.row.keep else ()
+        streams = sorted(mine, key=lambda slot: self.readers[slot].second)  # a slot filled from the end may have put the second before the first
+        computed = tuple(self.slots.computed(slot) for slot in streams) if one.row.keep else ()
         for slot in reversed(mine):
             self.slots.remove(slot)
             self.readers[slot] = self.readers[-1]
