@@ -1,8 +1,9 @@
 """Must stability cost capability? Split-softmax on a few chosen heads against every other fix, at equal capability, on the default model.
 
 Heads are chosen on one half of the suite's prompts, with other seeds than those that score them, by two criteria: the drop of their mass
-over self-chats, and the change of the probe's score when split-softmax moves that head alone, behind fixed histories. The other half's
-prompts score the fixes twice: behind fixed histories (those of the model as it is) and in free self-chats, where each fix writes its own.
+over self-chats, and the change of the probe's score when split-softmax moves that head alone, behind fixed histories. As many heads drawn
+at random are the control. The other half's prompts score the fixes twice: behind fixed histories (those of the model as it is) and in free
+self-chats, where each fix writes its own. What a fix costs is read in those self-chats, on knowledge questions as the fourth user turn.
 
     python benchmarks/chosen_heads.py --runs runs/chosen-heads --out benchmarks/results/chosen_heads.json
 """
@@ -22,7 +23,7 @@ import holdfast
 from holdfast import drift, methods
 from holdfast.chat import Request
 from holdfast.records import read_run
-from holdfast.report.calibration import answer, front, pick, read_calibration
+from holdfast.report.calibration import ahead, answer, front, pick, read_calibration
 from holdfast.report.decay import decay as describe_decay
 from holdfast.report.statistics import estimate, paired_difference
 from holdfast.seeds import seed_of
@@ -32,6 +33,7 @@ from holdfast.study.decay import Sizes, hold
 
 EXPONENT, ROUNDS = 0.3, (5, 8)  # of the probes that choose heads
 LATE = 8  # the round whose probes score fixes behind fixed histories
+SLACK = 1.0  # points of capability that count as equal
 
 
 def halves(suite: drift.Suite) -> tuple[drift.Suite, drift.Suite]:
@@ -72,6 +74,7 @@ def choose(model, suite: drift.Suite, out: Path, conversations: int, seed: int, 
     scores = probe_scores(model, suite, records, fixes, ROUNDS)
     gain = np.nanmean(scores[1:] - scores[0], 1)
     ranked = {"drop": sorted(heads, key=lambda one: -drop[one]), "gain": [heads[index] for index in np.argsort(-gain, kind="stable")]}
+    ranked["random"] = [heads[index] for index in np.random.default_rng(seed).permutation(len(heads))]
     return {"drop": drop.tolist(), "gain": gain.reshape(drop.shape).round(4).tolist(), "chosen": {name: ranked[name][:count] for name in ranked}}
 
 
@@ -93,14 +96,14 @@ def main() -> None:
     spelled = {name: "/".join(f"{layer}.{head}" for layer, head in sorted(heads)) for name, heads in found["chosen"].items()}
     print({name: (heads, f"of {np.size(found['drop'])}") for name, heads in spelled.items()}, flush=True)
     sweeps = [
-        "split-softmax:exponent=0.7,0.5",
+        "split-softmax:exponent=0.7,0.5,0.3",
         *(f"split-softmax:exponent=0.5,0.2,heads={heads}" for heads in spelled.values()),
-        "repetition:probability=0.5,1", "guidance:scale=1.1,1.25", "spotlight:target=0.05,0.1", "boost:factor=2,4",
+        "repetition:probability=0.5,1", "guidance:scale=1.25,1.5,2", "spotlight:target=0.1,0.2", "boost:factor=2,4,8",
         "gate:threshold=0.02,0.1,methods=[split-softmax:exponent=0.3]",
     ]
     prompts = choose_prompts(scoring)
     calibrate(model, prompts, load_capability("knowledge", arguments.questions, 101), arguments.runs / "free", sweeps,
-              Plan(draws=arguments.draws, seed=101, reading="written"), progress=lambda conversations, tokens: None)
+              Plan(draws=arguments.draws, seed=101), progress=lambda conversations, tokens: None)
     free = read_calibration(arguments.runs / "free")
     plain = [one for one in read_run(arguments.runs / "free" / "stability").records if one["method"] == "none"]
     fixes = [methods.parse(one.method) for one in free.settings]
@@ -109,12 +112,17 @@ def main() -> None:
     for place, (setting, on_front) in enumerate(zip(free.settings, front(free), strict=True)):
         row = {
             "method": setting.method, "front": on_front, "free": rounded(estimate(setting.stability)), "free_gain": rounded(free.gain(setting)),
-            "points_lost": rounded(free.drop(setting)), "fixed": rounded(estimate(fixed[place])), "fixed_gain": rounded(paired_difference(fixed[place], fixed[0])),
+            "capability": rounded(estimate(setting.capability)), "points_lost": rounded(free.drop(setting)), "fixed": rounded(estimate(fixed[place])), "fixed_gain": rounded(paired_difference(fixed[place], fixed[0])),
         }
         rows.append(row)
         print(row["method"], row["free_gain"], row["points_lost"], row["fixed_gain"], flush=True)
+    names = ["all heads", *(f"heads by {name}" for name in spelled), "repetition", "guidance", "spotlight", "boost", "gate"]
+    of = {name: [one for one in free.settings if one.sweep == number] for number, name in enumerate(names)}
+    against = {name: rounded(ahead(free, of[name], of["all heads"], SLACK)) for name in names[1:]}
+    print(against, flush=True)
     answers = {str(budget): answer(free, pick(free, budget)) for budget in (0, 2, 5)}
-    record = {"benchmark": "chosen_heads", "fingerprint": model.fingerprint, "exponent": EXPONENT, **found, "conversations": len(plain), "settings": rows, "answers": answers}
+    record = {"benchmark": "chosen_heads", "fingerprint": model.fingerprint, "exponent": EXPONENT, **found, "conversations": len(plain), "settings": rows,
+              "slack": SLACK, "against_all_heads": against, "answers": answers}
     arguments.out.write_text(json.dumps(record, indent=1) + "\n")
     print(answers)
 

@@ -189,6 +189,23 @@ def front(calibration: Calibration) -> list[bool]:
     return pareto([float(np.nanmean(setting.stability)) for setting in calibration.settings], drops)
 
 
+def ahead(calibration: Calibration, ours: Sequence[Setting], others: Sequence[Setting], slack: float = 0.0) -> Estimate:
+    """How much more stable the best of our settings (or none) is that costs no more than each of the others; mean over these, by conversation.
+
+    Args:
+        calibration: all settings.
+        ours, others: settings of it, such as two sweeps.
+        slack: points that ours may cost more and still count as no more.
+    """
+    differences = []
+    for other in others:
+        cost = calibration.drop(other).mean + slack  # type: ignore[operator]
+        cheap = [one for one in ours if calibration.drop(one).mean <= cost] or [calibration.settings[0]]  # type: ignore[operator]
+        best = max(cheap, key=lambda one: float(np.nanmean(one.stability)))
+        differences.append(best.stability - other.stability)
+    return estimate(np.mean(differences, axis=0))
+
+
 def write_method_file(calibration: Calibration, chosen: Pick, path: Path) -> None:
     """Writes the setting as a file that `drift --method` and `methods.parse` take; it says for which model it was chosen, and on what."""
     about = calibration.about

@@ -15,6 +15,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import torch
+
 from holdfast import drift, knobs
 from holdfast import methods as steering
 from holdfast.chat import ChatModel, Message, Reply, Request, Sampling, Session
@@ -44,7 +46,8 @@ class Plan:
         draws: conversations of every ordered pair of prompts.
         rounds: of each conversation.
         ask_at: the user turn that is the question; the rounds before it are its history.
-        reading: what counts as the answer: the "likeliest" of the options, or the letter in the "written" reply.
+        reading: what counts as the answer: the "likeliest" of the options (a gate chooses between them as it chooses between tokens), or the
+            letter in the "written" reply.
         seed: of everything.
         system_as: "role", or "first-user" for models and endpoints without a system role.
         sampling: of the dialogs.
@@ -133,7 +136,7 @@ def calibrate(
     count = conversations(suite, plan)
     for setting in settings:
         model.check(setting)
-        _check_reading(model, setting, capability, plan)
+        _check_reading(model, setting, capability, plan.reading)
     talks = drift.Settings(
         rounds=plan.rounds, conversations=count, seed=plan.seed, sampling=plan.sampling, system_as=plan.system_as,
         adoption=False, trace=False, pairs="all", batch=plan.batch,
@@ -177,17 +180,17 @@ def half_of(number: int, prompts: int) -> int:
     return (number % pairs + number // pairs) % 2
 
 
-def _check_reading(model: ChatModel, setting: Sequence[Method], capability: Capability, plan: Plan) -> None:
-    scores = _can_score(model, setting)
-    if scores or (plan.reading == "written" and capability.lettered):
+def _check_reading(model: ChatModel, setting: Sequence[Method], capability: Capability, reading: str) -> None:
+    if capability.is_text and _gate_of(setting):
+        raise ModelError(f"Under {steering.spell(setting)} a text has no probability, as tokens are drawn again; use a capability with questions, such as knowledge.")
+    if hasattr(model, "score") or (reading == "written" and capability.lettered):
         return
-    who = f"{model.name} is an endpoint, which" if not hasattr(model, "score") else f"{model.name} under {steering.spell(setting)}"
     cure = "use --reading written" if capability.lettered else "use questions with letters (knowledge, mmlu) and --reading written"
-    raise ModelError(f"{who} does not tell the probability of a reply; {cure}.")
+    raise ModelError(f"{model.name} is an endpoint, which does not tell the probability of a reply; {cure}.")
 
 
-def _can_score(model: ChatModel, setting: Sequence[Method]) -> bool:
-    return hasattr(model, "score") and not any(isinstance(method, Gate) for method in setting)
+def _gate_of(setting: Sequence[Method]) -> Gate | None:
+    return next((method for method in setting if isinstance(method, Gate)), None)
 
 
 def _identity(suite: drift.Suite, capability: Capability, sweeps: Sequence[Sweep], plan: Plan) -> dict[str, Any]:
@@ -230,10 +233,10 @@ def _ask_all(
     later = [question for question in questions if question.number >= count]
     session = model.session()
     asks: list[Callable[[Session, Sequence[_Question], tuple[Method, ...], Plan, bool], None]] = []
-    if _can_score(model, setting):
-        asks.append(_score)
     if capability.lettered and not capability.is_text:
         asks.append(_write)
+    if hasattr(model, "score"):
+        asks.append(_score_gated) if _gate_of(setting) else asks.insert(0, _score)
     for step, ask in enumerate(asks):
         ask(session, first, setting, plan, not step)  # the first of a dialog leaves its history to all that follow
         if later:
@@ -249,6 +252,21 @@ def _score(session: Any, questions: Sequence[_Question], setting: tuple[Method, 
         question.forwarded += one.forwarded
         if question.item.answer is None and not math.isfinite(one.log_probabilities[0]):
             raise UsageError(f"{steering.spell(setting)} gives a token of the text no probability, so its perplexity is infinite; sweep without a threshold.")
+
+
+def _score_gated(session: Any, questions: Sequence[_Question], setting: tuple[Method, ...], plan: Plan, keep: bool) -> None:
+    """A gate chooses between options as it chooses a reply's first token: the steered model's, where the other finds it plausible, else the other's."""
+    gate = _gate_of(setting)
+    ungated = tuple(method for method in setting if method is not gate)
+    steered, other = (
+        session.score([dataclasses.replace(_request(one, methods, plan, False), thread=None) for one in questions], [one.item.replies for one in questions])
+        for methods in ((*ungated, *gate.methods), ungated)
+    )
+    for question, one, plain in zip(questions, steered, other, strict=True):
+        best = max(range(len(one.log_probabilities)), key=one.log_probabilities.__getitem__)
+        accepted = gate.accepts(best, torch.tensor(plain.log_probabilities))
+        question.log_probabilities, question.tokens = (one if accepted else plain).log_probabilities, one.tokens[0]
+        question.forwarded += one.forwarded + plain.forwarded
 
 
 def _write(session: Session, questions: Sequence[_Question], setting: tuple[Method, ...], plan: Plan, keep: bool) -> None:
