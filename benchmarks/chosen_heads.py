@@ -24,6 +24,7 @@ from holdfast import drift, methods
 from holdfast.chat import Request
 from holdfast.records import read_run
 from holdfast.report.calibration import ahead, answer, front, pick, read_calibration
+from holdfast.report.calibration_figures import write_calibration_figures
 from holdfast.report.decay import decay as describe_decay
 from holdfast.report.statistics import estimate, paired_difference
 from holdfast.seeds import seed_of
@@ -34,6 +35,7 @@ from holdfast.study.decay import Sizes, hold
 EXPONENT, ROUNDS = 0.3, (5, 8)  # of the probes that choose heads
 LATE = 8  # the round whose probes score fixes behind fixed histories
 SLACK = 1.0  # points of capability that count as equal
+BUDGET = 5.0  # points that may be lost, in the figure of stability by round
 
 
 def halves(suite: drift.Suite) -> tuple[drift.Suite, drift.Suite]:
@@ -97,8 +99,8 @@ def main() -> None:
     print({name: (heads, f"of {np.size(found['drop'])}") for name, heads in spelled.items()}, flush=True)
     sweeps = [
         "split-softmax:exponent=0.7,0.5,0.3",
-        *(f"split-softmax:exponent=0.5,0.2,heads={heads}" for heads in spelled.values()),
-        "repetition:probability=0.5,1", "guidance:scale=1.25,1.5,2", "spotlight:target=0.1,0.2", "boost:factor=2,4,8",
+        *(f"split-softmax:exponent=0.5,0.2,0.1,heads={heads}" for heads in spelled.values()),
+        "repetition:probability=0.5,1", "guidance:scale=1.5,2", "spotlight:target=0.1,0.2", "boost:factor=2,4,8",
         "gate:threshold=0.02,0.1,methods=[split-softmax:exponent=0.3]",
     ]
     prompts = choose_prompts(scoring)
@@ -120,6 +122,7 @@ def main() -> None:
     of = {name: [one for one in free.settings if one.sweep == number] for number, name in enumerate(names)}
     against = {name: rounded(ahead(free, of[name], of["all heads"], SLACK)) for name in names[1:]}
     print(against, flush=True)
+    write_calibration_figures(dataclasses.replace(free, names=tuple(zip(names, (knob for _, knob in free.names), strict=True))), BUDGET, arguments.out.with_suffix(""))
     answers = {str(budget): answer(free, pick(free, budget)) for budget in (0, 2, 5)}
     record = {"benchmark": "chosen_heads", "fingerprint": model.fingerprint, "exponent": EXPONENT, **found, "conversations": len(plain), "settings": rows,
               "slack": SLACK, "against_all_heads": against, "answers": answers}

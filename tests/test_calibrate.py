@@ -316,7 +316,7 @@ class Endpoint(Scripted):
 
 def test_sweeps_and_method_files_are_spelled(tmp_path):
     sweep = methods.parse_sweep("split-softmax:exponent=0.9,0.5,heads=0.1/1.0+repetition:probability=0.5")
-    assert (sweep.name, sweep.knob, sweep.values) == ("split-softmax+repetition", "exponent", ("0.9", "0.5"))
+    assert (sweep.name, sweep.knob, sweep.values) == ("split-softmax:heads=0.1/1.0+repetition:probability=0.5", "exponent", ("0.9", "0.5"))
     assert sweep.settings[1] == methods.parse("split-softmax:exponent=0.5,heads=0.1/1.0+repetition:probability=0.5")
     assert all(len(methods.parse_sweep(spec).settings) >= 3 for spec in DEFAULT_SWEEPS)
     for spec, named in (("boost:factor=2,2.0", "same value twice"), ("boost:2,3", "KNOB=VALUE,VALUE, not '2'"), ("boost", "has one point"),

@@ -58,8 +58,8 @@ class Sweep:
     """One method, or several joined by "+", with one knob at several values.
 
     Args:
-        name: of the methods.
-        knob: the name of the knob.
+        name: of the methods, with the knobs that stay.
+        knob: the name of the knob that does not.
         values: its values as they were spelled.
         settings: the methods at each value.
     """
@@ -89,9 +89,10 @@ def parse_sweep(spec: str) -> Sweep:
         return "+".join(f"{name}:{','.join(f'{knob}={one[0]}' for knob, one in knobs.items())}" if knobs else name for name, knobs in fixed)
 
     settings = tuple(parse(at(value)) for value in values)
+    fixed = [(name, [f"{knob}={one[0]}" for knob, one in knobs.items() if (place, knob) != (number, swept_knob)]) for place, (name, knobs) in enumerate(parts)]
     if len(set(settings)) < len(settings):
         raise UsageError(f"The sweep {spec!r} gives {swept_knob} the same value twice; give each value once.")
-    return Sweep("+".join(name for name, _ in parts), swept_knob, tuple(values), settings)
+    return Sweep("+".join(":".join(filter(None, (name, ",".join(knobs)))) for name, knobs in fixed), swept_knob, tuple(values), settings)
 
 
 def _assignments(listed: str) -> dict[str, list[str]]:

@@ -11,6 +11,7 @@ from holdfast.report.figures import COLOURS, panels, save, styled
 from holdfast.report.statistics import Estimate, estimate, estimate_columns
 
 _LINES = ("-", "--", ":", "-.")
+_LONG = 40  # letters of a sweep's name in the legend
 _BESIDE = ((5, 4), (5, -10), (-4, 6), (-4, -12), (8, -3))  # where a sweep writes its values, in points
 
 
@@ -41,7 +42,7 @@ def _trade_off(calibration: Calibration):
         x, y = [one.mean for one in drops], [one.mean for one in levels]
         axis.errorbar(x, y, _whiskers(gains), _whiskers(drops), fmt="none", ecolor=colour, alpha=0.3, elinewidth=0.7, capsize=1.5)
         style = _LINES[(number + 1) // len(COLOURS) % len(_LINES)]
-        axis.plot([0, *x], [start.mean, *y], style, color=colour, linewidth=1.3, marker="o", markersize=4, markevery=slice(1, None), label=f"{name}, {knob}")
+        axis.plot([0, *x], [start.mean, *y], style, color=colour, linewidth=1.3, marker="o", markersize=4, markevery=slice(1, None), label=_label(name, knob))
         beside = _BESIDE[number % len(_BESIDE)]
         for setting, at, level in zip(settings, x, y, strict=True):
             axis.annotate(setting.value, (at, level), xytext=beside, textcoords="offset points", fontsize=7, color=colour, ha="right" if beside[0] < 0 else "left")
@@ -59,10 +60,10 @@ def _trade_off(calibration: Calibration):
 def _by_round(calibration: Calibration, budget: float):
     figure, (axis,) = panels(1, 1, 6.4, 3.8)
     shown: list[tuple[Setting, str, str]] = [(calibration.settings[0], "#222222", "none")]
-    for number in range(len(calibration.names)):
+    for number, (name, knob) in enumerate(calibration.names):
         settings = [one for one in calibration.settings if one.sweep == number]
         closest = min(settings, key=lambda one: abs(float(calibration.drop(one).mean) - budget))
-        shown.append((closest, COLOURS[(number + 1) % len(COLOURS)], f"{closest.method} ({calibration.drop(closest).mean:+.1f} lost)"))
+        shown.append((closest, COLOURS[(number + 1) % len(COLOURS)], f"{_label(name, knob)}={closest.value} ({calibration.drop(closest).mean:+.1f} lost)"))
     for place, (setting, colour, label) in enumerate(shown):
         points = estimate_columns(setting.by_round)
         rounds = np.arange(1, len(points) + 1) + 0.06 * (place - (len(shown) - 1) / 2)
@@ -70,7 +71,7 @@ def _by_round(calibration: Calibration, budget: float):
         at, kept_points = [at for at, _ in kept], [one for _, one in kept]
         means = [one.mean for one in kept_points]
         axis.errorbar(at, means, _whiskers(kept_points), fmt="none", ecolor=colour, alpha=0.35, elinewidth=0.8, capsize=1.5)
-        axis.plot(at, means, color=colour, linewidth=1.5, marker="o", markersize=3, linestyle="--" if place == 0 else "-", label=label.replace("$", r"\$"))
+        axis.plot(at, means, color=colour, linewidth=1.5, marker="o", markersize=3, linestyle="--" if place == 0 else "-", label=label)
     axis.set(title=f"stability by round, each method at its setting closest to {budget:g} points lost", xlabel="round", ylabel="stability")
     axis.set_xticks(range(1, calibration.settings[0].by_round.shape[1] + 1))
     axis.set_ylim(0, 1.02)
@@ -83,6 +84,11 @@ def _whiskers(points: list[Estimate]) -> np.ndarray:
     """Below and above each mean, [2, point]; 0 where there is no interval."""
     sides = [(0.0, 0.0) if one.low is None else (max(0.0, one.mean - one.low), max(0.0, one.high - one.mean)) for one in points]  # type: ignore[operator]
     return np.array(sides).T.reshape(2, len(points))
+
+
+def _label(name: str, knob: str) -> str:
+    """A sweep in the legend; a list of many heads is cut."""
+    return f"{name if len(name) <= _LONG else name[: _LONG - 3] + '...'}, {knob}".replace("$", r"\$")
 
 
 def _short(calibration: Calibration) -> str:
