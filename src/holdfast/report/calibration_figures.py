@@ -11,7 +11,7 @@ from holdfast.report.figures import COLOURS, panels, save, styled
 from holdfast.report.statistics import Estimate, estimate, estimate_columns
 
 _LINES = ("-", "--", ":", "-.")
-_LONG = 40  # letters of a sweep's name in the legend
+_LONG, _ROOM = 28, 44  # letters of a sweep's name in the legend; letters that a label of usual size has room for
 _BESIDE = ((5, 4), (5, -10), (-4, 6), (-4, -12), (8, -3))  # where a sweep writes its values, in points
 
 
@@ -36,13 +36,12 @@ def _trade_off(calibration: Calibration):
     for number, (name, knob) in enumerate(calibration.names):
         settings = [one for one in calibration.settings if one.sweep == number]
         drops, levels = [calibration.drop(one) for one in settings], [estimate(one.stability) for one in settings]
-        colour = COLOURS[(number + 1) % len(COLOURS)]
+        colour, line = _look(number)
         # the difference to none is what is measured, so the whiskers are those of the paired differences, in both directions
         gains = [calibration.gain(one) for one in settings]
         x, y = [one.mean for one in drops], [one.mean for one in levels]
         axis.errorbar(x, y, _whiskers(gains), _whiskers(drops), fmt="none", ecolor=colour, alpha=0.3, elinewidth=0.7, capsize=1.5)
-        style = _LINES[(number + 1) // len(COLOURS) % len(_LINES)]
-        axis.plot([0, *x], [start.mean, *y], style, color=colour, linewidth=1.3, marker="o", markersize=4, markevery=slice(1, None), label=_label(name, knob))
+        axis.plot([0, *x], [start.mean, *y], line, color=colour, linewidth=1.3, marker="o", markersize=4, markevery=slice(1, None), label=_label(name, knob))
         beside = _BESIDE[number % len(_BESIDE)]
         for setting, at, level in zip(settings, x, y, strict=True):
             axis.annotate(setting.value, (at, level), xytext=beside, textcoords="offset points", fontsize=7, color=colour, ha="right" if beside[0] < 0 else "left")
@@ -53,30 +52,30 @@ def _trade_off(calibration: Calibration):
     axis.set_ylim(max(0.0, axis.get_ylim()[0]), min(1.02, axis.get_ylim()[1]))
     axis.grid(True, axis="x")
     note = f"{len(none.stability)} conversations per setting; whiskers: 95 % bootstrap intervals of the paired difference to none"
-    figure.legend(*axis.get_legend_handles_labels(), loc="outside lower left", frameon=False, ncols=2, title=note, title_fontsize=8, alignment="left")
+    _legend(figure, axis, note)
     return figure
 
 
 def _by_round(calibration: Calibration, budget: float):
     figure, (axis,) = panels(1, 1, 6.4, 3.8)
-    shown: list[tuple[Setting, str, str]] = [(calibration.settings[0], "#222222", "none")]
+    shown: list[tuple[Setting, str, str, str]] = [(calibration.settings[0], "#222222", "--", "none")]
     for number, (name, knob) in enumerate(calibration.names):
         settings = [one for one in calibration.settings if one.sweep == number]
         closest = min(settings, key=lambda one: abs(float(calibration.drop(one).mean) - budget))
-        shown.append((closest, COLOURS[(number + 1) % len(COLOURS)], f"{_label(name, knob)}={closest.value} ({calibration.drop(closest).mean:+.1f} lost)"))
-    for place, (setting, colour, label) in enumerate(shown):
+        shown.append((closest, *_look(number), f"{_label(name, knob)}={closest.value} ({calibration.drop(closest).mean:+.1f} lost)"))
+    for place, (setting, colour, line, label) in enumerate(shown):
         points = estimate_columns(setting.by_round)
         rounds = np.arange(1, len(points) + 1) + 0.06 * (place - (len(shown) - 1) / 2)
         kept = [(at, one) for at, one in zip(rounds, points, strict=True) if one.mean is not None]
         at, kept_points = [at for at, _ in kept], [one for _, one in kept]
         means = [one.mean for one in kept_points]
         axis.errorbar(at, means, _whiskers(kept_points), fmt="none", ecolor=colour, alpha=0.35, elinewidth=0.8, capsize=1.5)
-        axis.plot(at, means, color=colour, linewidth=1.5, marker="o", markersize=3, linestyle="--" if place == 0 else "-", label=label)
+        axis.plot(at, means, line, color=colour, linewidth=1.5, marker="o", markersize=3, label=label)
     axis.set(title=f"stability by round, each method at its setting closest to {budget:g} points lost", xlabel="round", ylabel="stability")
     axis.set_xticks(range(1, calibration.settings[0].by_round.shape[1] + 1))
     axis.set_ylim(0, 1.02)
     note = f"lost on {_short(calibration)}, {calibration.unit}; whiskers: 95 % bootstrap intervals over conversations"
-    figure.legend(*axis.get_legend_handles_labels(), loc="outside lower left", frameon=False, ncols=2, title=note, title_fontsize=8, alignment="left")
+    _legend(figure, axis, note)
     return figure
 
 
@@ -84,6 +83,18 @@ def _whiskers(points: list[Estimate]) -> np.ndarray:
     """Below and above each mean, [2, point]; 0 where there is no interval."""
     sides = [(0.0, 0.0) if one.low is None else (max(0.0, one.mean - one.low), max(0.0, one.high - one.mean)) for one in points]  # type: ignore[operator]
     return np.array(sides).T.reshape(2, len(points))
+
+
+def _legend(figure, axis, note: str) -> None:
+    """Two columns below the figure, in small letters where a label is long."""
+    handles, labels = axis.get_legend_handles_labels()
+    size = 6.5 if max(map(len, labels)) > _ROOM else None
+    figure.legend(handles, labels, loc="outside lower left", frameon=False, ncols=2, fontsize=size, title=note, title_fontsize=8, alignment="left")
+
+
+def _look(number: int) -> tuple[str, str]:
+    """The colour and the line of a sweep."""
+    return COLOURS[(number + 1) % len(COLOURS)], _LINES[(number + 1) // len(COLOURS) % len(_LINES)]
 
 
 def _label(name: str, knob: str) -> str:
