@@ -165,6 +165,37 @@ def methods_table() -> str:
     return "\n".join(markdown(rows))
 
 
+def chosen_table() -> str:
+    """Every fix with what it gives in free self-chats and behind fixed histories, what it costs, and each kind against split-softmax on all heads."""
+    record = read("chosen_heads")
+    spelled = {"/".join(f"{layer}.{head}" for layer, head in sorted(heads)): f"by {name}" for name, heads in record["chosen"].items()}
+
+    def points(estimate: dict) -> str:
+        return f"{estimate['mean']:+.1f} [{estimate['low']:+.1f}, {estimate['high']:+.1f}]"
+
+    def method(row: dict) -> str:
+        for heads, name in spelled.items():
+            if row["method"].endswith(f",heads={heads}"):
+                return f"`{row['method'].removesuffix(f',heads={heads}')}`, heads {name}"
+        return f"`{row['method']}`"
+
+    none = record["settings"][0]
+    return "\n".join([
+        f"`python benchmarks/chosen_heads.py`: {record['conversations']} conversations per setting, paired with those of none: stability {none['free']['mean']:.3f} over the rounds "
+        f"of free self-chats, {none['fixed']['mean']:.3f} in round 8 behind fixed histories, {none['capability']['mean']:.1f} % of knowledge questions. "
+        f"Heads chosen on other prompts and seeds, {len(next(iter(record['chosen'].values())))} of {sum(map(len, record['drop']))}: {'; '.join(f'{name}: {heads}' for heads, name in spelled.items())}. "
+        "A star marks the Pareto front.",
+        "",
+        "| method | stability, free self-chats | points lost | stability, fixed histories |",
+        "| --- | --- | --- | --- |",
+        *(f"| {method(row)}{' *' if row['front'] else ''} | {interval(row['free_gain'])} | {points(row['points_lost'])} | {interval(row['fixed_gain'])} |"
+          for row in record["settings"][1:]),
+        "",
+        f"At costs no higher (within {record['slack']:g} point), against split-softmax on all heads, in free self-chats: "
+        + "; ".join(f"{name} {interval(one)}" for name, one in record["against_all_heads"].items()) + ".",
+    ])
+
+
 def profiling_table() -> str:
     """Head profiling against one head at a time."""
     record = read("profiling")
@@ -207,7 +238,7 @@ def filled(text: str, tables: dict[str, str]) -> str:
 
 def documents() -> dict[Path, str]:
     """What each document should say."""
-    tables = {"numbers": drift_table(), "speed": speed_table(), "attention": attention_table(), "ablation": ablation_table(), "profiling": profiling_table(),
+    tables = {"numbers": drift_table(), "speed": speed_table(), "attention": attention_table(), "ablation": ablation_table(), "profiling": profiling_table(), "chosen": chosen_table(),
               "li2024": reproduction_line("li2024"), "zhang2024": reproduction_line("zhang2024"), "pasta": methods_table()}
     pages = {path: filled(path.read_text(), tables) for path in (ROOT / "README.md", ROOT / "src/holdfast/assets/model/MODEL_CARD.md")}
     return {**pages, RESULTS / "census.md": census_page()} | {RESULTS / paper / "claims.md": claims_page(paper) for paper in PAPERS}

@@ -156,10 +156,18 @@ def test_a_full_disk_is_said(folder, suite, tmp_path, capsys, monkeypatch):
     assert "disk is full" in says(capsys, drift(folder, suite, tmp_path / "run"), 1)
 
 
+def heed_interrupts() -> None:
+    """In a child: what a shell starts in the background ignores Ctrl-C, and so would the child."""
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
+
+
 def test_ctrl_c_leaves_a_run_that_can_be_resumed_and_says_how(folder, suite, tmp_path):
     command = [sys.executable, "-m", "holdfast", *drift(folder, suite, tmp_path / "run", "--batch", "1")]
     command[command.index("--conversations") + 1] = "400"
-    child = subprocess.Popen(command, stderr=subprocess.PIPE, text=True, env={**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))})
+    child = subprocess.Popen(
+        command, stderr=subprocess.PIPE, text=True, env={**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))},
+        preexec_fn=heed_interrupts,
+    )
     lines, deadline = tmp_path / "run" / "records.jsonl", time.monotonic() + 120
     while time.monotonic() < deadline and not (lines.exists() and lines.stat().st_size):
         time.sleep(0.05)

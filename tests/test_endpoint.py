@@ -13,6 +13,7 @@ import time
 import traceback
 
 import pytest
+from test_cli import heed_interrupts
 
 import holdfast.endpoint
 from holdfast import methods
@@ -277,6 +278,7 @@ connect(sys.argv[1], "tiny").generate_batch([Request(({"role": "user", "content"
             env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)},
             stderr=subprocess.PIPE,
             text=True,
+            preexec_fn=heed_interrupts,
         )
         try:
             assert arrived.wait(60)

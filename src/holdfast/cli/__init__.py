@@ -1,0 +1,51 @@
+"""The command line: one file per command. Exit codes: 0 done; 1 it could not be done, or was interrupted; 2 the command is malformed."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Sequence
+
+from holdfast.cli import calibrate, catalogue, drift, generate, geometry, profile, report, reproduce, tasks, trace
+from holdfast.errors import HoldfastError, UsageError
+
+# each has add_parser(commands), and run(arguments), which the parser of its command names
+COMMANDS = (drift, report, trace, geometry, reproduce, calibrate, tasks, generate, profile, catalogue)
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Runs one command and returns its exit code."""
+    arguments = parser().parse_args(argv)
+    try:
+        arguments.run(arguments)
+    except HoldfastError as error:
+        print(f"holdfast: {error}", file=sys.stderr)
+        return 2 if isinstance(error, UsageError) else 1
+    except KeyboardInterrupt:
+        print(f"\nholdfast: interrupted. {getattr(arguments, 'on_interrupt', '')}".rstrip(), file=sys.stderr)
+        return 1
+    except BrokenPipeError:  # the reader of a table went away
+        sys.stderr.close()
+        return 1
+    return 0
+
+
+def parser() -> argparse.ArgumentParser:
+    """Every command with its options."""
+    made = argparse.ArgumentParser(
+        prog="holdfast", description="Measure how a chat model lets go of its system prompt, and hold it to it.",
+        epilog="Try: holdfast drift", formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    made.add_argument("--version", action=_Version, nargs=0, help="print the version and leave")
+    commands = made.add_subparsers(dest="command", required=True, metavar="COMMAND")
+    for command in COMMANDS:
+        command.add_parser(commands)
+    return made
+
+
+class _Version(argparse.Action):
+    def __call__(self, parser, namespace, values, option_string=None):
+        from holdfast import __version__
+
+        print(f"holdfast {__version__}")
+        parser.exit()

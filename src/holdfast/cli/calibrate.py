@@ -1,0 +1,74 @@
+"""`holdfast calibrate`: what each fix costs, and which to take."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+
+from holdfast.cli.options import add_model, command_line, load_model
+from holdfast.cli.progress import Bar
+
+
+def add_parser(commands) -> None:
+    calibrate = commands.add_parser(
+        "calibrate", help="what each fix costs, and which to take", formatter_class=argparse.RawDescriptionHelpFormatter,
+        description="Sweeps the strength of every method; measures for each setting stability (all ordered pairs of one prompt per category) and a\n"
+        "capability asked in the middle of the same dialogs; draws one against the other, and names the most stable setting within a budget.\n"
+        "Li et al. 2024, section 6.3, Figures 5 and 6.",
+        epilog="examples:\n  holdfast calibrate --budget 2\n"
+        "  holdfast calibrate --sweep split-softmax:exponent=0.9,0.7,0.5 --sweep repetition:probability=0.5,1 --capability mmlu:data/mmlu\n"
+        "  holdfast drift --method runs/calibrate/method.json\n\nRepeating a command resumes it.",
+    )
+    add = calibrate.add_argument
+    add_model(add)
+    add("--suite", default="starter", metavar="starter|core|li2024:PATH|FILE.yaml", help="where the prompts come from (default: %(default)s)")
+    add("--prompts", metavar="ID,ID,...", help="which of them talk (default: one of each category)")
+    add("--capability", default="knowledge", metavar="knowledge|mmlu:PATH|mmlu:hub|perplexity:FILE|lm-eval:TASK",
+        help="what may be lost (default: %(default)s, which suits the model in the package)")
+    add("--shots", type=int, default=0, help="of MMLU's dev questions in front of each question (default: %(default)s)")
+    add("--reading", choices=("likeliest", "written"), default="likeliest", help="of an answer: the likeliest option, or the letter in the text (default: %(default)s)")
+    add("--sweep", action="append", metavar="SPEC", help="a method with several values of one knob, as split-softmax:exponent=0.9,0.7; repeatable (default: five methods)")
+    add("--questions", type=int, default=200, help="default: %(default)s")
+    add("--draws", type=int, default=5, help="conversations of each ordered pair (default: %(default)s)")
+    add("--rounds", type=int, default=8, help="default: %(default)s")
+    add("--ask-at", type=int, default=4, help="the user turn that is the question (default: %(default)s)")
+    add("--budget", type=float, metavar="D", help="points that may be lost (default: 1); given, the setting is written to method.json in the folder")
+    add("--max-new-tokens", type=int, default=400, help="per reply (default: %(default)s)")
+    add("--system-as", choices=("role", "first-user"), default="role", help="where the system prompt stands (default: %(default)s)")
+    add("--seed", type=int, default=0, help="default: %(default)s")
+    add("--out", type=Path, default=Path("runs/calibrate"), help="a folder (default: %(default)s)")
+    calibrate.set_defaults(run=run)
+
+
+def run(arguments: argparse.Namespace) -> None:
+    from holdfast import drift, knobs
+    from holdfast.chat import Sampling
+    from holdfast.methods import parse_sweep
+    from holdfast.report import calibration as report
+    from holdfast.report.calibration_figures import write_calibration_figures
+    from holdfast.study.calibrate import DEFAULT_SWEEPS, Plan, calibrate, choose_prompts, conversations
+    from holdfast.study.capability import load_capability
+
+    sweeps = arguments.sweep or DEFAULT_SWEEPS
+    settings = 1 + sum(len(parse_sweep(sweep).settings) for sweep in sweeps)
+    budget = knobs.number_between("calibrate", "budget", 1.0 if arguments.budget is None else arguments.budget, 0)
+    plan = Plan(arguments.draws, arguments.rounds, arguments.ask_at, arguments.reading, arguments.seed, arguments.system_as,
+                Sampling(max_new_tokens=arguments.max_new_tokens))
+    suite = choose_prompts(drift.load_suite(arguments.suite), arguments.prompts.split(",") if arguments.prompts else ())
+    capability = load_capability(arguments.capability, arguments.questions, arguments.seed, arguments.shots)
+    model = load_model(arguments)
+    arguments.on_interrupt = f"What is finished is kept in {arguments.out}; repeat the command to go on."
+    talks = conversations(suite, plan)
+    with Bar(settings * (talks * plan.rounds + min(talks, len(capability.items)))) as bar:
+        calibrate(model, suite, capability, arguments.out, sweeps, plan, command=command_line(), progress=bar)
+    found = report.read_calibration(arguments.out)
+    chosen = report.pick(found, budget)
+    report.write_summary(found, arguments.out / "calibration.json")
+    print(report.table(found))
+    for path in write_calibration_figures(found, budget, arguments.out):
+        if path.suffix == ".png":
+            print(f"Figure: {path.resolve()}")
+    if arguments.budget is not None:
+        report.write_method_file(found, chosen, arguments.out / "method.json")
+        print(f"Method: {(arguments.out / 'method.json').resolve()}")
+    print(report.answer(found, chosen))

@@ -1,0 +1,99 @@
+"""`holdfast drift`: measure drift in self-chats."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+from holdfast.cli.options import add_model, command_line, load_model
+from holdfast.cli.progress import Bar
+
+EXAMPLES = """examples:
+  holdfast drift                                            the model in the package on its own prompts
+  holdfast drift --method none --method split-softmax:exponent=0.5 --out runs/fix
+  holdfast drift --model meta-llama/Llama-3.2-1B-Instruct --suite core --rounds 8
+  holdfast drift --model http://localhost:8000/v1 --endpoint-model my-model --suite core --system-as first-user
+  holdfast drift --suite li2024:hundred_system_prompts.py --scoring released
+  holdfast drift --suite my_prompts.yaml --user-prompt empty
+
+Repeating a command resumes it. Methods are listed by `holdfast methods`, measures by `holdfast measures`."""
+
+
+def add_parser(commands) -> None:
+    drift = commands.add_parser(
+        "drift", help="measure drift in self-chats", epilog=EXAMPLES, formatter_class=argparse.RawDescriptionHelpFormatter,
+        description="Two copies of a model talk under different system prompts; at every round a probe asks, and a measure scores, "
+        "whether the agent still follows its own (stability) or follows the other's (adoption). Li et al. 2024, Figure 3.",
+    )
+    add = drift.add_argument
+    add_model(add)
+    add("--suite", default="starter", metavar="starter|core|li2024:PATH|FILE.yaml", help="system prompts and probes (default: %(default)s); li2024:hub reads the hub")
+    add("--scoring", choices=("strict", "released"), default="strict", help="of li2024: mended, or as published (default: %(default)s)")
+    add("--allow-code", action="store_true", help="let the suite name Python functions as measures")
+    add("--rounds", type=int, default=8, help="default: %(default)s")
+    add("--conversations", type=int, default=200, help="default: %(default)s")
+    add("--method", action="append", metavar="SPEC", help="none, split-softmax:exponent=0.5, ...; repeat to compare on the same pairs (default: none)")
+    add("--user-prompt", choices=("suite", "empty"), default="suite", help="empty: the user model has no system prompt (default: %(default)s)")
+    add("--system-as", choices=("role", "first-user"), default="role", help="where the system prompt stands (default: %(default)s)")
+    add("--probes-per-round", type=int, default=1, help="default: %(default)s")
+    add("--probe-at", choices=("in-place", "after-round"), default="in-place", help="of the user's turn, or after a full round (default: %(default)s)")
+    add("--no-adoption", action="store_true", help="do not ask the user's probes")
+    add("--temperature", type=float, default=1.0, help="default: %(default)s")
+    add("--top-p", type=float, default=0.9, help="default: %(default)s")
+    add("--max-new-tokens", type=int, default=400, help="per reply (default: %(default)s)")
+    add("--seed", type=int, default=0, help="default: %(default)s")
+    add("--batch", type=int, default=48, help="conversations side by side (default: %(default)s)")
+    add("--out", type=Path, help="the run's folder (default: runs/drift-MODEL-SUITE-SEED)")
+    add("--report", type=Path, metavar="FILE.html", help="where the page goes (default: report.html in the run's folder)")
+    drift.set_defaults(run=run)
+
+
+def run(arguments: argparse.Namespace) -> None:
+    from holdfast import drift, methods, report
+    from holdfast.chat import Sampling
+
+    settings = drift.Settings(
+        rounds=arguments.rounds, conversations=arguments.conversations, seed=arguments.seed,
+        sampling=Sampling(arguments.temperature, arguments.top_p, arguments.max_new_tokens),
+        user_prompt=arguments.user_prompt, system_as=arguments.system_as, probes_per_round=arguments.probes_per_round,
+        probe_at=arguments.probe_at, adoption=not arguments.no_adoption, batch=arguments.batch,
+    )
+    chosen = [methods.parse(spec) for spec in arguments.method or ["none"]]
+    suite = drift.load_suite(arguments.suite, scoring=arguments.scoring, allow_code=arguments.allow_code)
+    model = load_model(arguments)
+    _tell_foreign_files(arguments.method or (), model)
+    out = arguments.out or Path("runs") / _folder_name(arguments)
+    arguments.on_interrupt = f"Finished conversations are kept in {out}; repeat the command to go on."
+    with Bar(len(chosen) * settings.conversations * settings.rounds) as bar:
+        run = drift.run(model, suite, out, settings, chosen, command=command_line(), progress=bar)
+    print(report.table(run))
+    ended = sum("ended" in record for record in run.records)
+    if ended:
+        print(f"{ended} of {len(run.records)} dialogs filled the model's context; later rounds are means over the others.")
+    print(_tokens_line(run.records))
+    page = report.write([out], arguments.report or out / "report.html")
+    print(f"Report: {page.resolve()}")
+
+
+def _folder_name(arguments: argparse.Namespace) -> str:
+    parts = (arguments.endpoint_model or arguments.model, arguments.suite, str(arguments.seed))
+    return "drift-" + "-".join("".join(ch if ch.isalnum() or ch == "." else "_" for ch in part.split("/")[-1]) for part in parts)
+
+
+def _tokens_line(records: list[dict]) -> str:
+    forwarded, least, seconds = (sum(values) for values in zip(*(
+        (r["tokens"]["forwarded"], r["tokens"]["least"], r["seconds"]) for r in records), strict=True))
+    ratio = f", {forwarded / least:.3f} times the least possible" if least else ""
+    return f"{forwarded:,} tokens forwarded{ratio}, in {seconds:,.0f} s."
+
+
+def _tell_foreign_files(specs: Sequence[str], model) -> None:
+    """Says where a method file was calibrated on another model."""
+    from holdfast import methods
+
+    for spec in filter(methods.is_file, specs):
+        made_for = methods.read_method_file(spec.strip()).get("model_fingerprint")
+        if made_for not in (None, model.fingerprint):
+            print(f"holdfast: {spec} was calibrated on another model than {model.name}; calibrate again for this one.", file=sys.stderr)

@@ -1,0 +1,39 @@
+"""`holdfast geometry`: the theory of drift, and a model's own geometry."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+
+from holdfast.cli.options import add_model, load_model
+
+
+def add_parser(commands) -> None:
+    geometry = commands.add_parser(
+        "geometry", help="check the theory of drift, and read a model's own geometry", formatter_class=argparse.RawDescriptionHelpFormatter,
+        description="Checks Theorem 5.1 and Propositions A.1 and A.2 of Li et al. 2024 on random instances, draws the norms of a model's embeddings\n"
+        "(Figure 7), and reads effective dimension and opening angle of its hidden states over self-chats.",
+        epilog="examples:\n  holdfast geometry\n  holdfast geometry --model meta-llama/Llama-3.2-1B-Instruct --conversations 40",
+    )
+    add = geometry.add_argument
+    add_model(add)
+    add("--suite", default="starter", help="whose prompts the dialogs are held under (default: %(default)s)")
+    add("--conversations", type=int, default=12, help="default: %(default)s")
+    add("--rounds", type=int, default=8, help="default: %(default)s")
+    add("--seed", type=int, default=0, help="default: %(default)s")
+    add("--out", type=Path, default=Path("runs/geometry"), help="a folder (default: %(default)s)")
+    geometry.set_defaults(run=run, allow_code=False)
+
+
+def run(arguments: argparse.Namespace) -> None:
+    from holdfast import drift
+    from holdfast.report.geometry import write_geometry_figures
+    from holdfast.study.geometry import Sizes, study
+
+    sizes = Sizes(conversations=arguments.conversations, rounds=arguments.rounds, seed=arguments.seed)
+    suite, model = drift.load_suite(arguments.suite), load_model(arguments)
+    arguments.on_interrupt = f"Finished dialogs are kept in {arguments.out}; repeat the command to go on."
+    found = study(model, suite, arguments.out, sizes, tell=print)
+    for path in write_geometry_figures(found, arguments.out):
+        if path.suffix == ".png":
+            print(f"Figure: {path.resolve()}")

@@ -1,0 +1,47 @@
+"""Options that commands share, and the model they name."""
+
+from __future__ import annotations
+
+import argparse
+import shlex
+import sys
+
+from holdfast.errors import UsageError
+
+
+def add_model(add) -> None:
+    """Adds what names a model; `add` is a parser's `add_argument`."""
+    add("--model", default="default", metavar="default|PATH|HUB_ID|URL", help="the chat model (default: the one in the package)")
+    add("--endpoint-model", metavar="NAME", help="with a URL: the model's name there")
+    add("--api-key-env", default="OPENAI_API_KEY", metavar="VAR", help="with a URL: the environment variable of the key (default: %(default)s)")
+    add("--concurrency", type=int, default=8, help="with a URL: requests at a time (default: %(default)s)")
+    add("--device", help="cpu, cuda, ... (default: CUDA if there is one)")
+    add("--dtype", help="float32, bfloat16, ... (default: float32 on the CPU, the checkpoint's elsewhere)")
+    add("--trust-remote-code", action="store_true", help="let code that comes with the model run (default: never)")
+
+
+def load_model(arguments: argparse.Namespace):
+    """The model that the arguments of `add_model` name."""
+    if arguments.model.startswith(("http://", "https://")):
+        from holdfast.endpoint import connect
+
+        if not arguments.endpoint_model:
+            raise UsageError(f"The endpoint {arguments.model} needs --endpoint-model, the model's name there.")
+        return connect(arguments.model, arguments.endpoint_model, arguments.api_key_env, concurrency=arguments.concurrency)
+    _quiet_transformers()
+    from holdfast.loading import load
+
+    return load(arguments.model, arguments.device, arguments.dtype, trust_remote_code=arguments.trust_remote_code)
+
+
+def _quiet_transformers() -> None:
+    """Leaves the terminal to our own progress bar."""
+    from transformers.utils import logging
+
+    logging.set_verbosity_error()
+    logging.disable_progress_bar()
+
+
+def command_line() -> str:
+    """The command as it was typed, for the manifest of its run."""
+    return shlex.join(["holdfast", *sys.argv[1:]])
