@@ -3,7 +3,7 @@
     knowledge          the default model's own questions
     mmlu:PATH          MMLU from a folder (test.jsonl.gz) or a file of JSON lines: subject, question, choices, answer; mmlu:hub reads the hub
     perplexity:FILE    a text
-    lm-eval:TASK       the questions of a multiple-choice task of lm-evaluation-harness, where that package is installed
+    lm-eval:TASK       the questions of a multiple-choice task or group of lm-evaluation-harness, by name or YAML file, where that package is installed
 """
 
 from __future__ import annotations
@@ -218,17 +218,21 @@ def _passages(path: Path) -> list[Item]:
 
 
 def _harness(task: str) -> list[Item]:
-    """The questions of a harness task as it words them; its own prompts, shots, metrics and filters play no part."""
+    """The questions of a harness task, or of all tasks of a group, as it words them; its prompts, shots, metrics and filters play no part."""
     try:
-        from lm_eval.tasks import TaskManager, get_task_dict
+        from lm_eval.tasks import TaskManager
     except ImportError as error:
         raise UsageError(f"lm-eval:{task} needs lm-evaluation-harness ({error}); pip install lm_eval, or use mmlu:PATH.") from error
+    if not hasattr(TaskManager, "load"):
+        raise UsageError(f"lm-eval:{task} needs a newer lm-evaluation-harness, whose TaskManager has 'load'; pip install -U lm_eval.")
     try:
-        found = next(iter(get_task_dict([task], TaskManager()).values()))
-        kind = getattr(found, "OUTPUT_TYPE", "a group")
-        if kind != "multiple_choice" or getattr(found, "multiple_input", 0):
-            raise UsageError(f"The harness task {task!r} is of the type {kind!r}, and only multiple choice behind one question can be asked here.")
-        return [_of_harness(found, doc) for doc in found.eval_docs]
+        found = TaskManager().load(task)["tasks"].values()
+        for one in found:
+            if one.OUTPUT_TYPE != "multiple_choice" or getattr(one, "multiple_input", 0):
+                raise UsageError(
+                    f"The harness task {one.config.task!r} is of the type {one.OUTPUT_TYPE!r}, and only multiple choice behind one question can be asked here."
+                )
+        return [_of_harness(one, doc) for one in found for doc in one.eval_docs]
     except HoldfastError:
         raise
     except Exception as error:  # the harness and its data sets raise whatever they like
