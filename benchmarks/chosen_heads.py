@@ -23,7 +23,7 @@ import holdfast
 from holdfast import drift, methods
 from holdfast.chat import Request
 from holdfast.records import read_run
-from holdfast.report.calibration import ahead, answer, front, pick, read_calibration
+from holdfast.report.calibration import ahead_at_cost, answer, front, pick, read_calibration
 from holdfast.report.calibration_figures import write_calibration_figures
 from holdfast.report.decay import decay as describe_decay
 from holdfast.report.statistics import estimate, paired_difference
@@ -34,7 +34,6 @@ from holdfast.study.decay import Sizes, hold
 
 EXPONENT, ROUNDS = 0.3, (5, 8)  # of the probes that choose heads
 LATE = 8  # the round whose probes score fixes behind fixed histories
-SLACK = 1.0  # points of capability that count as equal
 BUDGET = 5.0  # points that may be lost, in the figure of stability by round
 
 
@@ -110,22 +109,21 @@ def main() -> None:
     plain = [one for one in read_run(arguments.runs / "free" / "stability").records if one["method"] == "none"]
     fixes = [methods.parse(one.method) for one in free.settings]
     fixed = probe_scores(model, prompts, sorted(plain, key=lambda one: one["conversation"]), fixes, (LATE,))
+    all_heads = [one for one in free.settings if one.sweep == 0]
     rows = []
     for place, (setting, on_front) in enumerate(zip(free.settings, front(free), strict=True)):
         row = {
             "method": setting.method, "front": on_front, "free": rounded(estimate(setting.stability)), "free_gain": rounded(free.gain(setting)),
-            "capability": rounded(estimate(setting.capability)), "points_lost": rounded(free.drop(setting)), "fixed": rounded(estimate(fixed[place])), "fixed_gain": rounded(paired_difference(fixed[place], fixed[0])),
+            "capability": rounded(estimate(setting.capability)), "points_lost": rounded(free.drop(setting)),
+            "less_all_heads_at_that_cost": rounded(ahead_at_cost(free, [setting], all_heads)),
+            "fixed": rounded(estimate(fixed[place])), "fixed_gain": rounded(paired_difference(fixed[place], fixed[0])),
         }
         rows.append(row)
-        print(row["method"], row["free_gain"], row["points_lost"], row["fixed_gain"], flush=True)
+        print(json.dumps(row), flush=True)
     names = ["all heads", *(f"heads by {name}" for name in spelled), "repetition", "guidance", "spotlight", "boost", "gate"]
-    of = {name: [one for one in free.settings if one.sweep == number] for number, name in enumerate(names)}
-    against = {name: rounded(ahead(free, of[name], of["all heads"], SLACK)) for name in names[1:]}
-    print(against, flush=True)
     write_calibration_figures(dataclasses.replace(free, names=tuple(zip(names, (knob for _, knob in free.names), strict=True))), BUDGET, arguments.out.with_suffix(""))
     answers = {str(budget): answer(free, pick(free, budget)) for budget in (0, 2, 5)}
-    record = {"benchmark": "chosen_heads", "fingerprint": model.fingerprint, "exponent": EXPONENT, **found, "conversations": len(plain), "settings": rows,
-              "slack": SLACK, "against_all_heads": against, "answers": answers}
+    record = {"benchmark": "chosen_heads", "fingerprint": model.fingerprint, "exponent": EXPONENT, **found, "conversations": len(plain), "settings": rows, "answers": answers}
     arguments.out.write_text(json.dumps(record, indent=1) + "\n")
     print(answers)
 

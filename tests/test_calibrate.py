@@ -184,6 +184,36 @@ def synthetic(rows: dict[str, tuple[list[float], list[float]]], conversations: i
     return Calibration(settings, (("m", "k"),), halves, {"is_text": False, "capability": "towns"})
 
 
+def test_ahead_at_the_same_cost():
+    found = synthetic({
+        "none": ([0.5, 0.5], [60, 60]), "weak": ([0.6, 0.6], [58, 58]), "strong": ([0.9, 0.9], [50, 50]),
+        "between": ([0.8, 0.8], [56, 56]), "dear": ([0.95, 0.95], [20, 20]), "gain": ([0.5, 0.5], [70, 70]),
+    })
+    none, weak, strong, between, dear, gain = found.settings
+    mixed = 0.6 + 0.3 * 2 / 8  # at 4 points lost, weak (2 lost) and strong (10 lost) three to one
+    for ours, others, wanted in (
+        ([between], [weak, strong], 0.8 - mixed), ([between], [strong, weak], 0.8 - mixed), ([weak], [weak, strong], 0.0),
+        ([dear], [weak, strong], 0.05), ([gain], [weak], 0.0), ([none], [weak], 0.0), ([between, dear], [weak, strong], (0.85 - mixed) / 2),
+        ([weak], [strong], 0.6 - (0.5 + 0.4 * 2 / 10)),
+    ):
+        ahead = report.ahead_at_cost(found, ours, others)
+        assert ahead.mean == pytest.approx(wanted) and ahead.low <= wanted + 1e-9 and ahead.high >= wanted - 1e-9, (ours[0].method, others[0].method)
+
+
+def test_the_uncertainty_of_the_cost_is_in_the_interval():
+    rng = np.random.default_rng(0)
+    costs = 100.0 * (rng.random(200) < 0.7)  # of one question each: the same stability in all conversations, but uncertain costs
+    ours = Setting("ours", 0, "1", np.ones((200, 1)), np.full(200, 0.7), costs, 0)
+    none = Setting("none", None, "", np.ones((200, 1)), np.full(200, 0.5), np.full(200, 100.0), 0)
+    other = Setting("other", 1, "1", np.ones((200, 1)), np.full(200, 0.9), np.full(200, 40.0), 0)
+    found = Calibration((none, ours, other), (("m", "k"), ("n", "k")), np.arange(200) % 2 == 1, {"is_text": False, "capability": "towns"})
+    ahead = report.ahead_at_cost(found, [ours], [other])
+    lost = 100 - costs.mean()
+    half = 1.96 * costs.std(ddof=1) / 200**0.5 * 0.4 / 60  # 0.4 of stability over 60 points
+    assert ahead.mean == pytest.approx(0.7 - (0.5 + 0.4 * lost / 60))
+    assert (ahead.low, ahead.high) == pytest.approx((ahead.mean - half, ahead.mean + half), abs=0.2 * half)
+
+
 def test_the_front_and_the_pick():
     assert pareto([0.5, 0.7, 0.6, 0.9, 0.7], [0, 1, 2, 5, 1]) == [True, True, False, True, True]
     found = synthetic({

@@ -15,6 +15,9 @@ from holdfast.methods import Ranking
 from holdfast.report.statistics import estimate
 from holdfast.reproduce import zhang2024
 from holdfast.reproduce.findings import CONTRADICTED, SUPPORTED, UNDECIDED
+from holdfast.reproduce.zhang2024.figures import robust
+from holdfast.reproduce.zhang2024.results import best_less_worst
+from holdfast.reproduce.zhang2024.study import Study
 from holdfast.study.profiling import Choice, Question
 from holdfast.study.task_samples import task_samples
 
@@ -37,23 +40,23 @@ def test_a_task_becomes_samples_with_its_emphasis_and_its_right_answer():
 def test_picking_extremes_does_not_find_differences_in_noise():
     rng = np.random.default_rng(0)
     noise = rng.standard_normal((400, 30))
-    assert zhang2024._best_less_worst(noise).low < 0.1  # picked and compared on the same samples, it would be far above
+    assert best_less_worst(noise).low < 0.1  # picked and compared on the same samples, it would be far above
     assert noise.mean(0).max() - noise.mean(0).min() > 0.15
     apart = noise + np.linspace(0, 1, 30)
-    assert 0.7 < zhang2024._best_less_worst(apart).mean < 1.2
+    assert 0.7 < best_less_worst(apart).mean < 1.2
 
 
 def test_robust_means_an_interval_within_the_bound():
     rng = np.random.default_rng(0)
     narrow, wide = 0.01 * rng.standard_normal(200), rng.standard_normal(20)
-    assert zhang2024._robust(estimate(narrow)) == SUPPORTED
-    assert zhang2024._robust(estimate(wide - wide.mean())) == UNDECIDED
-    assert zhang2024._robust(estimate(narrow - 0.3)) == CONTRADICTED
-    assert zhang2024._robust(estimate(narrow[:1])) == UNDECIDED
+    assert robust(estimate(narrow)) == SUPPORTED
+    assert robust(estimate(wide - wide.mean())) == UNDECIDED
+    assert robust(estimate(narrow - 0.3)) == CONTRADICTED
+    assert robust(estimate(narrow[:1])) == UNDECIDED
 
 
 def test_head_sets_of_every_strategy_and_the_least_k_where_none_is_shared(tmp_path):
-    study = zhang2024._Study(zhang2024.Task(None, tmp_path, zhang2024.SCALES["smallest"]))
+    study = Study(zhang2024.Task(None, tmp_path, zhang2024.SCALES["smallest"]))
     heads = [(0, head) for head in range(8)]
     orders = {"json": heads, "pronouns": heads, "bios": heads, "counterfact": heads[::-1]}
     study.__dict__["rankings"] = {name: Ranking(tuple(order)) for name, order in orders.items()}

@@ -14,7 +14,7 @@ from holdfast import knobs
 from holdfast.errors import RecordsError, UsageError
 from holdfast.records import RunData, read_run
 from holdfast.report.scores import NO_FIX, read_series
-from holdfast.report.statistics import Estimate, estimate, paired_difference, row_means
+from holdfast.report.statistics import Estimate, bounds_of, estimate, paired_difference, resampled_means, row_means
 from holdfast.study.calibrate import half_of
 
 
@@ -189,21 +189,24 @@ def front(calibration: Calibration) -> list[bool]:
     return pareto([float(np.nanmean(setting.stability)) for setting in calibration.settings], drops)
 
 
-def ahead(calibration: Calibration, ours: Sequence[Setting], others: Sequence[Setting], slack: float = 0.0) -> Estimate:
-    """How much more stable the best of our settings (or none) is that costs no more than each of the others; mean over these, by conversation.
+def ahead_at_cost(calibration: Calibration, ours: Sequence[Setting], others: Sequence[Setting]) -> Estimate:
+    """How much more stable ours are than the others at the same cost, on average.
 
-    Args:
-        calibration: all settings.
-        ours, others: settings of it, such as two sweeps.
-        slack: points that ours may cost more and still count as no more.
+    At a cost between those of two of the others (or none), they are what both are mixed: who takes the one in some conversations and the
+    other in the rest has that cost and that stability. Beyond their dearest setting, they are that setting. The interval holds the
+    uncertainty of the costs too, which are read again in every resample; there is no sd.
     """
-    differences = []
-    for other in others:
-        cost = calibration.drop(other).mean + slack  # type: ignore[operator]
-        cheap = [one for one in ours if calibration.drop(one).mean <= cost] or [calibration.settings[0]]  # type: ignore[operator]
-        best = max(cheap, key=lambda one: float(np.nanmean(one.stability)))
-        differences.append(best.stability - other.stability)
-    return estimate(np.mean(differences, axis=0))
+    settings = (calibration.settings[0], *others, *ours)
+    values = np.column_stack([one.stability for one in settings] + [one.capability for one in settings])
+
+    def ahead(means: np.ndarray) -> float:
+        stability, capability = means[: len(settings)], means[len(settings) :]
+        cost = capability[0] - capability
+        curve = np.argsort(cost[: len(others) + 1], kind="stable")
+        return float(np.mean(stability[len(others) + 1 :] - np.interp(cost[len(others) + 1 :], cost[curve], stability[curve])))
+
+    low, high = bounds_of(np.array([ahead(means) for means in resampled_means(values)]))
+    return Estimate(len(values), ahead(np.nanmean(values, 0)), None, low, high)
 
 
 def write_method_file(calibration: Calibration, chosen: Pick, path: Path) -> None:

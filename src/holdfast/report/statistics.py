@@ -88,14 +88,26 @@ def row_means(values: np.ndarray) -> np.ndarray:
     return means
 
 
-def _bootstrap(values: np.ndarray, present: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """The 2.5 and 97.5 percentiles of the resampled column means, both [column]."""
+def resampled_means(values: np.ndarray) -> np.ndarray:
+    """The column means of [conversation, column] in every resample, [resample, column]; NaN where a resample has no value."""
+    present = ~np.isnan(values)
     filled = np.where(present, values, 0.0)
     means = []
     for weights in _weights(len(values)):
         with np.errstate(invalid="ignore", divide="ignore"):
             means.append((weights @ filled) / (weights @ present.astype(float)))
-    stacked = np.concatenate(means)
+    return np.concatenate(means)
+
+
+def bounds_of(resampled: np.ndarray) -> tuple[float, float]:
+    """The 95 % percentile interval of a statistic, [resample]."""
+    low, high = np.nanpercentile(resampled, [2.5, 97.5])
+    return float(low), float(high)
+
+
+def _bootstrap(values: np.ndarray, present: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """The 2.5 and 97.5 percentiles of the resampled column means, both [column]."""
+    stacked = resampled_means(values)
     bounds = np.full((2, values.shape[1]), np.nan)
     measured = present.any(axis=0)
     if measured.any():

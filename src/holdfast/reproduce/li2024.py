@@ -13,7 +13,7 @@ from holdfast import drift
 from holdfast.chat import ChatModel
 from holdfast.errors import UnknownName, UsageError
 from holdfast.records import read_run
-from holdfast.report.calibration import Calibration, Setting, ahead, read_calibration
+from holdfast.report.calibration import Calibration, Setting, ahead_at_cost, read_calibration
 from holdfast.report.calibration_figures import write_calibration_figures
 from holdfast.report.decay import describe
 from holdfast.report.decay_figures import write_decay_figures
@@ -164,10 +164,10 @@ def figures_5_and_6(task: Task) -> tuple[Figure, Figure]:
     five = Figure(
         "5", "stability against the capability lost", f"Questions: {task.capability}, asked at the fourth turn of the same dialogs.", _pngs(images, "trade_off"),
         tuple(
-            Claim(f"split-softmax is as stable as {name} or more so, at no higher cost.", judge(difference, +1),
-                  f"Stability of split-softmax less that of {name}, at costs no higher: {spelled(difference)}.")
+            Claim(f"split-softmax is as stable as {name} or more so, at the same cost.", judge(difference, +1),
+                  f"Stability of split-softmax less that of {name} (its settings mixed to the same cost): {spelled(difference)}.")
             for name, others in (("system prompt repetition", repetition), ("classifier-free guidance", guidance))
-            for difference in (ahead(found, split, others),)
+            for difference in (ahead_at_cost(found, split, others),)
         ),
     )
     none, (ss, spr, cfg) = found.settings[0], (_closest(found, sweep) for sweep in (split, repetition, guidance))

@@ -1,0 +1,112 @@
+"""What is reproduced, how much of it, and what cannot be."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from holdfast import tasks
+from holdfast.errors import UnknownName, UsageError
+from holdfast.methods import HeadSet, Pasta
+
+if TYPE_CHECKING:
+    from holdfast.model import LocalModel
+
+TASKS = tuple(tasks.CATALOGUE)
+STRATEGIES = ("multi-task", "task-agnostic", "task-specific", "union")
+FREE = tuple(name for name, task in tasks.CATALOGUE.items() if not task.chooses)  # the tasks of Table 4 and Figure 3, whose instruction is emphasised
+ALPHA = 0.01
+
+
+@dataclass(frozen=True)
+class Scale:
+    """How much is run.
+
+    Args:
+        profiled: training samples of each task that heads are ranked on; the paper has 1,000.
+        fewer: of Table 14; the paper has 200.
+        validated: validation samples of each task that heads and knobs are chosen on.
+        tested: test samples of each task; the paper has 5,000.
+        draws: of few-shot demonstrations.
+        shares: of all heads, the k of the rankings.
+        alphas: of Figure 3.
+        steps: of the child's fine-tuning.
+    """
+
+    profiled: int
+    fewer: int
+    validated: int
+    tested: int
+    draws: int
+    shares: tuple[float, ...]
+    alphas: tuple[float, ...] = (0.05, 0.01, 0.002, 1e-3, 1e-4)
+    steps: int = 60
+
+
+SCALES = {
+    "smallest": Scale(4, 2, 4, 6, 2, (0.25, 0.75), (0.05, 1e-4), 2),
+    "small": Scale(128, 24, 64, 200, 5, (0.0625, 0.125, 0.25, 0.375, 0.5, 0.625, 0.75)),
+    "paper": Scale(1000, 200, 1000, 5000, 5, (0.01, 0.025, 0.05, 0.1, 0.25, 0.3, 0.4, 0.5, 0.6)),
+}
+
+
+@dataclass(frozen=True)
+class Task:
+    """What is reproduced, and where to.
+
+    Args:
+        model: a model in this process.
+        out: the folder of all runs, figures and the page.
+        scale: how much.
+        seed: of samples and demonstrations.
+        data: as `holdfast tasks --data` takes it.
+        child: a model made from `model` by further training (Table 13); None fine-tunes a small model here.
+        tell: takes one line per step.
+    """
+
+    model: LocalModel
+    out: Path
+    scale: Scale
+    seed: int = 0
+    data: tuple[str, ...] = (tasks.SYNTHETIC,)
+    child: LocalModel | None = None
+    tell: Callable[[str], None] = lambda line: None
+
+
+def scale_of(name: str) -> Scale:
+    """The scale of that name.
+
+    Raises:
+        UnknownName: there is none.
+    """
+    if name not in SCALES:
+        raise UnknownName("scale", name, SCALES)
+    return SCALES[name]
+
+
+def check(task: Task) -> None:
+    """Refuses what cannot be reproduced, before anything runs.
+
+    Raises:
+        UsageError: an endpoint, a child that is the model itself or of another shape, or data that lacks samples.
+        ModelError: attention that cannot be steered.
+    """
+    if not hasattr(task.model, "hf_model"):
+        raise UsageError(f"{task.model.name} is an endpoint, whose heads cannot be steered; give a local --model.")
+    task.model.check([pasta_on(None)])
+    if task.child is not None and task.child.fingerprint == task.model.fingerprint:
+        raise UsageError(f"The child is {task.model.name} itself; give a model that was trained further.")
+    if task.child is not None and (task.child.shape.layers, task.child.shape.heads) != (task.model.shape.layers, task.model.shape.heads):
+        raise UsageError(f"{task.child.name} has {task.child.shape.layers} layers of {task.child.shape.heads} heads, and {task.model.name} "
+                         f"{task.model.shape.layers} of {task.model.shape.heads}; heads serve a child of the same shape.")
+    for split, count in (("train", task.scale.profiled), ("validation", task.scale.validated), ("test", task.scale.tested)):
+        settings = tasks.Settings(TASKS, count, split, seed=task.seed)
+        data = tasks.load_data(task.data, settings)
+        for name in TASKS:
+            tasks.draw_samples(data, tasks.CATALOGUE[name], settings)
+
+
+def pasta_on(heads: HeadSet | None) -> Pasta:
+    return Pasta(ALPHA, heads)

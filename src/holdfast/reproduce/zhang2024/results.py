@@ -1,0 +1,66 @@
+"""Answers -> means, differences, claims and cells of tables."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from holdfast import tasks
+from holdfast.report.statistics import Estimate, estimate, paired_difference
+from holdfast.report.tasks import Result
+from holdfast.reproduce.findings import Claim, judge, spelled
+from holdfast.reproduce.zhang2024.plan import TASKS
+from holdfast.reproduce.zhang2024.study import Study, values_of
+
+
+def average(study: Study, row: str) -> np.ndarray | None:
+    """[sample number]: the mean over the tasks; None where a task lacks the row, or it is excluded for its fluency."""
+    found = [results.get(row) for results in study.tested.values()]
+    if any(one is None or one.excluded for one in found):
+        return None
+    return np.mean([values_of(one) for one in found if one], axis=0)
+
+
+def difference(study: Study, first: str, second: str) -> Estimate:
+    one, other = average(study, first), average(study, second)
+    return Estimate(0, None, None, None, None) if one is None or other is None else paired_difference(one, other)
+
+
+def claim_of(study: Study, text: str, first: str, second: str, sign: int = +1) -> Claim:
+    found = difference(study, first, second)
+    return Claim(text, judge(found, sign), f"Average of the tasks, {first} less {second}: {spelled(found)}.")
+
+
+def rows_of(study: Study, names: Sequence[str]) -> tuple[tuple[str, ...], ...]:
+    """A table in the paper's form: each task's metrics in percent, the average, and what it has more than zero-shot."""
+    head = ["", *(f"{name}: {' / '.join(tasks.CATALOGUE[name].metrics)}" for name in TASKS), "average", "less zero-shot [95 % interval]"]
+    rows = [tuple(head)]
+    for row in names:
+        cells = [cell_of(study.tested[name].get(row)) for name in TASKS]
+        values, more = average(study, row), difference(study, row, "zero-shot")
+        rows.append((row, *cells, "–" if values is None else f"{100 * values.mean():.1f}", "" if row == "zero-shot" else _points(more)))
+    return tuple(rows)
+
+
+def cell_of(result: Result | None) -> str:
+    if result is None:
+        return "–"
+    told = " / ".join(f"{100 * float(np.nanmean(values)):.1f}" for values in result.scores.values())
+    return f"{told} (excluded: fluency {result.fluency:.2f})" if result.excluded else told
+
+
+def _points(found: Estimate) -> str:
+    if found.mean is None:
+        return "–"
+    return f"{100 * found.mean:+.1f}" + (f" [{100 * found.low:+.1f}, {100 * found.high:+.1f}]" if found.low is not None and found.high is not None else "")
+
+
+HALVES = "Best less worst, both picked on one half of the samples and compared on the other"
+
+
+def best_less_worst(values: np.ndarray) -> Estimate:
+    """Of [sample, option], without the bias of picking extremes where they are measured."""
+    half = len(values) // 2
+    means = values[:half].mean(0)
+    return estimate(values[half:, means.argmax()] - values[half:, means.argmin()])

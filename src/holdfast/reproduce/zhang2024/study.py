@@ -1,0 +1,148 @@
+"""What the tables share: profiles, the choices made on validation samples, and the answers to test samples."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from holdfast import tasks
+from holdfast.chat import Method
+from holdfast.errors import UsageError
+from holdfast.methods import Boost, HeadSet, Pasta, Ranking, SplitSoftmax, Spotlight, intersection, spell, union
+from holdfast.report.profile import write_profile
+from holdfast.report.tasks import ZERO_SHOT, Result, read_results
+from holdfast.reproduce.zhang2024.plan import ALPHA, STRATEGIES, TASKS, Task, pasta_on
+from holdfast.study.profiling import Plan, profile
+from holdfast.study.task_samples import task_samples
+
+if TYPE_CHECKING:
+    from holdfast.model import LocalModel
+
+_KNOBS: dict[str, tuple[Method, ...]] = {
+    "boost": tuple(map(Boost, (2.0, 4.0, 8.0, 16.0))), "spotlight": tuple(map(Spotlight, (0.2, 0.4, 0.6))),
+}  # on all heads, with no profiling
+_BATCH = 128  # rows: a step of many costs little more than one of few
+_EXPONENTS = (0.7, 0.5, 0.3, 0.1)  # of split-softmax, on PASTA's heads
+_PROMPTS = {"zero-shot": "zero-shot", "marked": "*-marked", "quoted": "“”-marked", "few-shot": "few-shot"}
+_TOLD = {"boost": "Boost, all heads", "spotlight": "Spotlight, all heads", "split-softmax": "split-softmax, the same heads"}
+
+
+@dataclass(frozen=True)
+class Study:
+    """What the tables share, each computed once: profiles, the choices made on validation samples, and the answers to test samples."""
+
+    task: Task
+
+    @cached_property
+    def rankings(self) -> dict[str, Ranking]:
+        """Of each task, by steering every head alone (Algorithm 1)."""
+        found = {}
+        for name in TASKS:
+            samples = task_samples(self._data("train", self.task.scale.profiled, (name,)), tasks.CATALOGUE[name], self._settings("train", self.task.scale.profiled, (name,)))
+            folder = self.profile_folder(name)
+            found[name] = profile(self.task.model, samples, folder, Plan(Pasta(ALPHA), by="accuracy", max_new_tokens=tasks.CATALOGUE[name].max_new_tokens)).ranking
+            write_profile(folder)
+        return found
+
+    def profile_folder(self, name: str) -> Path:
+        return self.task.out / "profile" / name
+
+    @cached_property
+    def sizes(self) -> list[int]:
+        """The k of the rankings."""
+        count = len(next(iter(self.rankings.values())).heads)
+        return sorted({max(1, round(share * count)) for share in self.task.scale.shares})
+
+    def candidates(self, strategy: str, name: str) -> list[HeadSet]:
+        """The different head sets of a strategy for a task, one per k; where none of these k gives any, of the least k that does."""
+        ranked = [self.rankings[one] for one in TASKS if strategy != "task-agnostic" or one != name]
+        found: list[HeadSet] = []
+        for k in (*self.sizes, *range(self.sizes[-1] + 1, len(ranked[0].heads) + 1)):
+            if found and k > self.sizes[-1]:
+                break
+            try:
+                heads = self.rankings[name].top(k) if strategy == "task-specific" else (union if strategy == "union" else intersection)(ranked, k)
+            except UsageError:  # none in common among the best k
+                continue
+            if heads not in found:
+                found.append(heads)
+        return found
+
+    @cached_property
+    def heads(self) -> dict[tuple[str, str], HeadSet]:
+        """By strategy and task, the set that does best on validation samples: of the task itself, or, task-agnostic, of the three others."""
+        wanted: dict[str, list[HeadSet]] = {name: [] for name in TASKS}
+        for name in TASKS:
+            for strategy in STRATEGIES:
+                for one in TASKS:
+                    if (one != name) == (strategy == "task-agnostic"):
+                        wanted[one] += self.candidates(strategy, name)
+        scores = {name: self._validate("heads", name, [pasta_on(heads) for heads in dict.fromkeys(wanted[name])]) for name in TASKS}
+        chosen = {}
+        for name in TASKS:
+            for strategy in STRATEGIES:
+                judges = [one for one in TASKS if (one != name) == (strategy == "task-agnostic")]
+                means = {heads: np.mean([scores[one][pasta_on(heads)] for one in judges]) for heads in self.candidates(strategy, name)}
+                chosen[strategy, name] = max(means, key=means.__getitem__)
+        return chosen
+
+    @cached_property
+    def knobs(self) -> dict[tuple[str, str], Method]:
+        """By method and task, the best on validation samples: on all heads, and split-softmax on PASTA's."""
+        chosen = {}
+        for name in TASKS:
+            heads = self.heads["multi-task", name]
+            options = _KNOBS | {"split-softmax": tuple(SplitSoftmax(exponent, heads=heads) for exponent in _EXPONENTS)}
+            scores = self._validate("knobs", name, [method for some in options.values() for method in some])
+            for kind, some in options.items():
+                chosen[kind, name] = max(some, key=scores.__getitem__)
+        return chosen
+
+    def methods(self, name: str) -> dict[str, Method]:
+        """By row of Table 1, what steers a task."""
+        rows: dict[str, Method] = {f"PASTA, {strategy}": pasta_on(self.heads[strategy, name]) for strategy in STRATEGIES}
+        return rows | {_TOLD[kind]: method for (kind, one), method in self.knobs.items() if one == name}
+
+    @cached_property
+    def tested(self) -> dict[str, dict[str, Result]]:
+        """By task and row of Table 1, the answers to test samples."""
+        found = {}
+        for name in TASKS:
+            steered = self.methods(name)
+            answers = self.ask("test", name, steered.values(), baselines=tasks.BASELINES, generate=True)
+            found[name] = {_PROMPTS[one]: answers[one] for one in tasks.BASELINES} | {row: answers[spell([method])] for row, method in steered.items()}
+        return found
+
+    def ask(
+        self, folder: str, name: str, methods: Iterable[Method], *, baselines: Sequence[str] = (ZERO_SHOT,), instruction: str = "original",
+        generate: bool = False, split: str = "test", model: LocalModel | None = None,
+    ) -> dict[str, Result]:  # fmt: skip
+        """By baseline or spelling, the answers to one task's samples."""
+        count = {"test": self.task.scale.tested, "validation": self.task.scale.validated}[split]
+        settings = replace(self._settings(split, count, (name,)), instruction=instruction, baselines=tuple(baselines), draws=self.task.scale.draws, generate=generate)
+        distinct = {spell([method]): [method] for method in methods}
+        run = tasks.run(model or self.task.model, self._data(split, count, (name,)), self.task.out / folder / name, settings, list(distinct.values()))
+        return {result.variant: result for result in read_results(run)}
+
+    def _validate(self, folder: str, name: str, methods: Sequence[Method]) -> dict[Method, float]:
+        """The mean over validation samples; what is excluded for its fluency stands behind all others."""
+        found = self.ask(f"validation-{folder}", name, methods, split="validation")
+        results = {method: found[spell([method])] for method in methods}
+        return {method: -1.0 if one.excluded else float(np.mean(values_of(one))) for method, one in results.items()}
+
+    def _settings(self, split: str, count: int, names: tuple[str, ...]) -> tasks.Settings:
+        return tasks.Settings(names, count, split, seed=self.task.seed, batch=_BATCH)
+
+    def _data(self, split: str, count: int, names: tuple[str, ...]) -> tasks.Data:
+        return tasks.load_data(self.task.data, self._settings(split, count, names))
+
+
+def values_of(result: Result) -> np.ndarray:
+    """[sample]: the mean of the metrics that it has."""
+    rows = np.array(list(result.scores.values()))
+    return np.nanmean(rows, axis=0)
