@@ -115,7 +115,7 @@ def main() -> None:
         row = {
             "method": setting.method, "front": on_front, "free": rounded(estimate(setting.stability)), "free_gain": rounded(free.gain(setting)),
             "capability": rounded(estimate(setting.capability)), "points_lost": rounded(free.drop(setting)),
-            "less_all_heads_at_that_cost": rounded(ahead_at_cost(free, [setting], all_heads)),
+            "all_heads": setting in all_heads, "ahead_of_all_heads": rounded(ahead_at_cost(free, [setting], all_heads)),
             "fixed": rounded(estimate(fixed[place])), "fixed_gain": rounded(paired_difference(fixed[place], fixed[0])),
         }
         rows.append(row)
@@ -123,7 +123,7 @@ def main() -> None:
     names = ["all heads", *(f"heads by {name}" for name in spelled), "repetition", "guidance", "spotlight", "boost", "gate"]
     write_calibration_figures(dataclasses.replace(free, names=tuple(zip(names, (knob for _, knob in free.names), strict=True))), BUDGET, arguments.out.with_suffix(""))
     answers = {str(budget): answer(free, pick(free, budget)) for budget in (0, 2, 5)}
-    record = {"benchmark": "chosen_heads", "fingerprint": model.fingerprint, "exponent": EXPONENT, **found, "conversations": len(plain), "settings": rows, "answers": answers}
+    record = {"benchmark": "chosen_heads", "fingerprint": model.fingerprint, "exponent": EXPONENT, **found, "conversations": len(plain), "questions": arguments.questions, "settings": rows, "answers": answers}
     arguments.out.write_text(json.dumps(record, indent=1) + "\n")
     print(answers)
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 import json
 import re
 from collections import Counter
+from collections.abc import Sequence
 from pathlib import Path
 
 ROOT = Path(__file__).parent.parent
@@ -165,35 +166,60 @@ def methods_table() -> str:
     return "\n".join(markdown(rows))
 
 
-def chosen_table() -> str:
-    """Every fix with what it gives in free self-chats and behind fixed histories, what it costs, and each kind against split-softmax on all heads."""
-    record = read("chosen_heads")
-    spelled = {"/".join(f"{layer}.{head}" for layer, head in sorted(heads)): f"by {name}" for name, heads in record["chosen"].items()}
+def chosen_rows(record: dict) -> dict[str, str]:
+    """Rows of the study of chosen heads: what a setting gives in free self-chats and behind fixed histories, and what it costs."""
+    spelled = {f",heads={'/'.join(f'{layer}.{head}' for layer, head in sorted(heads))}": f", heads by {name}" for name, heads in record["chosen"].items()}
+
+    def method(row: dict) -> str:
+        end = next((end for end in spelled if row["method"].endswith(end)), "")
+        return f"`{row['method'].removesuffix(end)}`{spelled.get(end, '')}{' *' if row['front'] else ''}"
 
     def points(estimate: dict) -> str:
         return f"{estimate['mean']:+.1f} [{estimate['low']:+.1f}, {estimate['high']:+.1f}]"
 
-    def method(row: dict) -> str:
-        for heads, name in spelled.items():
-            if row["method"].endswith(f",heads={heads}"):
-                return f"`{row['method'].removesuffix(f',heads={heads}')}`, heads {name}"
-        return f"`{row['method']}`"
+    def row(one: dict) -> str:
+        ahead = "" if one["all_heads"] else interval(one["ahead_of_all_heads"])
+        return f"| {method(one)} | {interval(one['free_gain'])} | {points(one['points_lost'])} | {ahead} | {interval(one['fixed_gain'])} |"
 
-    none = record["settings"][0]
-    return "\n".join([
-        f"`python benchmarks/chosen_heads.py`: {record['conversations']} conversations per setting, paired with those of none: stability {none['free']['mean']:.3f} over the rounds "
-        f"of free self-chats, {none['fixed']['mean']:.3f} in round 8 behind fixed histories, {none['capability']['mean']:.1f} % of knowledge questions. "
-        f"Heads chosen on other prompts and seeds, {len(next(iter(record['chosen'].values())))} of {sum(map(len, record['drop']))}: {'; '.join(f'{name}: {heads}' for heads, name in spelled.items())}. "
-        "A star marks the Pareto front.",
+    return {one["method"]: row(one) for one in record["settings"][1:]}
+
+
+def chosen_table(names: Sequence[str] | None = None) -> list[str]:
+    """Some of these rows, or all, below what they are."""
+    record = read("chosen_heads")
+    none, rows = record["settings"][0], chosen_rows(record)
+    return [
+        f"`python benchmarks/chosen_heads.py`: {record['conversations']} conversations per setting, paired with those of the model as it is (stability {none['free']['mean']:.3f} "
+        f"over 8 rounds of free self-chat, {none['fixed']['mean']:.3f} in round 8 behind fixed histories; {none['capability']['mean']:.1f} % of {record['questions']} knowledge "
+        f"questions right). {len(record['chosen']['drop'])} of {sum(map(len, record['drop']))} heads, chosen on other prompts and seeds. A star marks the Pareto front.",
         "",
-        "| method | stability, free self-chats | points lost | less split-softmax on all heads at that cost | stability, fixed histories |",
+        "| method | stability, free self-chats | points lost | against split-softmax on all heads at that cost | stability, fixed histories |",
         "| --- | --- | --- | --- | --- |",
-        *(f"| {method(row)}{' *' if row['front'] else ''} | {interval(row['free_gain'])} | {points(row['points_lost'])} "
-          f"| {interval(row['less_all_heads_at_that_cost']) if row['less_all_heads_at_that_cost']['high'] else ''} | {interval(row['fixed_gain'])} |"
-          for row in record["settings"][1:]),
-        "",
-        "[What each gives and costs](benchmarks/results/chosen_heads/trade_off.png), and [stability by round](benchmarks/results/chosen_heads/by_round.png) "
-        "at about 5 points lost.",
+        *(rows[name] for name in names or rows),
+    ]
+
+
+def chosen_summary() -> str:
+    """The front, and of every other kind of fix the setting that costs least."""
+    settings = read("chosen_heads")["settings"][1:]
+    kinds: dict[str, list[dict]] = {}
+    for one in settings:
+        kinds.setdefault(re.sub(r"[0-9.]+(?=,heads=|$)", "", one["method"], count=1), []).append(one)
+    shown = [
+        one["method"] for some in kinds.values()
+        for one in ([one for one in some if one["front"]] or [min(some, key=lambda one: one["points_lost"]["mean"])])
+    ]
+    return "\n".join(chosen_table(shown))
+
+
+def chosen_page() -> str:
+    """All settings of the study of chosen heads, with its figures."""
+    record = read("chosen_heads")
+    heads = [f"- by {name}: {', '.join(f'{layer}.{head}' for layer, head in sorted(some))}" for name, some in record["chosen"].items()]
+    return "\n".join([
+        "# Must stability cost capability?", "", *chosen_table(), "", "![stability against points lost](trade_off.png)", "", "![stability by round](by_round.png)", "",
+        "Heads (layer.head): by the drop of their mass over self-chats, by the gain of the probe's score when split-softmax moves that head alone, and at random:", "", *heads, "",
+        "What to take, chosen on one half of the conversations and told from the other:", "", *(f"- {line}" for line in record["answers"].values()), "",
     ])
 
 
@@ -239,10 +265,10 @@ def filled(text: str, tables: dict[str, str]) -> str:
 
 def documents() -> dict[Path, str]:
     """What each document should say."""
-    tables = {"numbers": drift_table(), "speed": speed_table(), "attention": attention_table(), "ablation": ablation_table(), "profiling": profiling_table(), "chosen": chosen_table(),
+    tables = {"numbers": drift_table(), "speed": speed_table(), "attention": attention_table(), "ablation": ablation_table(), "profiling": profiling_table(), "chosen": chosen_summary(),
               "li2024": reproduction_line("li2024"), "zhang2024": reproduction_line("zhang2024"), "pasta": methods_table()}
     pages = {path: filled(path.read_text(), tables) for path in (ROOT / "README.md", ROOT / "src/holdfast/assets/model/MODEL_CARD.md")}
-    return {**pages, RESULTS / "census.md": census_page()} | {RESULTS / paper / "claims.md": claims_page(paper) for paper in PAPERS}
+    return {**pages, RESULTS / "census.md": census_page(), RESULTS / "chosen_heads" / "settings.md": chosen_page()} | {RESULTS / paper / "claims.md": claims_page(paper) for paper in PAPERS}
 
 
 if __name__ == "__main__":
