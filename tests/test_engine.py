@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import gc
 import itertools
 import threading
+import weakref
 
 import pytest
 import torch
@@ -251,6 +253,21 @@ def test_two_second_streams_are_refused():
         model().generate(chat("be kind", "hello"), [Guidance(2.0), Gate((SplitSoftmax(0.5),), 0.5)], SHORT)
     with pytest.raises(UsageError, match="gate takes attention methods"):
         Gate((Repetition(1.0),), 0.5)
+
+
+def test_keys_and_values_are_freed_with_the_call_not_when_cycles_are_collected(monkeypatch):
+    """A process that answers batch after batch makes few objects, so the collector may not come before memory is full."""
+    from holdfast.cache import Slots
+
+    alive, make = [], Slots.__init__
+    monkeypatch.setattr(Slots, "__init__", lambda self, *given: make(self, *given) or alive.append(weakref.ref(self)))
+    gc.collect()
+    gc.disable()
+    try:
+        model().generate_batch([Request(chat("be nice", "hello"), methods, SHORT) for methods in ((), (Guidance(2.0),), (Gate((SplitSoftmax(0.5),), 0.5),))])
+        assert len(alive) == 1 and alive[0]() is None
+    finally:
+        gc.enable()
 
 
 def test_a_prefill_stays_within_its_tokens_and_changes_no_reply(monkeypatch):

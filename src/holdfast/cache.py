@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 
 import torch
 from torch import Tensor
@@ -45,12 +46,27 @@ def first_tokens(computed: KeysValues, count: int) -> KeysValues:
     return tuple((keys[:, :count], values[:, :count]) for keys, values in computed)
 
 
+@dataclass
+class _Rows:
+    """What all layers of the slots share; were it the slots themselves, each would hold the other, and memory be freed only when cycles are collected.
+
+    Args:
+        lengths: of the rows, by slot.
+        places: slot and column that each row of the pass writes.
+        picked: the slots that the pass is of; None: all.
+    """
+
+    lengths: list[int]
+    places: tuple[Tensor, Tensor]
+    picked: list[int] | None = None
+
+
 class _SlotLayer(DynamicLayer):
     """One layer of the slots; each forward pass appends one token to every row in use."""
 
-    def __init__(self, slots: Slots):
+    def __init__(self, rows: _Rows):
         super().__init__()
-        self.slots = slots
+        self.rows = rows
         self.store: list[Tensor] = []
 
     def place(self, slot: int, *states: Tensor) -> None:
@@ -72,16 +88,16 @@ class _SlotLayer(DynamicLayer):
         self.dtype, self.device, self.is_initialized = had[0].dtype, had[0].device, True
 
     def update(self, key_states: Tensor, value_states: Tensor, *args, **kwargs) -> tuple[Tensor, Tensor]:
-        rows, columns = len(self.slots.lengths), self.slots.columns
+        rows, columns = len(self.rows.lengths), max(self.rows.lengths)
         self._make_room(rows, columns, ())
-        places, picked = self.slots.places, self.slots.picked
+        places, picked = self.rows.places, self.rows.picked
         for store, new in zip(self.store, (key_states, value_states), strict=True):
             store[places[0], :, places[1]] = new[:, :, 0]
         self.keys, self.values = (store[:rows, :, :columns] if picked is None else store[picked, :, :columns] for store in self.store)
         return self.keys, self.values
 
     def get_seq_length(self) -> int:
-        return self.slots.columns - 1
+        return max(self.rows.lengths) - 1
 
 
 class Slots(Cache):
@@ -93,11 +109,14 @@ class Slots(Cache):
     """
 
     def __init__(self, layers: int, device: torch.device):
-        super().__init__(layers=[_SlotLayer(self) for _ in range(layers)])
+        self.rows = _Rows([], (torch.empty(0), torch.empty(0)))
+        super().__init__(layers=[_SlotLayer(self.rows) for _ in range(layers)])
         self.device = device
-        self.lengths: list[int] = []
-        self.places: tuple[Tensor, Tensor] = (torch.empty(0), torch.empty(0))  # slot and column that each row of the pass writes
-        self.picked: list[int] | None = None
+
+    @property
+    def lengths(self) -> list[int]:
+        """Of the rows, by slot."""
+        return self.rows.lengths
 
     @property
     def columns(self) -> int:
@@ -112,19 +131,19 @@ class Slots(Cache):
 
     def grow(self) -> None:
         """Makes room for one token in every row: the forward pass that writes it must follow."""
-        self.places = torch.arange(len(self.lengths), device=self.device), torch.tensor(self.lengths, device=self.device)
-        self.lengths = [length + 1 for length in self.lengths]
+        self.rows.places = torch.arange(len(self.lengths), device=self.device), torch.tensor(self.lengths, device=self.device)
+        self.rows.lengths = [length + 1 for length in self.lengths]
 
     @contextmanager
     def only(self, slots: list[int] | None) -> Iterator[None]:
         """Inside, passes have the rows in these slots alone, and write their last token again; None: all rows."""
-        places = self.places
+        places = self.rows.places
         if slots is not None:
-            self.picked, self.places = slots, tuple(place[slots] for place in places)
+            self.rows.picked, self.rows.places = slots, (places[0][slots], places[1][slots])
         try:
             yield
         finally:
-            self.picked, self.places = None, places
+            self.rows.picked, self.rows.places = None, places
 
     def computed(self, slot: int) -> KeysValues:
         """What a row has computed, copied."""
