@@ -79,6 +79,13 @@ def test_a_planted_correlation_is_found_where_it_was_planted():
     assert 0 < planted["low"] < planted["r"] < planted["high"]
 
 
+def test_resamples_in_which_nothing_varies_have_no_correlation():
+    scores = np.ones((4, 3))
+    scores[0, 1] = 0.0  # three of ten resamples do not have this dialog
+    found = decay.behaviour(records_with(np.linspace(0.1, 0.3, 12).reshape(4, 3), scores))["all"]
+    assert -1 <= found["low"] <= found["r"] <= found["high"] <= 1
+
+
 def test_a_trace_is_there_whenever_its_record_is(tmp_path, monkeypatch):
     tiny, suite = model(), drift.load_suite("starter")
     settings = drift.Settings(rounds=2, conversations=4, adoption=False, batch=2, sampling=Sampling(max_new_tokens=8))

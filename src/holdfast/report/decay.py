@@ -142,9 +142,11 @@ def _correlation(groups: Sequence[np.ndarray], rng: np.random.Generator) -> dict
 
 
 def _r(sums: np.ndarray) -> np.ndarray:
+    """Pearson's r of each row of sums; NaN where a column of that resample is constant but for rounding."""
     n, x, y, xx, yy, xy = sums.T
-    with np.errstate(divide="ignore", invalid="ignore"):
-        return (n * xy - x * y) / np.sqrt((n * xx - x**2) * (n * yy - y**2))
+    spread_x, spread_y = n * xx - x**2, n * yy - y**2
+    varies = (spread_x > 1e-12 * n * xx) & (spread_y > 1e-12 * n * yy)
+    return np.clip((n * xy - x * y) / np.sqrt(np.where(varies, spread_x * spread_y, np.nan)), -1, 1)
 
 
 def _json(one: Estimate) -> dict[str, Any]:
