@@ -89,10 +89,10 @@ def parse_sweep(spec: str) -> Sweep:
         return "+".join(f"{name}:{','.join(f'{knob}={one[0]}' for knob, one in knobs.items())}" if knobs else name for name, knobs in fixed)
 
     settings = tuple(parse(at(value)) for value in values)
-    fixed = [(name, [f"{knob}={one[0]}" for knob, one in knobs.items() if (place, knob) != (number, swept_knob)]) for place, (name, knobs) in enumerate(parts)]
+    stay = [(name, [f"{knob}={one[0]}" for knob, one in knobs.items() if (place, knob) != (number, swept_knob)]) for place, (name, knobs) in enumerate(parts)]
     if len(set(settings)) < len(settings):
         raise UsageError(f"The sweep {spec!r} gives {swept_knob} the same value twice; give each value once.")
-    return Sweep("+".join(":".join(filter(None, (name, ",".join(knobs)))) for name, knobs in fixed), swept_knob, tuple(values), settings)
+    return Sweep("+".join(":".join(filter(None, (name, ",".join(knobs)))) for name, knobs in stay), swept_knob, tuple(values), settings)
 
 
 def _assignments(listed: str) -> dict[str, list[str]]:

@@ -15,8 +15,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import torch
-
 from holdfast import drift, knobs
 from holdfast import methods as steering
 from holdfast.chat import ChatModel, Message, Reply, Request, Sampling, Session
@@ -256,6 +254,8 @@ def _score(session: Any, questions: Sequence[_Question], setting: tuple[Method, 
 
 def _score_gated(session: Any, questions: Sequence[_Question], setting: tuple[Method, ...], plan: Plan, keep: bool) -> None:
     """A gate chooses between options as it chooses a reply's first token: the steered model's, where the other finds it plausible, else the other's."""
+    import torch
+
     gate = _gate_of(setting)
     ungated = tuple(method for method in setting if method is not gate)
     steered, other = (
