@@ -96,14 +96,14 @@ def main() -> None:
     found = choose(model, choosing, arguments.runs / "choose", arguments.conversations, 100, arguments.heads)
     spelled = {name: "/".join(f"{layer}.{head}" for layer, head in sorted(heads)) for name, heads in found["chosen"].items()}
     print({name: (heads, f"of {np.size(found['drop'])}") for name, heads in spelled.items()}, flush=True)
-    sweeps = [
-        "split-softmax:exponent=0.7,0.5,0.3",
-        *(f"split-softmax:exponent=0.5,0.2,0.1,heads={heads}" for heads in spelled.values()),
-        "repetition:probability=0.5,1", "guidance:scale=1.5,2", "spotlight:target=0.1,0.2", "boost:factor=2,4,8",
-        "gate:threshold=0.02,0.1,methods=[split-softmax:exponent=0.3]",
-    ]
+    sweeps = {
+        "all heads": "split-softmax:exponent=0.7,0.5,0.3",
+        **{f"heads by {name}": f"split-softmax:exponent=0.5,0.2,0.1,heads={heads}" for name, heads in spelled.items()},
+        "repetition": "repetition:probability=0.5,1", "guidance": "guidance:scale=1.5,2", "spotlight": "spotlight:target=0.1,0.2",
+        "boost": "boost:factor=2,4,8", "gate": "gate:threshold=0.02,0.1,methods=[split-softmax:exponent=0.3]",
+    }
     prompts = choose_prompts(scoring)
-    calibrate(model, prompts, load_capability("knowledge", arguments.questions, 101), arguments.runs / "free", sweeps,
+    calibrate(model, prompts, load_capability("knowledge", arguments.questions, 101), arguments.runs / "free", list(sweeps.values()),
               Plan(draws=arguments.draws, seed=101), progress=lambda conversations, tokens: None)
     free = read_calibration(arguments.runs / "free")
     plain = [one for one in read_run(arguments.runs / "free" / "stability").records if one["method"] == "none"]
@@ -120,8 +120,7 @@ def main() -> None:
         }
         rows.append(row)
         print(json.dumps(row), flush=True)
-    names = ["all heads", *(f"heads by {name}" for name in spelled), "repetition", "guidance", "spotlight", "boost", "gate"]
-    write_calibration_figures(dataclasses.replace(free, names=tuple(zip(names, (knob for _, knob in free.names), strict=True))), BUDGET, arguments.out.with_suffix(""))
+    write_calibration_figures(dataclasses.replace(free, names=tuple(zip(sweeps, (knob for _, knob in free.names), strict=True))), BUDGET, arguments.out.with_suffix(""))
     answers = {str(budget): answer(free, pick(free, budget)) for budget in (0, 2, 5)}
     record = {"benchmark": "chosen_heads", "fingerprint": model.fingerprint, "exponent": EXPONENT, **found, "conversations": len(plain), "questions": arguments.questions, "settings": rows, "answers": answers}
     arguments.out.write_text(json.dumps(record, indent=1) + "\n")

@@ -6,7 +6,7 @@ import argparse
 from pathlib import Path
 
 from holdfast.cli.options import add_model, command_line, load_model
-from holdfast.cli.progress import Bar
+from holdfast.cli.progress import Bar, tell_figures
 
 
 def add_parser(commands) -> None:
@@ -65,9 +65,7 @@ def run(arguments: argparse.Namespace) -> None:
     chosen = report.pick(found, budget)
     report.write_summary(found, arguments.out / "calibration.json")
     print(report.table(found))
-    for path in write_calibration_figures(found, budget, arguments.out):
-        if path.suffix == ".png":
-            print(f"Figure: {path.resolve()}")
+    tell_figures(write_calibration_figures(found, budget, arguments.out))
     if arguments.budget is not None:
         report.write_method_file(found, chosen, arguments.out / "method.json")
         print(f"Method: {(arguments.out / 'method.json').resolve()}")

@@ -6,6 +6,7 @@ import argparse
 from pathlib import Path
 
 from holdfast.cli.options import add_model, load_model
+from holdfast.cli.progress import tell_figures
 
 
 def add_parser(commands) -> None:
@@ -34,6 +35,4 @@ def run(arguments: argparse.Namespace) -> None:
     suite, model = drift.load_suite(arguments.suite), load_model(arguments)
     arguments.on_interrupt = f"Finished dialogs are kept in {arguments.out}; repeat the command to go on."
     found = study(model, suite, arguments.out, sizes, tell=print)
-    for path in write_geometry_figures(found, arguments.out):
-        if path.suffix == ".png":
-            print(f"Figure: {path.resolve()}")
+    tell_figures(write_geometry_figures(found, arguments.out))

@@ -1,9 +1,11 @@
-"""What a command says while it runs."""
+"""What a command says while it runs, and of the figures it made."""
 
 from __future__ import annotations
 
 import sys
 import time
+from collections.abc import Iterable
+from pathlib import Path
 
 
 class Bar:
@@ -30,3 +32,10 @@ class Bar:
         if self.tokens:
             self.bar.set_postfix_str(f"{self.tokens / (time.monotonic() - self.started):,.0f} tokens/s", refresh=False)
         self.bar.update(done)
+
+
+def tell_figures(paths: Iterable[Path]) -> None:
+    """Prints where the PNG files among these are."""
+    for path in paths:
+        if path.suffix == ".png":
+            print(f"Figure: {path.resolve()}")

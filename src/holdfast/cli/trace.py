@@ -7,6 +7,7 @@ import json
 from pathlib import Path
 
 from holdfast.cli.options import add_model, load_model
+from holdfast.cli.progress import tell_figures
 from holdfast.errors import UsageError
 
 
@@ -58,6 +59,4 @@ def run(arguments: argparse.Namespace) -> None:
         found.append(describe(model.name, *hold(model, suite, arguments.out / name, sizes, chosen), head))
         (arguments.out / name / "trace.json").write_text(json.dumps(found[-1], indent=1) + "\n", encoding="utf-8")
         print(*lines(found[-1]), sep="\n")
-    for path in write_decay_figures(found[0], arguments.out / "figures", found[1:]):
-        if path.suffix == ".png":
-            print(f"Figure: {path.resolve()}")
+    tell_figures(write_decay_figures(found[0], arguments.out / "figures", found[1:]))

@@ -15,7 +15,7 @@ import numpy as np
 
 from holdfast.drift.traces import TurnTrace
 from holdfast.errors import UsageError
-from holdfast.report.statistics import Estimate, estimate, paired_difference
+from holdfast.report.statistics import Estimate, bounds_of, estimate, paired_difference
 from holdfast.study.decay import Dialog, Head
 
 _RESAMPLES = 2_000
@@ -137,8 +137,8 @@ def _correlation(groups: Sequence[np.ndarray], rng: np.random.Generator) -> dict
     sums = np.array([[len(g), *g.sum(0), *(g**2).sum(0), (g[:, 0] * g[:, 1]).sum()] for g in groups])
     weights = rng.multinomial(len(groups), np.full(len(groups), 1 / len(groups)), size=_RESAMPLES)
     resampled = _r(weights @ sums)
-    low, high = np.nanpercentile(resampled, (2.5, 97.5))
-    return {"n": len(groups), "r": float(_r(sums.sum(0, keepdims=True))[0]), "low": float(low), "high": float(high)}
+    low, high = bounds_of(resampled)
+    return {"n": len(groups), "r": float(_r(sums.sum(0, keepdims=True))[0]), "low": low, "high": high}
 
 
 def _r(sums: np.ndarray) -> np.ndarray:

@@ -233,8 +233,10 @@ def _ask_all(
     asks: list[Callable[[Session, Sequence[_Question], tuple[Method, ...], Plan, bool], None]] = []
     if capability.lettered and not capability.is_text:
         asks.append(_write)
-    if hasattr(model, "score"):
-        asks.append(_score_gated) if _gate_of(setting) else asks.insert(0, _score)
+    if hasattr(model, "score") and _gate_of(setting):
+        asks.append(_score_gated)
+    elif hasattr(model, "score"):
+        asks.insert(0, _score)
     for step, ask in enumerate(asks):
         ask(session, first, setting, plan, not step)  # the first of a dialog leaves its history to all that follow
         if later:

@@ -109,4 +109,5 @@ def check(task: Task) -> None:
 
 
 def pasta_on(heads: HeadSet | None) -> Pasta:
+    """PASTA on these heads (None: all), at the alpha of the paper's tables."""
     return Pasta(ALPHA, heads)

@@ -23,11 +23,13 @@ def average(study: Study, row: str) -> np.ndarray | None:
 
 
 def difference(study: Study, first: str, second: str) -> Estimate:
+    """The average over the tasks of one row less another's, paired by sample number; empty where one of them has none."""
     one, other = average(study, first), average(study, second)
     return Estimate(0, None, None, None, None) if one is None or other is None else paired_difference(one, other)
 
 
 def claim_of(study: Study, text: str, first: str, second: str, sign: int = +1) -> Claim:
+    """The claim that the first row is above the second (`sign` +1) or below it (-1)."""
     found = difference(study, first, second)
     return Claim(text, judge(found, sign), f"Average of the tasks, {first} less {second}: {spelled(found)}.")
 
@@ -44,6 +46,7 @@ def rows_of(study: Study, names: Sequence[str]) -> tuple[tuple[str, ...], ...]:
 
 
 def cell_of(result: Result | None) -> str:
+    """A task's metrics in percent."""
     if result is None:
         return "–"
     told = " / ".join(f"{100 * float(np.nanmean(values)):.1f}" for values in result.scores.values())
