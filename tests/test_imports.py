@@ -15,6 +15,7 @@ LAYERS = (
     "errors",
     "seeds",
     "knobs",
+    "files",
     "records",
     "emphasis",
     "chat",
@@ -43,7 +44,7 @@ LAYERS = (
     "cli",
     "__main__",
 )
-LIGHT = ("__init__", "chat", "emphasis", "methods", "measures", "records", "endpoint", "drift/suites", "tasks", "report", "cli")
+LIGHT = ("__init__", "files", "chat", "emphasis", "methods", "measures", "records", "endpoint", "drift/suites", "tasks", "report", "cli")
 HEAVY = ("torch", "transformers", "openai", "pandas", "matplotlib", "sklearn", "scipy", "ray", "datasets", "fastapi")
 
 MODULES = sorted(PACKAGE.rglob("*.py"))

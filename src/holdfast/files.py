@@ -1,0 +1,112 @@
+"""Files that are written whole or not at all, and the sentence for one that cannot be written."""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import os
+import secrets
+import stat
+import warnings
+from pathlib import Path
+
+from holdfast.errors import RecordsError
+
+FULL = {
+    errno.ENOSPC: "the disk is full",
+    errno.EDQUOT: "the disk quota is used up",
+    errno.EFBIG: "the file may not grow further",
+}
+_NEW = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0)
+_UNSUPPORTED = (errno.EINVAL, errno.ENOSYS, errno.ENOTSUP, errno.EBADF, errno.EACCES, errno.EPERM)
+
+
+def write_whole(path: Path | str, data: bytes | str, place: str = "another place") -> Path:
+    """Writes a file so that a reader, a crash or a full disk meets the old one or the new one.
+
+    Args:
+        path: the file; its folders are made. A link keeps pointing to what it points to.
+        data: the content. Text is written as UTF-8, a lone surrogate in it as "?".
+        place: what the message of a failure tells to choose, as "another place with --report".
+
+    Returns:
+        The path.
+
+    Raises:
+        RecordsError: it cannot be written; what was there is as it was.
+    """
+    path = Path(path)
+    content = data.encode("utf-8", "replace") if isinstance(data, str) else data
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        _replace(Path(os.path.realpath(path)), content)
+    except OSError as error:
+        raise cannot_write(path, error, place) from error
+    return path
+
+
+def cannot_write(path: Path | str, error: OSError, place: str = "another place") -> RecordsError:
+    """The sentence for a file or folder that the system does not let us write."""
+    why = FULL.get(error.errno or 0, error.strerror or str(error))
+    cure = f"choose {place}"
+    if error.errno in FULL:
+        cure = f"free some space and repeat the command, or {cure}"
+    return RecordsError(f"Cannot write {path}: {why}; {cure}.")
+
+
+def sync(file: int, name: Path | str) -> None:
+    """Waits until what was written to a descriptor is on the disk.
+
+    A file system that cannot say so (some network and user-space ones) gets a warning, once for
+    each name; any other failure is raised as the OSError it is.
+    """
+    try:
+        os.fsync(file)
+    except OSError as error:
+        if error.errno not in _UNSUPPORTED:
+            raise
+        warnings.warn(
+            f"The file system of {name} cannot be synced ({error.strerror}); "
+            "what was written last may be lost if the machine stops.",
+            stacklevel=2,
+        )
+
+
+def sync_folder(folder: Path) -> None:
+    """Puts a folder's list of files on the disk; where that fails, it warns and goes on."""
+    if not hasattr(os, "O_DIRECTORY"):  # Windows
+        return
+    try:
+        file = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
+        try:
+            os.fsync(file)
+        finally:
+            os.close(file)
+    except OSError as error:
+        warnings.warn(
+            f"The folder {folder} cannot be synced ({error.strerror}); "
+            "a file that was just made there may be missing if the machine stops.",
+            stacklevel=2,
+        )
+
+
+def _replace(path: Path, content: bytes) -> None:
+    if path.exists() and not stat.S_ISREG(path.stat().st_mode):  # a device or a pipe
+        path.write_bytes(content)
+        return
+    fresh = path.with_name(f".{path.name[:100]}.{secrets.token_hex(4)}.new")
+    try:
+        file = os.open(fresh, _NEW, 0o666)
+        try:
+            rest = memoryview(content)
+            while rest:
+                rest = rest[os.write(file, rest) :]
+            sync(file, path.parent)
+        finally:
+            os.close(file)
+        os.replace(fresh, path)
+    except BaseException:
+        with contextlib.suppress(OSError):
+            fresh.unlink(missing_ok=True)
+        raise
+    sync_folder(path.parent)

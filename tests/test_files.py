@@ -1,0 +1,130 @@
+"""Files beside the records: whole or not at all, whatever the disk does."""
+
+import errno
+import os
+import subprocess
+import warnings
+from pathlib import Path
+
+import pytest
+
+from holdfast import files
+from holdfast.errors import RecordsError
+from holdfast.files import write_whole
+
+
+@pytest.fixture
+def small_disk(tmp_path):
+    """A disk of 64 KiB, where this machine lets us mount one."""
+    disk = tmp_path / "disk"
+    disk.mkdir()
+    mount = ["mount", "-t", "tmpfs", "-o", "size=64k", "tmpfs", str(disk)]
+    try:
+        mounted = subprocess.run(mount, capture_output=True, check=False).returncode == 0
+    except FileNotFoundError:
+        mounted = False
+    if not mounted:
+        pytest.skip("mounting a small disk needs root")
+    yield disk
+    subprocess.run(["umount", "-l", str(disk)], check=True)
+
+
+def names(folder: Path) -> list[str]:
+    return sorted(path.name for path in folder.iterdir())
+
+
+def test_text_and_bytes_are_written_and_folders_are_made(tmp_path):
+    path = write_whole(tmp_path / "a" / "b.html", "naïve \ud83d")
+    assert path.read_bytes() == "naïve ?".encode()
+    write_whole(path, b"\xff")
+    assert path.read_bytes() == b"\xff"
+    assert names(path.parent) == ["b.html"]
+
+
+def test_the_permissions_are_those_of_a_file_made_plainly(tmp_path):
+    (tmp_path / "plain").write_text("")
+    write_whole(tmp_path / "whole", "")
+    assert (tmp_path / "whole").stat().st_mode == (tmp_path / "plain").stat().st_mode
+
+
+def test_a_link_keeps_pointing_to_its_file(tmp_path):
+    (tmp_path / "file").write_text("old")
+    (tmp_path / "link").symlink_to("file")
+    write_whole(tmp_path / "link", "new")
+    assert (tmp_path / "link").is_symlink() and (tmp_path / "file").read_text() == "new"
+
+
+def test_a_full_disk_leaves_the_old_file(small_disk):
+    write_whole(small_disk / "page.html", "old")
+    with pytest.raises(RecordsError) as caught:
+        write_whole(small_disk / "page.html", b"x" * 100_000, "another place with --report")
+    assert str(caught.value) == (
+        f"Cannot write {small_disk / 'page.html'}: the disk is full; "
+        "free some space and repeat the command, or choose another place with --report."
+    )
+    assert (small_disk / "page.html").read_text() == "old" and names(small_disk) == ["page.html"]
+
+
+@pytest.mark.parametrize("at", [0, 1])
+def test_a_write_that_fails_half_way_leaves_the_old_file(tmp_path, monkeypatch, at):
+    write_whole(tmp_path / "page.html", "old")
+    real, calls = os.write, []
+
+    def full(file: int, data: bytes) -> int:
+        calls.append(len(data))
+        if len(calls) <= at:
+            return real(file, data[:10])
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(os, "write", full)
+    with pytest.raises(RecordsError, match="the disk is full; free some space"):
+        write_whole(tmp_path / "page.html", "new" * 100)
+    assert (tmp_path / "page.html").read_text() == "old" and names(tmp_path) == ["page.html"]
+
+
+def test_a_place_that_cannot_be_written_gets_a_sentence(tmp_path):
+    (tmp_path / "file").write_text("mine")
+    for path in (tmp_path / "file" / "page.html", tmp_path):
+        with pytest.raises(RecordsError, match=f"Cannot write {path}: .*; choose another place"):
+            write_whole(path, "x")
+    assert names(tmp_path) == ["file"]
+
+
+def test_a_read_only_folder_gets_a_sentence(tmp_path, monkeypatch):
+    def denied(*_, **__):
+        raise PermissionError(errno.EACCES, "Permission denied")
+
+    monkeypatch.setattr(os, "open", denied)  # root may write anywhere
+    with pytest.raises(RecordsError, match="Permission denied; choose another place"):
+        write_whole(tmp_path / "page.html", "x")
+
+
+@pytest.mark.parametrize("what", ["file", "folder"])
+def test_a_file_system_without_sync_is_a_warning(tmp_path, monkeypatch, what):
+    real = os.fsync
+
+    def unsupported(file: int) -> None:
+        if os.path.isdir(f"/proc/self/fd/{file}") == (what == "folder"):
+            raise OSError(errno.EINVAL, "Invalid argument")
+        real(file)
+
+    monkeypatch.setattr(os, "fsync", unsupported)
+    with pytest.warns(UserWarning, match="cannot be synced") as told:
+        write_whole(tmp_path / "page.html", "x")
+    assert len(told) == 1 and (tmp_path / "page.html").read_text() == "x"
+
+
+def test_a_disk_that_fails_to_sync_is_an_error(tmp_path, monkeypatch):
+    def broken(file: int) -> None:
+        raise OSError(errno.EIO, "Input/output error")
+
+    monkeypatch.setattr(files.os, "fsync", broken)
+    with warnings.catch_warnings(), pytest.raises(RecordsError, match="Input/output error"):
+        warnings.simplefilter("error")
+        write_whole(tmp_path / "page.html", "x")
+    assert names(tmp_path) == []
+
+
+def test_a_device_is_written_to(tmp_path):
+    write_whole("/dev/null", "x")
+    assert not Path("/dev/null").is_file()
