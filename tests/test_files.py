@@ -2,15 +2,22 @@
 
 import errno
 import os
+import re
 import subprocess
 import warnings
 from pathlib import Path
 
+import numpy as np
 import pytest
+from matplotlib.figure import Figure
 
 from holdfast import files
+from holdfast.drift.traces import TurnTrace, write_traces
 from holdfast.errors import RecordsError
 from holdfast.files import write_whole
+from holdfast.methods.heads import write_heads
+from holdfast.report.figures import save
+from holdfast.reproduce.page import write_findings
 
 
 @pytest.fixture
@@ -128,3 +135,31 @@ def test_a_disk_that_fails_to_sync_is_an_error(tmp_path, monkeypatch):
 def test_a_device_is_written_to(tmp_path):
     write_whole("/dev/null", "x")
     assert not Path("/dev/null").is_file()
+
+
+def test_no_other_module_writes_files_by_itself():
+    """What a run leaves is written by `files`, or line by line by `records`."""
+    source = Path(files.__file__).parent
+    plain = re.compile(r"\.write_(text|bytes)\(|\bopen\([^)]*[\"'][wxa]b?\+?[\"']|savefig\((?!drawn)")
+    own = [source / "files.py", source / "records.py"]
+    for path in source.rglob("*.py"):
+        if path not in own:
+            assert not plain.search(path.read_text(encoding="utf-8")), f"{path} writes without write_whole"
+
+
+def test_a_full_disk_gets_a_sentence_from_every_writer(tmp_path, monkeypatch):
+    def full(file: int, data: bytes) -> int:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    turns = {1: TurnTrace(np.zeros((1, 1, 2)), np.zeros(2))}
+    writers = {
+        "heads.json": lambda: write_heads(tmp_path / "heads.json", [(0, 1)]),
+        "traces/none-3.npz": lambda: write_traces(tmp_path, "none", 3, turns),
+        "drift.svg": lambda: save({"drift": Figure()}, tmp_path),
+        "findings.json": lambda: write_findings([], tmp_path),
+    }
+    monkeypatch.setattr(os, "write", full)
+    for name, write in writers.items():
+        with pytest.raises(RecordsError, match=f"Cannot write {tmp_path / name}: the disk is full"):
+            write()
+    assert names(tmp_path) == ["traces"] and names(tmp_path / "traces") == []

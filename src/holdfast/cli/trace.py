@@ -9,6 +9,7 @@ from pathlib import Path
 from holdfast.cli.options import add_model, load_model
 from holdfast.cli.progress import tell_figures
 from holdfast.errors import UsageError
+from holdfast.files import write_whole
 
 
 def add_parser(commands) -> None:
@@ -57,6 +58,6 @@ def run(arguments: argparse.Namespace) -> None:
     found = []
     for name, model in zip(("model", "compared"), models, strict=False):
         found.append(describe(model.name, *hold(model, suite, arguments.out / name, sizes, chosen), head))
-        (arguments.out / name / "trace.json").write_text(json.dumps(found[-1], indent=1) + "\n", encoding="utf-8")
+        write_whole(arguments.out / name / "trace.json", json.dumps(found[-1], indent=1) + "\n")
         print(*lines(found[-1]), sep="\n")
     tell_figures(write_decay_figures(found[0], arguments.out / "figures", found[1:]))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-import os
+import io
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -13,6 +13,7 @@ from urllib.parse import quote
 import numpy as np
 
 from holdfast.errors import RecordsError
+from holdfast.files import write_whole
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -36,16 +37,11 @@ class TurnTrace:
 
 def write_traces(run: Path, method: str, conversation: int, turns: Mapping[int, TurnTrace]) -> None:
     """Writes the turns of a conversation, by round, as float16; what was there is replaced in one step."""
-    path = _path(run, method, conversation)
-    path.parent.mkdir(exist_ok=True)
-    fresh = path.with_name(path.name + ".new")
     arrays = {f"round_{number}": np.asarray(turn.mass, dtype=np.float16) for number, turn in turns.items()}
     arrays |= {f"even_{number}": np.asarray(turn.even, dtype=np.float32) for number, turn in turns.items()}
-    with open(fresh, "wb") as file:
-        np.savez_compressed(file, rounds=np.array(list(turns)), **arrays)
-        file.flush()
-        os.fsync(file.fileno())
-    os.replace(fresh, path)
+    packed = io.BytesIO()
+    np.savez_compressed(packed, rounds=np.array(list(turns)), **arrays)
+    write_whole(_path(run, method, conversation), packed.getvalue())
 
 
 def read_traces(run: Path, method: str, conversation: int) -> dict[int, TurnTrace]:

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 
 from holdfast import knobs
 from holdfast.errors import KnobOutOfRange, UsageError
+from holdfast.files import write_whole
 
 if TYPE_CHECKING:
     import torch
@@ -151,18 +152,15 @@ def write_heads(path: Path | str, heads: Iterable[Head], made_for: Shape | None 
     """Writes the published form, {"layer": [heads]}, and with `made_for` the model beside the layers.
 
     Raises:
-        UsageError: no heads, or no pairs of whole numbers; or the file cannot be written.
+        UsageError: no heads, or no pairs of whole numbers.
+        RecordsError: the file cannot be written.
     """
     pairs = checked_heads(str(path), heads)
     made_for = made_for or getattr(heads, "made_for", None)
     listed: dict[str, object] = {str(layer): [head for _, head in some] for layer, some in itertools.groupby(sorted(pairs or ()), lambda pair: pair[0])}
     if made_for:
         listed[MADE_FOR] = asdict(made_for)
-    try:
-        Path(path).parent.mkdir(parents=True, exist_ok=True)
-        Path(path).write_text(json.dumps(listed, indent=1) + "\n", encoding="utf-8")
-    except OSError as error:
-        raise UsageError(f"Cannot write heads to {str(path)!r} ({error.strerror}); choose another place.") from None
+    write_whole(path, json.dumps(listed, indent=1) + "\n")
 
 
 def _read_file(path: Path) -> HeadSet:

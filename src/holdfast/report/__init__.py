@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from holdfast.errors import RecordsError, UsageError
+from holdfast.files import write_whole
 from holdfast.records import read_run
 from holdfast.report.terminal import table
 
@@ -43,10 +44,6 @@ def write(folders: Sequence[Path | str], out: Path | str) -> Path:
     labels = label_runs(paths)
     series = [item for run, label in zip(runs, labels, strict=True) for item in read_series(run, label)]
     page = render_page(runs, labels, series)
-    try:
-        out.parent.mkdir(parents=True, exist_ok=True)
-        out.write_bytes(page.encode("utf-8", "replace"))  # a lone surrogate in a prompt becomes '?'
-        write_figures(series, out.with_name(out.stem + "_figures"))
-    except OSError as error:
-        raise RecordsError(f"Cannot write {out}: {error.strerror or error}; choose another place with --out.") from error
+    write_whole(out, page, "another place with --out")
+    write_figures(series, out.with_name(out.stem + "_figures"))
     return out

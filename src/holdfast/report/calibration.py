@@ -12,6 +12,7 @@ import numpy as np
 
 from holdfast import knobs
 from holdfast.errors import RecordsError, UsageError
+from holdfast.files import write_whole
 from holdfast.records import RunData, read_run
 from holdfast.report.scores import NO_FIX, read_series
 from holdfast.report.statistics import Estimate, bounds_of, estimate, paired_difference, resampled_means, row_means
@@ -217,7 +218,7 @@ def write_method_file(calibration: Calibration, chosen: Pick, path: Path) -> Non
         "capability": about["capability"], "prompts": about["prompts"], "stability_none": chosen.stability_none,
         "stability": _spread(chosen.stability), "gain": _spread(chosen.gain), "points_lost": _spread(chosen.drop),
     }
-    path.write_text(json.dumps(content, indent=1) + "\n", encoding="utf-8")
+    write_whole(path, json.dumps(content, indent=1) + "\n")
 
 
 def write_summary(calibration: Calibration, path: Path) -> None:
@@ -229,7 +230,8 @@ def write_summary(calibration: Calibration, path: Path) -> None:
         }
         for setting, star in zip(calibration.settings, front(calibration), strict=True)
     ]
-    path.write_text(json.dumps({"about": calibration.about, "settings": rows}, indent=1) + "\n", encoding="utf-8")
+    content = {"about": calibration.about, "settings": rows}
+    write_whole(path, json.dumps(content, indent=1) + "\n")
 
 
 def _spread(found: Estimate) -> dict[str, float | int | None]:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import io
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from holdfast.files import write_whole
 from holdfast.report.charts import round_top
 from holdfast.report.findings import by_category
 from holdfast.report.scores import KINDS, Series
@@ -51,13 +53,13 @@ def styled():
 
 def save(figures: dict[str, Figure], folder: Path) -> list[Path]:
     """Writes each figure as SVG and PNG without a date; returns the files."""
-    folder.mkdir(parents=True, exist_ok=True)
     written = []
     for name, figure in figures.items():
         for suffix, metadata in (("svg", {"Date": None}), ("png", {"Software": None})):
             path = folder / f"{name}.{suffix}"
-            figure.savefig(path, dpi=200, metadata=metadata)
-            written.append(path)
+            drawn = io.BytesIO()
+            figure.savefig(drawn, format=suffix, dpi=200, metadata=metadata)
+            written.append(write_whole(path, drawn.getvalue()))
     return written
 
 

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from holdfast.files import write_whole
 from holdfast.records import read_run
 from holdfast.report.figures import panels, save, styled
 from holdfast.report.statistics import Estimate, estimate_columns
@@ -25,7 +26,7 @@ def write_profile(folder: Path) -> list[str]:
         for layer, head in found.ranking.heads
     ]
     record = {"made_for": asdict(found.shape), "method": found.method, "by": found.by, "unsteered": found.unsteered, "ranking": ranked}
-    (folder / "profile.json").write_text(json.dumps(record, indent=1) + "\n", encoding="utf-8")
+    write_whole(folder / "profile.json", json.dumps(record, indent=1) + "\n")
     with styled():
         files = save({"heads": _heat_map(found)}, folder)
     lines = [f"Unsteered {found.unsteered:.4f}. The best heads, with what they add and its 95 % interval over samples:"]

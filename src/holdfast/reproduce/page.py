@@ -12,6 +12,7 @@ from importlib.resources import files
 from pathlib import Path
 from string import Template
 
+from holdfast.files import write_whole
 from holdfast.reproduce.findings import CONTRADICTED, SUPPORTED, UNDECIDED, Claim, Figure
 
 _WORDS = {SUPPORTED: "supported by this run", CONTRADICTED: "contradicted by this run", UNDECIDED: "this run cannot tell"}
@@ -30,16 +31,13 @@ def write_page(figures: Sequence[Figure], title: str, facts: Sequence[str], out:
         sections="\n".join(_section(figure) for figure in figures),
         style=files("holdfast.report").joinpath("page.css").read_text(encoding="utf-8"),
     )
-    out.write_text(page, encoding="utf-8")
-    return out
+    return write_whole(out, page)
 
 
 def write_findings(figures: Sequence[Figure], folder: Path) -> Path:
     """Writes the same as JSON, with the paths of the images in `folder`."""
     rows = [{**asdict(figure), "images": [path.relative_to(folder).as_posix() for path in figure.images]} for figure in figures]
-    path = folder / "findings.json"
-    path.write_text(json.dumps(rows, indent=1) + "\n", encoding="utf-8")
-    return path
+    return write_whole(folder / "findings.json", json.dumps(rows, indent=1) + "\n")
 
 
 def _section(figure: Figure) -> str:

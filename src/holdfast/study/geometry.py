@@ -16,6 +16,7 @@ import numpy as np
 
 from holdfast import drift, knobs
 from holdfast.errors import ModelError
+from holdfast.files import write_whole
 from holdfast.prompt import render
 from holdfast.study import cone as theory
 
@@ -89,9 +90,8 @@ def study(
     tell(f"Hidden states, all layers: effective dimension of all tokens so far {first['dimension']['all']:.2f} in round 1 and "
          f"{last['dimension']['all']:.2f} in round {last['round']}. With equally many tokens each: system prompt {last['dimension']['system']:.2f}, "
          f"user {last['dimension']['user']:.2f}, agent {last['dimension']['agent']:.2f}.")
-    out.mkdir(parents=True, exist_ok=True)
     record = {"model": model.name, "model_fingerprint": model.fingerprint, "suite": suite.name, **found}
-    (out / "geometry.json").write_text(json.dumps(record, indent=1) + "\n", encoding="utf-8")
+    write_whole(out / "geometry.json", json.dumps(record, indent=1) + "\n")
     return record
 
 
