@@ -55,10 +55,12 @@ DECAY = {"none": 0.24, "split-softmax:exponent=0.5": 0.09, "repeat-prompt:probab
 METHODS = tuple(DECAY)[:2]
 
 
-def conversation(number: int, method: str, *, rounds: int, seed: int, empty_user: bool, nasty: bool) -> dict:
+def conversation(
+    number: int, method: str, *, rounds: int, seed: int, empty_user: bool, nasty: bool, prompts: int = 0
+) -> dict:
     """One record; the pair of prompts depends on the number alone, so methods and controls are paired."""
     pairs = random.Random(f"pair {seed} {number}")
-    agent, user = pairs.sample(PROMPTS, 2)
+    agent, user = pairs.sample(many_prompts(prompts) if prompts else PROMPTS, 2)
     strength = pairs.gauss(0, 0.6)
     draw = random.Random(f"text {seed} {number} {method} {empty_user}")
     hard = {"pattern": 1.0, "multiple_choice": 0.5, "persona": 0.8, "memorization": 0.35, "language": 1.3}[agent[1]]
@@ -90,6 +92,12 @@ def conversation(number: int, method: str, *, rounds: int, seed: int, empty_user
             "turns": turns, "probes": probes, "tokens": {"forwarded": int(forwarded * 1.07), "least": forwarded}, "seconds": round_seconds(draw)}
 
 
+def many_prompts(count: int) -> list[tuple[str, str, str, str]]:
+    """As many unlike prompts of the same kinds."""
+    base = [PROMPTS[number % len(PROMPTS)] for number in range(count)]
+    return [(f"{name}-{number}", *rest) for number, (name, *rest) in enumerate(base)]
+
+
 def round_score(draw: random.Random, follows: bool, partial: bool) -> float:
     if partial:
         return draw.uniform(0.6, 1.0) if follows else draw.uniform(0.0, 0.4)
@@ -100,8 +108,8 @@ def round_seconds(draw: random.Random) -> float:
     return round(draw.uniform(0.8, 2.4), 3)
 
 
-def write_run(folder: Path, *, conversations: int = 40, rounds: int = 8, methods=METHODS, seed: int = 0, empty_user: bool = False, nasty: bool = False, probe_at: str = "in-place") -> Path:
-    """A finished run folder; returns it."""
+def write_run(folder: Path, *, conversations: int = 40, rounds: int = 8, methods=METHODS, seed: int = 0, empty_user: bool = False, nasty: bool = False, probe_at: str = "in-place", prompts: int = 0) -> Path:
+    """A finished run folder, of so many prompts where a number is given; returns it."""
     identity = {
         "model": "default", "model_fingerprint": "3f1c9a7e5b20", "suite": "starter", "suite_fingerprint": "a80b77d1c0fe", "methods": list(methods),
         "settings": {
@@ -114,7 +122,7 @@ def write_run(folder: Path, *, conversations: int = 40, rounds: int = 8, methods
              "argv": f"holdfast drift --conversations {conversations} --method split-softmax:exponent=0.5" + (" --user-prompt empty" if empty_user else "")}
     open_run(folder, identity, about).close()
     lines = (
-        json.dumps(conversation(number, method, rounds=rounds, seed=seed, empty_user=empty_user, nasty=nasty))
+        json.dumps(conversation(number, method, rounds=rounds, seed=seed, empty_user=empty_user, nasty=nasty, prompts=prompts))
         for number in range(conversations) for method in methods
     )
     (Path(folder) / "records.jsonl").write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")  # at once: no wait per line

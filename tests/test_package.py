@@ -37,6 +37,6 @@ def test_the_wheel_holds_the_model_the_suites_and_the_page(tmp_path):
     assert done.returncode == 0, done.stderr
     names = zipfile.ZipFile(next(tmp_path.glob("holdfast-*.whl"))).namelist()
     for wanted in ("assets/model/model.safetensors", "assets/model/tokenizer.json", "assets/model/MODEL_CARD.md", "assets/suites/core.yaml",
-                   "assets/suites/starter.yaml", "assets/suites/li2024.json", "report/page.html", "report/page.js"):
+                   "assets/suites/starter.yaml", "assets/suites/li2024.json", "report/templates/skeleton.html", "report/page.js"):
         assert f"holdfast/{wanted}" in names
     assert not [name for name in names if name.startswith(("tests", "training")) or name.endswith(".pyc")]

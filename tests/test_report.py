@@ -19,6 +19,7 @@ from holdfast.records import open_run, read_run
 from holdfast.report import findings
 from holdfast.report.charts import Line, line_chart, round_top
 from holdfast.report.conversations import pack, script_chunks, script_json
+from holdfast.report.prompts import LEAST_DRAWN
 from holdfast.report.scores import label_runs, read_series, same_pairs
 from holdfast.report.statistics import (
     RESAMPLES,
@@ -376,6 +377,44 @@ def test_figures_are_written_as_svg_and_png_and_are_the_same_each_time(written, 
     assert again.read_bytes() == written.read_bytes()
     for path in folder.iterdir():
         assert (tmp_path / "page_figures" / path.name).read_bytes() == path.read_bytes(), path.name
+
+
+def test_the_first_figure_stands_beside_its_definitions(tmp_path):
+    write_run(tmp_path / "run", conversations=3, rounds=2)
+    page = report.write([tmp_path / "run"], tmp_path / "page.html").read_text(encoding="utf-8")
+    for term in ("Round", "Probe", "Stability", "Adoption", "Mass"):
+        assert page.index(f"<dt>{term}</dt><dd>") < page.index("<figure>")
+    run_of(tmp_path / "bare", [record(i, [1.0, 0.5]) for i in range(3)])
+    bare = report.write([tmp_path / "bare"], tmp_path / "bare.html").read_text(encoding="utf-8")
+    assert "<dt>Mass</dt>" not in bare, "mass was not recorded"
+
+
+def test_prompts_are_ranked_only_where_they_were_drawn_often_enough(tmp_path):
+    few = [record(i, [1.0, i / 9], agent=f"p{i}") for i in range(8)]
+    often = [record(i, [1.0, float(i % 2)], agent=f"p{i % 2}") for i in range(2 * LEAST_DRAWN)]
+    pages = []
+    for name, records in (("few", few), ("often", often)):
+        run_of(tmp_path / name, records)
+        pages.append(report.write([tmp_path / name], tmp_path / f"{name}.html").read_text(encoding="utf-8"))
+    assert "Most stable" not in pages[0] and "No prompt list is ranked here" in pages[0]
+    assert "Most stable" in pages[1] and "p0" in pages[1]
+
+
+def test_every_template_escapes():
+    from holdfast.report.page import _environment
+
+    environment = _environment()
+    assert environment.autoescape is True
+    source = "{{ text }}{{ text|whole }}{{ text|minus }}{{ text|spaced }}"
+    made = environment.from_string(source).render(text="<b>_round 1")
+    assert "<b>" not in made and made.count("&lt;b&gt;") == 4
+
+
+def test_one_number_of_conversations(tmp_path):
+    write_run(tmp_path / "run", conversations=12, rounds=2)
+    page = report.write([tmp_path / "run"], tmp_path / "page.html").read_text(encoding="utf-8")
+    assert "12 conversations of 2 rounds, under each of 2 methods" in page
+    assert "<dt>conversations recorded</dt><dd>12, under 2 methods: 24 dialogs</dd>" in page
 
 
 def test_names_with_dollars_and_underscores_are_drawn_as_they_are(tmp_path):

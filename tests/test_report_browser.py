@@ -11,7 +11,7 @@ import pytest
 from synthetic_run import write_run
 
 from holdfast.records import read_run
-from holdfast.report.page import render_page
+from holdfast.report.drift_page import render_page
 from holdfast.report.scores import label_runs, read_series
 
 BROWSER = next((path for name in ("chromium", "chromium-browser", "google-chrome") if (path := shutil.which(name))), None)
@@ -182,9 +182,12 @@ def test_skip_link_and_whiskers_by_keyboard(browser, page):
     assert browser.execute_script("return document.activeElement.id") == "main"
     browser.execute_script("document.querySelector('[data-hides=no-whisker]').focus()")
     shown = "getComputedStyle(document.querySelector('.whisker')).display"
-    assert browser.execute_script(f"return {shown}") != "none"
+    assert browser.execute_script(f"return {shown}") == "none", "off until asked for"
+    deviations = "[...document.querySelectorAll('.sd')].filter((n) => n.checkVisibility()).length"
+    assert browser.execute_script(f"return {deviations}") == 0
     keys(browser, Keys.SPACE)
-    assert browser.execute_script(f"return {shown}") == "none"
+    assert browser.execute_script(f"return {shown}") != "none"
+    assert browser.execute_script(f"return {deviations}") > 0
 
 
 @pytest.mark.parametrize("width", [1280, 390])
@@ -241,10 +244,11 @@ def test_an_inline_script_would_be_refused(browser, page):
 def test_filters_count_what_they_show(browser, page):
     visit(browser, page)
     wait(browser, "document.querySelectorAll('.row').length")
-    assert browser.execute_script("return document.querySelector('#count').textContent") == "210 of 210 conversations"
-    assert browser.execute_script("return document.querySelectorAll('.row').length") == 40
+    assert browser.execute_script("return document.querySelector('#count').textContent") == "90 of 90 conversations, in 210 of 210 dialogs"
+    assert "30 to 90 conversations of 8 rounds" in browser.execute_script("return document.querySelector('.facts').textContent")
+    assert browser.execute_script("return document.querySelectorAll('.row').length") == 10
     browser.execute_script("document.querySelector('#more').click()")
-    assert browser.execute_script("return document.querySelectorAll('.row').length") == 80
+    assert browser.execute_script("return document.querySelectorAll('.row').length") == 50
     for name, value, rule in (
         ("series", "1", "e.seriesAt === 1"), ("category", "language", "e.agent.category === 'language'"),
         ("score", "lost", "e.first > 0.5 && e.last <= 0.5"), ("score", "adopted", "e.lastTaken !== null && e.lastTaken >= 0.5"),
@@ -256,7 +260,8 @@ def test_filters_count_what_they_show(browser, page):
           return [found.length, entries.filter((e) => {rule}).length];
         """)
         assert shown == right > 0, (name, value)
-        assert browser.execute_script("return document.querySelector('#count').textContent") == f"{shown} of 210 conversations"
+        count = browser.execute_script("return document.querySelector('#count').textContent")
+        assert count.endswith(f" of 90 conversations, in {shown} of 210 dialogs")
 
 
 def test_prompts_are_sorted_and_lead_to_their_conversations(browser, page):
@@ -270,8 +275,26 @@ def test_prompts_are_sorted_and_lead_to_their_conversations(browser, page):
     changes = browser.execute_script(f"return {column.format(5)}")
     assert changes == sorted(changes, reverse=True)
     assert browser.execute_script("return document.querySelector('#prompt-table th[aria-sort]').textContent") == "Change"
+    browser.execute_script("document.querySelector('#prompts details').open = true")
     prompt = browser.execute_script("const b = document.querySelector('#prompt-table [data-prompt]'); b.click(); return b.dataset.prompt")
     assert browser.execute_script("return found.length > 0 && found.every((e) => e.agent.id === arguments[0] && e.seriesAt === 0)", prompt)
+    wait(browser, "document.querySelectorAll('#reader-body .bubble').length")
+    assert browser.execute_script("return document.querySelector('#reader').open && current === found[0]"), "read opens the conversation"
+    browser.execute_script("document.querySelector('#close').click()")
+    wait(browser, "document.activeElement.dataset.prompt !== undefined")
+    assert browser.execute_script("return document.activeElement.dataset.prompt") == prompt
+
+
+def test_long_parts_are_folded_on_a_phone(browser, tmp_path):
+    """Hundreds of prompts and conversations must not make a page that nobody scrolls through."""
+    heights = []
+    for count in (20, 300):
+        folder = write_run(tmp_path / str(count), conversations=count, prompts=count)
+        visit(browser, write_page([folder], tmp_path / f"{count}.html"), width=390)
+        wait(browser, "document.querySelectorAll('.row').length")
+        heights.append(browser.execute_script("return document.documentElement.scrollHeight"))
+    assert abs(heights[1] - heights[0]) < 400, heights
+    assert max(heights) < 10_000
 
 
 def test_a_link_to_a_conversation_opens_it(browser, page):

@@ -27,8 +27,8 @@ def write(folders: Sequence[Path | str], out: Path | str) -> Path:
         UsageError: no folder was given, or out is a folder.
         RecordsError: a folder is not a run, has no finished conversation, or out cannot be written.
     """
+    from holdfast.report.drift_page import render_page
     from holdfast.report.figures import write_figures
-    from holdfast.report.page import render_page
     from holdfast.report.scores import label_runs, read_series
 
     out = Path(out)

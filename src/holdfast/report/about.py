@@ -3,17 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from html import escape
+from dataclasses import dataclass
 from typing import Any
 
 from holdfast.records import RunData
-from holdfast.report.sections import section
+from holdfast.report.scores import Series
 from holdfast.report.statistics import RESAMPLES
 
 _PROBED = {
     "in-place": "Round 1 is probed before anything has been said: it is the model with its prompt and no load.",
     "after-round": "Here the probe follows the agent’s turn of its round (as in the paper’s released code), so round 1 already carries one exchange.",
 }
+DEFINITIONS = (
+    ("Round", "One turn of the user model and one of the agent."),
+    ("Probe", "A question asked in a copy of the dialog at a round, whose reply is scored and thrown away."),
+    ("Stability", "The score, from 0 to 1, of the agent’s reply to the probe of its own system prompt."),
+    ("Adoption", "The same for the probe of the user’s system prompt, which the agent never saw."),
+    ("Mass", "The share of the agent’s attention that falls on its system prompt while it replies."),
+)
 TERMS = (
     ("The conversation", "Two copies of the model talk. The user copy has one system prompt, the agent copy another, and the user opens with a drawn starter. "
      "A round is one turn of each (Li et al. 2024, section 3). In a control the user copy has no system prompt."),
@@ -30,15 +37,33 @@ TERMS = (
 )
 
 
-def about_section(runs: Sequence[RunData], labels: Sequence[str]) -> str:
-    """What was measured and how, and per run its command, versions, identity and cost."""
-    probed = {str(setting(run.manifest, "probe_at", "in-place")) for run in runs}
-    terms = "".join(
-        f"<dt>{escape(name)}</dt><dd>{escape(' '.join([meaning, *(_PROBED.get(at, at) for at in sorted(probed) if name == 'Probe')]))}</dd>"
-        for name, meaning in TERMS
-    )
-    parts = "".join(_run(run, label) for run, label in zip(runs, labels, strict=True))
-    return section("about", "How it was measured", f'<dl class="terms">{terms}</dl><div class="runs">{parts}</div>')
+def definitions(series: Sequence[Series]) -> list[tuple[str, str]]:
+    """The words of the first figure, a sentence each; mass only where it was recorded."""
+    return [term for term in DEFINITIONS if term[0] != "Mass" or any(item.measured("mass") for item in series)]
+
+
+def probed_terms(terms: Sequence[tuple[str, str]], runs: Sequence[RunData]) -> list[tuple[str, str]]:
+    """The terms, that of the probe with the place it had in these runs."""
+    places = sorted({str(setting(run.manifest, "probe_at", "in-place")) for run in runs})
+    told = " ".join(_PROBED.get(place, place) for place in places)
+    return [(name, f"{meaning} {told}" if name == "Probe" else meaning) for name, meaning in terms]
+
+
+@dataclass(frozen=True)
+class About:
+    """A run as its page tells of it: its command, and its settings, versions and cost by name."""
+
+    label: str
+    command: str
+    rows: tuple[tuple[str, str], ...]
+
+
+def about_runs(runs: Sequence[RunData], labels: Sequence[str]) -> list[About]:
+    """How each run was measured."""
+    return [
+        About(label or run.folder.name, str(run.manifest.get("argv") or ""), tuple(_rows(run)))
+        for run, label in zip(runs, labels, strict=True)
+    ]
 
 
 def setting(manifest: Mapping[str, Any], name: str, default: Any = None) -> Any:
@@ -60,27 +85,32 @@ def identity_lines(value: Mapping[str, Any], path: str = "") -> Iterator[tuple[s
             yield here, "–" if item is None else str(item)
 
 
-def _run(run: RunData, label: str) -> str:
+def _rows(run: RunData) -> list[tuple[str, str]]:
     manifest = run.manifest
-    command = f"<pre>{escape(str(manifest['argv']))}</pre>" if manifest.get("argv") else ""
-    rows = [("started", str(manifest.get("created", "–")).replace("T", " ").replace("+00:00", " UTC"))]
+    rows = [("started", _time(manifest.get("created")))]
     if manifest.get("resumed"):
         rows.append(("resumed", _times(manifest["resumed"])))
     rows += [(name, str(value)) for name, value in manifest.get("versions", {}).items()]
     rows += list(identity_lines(manifest.get("identity", {})))
-    listing = "".join(f"<dt>{escape(name)}</dt><dd>{escape(value)}</dd>" for name, value in [*rows, *_cost(run)])
-    return f'<div><h3>{escape(label or str(run.folder.name))}</h3>{command}<dl>{listing}</dl></div>'
+    return [*rows, *_cost(run)]
+
+
+def _time(stamp: object) -> str:
+    return str(stamp or "–").replace("T", " ").replace("+00:00", " UTC")
 
 
 def _times(resumed: Sequence[Mapping[str, Any]]) -> str:
-    last = str(resumed[-1].get("created", "–")).replace("T", " ").replace("+00:00", " UTC")
-    return f"{'once' if len(resumed) == 1 else f'{len(resumed)} times'}, last {last}"
+    often = "once" if len(resumed) == 1 else f"{len(resumed)} times"
+    return f"{often}, last {_time(resumed[-1].get('created'))}"
 
 
 def _cost(run: RunData) -> list[tuple[str, str]]:
     """What the records say about completeness and cost."""
     records = run.records
-    rows = [("conversations recorded", f"{len(records):,}")]
+    methods = {record["method"] for record in records}
+    count = len({record["conversation"] for record in records})
+    under = f", under {len(methods)} methods: {len(records):,} dialogs" if len(methods) > 1 else ""
+    rows = [("conversations recorded", f"{count:,}{under}")]
     turns = [turn for record in records for turn in record["turns"] if turn.get("stop_reason")]
     if turns:
         cut = sum(turn["stop_reason"] == "length" for turn in turns)

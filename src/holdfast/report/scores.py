@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -48,6 +49,10 @@ class Series:
         """The matrix named 'stability', 'adoption' or 'mass'."""
         return {"stability": self.stability, "adoption": self.adoption, "mass": self.mass}[kind]
 
+    def measured(self, kind: str) -> bool:
+        """Whether any conversation has a value of this kind."""
+        return not bool(np.isnan(self.values(kind)).all())
+
     def rows(self, keep: np.ndarray) -> Series:
         """The series of the conversations where keep, [n] bool or indices."""
         index = np.flatnonzero(keep) if keep.dtype == bool else keep
@@ -71,6 +76,18 @@ def read_series(run: RunData, label: str = "") -> list[Series]:
     methods.sort(key=lambda method: (method != NO_FIX, order.index(method) if method in order else len(order)))
     rounds = max((item["round"] for record in run.records for item in (*record["turns"], *record["probes"])), default=0)
     return [_series(run, label, method, rounds) for method in methods]
+
+
+def counted(series: Sequence[Series]) -> str:
+    """How many conversations of how many rounds, and under how many methods where there are several."""
+    counts = sorted({len(item.records) for item in series})
+    number = str(counts[0]) if len(counts) == 1 else f"{counts[0]} to {counts[-1]}"
+    rounds, methods = series[0].rounds, len({item.method for item in series})
+    under = f", under each of {methods} methods" if methods > 1 else ""
+    return (
+        f"{number} conversation{'' if counts[-1] == 1 else 's'} of {rounds} "
+        f"round{'' if rounds == 1 else 's'}{under}"
+    )
 
 
 def label_runs(folders: list[Path]) -> list[str]:

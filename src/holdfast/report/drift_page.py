@@ -1,0 +1,94 @@
+"""The page of one or several runs of the drift benchmark."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from markupsafe import Markup
+
+from holdfast.records import RunData
+from holdfast.report.about import TERMS, about_runs, definitions, probed_terms, setting
+from holdfast.report.conversations import pack, script_chunks, script_json
+from holdfast.report.findings import headline, second_line
+from holdfast.report.page import render
+from holdfast.report.prompts import prompts_section
+from holdfast.report.scores import Series, counted
+from holdfast.report.sections import (
+    SHOWN_CATEGORIES,
+    attention_section,
+    categories_section,
+    drift_section,
+    legend,
+    methods_section,
+)
+
+# a section is a template `drift_ID.html`; it is left out where what it reads is empty
+SECTIONS = (
+    ("drift", "Round by round"),
+    ("methods", "Methods"),
+    ("categories", "Categories"),
+    ("prompts", "Prompts"),
+    ("attention", "Attention"),
+    ("conversations", "Conversations"),
+    ("about", "How it was measured"),
+)
+
+
+def render_page(runs: Sequence[RunData], labels: Sequence[str], series: Sequence[Series]) -> str:
+    """The HTML of the report.
+
+    Texts of models reach it as escaped text, or as inert JSON that the script writes into text nodes.
+    """
+    index, chunks = pack(series)
+    for item, entry in zip(series, index["series"], strict=True):
+        manifest = runs[list(labels).index(item.run)].manifest
+        entry["probedAfter"] = setting(manifest, "probe_at") == "after-round"
+    parts = {
+        "drift": drift_section(series),
+        "methods": methods_section(series),
+        "categories": categories_section(series),
+        "prompts": prompts_section(series),
+        "attention": attention_section(series),
+        "conversations": True,
+        "about": True,
+    }
+    second = second_line(series)
+    return render(
+        "drift.html", "drift", headline(series), [second] if second else [], _facts(runs, series),
+        [(name, title) for name, title in SECTIONS if parts[name]],
+        scripts=("page.js", "conversations.js"),
+        **{name: part for name, part in parts.items() if name not in ("conversations", "about")},
+        series=series,
+        rounds=max(item.rounds for item in series),
+        legend=legend(series),
+        definitions=definitions(series),
+        shown_categories=SHOWN_CATEGORIES,
+        agent_categories=_agent_categories(series),
+        terms=probed_terms(TERMS, runs),
+        runs=about_runs(runs, labels),
+        index=Markup(script_json(index)),
+        chunks=Markup(script_chunks(chunks)),
+    )
+
+
+def _facts(runs: Sequence[RunData], series: Sequence[Series]) -> list[str]:
+    manifest = runs[0].manifest
+    identity = manifest.get("identity", {})
+    seed = setting(manifest, "seed")
+    return [
+        f"{len(runs)} runs" if len(runs) > 1 else "",
+        counted(series),
+        *(f"{name} {text}" for name in ("model", "suite") if (text := _name(identity.get(name)))),
+        "" if seed is None else f"seed {seed}",
+        str(manifest.get("created") or "")[:10],
+    ]
+
+
+def _name(value: object) -> str:
+    """The name of a model or suite, given as a name or as an object with one."""
+    return str(value.get("name", "")) if isinstance(value, dict) else str(value or "")
+
+
+def _agent_categories(series: Sequence[Series]) -> list[str]:
+    records = [record for item in series for record in item.records]
+    return sorted({name for record in records if (name := record["agent"]["category"])})
