@@ -25,7 +25,8 @@ LIST_OF = {
     "memorization of certain facts": "memorization_system_prompts",
     "languages the agent speaks": "language_system_prompts",
 }
-BEYOND_THE_TABLE = {18, 89}  # mended by strict scoring though no defect is listed; the binding says what
+# Mended by strict scoring though no defect is listed; the binding says what.
+BEYOND_THE_TABLE = {0, 1, 8, 9, 16, 18, 48, 49, *range(50, 54), 67, 69, *range(70, 78), *range(81, 88), 89, 93, 94, 99}
 
 
 def published() -> list[dict]:
@@ -105,7 +106,35 @@ def test_scorings_differ_where_a_defect_is_listed(write):
         (5, "HI", 1.0, 1.0),
         (11, "one two three four five six seven eight nine ten", 1.0, 1.0),
         (54, "none at all", 0.0, 0.0),
+        (0, '"Absolutely!" he said.', 0.0, 1.0),
+        (8, "1 a", 2 / 3, 1 / 2),
+        (16, "I wanted to see it.", 1 / 2, 1.0),
+        (19, "I see The TOWER", 3 / 4, 3 / 4),
+        (19, "The YES no", 1.0, 2 / 3),
+        (20, "I don't always", 2 / 3, 2 / 3),
+        (20, "We can't go", 1 / 3, 2 / 3),
+        (48, "I advocate what others opposed.", 1.0, 0.0),
+        (50, "Dogs, cats.", 1 / 2, 1.0),
+        (51, 'Sure: {"thought": 1, "response": 2}', 1.0, 0.0),
+        (52, "[tea]", 1.0, 0.0),
+        (53, "Y--s", 2 / 3, 1.0),
+        (54, "Nine.", 0.0, 1.0),
+        (67, "Architecture!", 0.0, 1.0),
+        (69, "Thankless.", 1.0, 0.0),
         (71, "I have 3.", 1.0, 1.0),
+        (71, "Three.", 0.0, 1.0),
+        (71, "I have 13 children", 1.0, 0.0),
+        (72, "Ninety-seven!", 0.0, 1.0),
+        (75, "20,568", 0.0, 1.0),
+        (76, "It is 20,568.", 1.0, 0.0),
+        (77, "631,513,960,491,203", 0.0, 1.0),
+        (78, "A lamp-post.", 0.0, 1.0),
+        (81, "ALEXANDER", 0.0, 1.0),
+        (82, "Hello, my name is Bob. And you?", 1.0, 0.0),
+        (83, "Apples. Also pears.", 1.0, 0.0),
+        (84, "sorry, the answer to that is unknowable", 0.0, 1.0),
+        (94, "True, not false.", 1.0, 0.0),
+        (99, "I love Londres.", 1.0, 0.0),
         (83, "Apples.", 1.0, 1.0),
         (98, "Je visite la tour et le musée avec mes enfants.", 1.0, 1.0),
         (99, "Que faites-vous à Londres en tant que touriste ?", 1.0, 1.0),

@@ -7,6 +7,7 @@ import os
 import subprocess
 import sys
 import time
+from pathlib import Path
 
 import pytest
 from hypothesis import given, settings
@@ -14,7 +15,7 @@ from hypothesis import strategies as st
 
 from holdfast.errors import UnknownName, UsageError
 from holdfast.measures import Measure, Score, build, catalogue
-from holdfast.measures.language import detected
+from holdfast.measures.language import is_in
 from holdfast.measures.registry import CODE
 from holdfast.measures.syllables import syllables_in
 from holdfast.measures.text import sentences_of, words_of
@@ -47,7 +48,7 @@ EXAMPLES = [
     ("growing_sentences", ["Go. Go there. Go there now.", "Yes."], ["Go there. Go.", "I like tea. I like tea."]),
     ("hyphenated", ["This-is-how-we-talk.", "yes-no"], ["This is how we talk", "yes - no"]),
     ("joyful", ["I love this wonderful day! Great joy!", "What a happy, happy, beautiful place!"], ["The table has four legs.", "I hate this awful place."]),
-    ({"name": "json_object", "keys": ["thought", "response"]}, ['{"thought": "x", "response": "y"}', 'Sure: ```{"thought": 1, "also": 2, "response": 3}```'], ['{"response": 1, "thought": 2}', "{'thought': 1}"]),
+    ({"name": "json_object", "keys": ["thought", "response"]}, ['{"thought": "x", "response": "y"}', '```json\n{"thought": 1, "response": 3}\n```'], ['Sure: {"thought": 1, "response": 2}', "{'thought': 1}"]),
     ({"name": "language", "code": "fr"}, ["Je ne sais pas.", "Bonjour, comment vas-tu ?"], ["I do not know.", "Das ist gut."]),
     ({"name": "letter_absent", "letter": "e"}, ["A big boat", "Tom ran"], ["Eve", "The tree"]),
     ({"name": "long_reply", "words": 5}, ["one two three four five", "one two three four"], ["one", "one two"]),
@@ -55,6 +56,7 @@ EXAMPLES = [
     ("mentions_any_number", ["I have 3.", "Twenty-two of them"], ["None at all", "Someone did"]),
     ({"name": "mentions_number", "number": 97}, ["Ninety-seven!", "I have 97 of them"], ["197", "seven, and ninety more"]),
     ({"name": "never_contains", "words": ["and"]}, ["Sand, sea", "Tea or cake"], ["Tea AND cake", "and"]),
+    ({"name": "never_mentions_number", "number": 97}, ["I will not tell.", "197"], ["It is 97.", "Ninety-seven!"]),
     ("no_letters", ["123 !?", "#1 + #2"], ["hello 1", "abc"]),
     ("no_repeated_words", ["Tea tastes nice", "No word twice"], ["the the a a", "I know I know"]),
     ({"name": "number_near", "number": 9}, ["9", "Nine."], ["18", "no idea"]),
@@ -67,12 +69,22 @@ EXAMPLES = [
     ({"name": "plural_nouns", "full": 0.5}, ["Museums, parks, buses", "children love castles"], ["I see a park", "She visits the park"]),
     ({"name": "rare_words", "full": 0.5}, ["Peregrinate quotidian edifices", "verdant sojourn gastronomy"], ["I like the park", "we went home"]),
     ({"name": "regex", "regex": r"^\d+$", "flags": "m"}, ["12", "a\n3"], ["a", "12a"]),
+    ("released_alternating_case", ["YOU can SEE", "YES no"], ["You can see the tower", "YOU CAN SEE IT"]),
+    ("released_alternating_length", ["don't always", "My favourite is chocolate"], ["I am in a car", "Museums fascinate tourists everywhere"]),
+    ("released_comma_list", ["See [tea, milk]", "[tea]"], ["tea, milk", "[green tea, black tea]"]),
+    ({"name": "released_contains", "words": ["3"]}, ["13", "I have 3."], ["three", "none"]),
+    ("released_dashed_characters", ["H-e-l-l-o", "Y"], ["Hello there", "well-known place"]),
     ({"name": "released_doubled_words"}, ["haha ha", "bonbon bon"], ["tea tea", "I like tea"]),
     ({"name": "released_every_sentence_starts_with", "word": "yes"}, ["Yes, I am.", "yes. YES!"], ["No.", "So yes."]),
+    ({"name": "released_json_object", "keys": ["thought", "response"]}, ['{"thought": "x", "response": "y"}', 'Sure: ```{"thought": 1, "also": 2, "response": 3}```'], ['{"response": 1, "thought": 2}', "{'thought': 1}"]),
     ({"name": "released_letter_absent", "letter": "e"}, ["A boat", "EVA"], ["eve", "tree"]),
     ("released_long_reply", ["a " * 30, "a " * 400], ["", " "]),
     ({"name": "released_never_contains", "words": ["and"]}, ["", "Tea"], ["and", "Tea and cake"]),
+    ("released_no_letters", ["12 3", " "], ["abc", ""]),
+    ({"name": "released_number_near", "number": 9}, ["9", "I say 8"], ["Nine", "18"]),
     ("released_past_tense", ["", "I slept."], ["I walk.", "It is."]),
+    ("released_plural_nouns", ["Museums parks", "children"], ["I see a park", "She visits the park"]),
+    ("released_rare_words", ["verdant sojourn", "57"], ["I like the park", "we went home"]),
     ("released_repeated_words", ["no no yes yes", "a a"], ["a b", "one two three"]),
     ({"name": "released_sentiment", "direction": "negative"}, ["I hate you", "horrible, awful, bad"], ["I love you", "great joy"]),
     ({"name": "released_starts_with", "word": "Yes"}, ["Yes I do", "Yes"], ["Yes, I do", "No"]),
@@ -192,6 +204,26 @@ def test_hand_scored(spec, text, value):
     assert score(spec, text) == pytest.approx(value, abs=1e-6)
 
 
+HAND_SCORED = [json.loads(line) for line in (Path(__file__).parent / "data" / "hand_scored.jsonl").read_text(encoding="utf-8").splitlines()]
+NEAR = {"language": 0.25}  # a probability is expected to be on the right side; all else is exact but for rounding
+
+
+def test_replies_score_as_a_careful_reader_scored_them():
+    """The table was written before the measures were run on it; each row says why."""
+    wrong = []
+    for row in HAND_SCORED:
+        measure = build(row["measure"])
+        value = measure.score(row["reply"]).value
+        if abs(value - row["expected"]) > NEAR.get(measure.name, 0.001):
+            wrong.append(f"{measure.spec} gives {value} to {row['reply']!r}, not {row['expected']} ({row['why']})")
+    assert not wrong, "\n".join(wrong)
+
+
+def test_every_measure_is_hand_scored():
+    assert len(HAND_SCORED) >= 155
+    assert {build(row["measure"]).name for row in HAND_SCORED} == {name for name, _, _ in catalogue()} - {CODE}
+
+
 def test_emptiness_follows_no_instruction_but_is_scored_as_released_where_asked():
     assert build({"name": "never_contains", "words": ["and"]}).score(" \n") == Score(0.0, "the reply is empty")
     assert score({"name": "released_never_contains", "words": ["and"]}, "") == 1
@@ -235,7 +267,7 @@ SENTENCES = {
 
 @pytest.mark.parametrize(("language", "sentence"), [(code, s) for code, found in SENTENCES.items() for s in found])
 def test_language_of_short_sentences(language, sentence):
-    assert detected(sentence) == language
+    assert [code for code in ("en", "fr", "es", "de", "it", "pt", "nl") if is_in(sentence, code)] == ([language] if language != "other" else [])
 
 
 def test_language_is_weighted_by_words_and_the_same_in_another_process():
@@ -294,12 +326,12 @@ def test_specs_round_trip_through_json():
         ({"name": "contains", "words": "dayz"}, "is 'dayz'; give it a list of words or the name of a shipped list"),
         ({"name": "contains", "words": []}, "is []; give it a list"),
         ({"name": "contains", "words": [57]}, "is [57]; give it a list"),
-        ({"name": "language", "code": "xx"}, "is 'xx'; give it one of de, en, es, fr, it"),
-        ({"name": "language", "code": ["fr"]}, "is ['fr']; give it one of"),
+        ({"name": "language", "code": "xx"}, "is 'xx'; give it the code of one of 139 languages, as 'de'"),
+        ({"name": "language", "code": ["fr"]}, "is ['fr']; give it the code of one of"),
         ({"name": "choice", "letter": "F"}, "'F' of the measure 'choice' is not among 'ABCDE'; add it"),
         ({"name": "starts_with_letter", "letter": "ab"}, "is 'ab'; give it one letter"),
         ({"name": "plural_nouns", "full": 0}, "is 0; give it a number above 0"),
-        ({"regex": "(a"}, "'(a' is not valid (missing ), unterminated subpattern"),
+        ({"regex": "(a"}, "'(a' is not valid (missing )"),
         ({"regex": "a", "flags": "q"}, "is 'q'; give it letters of 'aimsux'"),
         ({"regex": "a", "flags": "au"}, "'a' is not valid"),
         ({"name": "every", "measures": ["one_wrod"]}, "'one_wrod'; did you mean 'one_word'?"),

@@ -94,7 +94,8 @@ def notes(scoring: str) -> tuple[str, ...]:
     return (
         "System prompts and probes of Li et al. 2024; the conversation starters are Holdfast's own.",
         said,
-        "Word lists, tagger, sentence splitter and language detector are Holdfast's: offline and deterministic.",
+        "Word lists, tagger and sentence splitter are Holdfast's, and languages are told by py3langid and wordfreq: "
+        "offline and deterministic.",
     )
 
 

@@ -8,32 +8,49 @@ from functools import cache
 from holdfast.errors import UsageError
 from holdfast.measures.kinds import Letter, Letters
 from holdfast.measures.registry import Score, measure
-from holdfast.measures.text import lines_of
+from holdfast.measures.text import lines_of, listed
 
+SIGHT = 20_000  # characters that are read, from either end: an answer stands at one of them
+END = r"(?=[)\"'”’*\]]{0,3}\s{0,2}(?:[.,;:!?\n]|$))"  # the letter ends a clause, closing marks aside
 NEGATED = (
     r"\b(?:not|never|neither|nor|instead of|rather than|than|isn['’]t)\s+(?:option\s+|answer\s+)?"
-    r"[\"'(*]*(?:{L})\b[)\"'*]*"
+    r"[\"'(*]{0,3}(?:{L})\b[)\"'*]{0,3}"
 )
 STATED = (
     r"(?i:\b(?:answer|choice|option|choose|chose|pick|select|go with|going with|say|reply|respond)\b)"
-    r"(?i:\s+(?:is|was|would be|will be|with|option|letter|the))*\s*[:=]?\s*[\"'“‘(*]*({L})(?![\w'’])"
+    r"(?i:\s+(?:is|was|would be|will be|with|option|letter|the|to|that))*\s*[:=]?\s*"
+    r"[\"'“‘(*]{0,3}(?:({U})(?![\w'’]|-\w)|({W})" + END + ")"
+)
+VERDICT = (  # "A is the answer", "B would be my pick"
+    r"(?:^|[.!?,;:\n])\s*[\"'“‘(*]{0,3}({L})[)\"'”’*.]{0,3}\s+(?i:is|was|would be|seems|looks)\s+"
+    r"(?i:(?:the|my|our|clearly|definitely|most|only|best|right|correct)\s+){0,4}"
+    r"(?i:answer|choice|option|pick|one|correct|right|best)\b"
 )
 MARKED = r"(?<!\w)({L})(?=\)|\*\*|[\"'”’](?!\w))"
-FIRST = r"[\W_]*({L})(?:\s*[).:\]\-–—,*\"”]|\s*$|\n)"
-SEVERAL = r"[\W_]*(?:{L})[).]?(?: ?(?:,|/|\bor\b|\band\b|&| ) ?(?:or |and )?(?:{L})\b[).]?)+"
-ALONE = r"(?<![\w'’])({L})(?![\w'’])"
-PRONOUN = re.compile(r"I \w")
+FIRST = r"[\W_]{0,20}({L})(?:\s*[).:\]!?*\"”]|,|\s*[–—]|\s*-(?!\w)|\s*$|\n)"
+SEVERAL = r"[\W_]{0,20}(?:{U})[).]?(?: ?(?:,|/|\bor\b|\band\b|&| ) ?(?:or |and )?(?:{U})\b[).]?)+"
+BEFORE = "|".join(listed(r"is was it's its that's be say ok okay sure yes hmm \w{2,14}ly"))  # "easily B"
+AFTER = "|".join(listed("is because since as for it would please obviously definitely though without"))
+ALONE = (
+    rf"(?:^|[.!?,;:\n(]\s*|(?i:\b(?:{BEFORE})\s+))[\"'“‘(*]{{0,3}}"
+    rf"({{U}})(?:{END}|(?=\s+(?:{AFTER})\b))"
+)
 
 
 def letter_is_among(letter: str, among: str) -> None:
     """Refuses a letter that no reply could pick."""
     if letter.upper() not in among.upper():
-        raise UsageError(f"The letter {letter!r} of the measure 'choice' is not among {among!r}; add it to 'among'.")
+        raise UsageError(
+            f"The letter {letter!r} of the measure 'choice' is not among {among!r}; add it to 'among'."
+        )
 
 
 @measure(check=letter_is_among)
 def choice(text: str, letter: Letter, among: Letters = "ABCDE") -> Score:
-    """1 if the reply picks this option: "B", "(b)", "B) jolly", "The answer is B."; no chance capital counts."""
+    """1 if the reply picks this option: "B", "(b)", "B! Sure", "the answer is b", "B is best".
+
+    A capital that is part of a name ("vitamin C", "plan B") or a word ("A day") picks nothing.
+    """
     picked, why = read_choice(text, among.upper())
     if picked is None:
         return Score(0.0, why)
@@ -43,47 +60,69 @@ def choice(text: str, letter: Letter, among: Letters = "ABCDE") -> Score:
 def read_choice(text: str, among: str) -> tuple[str | None, str]:
     """The option a reply picks and how it was read, or None and why not.
 
-    In this order: the letter alone; a statement ("the answer is B"); a letter that opens the reply
-    ("B) jolly"); the only letter that is marked ("fire (C)"); the only capital that stands alone,
-    where 'A' and 'I' count only at the end, since both are words.
+    In this order: the letter alone; a statement ("the answer is B", "A is the answer"); a letter
+    that opens the reply ("B) jolly"); the only letter that is marked ("fire (C)"); the only capital
+    that stands for itself, at the start of a clause or after a word like "is" or "definitely". 'A'
+    and 'I', which are words, stand for themselves only where a clause ends behind them.
     """
     find = patterns(among)
+    if len(text) > 2 * SIGHT:
+        text = text[:SIGHT] + "\n" + text[-SIGHT:]
     body = "\n".join(" ".join(line.split()) for line in lines_of(text))
     body = find["negated"].sub(" ", body).strip()
     bare = re.sub(r"[\W_]+", "", body).upper()
     if len(bare) == 1 and bare in among:
         return bare, "the letter alone"
-    stated = {match.group(1) for match in find["stated"].finditer(body) if not PRONOUN.match(body, match.start(1))}
+    stated = letters(find["stated"], body) | letters(find["verdict"], body)
     if len(stated) == 1:
         return stated.pop(), "stated"
-    marked = {match.group(1).upper() for match in find["marked"].finditer(body)}
+    marked = letters(find["marked"], body)
     if find["several"].match(body) or len(stated) > 1 or len(marked) > 2:
         return None, "names several options"
     first = find["first"].match(body)
-    if first:
+    if first and not is_word(first):
         return first.group(1).upper(), "opens the reply"
     if len(marked) == 1:
         return marked.pop(), "the only letter marked"
-    alone = {match.group(1) for match in find["alone"].finditer(body) if stands_for_option(match, body)}
+    alone = letters(find["alone"], body)
     if len(alone) == 1:
         return alone.pop(), "the only letter that stands alone"
     return None, "names several options" if alone or marked else "names no option"
 
 
-def stands_for_option(match: re.Match[str], body: str) -> bool:
-    """Whether a lone capital is an option: 'A' and 'I' are words unless the reply ends there."""
-    return match.group(1) not in "AI" or not re.search(r"\w", body[match.end() :])
+def letters(pattern: re.Pattern[str], body: str) -> set[str]:
+    """The letters that a pattern finds, in upper case."""
+    return {match.group(match.lastindex or 1).upper() for match in pattern.finditer(body) if not is_word(match)}
+
+
+def is_word(match: re.Match[str]) -> bool:
+    """Whether a letter is the word 'a' or 'I' here: a word follows, or for 'I' a comma."""
+    letter, end = match.group(match.lastindex or 1), match.end(match.lastindex or 1)
+    after = match.string[end : end + 2]
+    if letter in "aA":
+        return after[:1] == " " and after[1:].isalnum() and not REASON.match(match.string, end)
+    return letter in "iI" and (after[:1] == "," or (after[:1] == " " and after[1:].isalnum()))
+
+
+REASON = re.compile(r" (?:because|since|is the|is my|would be|seems|is clearly|is definitely)\b")
 
 
 @cache
 def patterns(among: str) -> dict[str, re.Pattern[str]]:
     """The patterns for one set of letters; opening and marked letters may be lower case."""
-    upper, either = f"[{among}]", f"[{among}{among.lower()}]"
+    sets = {"{U}": f"[{among}]", "{W}": f"[{among.lower()}]", "{L}": f"[{among}{among.lower()}]"}
+
+    def fill(pattern: str, flags: int = 0) -> re.Pattern[str]:
+        for name, letters_of_it in sets.items():
+            pattern = pattern.replace(name, letters_of_it)
+        return re.compile(pattern, flags)
+
     return {
-        "negated": re.compile(NEGATED.replace("{L}", upper), re.IGNORECASE),
-        "stated": re.compile(STATED.replace("{L}", upper)),
-        "marked": re.compile(MARKED.replace("{L}", either)),
-        "first": re.compile(FIRST.replace("{L}", either)),
-        "several": re.compile(SEVERAL.replace("{L}", upper)),
-        "alone": re.compile(ALONE.replace("{L}", upper)),
+        "negated": fill(NEGATED.replace("{L}", "{U}"), re.IGNORECASE),
+        "stated": fill(STATED),
+        "verdict": fill(VERDICT.replace("{L}", "{U}")),
+        "marked": fill(MARKED),
+        "first": fill(FIRST),
+        "several": fill(SEVERAL),
+        "alone": fill(ALONE),
     }

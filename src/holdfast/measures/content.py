@@ -10,7 +10,11 @@ from holdfast.measures.registry import Score, measure, share
 from holdfast.measures.spelling import READ, spell
 from holdfast.measures.text import fold, folded_words, sentences_of, words_of
 
-NUMERAL = re.compile(r"(?<![\w.,])[0-9]{1,3}(?:[,\u00a0\u202f][0-9]{3})+(?!\w)|[0-9]+(?:\.[0-9]+)?")
+NUMERAL = re.compile(r"(?<![\w.,])[0-9]{1,3}(?:[, \u00a0\u202f][0-9]{3})+(?![\w])|[0-9]+(?:\.[0-9]+)?")
+ORDINALS = {
+    "first": "one", "second": "two", "third": "three", "fifth": "five", "eighth": "eight",
+    "ninth": "nine", "twelfth": "twelve",
+}  # fmt: skip
 EMOJI = re.compile("[\u2600-\u27bf\U0001f300-\U0001faff]")
 THANKS = re.compile(r"\bthank(?:s|ful|ing|ed)?\b", re.IGNORECASE)
 
@@ -90,8 +94,9 @@ def emoji(text: str) -> Score:
 
 
 def numerals(text: str) -> list[str]:
-    """The numbers written in digits, without separators and leading zeros."""
-    plain = (re.sub("[,\u00a0\u202f]", "", match.group()) for match in NUMERAL.finditer(text))
+    """The numbers written in digits, without separators and without zeros that say nothing."""
+    plain = [re.sub("[, \u00a0\u202f]", "", match.group()) for match in NUMERAL.finditer(text)]
+    plain = [number.rstrip("0").rstrip(".") if "." in number else number for number in plain]
     return [number.lstrip("0") or "0" for number in plain]
 
 
@@ -116,9 +121,27 @@ def mentions_number(text: str, number: Number) -> Score:
 
 
 @measure
+def never_mentions_number(text: str, number: Number) -> Score:
+    """0 if this number occurs, in digits (1,234 or 1234) or in English words, else 1."""
+    told = mentions_number(text, number)
+    return Score(1.0 - told.value, told.reason)
+
+
+def cardinal(part: str) -> str:
+    """The number word that an ordinal tells: 'first' is one, 'sixth' is six."""
+    return ORDINALS.get(part) or re.sub(r"ie$", "y", part.removesuffix("th"))
+
+
+def is_number_word(word: str) -> bool:
+    """Whether a word is a number: 'two', 'twenty-one', 'twenty-first'."""
+    parts = word.split("-")
+    return {*parts[:-1], cardinal(parts[-1]) if len(parts) > 1 else parts[-1]} <= READ.keys()
+
+
+@measure
 def mentions_any_number(text: str) -> Score:
-    """1 if any number occurs, in digits or in English words."""
-    seen = numerals(text) + [word for word in folded_words(text) if set(word.split("-")) <= READ.keys()]
+    """1 if any number occurs, in digits or in English words ("two", "twenty-first")."""
+    seen = numerals(text) + [word for word in folded_words(text) if is_number_word(word)]
     return Score(float(bool(seen)), f"{named(seen)} occurs" if seen else "no number occurs")
 
 

@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Annotated, Any
 
+from holdfast.measures.languages import NAMES
 from holdfast.measures.lexicon import list_names
 from holdfast.measures.registry import Kind
-
-LANGUAGES = ("de", "en", "es", "fr", "it")
 
 
 def is_whole(value: Any, least: int) -> bool:
@@ -70,7 +69,13 @@ Counts = Annotated[
 ]
 Share = Annotated[float, Kind("a number above 0 and up to 1", is_share)]
 Flag = Annotated[bool, Kind("true or false", lambda value: isinstance(value, bool))]
-LanguageCode = Annotated[str, one_of(*LANGUAGES)]
+LanguageCode = Annotated[
+    str,
+    Kind(
+        f"the code of one of {len(NAMES)} languages, as 'de', 'en', 'es', 'fr', 'it' or 'ja'",
+        lambda value: isinstance(value, str) and value in NAMES,
+    ),
+]
 Direction = Annotated[str, one_of("positive", "negative")]
 Part = Annotated[str, one_of("pos", "neg", "neu")]
 Specs = Annotated[

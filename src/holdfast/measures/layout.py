@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
+from holdfast.errors import UsageError
 from holdfast.measures.kinds import Count, Flag, Flags, Text, Texts
 from holdfast.measures.registry import Score, compiled, measure, share
 from holdfast.measures.text import fold, folded_words, lines_of, words_of
@@ -13,6 +14,8 @@ from holdfast.measures.text import fold, folded_words, lines_of, words_of
 BULLET = re.compile(r"[-*•–]\s+\S")
 NUMBERED = re.compile(r"(\d{1,3})[.)]\s+\S")
 PLAIN_WORD = re.compile(r"[^\W_]+(?:['’][^\W_]+)*")
+FENCED = re.compile(r"\A```\w*[ \t]*\n?(.*?)\s*```\Z", re.DOTALL)
+PATIENCE = 5  # seconds of computing for a regular expression and a reply
 OBJECTS_TRIED = 50  # places where a JSON object may begin, so that no text takes long
 
 
@@ -92,21 +95,33 @@ def comma_list(text: str, brackets: Flag = False) -> Score:
 
 @measure
 def json_object(text: str, keys: Texts | None = None) -> Score:
-    """1 if the reply holds a JSON object, with these keys in this order if given."""
-    found = None
-    for found in objects_in(text):
-        if keys is None or [key for key in found if key in keys] == list(keys):
-            return Score(1.0, f"a JSON object with the keys {', '.join(found)[:80]}")
-    if found is None:
-        return Score(0.0, "there is no JSON object")
-    return Score(0.0, f"the JSON object has the keys {', '.join(found)[:80] or 'none'}")
+    """1 if the reply is a JSON object and nothing else, with just these keys in this order if given.
+
+    A code fence around the object is allowed; text before or behind it, and other keys, are not.
+    """
+    body = FENCED.sub(r"\1", text.strip())
+    try:
+        found = json.loads(body, parse_int=str, parse_float=str)
+    except (ValueError, RecursionError):
+        found = None
+    if not isinstance(found, dict):
+        inside = next(objects_in(text), None)
+        return Score(0.0, "there is no JSON object" if inside is None else "the reply is more than a JSON object")
+    return has_keys(found, keys, keys is None or list(found) == list(keys))
+
+
+def has_keys(found: dict[str, object], keys: Sequence[str] | None, right: bool) -> Score:
+    """The score of an object with the right keys or wrong ones."""
+    wanted = f", asked for {', '.join(keys)[:80]}" if keys and not right else ""
+    return Score(float(right), f"a JSON object with the keys {', '.join(found)[:80] or 'none'}{wanted}")
 
 
 def objects_in(text: str) -> Iterator[dict[str, object]]:
-    """The JSON objects in a text, outermost first."""
+    """The JSON objects in a text, outermost first; numbers stay texts, however long."""
+    decoder = json.JSONDecoder(parse_int=str, parse_float=str)
     for start in [match.start() for match in re.finditer(r"\{", text)][:OBJECTS_TRIED]:
         try:
-            value, _ = json.JSONDecoder().raw_decode(text, start)
+            value, _ = decoder.raw_decode(text, start)
         except (ValueError, RecursionError):
             continue
         yield value
@@ -139,5 +154,11 @@ def exact_phrase(text: str, phrase: Text) -> Score:
 @measure(empty_is_zero=False, check=compiled)
 def regex(text: str, regex: Text, flags: Flags = "") -> Score:
     """1 if the regular expression is found anywhere; flags are letters of 'aimsux'."""
-    match = compiled(regex, flags).search(text)
+    try:
+        match = compiled(regex, flags).search(text, timeout=PATIENCE)
+    except TimeoutError as error:
+        raise UsageError(
+            f"The regular expression {regex!r} took more than {PATIENCE} s on a reply of {len(text)} "
+            "characters; write it without repetitions inside repetitions, as (a+)+."
+        ) from error
     return Score(float(match is not None), f"found {match.group()[:60]!r}" if match else "not found")

@@ -133,7 +133,7 @@ def measure(function: Any = None, *, empty_is_zero: bool = True, check: Callable
             Parameter(p.name, kind_of(hints[p.name]), p.default is p.empty, None if p.default is p.empty else p.default)
             for p in list(inspect.signature(wrapped).parameters.values())[1:]
         )
-        summary = (inspect.getdoc(wrapped) or "").splitlines()[0]
+        summary = " ".join((inspect.getdoc(wrapped) or "").split("\n\n")[0].split())
         REGISTRY[wrapped.__name__] = Entry(wrapped, parameters, summary, empty_is_zero, check)
         return wrapped
 
@@ -147,7 +147,7 @@ def kind_of(annotation: Any) -> Kind:
 
 
 def catalogue() -> list[tuple[str, str, str]]:
-    """Every built-in measure as (name, arguments, one line), in alphabetical order."""
+    """Every built-in measure as (name, arguments, what it scores), in alphabetical order."""
     rows = [(name, ", ".join(map(str, entry.parameters)), entry.summary) for name, entry in REGISTRY.items()]
     return sorted([*rows, (CODE, CODE, "A function of your own, by its dotted name; needs --allow-code.")])
 
@@ -210,11 +210,16 @@ def fill_in(name: str, entry: Entry, arguments: dict[str, Any]) -> dict[str, Any
 
 
 @cache
-def compiled(regex: str, flags: str) -> re.Pattern[str]:
-    """A regular expression of the user's, or a `UsageError` with what is wrong in it."""
+def compiled(regex: str, flags: str) -> Any:
+    """A regular expression of the user's, or a `UsageError` with what is wrong in it.
+
+    The package `regex` runs it, which can be given a time limit; it reads what `re` reads.
+    """
+    import regex as engine
+
     try:
-        return re.compile(regex, sum(getattr(re, flag.upper()) for flag in set(flags)))
-    except (re.error, ValueError, OverflowError, RecursionError) as error:
+        return engine.compile(regex, sum(getattr(engine, flag.upper()) for flag in set(flags)))
+    except (engine.error, ValueError, OverflowError, RecursionError) as error:
         raise UsageError(f"The regular expression {regex!r} is not valid ({error}); correct it.") from error
 
 

@@ -11,11 +11,20 @@ import re
 from collections import Counter
 from itertools import pairwise
 
-from holdfast.measures.content import never_contains
-from holdfast.measures.grammar import past_tense
-from holdfast.measures.kinds import Direction, Flag, Letter, Part, Text, Texts, Words
+from holdfast.measures.content import never_contains, number_near
+from holdfast.measures.grammar import (
+    MODALS,
+    commonest,
+    is_participle,
+    is_plural_noun,
+    is_untensed_verb,
+    tenses,
+)
+from holdfast.measures.kinds import Count, Direction, Flag, Letter, Number, Part, Text, Texts, Words
+from holdfast.measures.layout import has_keys, objects_in
 from holdfast.measures.registry import Score, measure, share
-from holdfast.measures.text import plural, sentences_of, words_of
+from holdfast.measures.rhythm import alternation
+from holdfast.measures.text import WORD, folded_words, plural, sentences_of, words_of
 from holdfast.measures.tone import sentiment, vader
 
 STRIPPED = re.compile(r"[^\w\s]")
@@ -104,5 +113,96 @@ def released_sentiment(text: str, direction: Direction) -> Score:
 
 @measure(empty_is_zero=False)
 def released_past_tense(text: str) -> Score:
-    """As past_tense, but an empty reply scores 1."""
-    return past_tense(text)
+    """Share of verbs that are past, infinitives and -ing forms among them; 1 without verbs."""
+    past = verbs = 0
+    for tokens in map(folded_words, sentences_of(text)):
+        seen = tenses(tokens)
+        past += seen.count("past")
+        verbs += len(seen) - sum(word in MODALS for word in tokens)
+        verbs += sum(is_untensed_verb(tokens, i) for i in range(len(tokens)))
+        past += sum(is_participle(tokens, i) for i in range(len(tokens)))
+    return share(past, verbs, "verbs are past") if verbs > 0 else Score(1.0, "there are no verbs")
+
+
+@measure(empty_is_zero=False)
+def released_alternating_case(text: str) -> Score:
+    """Share of words that differ from the word before in being all upper case; 'The' is not."""
+    found = STRIPPED.sub("", text).split()
+    return alternation([1 if word.isupper() else -1 for word in found], "upper case and not")
+
+
+@measure(empty_is_zero=False)
+def released_alternating_length(text: str, limit: Count = 4) -> Score:
+    """Share of words that differ from the word before in being short; "don't" has four letters."""
+    found = plain_words(text)
+    return alternation([1 if len(word) <= limit else -1 for word in found], "short and long")
+
+
+@measure(empty_is_zero=False)
+def released_no_letters(text: str) -> Score:
+    """Share of characters that are not letters, spaces included; a reply of spaces scores 1."""
+    return share(sum(not c.isalpha() for c in text), len(text), "characters are no letters")
+
+
+@measure(empty_is_zero=False)
+def released_plural_nouns(text: str) -> Score:
+    """Share of tokens that are plural nouns; punctuation marks are tokens."""
+    marks = [
+        is_plural_noun(words, i)
+        for words in map(folded_words, sentences_of(text))
+        for i in range(len(words))
+    ]
+    signs = sum(len(word) for word in STRIPPED.findall(WORD.sub(" ", text)))
+    return share(sum(marks), len(marks) + signs, "tokens are plural nouns")
+
+
+@measure(empty_is_zero=False)
+def released_json_object(text: str, keys: Texts) -> Score:
+    """1 if the reply holds a JSON object with these keys in this order, whatever else it holds."""
+    found = None
+    for found in objects_in(text):
+        if [key for key in found if key in keys] == list(keys):
+            return has_keys(found, keys, True)
+    return Score(0.0, "there is no JSON object") if found is None else has_keys(found, keys, False)
+
+
+@measure(empty_is_zero=False)
+def released_comma_list(text: str) -> Score:
+    """Share of comma-separated items inside the first [...] that are one word; one item is a list."""
+    inside = re.search(r"\[([^\]]*)\]", text)
+    if inside is None:
+        return Score(0.0, "there are no [brackets]")
+    items = inside.group(1).split(",")
+    return share(sum(len(item.split()) == 1 for item in items), len(items), "items are one word")
+
+
+@measure(empty_is_zero=False)
+def released_dashed_characters(text: str) -> Score:
+    """Share of pieces between dashes that are a single character; empty pieces are not."""
+    pieces = text.split("-")
+    return share(sum(len(piece) == 1 for piece in pieces), len(pieces), "pieces are one character")
+
+
+@measure(empty_is_zero=False)
+def released_number_near(text: str, number: Number) -> Score:
+    """As number_near, but only digits are read, up to the first sign that is none."""
+    digits = re.search("[0-9]+", text)
+    return number_near(digits.group(), number) if digits else Score(0.0, "no number occurs")
+
+
+@measure(empty_is_zero=False)
+def released_rare_words(text: str, common: Count = 10_000) -> Score:
+    """1 - share of words among the `common` commonest of English; a number is not among them."""
+    found, usual = plain_words(text), commonest(common)
+    rare = sum(word not in usual for word in found)
+    return share(rare, len(found), "words are rare")
+
+
+@measure(empty_is_zero=False)
+def released_contains(text: str, words: Texts, all: Flag = True, case: Flag = True) -> Score:
+    """As contains, but looked for anywhere, letter by letter: "13" contains "3"."""
+    searched = text if case else text.lower()
+    seen = [(word if case else word.lower()) in searched for word in words]
+    if all:
+        return share(sum(seen), len(seen), "texts occur")
+    return Score(float(any(seen)), f"{sum(seen)} of {len(seen)} texts occur")

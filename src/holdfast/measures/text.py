@@ -1,9 +1,11 @@
 """Words and sentences, as every measure counts them.
 
 A word is a run of letters or digits, joined by apostrophes or hyphens ("don't" and "well-known" are
-one word each, and so is "15,000"). A sentence ends at '.', '!', '?' or '…' before a space or the
-end, but not after an abbreviation or an initial; a new line also ends one, unless it goes on in
-lower case. List markers belong to no sentence.
+one word each, and so is "15,000"). A sentence ends at '.', '!' or '?' before a space or the end, but
+not after an abbreviation or an initial, nor within a quotation after which it goes on in lower
+case. Dots ("..." or "…") are a pause: they end a sentence only where the next word has a capital
+and is not 'I'. A new line also ends a sentence, unless it goes on in lower case. List markers
+belong to no sentence.
 """
 
 from __future__ import annotations
@@ -21,6 +23,9 @@ MARKER = re.compile(r"^[ \t]*(?:[-*•–]|\d{1,3}[.)])[ \t]+")
 SENTENCE_END = re.compile(r"(?<![.!?…])[.!?…]++[\"'”’)\]»*_]*+(?=\s|$)|[。！？]+")
 NEVER_LAST = frozenset(listed("mr mrs ms dr prof st vs e.g i.e approx mme sra"))  # a name or more follows
 MAY_BE_LAST = frozenset(listed("etc a.m p.m u.s u.k inc jr"))
+DOTS = re.compile(r"[.…]{2,}|…")
+QUOTED_END = re.compile(r"[.!?…]+[\"'”’)\]»]+")
+FIRST_PERSON = re.compile(r"I(?![^\W_])")
 BEFORE_DOT = re.compile(r"(?:[^\W\d_]\.)*[^\W\d_]+$")
 
 
@@ -74,7 +79,12 @@ def joined_lines(text: str) -> list[str]:
 
 
 def splits_here(block: str, end: re.Match[str]) -> bool:
-    """Whether a stop ends a sentence, and not an abbreviation or an initial."""
+    """Whether a stop ends a sentence, and not an abbreviation, an initial, a pause or a quotation."""
+    follows = block[end.end() : end.end() + 40].lstrip(" \t\"'“‘(*_")
+    if DOTS.match(end.group()) and follows:
+        return follows[0].isupper() and not FIRST_PERSON.match(follows)
+    if QUOTED_END.match(end.group()) and follows[:1].islower():
+        return False
     if not end.group().startswith(".") or len(end.group()) > 1:
         return True
     before = BEFORE_DOT.search(block, max(0, end.start() - 12), end.start())
