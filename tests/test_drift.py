@@ -6,6 +6,8 @@ import json
 import multiprocessing
 import random
 import time
+from collections import Counter
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -13,7 +15,7 @@ from tiny import model
 
 from holdfast import Repetition, Sampling, SplitSoftmax, drift
 from holdfast.chat import Reply
-from holdfast.drift.selfchat import draw_pairing, least_tokens
+from holdfast.drift.selfchat import draw_pairing, least_tokens, user_prompt_of
 from holdfast.errors import PromptError, RecordsError, UsageError
 from holdfast.measures import build
 from holdfast.records import read_run
@@ -140,8 +142,6 @@ def test_no_token_is_forwarded_twice(tmp_path):
 def test_repeating_gives_the_same_records_and_draws_do_not_depend_on_the_batch(tmp_path):
     runs = [drift.run(model(), SUITE, tmp_path / name, QUICK) for name in ("one", "two")]
     assert without_time(runs[0]) == without_time(runs[1])
-    from dataclasses import replace
-
     other = drift.run(model(), SUITE, tmp_path / "three", replace(QUICK, batch=5))
     assert texts(other) == texts(runs[0])  # float32 on a tiny model: rounding decides no token here
 
@@ -199,5 +199,100 @@ def test_requests_that_make_no_sense_are_refused(tmp_path):
     with pytest.raises(UsageError, match="given twice"):
         drift.run(Scripted(), SUITE, tmp_path / "run", QUICK, [(), ()])
     single = drift.Suite("one", SUITE.cases[:1], SUITE.starters)
-    with pytest.raises(UsageError, match=r"'one'.*empty"):
-        drift.run(Scripted(), single, tmp_path / "run", QUICK)
+    with pytest.raises(UsageError, match=r"'one' has 1 system prompt.*'suite' needs two.*a persona, or user_prompt='empty'"):
+        drift.run(Scripted(), single, tmp_path / "run", replace(QUICK, user_prompt="suite"))
+    with pytest.raises(UsageError, match=r"'one' has no personas.*--persona"):
+        drift.run(Scripted(), single, tmp_path / "run", replace(QUICK, user_prompt="persona"))
+
+
+def rule(word: str, *probes: str) -> drift.Rule:
+    return drift.Rule(word, probes or (f"Where is the {word}?", f"Who took the {word}?"), {"regex": word})
+
+
+BOT = drift.Case("bot", "rules", "Talk about bread, rain and music.", rules=tuple(map(rule, ("bread", "rain", "music"))))
+PERSONAS = (drift.Persona("ada", "You are Ada."), drift.Persona("max", "You are Max."))
+ONE_BOT = drift.Suite("bot", (BOT,), ("hello there", "how are you?"))
+BRIEF = drift.Settings(rounds=2, conversations=6, seed=2)
+
+
+def test_one_bot_with_several_rules_is_probed_for_each_at_every_round(tmp_path):
+    run = drift.run(Scripted(), ONE_BOT, tmp_path / "run", BRIEF)
+    assert run.manifest["identity"]["settings"]["user_prompt"] == "empty"
+    for record in run.records:
+        assert [(p["round"], p["kind"], p["rule"], p["probe"]) for p in record["probes"]] == [
+            (number, "stability", name, 0) for number in (1, 2) for name in ("bread", "rain", "music")
+        ]
+        asked = [[p["question"] for p in record["probes"] if p["round"] == number] for number in (1, 2)]
+        assert asked[0] == asked[1]
+        assert record["user"] == {"id": None, "category": None, "system_prompt": ""}
+    assert len({r["probes"][0]["question"] for r in run.records}) == 2, "drawn per conversation"
+
+
+def test_each_rule_is_scored_by_its_own_measure(tmp_path):
+    class Bread(Scripted):
+        def run(self, jobs):
+            waiting = list(jobs)
+            while waiting:
+                waiting += waiting.pop(0).then(Reply("bread and rain", None, "stop"))
+
+    record = drift.run(Bread(), ONE_BOT, tmp_path / "run", BRIEF).records[0]
+    assert {p["rule"]: p["score"] for p in record["probes"]} == {"bread": 1, "rain": 1, "music": 0}
+
+
+def test_a_rule_draws_the_same_whatever_stands_beside_it():
+    alone = replace(ONE_BOT, cases=(replace(BOT, rules=BOT.rules[1:2]),))
+    for number in range(6):
+        (mine,) = draw_pairing(alone, BRIEF, number).asked
+        assert mine in draw_pairing(ONE_BOT, BRIEF, number).asked
+
+
+def test_a_persona_is_the_user_model_and_is_not_adopted(tmp_path):
+    scripted = Scripted()
+    suite = replace(ONE_BOT, personas=PERSONAS)
+    records = drift.run(scripted, suite, tmp_path / "run", BRIEF).records
+    assert {r["user"]["id"] for r in records} == {"ada", "max"}
+    assert {p["kind"] for r in records for p in r["probes"]} == {"stability"}
+    told = [q.messages[0]["content"] for q in scripted.requests if q.thread[0] == "user"]
+    assert told == [r["user"]["system_prompt"] for r in records]
+    assert all(r["user"]["category"] is None for r in records)
+    plain = drift.run(Scripted(), ONE_BOT, tmp_path / "plain", BRIEF).records
+    assert [(r["agent"], r["turns"][0]) for r in plain] == [(r["agent"], r["turns"][0]) for r in records]
+    assert [[p["question"] for p in r["probes"]] for r in plain] == [[p["question"] for p in r["probes"]] for r in records]
+
+
+def test_who_the_user_model_is_follows_from_the_suite_unless_it_is_said():
+    for suite, chosen, source in (
+        (SUITE, "auto", "suite"), (ONE_BOT, "auto", "empty"), (replace(ONE_BOT, personas=PERSONAS), "auto", "persona"),
+        (replace(SUITE, personas=PERSONAS), "auto", "persona"), (replace(SUITE, personas=PERSONAS), "suite", "suite"),
+        (replace(SUITE, personas=PERSONAS), "empty", "empty"),
+    ):
+        assert user_prompt_of(suite, replace(BRIEF, user_prompt=chosen)) == source
+
+
+def test_rules_of_both_speakers_are_probed_where_the_user_is_a_bot_too(tmp_path):
+    suite = replace(SUITE, cases=(BOT, SUITE.cases[1]))
+    for record in drift.run(Scripted(), suite, tmp_path / "run", BRIEF).records:
+        first = [(p["kind"], p.get("rule"), p["probe"]) for p in record["probes"] if p["round"] == 1]
+        names = [("bread", 0), ("rain", 0), ("music", 0)]
+        agent, user = (names, [(None, 0)]) if record["agent"]["id"] == "bot" else ([(None, 0)], names)
+        assert first == [("stability", *name) for name in agent] + [("adoption", *name) for name in user]
+
+
+@pytest.mark.parametrize("personas", [(), PERSONAS])
+def test_balanced_pairs_meet_equally_often_from_the_start(personas):
+    suite = replace(SUITE, personas=personas)
+    settings = replace(BRIEF, pairs="balanced")
+    drawn = [draw_pairing(suite, settings, number) for number in range(6)]
+    pairs = [(pairing.agent.id, pairing.user.id) for pairing in drawn]
+    assert len(set(pairs)) == 6 and all(agent != user for agent, user in pairs)
+    for end in range(1, 7):
+        assert max(Counter(agent for agent, _ in pairs[:end]).values()) == -(-end // 3)
+    assert [pairing.starter for pairing in drawn] == [draw_pairing(suite, BRIEF, number).starter for number in range(6)]
+    again = [draw_pairing(suite, settings, number + 6) for number in range(6)]
+    assert [(pairing.agent.id, pairing.user.id) for pairing in again] == pairs
+
+
+def test_all_pairs_with_personas_are_every_case_with_every_persona():
+    suite = replace(SUITE, personas=PERSONAS)
+    drawn = [draw_pairing(suite, replace(BRIEF, pairs="all"), number) for number in range(6)]
+    assert len({(pairing.agent.id, pairing.user.id) for pairing in drawn}) == 6

@@ -10,6 +10,7 @@ from statistics import fmean
 
 import pytest
 
+from holdfast.drift.cases import Persona, Rule
 from holdfast.drift.suites import CATEGORIES, Case, load_suite
 from holdfast.errors import HoldfastError, UnknownName, UsageError
 from holdfast.measures import build
@@ -25,6 +26,21 @@ UNPROMPTED = (
 )
 
 CORE = load_suite("core")
+BOT = """
+personas: ["You are Ada.", "You are Max."]
+cases:
+  - id: pizza
+    system_prompt: Sign with Tony. Never say sorry.
+    rules:
+      - id: signs
+        probes: ["Hi?", "Hello?"]
+        measure: {name: ends_with, word: Tony}
+        follows: ["Ciao, Tony"]
+        breaks: ["Ciao."]
+      - id: proud
+        probe: Why is it cold?
+        measure: {name: never_contains, words: [sorry]}
+"""
 GOOD = """
 name: mine
 starters: ["Hello there."]
@@ -111,6 +127,104 @@ def test_user_file_is_read(suite_file):
 def test_name_and_starters_have_defaults(suite_file):
     suite = load_suite(suite_file(GOOD.replace("name: mine\n", "", 1).replace('starters: ["Hello there."]\n', "")))
     assert suite.name == "mine" and suite.starters == CORE.starters
+
+
+def test_a_case_with_rules_is_read(suite_file):
+    suite = load_suite(suite_file(BOT))
+    (case,) = suite.cases
+    assert case == Case("pizza", "rules", "Sign with Tony. Never say sorry.", rules=(
+        Rule("signs", ("Hi?", "Hello?"), {"name": "ends_with", "word": "Tony"}, ("Ciao, Tony",), ("Ciao.",)),
+        Rule("proud", ("Why is it cold?",), build({"name": "never_contains", "words": ["sorry"]})),
+    ))
+    assert case.all_rules == case.rules and case.measure is None
+    assert suite.personas == (Persona("persona-1", "You are Ada."), Persona("persona-2", "You are Max."))
+    assert CORE.cases[0].all_rules == (Rule(None, CORE.cases[0].probes, CORE.cases[0].measure, CORE.cases[0].follows, CORE.cases[0].breaks),)
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (("id: signs", "id: proud"), r"line 4, case 'pizza', rule 2: the id 'proud' is taken by an earlier rule"),
+        (("      - id: signs\n        probes", "      - probes"), r"case 'pizza', rule 1 lacks the field 'id'"),
+        (("        probe: Why is it cold?\n", ""), r"case 'pizza', rule 'proud' has neither 'probe' nor 'probes'"),
+        (("        measure: {name: never_contains, words: [sorry]}", ""), r"rule 'proud' lacks the field 'measure'"),
+        (("name: ends_with", "name: end_with"), r"case 'pizza', rule 'signs': There is no measure 'end_with'; did you mean 'ends_with'"),
+        (("        probe: Why", "        prob: Why"), r"rule 'proud' has an unknown field 'prob'; did you mean 'probe'"),
+        (("    rules:", "    probe: Hi?\n    rules:"), r"case 'pizza' has both 'rules' and 'probe'; move 'probe' into one of the rules"),
+        (("    rules:", "    rules: []\n    follows:"), r"has both 'rules' and 'follows'"),
+        (('["You are Ada.", "You are Max."]', "You are Ada."), r"the field 'personas' is 'You are Ada.', not a list"),
+        (('["Ciao, Tony"]', '["Tony, ciao"]'), r"line 4, case 'pizza', rule 'signs': the reply 'Tony, ciao' under 'follows' scores 0.00 \(.*\), and needs at least 0.5"),
+        (('["Ciao."]', '["Ciao. Tony"]'), r"the reply 'Ciao. Tony' under 'breaks' scores 1.00 \(.*\), and needs below 0.5; correct the measure 'ends_with' or the example"),
+    ],
+)
+def test_bad_rule_is_named(suite_file, change, message):
+    assert BOT.replace(*change, 1) != BOT
+    with pytest.raises(UsageError, match=message):
+        load_suite(suite_file(BOT.replace(*change, 1)))
+
+
+def test_an_empty_list_of_rules_is_named(suite_file):
+    with pytest.raises(UsageError, match=r"case 'p': the field 'rules' is an empty list, not a list of rules"):
+        load_suite(suite_file("cases: [{id: p, system_prompt: Hi., rules: []}]"))
+    with pytest.raises(UsageError, match=r"case 'p', rule 1 is 'signs', not a rule"):
+        load_suite(suite_file("cases: [{id: p, system_prompt: Hi., rules: [signs]}]"))
+
+
+def test_examples_of_a_single_measure_are_checked_too(suite_file):
+    with pytest.raises(UsageError, match=r"case 'two': the reply 'aha' under 'follows' scores 0.00"):
+        load_suite(suite_file(GOOD.replace('follows: ["AHA"]', 'follows: ["aha"]')))
+
+
+GOOD_FINGERPRINT = "69faeed99858ab78fe2c45e995e699bc7d0e4228f43e97e2ae0537ba0c134d32"  # as it was before there were rules
+
+
+def shout(text):
+    return float(text.isupper())
+
+
+def loud_words(text):
+    return shout(text) + "1"
+
+
+def test_functions_and_specs_are_measures_in_python():
+    case = Case("loud", "mine", "SHOUT.", ("What now?",), shout)
+    assert case.measure.score("AHA").value == 1 and case.measure.score("aha").value == 0
+    assert case.measure.spec == {"name": "python", "python": f"{__name__}.shout"}
+    assert Case("loud", "mine", "SHOUT.", ["What now?"], "upper_case") == Case("loud", "mine", "SHOUT.", ("What now?",), build("upper_case"))
+    with pytest.raises(UsageError, match=r"or a function of the reply's text, not 3"):
+        Case("loud", "mine", "SHOUT.", ("What now?",), 3)
+    with pytest.raises(UsageError, match=r"not <class 'int'>"):
+        Case("loud", "mine", "SHOUT.", ("What now?",), int)
+    with pytest.raises(UsageError, match=r"loud_words' failed on 'x'.*a number from 0 to 1"):
+        Case("loud", "mine", "SHOUT.", ("What now?",), loud_words).measure.score("x")
+
+
+def test_cases_that_make_no_sense_are_refused():
+    rule = Rule("loud", ("What now?",), "upper_case")
+    for arguments, message in (
+        ({}, "neither a measure nor rules"),
+        ({"rules": (rule,), "measure": "upper_case"}, "both rules and a measure"),
+        ({"rules": (rule,), "probes": ("Hi?",)}, "probes or examples beside its rules"),
+        ({"rules": (rule, rule)}, r"a rule with the id 'loud', empty or taken"),
+        ({"rules": (replace(rule, id=""),)}, r"a rule with the id '', empty or taken"),
+        ({"measure": "upper_case"}, r"has \(\) as its probes"),
+        ({"measure": "upper_case", "probes": "Hi?"}, r"has 'Hi\?' as its probes; give a tuple"),
+    ):
+        with pytest.raises(UsageError, match=message):
+            Case("bot", "mine", "SHOUT.", **arguments)
+
+
+def test_rules_and_personas_are_in_the_fingerprint_and_single_measures_keep_theirs(suite_file):
+    suite = load_suite(suite_file(BOT))
+    case = suite.cases[0]
+    other = (
+        replace(suite, personas=()),
+        swap(suite, replace(case, rules=case.rules[::-1])),
+        swap(suite, replace(case, rules=(replace(case.rules[0], id="x"), case.rules[1]))),
+        swap(suite, replace(case, rules=(replace(case.rules[0], measure="one_sentence"), case.rules[1]))),
+    )
+    assert len({changed.fingerprint for changed in (suite, *other)}) == len(other) + 1
+    assert load_suite(suite_file(GOOD)).fingerprint == GOOD_FINGERPRINT
 
 
 def test_fingerprint_moves_with_what_changes_results_only(suite_file):
@@ -204,14 +318,35 @@ def test_unknown_suite_and_scoring_suggest_the_nearest():
         load_suite("li2024")
 
 
+OWN_CODE = GOOD.replace("{name: upper_case}", "{python: own_measure_of_test.half}").replace('    follows: ["AHA"]\n    breaks: ["aha"]\n', "")
+
+
 def test_python_measure_runs_only_when_allowed(suite_file, tmp_path, monkeypatch):
-    (tmp_path / "own_measure_of_test.py").write_text("def half(text):\n    return 0.5\n")
-    monkeypatch.syspath_prepend(str(tmp_path))
-    path = suite_file(GOOD.replace("{name: upper_case}", "{python: own_measure_of_test.half}"))
+    (tmp_path / "code").mkdir()
+    (tmp_path / "code" / "own_measure_of_test.py").write_text("def half(text):\n    return 0.5\n")
+    monkeypatch.syspath_prepend(str(tmp_path / "code"))
+    path = suite_file(OWN_CODE)
     with pytest.raises(HoldfastError, match="--allow-code"):
         load_suite(path)
     assert "own_measure_of_test" not in sys.modules
     assert load_suite(path, allow_code=True).cases[1].measure.score("x").value == 0.5
+
+
+def test_python_measure_is_found_beside_its_suite_and_not_taken_for_another_suites(tmp_path):
+    before = list(sys.path)
+    for name, value in (("one", 0.25), ("two", 0.75)):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "part_of_test.py").write_text(f"VALUE = {value}\n")
+        (tmp_path / name / "own_measure_of_test.py").write_text("from part_of_test import VALUE\ndef half(text):\n    return VALUE\n")
+        (tmp_path / name / "mine.yaml").write_text(OWN_CODE)
+    suites = [load_suite(str(tmp_path / name / "mine.yaml"), allow_code=True) for name in ("one", "two")]
+    assert [suite.cases[1].measure.score("x").value for suite in suites] == [0.25, 0.75]
+    assert sys.path == before and "own_measure_of_test" not in sys.modules
+
+
+def test_missing_function_says_where_it_was_looked_for(suite_file):
+    with pytest.raises(UsageError, match=r"case 'two': The measure 'own_measure_of_test.half' cannot be imported.*beside the suite's"):
+        load_suite(suite_file(OWN_CODE), allow_code=True)
 
 
 def test_loading_imports_no_torch():

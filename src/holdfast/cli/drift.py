@@ -3,12 +3,18 @@
 from __future__ import annotations
 
 import argparse
+import dataclasses
 import sys
 from collections.abc import Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from holdfast.cli.options import add_model, command_line, load_model
 from holdfast.cli.progress import Bar
+from holdfast.errors import UsageError
+
+if TYPE_CHECKING:
+    from holdfast.drift import Settings, Suite
 
 EXAMPLES = """examples:
   holdfast drift                                            the model in the package on its own prompts
@@ -16,7 +22,7 @@ EXAMPLES = """examples:
   holdfast drift --model meta-llama/Llama-3.2-1B-Instruct --suite core --rounds 8
   holdfast drift --model http://localhost:8000/v1 --endpoint-model my-model --suite core --system-as first-user
   holdfast drift --suite li2024:hundred_system_prompts.py --scoring released
-  holdfast drift --suite my_prompts.yaml --user-prompt empty
+  holdfast drift --suite my_bot.yaml --persona "You are Ada, hungry and in a hurry."
 
 Repeating a command resumes it. Methods are listed by `holdfast methods`, measures by `holdfast measures`."""
 
@@ -35,7 +41,16 @@ def add_parser(commands) -> None:
     add("--rounds", type=int, default=8, help="default: %(default)s")
     add("--conversations", type=int, default=200, help="default: %(default)s")
     add("--method", action="append", metavar="SPEC", help="none, split-softmax:exponent=0.5, ...; repeat to compare on the same pairs (default: none)")
-    add("--user-prompt", choices=("suite", "empty"), default="suite", help="empty: the user model has no system prompt (default: %(default)s)")
+    add(
+        "--user-prompt", choices=("auto", "suite", "persona", "empty"), default="auto",
+        help="of the user model: another prompt of the suite, a persona, or none (default: personas where there are any, "
+        "else the suite where it has two prompts)",
+    )
+    add("--persona", action="append", metavar="TEXT", help="a system prompt of the user model, in place of the suite's personas; repeat for several")
+    add(
+        "--pairs", choices=("random", "balanced", "all"), default="random",
+        help="drawn; all ordered pairs, each prompt the agent equally often from the start; or all, prompt after prompt (default: %(default)s)",
+    )
     add("--system-as", choices=("role", "first-user"), default="role", help="where the system prompt stands (default: %(default)s)")
     add("--probes-per-round", type=int, default=1, help="default: %(default)s")
     add("--probe-at", choices=("in-place", "after-round"), default="in-place", help="of the user's turn, or after a full round (default: %(default)s)")
@@ -58,10 +73,11 @@ def run(arguments: argparse.Namespace) -> None:
         rounds=arguments.rounds, conversations=arguments.conversations, seed=arguments.seed,
         sampling=Sampling(arguments.temperature, arguments.top_p, arguments.max_new_tokens),
         user_prompt=arguments.user_prompt, system_as=arguments.system_as, probes_per_round=arguments.probes_per_round,
-        probe_at=arguments.probe_at, adoption=not arguments.no_adoption, batch=arguments.batch,
+        probe_at=arguments.probe_at, adoption=not arguments.no_adoption, pairs=arguments.pairs, batch=arguments.batch,
     )
     chosen = [methods.parse(spec) for spec in arguments.method or ["none"]]
     suite = drift.load_suite(arguments.suite, scoring=arguments.scoring, allow_code=arguments.allow_code)
+    suite, settings = _with_user_model(suite, settings, arguments.persona)
     model = load_model(arguments)
     _tell_foreign_files(arguments.method or (), model)
     out = arguments.out or Path("runs") / _folder_name(arguments)
@@ -75,6 +91,26 @@ def run(arguments: argparse.Namespace) -> None:
     print(_tokens_line(run.records))
     page = report.write([out], arguments.report or out / "report.html")
     print(f"Report: {page.resolve()}")
+
+
+def _with_user_model(suite: Suite, settings: Settings, personas: Sequence[str] | None) -> tuple[Suite, Settings]:
+    """The suite with the personas of the command line, and the settings with who the user model is."""
+    from holdfast.drift.cases import personas_of
+    from holdfast.drift.selfchat import user_prompt_of
+
+    if personas is not None:
+        if settings.user_prompt not in ("auto", "persona"):
+            raise UsageError(f"--persona says who the user model is, and so does --user-prompt {settings.user_prompt}; give one of the two.")
+        if not all(text.strip() for text in personas):
+            raise UsageError("--persona '' is empty; write who the user model is, or --user-prompt empty for none.")
+        suite = dataclasses.replace(suite, personas=personas_of(personas))
+    source = user_prompt_of(suite, settings)
+    if (settings.user_prompt, source) == ("auto", "empty"):
+        print(
+            f"holdfast: the suite {suite.name!r} has one system prompt, so the user model talks without any; "
+            "say who it is with --persona.", file=sys.stderr,
+        )
+    return suite, dataclasses.replace(settings, user_prompt=source)
 
 
 def _folder_name(arguments: argparse.Namespace) -> str:

@@ -1,8 +1,8 @@
 """The benchmark of Li et al. (2024): how well an agent holds on to its system prompt as a conversation grows."""
 
 from holdfast.drift.benchmark import run
-from holdfast.drift.cases import CATEGORIES, Case, Suite
+from holdfast.drift.cases import CATEGORIES, Case, Persona, Rule, Suite
 from holdfast.drift.settings import Settings
 from holdfast.drift.suites import load_suite
 
-__all__ = ["CATEGORIES", "Case", "Settings", "Suite", "load_suite", "run"]
+__all__ = ["CATEGORIES", "Case", "Persona", "Rule", "Settings", "Suite", "load_suite", "run"]

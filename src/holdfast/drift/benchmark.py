@@ -11,7 +11,7 @@ from typing import Any
 
 from holdfast import methods as steering
 from holdfast.chat import ChatModel
-from holdfast.drift.selfchat import converse, draw_pairing
+from holdfast.drift.selfchat import converse, draw_pairing, user_prompt_of
 from holdfast.drift.settings import Settings
 from holdfast.drift.suites import Suite
 from holdfast.drift.traces import TurnTrace, write_traces
@@ -47,15 +47,14 @@ def run(
         traces: whether the mass of every head at every generated token of the agent is kept too (`drift.traces`).
 
     Raises:
-        UsageError: a suite that is too small, or the same methods twice.
+        UsageError: a suite without the prompts or personas that the settings ask for, or the same methods twice.
         RecordsError: `out` holds another run, or cannot be written.
         HoldfastError: whatever a model raises; methods that it cannot apply are refused before anything is written.
     """
     spelled = [steering.spell(one) for one in methods]
     if len(set(spelled)) < len(spelled):
         raise UsageError(f"The method {next(s for s in spelled if spelled.count(s) > 1)!r} is given twice; give it once.")
-    if len(suite.cases) < 2 and settings.user_prompt == "suite":
-        raise UsageError(f"The suite {suite.name!r} has {len(suite.cases)} system prompt; a pair needs two, or user_prompt='empty'.")
+    settings = dataclasses.replace(settings, user_prompt=user_prompt_of(suite, settings))
     for one in methods:
         model.check(one)
     identity = _identity(model, suite, settings, spelled)

@@ -1,4 +1,4 @@
-"""What a suite is made of: a system prompt with its probes and its measure."""
+"""What a suite is made of: system prompts, each with the rules that it gives and how they are probed."""
 
 from __future__ import annotations
 
@@ -7,33 +7,99 @@ import json
 from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
+from typing import Any
 
-from holdfast.measures import Measure
+from holdfast.errors import UsageError
+from holdfast.measures import Measure, as_measure
 
 CATEGORIES = ("pattern", "multiple_choice", "persona", "memorization", "language")
+
+
+@dataclass(frozen=True)
+class Rule:
+    """One thing that a system prompt asks for, and how to tell whether it is still done.
+
+    Attributes:
+        id: unique within its case; None for the rule of a case that has but one.
+        probes: questions that show whether it is followed (p_B in Li et al. 2024, section 3.1).
+        measure: scores a reply to a probe (f_B); a `Measure`, or what `as_measure` makes one of: a
+            function from the reply's text to a number, or a spec such as "one_sentence".
+        follows: replies that keep to the rule; the measure must score them high.
+        breaks: replies that do not; the measure must score them low.
+
+    Raises:
+        UsageError: no probes, or no measure.
+    """
+
+    id: str | None
+    probes: tuple[str, ...]
+    measure: Any
+    follows: tuple[str, ...] = ()
+    breaks: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "probes", _questions(self.probes, f"The rule {self.id!r}"))
+        object.__setattr__(self, "measure", as_measure(self.measure))
 
 
 @dataclass(frozen=True)
 class Case:
     """A system prompt, and how to tell whether it is still followed.
 
+    A prompt that gives one rule has `probes` and `measure`; one that gives several has `rules`.
+
     Attributes:
         id: unique within its suite.
         category: one of `CATEGORIES` in the shipped suites, any text in a user's own.
         system_prompt: the instruction under test (s_B in Li et al. 2024, section 3.1).
-        probes: questions that show whether it is followed (p_B).
-        measure: scores a reply to a probe (f_B).
-        follows: replies that keep to the prompt; the measure must score them high.
-        breaks: replies that do not; the measure must score them low.
+        probes, measure, follows, breaks: those of the only rule, as in `Rule`.
+        rules: several rules of one prompt, each with an id.
+
+    Raises:
+        UsageError: both forms or neither, no probes, no measure, or rules with one id.
     """
 
     id: str
     category: str
     system_prompt: str
-    probes: tuple[str, ...]
-    measure: Measure
+    probes: tuple[str, ...] = ()
+    measure: Any = None
     follows: tuple[str, ...] = ()
     breaks: tuple[str, ...] = ()
+    rules: tuple[Rule, ...] = ()
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "rules", tuple(self.rules))
+        if bool(self.rules) == (self.measure is not None):
+            seen = "both rules and a measure" if self.rules else "neither a measure nor rules"
+            raise UsageError(f"The case {self.id!r} has {seen}; give probes and a measure, or rules that have theirs.")
+        if not self.rules:
+            object.__setattr__(self, "probes", _questions(self.probes, f"The case {self.id!r}"))
+            object.__setattr__(self, "measure", as_measure(self.measure))
+        elif self.probes or self.follows or self.breaks:
+            raise UsageError(f"The case {self.id!r} has probes or examples beside its rules; give these to its rules.")
+        ids = [rule.id for rule in self.rules]
+        for name in ids:
+            if not name or ids.count(name) > 1:
+                raise UsageError(f"The case {self.id!r} has a rule with the id {name!r}, empty or taken; give every rule its own.")
+
+    @property
+    def all_rules(self) -> tuple[Rule, ...]:
+        """The rules of the prompt; the one without a name where the case has its own measure."""
+        return self.rules or (Rule(None, self.probes, self.measure, self.follows, self.breaks),)
+
+
+@dataclass(frozen=True)
+class Persona:
+    """A user model with a system prompt of its own that nothing measures.
+
+    Attributes:
+        id: as records name it.
+        system_prompt: who the user model is (s_A).
+    """
+
+    id: str
+    system_prompt: str
 
 
 @dataclass(frozen=True)
@@ -45,22 +111,28 @@ class Suite:
         cases: at least one, in the order that the draws of a run refer to.
         starters: at least one.
         notes: what a reader of the results has to know about the suite.
+        personas: who the user model may be in place of another case of the suite.
     """
 
     name: str
     cases: tuple[Case, ...]
     starters: tuple[str, ...]
     notes: tuple[str, ...] = ()
+    personas: tuple[Persona, ...] = ()
 
     @property
     def fingerprint(self) -> str:
         """SHA-256, in hexadecimal, of everything in the suite that can change a result."""
-        content = {
-            "starters": self.starters,
-            "cases": [[c.id, c.category, c.system_prompt, c.probes, c.measure.spec] for c in self.cases],
-        }
+        content: dict[str, Any] = {"starters": self.starters, "cases": [_content(case) for case in self.cases]}
+        if self.personas:
+            content["personas"] = [[persona.id, persona.system_prompt] for persona in self.personas]
         canonical = json.dumps(content, sort_keys=True, ensure_ascii=False, separators=(",", ":"))
         return hashlib.sha256(canonical.encode("utf-8", "surrogatepass")).hexdigest()
+
+
+def personas_of(texts: tuple[str, ...] | list[str]) -> tuple[Persona, ...]:
+    """Personas by their system prompts, numbered from 1."""
+    return tuple(Persona(f"persona-{number}", text) for number, text in enumerate(texts, start=1))
 
 
 @cache
@@ -68,3 +140,18 @@ def generic_starters() -> tuple[str, ...]:
     """The starters of a suite that has none of its own; they suit any system prompt."""
     text = (files("holdfast") / "assets" / "suites" / "starters.txt").read_text(encoding="utf-8")
     return tuple(line.strip() for line in text.splitlines() if line.strip())
+
+
+def _questions(probes: Any, owner: str) -> tuple[str, ...]:
+    """Probes as a tuple; one text in their place would be asked letter by letter."""
+    if isinstance(probes, str) or not probes:
+        raise UsageError(f"{owner} has {probes!r} as its probes; give a tuple of questions.")
+    return tuple(probes)
+
+
+def _content(case: Case) -> list[Any]:
+    """What can change a result; of a case with one measure the same as before there were rules."""
+    asked: list[Any] = [case.probes, case.measure.spec] if case.measure else []
+    if case.rules:
+        asked = [[[rule.id, rule.probes, rule.measure.spec] for rule in case.rules]]
+    return [case.id, case.category, case.system_prompt, *asked]

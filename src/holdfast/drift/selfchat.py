@@ -14,15 +14,37 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from holdfast.chat import Job, Message, Reply, Request, Session
-from holdfast.drift.cases import Case
+from holdfast.drift.cases import Case, Persona, Rule
 from holdfast.drift.settings import Settings
 from holdfast.drift.traces import TurnTrace
-from holdfast.errors import PromptError
+from holdfast.errors import PromptError, UsageError
 from holdfast.seeds import seed_of
 
 if TYPE_CHECKING:
     from holdfast.drift.suites import Suite
     from holdfast.methods import Method
+
+
+@dataclass(frozen=True)
+class Probe:
+    """One question, asked at every round.
+
+    Args:
+        kind: "stability" (of the agent's own prompt) or "adoption" (of the user's).
+        rule: what it asks about; its measure scores the reply.
+        index: from 0, among the probes of this rule.
+        question: the text.
+    """
+
+    kind: str
+    rule: Rule
+    index: int
+    question: str
+
+    @property
+    def names(self) -> tuple[Any, ...]:
+        """What tells it from the other probes of its round."""
+        return (self.kind, self.index) if self.rule.id is None else (self.kind, self.rule.id, self.index)
 
 
 @dataclass(frozen=True)
@@ -32,18 +54,26 @@ class Pairing:
     Args:
         number: counted from 0; draws depend on it and on the seed alone, so longer runs begin like shorter ones.
         agent: the case of the agent, whose prompt is s_B.
-        user: the case of the user model, whose prompt is s_A; None where it has none.
+        user: whose prompt the user model has (s_A): another case, or a persona; None where it has none.
         starter: a_1.
-        probes: p_B, asked at every round.
-        adoption_probes: p_A; empty where the user model has no prompt.
+        asked: the probes of every round: of every rule of the agent, and of every rule of the user.
     """
 
     number: int
     agent: Case
-    user: Case | None
+    user: Case | Persona | None
     starter: str
-    probes: tuple[str, ...]
-    adoption_probes: tuple[str, ...]
+    asked: tuple[Probe, ...]
+
+    @property
+    def probes(self) -> tuple[str, ...]:
+        """p_B, asked at every round."""
+        return tuple(probe.question for probe in self.asked if probe.kind == "stability")
+
+    @property
+    def adoption_probes(self) -> tuple[str, ...]:
+        """p_A; empty where the user model has no prompt that is measured."""
+        return tuple(probe.question for probe in self.asked if probe.kind == "adoption")
 
 
 @dataclass
@@ -66,24 +96,77 @@ class _Talk:
             self.sequences.append((view, reply.prompt_ids + written))
 
 
+def user_prompt_of(suite: Suite, settings: Settings) -> str:
+    """Where the user model has its prompt from: "auto" is settled by what the suite holds.
+
+    Raises:
+        UsageError: the suite does not hold what the settings ask for.
+    """
+    chosen = settings.user_prompt
+    if chosen == "auto":
+        return "persona" if suite.personas else "suite" if len(suite.cases) > 1 else "empty"
+    if chosen == "persona" and not suite.personas:
+        raise UsageError(f"The suite {suite.name!r} has no personas for user_prompt='persona'; list some in it, or give --persona.")
+    if chosen == "suite" and len(suite.cases) < 2:
+        raise UsageError(
+            f"The suite {suite.name!r} has {len(suite.cases)} system prompt, and user_prompt='suite' needs two; "
+            "give the user model a persona, or user_prompt='empty'."
+        )
+    return chosen
+
+
 def draw_pairing(suite: Suite, settings: Settings, number: int) -> Pairing:
-    """The conversation `number` of a run: an ordered pair of different cases, a starter, and the probes."""
+    """The conversation `number` of a run: who is the agent, who the user, a starter, and the probes.
+
+    Starters and probes are drawn as if the user were another case, so that a run with personas or an
+    unprompted user has those of the run with pairs of the suite.
+    """
+    source = user_prompt_of(suite, settings)
     rng = random.Random(seed_of("pairing", settings.seed, number))
-    alone = settings.user_prompt == "empty"
-    agent = rng.choice(suite.cases)
-    user = rng.choice([case for case in suite.cases if case.id != agent.id]) if len(suite.cases) > 1 else None
-    if settings.pairs == "all" and user:
-        agent, user = list(itertools.permutations(suite.cases, 2))[number % (len(suite.cases) * (len(suite.cases) - 1))]
+    agent, user = _draw_pair(suite, settings, number, rng)
+    if source == "persona" and settings.pairs != "random":
+        agent = suite.cases[number % len(suite.cases)]
     starter = rng.choice(suite.starters)
-    probes = tuple(_ask(case, settings.probes_per_round, rng) if case else () for case in (agent, user))
-    if alone:  # drawn all the same, so that the control has the agents, starters and probes of the main run
-        return Pairing(number, agent, None, starter, probes[0], ())
-    return Pairing(number, agent, user, starter, probes[0], probes[1] if settings.adoption else ())
+    asked = _ask("stability", agent, settings, number, rng)
+    other = _ask("adoption", user, settings, number, rng) if user else ()
+    if source == "empty":
+        return Pairing(number, agent, None, starter, asked)
+    if source == "persona":
+        return Pairing(number, agent, _draw_persona(suite, settings, number), starter, asked)
+    return Pairing(number, agent, user, starter, asked + other if settings.adoption else asked)
 
 
-def _ask(case: Case, count: int, rng: random.Random) -> tuple[str, ...]:
-    order = rng.sample(case.probes, len(case.probes))
-    return tuple(order[index % len(order)] for index in range(count))
+def _draw_pair(suite: Suite, settings: Settings, number: int, rng: random.Random) -> tuple[Case, Case | None]:
+    """An ordered pair of different cases; no second where the suite has but one."""
+    cases = suite.cases
+    agent = rng.choice(cases)
+    user = rng.choice([case for case in cases if case.id != agent.id]) if len(cases) > 1 else None
+    if settings.pairs == "all" and user:
+        pairs = list(itertools.permutations(cases, 2))
+        return pairs[number % len(pairs)]
+    if settings.pairs == "balanced" and user:
+        lap, place = divmod(number, len(cases))
+        return cases[place], cases[(place + 1 + lap % (len(cases) - 1)) % len(cases)]
+    return agent, user
+
+
+def _draw_persona(suite: Suite, settings: Settings, number: int) -> Persona:
+    """Drawn; or, where pairs are not drawn, in an order that meets every case with every persona."""
+    if settings.pairs == "random":
+        return random.Random(seed_of("persona", settings.seed, number)).choice(suite.personas)
+    lap, place = divmod(number, len(suite.cases))
+    return suite.personas[(place + lap) % len(suite.personas)]
+
+
+def _ask(kind: str, case: Case, settings: Settings, number: int, rng: random.Random) -> tuple[Probe, ...]:
+    """The probes of every rule of a case; a rule with a name has draws of its own, whatever stands beside it."""
+    asked: list[Probe] = []
+    for rule in case.all_rules:
+        names = ("rule", settings.seed, number, kind, case.id, rule.id)
+        draws = rng if rule.id is None else random.Random(seed_of(*names))
+        order = draws.sample(rule.probes, len(rule.probes))
+        asked += [Probe(kind, rule, index, order[index % len(order)]) for index in range(settings.probes_per_round)]
+    return tuple(asked)
 
 
 def converse(
@@ -173,18 +256,18 @@ class _Script:
 
     def _probes(self, number: int, before: int) -> list[Job]:
         """The probes of a round, each behind all turns of the rounds before `before`."""
-        pairing, view = self.talk.pairing, _agent_view(self.talk, before)
-        asked = [("stability", *one) for one in enumerate(pairing.probes)] + [("adoption", *one) for one in enumerate(pairing.adoption_probes)]
+        view = _agent_view(self.talk, before)
 
-        def job(kind: str, index: int, question: str) -> Job:
+        def job(probe: Probe) -> Job:
             def then(reply: Reply) -> list[Job]:
                 if reply.stop_reason != "context":
-                    self.talk.probes.append(_probed(pairing, number, kind, index, question, reply))
+                    self.talk.probes.append(_probed(number, probe, reply))
                 return []
 
-            return self._job([*view, {"role": "user", "content": question}], (number, kind, index), then, keep=False)
+            asked = [*view, {"role": "user", "content": probe.question}]
+            return self._job(asked, (number, *probe.names), then, keep=False)
 
-        return [job(*one) for one in asked]
+        return [job(probe) for probe in self.talk.pairing.asked]
 
     def _job(self, messages: list[Message], draw: tuple, then: Callable[[Reply], list[Job]], *, keep: bool) -> Job:
         """A request of this conversation; the conversation is over with the last of them."""
@@ -214,8 +297,11 @@ class _Script:
         return Job(request, answered)
 
 
-def _system(case: Case | None) -> list[Message]:
-    return [{"role": "system", "content": case.system_prompt}] if case and case.system_prompt else []
+def _system(person: Case | Persona | None) -> list[Message]:
+    """The system message of the agent or the user model, where it has a prompt."""
+    if person is None or not person.system_prompt:
+        return []
+    return [{"role": "system", "content": person.system_prompt}]
 
 
 def _agent_view(talk: _Talk, before: int | None = None) -> list[Message]:
@@ -241,11 +327,11 @@ def _turn(number: int, speaker: str, reply: Reply) -> dict[str, Any]:
     return {"round": number, "speaker": speaker, "text": reply.text, "stop_reason": reply.stop_reason, "mass": _mass(reply)}
 
 
-def _probed(pairing: Pairing, number: int, kind: str, index: int, question: str, reply: Reply) -> dict[str, Any]:
-    case = pairing.agent if kind == "stability" else pairing.user
-    score = case.measure.score(reply.text)
+def _probed(number: int, probe: Probe, reply: Reply) -> dict[str, Any]:
+    score = probe.rule.measure.score(reply.text)
     return {
-        "round": number, "kind": kind, "probe": index, "question": question, "reply": reply.text,
+        "round": number, "kind": probe.kind, **({} if probe.rule.id is None else {"rule": probe.rule.id}),
+        "probe": probe.index, "question": probe.question, "reply": reply.text,
         "score": score.value, "reason": score.reason, "mass": _mass(reply),
     }
 
@@ -257,22 +343,28 @@ def _mass(reply: Reply) -> float | None:
 
 def _record(talk: _Talk, seconds: float) -> dict[str, Any]:
     pairing = talk.pairing
+    places = {probe.names: place for place, probe in enumerate(pairing.asked)}
+
+    def order(probe: dict[str, Any]) -> tuple[int, int]:
+        return probe["round"], places[tuple(probe[name] for name in ("kind", "rule", "probe") if name in probe)]
+
     return {
         "conversation": pairing.number,
         "agent": _person(pairing.agent),
         "user": _person(pairing.user),
         "turns": talk.turns,
-        "probes": sorted(talk.probes, key=lambda probe: (probe["round"], probe["kind"] != "stability", probe["probe"])),
+        "probes": sorted(talk.probes, key=order),
         "tokens": {"forwarded": talk.forwarded, "least": least_tokens(talk.sequences)},
         "seconds": round(seconds, 3),
         **({"ended": {"round": talk.ended, "why": "context"}} if talk.ended else {}),
     }
 
 
-def _person(case: Case | None) -> dict[str, Any]:
-    if case is None:
+def _person(person: Case | Persona | None) -> dict[str, Any]:
+    if person is None:
         return {"id": None, "category": None, "system_prompt": ""}
-    return {"id": case.id, "category": case.category, "system_prompt": case.system_prompt}
+    category = person.category if isinstance(person, Case) else None
+    return {"id": person.id, "category": category, "system_prompt": person.system_prompt}
 
 
 def least_tokens(sequences: Sequence[tuple[str, tuple[int, ...]]]) -> int:

@@ -1,7 +1,8 @@
-"""Suites as YAML: the one form that shipped suites and a user's own share.
+"""Suites as YAML: the one form that shipped suites and a user's own share; docs/suites.md tells it in full.
 
     name: my-bot                          # optional; the file's name otherwise
     starters: ["How was your day?", ...]  # optional; forty generic ones otherwise
+    personas: ["You are Ada, ...", ...]   # optional; who the user model is
     cases:
       - id: shop-hours
         category: memorization            # any text
@@ -10,26 +11,39 @@
         measure: {name: one_sentence}     # see `holdfast measures`
         follows: [...]                    # optional: replies that keep to the prompt
         breaks: [...]                     # optional: replies that do not
+      - id: robin                         # one prompt with several rules
+        system_prompt: ...
+        rules:
+          - {id: signs, probe: ..., measure: {name: ends_with, word: Robin}, follows: [...], breaks: [...]}
 """
 
 from __future__ import annotations
 
+import contextlib
 import difflib
-from collections.abc import Iterable
+import sys
+from collections.abc import Iterable, Iterator
+from pathlib import Path
 from typing import Any
 
 import yaml
 
-from holdfast.drift.cases import Case, Suite, generic_starters
+from holdfast.drift.cases import Case, Rule, Suite, generic_starters, personas_of
 from holdfast.errors import UsageError
-from holdfast.measures import build
+from holdfast.measures import Measure, build
 
 LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
-SUITE_FIELDS = ("name", "starters", "notes", "cases")
-CASE_FIELDS = ("id", "category", "system_prompt", "probe", "probes", "measure", "follows", "breaks")
+SUITE_FIELDS = ("name", "starters", "personas", "notes", "cases")
+RULE_FIELDS = ("id", "probe", "probes", "measure", "follows", "breaks")
+CASE_FIELDS = ("id", "category", "system_prompt", "probe", "probes", "measure", "follows", "breaks", "rules")
+BESIDE_RULES = ("probe", "probes", "measure", "follows", "breaks")  # which a case with rules leaves to them
+RULES_CATEGORY = "rules"  # of a case that has several, and no category of its own
+FOLLOWED = 0.5  # the least score of a reply that keeps to its prompt
 
 
-def parse_suite(text: str, source: str, name: str, allow_code: bool = False) -> Suite:
+def parse_suite(
+    text: str, source: str, name: str, allow_code: bool = False, folder: Path | None = None, check: bool = True
+) -> Suite:
     """Reads a suite from YAML.
 
     Args:
@@ -37,9 +51,12 @@ def parse_suite(text: str, source: str, name: str, allow_code: bool = False) -> 
         source: what to call it in messages, usually a path.
         name: the suite's name if the document gives none.
         allow_code: whether measures may be functions of the user's own.
+        folder: where modules of such functions are looked for first; None looks where Python does.
+        check: whether each measure is tried on its examples.
 
     Raises:
-        UsageError: the document is not YAML, or not a suite; says where and what to do.
+        UsageError: the document is not YAML, or not a suite, or a measure scores an example of its own
+            on the wrong side; says where and what to do.
     """
     root, lines = read_yaml(text, source)
     if not isinstance(root, dict):
@@ -50,16 +67,60 @@ def parse_suite(text: str, source: str, name: str, allow_code: bool = False) -> 
         raise UsageError(f"{source} has no cases ('cases' is {describe(entries)}); list at least one system prompt there.")
     cases = []
     places: dict[str, str] = {}
-    for number, entry in enumerate(entries, start=1):
-        line = f", line {lines[number - 1]}" if number <= len(lines) else ""
-        case = read_case(entry, f"{source}{line}, case {number}", f"{source}{line}", allow_code)
-        if case.id in places:
-            raise UsageError(f"{source}{line}: the id {case.id!r} is taken by {places[case.id]}; give every case its own.")
-        places[case.id] = f"the case at{line.removeprefix(',')}" if line else "an earlier case"
-        cases.append(case)
-    starters = texts(root, "starters", source) if "starters" in root else generic_starters()
-    notes = texts(root, "notes", source) if "notes" in root else ()
-    return Suite(text_of(root, "name", source) if "name" in root else name, tuple(cases), starters, notes)
+    with modules_in(folder if allow_code else None):
+        for number, entry in enumerate(entries, start=1):
+            line = f", line {lines[number - 1]}" if number <= len(lines) else ""
+            case = read_case(entry, f"{source}{line}, case {number}", f"{source}{line}", allow_code)
+            if case.id in places:
+                raise UsageError(f"{source}{line}: the id {case.id!r} is taken by {places[case.id]}; give every case its own.")
+            places[case.id] = f"the case at{line.removeprefix(',')}" if line else "an earlier case"
+            if check:
+                check_examples(case, f"{source}{line}")
+            cases.append(case)
+    return Suite(
+        name=text_of(root, "name", source) if "name" in root else name,
+        cases=tuple(cases),
+        starters=texts(root, "starters", source) if "starters" in root else generic_starters(),
+        notes=texts(root, "notes", source) if "notes" in root else (),
+        personas=personas_of(texts(root, "personas", source)) if "personas" in root else (),
+    )
+
+
+@contextlib.contextmanager
+def modules_in(folder: Path | None) -> Iterator[None]:
+    """Inside, imports look into this folder first; None changes nothing.
+
+    What was imported from there is forgotten on leaving, so that another suite's module of the same
+    name is not taken for it; functions of it go on working.
+    """
+    if folder is None:
+        yield
+        return
+    place, before = folder.resolve(), set(sys.modules)
+    sys.path.insert(0, str(place))
+    try:
+        yield
+    finally:
+        sys.path.remove(str(place))
+        for name in set(sys.modules) - before:
+            file = getattr(sys.modules[name], "__file__", None)
+            if file and Path(file).is_relative_to(place):
+                del sys.modules[name]
+
+
+def check_examples(case: Case, place: str) -> None:
+    """Refuses a measure that scores the examples of its own rule on the wrong side."""
+    for rule in case.all_rules:
+        where = f"{place}, case {case.id!r}" + (f", rule {rule.id!r}" if rule.id else "")
+        for field, replies in (("follows", rule.follows), ("breaks", rule.breaks)):
+            for reply in replies:
+                score = rule.measure.score(reply)
+                if (score.value >= FOLLOWED) != (field == "follows"):
+                    limit = "at least" if field == "follows" else "below"
+                    raise UsageError(
+                        f"{where}: the reply {reply[:60]!r} under {field!r} scores {score.value:.2f} ({score.reason}), "
+                        f"and needs {limit} {FOLLOWED}; correct the measure {rule.measure.name!r} or the example."
+                    )
 
 
 def read_yaml(text: str, source: str) -> tuple[Any, list[int]]:
@@ -119,24 +180,72 @@ def read_case(entry: Any, place: str, line: str, allow_code: bool) -> Case:
     if isinstance(entry.get("id"), str):
         place = f"{line}, case {entry['id']!r}"
     refuse_unknown_fields(entry, CASE_FIELDS, place)
-    if ("probe" in entry) == ("probes" in entry):
-        many = "both 'probe' and 'probes'" if "probe" in entry else "neither 'probe' nor 'probes'"
-        raise UsageError(f"{place} has {many}; give one of the two.")
-    if "measure" not in entry:
-        raise UsageError(f"{place} lacks the field 'measure'; name one of those that `holdfast measures` lists.")
-    try:
-        measure = build(entry["measure"], allow_code)
-    except UsageError as error:
-        raise UsageError(f"{place}: {error}") from error
+    if "rules" in entry:
+        return Case(
+            id=text_of(entry, "id", place),
+            category=text_of(entry, "category", place) if "category" in entry else RULES_CATEGORY,
+            system_prompt=text_of(entry, "system_prompt", place),
+            rules=read_rules(entry, place, allow_code),
+        )
+    probes, measure = read_probes(entry, place), read_measure(entry, place, allow_code)
     return Case(
         id=text_of(entry, "id", place),
         category=text_of(entry, "category", place),
         system_prompt=text_of(entry, "system_prompt", place),
-        probes=(text_of(entry, "probe", place),) if "probe" in entry else texts(entry, "probes", place),
+        probes=probes,
         measure=measure,
-        follows=texts(entry, "follows", place) if "follows" in entry else (),
-        breaks=texts(entry, "breaks", place) if "breaks" in entry else (),
+        **read_examples(entry, place),
     )
+
+
+def read_rules(entry: dict[Any, Any], place: str, allow_code: bool) -> tuple[Rule, ...]:
+    """The rules of a case that has several."""
+    beside = next((field for field in BESIDE_RULES if field in entry), None)
+    if beside:
+        raise UsageError(f"{place} has both 'rules' and {beside!r}; move {beside!r} into one of the rules.")
+    listed = entry["rules"]
+    if not isinstance(listed, list) or not listed:
+        raise UsageError(f"{place}: the field 'rules' is {describe(listed)}, not a list of rules; write one with {', '.join(RULE_FIELDS)}.")
+    rules: dict[str, Rule] = {}
+    for number, item in enumerate(listed, start=1):
+        rule = read_rule(item, f"{place}, rule", number, allow_code)
+        if rule.id in rules:
+            raise UsageError(f"{place}, rule {number}: the id {rule.id!r} is taken by an earlier rule; give every rule its own.")
+        rules[str(rule.id)] = rule
+    return tuple(rules.values())
+
+
+def read_rule(item: Any, place: str, number: int, allow_code: bool) -> Rule:
+    """One entry under 'rules'."""
+    if not isinstance(item, dict):
+        raise UsageError(f"{place} {number} is {describe(item)}, not a rule; write its fields ({', '.join(RULE_FIELDS)}).")
+    place = f"{place} {item['id']!r}" if isinstance(item.get("id"), str) else f"{place} {number}"
+    refuse_unknown_fields(item, RULE_FIELDS, place)
+    name = text_of(item, "id", place)
+    return Rule(name, read_probes(item, place), read_measure(item, place, allow_code), **read_examples(item, place))
+
+
+def read_probes(entry: dict[Any, Any], place: str) -> tuple[str, ...]:
+    """The question or questions of a case or rule."""
+    if ("probe" in entry) == ("probes" in entry):
+        many = "both 'probe' and 'probes'" if "probe" in entry else "neither 'probe' nor 'probes'"
+        raise UsageError(f"{place} has {many}; give one of the two.")
+    return (text_of(entry, "probe", place),) if "probe" in entry else texts(entry, "probes", place)
+
+
+def read_measure(entry: dict[Any, Any], place: str, allow_code: bool) -> Measure:
+    """The measure of a case or rule."""
+    if "measure" not in entry:
+        raise UsageError(f"{place} lacks the field 'measure'; name one of those that `holdfast measures` lists.")
+    try:
+        return build(entry["measure"], allow_code)
+    except UsageError as error:
+        raise UsageError(f"{place}: {error}") from error
+
+
+def read_examples(entry: dict[Any, Any], place: str) -> dict[str, tuple[str, ...]]:
+    """The replies that keep to a case or rule, and those that do not, as far as they are given."""
+    return {field: texts(entry, field, place) for field in ("follows", "breaks") if field in entry}
 
 
 def refuse_unknown_fields(mapping: dict[Any, Any], known: Iterable[str], place: str) -> None:

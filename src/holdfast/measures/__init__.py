@@ -19,6 +19,6 @@ from holdfast.measures import (  # noqa: F401  importing a themed file registers
     tone,
 )
 from holdfast.measures.lexicon import list_names
-from holdfast.measures.registry import Measure, Score, build, catalogue
+from holdfast.measures.registry import Measure, Score, as_measure, build, catalogue
 
-__all__ = ["Measure", "Score", "build", "catalogue", "list_names"]
+__all__ = ["Measure", "Score", "as_measure", "build", "catalogue", "list_names"]

@@ -176,6 +176,29 @@ def build(spec: str | Mapping[str, Any], allow_code: bool = False) -> Measure:
     return Measure(name, arguments, entry.function, entry.empty_is_zero)
 
 
+def as_measure(value: Any) -> Measure:
+    """What stands for a measure in Python code as a measure.
+
+    Args:
+        value: a measure; a spec, as `build` takes it; or a function from the reply's text to a number
+            from 0 to 1 or to a `Score`, which is known by its module and name.
+
+    Raises:
+        UsageError: anything else, or a spec that is malformed.
+    """
+    if isinstance(value, Measure):
+        return value
+    if isinstance(value, str | Mapping):
+        return build(value, allow_code=True)
+    if isinstance(value, type) or not callable(value):
+        raise UsageError(
+            f"A measure is a name, a spec, a `Measure` or a function of the reply's text, not {value!r}; "
+            "`holdfast measures` lists those that are built in."
+        )
+    path = f"{getattr(value, '__module__', None)}.{getattr(value, '__qualname__', type(value).__qualname__)}"
+    return Measure(CODE, {CODE: path}, partial(call_user_function, value), False)
+
+
 def read_spec(spec: str | Mapping[str, Any]) -> tuple[str, dict[str, Any]]:
     """The name and the arguments that a spec gives, not yet checked."""
     if isinstance(spec, str):
@@ -234,7 +257,7 @@ def build_from_code(arguments: dict[str, Any], allow_code: bool) -> Measure:
     try:
         function = getattr(importlib.import_module(module), attribute)
     except (ImportError, AttributeError) as error:
-        raise UsageError(f"The measure {path!r} cannot be imported ({error}); check the name and PYTHONPATH.") from error
+        raise UsageError(f"The measure {path!r} cannot be imported ({error}); check the name; its file stands beside the suite's or on PYTHONPATH.") from error
     if not callable(function):
         raise UsageError(f"The measure {path!r} is a {type(function).__name__}, not a function of the reply's text.")
     return Measure(CODE, {CODE: path}, partial(call_user_function, function), False)
