@@ -10,7 +10,7 @@ from importlib.resources import files
 from typing import Any
 
 from holdfast.errors import UsageError
-from holdfast.measures import Measure, as_measure
+from holdfast.measures import as_measure
 
 CATEGORIES = ("pattern", "multiple_choice", "persona", "memorization", "language")
 
