@@ -22,7 +22,7 @@ from holdfast.measures.text import folded_words, plural, sentences_of, words_of
 # space parts, or that are written with signs between letters, are left to the identifier.
 LISTS = {code: code for code in """ar bg ca cs da de el en es fa fi fr he hu id is it lt lv mk ms nl
 pl pt ro ru sk sl sv tr uk ur vi""".split()} | {"no": "nb", "tl": "fil", "bs": "sh", "hr": "sh", "sr": "sh"}
-FLOOR = math.log(1e-9)  # a word that a language with a list does not know
+FLOOR = math.log(3e-8)  # a word that a language with a list does not know
 ANY = math.log(1e-6)  # any word, in a language without a list
 COMMON = ("de", "en", "es", "fr", "it", "nl", "pt")  # rivals of every language, and
 RIVALS = 8  # the likeliest by their letters, if their probability is

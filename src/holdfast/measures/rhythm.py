@@ -24,8 +24,12 @@ def alternating_case(text: str) -> Score:
 
 @measure
 def alternating_length(text: str, limit: Count = 4) -> Score:
-    """Share of words that continue an alternation of short (up to `limit` letters) and long."""
-    return alternation([1 if len(word) <= limit else -1 for word in words_of(text)], "short and long")
+    """Share of words that continue an alternation of short (up to `limit` letters) and long.
+
+    An apostrophe or a hyphen is no letter: "can't" has four.
+    """
+    lengths = [sum(map(str.isalnum, word)) for word in words_of(text)]
+    return alternation([1 if length <= limit else -1 for length in lengths], "short and long")
 
 
 @measure
