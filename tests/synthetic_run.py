@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import json
 import math
 import random
 import sys
 from pathlib import Path
 
-from holdfast.records import open_run
+from holdfast.records import open_run, to_line
 
 PROMPTS = [
     ("pattern-upper", "pattern", "Write every reply in capital letters only. Never use a lower-case letter, whatever you are asked.", "What is your favourite way to spend a Sunday?"),
@@ -122,10 +121,10 @@ def write_run(folder: Path, *, conversations: int = 40, rounds: int = 8, methods
              "argv": f"holdfast drift --conversations {conversations} --method split-softmax:exponent=0.5" + (" --user-prompt empty" if empty_user else "")}
     open_run(folder, identity, about).close()
     lines = (
-        json.dumps(conversation(number, method, rounds=rounds, seed=seed, empty_user=empty_user, nasty=nasty, prompts=prompts))
+        to_line(conversation(number, method, rounds=rounds, seed=seed, empty_user=empty_user, nasty=nasty, prompts=prompts))
         for number in range(conversations) for method in methods
     )
-    (Path(folder) / "records.jsonl").write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")  # at once: no wait per line
+    (Path(folder) / "records.jsonl").write_bytes(b"".join(lines))  # at once: no wait per line
     return Path(folder)
 
 

@@ -3,18 +3,29 @@
 import errno
 import json
 import os
+import random
+import re
 import signal
 import subprocess
 import sys
 import time
+import zlib
 from pathlib import Path
 
 import pytest
 
 from holdfast.errors import RecordsError
-from holdfast.records import open_run, probes_frame, read_run
+from holdfast.records import (
+    Compatibility,
+    open_run,
+    probes_frame,
+    read_run,
+    refuse_another,
+    union,
+)
 
-IDENTITY = {"model": {"name": "default", "fingerprint": "ab12"}, "rounds": 8, "methods": ["none"], "seed": 0}
+METHODS = ["none", "split-softmax:exponent=0.5"]
+IDENTITY = {"model": {"name": "default", "fingerprint": "ab12"}, "rounds": 8, "methods": METHODS, "seed": 0}
 ABOUT = {"holdfast": "0.1.0", "command": "drift", "argv": "holdfast drift --seed 0", "versions": {"python": "3.11"}}
 
 
@@ -42,6 +53,12 @@ def record(number: int, method: str = "none", text: str = "hello") -> dict:
         "tokens": {"forwarded": 10, "least": 9},
         "seconds": 0.1,
     }
+
+
+def begun(folder: Path, identity: dict = IDENTITY) -> None:
+    """A run of one conversation."""
+    with open_run(folder, identity, ABOUT) as run:
+        run.append(record(0))
 
 
 def test_what_is_appended_is_read_back(tmp_path):
@@ -102,18 +119,153 @@ def test_a_torn_last_line_is_cut_away(tmp_path, cut):
 
 
 def test_a_broken_line_in_the_middle_is_named(tmp_path):
-    with open_run(tmp_path, IDENTITY, ABOUT) as run:
-        run.append(record(0))
+    begun(tmp_path)
     path = tmp_path / "records.jsonl"
     path.write_bytes(path.read_bytes() + b"{not json}\n" + path.read_bytes())
-    with pytest.raises(RecordsError, match=r"Line 2 of .*records\.jsonl is not a record"):
+    with pytest.raises(RecordsError, match=r"Line 2 of .*records\.jsonl is damaged: it has no checksum"):
         read_run(tmp_path)
-    path.write_bytes(b'{"method": "none", "conversation": 0, "agent": {}, "user": {}, "turns": []}\n')
-    with pytest.raises(RecordsError, match=r"Line 1 of .* has no 'probes'"):
+    path.write_bytes(path.read_bytes().splitlines(keepends=True)[0] * 2)
+    with pytest.raises(RecordsError, match=r"Line 2 of .* repeats conversation 0 .* of line 1; delete one of the two"):
         read_run(tmp_path)
-    path.write_text(json.dumps(record(0)) + "\n" + json.dumps(record(0)) + "\n")
-    with pytest.raises(RecordsError, match=r"Line 2 of .* repeats conversation 0"):
+
+
+def test_reading_does_not_show_the_checksum_and_json_readers_do(tmp_path):
+    pandas = pytest.importorskip("pandas")
+    begun(tmp_path)
+    assert read_run(tmp_path).records == [record(0)]
+    table = pandas.read_json(tmp_path / "records.jsonl", lines=True, dtype=False)
+    line = (tmp_path / "records.jsonl").read_bytes()
+    body = line[: line.index(b', "crc32"')]
+    assert list(table["crc32"]) == [f"{zlib.crc32(body):08x}"] and list(table["conversation"]) == [0]
+
+
+def older(folder: Path, *lines: bytes | dict, **manifest: object) -> None:
+    """A run of a version that wrote no checksums."""
+    folder.mkdir(exist_ok=True)
+    (folder / "manifest.json").write_text(json.dumps({**ABOUT, "identity": IDENTITY, **manifest}, indent=2) + "\n")
+    written = [line if isinstance(line, bytes) else json.dumps(line).encode() for line in lines]
+    (folder / "records.jsonl").write_bytes(b"".join(line + b"\n" for line in written))
+
+
+def test_a_run_without_checksums_is_read_and_resumed_with_them(tmp_path):
+    older(tmp_path, record(0), record(1))
+    assert read_run(tmp_path).records == [record(0), record(1)]
+    with open_run(tmp_path, IDENTITY, ABOUT) as run:
+        run.append(record(2))
+    assert read_run(tmp_path).records == [record(0), record(1), record(2)]
+    path = tmp_path / "records.jsonl"
+    first, second, third = path.read_bytes().splitlines(keepends=True)
+    assert b"crc32" not in first + second and b"crc32" in third
+    path.write_bytes(first + second + third.replace(b"crc32", b"crc33"))
+    with pytest.raises(RecordsError, match=r"Line 3 of .* has no checksum"):
         read_run(tmp_path)
+
+
+DEEP = b'{"method": ' + b"[" * 100_000 + b"]" * 100_000 + b"}"
+PROBE = record(0)["probes"][0]
+TURN = record(0)["turns"][0]
+
+
+@pytest.mark.parametrize(
+    ("line", "why"),
+    [
+        (b"{not json}", "is not a record"),
+        (b"[1]", "is not a record but a list"),
+        (DEEP, "nested too deeply"),
+        (b'{"method": "none", "conversation": ' + b"1" * 5000 + b"}", "is not a record"),
+        (b'{"method": "none", "conversation": 1e999}', "has no 'agent'"),
+        (b'{"method": "none", "conversation": 0, "agent": {}, "user": {}, "turns": []}', "has no 'probes'"),
+        ({"conversation": 1e999}, "has the conversation inf, which is no whole number"),
+        ({"conversation": "3"}, "has the conversation '3', which is no whole number"),
+        ({"conversation": True}, "has the conversation True"),
+        ({"conversation": -1}, "has the conversation -1"),
+        ({"conversation": 999}, "has conversation 999, and the run's are 0 to 199"),
+        ({"method": "boost:factor=4"}, "has the method 'boost:factor=4', which the run does not have"),
+        ({"method": None}, "has the method None, which is no text"),
+        ({"agent": None}, "has the agent None"),
+        ({"turns": {"a": 1}}, "has turns that are not a list of objects"),
+        ({"turns": [{**TURN, "round": 9}]}, "has round 9, and the run's are 1 to 8"),
+        ({"turns": [{**TURN, "text": None}]}, "has turns with the text None, which is no text"),
+        ({"turns": [{**TURN, "mass": "much"}]}, "has turns with the mass 'much', which is no number"),
+        ({"probes": [{**PROBE, "score": 2}]}, "has the score 2, which is not between 0 and 1"),
+        ({"probes": [{**PROBE, "score": None}]}, "has probes with the score None, which is no number"),
+        ({"probes": [{**PROBE, "score": True}]}, "has probes with the score True, which is no number"),
+        ({"probes": [{**PROBE, "score": float("nan")}]}, "has probes with the score nan"),
+        ({"probes": [{**PROBE, "round": 0}]}, "has probes with the round 0"),
+        ({"tokens": {"forwarded": None}}, "has the tokens {'forwarded': None}"),
+        ({"seconds": None}, "has the seconds None"),
+    ],
+    ids=lambda value: str(value)[:50],
+)
+def test_a_line_that_does_not_belong_is_refused(tmp_path, line, why):
+    identity = {**IDENTITY, "settings": {"conversations": 200, "rounds": 8}}
+    wrong = line if isinstance(line, bytes) else {**record(1), **line}
+    older(tmp_path, record(0), wrong, identity=identity)
+    with pytest.raises(RecordsError) as caught:
+        read_run(tmp_path)
+    told = str(caught.value)
+    assert told.startswith(f"Line 2 of {tmp_path / 'records.jsonl'} ") and why in told
+    assert told.endswith("; delete that line, and repeat the command of the run to measure it again.") and len(told) < 400
+
+
+@pytest.mark.parametrize(
+    ("command", "identity", "line", "why"),
+    [
+        ("tasks", {}, {"scores": {"format": None}}, "has the score None for 'format', which is no number"),
+        ("tasks", {}, {"scores": []}, "has the scores [], which are not numbers by name"),
+        ("tasks", {}, {"conversation": 7}, "has sample 7, and the run's are 0 to 4"),
+        ("tasks", {}, {"task": "bios"}, "has the task 'bios', which the run does not have"),
+        ("tasks", {}, {"variant": "marked"}, "has the variant 'marked', which the run does not have"),
+        ("profile", {"samples": 3}, {"conversation": 4}, "has sample 4, and the run's are 0 to 2"),
+        ("profile", {}, {"scores": {"0.1": "x"}}, "has the score 'x' for '0.1', which is no number"),
+    ],
+)
+def test_a_sample_that_does_not_belong_is_refused(tmp_path, command, identity, line, why):
+    sample = {"method": "json zero-shot", "conversation": 0, "task": "json", "variant": "zero-shot", "scores": {"format": 1.0}}
+    identity = {"variants": ["zero-shot"], "settings": {"samples": 5, "tasks": ["json"]}, **identity}
+    older(tmp_path, sample, command=command, identity=identity)
+    assert read_run(tmp_path).records == [sample]
+    older(tmp_path, {**sample, **line}, command=command, identity=identity)
+    with pytest.raises(RecordsError, match=re.escape(why)):
+        read_run(tmp_path)
+
+
+def test_a_thousand_flipped_bits_are_all_refused(tmp_path):
+    """Any one bit of a run's two files: none is taken silently, and the message names the line."""
+    with open_run(tmp_path, IDENTITY, ABOUT) as run:
+        for number in range(30):
+            run.append(record(number, text=f"naïve 🪸 \ud83d {number / 7}"))
+            run.append(record(number, METHODS[1], text='{"a": [1e-05, 0.1]}'))
+    path, rng = tmp_path / "records.jsonl", random.Random(7)
+    whole = path.read_bytes()
+    places = [rng.randrange(len(whole) * 8) for _ in range(1000)]
+    places += range(len(whole) * 8 - 8, len(whole) * 8)  # the last newline
+    for count, place in enumerate(places):
+        path.write_bytes(flipped(whole, place))
+        with pytest.raises(RecordsError) as caught:
+            read_run(tmp_path)
+        number = whole.count(b"\n", 0, place // 8) + 1
+        assert str(caught.value).startswith(f"Line {number} of {path} is damaged")
+        if count % 100 == 99:
+            with pytest.raises(RecordsError, match=f"^Line {number} of"):
+                open_run(tmp_path, IDENTITY, ABOUT)
+            assert path.read_bytes() == flipped(whole, place)
+
+
+def flipped(data: bytes, place: int) -> bytes:
+    damaged = bytearray(data)
+    damaged[place // 8] ^= 1 << place % 8
+    return bytes(damaged)
+
+
+def test_a_flipped_bit_of_the_manifest_is_refused(tmp_path):
+    begun(tmp_path)
+    path = tmp_path / "manifest.json"
+    whole = path.read_bytes()
+    for place in random.Random(3).sample(range(len(whole) * 8), 1000):
+        path.write_bytes(flipped(whole, place))
+        with pytest.raises(RecordsError, match=r"manifest.json .*; restore it, or start a new run in another folder"):
+            read_run(tmp_path)
 
 
 @pytest.mark.parametrize(
@@ -124,7 +276,7 @@ def test_a_broken_line_in_the_middle_is_named(tmp_path):
             {"model": {"name": "default", "fingerprint": "cd34"}},
             'its model.fingerprint is "ab12", this command\'s is "cd34"',
         ),
-        ({"methods": ["none", "repeat"]}, r'its methods is ["none"], this command\'s is ["none", "repeat"]'),
+        ({"methods": ["none"]}, r'its methods is ["none", "split-softmax:exponent=0.5"], this command\'s is ["none"]'),
         ({"extra": True}, "its extra is not given, this command's is true"),
         ({"rounds": True}, "its rounds is 8, this command's is true"),
         ({"seed": False}, "its seed is 0, this command's is false"),
@@ -132,7 +284,7 @@ def test_a_broken_line_in_the_middle_is_named(tmp_path):
     ],
 )
 def test_another_run_is_refused_by_its_first_difference(tmp_path, changed, message):
-    open_run(tmp_path, IDENTITY, ABOUT).close()
+    begun(tmp_path)
     with pytest.raises(RecordsError) as caught:
         open_run(tmp_path, {**IDENTITY, **changed}, ABOUT)
     assert message.replace("\\'", "'") in str(caught.value)
@@ -142,14 +294,14 @@ def test_another_run_is_refused_by_its_first_difference(tmp_path, changed, messa
 
 
 def test_a_missing_setting_is_a_difference_too(tmp_path):
-    open_run(tmp_path, IDENTITY, ABOUT).close()
+    begun(tmp_path)
     shorter = {name: value for name, value in IDENTITY.items() if name != "seed"}
     with pytest.raises(RecordsError, match="its seed is 0, this command's is not given"):
         open_run(tmp_path, shorter, ABOUT)
 
 
 def test_tuples_and_lists_are_the_same_setting(tmp_path):
-    open_run(tmp_path, {**IDENTITY, "methods": ("none",)}, ABOUT).close()
+    begun(tmp_path, {**IDENTITY, "methods": tuple(METHODS)})
     open_run(tmp_path, IDENTITY, ABOUT).close()
 
 
@@ -198,6 +350,123 @@ def test_two_writers_are_kept_apart(tmp_path):
     run.close()
     run.close()
     open_run(tmp_path, IDENTITY, ABOUT).close()
+
+
+def without_flock(monkeypatch, error: int = errno.ENOLCK) -> None:
+    """As on a network file system that has no locks."""
+    import fcntl
+
+    def unsupported(file: int, operation: int) -> None:
+        raise OSError(error, os.strerror(error))
+
+    monkeypatch.setattr(fcntl, "flock", unsupported)
+
+
+@pytest.mark.parametrize("error", [errno.ENOLCK, errno.ENOSYS, errno.ENOTSUP])
+def test_a_file_system_without_locks_is_a_warning(tmp_path, monkeypatch, error):
+    without_flock(monkeypatch, error)
+    with pytest.warns(UserWarning, match=f"The file system of {tmp_path} has no locks; run.lock.held marks it"):
+        run = open_run(tmp_path, IDENTITY, ABOUT)
+    run.append(record(0))
+    with pytest.raises(RecordsError, match=rf"written by process {os.getpid()} on .*; wait .*, or delete .*run.lock.held if"):
+        open_run(tmp_path, IDENTITY, ABOUT)
+    run.close()
+    assert not (tmp_path / "run.lock.held").exists()
+    with pytest.warns(UserWarning, match="has no locks"):
+        open_run(tmp_path, IDENTITY, ABOUT).close()
+    assert len(read_run(tmp_path).records) == 1
+
+
+def test_the_mark_of_a_killed_process_is_cleared_away(tmp_path, monkeypatch):
+    without_flock(monkeypatch)
+    code = (
+        "import os; from filelock import SoftFileLock\n"
+        f"SoftFileLock({str(tmp_path / 'run.lock.held')!r}).acquire(); os._exit(9)"
+    )
+    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 9
+    assert (tmp_path / "run.lock.held").exists()
+    with pytest.warns(UserWarning, match="has no locks"):
+        open_run(tmp_path, IDENTITY, ABOUT).close()
+
+
+def test_a_folder_that_cannot_even_be_marked_is_used_all_the_same(tmp_path, monkeypatch):
+    without_flock(monkeypatch)
+    real = os.open
+
+    def no_exclusive(path, flags, *rest, **named):
+        if str(path).endswith("run.lock.held"):
+            raise OSError(errno.ENOTSUP, "Operation not supported")
+        return real(path, flags, *rest, **named)
+
+    monkeypatch.setattr(os, "open", no_exclusive)
+    with pytest.warns(UserWarning, match="so keep to one command there"):
+        run = open_run(tmp_path, IDENTITY, ABOUT)
+    run.append(record(0))
+    run.close()
+
+
+def test_a_file_system_that_cannot_be_synced_is_a_warning(tmp_path, monkeypatch):
+    def unsupported(file: int) -> None:
+        raise OSError(errno.EINVAL, "Invalid argument")
+
+    monkeypatch.setattr(os, "fsync", unsupported)
+    with pytest.warns(UserWarning, match="cannot be synced"), open_run(tmp_path, IDENTITY, ABOUT) as run:
+        run.append(record(0))
+    assert len(read_run(tmp_path).records) == 1
+
+
+def test_an_interrupt_in_the_middle_of_a_line_takes_it_back(tmp_path, monkeypatch):
+    with open_run(tmp_path, IDENTITY, ABOUT) as run:
+        run.append(record(0))
+        before = (tmp_path / "records.jsonl").read_bytes()
+        real = os.write
+
+        def interrupted(file: int, data: bytes) -> int:
+            real(file, data[:25])
+            raise KeyboardInterrupt
+
+        monkeypatch.setattr(os, "write", interrupted)
+        with pytest.raises(KeyboardInterrupt):
+            run.append(record(1))
+        monkeypatch.undo()
+        assert (tmp_path / "records.jsonl").read_bytes() == before
+        run.append(record(1))
+    assert len(read_run(tmp_path).records) == 2
+
+
+def test_an_older_manifest_is_read_with_the_defaults_of_what_it_lacks(tmp_path):
+    identity = {"model": "a", "settings": {"rounds": 8, "sampling": {"temperature": 1.0}}}
+    defaults = {"settings": {"pairs": "random", "sampling": {"top_p": 0.9}}, "scoring": "strict"}
+    older(tmp_path, record(0), identity=identity)
+    newer = {"model": "a", "settings": {"rounds": 8, "pairs": "random", "sampling": {"temperature": 1.0, "top_p": 0.9}}, "scoring": "strict"}
+    open_run(tmp_path, newer, ABOUT, Compatibility(defaults)).close()
+    assert read_run(tmp_path).manifest["identity"] == newer
+    older(tmp_path, record(0), identity=identity)
+    newer["settings"]["pairs"] = "all"
+    with pytest.raises(RecordsError, match=r'its settings\.pairs is "random", this command.s is "all"'):
+        open_run(tmp_path, newer, ABOUT, Compatibility(defaults))
+
+
+def test_a_run_is_extended_where_its_identity_may_grow(tmp_path):
+    begun(tmp_path)
+    grows = Compatibility(joins={"methods": union, "seed": lambda there, here: None}, reasons={"rounds": "dialogs are over"})
+    open_run(tmp_path, {**IDENTITY, "methods": ["none", "boost"]}, ABOUT, grows).close()
+    assert read_run(tmp_path).manifest["identity"]["methods"] == [*METHODS, "boost"]
+    for changed, told in [({"rounds": 9}, "its rounds is 8, this command's is 9 (dialogs are over); choose"), ({"seed": 1}, "its seed is 0")]:
+        with pytest.raises(RecordsError, match=re.escape(told)):
+            open_run(tmp_path, {**IDENTITY, **changed}, ABOUT, grows)
+        with pytest.raises(RecordsError, match=re.escape(told)):
+            refuse_another(tmp_path, changed, grows)
+    refuse_another(tmp_path, {"methods": ["boost"], "rounds": 8}, grows)
+    assert read_run(tmp_path).manifest["identity"]["methods"] == [*METHODS, "boost"]
+
+
+def test_a_folder_that_holds_nothing_yet_takes_changed_settings(tmp_path):
+    open_run(tmp_path, IDENTITY, ABOUT).close()
+    refuse_another(tmp_path, {"rounds": 4}, Compatibility())
+    begun(tmp_path, {**IDENTITY, "rounds": 4})
+    manifest = read_run(tmp_path).manifest
+    assert manifest["identity"]["rounds"] == 4 and "resumed" not in manifest
 
 
 def test_full_disk_in_the_middle_of_a_line(tmp_path, monkeypatch):

@@ -1,0 +1,37 @@
+"""A run is a folder: `manifest.json`, and `records.jsonl`, to which what is finished is appended.
+
+Every line is on the disk before the next conversation counts as done, so a run may be killed at
+any moment and resumed by repeating its command. A line is one conversation, named by its key
+(method, conversation); in a run of `holdfast tasks` or `holdfast profile` it is one sample, named
+by its task and variant, or its stage, and by its number. It ends in a checksum of itself.
+"""
+
+from holdfast.records.lines import to_line
+from holdfast.records.manifest import Compatibility, refuse_another, union
+from holdfast.records.run import (
+    LOCK,
+    MANIFEST,
+    RECORDS,
+    Key,
+    Run,
+    RunData,
+    open_run,
+    probes_frame,
+    read_run,
+)
+
+__all__ = [
+    "LOCK",
+    "MANIFEST",
+    "RECORDS",
+    "Compatibility",
+    "Key",
+    "Run",
+    "RunData",
+    "open_run",
+    "probes_frame",
+    "read_run",
+    "refuse_another",
+    "to_line",
+    "union",
+]

@@ -1,0 +1,112 @@
+"""A record as a line of JSON that ends in a checksum of what stands before it."""
+
+from __future__ import annotations
+
+import json
+import re
+import zlib
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from holdfast.errors import RecordsError
+from holdfast.records.belonging import why_not
+
+FIELD = "crc32"
+_LINE_END = re.compile(rb', "crc32": "([0-9a-f]{8})"\}\Z')
+_CURE = "delete that line, and repeat the command of the run to measure it again"
+
+
+def to_line(record: Mapping[str, Any]) -> bytes:
+    """A record as its line: JSON whose last field, `crc32`, is of the bytes before that field.
+
+    UTF-8 as it reads; a lone surrogate, which UTF-8 cannot hold, puts the line into escapes.
+    """
+    body = _encode(json.dumps(record, ensure_ascii=False, allow_nan=False), record)[:-1]
+    return b'%b, "%b": "%08x"}\n' % (body, FIELD.encode(), zlib.crc32(body))
+
+
+def to_manifest(manifest: Mapping[str, Any]) -> bytes:
+    """A manifest as its file, indented, with the same checksum at its end."""
+    body = _encode(json.dumps(manifest, ensure_ascii=False, indent=2), manifest, indent=2)[:-2]
+    return b'%b,\n  "%b": "%08x"\n}\n' % (body, FIELD.encode(), zlib.crc32(body))
+
+
+_MANIFEST_END = re.compile(rb',\n  "crc32": "([0-9a-f]{8})"\n\}\n\Z')
+
+
+def without_checksum(data: bytes) -> tuple[bytes, bool] | None:
+    """A line or a manifest without its checksum, and whether it had one; None where it is wrong."""
+    end = _LINE_END.search(data) or _MANIFEST_END.search(data)
+    if end is None:
+        return data, False
+    body = data[: end.start()]
+    return (body + b"}", True) if zlib.crc32(body) == int(end[1], 16) else None
+
+
+def whole_lines(data: bytes) -> int:
+    """How many bytes of a file of records are whole lines; the rest was cut short in writing.
+
+    A whole line whose newline became another character is damaged, and not cut short.
+    """
+    tail = data[data.rfind(b"\n") + 1 :]
+    checked = without_checksum(tail[:-1]) if tail else None
+    return len(data) if checked and checked[1] else len(data) - len(tail)
+
+
+def read_lines(data: bytes, path: Path, manifest: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """The records of a file, each checked for damage and for belonging to the run.
+
+    Args:
+        data: what the file holds; a last line whose writing was cut short is left out.
+        path: for messages.
+        manifest: of the run; its `lines_without_crc32` leading lines are from a version without
+            checksums.
+
+    Raises:
+        RecordsError: names the line, what is wrong with it, and the cure.
+    """
+    lines = data[: whole_lines(data)].split(b"\n")
+    if not lines[-1]:
+        lines.pop()
+    old = manifest.get("lines_without_crc32", len(lines))
+    records: list[dict[str, Any]] = []
+    first: dict[tuple[str, int], int] = {}
+    for number, line in enumerate(lines, start=1):
+        place = f"Line {number} of {path}"
+        record = _read(line, place, needs_checksum=number > old)
+        if why := why_not(record, manifest):
+            raise RecordsError(f"{place} {why}; {_CURE}.")
+        key = record["method"], record["conversation"]
+        if key in first:
+            raise RecordsError(
+                f"{place} repeats conversation {key[1]} with method {key[0]!r} of line "
+                f"{first[key]}; delete one of the two lines."
+            )
+        first[key] = number
+        records.append(record)
+    return records
+
+
+def _read(line: bytes, place: str, needs_checksum: bool) -> dict[str, Any]:
+    whole = without_checksum(line)
+    if whole is None:
+        raise RecordsError(f"{place} is damaged: its checksum does not match; {_CURE}.")
+    if needs_checksum and not whole[1]:
+        raise RecordsError(f"{place} is damaged: it has no checksum at its end; {_CURE}.")
+    try:
+        record = json.loads(whole[0])
+    except RecursionError:
+        raise RecordsError(f"{place} is not a record (it is nested too deeply); {_CURE}.") from None
+    except ValueError as error:
+        raise RecordsError(f"{place} is not a record ({error}); {_CURE}.") from None
+    if not isinstance(record, dict):
+        raise RecordsError(f"{place} is not a record but a {type(record).__name__}; {_CURE}.")
+    return record
+
+
+def _encode(text: str, content: Any, **layout: int) -> bytes:
+    try:
+        return text.encode()
+    except UnicodeEncodeError:
+        return json.dumps(content, **layout).encode()

@@ -1,0 +1,168 @@
+"""The manifest of a run: what it was started with, and whether another command is the same run."""
+
+from __future__ import annotations
+
+import copy
+import json
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from holdfast.errors import RecordsError
+from holdfast.records.lines import FIELD, without_checksum
+
+MANIFEST = "manifest.json"
+OLD_LINES = "lines_without_crc32"
+_ABSENT = object()
+
+
+@dataclass(frozen=True)
+class Compatibility:
+    """How a run's identity may differ between two commands on one folder; names are dotted.
+
+    Args:
+        defaults: what a field means that a manifest of an earlier version lacks, in the form of
+            the identity.
+        joins: by name, takes the folder's value and the command's and returns that of the extended
+            run, or None where the run cannot be extended so.
+        reasons: by name, why a run cannot be extended in it; for the message.
+    """
+
+    defaults: Mapping[str, Any] = field(default_factory=dict)
+    joins: Mapping[str, Callable[[Any, Any], Any]] = field(default_factory=dict)
+    reasons: Mapping[str, str] = field(default_factory=dict)
+
+
+ALIKE = Compatibility()  # the identities must be equal
+
+
+def union(there: Sequence[Any], here: Sequence[Any]) -> list[Any]:
+    """All of `there`, and then what is new in `here`."""
+    return [*there, *(value for value in here if value not in there)]
+
+
+def joined(
+    folder: Path,
+    manifest: Mapping[str, Any],
+    identity: Mapping[str, Any],
+    compatibility: Compatibility,
+) -> dict[str, Any]:
+    """The identity of the run that holds both what the folder has and what the command asks.
+
+    Raises:
+        RecordsError: there is none; the message names the first difference.
+    """
+    there = _completed(manifest["identity"], compatibility.defaults)
+    here = copy.deepcopy(dict(identity))
+    for name, join in compatibility.joins.items():
+        values = _get(there, name), _get(here, name)
+        if _ABSENT not in values and (value := join(*values)) is not None:
+            _set(there, name, value)
+            _set(here, name, value)
+    difference = first_difference(there, here)
+    if difference is None:
+        return there
+    name, is_there, is_here = difference
+    reason = f" ({compatibility.reasons[name]})" if name in compatibility.reasons else ""
+    repeat = f" (`{manifest['argv']}`)" if manifest.get("argv") else ""
+    raise RecordsError(
+        f"{folder} holds another run: its {name} is {_short(is_there)}, this command's is "
+        f"{_short(is_here)}{reason}; choose another folder with --out, or repeat the first command "
+        f"to resume it{repeat}."
+    )
+
+
+def refuse_another(
+    folder: Path | str, identity: Mapping[str, Any], compatibility: Compatibility
+) -> None:
+    """Refuses early what `open_run` would refuse, by a part of the identity; writes nothing.
+
+    Raises:
+        RecordsError: the folder holds records of another run.
+    """
+    folder = Path(folder)
+    if not (folder / MANIFEST).is_file() or not holds_lines(folder / "records.jsonl"):
+        return
+    manifest = read_manifest(folder)
+    part = {name: value for name, value in manifest["identity"].items() if name in identity}
+    joined(folder, {**manifest, "identity": part}, as_json(identity), compatibility)
+
+
+def as_json(value: Mapping[str, Any]) -> dict[str, Any]:
+    """A value as it is read back: tuples are lists."""
+    return json.loads(json.dumps(dict(value)))
+
+
+def holds_lines(records: Path) -> bool:
+    """Whether a whole line has been written."""
+    return records.is_file() and b"\n" in records.read_bytes()
+
+
+def read_manifest(folder: Path) -> dict[str, Any]:
+    """The manifest of a run folder.
+
+    Raises:
+        RecordsError: it is damaged, or is none.
+    """
+    path, cure = folder / MANIFEST, "restore it, or start a new run in another folder"
+    try:
+        whole = without_checksum(path.read_bytes())
+        manifest = json.loads(whole[0]) if whole else None
+    except (OSError, ValueError, RecursionError) as error:
+        raise RecordsError(f"{path} cannot be read ({error}); {cure}.") from error
+    if whole is None:
+        raise RecordsError(f"{path} is damaged: its checksum does not match; {cure}.")
+    if not isinstance(manifest, dict):
+        raise RecordsError(f"{path} holds a {type(manifest).__name__} and not an object; {cure}.")
+    if not whole[1] and (OLD_LINES in manifest or FIELD in manifest):
+        raise RecordsError(f"{path} is damaged: it has no checksum at its end; {cure}.")
+    if not isinstance(manifest.get("identity"), dict):
+        raise RecordsError(f"{path} has no 'identity'; {cure}.")
+    return manifest
+
+
+def first_difference(there: Any, here: Any, path: str = "") -> tuple[str, Any, Any] | None:
+    """The dotted name of the first unequal value, in this command's order, with both values."""
+    if isinstance(there, dict) and isinstance(here, dict):
+        for name in [*here, *(name for name in there if name not in here)]:
+            inner = f"{path}.{name}" if path else name
+            values = there.get(name, _ABSENT), here.get(name, _ABSENT)
+            if difference := first_difference(*values, inner):
+                return difference
+        return None
+    # 1 == True and 1 == 1.0 in Python: the spelling in JSON decides, except for whole floats
+    same = there == here and isinstance(there, bool) == isinstance(here, bool)
+    return None if same else (path or "identity", there, here)
+
+
+def _completed(identity: Mapping[str, Any], defaults: Mapping[str, Any]) -> dict[str, Any]:
+    """An identity with the defaults of the fields that it lacks."""
+    complete = copy.deepcopy(dict(identity))
+    for name, value in as_json(defaults).items():
+        if name not in complete:
+            complete[name] = value
+        elif isinstance(value, dict) and isinstance(complete[name], dict):
+            complete[name] = _completed(complete[name], value)
+    return complete
+
+
+def _get(identity: Mapping[str, Any], name: str) -> Any:
+    value: Any = identity
+    for part in name.split("."):
+        value = value.get(part, _ABSENT) if isinstance(value, Mapping) else _ABSENT
+    return value
+
+
+def _set(identity: dict[str, Any], name: str, value: Any) -> None:
+    *outer, last = name.split(".")
+    for part in outer:
+        identity = identity[part]
+    identity[last] = value
+
+
+def _short(value: Any) -> str:
+    if value is _ABSENT:
+        return "not given"
+    text = json.dumps(value, ensure_ascii=False)
+    return text if len(text) <= 120 else text[:117] + "..."

@@ -1,0 +1,254 @@
+"""Opens run folders for appending, and reads them."""
+
+from __future__ import annotations
+
+import contextlib
+import datetime
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from holdfast.errors import RecordsError
+from holdfast.files import FULL, sync, write_whole
+from holdfast.records.lines import read_lines, to_line, to_manifest, whole_lines
+from holdfast.records.lock import LOCK, MARKER, take_lock
+from holdfast.records.manifest import (
+    ALIKE,
+    MANIFEST,
+    OLD_LINES,
+    Compatibility,
+    as_json,
+    holds_lines,
+    joined,
+    read_manifest,
+)
+
+if TYPE_CHECKING:
+    import pandas
+    from filelock import BaseFileLock
+
+Key = tuple[str, int]
+
+RECORDS = "records.jsonl"
+_OURS = (LOCK, MARKER, MANIFEST, MANIFEST + ".new")
+
+
+@dataclass(frozen=True)
+class RunData:
+    """What a run folder holds: its manifest, and its records in the order they were written."""
+
+    folder: Path
+    manifest: dict[str, Any]
+    records: list[dict[str, Any]]
+
+
+class Run:
+    """A run folder open for appending, and locked until `close()` or the end of the process."""
+
+    def __init__(
+        self, folder: Path, manifest: dict[str, Any], keys: set[Key], lock: BaseFileLock | None
+    ):
+        self.folder = folder
+        self.manifest = manifest
+        self._keys = keys
+        self._lock = lock
+        self._open = True
+        self._file = os.open(folder / RECORDS, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o644)
+
+    def keys(self) -> set[Key]:
+        """The (method, conversation) pairs already recorded."""
+        return set(self._keys)
+
+    def append(self, record: Mapping[str, Any]) -> None:
+        """Write one conversation as one line and wait until it is on the disk.
+
+        Raises:
+            RecordsError: the conversation is already recorded, or the line cannot be written; what
+                was recorded before stays intact.
+        """
+        key = str(record["method"]), int(record["conversation"])
+        if key in self._keys:
+            raise RecordsError(
+                f"Conversation {key[1]} with method {key[0]!r} is already recorded in "
+                f"{self.folder}; each is written once."
+            )
+        line = to_line(record)
+        size = os.fstat(self._file).st_size
+        try:
+            _write(self._file, line)
+            sync(self._file, self.folder)
+        except BaseException as error:
+            _cut(self._file, size)
+            if isinstance(error, OSError):
+                raise _unwritable(self.folder, error, len(self._keys)) from error
+            raise
+        self._keys.add(key)
+
+    def close(self) -> None:
+        """Release the folder; a second call does nothing."""
+        if self._open:
+            self._open = False
+            os.close(self._file)
+            if self._lock is not None:
+                self._lock.release()
+
+    def __enter__(self) -> Run:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+
+def open_run(
+    folder: Path | str,
+    identity: Mapping[str, Any],
+    about: Mapping[str, Any],
+    compatibility: Compatibility = ALIKE,
+) -> Run:
+    """Create a run folder, or open it again if it holds the same run or one that this extends.
+
+    Args:
+        folder: the folder; made with its parents where it does not exist.
+        identity: everything that must be equal for two commands to be the same run (JSON values).
+        about: the rest of the manifest (command, versions, seed, argv); `created` is added. When a
+            run is resumed, the manifest of its start stays and `about` joins its list `resumed`;
+            where nothing was recorded yet, it is a new run.
+        compatibility: how the identity may differ.
+
+    Raises:
+        RecordsError: the folder holds another run (the message names the first difference), is in
+            use by another process, is not a run, or cannot be written.
+    """
+    folder = Path(folder)
+    created = datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds")
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        lock = take_lock(folder)
+    except OSError as error:
+        raise _unwritable(folder, error, 0) from error
+    try:
+        _cut_torn_line(folder / RECORDS)
+        told = {"created": created, **about}
+        manifest = _start_or_resume(folder, as_json(identity), told, compatibility)
+        data = read_run(folder)
+        keys = {(record["method"], record["conversation"]) for record in data.records}
+        return Run(folder, manifest, keys, lock)
+    except BaseException as error:
+        if lock is not None:
+            lock.release()
+        if isinstance(error, OSError):
+            raise _unwritable(folder, error, 0) from error
+        raise
+
+
+def read_run(folder: Path | str) -> RunData:
+    """Read a run folder, finished or still growing; a torn last line is left out.
+
+    Raises:
+        RecordsError: not a run folder, or a line that is damaged or not of this run (named by its
+            number).
+    """
+    folder = Path(folder)
+    if not (folder / MANIFEST).is_file():
+        what = "holds no manifest.json" if folder.is_dir() else "does not exist"
+        raise RecordsError(
+            f"{folder} is not a run: it {what}; give a folder written with `holdfast drift --out`."
+        )
+    path = folder / RECORDS
+    try:  # before the manifest, which is there before the records that it allows
+        lines = path.read_bytes() if path.exists() else b""
+    except OSError as error:
+        raise RecordsError(
+            f"Cannot read {path}: {error.strerror}; make it readable, or give another folder."
+        ) from error
+    manifest = read_manifest(folder)
+    return RunData(folder, manifest, read_lines(lines, path, manifest))
+
+
+def probes_frame(run: RunData) -> pandas.DataFrame:
+    """One row per probe: method, conversation, agent, category, user, user_category, round, kind, probe, question, reply, score, reason, mass."""
+    import pandas
+
+    columns = ["method", "conversation", "agent", "category", "user", "user_category",
+               "round", "kind", "probe", "question", "reply", "score", "reason", "mass"]
+    rows = [
+        {"method": record["method"], "conversation": record["conversation"],
+         "agent": record["agent"]["id"], "category": record["agent"]["category"],
+         "user": record["user"]["id"], "user_category": record["user"]["category"], **probe}
+        for record in run.records for probe in record["probes"]
+    ]
+    return pandas.DataFrame(rows, columns=columns)
+
+
+def _start_or_resume(
+    folder: Path,
+    identity: dict[str, Any],
+    about: Mapping[str, Any],
+    compatibility: Compatibility,
+) -> dict[str, Any]:
+    """Writes the manifest: a new one, or that of the run there, extended by this command."""
+    fresh = {**about, "identity": identity, OLD_LINES: 0}
+    if not (folder / MANIFEST).exists():
+        _refuse_foreign(folder)
+        manifest = fresh
+    else:
+        lines = (folder / RECORDS).read_bytes().count(b"\n") if holds_lines(folder / RECORDS) else 0
+        manifest = read_manifest(folder)
+        if not lines and manifest["identity"] != identity:
+            manifest = fresh
+        else:
+            manifest |= {
+                "identity": joined(folder, manifest, identity, compatibility),
+                "resumed": [*manifest.get("resumed", []), about],
+                OLD_LINES: manifest.get(OLD_LINES, lines),
+            }
+    write_whole(folder / MANIFEST, to_manifest(manifest), "another folder with --out")
+    return manifest
+
+
+def _refuse_foreign(folder: Path) -> None:
+    names = sorted(path.name for path in folder.iterdir())
+    foreign = [name for name in names if name not in _OURS and not name.startswith(".")]
+    if foreign:
+        raise RecordsError(
+            f"{folder} is not empty and is not a run (it holds {foreign[0]!r}); "
+            "choose a new or empty folder with --out."
+        )
+
+
+def _write(file: int, data: bytes) -> None:
+    while data:
+        data = data[os.write(file, data) :]
+
+
+def _cut(file: int, size: int) -> None:
+    """Take back a half-written line; where even that fails, the next opening cuts it."""
+    with contextlib.suppress(OSError):
+        os.ftruncate(file, size)
+
+
+def _unwritable(folder: Path, error: OSError, kept: int) -> RecordsError:
+    why = FULL.get(error.errno or 0, error.strerror or str(error))
+    if error.errno in FULL:
+        return RecordsError(
+            f"Cannot write to {folder}: {why}; the {kept} conversations recorded there are safe, "
+            "so free some space and repeat the command to resume."
+        )
+    return RecordsError(
+        f"Cannot write to {folder}: {why}; choose a folder you may write to with --out."
+    )
+
+
+def _cut_torn_line(path: Path) -> None:
+    """Remove what follows the last whole line: a line whose writing was cut short."""
+    if not path.exists():
+        return
+    with open(path, "r+b") as file:
+        data = file.read()
+        whole = whole_lines(data)
+        if whole < len(data):
+            file.truncate(whole)
+            file.flush()
+            sync(file.fileno(), path.parent)
