@@ -76,11 +76,11 @@ def _numbers(values: np.ndarray) -> list[float | None]:
 
 
 def _texts(record: dict[str, Any], questions: dict[str, int]) -> dict[str, Any]:
-    """Turns as [round, speaker, text, cut off?, mass] and probes as [round, kind, question, reply, score, reason, mass]."""
+    """Turns as [round, speaker, text, cut off?, mass] and probes as [round, kind, question, reply, score, reason, mass, rule]."""
     return {
         "turns": [[t["round"], t["speaker"], t["text"], int(t.get("stop_reason") == "length"), _mass(t)] for t in record["turns"]],
         "probes": [
-            [p["round"], p["kind"], questions.setdefault(p["question"], len(questions)), p["reply"], round(p["score"], 4), p["reason"], _mass(p)]
+            [p["round"], p["kind"], questions.setdefault(p["question"], len(questions)), p["reply"], round(p["score"], 4), p["reason"], _mass(p), p.get("rule")]
             for p in record["probes"]
         ],
     }

@@ -20,11 +20,13 @@ from holdfast.report.sections import (
     drift_section,
     legend,
     methods_section,
+    rules_section,
 )
 
 # a section is a template `drift_ID.html`; it is left out where what it reads is empty
 SECTIONS = (
     ("drift", "Round by round"),
+    ("rules", "Rules"),
     ("methods", "Methods"),
     ("categories", "Categories"),
     ("prompts", "Prompts"),
@@ -43,10 +45,13 @@ def render_page(runs: Sequence[RunData], labels: Sequence[str], series: Sequence
     for item, entry in zip(series, index["series"], strict=True):
         manifest = runs[list(labels).index(item.run)].manifest
         entry["probedAfter"] = setting(manifest, "probe_at") == "after-round"
+    rules = rules_section(series)
+    one_category = rules is not None and len(_agent_categories(series)) < 2  # which is all of the run again
     parts = {
         "drift": drift_section(series),
+        "rules": rules,
         "methods": methods_section(series),
-        "categories": categories_section(series),
+        "categories": [] if one_category else categories_section(series),
         "prompts": prompts_section(series),
         "attention": attention_section(series),
         "conversations": True,

@@ -10,6 +10,7 @@ from markupsafe import Markup
 
 from holdfast.report.charts import COLOURS, Line, difference_mark, line_chart, round_top
 from holdfast.report.findings import Comparison, baseline_of, by_category, compare, overall_change
+from holdfast.report.rules import RuleRow, broken_text, fall, rule_rows
 from holdfast.report.scores import KINDS, Series, category_of
 from holdfast.report.statistics import Estimate, estimate_columns
 
@@ -132,6 +133,32 @@ class Categories:
 
 
 @dataclass(frozen=True)
+class RuleChart:
+    """A rule with the number of its conversations."""
+
+    name: str
+    n: int
+    chart: Markup
+
+
+@dataclass(frozen=True)
+class RuleLine:
+    """A rule in one series: its points, and in words when it was lost and how many conversations broke it."""
+
+    row: RuleRow
+    fall: str
+    broken: str
+
+
+@dataclass(frozen=True)
+class Rules:
+    """Small multiples by rule, and their numbers."""
+
+    charts: tuple[RuleChart, ...]
+    lines: tuple[RuleLine, ...]
+
+
+@dataclass(frozen=True)
 class Attention:
     """Attention mass per round."""
 
@@ -170,6 +197,20 @@ def methods_section(series: Sequence[Series]) -> list[MethodRow]:
 def categories_section(series: Sequence[Series]) -> list[Categories]:
     """By the category of the prompt that is scored, for each kind; empty where no prompt has one."""
     return [block for kind in KINDS if (block := _categories(series, kind)).charts]
+
+
+def rules_section(series: Sequence[Series]) -> Rules | None:
+    """Stability rule by rule; None where no prompt gives several."""
+    rows = rule_rows(series)
+    rounds = max(item.rounds for item in series)
+    charts = []
+    for name in dict.fromkeys(row.name for row in rows):
+        of_rule = [row for row in rows if row.name == name]
+        points = [next((row.points for row in of_rule if row.series is item), ()) for item in series]
+        drawn = line_chart(_lines(series, points), rounds, f"Keeps {name}", _describe(series, points), small=True)
+        charts.append(RuleChart(name, max(row.n for row in of_rule), Markup(drawn)))
+    lines = tuple(RuleLine(row, fall(row), broken_text(row)) for row in rows)
+    return Rules(tuple(charts), lines) if rows else None
 
 
 def attention_section(series: Sequence[Series]) -> Attention | None:

@@ -8,10 +8,12 @@ import numpy as np
 
 from holdfast.records import RunData
 from holdfast.report.findings import baseline_of, compare, overall_change, plain, signed
+from holdfast.report.rules import RuleRow, broken_text, fall, rule_rows
 from holdfast.report.scores import KINDS, Series, read_series
 from holdfast.report.statistics import estimate_columns
 
 _ACROSS = 2  # methods side by side: 80 columns
+_RULES_ACROSS = 3  # rules side by side, whose names are longer
 
 
 def table(run: RunData) -> str:
@@ -24,7 +26,7 @@ def table(run: RunData) -> str:
     lines: list[str] = []
     for start in range(0, len(series), _ACROSS):
         lines += [*_block(series[start:start + _ACROSS]), ""]
-    lines += [*_changes(series), *_comparisons(series)]
+    lines += [*_changes(series), *_comparisons(series), *_rules(series)]
     if any(len(item.records) < 2 for item in series):
         lines.append("No intervals with fewer than two conversations: one cannot show how much they vary.")
     return "\n".join(lines).rstrip() + "\n"
@@ -49,6 +51,32 @@ def _block(series: Sequence[Series]) -> list[str]:
     body = [f"{row + 1:>5}  " + "  ".join(cells[row].ljust(width) for (_, cells), width in zip(columns, widths, strict=True))
             for row in range(series[0].rounds)]
     return [line.rstrip() for line in (top, head, *body)]
+
+
+def _rules(series: Sequence[Series]) -> list[str]:
+    """For each method, its rules by round, and when each was lost; nothing where prompts have none."""
+    lines: list[str] = []
+    for item in series:
+        rows = rule_rows([item])
+        if rows:
+            lines += ["", f"Rule by rule, {item.method}: stability by round, and its change to the last"]
+        for start in range(0, len(rows), _RULES_ACROSS):
+            lines += _rule_block(rows[start:start + _RULES_ACROSS], item.rounds)
+            lines.append("")
+        for row in rows:
+            moved = f"{signed(row.changes[-1])}; " if item.rounds > 1 else ""
+            lines += [f"  {row.name}: {moved}{fall(row)}", f"    {broken_text(row)}"]
+    return lines
+
+
+def _rule_block(rows: Sequence[RuleRow], rounds: int) -> list[str]:
+    cells = [[row.name, *map(plain, row.points)] for row in rows]
+    widths = [max(map(len, column)) for column in cells]
+    names = ["round", *(f"{number:>5}" for number in range(1, rounds + 1))]
+    return [
+        "  ".join([name, *(column[at].ljust(width) for column, width in zip(cells, widths, strict=True))]).rstrip()
+        for at, name in enumerate(names)
+    ]
 
 
 def _starts(groups: Sequence[tuple[str, int]]) -> list[int]:

@@ -1,0 +1,116 @@
+"""Rule by rule: what the terminal and the page say of a bot whose rules are broken in known rounds."""
+
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import pytest
+
+from holdfast import drift, report
+from holdfast.chat import Reply
+from holdfast.records import read_run
+from holdfast.report.rules import broken_text, fall, first_broken, rule_rows
+from holdfast.report.scores import read_series
+
+BREAKS_IN = {"signs": 3, "cheap": 1}  # rule: the first round in which it is broken; the third is always kept
+RULES = tuple(drift.Rule(name, (f"{name}?",), {"regex": "kept"}) for name in (*BREAKS_IN, "short"))
+SUITE = drift.Suite("bot", (drift.Case("tony", "rules", "Be Tony.", rules=RULES),), ("hello",))
+
+
+class Forgetful:
+    """A model that breaks each rule from its round on, in all conversations but each fourth."""
+
+    name = fingerprint = "forgetful"
+    independent, runtime = True, {}
+
+    def check(self, methods):
+        pass
+
+    def session(self):
+        return self
+
+    def run(self, jobs):
+        waiting = list(jobs)
+        while waiting:
+            job = waiting.pop(0)
+            chat = job.request.messages
+            rule, number = chat[-1]["content"].rstrip("?"), len(chat) // 2
+            broken = number >= BREAKS_IN.get(rule, 99) and job.request.thread[1] % 4
+            waiting += job.then(Reply("broken" if broken else "kept", None, "stop"))
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory):
+    settings = drift.Settings(rounds=4, conversations=24)
+    return drift.run(Forgetful(), SUITE, tmp_path_factory.mktemp("rules") / "run", settings)
+
+
+def test_each_rule_has_its_scores_by_round(run):
+    rows = rule_rows(read_series(run))
+    assert [row.name for row in rows] == ["signs", "cheap", "short"]
+    assert [[point.mean for point in row.points] for row in rows] == [
+        [1, 1, 0.25, 0.25], [0.25] * 4, [1] * 4,
+    ]
+    assert [(row.broken, row.kept, row.n) for row in rows] == [
+        ((0, 0, 18, 0), 6, 24), ((18, 0, 0, 0), 6, 24), ((0, 0, 0, 0), 24, 24),
+    ]
+
+
+def test_when_a_rule_was_lost_is_said(run):
+    rows = rule_rows(read_series(run))
+    assert [fall(row) for row in rows] == [
+        "below round 1 from round 3 on", "no fall that this run can tell", "no fall that this run can tell",
+    ]
+    assert [broken_text(row) for row in rows] == [
+        "first broken in round 3: 18; kept throughout: 6 of 24",
+        "first broken in round 1: 18; kept throughout: 6 of 24",
+        "kept throughout: 24 of 24",
+    ]
+
+
+def test_few_conversations_tell_no_fall(tmp_path):
+    few = drift.run(Forgetful(), SUITE, tmp_path / "run", drift.Settings(rounds=4, conversations=8))
+    row = rule_rows(read_series(few))[0]
+    assert row.points[-1].mean == 0.25 and fall(row) == "n = 8 is too few to tell a fall (that takes 20)"
+
+
+def test_first_broken_passes_over_rounds_that_were_not_measured():
+    values = np.array([[1, np.nan, 0.4], [0.5, 1, 1], [np.nan, 0, 0]])
+    assert first_broken(values) == [3, 0, 2]
+
+
+def test_terminal_tells_rule_by_rule(run):
+    text = report.table(run)
+    assert "Rule by rule, none: stability by round" in text
+    lines = [line.split() for line in text.splitlines()]
+    assert ["round", "signs", "cheap", "short"] in lines
+    assert "  signs: -0.75" in text and "below round 1 from round 3 on" in text
+    assert max(map(len, text.splitlines())) <= 80
+
+
+def test_page_tells_rule_by_rule_and_names_the_rule_of_each_probe(run, tmp_path):
+    page = report.write([run.folder], tmp_path / "report.html").read_text()
+    assert 'id="rules"' in page and 'href="#rules"' in page
+    assert 'id="categories"' not in page, "the one category would be the whole run again"
+    section = page[page.index('id="rules"'):]
+    assert "below round 1 from round 3 on" in section and "first broken in round 3: 18" in section
+    chunk = page[page.index('id="chunk-0">') + len('id="chunk-0">'):]
+    probes = json.loads(chunk[:chunk.index("</script>")])[0]["probes"]
+    assert [probe[-1] for probe in probes[:3]] == ["signs", "cheap", "short"]
+
+
+def test_runs_without_rules_have_no_such_section(tmp_path):
+    case = drift.Case("tony", "mine", "Be Tony.", ("signs?",), {"regex": "kept"})
+    plain = drift.run(Forgetful(), drift.Suite("one", (case,), ("hello",)), tmp_path / "run", drift.Settings(rounds=2, conversations=2))
+    assert rule_rows(read_series(plain)) == [] and "Rule by rule" not in report.table(plain)
+    page = report.write([plain.folder], tmp_path / "report.html").read_text()
+    assert 'id="rules"' not in page and 'id="categories"' in page
+
+
+def test_rules_of_several_prompts_are_told_apart(tmp_path):
+    two = drift.Suite("bots", (SUITE.cases[0], drift.Case("ada", "rules", "Be Ada.", rules=RULES[:1])), ("hello",))
+    run = drift.run(Forgetful(), two, tmp_path / "run", drift.Settings(rounds=2, conversations=8))
+    rows = rule_rows(read_series(read_run(run.folder)))
+    assert {row.name for row in rows} == {"tony, signs", "tony, cheap", "tony, short", "ada, signs"}
+    assert sum(row.n for row in rows if row.name.endswith("signs")) == 8
