@@ -43,14 +43,12 @@ def add_parser(commands) -> None:
 def run(arguments: argparse.Namespace) -> None:
     from holdfast import drift, knobs
     from holdfast.chat import Sampling
-    from holdfast.methods import parse_sweep
     from holdfast.report import calibration as report
     from holdfast.report.calibration_figures import write_calibration_figures
-    from holdfast.study.calibrate import DEFAULT_SWEEPS, Plan, calibrate, choose_prompts, conversations
+    from holdfast.study.calibrate import DEFAULT_SWEEPS, Plan, calibrate, choose_prompts, conversations, units_of
     from holdfast.study.capability import load_capability
 
     sweeps = arguments.sweep or DEFAULT_SWEEPS
-    settings = 1 + sum(len(parse_sweep(sweep).settings) for sweep in sweeps)
     budget = knobs.number_between("calibrate", "budget", 1.0 if arguments.budget is None else arguments.budget, 0)
     plan = Plan(arguments.draws, arguments.rounds, arguments.ask_at, arguments.reading, arguments.seed, arguments.system_as,
                 Sampling(max_new_tokens=arguments.max_new_tokens))
@@ -58,8 +56,11 @@ def run(arguments: argparse.Namespace) -> None:
     capability = load_capability(arguments.capability, arguments.questions, arguments.seed, arguments.shots)
     model = load_model(arguments)
     arguments.on_interrupt = f"What is finished is kept in {arguments.out}; repeat the command to go on."
-    talks = conversations(suite, plan)
-    with Bar(settings * (talks * plan.rounds + min(talks, len(capability.items)))) as bar:
+    units, talks = units_of(suite, capability, sweeps, plan), conversations(suite, plan)
+    questions = min(talks, len(capability.items))
+    settings = units // (talks * plan.rounds + questions)
+    title = f"{settings} settings, each in {talks} conversations of {plan.rounds} rounds, with {questions} questions"
+    with Bar(units, title=title) as bar:
         calibrate(model, suite, capability, arguments.out, sweeps, plan, command=command_line(), progress=bar)
     found = report.read_calibration(arguments.out)
     chosen = report.pick(found, budget)

@@ -82,7 +82,8 @@ def run(arguments: argparse.Namespace) -> None:
     _tell_foreign_files(arguments.method or (), model)
     out = arguments.out or Path("runs") / _folder_name(arguments)
     arguments.on_interrupt = f"Finished conversations are kept in {out}; repeat the command to go on."
-    with Bar(len(chosen) * settings.conversations * settings.rounds) as bar:
+    title = _title(suite, settings, len(chosen))
+    with Bar(len(chosen) * settings.conversations * settings.rounds, title=title) as bar:
         run = drift.run(model, suite, out, settings, chosen, command=command_line(), progress=bar)
     print(report.table(run))
     ended = sum("ended" in record for record in run.records)
@@ -111,6 +112,20 @@ def _with_user_model(suite: Suite, settings: Settings, personas: Sequence[str] |
             "say who it is with --persona.", file=sys.stderr,
         )
     return suite, dataclasses.replace(settings, user_prompt=source)
+
+
+def _title(suite: Suite, settings: Settings, methods: int) -> str:
+    """How much there is to do."""
+    from holdfast.drift.selfchat import draw_pairing
+
+    asked = sum(len(draw_pairing(suite, settings, n).asked) for n in range(settings.conversations))
+    turns = settings.conversations * (2 * settings.rounds - 1)  # the starter is given
+    replies = methods * (turns + settings.rounds * asked)
+    times = f" with each of {methods} methods" if methods > 1 else ""
+    return (
+        f"{settings.conversations} conversations of {settings.rounds} rounds{times}: {replies:,} "
+        f"replies of at most {settings.sampling.max_new_tokens} tokens"
+    )
 
 
 def _folder_name(arguments: argparse.Namespace) -> str:

@@ -6,7 +6,7 @@ import argparse
 from pathlib import Path
 
 from holdfast.cli.options import add_model, load_model
-from holdfast.cli.progress import tell_figures
+from holdfast.cli.progress import Bar, tell_figures
 
 
 def add_parser(commands) -> None:
@@ -34,5 +34,5 @@ def run(arguments: argparse.Namespace) -> None:
     sizes = Sizes(conversations=arguments.conversations, rounds=arguments.rounds, seed=arguments.seed)
     suite, model = drift.load_suite(arguments.suite), load_model(arguments)
     arguments.on_interrupt = f"Finished dialogs are kept in {arguments.out}; repeat the command to go on."
-    found = study(model, suite, arguments.out, sizes, tell=print)
+    found = study(model, suite, arguments.out, sizes, tell=print, watch=Bar.of("round"))
     tell_figures(write_geometry_figures(found, arguments.out))

@@ -3,24 +3,52 @@
 from __future__ import annotations
 
 import sys
+import threading
 import time
 from collections.abc import Iterable
 from pathlib import Path
 
+from holdfast.progress import Watch
+
+FIRST, EVERY = 10.0, 30.0  # seconds until the first plain line, and between the others
+
 
 class Bar:
-    """What is done, tokens per second where they are told, and time left; silent where the error output is no terminal."""
+    """How far a long command is: a bar on a terminal, elsewhere a plain line every half minute.
 
-    def __init__(self, total: int, unit: str = "round"):
+    Both tell what is done, tokens per second where they are known, and about how long the rest takes.
+    They go to the error output, so that what a command prints can be read by another program.
+
+    Args:
+        total: units of work.
+        unit: what one is called.
+        title: what comes, said first; "" says nothing.
+    """
+
+    def __init__(self, total: int, unit: str = "round", title: str = ""):
         from tqdm import tqdm
 
-        self.bar = tqdm(total=total, unit=unit, disable=not sys.stderr.isatty(), dynamic_ncols=True)
-        self.tokens, self.started = 0, time.monotonic()
+        self.total, self.unit = total, unit
+        self.terminal = sys.stderr.isatty()
+        if title:
+            print(f"holdfast: {title}", file=sys.stderr, flush=True)
+        self.bar = tqdm(total=total, unit=unit, disable=not self.terminal, dynamic_ncols=True)
+        self.done, self.tokens, self.found = 0, 0, 0
+        self.started = time.monotonic()
+        self.over = threading.Event()
+
+    @classmethod
+    def of(cls, unit: str) -> Watch:
+        """What shows each step of a command that has several: its name, and then a bar."""
+        return lambda step, total: cls(total, unit, f"{step}: {total:,} {unit}s")
 
     def __enter__(self) -> Bar:
+        if not self.terminal:
+            threading.Thread(target=self._tell_now_and_then, daemon=True).start()
         return self
 
     def __exit__(self, *_: object) -> None:
+        self.over.set()
         self.bar.close()
 
     def tell(self, line: str) -> None:
@@ -28,10 +56,46 @@ class Bar:
         self.bar.write(line)
 
     def __call__(self, done: int, tokens: int = 0) -> None:
+        if not tokens and not self.tokens and time.monotonic() - self.started < 1:
+            self.found += done  # recorded by an earlier call: it says nothing about the speed
+        self.done += done
         self.tokens += tokens
         if self.tokens:
-            self.bar.set_postfix_str(f"{self.tokens / (time.monotonic() - self.started):,.0f} tokens/s", refresh=False)
+            speed = self.tokens / (time.monotonic() - self.started)
+            self.bar.set_postfix_str(f"{speed:,.0f} tokens/s", refresh=False)
         self.bar.update(done)
+
+    def line(self) -> str:
+        """What is done, how fast, and about how long the rest takes."""
+        seconds = time.monotonic() - self.started
+        parts = [f"{self.done:,} of {self.total:,} {self.unit}s ({self.done / max(self.total, 1):.0%})"]
+        if self.tokens:
+            parts.append(f"{self.tokens / seconds:,.0f} tokens/s")
+        if fresh := self.done - self.found:
+            parts.append(f"about {duration((self.total - self.done) * seconds / fresh)} left")
+        else:
+            parts.append(f"nothing new done in {duration(seconds)}")
+        return ", ".join(parts)
+
+    def _tell_now_and_then(self) -> None:
+        wait = FIRST
+        while not self.over.wait(wait):
+            print(f"holdfast: {self.line()}", file=sys.stderr, flush=True)
+            wait = EVERY
+
+
+def duration(seconds: float) -> str:
+    """Seconds, minutes or hours, whichever a person would say.
+
+    >>> duration(40), duration(100), duration(7000)
+    ('40 seconds', '2 minutes', '1.9 hours')
+    """
+    if seconds < 60:
+        return f"{seconds:.0f} seconds"
+    minutes = round(seconds / 60)
+    if minutes < 100:
+        return f"{minutes} minute{'s' if minutes > 1 else ''}"
+    return f"{seconds / 3600:.1f} hours"
 
 
 def tell_figures(paths: Iterable[Path]) -> None:

@@ -6,6 +6,7 @@ import argparse
 from pathlib import Path
 
 from holdfast.cli.options import add_model, load_model
+from holdfast.cli.progress import Bar
 from holdfast.errors import UsageError
 
 
@@ -48,11 +49,11 @@ def run(arguments: argparse.Namespace) -> None:
 
         scale, suite = li2024.scale_of(arguments.scale), drift.load_suite(arguments.suite)
         model, endpoint, base = load_model(arguments), other(arguments.endpoint), other(arguments.base)
-        page = li2024.reproduce(li2024.Task(model, suite, out, scale, arguments.seed, arguments.capability, base, endpoint, tell=print))
+        page = li2024.reproduce(li2024.Task(model, suite, out, scale, arguments.seed, arguments.capability, base, endpoint, tell=print, watch=Bar.of("round")))
     else:
         from holdfast.reproduce import zhang2024
 
         wanted = zhang2024.scale_of(arguments.scale)
         data = tuple(arguments.data or ("synthetic",))
-        page = zhang2024.reproduce(zhang2024.Task(load_model(arguments), out, wanted, arguments.seed, data, other(arguments.child), tell=print))
+        page = zhang2024.reproduce(zhang2024.Task(load_model(arguments), out, wanted, arguments.seed, data, other(arguments.child), tell=print, watch=Bar.of("sample")))
     print(f"Page: {page.resolve()}")

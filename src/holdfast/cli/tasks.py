@@ -48,6 +48,8 @@ def run(arguments: argparse.Namespace) -> None:
     data = tasks.load_data(arguments.data or [tasks.SYNTHETIC], settings)
     model = load_model(arguments)
     arguments.on_interrupt = f"Finished samples are kept in {arguments.out}; repeat the command to go on."
-    with Bar(len(settings.tasks) * len(tasks.variants_of(settings, chosen)) * settings.samples, "sample") as bar:
+    variants = len(tasks.variants_of(settings, chosen))
+    title = f"{len(settings.tasks)} tasks of {settings.samples} samples, each asked in {variants} ways"
+    with Bar(len(settings.tasks) * variants * settings.samples, "sample", title) as bar:
         run = tasks.run(model, data, arguments.out, settings, chosen, command=command_line(), progress=bar)
     print(table(run), end="")

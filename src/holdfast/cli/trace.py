@@ -7,7 +7,7 @@ import json
 from pathlib import Path
 
 from holdfast.cli.options import add_model, load_model
-from holdfast.cli.progress import tell_figures
+from holdfast.cli.progress import Bar, tell_figures
 from holdfast.errors import UsageError
 from holdfast.files import write_whole
 
@@ -57,7 +57,10 @@ def run(arguments: argparse.Namespace) -> None:
     arguments.on_interrupt = f"Finished dialogs are kept in {arguments.out}; repeat the command to go on."
     found = []
     for name, model in zip(("model", "compared"), models, strict=False):
-        found.append(describe(model.name, *hold(model, suite, arguments.out / name, sizes, chosen), head))
+        title = f"{sizes.conversations} conversations of {sizes.rounds} rounds with {model.name}"
+        with Bar(sizes.conversations * sizes.rounds, title=title) as bar:
+            dialogs = hold(model, suite, arguments.out / name, sizes, chosen, bar)
+        found.append(describe(model.name, *dialogs, head))
         write_whole(arguments.out / name / "trace.json", json.dumps(found[-1], indent=1) + "\n")
         print(*lines(found[-1]), sep="\n")
     tell_figures(write_decay_figures(found[0], arguments.out / "figures", found[1:]))

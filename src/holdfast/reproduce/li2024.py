@@ -12,7 +12,8 @@ import numpy as np
 from holdfast import drift
 from holdfast.chat import ChatModel
 from holdfast.errors import UnknownName, UsageError
-from holdfast.records import read_run
+from holdfast.progress import Watch, unwatched
+from holdfast.records import RunData, read_run
 from holdfast.report.calibration import Calibration, Setting, ahead_at_cost, read_calibration
 from holdfast.report.calibration_figures import write_calibration_figures
 from holdfast.report.decay import describe
@@ -24,7 +25,7 @@ from holdfast.report.statistics import Estimate, change, estimate, estimate_colu
 from holdfast.reproduce.findings import CONTRADICTED, SUPPORTED, UNDECIDED, Claim, Figure, judge, spelled
 from holdfast.reproduce.page import write_findings, write_page
 from holdfast.study import decay
-from holdfast.study.calibrate import Plan, calibrate, choose_prompts
+from holdfast.study.calibrate import Plan, calibrate, choose_prompts, units_of
 from holdfast.study.capability import load_capability
 from holdfast.study.geometry import embedding_norms
 
@@ -80,6 +81,7 @@ class Task:
         base: the model before its chat training, for Figure 8; None leaves that figure undecided.
         other: the model of Figure 9, an endpoint as in the paper, or None for `model` itself.
         tell: takes one line per step.
+        watch: told of every step that takes long, in rounds.
     """
 
     model: LocalModel
@@ -91,6 +93,13 @@ class Task:
     base: LocalModel | None = None
     other: ChatModel | None = None
     tell: Callable[[str], None] = lambda line: None
+    watch: Watch = unwatched
+
+    def run(self, step: str, model: ChatModel, **changed) -> RunData:
+        """Self-chats in a folder named after the step."""
+        settings = self.settings(**changed)
+        with self.watch(step, settings.conversations * settings.rounds) as progress:
+            return drift.run(model, self.suite, self.out / step, settings, progress=progress)
 
     def settings(self, **changed) -> drift.Settings:
         settings = drift.Settings(rounds=self.scale.rounds, conversations=self.scale.conversations, seed=self.seed)
@@ -117,7 +126,7 @@ def reproduce(task: Task) -> Path:
 
 def figure_3(task: Task) -> Figure:
     """Stability falls, adoption rises."""
-    run = drift.run(task.model, task.suite, task.out / "figure-3", task.settings())
+    run = task.run("figure-3", task.model)
     (series,) = read_series(run)
     images = write_figures([series], task.out / "figures" / "3")
     return Figure(
@@ -149,7 +158,9 @@ def figure_4(task: Task) -> Figure:
 
 def _traced(task: Task, model: LocalModel, name: str) -> dict:
     sizes = decay.Sizes(task.scale.traced, task.scale.rounds, task.seed)
-    return describe(model.name, *decay.hold(model, task.suite, task.out / name, sizes))
+    with task.watch(name, sizes.conversations * sizes.rounds) as progress:
+        dialogs = decay.hold(model, task.suite, task.out / name, sizes, progress=progress)
+    return describe(model.name, *dialogs)
 
 
 def figures_5_and_6(task: Task) -> tuple[Figure, Figure]:
@@ -157,7 +168,13 @@ def figures_5_and_6(task: Task) -> tuple[Figure, Figure]:
     plan = Plan(draws=task.scale.draws, rounds=task.scale.rounds, seed=task.seed)
     capability = load_capability(task.capability, task.scale.questions, task.seed)
     chosen = choose_prompts(task.suite)
-    calibrate(task.model, replace(chosen, cases=chosen.cases[: task.scale.prompts]), capability, task.out / "figures-5-and-6", task.scale.sweeps, plan)
+    few = replace(chosen, cases=chosen.cases[: task.scale.prompts])
+    units = units_of(few, capability, task.scale.sweeps, plan)
+    with task.watch("figures-5-and-6", units) as progress:
+        calibrate(
+            task.model, few, capability, task.out / "figures-5-and-6", task.scale.sweeps, plan,
+            progress=progress,
+        )  # fmt: skip
     found = read_calibration(task.out / "figures-5-and-6")
     images = write_calibration_figures(found, _BUDGET, task.out / "figures" / "5-and-6")
     split, repetition, guidance = ([one for one in found.settings if one.sweep == number] for number in range(3))
@@ -231,7 +248,7 @@ def figure_9(task: Task) -> Figure:
     model = task.other or task.model
     places = {}
     for place in ("role", "first-user"):
-        run = drift.run(model, task.suite, task.out / f"figure-9-{place}", task.settings(system_as=place, adoption=False))
+        run = task.run(f"figure-9-{place}", model, system_as=place, adoption=False)
         places[place] = replace(read_series(run)[0], run=f"as {place}")
     images = write_figures(list(places.values()), task.out / "figures" / "9")
     how = "The endpoint" if task.other else "No endpoint was given (--endpoint), so the model itself"

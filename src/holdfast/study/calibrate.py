@@ -172,6 +172,19 @@ def conversations(suite: drift.Suite, plan: Plan) -> int:
     return count
 
 
+def units_of(
+    suite: drift.Suite, capability: Capability, sweeps: Sequence[str], plan: Plan
+) -> int:
+    """What `calibrate` tells its progress in: rounds of all conversations, and questions as one round each.
+
+    Raises:
+        UsageError: as `conversations`, or a sweep that cannot be read.
+    """
+    settings = 1 + sum(len(parse_sweep(sweep).settings) for sweep in sweeps)
+    talks = conversations(suite, plan)
+    return settings * (talks * plan.rounds + min(talks, len(capability.items)))
+
+
 def half_of(number: int, prompts: int) -> int:
     """The half that a conversation belongs to: 0 to choose on, 1 to report; the halves of a pair's draws alternate."""
     pairs = prompts * (prompts - 1)

@@ -11,6 +11,7 @@ from holdfast import drift, knobs
 from holdfast.drift.traces import TurnTrace, read_traces
 from holdfast.errors import ModelError, UsageError
 from holdfast.methods import Method
+from holdfast.progress import Progress, ignored
 
 if TYPE_CHECKING:
     from holdfast.model import LocalModel
@@ -42,7 +43,8 @@ class Sizes:
 
 
 def hold(
-    model: LocalModel, suite: drift.Suite, out: Path, sizes: Sizes = Sizes(), methods: Sequence[Method] = ()
+    model: LocalModel, suite: drift.Suite, out: Path, sizes: Sizes = Sizes(),
+    methods: Sequence[Method] = (), progress: Progress = ignored,
 ) -> tuple[list[dict[str, Any]], list[Dialog]]:
     """Holds self-chats, or takes up those in the folder `out`; returns their records and, in the same order, what attention did in them.
 
@@ -52,6 +54,7 @@ def hold(
         out: a run folder; made where it does not exist.
         sizes: how much of each.
         methods: applied to the agent.
+        progress: as `drift.run` tells it.
 
     Raises:
         ModelError: attention that cannot be seen.
@@ -59,7 +62,7 @@ def hold(
     """
     check(model)
     settings = drift.Settings(rounds=sizes.rounds, conversations=sizes.conversations, seed=sizes.seed, adoption=False)
-    run = drift.run(model, suite, out, settings, [tuple(methods)], traces=True)
+    run = drift.run(model, suite, out, settings, [tuple(methods)], traces=True, progress=progress)
     records = sorted(run.records, key=lambda record: record["conversation"])
     return records, [read_traces(Path(out), record["method"], record["conversation"]) for record in records]
 

@@ -17,6 +17,7 @@ import numpy as np
 from holdfast import drift, knobs
 from holdfast.errors import ModelError
 from holdfast.files import write_whole
+from holdfast.progress import Progress, Watch, unwatched
 from holdfast.prompt import render
 from holdfast.study import cone as theory
 
@@ -56,7 +57,8 @@ class Sizes:
 
 
 def study(
-    model: LocalModel, suite: drift.Suite, out: Path, sizes: Sizes = Sizes(), tell: Callable[[str], None] = lambda line: None
+    model: LocalModel, suite: drift.Suite, out: Path, sizes: Sizes = Sizes(),
+    tell: Callable[[str], None] = lambda line: None, watch: Watch = unwatched,
 ) -> dict[str, Any]:
     """Checks the theory, reads the model's geometry, and writes both into the folder `out`; its dialogs are resumed.
 
@@ -66,6 +68,7 @@ def study(
         out: a folder; made where it does not exist.
         sizes: how much of each.
         tell: takes one line per finding.
+        watch: told of each of the two steps that take long, in rounds and in dialogs.
 
     Raises:
         ModelError: an endpoint, whose hidden states cannot be seen.
@@ -85,7 +88,7 @@ def study(
         tell(f"Proposition A.2, rank {row['before']} to {row['after']}: the volume ratio falls as eps^{row['slope']:.3f}, promised {row['promised']}.")
     found["embedding_norms"] = norms = embedding_norms(model)
     tell(f"Embeddings of {model.name}: norm {np.mean(norms):.3f} on average, coefficient of variation {np.std(norms) / np.mean(norms):.2f}.")
-    found["hidden_states"] = rows = hidden_geometry(model, suite, out / "dialogs", sizes)
+    found["hidden_states"] = rows = hidden_geometry(model, suite, out / "dialogs", sizes, watch)
     first, last = rows[0], rows[-1]
     tell(f"Hidden states, all layers: effective dimension of all tokens so far {first['dimension']['all']:.2f} in round 1 and "
          f"{last['dimension']['all']:.2f} in round {last['round']}. With equally many tokens each: system prompt {last['dimension']['system']:.2f}, "
@@ -141,18 +144,29 @@ def embedding_norms(model: LocalModel) -> list[float]:
     return model.hf_model.get_input_embeddings().weight.detach().float().norm(dim=-1).tolist()
 
 
-def hidden_geometry(model: LocalModel, suite: drift.Suite, out: Path, sizes: Sizes) -> list[dict[str, Any]]:
+def hidden_geometry(
+    model: LocalModel, suite: drift.Suite, out: Path, sizes: Sizes, watch: Watch = unwatched
+) -> list[dict[str, Any]]:
     """Per round, effective dimension and opening angle of hidden states, averaged over layers and dialogs.
 
     "all" takes every token up to the end of the round; "system", "user" and "agent" equally many of the prompt's tokens and of those
     that each has written so far, averaged over draws, since both quantities grow with the number of tokens.
     """
     settings = drift.Settings(rounds=sizes.rounds, conversations=sizes.conversations, seed=sizes.seed, adoption=False)
-    run = drift.run(model, suite, out, settings)
+    with watch("dialogs", settings.conversations * settings.rounds) as progress:
+        run = drift.run(model, suite, out, settings, progress=progress)
+    with watch("hidden states", len(run.records) * settings.rounds) as progress:
+        return _read_geometry(model, run.records, sizes, progress)
+
+
+def _read_geometry(
+    model: LocalModel, records: list[dict[str, Any]], sizes: Sizes, progress: Progress
+) -> list[dict[str, Any]]:
     totals: dict[tuple[int, str, str], list[float]] = {}
-    for record in sorted(run.records, key=lambda record: record["conversation"]):
+    for record in sorted(records, key=lambda record: record["conversation"]):
         hidden, owners = _read_dialog(model, record)
         rng = np.random.default_rng([sizes.seed, record["conversation"]])
+        progress(sizes.rounds, 0)
         few = min(len(_groups(owners, 1)[name]) for name in ("system", *SPEAKERS))
         if few < 2:
             continue

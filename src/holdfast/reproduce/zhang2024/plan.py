@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from holdfast import tasks
 from holdfast.errors import UnknownName, UsageError
 from holdfast.methods import HeadSet, Pasta
+from holdfast.progress import Watch, unwatched
 
 if TYPE_CHECKING:
     from holdfast.model import LocalModel
@@ -64,6 +65,7 @@ class Task:
         data: as `holdfast tasks --data` takes it.
         child: a model made from `model` by further training (Table 13); None fine-tunes a small model here.
         tell: takes one line per step.
+        watch: told of every step that takes long, in samples.
     """
 
     model: LocalModel
@@ -73,6 +75,7 @@ class Task:
     data: tuple[str, ...] = (tasks.SYNTHETIC,)
     child: LocalModel | None = None
     tell: Callable[[str], None] = lambda line: None
+    watch: Watch = unwatched
 
 
 def scale_of(name: str) -> Scale:

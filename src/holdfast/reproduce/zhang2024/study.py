@@ -45,7 +45,11 @@ class Study:
         for name in TASKS:
             samples = task_samples(self._data("train", self.task.scale.profiled, (name,)), tasks.CATALOGUE[name], self._settings("train", self.task.scale.profiled, (name,)))
             folder = self.profile_folder(name)
-            found[name] = profile(self.task.model, samples, folder, Plan(Pasta(ALPHA), by="accuracy", max_new_tokens=tasks.CATALOGUE[name].max_new_tokens)).ranking
+            limit = tasks.CATALOGUE[name].max_new_tokens
+            plan = Plan(Pasta(ALPHA), by="accuracy", max_new_tokens=limit)
+            with self.task.watch(f"profile {name}", len(samples)) as progress:
+                done = profile(self.task.model, samples, folder, plan, progress=progress)
+            found[name] = done.ranking
             write_profile(folder)
         return found
 
@@ -126,7 +130,13 @@ class Study:
         count = {"test": self.task.scale.tested, "validation": self.task.scale.validated}[split]
         settings = replace(self._settings(split, count, (name,)), instruction=instruction, baselines=tuple(baselines), draws=self.task.scale.draws, generate=generate)
         distinct = {spell([method]): [method] for method in methods}
-        run = tasks.run(model or self.task.model, self._data(split, count, (name,)), self.task.out / folder / name, settings, list(distinct.values()))
+        chosen, asked = list(distinct.values()), model or self.task.model
+        total = len(tasks.variants_of(settings, chosen)) * settings.samples
+        with self.task.watch(f"{folder} {name}", total) as progress:
+            run = tasks.run(
+                asked, self._data(split, count, (name,)), self.task.out / folder / name, settings,
+                chosen, progress=progress,
+            )  # fmt: skip
         return {result.variant: result for result in read_results(run)}
 
     def _validate(self, folder: str, name: str, methods: Sequence[Method]) -> dict[Method, float]:
