@@ -16,6 +16,7 @@ LAYERS = (
     "seeds",
     "knobs",
     "files",
+    "progress",
     "records",
     "emphasis",
     "chat",
