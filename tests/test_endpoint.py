@@ -1,7 +1,6 @@
 """Models behind an endpoint, against a real HTTP server on loopback that speaks the OpenAI chat protocol."""
 
 import contextlib
-import http.server
 import json
 import os
 import signal
@@ -13,6 +12,7 @@ import time
 import traceback
 
 import pytest
+from chat_server import KEY, Server, completion, refusal
 from test_cli import heed_interrupts
 
 import holdfast.endpoint
@@ -20,79 +20,7 @@ from holdfast import methods
 from holdfast.chat import ChatModel, Request, Sampling
 from holdfast.errors import KnobOutOfRange, ModelError, UsageError
 
-KEY = "sk-test-0123456789abcdef"
 CHAT = ({"role": "system", "content": "Rhyme."}, {"role": "user", "content": "Hello."})
-
-
-class Server:
-    """A chat endpoint whose `answer(body, number)` returns (status, headers, text) for the number-th request."""
-
-    def __init__(self, answer):
-        self.bodies, self.keys, self.paths, self.times = [], [], [], []
-        self.under_way = self.most_under_way = 0
-        self._answer, self._lock = answer, threading.Lock()
-        self._http = http.server.ThreadingHTTPServer(("127.0.0.1", 0), self._handler())
-        self.url = f"http://127.0.0.1:{self._http.server_port}/v1"
-
-    def __enter__(self):
-        threading.Thread(target=self._http.serve_forever, args=(0.01,), daemon=True).start()
-        return self
-
-    def __exit__(self, *_):
-        self._http.shutdown()
-        self._http.server_close()
-
-    def _handler(server):
-        class Handler(http.server.BaseHTTPRequestHandler):
-            protocol_version = "HTTP/1.1"
-
-            def do_POST(self):
-                body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
-                status, headers, text = server._serve(body, self.path, self.headers["Authorization"])
-                content = text.encode()
-                with contextlib.suppress(ConnectionError):  # a client that gave up waiting
-                    self.send_response(status)
-                    for name, value in {"Content-Type": "application/json", **headers}.items():
-                        self.send_header(name, value)
-                    self.send_header("Content-Length", str(len(content)))
-                    self.end_headers()
-                    self.wfile.write(content)
-
-            def log_message(self, *_):
-                pass
-
-        return Handler
-
-    def _serve(self, body, path, key):
-        with self._lock:
-            self.bodies.append(body)
-            self.paths.append(path)
-            self.keys.append(key)
-            self.times.append(time.monotonic())
-            number = len(self.bodies)
-            self.under_way += 1
-            self.most_under_way = max(self.most_under_way, self.under_way)
-        try:
-            return self._answer(body, number)
-        finally:
-            with self._lock:
-                self.under_way -= 1
-
-
-def completion(text="Arr.", reason="stop", usage=None, **message):
-    message = {"role": "assistant", "content": text, **message}
-    answer = {
-        "id": "chatcmpl-1",
-        "object": "chat.completion",
-        "created": 1,
-        "model": "tiny",
-        "choices": [{"index": 0, "message": message, "finish_reason": reason}],
-    }
-    return 200, {}, json.dumps(answer | ({"usage": usage} if usage else {}))
-
-
-def refusal(status, message, code=None, headers=None):
-    return status, headers or {}, json.dumps({"error": {"message": message, "type": "error", "code": code}})
 
 
 @pytest.fixture
@@ -115,7 +43,7 @@ def failure_of(model, methods=()):
         model.generate(CHAT, methods)
     assert KEY not in "".join(traceback.format_exception(caught.value)) + repr(model)
     message = str(caught.value)
-    assert message.endswith(".") and "\n" not in message
+    assert message.endswith(".") and message.isprintable() and len(message) < 600
     return message
 
 
@@ -180,6 +108,33 @@ def test_forwarded_tokens_are_counted_where_the_server_tells(serve, usage, expec
 def test_a_refusal_in_words_is_the_reply(serve):
     model, _ = serve(lambda body, number: completion(None, refusal="I would rather not."))
     assert model.generate(CHAT).text == "I would rather not."
+
+
+@pytest.mark.parametrize(
+    ("message", "reason", "text", "stop_reason"),
+    [
+        ({"content": None}, "stop", "", "empty"),
+        ({"content": None, "refusal": "I would rather not."}, "stop", "I would rather not.", "refusal"),
+        ({"content": None, "tool_calls": [{"id": "1"}]}, "tool_calls", "", "tool_calls"),
+        ({"content": "Let me look.", "tool_calls": [{"id": "1"}]}, "tool_calls", "Let me look.", "tool_calls"),
+        ({"content": None, "function_call": {"name": "f"}}, "stop", "", "tool_calls"),
+        ({"content": "Arr.", "refusal": None, "tool_calls": []}, "stop", "Arr.", "stop"),
+    ],
+)
+def test_a_reply_without_content_says_why(serve, message, reason, text, stop_reason):
+    model, _ = serve(lambda body, number: completion(reason=reason, **message))
+    reply = model.generate(CHAT)
+    assert (reply.text, reply.stop_reason) == (text, stop_reason)
+
+
+@pytest.mark.parametrize("lone", ["\ud83d", "a\udc00b", "\ud83d and \ude00"])
+def test_half_a_pair_is_received_as_it_is_and_sent_as_a_replacement(serve, lone):
+    model, server = serve(lambda body, number: completion(lone))
+    assert model.generate(CHAT).text == lone
+    model.generate((*CHAT, {"role": "assistant", "content": lone}, {"role": "user", "content": "😀"}))
+    sent = [message["content"] for message in server.bodies[-1]["messages"]]
+    assert sent[2] == "".join("\ufffd" if "\ud800" <= ch <= "\udfff" else ch for ch in lone)
+    assert sent[3] == "😀"
 
 
 def test_a_reply_cut_off_before_its_first_word_is_empty(serve):
@@ -295,12 +250,12 @@ def test_requests_are_spaced_retries_included(serve):
     def answer(body, number):
         return refusal(500, "oops", headers={"retry-after-ms": "1"}) if number == 1 else completion()
 
-    model, server = serve(answer, requests_per_minute=600, max_retries=1)
+    model, server = serve(answer, requests_per_minute=240, max_retries=1)
     model.generate_batch([Request(CHAT)] * 3)
     assert len(server.times) == 4
     gaps = [later - earlier for earlier, later in zip(server.times, server.times[1:], strict=False)]
-    # 0.1 s apart when they leave; they arrive a few milliseconds sooner or later
-    assert min(gaps) > 0.07
+    # 0.25 s apart when they leave; they arrive some milliseconds sooner or later
+    assert min(gaps) > 0.15
 
 
 # Retries
@@ -424,7 +379,7 @@ def test_of_two_that_exclude_each_other_the_neutral_one_is_left_out(serve):
         (refusal(404, "The model `tiny` does not exist", "model_not_found"), ["no model 'tiny'", "check its name"]),
         ((404, {}, '{"detail": "Not Found"}'), ["/v1/chat/completions does not exist", "/v1"]),
         ((405, {}, "Method Not Allowed"), ["/v1/chat/completions does not exist", "405"]),
-        (refusal(429, "You exceeded your quota"), ["429: You exceeded your quota", "0 retries", "requests_per_minute"]),
+        (refusal(429, "You exceeded your quota"), ["429: You exceeded your quota", "0 retries", "requests per minute"]),
         (refusal(503, "Loading model"), ["failed (503: Loading model)", "0 retries"]),
         (refusal(500, "x" * 290 + KEY), ["failed (500"]),
         ((500, {"Content-Type": "text/html"}, "<h1>\nbad\n</h1>"), ["<h1> bad </h1>"]),
@@ -432,6 +387,10 @@ def test_of_two_that_exclude_each_other_the_neutral_one_is_left_out(serve):
         (refusal(400, "System role not supported"), ["System role", "before the first user message"]),
         ((422, {}, '{"detail": [{"loc": ["seed"], "msg": "extra field"}]}'), ["422", "extra field"]),
         (refusal(403, "Not in your country"), ["403: Not in your country", "'tiny'"]),
+        (refusal(500, "\x1b]0;owned\x07\x1b[31mred\x1b[0m \u202e\x9b2J"), ["]0;owned", "[31mred"]),
+        (refusal(500, "x" * 10**6), ["xxx"]),
+        (refusal(500, "half \ud83d a pair"), ["half a pair"]),
+        ((500, {}, "\x1b[2J"), ["[2J"]),
     ],
 )
 def test_a_refusal_is_explained(serve, answer, words):
@@ -450,11 +409,11 @@ def test_a_refusal_is_explained(serve, answer, words):
         ('{"error": {"message": "upstream is down"}}', ["no choices", "upstream is down"]),
         ('{"choices": []}', ["empty list of choices"]),
         ('{"choices": [7]}', ["finish_reason None"]),
-        ('{"choices": [{"finish_reason": "stop"}]}', ["no text"]),
-        ('{"choices": [{"finish_reason": "stop", "message": {"content": null}}]}', ["no text"]),
+        ('{"choices": [{"finish_reason": "stop"}]}', ["no message"]),
         ('{"choices": [{"finish_reason": "stop", "message": {"content": ["a"]}}]}', ["no text"]),
         ('{"choices": [{"finish_reason": ["stop"], "message": {"content": "a"}}]}', ["finish_reason ['stop']"]),
-        ('{"choices": [{"finish_reason": "tool_calls", "message": {"content": ""}}]}', ["'tool_calls'"]),
+        (json.dumps({"choices": [{"finish_reason": "x" * 10**6, "message": {}}]}), ["finish_reason 'xxx"]),
+        ("[" * 100_000, ["not JSON"]),
         ('{"choices": [{"finish_reason": "content_filter", "message": {"content": "a"}}]}', ["content filter"]),
         (json.dumps({"echo": KEY}), ["no choices", "***"]),
     ],
@@ -464,6 +423,25 @@ def test_a_malformed_answer_is_explained(serve, text, words, kind):
     model, server = serve(lambda body, number: (200, {"Content-Type": kind}, text))
     message = failure_of(model)
     assert all(word in message for word in [server.url, *words]), message
+
+
+@pytest.mark.parametrize("what", ["body", "head"])
+def test_the_timeout_is_for_the_whole_answer_however_it_trickles(serve, what):
+    def answer(body, number):
+        if what == "head":
+            server.head_trickle = 0.05
+        return completion("x" * 1000)
+
+    model, server = serve(answer, timeout=0.5)
+    server.trickle = 0.05  # a byte each, which would take a minute
+    started = time.monotonic()
+    assert "within 0.5 s" in failure_of(model)
+    assert time.monotonic() - started < 5
+
+
+def test_waiting_for_the_pace_is_not_part_of_the_timeout(serve):
+    model, _ = serve(lambda body, number: completion(), timeout=0.4, requests_per_minute=60)
+    assert len(model.generate_batch([Request(CHAT)] * 3)) == 3
 
 
 def test_a_silent_server_is_given_up(serve):
@@ -489,6 +467,49 @@ def test_a_closed_port_is_named(monkeypatch):
     model = holdfast.endpoint.connect(f"http://127.0.0.1:{port}/v1", "tiny", max_retries=0)
     message = failure_of(model)
     assert f"127.0.0.1:{port}" in message and "refused" in message.lower()
+
+
+# The model's name
+
+
+def models(*names):
+    return 200, {}, json.dumps({"object": "list", "data": [{"id": name, "object": "model"} for name in names]})
+
+
+def find(listed, monkeypatch):
+    """Connects without naming a model to a server that lists these."""
+    monkeypatch.setenv("OPENAI_API_KEY", KEY)
+    with Server(lambda body, number: listed if body is None else completion()) as server:
+        model = holdfast.endpoint.connect(server.url, max_retries=0)
+        assert server.paths == ["/v1/models"] and server.keys == [f"Bearer {KEY}"]
+        model.generate(CHAT)
+        return model, server
+
+
+def test_the_only_model_that_a_server_lists_is_taken(monkeypatch):
+    model, server = find(models("meta/llama"), monkeypatch)
+    assert model.name == server.bodies[-1]["model"] == "meta/llama"
+    assert model.fingerprint == f"{server.url} meta/llama"
+
+
+@pytest.mark.parametrize(
+    ("listed", "words"),
+    [
+        (models("first", "second"), ["has 2 models (first, second)", "--endpoint-model"]),
+        (models(*(f"m{n}" for n in range(500))), ["has 500 models (m0, m1", "m9 and 490 more)"]),
+        (models("\x1b[31mred", KEY), ["[31mred, ***"]),
+        (models(), ["lists no model", "--endpoint-model"]),
+        ((200, {}, "<html>"), ["lists no model"]),
+        ((404, {}, "Not Found"), ["/models lists no model"]),
+        (refusal(401, f"bad {KEY}"), ["refused the API key"]),
+    ],
+)
+def test_where_the_model_cannot_be_found_the_message_says_what_there_is(monkeypatch, listed, words):
+    with pytest.raises(ModelError) as caught:
+        find(listed, monkeypatch)
+    message = str(caught.value)
+    assert all(word in message for word in words), message
+    assert message.isprintable() and KEY not in message and len(message) < 600
 
 
 # Addresses, keys and numbers

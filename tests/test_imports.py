@@ -32,6 +32,7 @@ LAYERS = (
     "model",
     "loading",
     "answers",
+    "bounded",
     "endpoint",
     "drift",
     "tasks",

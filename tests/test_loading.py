@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import shutil
+import socket
+import time
 from pathlib import Path
 
 import pytest
@@ -166,8 +168,42 @@ def test_a_model_that_is_nowhere_is_named(monkeypatch, offline):
 
     monkeypatch.setattr(transformers.AutoTokenizer, "from_pretrained", unreachable)
     monkeypatch.setattr(huggingface_hub.constants, "HF_HUB_OFFLINE", offline)
+    monkeypatch.setattr("holdfast.loading._hub_silence", str)
     said = refusal("no/such-model")
     assert "There is no model 'no/such-model'" in said and ("HF_HUB_OFFLINE" in said) == offline
+
+
+@pytest.fixture
+def unreachable_hub(monkeypatch, tmp_path):
+    """A hub at a closed port, and an empty cache."""
+    import huggingface_hub.constants
+
+    with socket.socket() as listener:
+        listener.bind(("127.0.0.1", 0))
+        url = f"http://127.0.0.1:{listener.getsockname()[1]}"
+    monkeypatch.setattr(huggingface_hub.constants, "HF_HUB_OFFLINE", False)
+    monkeypatch.setattr(huggingface_hub.constants, "ENDPOINT", url)
+    monkeypatch.setattr(huggingface_hub.constants, "HF_HUB_CACHE", str(tmp_path / "cache"))
+
+
+def test_a_hub_that_cannot_be_reached_says_so_once(unreachable_hub, caplog, capfd):
+    started = time.monotonic()
+    said = refusal("some/model")
+    assert time.monotonic() - started < 15  # its own retries take a minute
+    assert "The hub cannot be reached (" in said and "refused" in said.lower() and "'some/model'" in said
+    assert "Retrying" not in caplog.text + "".join(capfd.readouterr())
+
+
+def test_a_model_in_the_cache_is_loaded_where_the_hub_cannot_be_reached(
+    folder, unreachable_hub, tmp_path
+):
+    repo = tmp_path / "cache" / "models--some--model"
+    shutil.copytree(folder, repo / "snapshots" / "0123")
+    (repo / "refs").mkdir()
+    (repo / "refs" / "main").write_text("0123")
+    with pytest.warns(UserWarning, match="'some/model' is taken from its cache") as warned:
+        assert load("some/model", device="cpu").name == "some/model"
+    assert sum("cache" in str(warning.message) for warning in warned) == 1
 
 
 def test_a_gated_model_says_how_to_get_in(monkeypatch):

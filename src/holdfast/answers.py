@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from holdfast.chat import Reply
+from holdfast.errors import ModelError, RequestFailed
 
 if TYPE_CHECKING:
     from openai import APIStatusError, OpenAIError
@@ -23,7 +25,17 @@ _STOP_REASONS = {  # finish_reason of the wire to ours; the later names are thos
     "stop_sequence": "stop",
     "end_turn": "stop",
     "max_tokens": "length",
+    "tool_calls": "tool_calls",
+    "function_call": "tool_calls",
 }
+_FILTERED = ("content_filter", "content_policy_violation")
+_FILTERS = re.compile(r"content.?filter|content (management )?policy|flagged by|moderation", re.I)
+_OVERLONG = ("context_length_exceeded", "exceed_context_size_error", "string_above_max_length")
+_TOO_LONG = re.compile(  # OpenAI, vLLM; llama.cpp; Anthropic; Text Generation Inference
+    r"context (length|window|size)|maximum model length|max_model_len|prompt is too long"
+    r"|input is too long|`inputs` (tokens|must have)",
+    re.I,
+)
 
 
 @dataclass(frozen=True)
@@ -51,6 +63,10 @@ class MalformedAnswer(ValueError):
     """An answer that is not one complete chat completion; the message says what is wrong in a few words."""
 
 
+class FilteredReply(ValueError):
+    """An answer whose reply a content filter withheld."""
+
+
 def read_reply(text: str) -> Reply:
     """Reads the body of a chat completion.
 
@@ -59,7 +75,7 @@ def read_reply(text: str) -> Reply:
     """
     try:
         answer = _fields(json.loads(text))
-    except ValueError:
+    except (ValueError, RecursionError):
         raise MalformedAnswer("not JSON") from None
     choices = answer.get("choices")
     if not isinstance(choices, list):
@@ -67,18 +83,102 @@ def read_reply(text: str) -> Reply:
     if not choices:
         raise MalformedAnswer("an empty list of choices")
     choice = _fields(choices[0])
-    message = _fields(choice.get("message"))
-    reason = choice.get("finish_reason")
+    reason, message = choice.get("finish_reason"), choice.get("message")
+    if reason == "content_filter":
+        raise FilteredReply
     if not isinstance(reason, str) or reason not in _STOP_REASONS:
-        raise MalformedAnswer(f"finish_reason {reason!r}")
+        raise MalformedAnswer(f"finish_reason {_shown(reason)}")
+    if not isinstance(message, dict):
+        raise MalformedAnswer("no message")
+    text, stop_reason = _read_message(message, _STOP_REASONS[reason])
+    return Reply(text, None, stop_reason, forwarded=_count_forwarded(_fields(answer.get("usage"))))
+
+
+def _read_message(message: dict[str, object], stop_reason: str) -> tuple[str, str]:
+    """The text and the stop reason; a message without content says why there is none."""
     content = message.get("content")
-    if content is None:
-        content = message.get("refusal")
-    if content is None and _STOP_REASONS[reason] == "length":
-        content = ""  # a reasoning model that was cut off before its first word
-    if not isinstance(content, str):
+    if content is not None and not isinstance(content, str):
         raise MalformedAnswer("no text in the message")
-    return Reply(content, None, _STOP_REASONS[reason], forwarded=_count_forwarded(_fields(answer.get("usage"))))
+    if message.get("tool_calls") or message.get("function_call"):
+        stop_reason = "tool_calls"
+    if content is not None:
+        return content, stop_reason
+    if isinstance(refusal := message.get("refusal"), str):
+        return refusal, "refusal"
+    # "length": a reasoning model that was cut off before its first word
+    return "", "empty" if stop_reason == "stop" else stop_reason
+
+
+def read_models(text: str) -> list[str]:
+    """Reads the body of a list of models.
+
+    Raises:
+        MalformedAnswer: it is none.
+    """
+    try:
+        answer = json.loads(text)
+    except (ValueError, RecursionError):
+        raise MalformedAnswer("not JSON") from None
+    models = _fields(answer).get("data")
+    if not isinstance(models, list):
+        raise MalformedAnswer("no list of models")
+    return [name for model in models if isinstance(name := _fields(model).get("id"), str)]
+
+
+def list_models(names: Sequence[str], endpoint: Endpoint) -> str:
+    """The first of the names that a server lists, for a sentence."""
+    shown = _cut(", ".join(_cut(name, endpoint) for name in names[:10]), endpoint)
+    return shown + (f" and {len(names) - 10} more" if len(names) > 10 else "")
+
+
+def _shown(value: object) -> str:
+    """A value in a sentence, cut."""
+    text = repr(value)
+    return text if len(text) <= 60 else text[:59] + "…"
+
+
+def failure_of(error: OpenAIError, endpoint: Endpoint) -> ModelError:
+    """What an error of the official client means, after its retries.
+
+    Returns:
+        A `RequestFailed` where other requests may still be answered, else a plain `ModelError`:
+        what is wrong with a key, an address, a model's name, a quota or a setting, or a server that
+        is gone, is so for every request.
+    """
+    import openai
+
+    sentence = explain(error, endpoint)
+    if not isinstance(error, openai.APIStatusError):
+        return ModelError(sentence) if _is_gone(error) else RequestFailed(sentence)
+    said = _said(error)
+    if withheld_by_filter(error):
+        return RequestFailed(explain_filter(endpoint), "filter")
+    if is_too_long(error):
+        return RequestFailed(sentence, "context")
+    if error.status_code in (401, 404, 405, 429) or _cure(said, refused_fields(error)):
+        return ModelError(sentence)
+    return RequestFailed(sentence)
+
+
+def withheld_by_filter(error: APIStatusError) -> bool:
+    """Whether the server says that a content filter stands against this request."""
+    if error.status_code not in (400, 403, 422):
+        return False
+    return error.code in _FILTERED or bool(_FILTERS.search(_said(error)))
+
+
+def is_too_long(error: APIStatusError) -> bool:
+    """Whether the server says that the chat is longer than the model's context."""
+    if error.status_code not in (400, 413, 422):
+        return False
+    return error.code in _OVERLONG or error.status_code == 413 or bool(_TOO_LONG.search(_said(error)))
+
+
+def _is_gone(error: OpenAIError) -> bool:
+    """Whether there was no connection at all."""
+    import httpx2
+
+    return isinstance(error.__cause__, (httpx2.ConnectError, httpx2.ConnectTimeout))
 
 
 def explain(error: OpenAIError, endpoint: Endpoint) -> str:
@@ -101,14 +201,17 @@ def explain(error: OpenAIError, endpoint: Endpoint) -> str:
     return f"{endpoint.url} gave no answer: {_cut(str(error), endpoint)}."
 
 
+def explain_filter(endpoint: Endpoint) -> str:
+    """The sentence for a reply that a content filter withheld."""
+    return f"A content filter at {endpoint.url} withheld the reply; use other prompts or another endpoint."
+
+
 def explain_answer(error: MalformedAnswer, text: str, endpoint: Endpoint) -> str:
     """The sentence for an answer that cannot be read."""
-    if "content_filter" in str(error):
-        return f"A content filter at {endpoint.url} withheld the reply; use other prompts or another endpoint."
     shown = _cut(text, endpoint)
     return (
-        f"{endpoint.url} gave a malformed answer with {error}: {shown!r}; check that it is an OpenAI-compatible base"
-        " URL, which usually ends in /v1."
+        f"{endpoint.url} gave a malformed answer with {_cut(str(error), endpoint)}: {shown!r}; check that"
+        " it is an OpenAI-compatible base URL, which usually ends in /v1."
     )
 
 
@@ -127,6 +230,8 @@ def wants_other_limit(error: APIStatusError) -> bool:
     if error.status_code not in (400, 422):
         return False
     said = _said(error)
+    if is_too_long(error):
+        return False
     return "max_tokens" in said and ("max_completion_tokens" in said or error.code == "unsupported_parameter")
 
 
@@ -155,20 +260,21 @@ def _explain_status(error: APIStatusError, endpoint: Endpoint, retries: str) -> 
         return f"{url}/chat/completions does not exist ({status}); check the base URL, which usually ends in /v1."
     if status == 429:
         return (
-            f"{url} still limits requests (429: {said}), with {retries}; lower concurrency, set requests_per_minute,"
-            " or check the account's quota."
+            f"{url} still limits requests (429: {said}), with {retries}; lower the concurrency, limit the"
+            " requests per minute, or check the account's quota."
         )
     if status >= 500:
         return f"{url} failed ({status}: {said}), with {retries}; look into the server's log or try again later."
-    return f"{url} refused the request for {endpoint.model!r} ({status}: {said}){_cure(said, refused_fields(error))}."
+    cure = _cure(said, refused_fields(error))
+    if is_too_long(error):
+        cure = "; use fewer rounds or fewer new tokens"
+    return f"{url} refused the request for {endpoint.model!r} ({status}: {said}){cure}."
 
 
 def _cure(said: str, refused: tuple[str, ...]) -> str:
     words = said.lower()
     if settings := [f"{name}=1" for name in refused if name != "seed"]:
         return f"; set {' or '.join(settings)}, which this server takes as its own default"
-    if "context" in words and ("length" in words or "window" in words):
-        return "; use fewer rounds or fewer new tokens"
     if "role" in words and "system" in words:
         return "; put the system prompt before the first user message"
     return ""
@@ -185,9 +291,10 @@ def _said(error: APIStatusError) -> str:
 
 
 def _cut(text: str, endpoint: Endpoint) -> str:
-    """At most 300 characters on one line; the key goes first, so that no part of it is left."""
+    """At most 300 characters on one line that no terminal obeys; the key goes first, so that no part of it is left."""
     if endpoint.key:
         text = text.replace(endpoint.key, "***")
+    text = "".join(ch if ch.isprintable() else " " for ch in text)
     text = " ".join(text.split()).rstrip(".")
     return text if len(text) <= 300 else text[:299] + "…"
 

@@ -8,10 +8,11 @@ from typing import ClassVar, Protocol, runtime_checkable
 
 from holdfast import knobs
 from holdfast.emphasis import Message, Part, read_marks, resolve  # a message is the OpenAI and Hugging Face form, unchanged
-from holdfast.errors import KnobOutOfRange, UsageError
+from holdfast.errors import KnobOutOfRange, RequestFailed, UsageError
 
 ROLES = ("system", "user", "assistant")  # a chat template may know more, such as "tool"
 SYSTEM_AS = ("role", "first-user")
+NO_CONTENT = ("refusal", "tool_calls", "empty")  # stop reasons of endpoints' replies
 
 
 class Method(Protocol):
@@ -57,6 +58,8 @@ class Reply:
         token_ids: the generated tokens; None where the model does not tell them.
         stop_reason: "stop" (the model ended it), "length" (cut off at `max_new_tokens`, or where the model's context
             ends), or, from `Session.run` alone, "context" (the chat leaves no room for a reply, which is then empty).
+            An endpoint may also give "refusal" (no content; the text is what was said of it), "tool_calls" (the
+            model called a tool, and the text is what it wrote beside that, if anything) or "empty" (no content).
         trace: the attention mass on the span, where it was asked for and can be seen.
         forwarded: tokens that went through the model for this reply; 0 where unknown.
         prompt_ids: the tokens of the rendered chat; None where the model does not tell them.
@@ -187,10 +190,13 @@ class Job:
     Args:
         request: to be answered.
         then: takes the reply, and returns the jobs it leads to.
+        failed: takes the error of a request that was not answered, and returns the jobs it leads
+            to; without it, the error ends the session's run.
     """
 
     request: Request
     then: Callable[[Reply], Iterable[Job]]
+    failed: Callable[[RequestFailed], Iterable[Job]] | None = None
 
 
 class Session(Protocol):

@@ -3,36 +3,43 @@
 from __future__ import annotations
 
 import ipaddress
+import itertools
 import os
 import re
 import threading
 import time
 import warnings
 import weakref
-from collections.abc import Callable, Collection, Iterable, Sequence
-from dataclasses import dataclass, field
-from queue import SimpleQueue
+from collections.abc import Collection, Iterable, Sequence
+from dataclasses import dataclass, field, replace
+from queue import PriorityQueue, SimpleQueue
 from typing import TYPE_CHECKING, Any, ClassVar
 from urllib.parse import SplitResult, urlsplit
 
 from holdfast import knobs
 from holdfast.answers import (
     Endpoint,
+    FilteredReply,
     MalformedAnswer,
-    explain,
     explain_answer,
+    explain_filter,
+    failure_of,
+    list_models,
+    read_models,
     read_reply,
     refused_fields,
     wants_other_limit,
 )
 from holdfast.chat import Job, Message, Method, Reply, Request, Sampling, answer_all
 from holdfast.emphasis import Part
-from holdfast.errors import ModelError, UsageError
+from holdfast.errors import ModelError, RequestFailed, UsageError
 from holdfast.methods import EditsMessages, edit_messages, spell
 from holdfast.prompt import place_system
 
 if TYPE_CHECKING:
     from openai import OpenAI
+
+_LONGEST_WAIT = 8.0  # seconds before a malformed answer is asked for again
 
 
 @dataclass(frozen=True)
@@ -107,42 +114,47 @@ class EndpointModel:
     def run(self, jobs: Iterable[Job]) -> None:
         """Answers jobs and all that follow from them, `concurrency` at a time; `then` is called in this thread.
 
+        What follows from a job goes before the jobs given after it: of many conversations, those
+        that were begun are completed before others begin.
+
         Raises:
-            ModelError: as `generate_batch`.
+            ModelError: as `generate_batch`; but a request that fails by itself goes to the job's
+                `failed`, where it has one, and the others go on.
         """
-        tasks: SimpleQueue[tuple[Job, dict[str, object]] | None] = SimpleQueue()
-        answers: SimpleQueue[tuple[Job, Reply | BaseException]] = SimpleQueue()
-        stopped = threading.Event()
+        tasks: PriorityQueue[_Task] = PriorityQueue()
+        answers: SimpleQueue[tuple[_Task, Reply | BaseException]] = SimpleQueue()
+        stopped, numbers = threading.Event(), itertools.count()
 
         def work() -> None:
-            while (task := tasks.get()) is not None and not stopped.is_set():
-                job, body = task
+            while not stopped.is_set() and (task := tasks.get()).job is not None:
                 try:
-                    answers.put((job, self._answer(body, job.request.sampling.max_new_tokens)))
+                    limit = task.job.request.sampling.max_new_tokens
+                    answers.put((task, self._answer(task.body, limit)))
                 except BaseException as error:
-                    answers.put((job, error))
+                    answers.put((task, error))
 
-        def add(following: Iterable[Job]) -> int:
-            ready = [(job, self._body(job.request)) for job in following]
-            for one in ready:
-                tasks.put(one)
+        def task_of(job: Job, begun: int) -> _Task:
+            return _Task(begun, not job.request.keep, next(numbers), job, self._body(job.request))
+
+        def add(ready: Sequence[_Task]) -> int:
+            for task in ready:
+                tasks.put(task)
             return len(ready)
 
         # daemon threads, for those of an executor would hold up the end of the program until the last answer is there
         workers = [threading.Thread(target=work, name="holdfast-endpoint", daemon=True) for _ in range(self.concurrency)]
         try:
-            under_way = add(jobs)
+            under_way = add([task_of(job, begun) for begun, job in enumerate(jobs)])
             for worker in workers:
                 worker.start()
             while under_way:
-                job, reply = answers.get()
-                if isinstance(reply, BaseException):
-                    raise reply
-                under_way += add(job.then(reply)) - 1
+                task, answer = answers.get()
+                following = _follow(task.job, answer)
+                under_way += add([task_of(job, task.begun) for job in following]) - 1
         finally:  # at the first failure, or Ctrl-C, no more is started
             stopped.set()
             for _ in workers:
-                tasks.put(None)
+                tasks.put(_Task(-1, False, next(numbers)))
         if "seed" in self._wire.refused and not self._wire.warned:
             self._wire.warned = True
             warnings.warn(
@@ -169,24 +181,34 @@ class EndpointModel:
         shown = edit_messages(request.messages, request.methods, request.editing_seed)
         return {
             "model": self.endpoint.model,
-            "messages": list(place_system(shown, request.system_as)),
+            "messages": [
+                {**message, "content": _without_lone_surrogates(message["content"])}
+                for message in place_system(shown, request.system_as)
+            ],
             "temperature": request.sampling.temperature,
             "top_p": request.sampling.top_p,
             "seed": request.seed % 2**31,
         }
 
     def _answer(self, body: dict[str, object], max_new_tokens: int) -> Reply:
+        """Asks until the answer can be read, at most `max_retries` times more than once."""
         import openai
 
-        try:
-            text = self._send(body, max_new_tokens)
-        except openai.OpenAIError as error:
-            # without its cause, for the request it carries holds the key
-            raise ModelError(explain(error, self.endpoint)) from None
-        try:
-            return read_reply(text)
-        except MalformedAnswer as error:
-            raise ModelError(explain_answer(error, text, self.endpoint)) from None
+        for attempt in itertools.count():
+            try:
+                text = self._send(body, max_new_tokens)
+            except openai.OpenAIError as error:
+                # without its cause, for the request it carries holds the key
+                raise failure_of(error, self.endpoint) from None
+            try:
+                return read_reply(text)
+            except FilteredReply:
+                raise RequestFailed(explain_filter(self.endpoint), "filter") from None
+            except MalformedAnswer as error:
+                if attempt >= self.endpoint.max_retries:
+                    raise RequestFailed(explain_answer(error, text, self.endpoint)) from None
+            time.sleep(min(0.5 * 2**attempt, _LONGEST_WAIT))
+        raise AssertionError
 
     def _send(self, body: dict[str, object], max_new_tokens: int) -> str:
         """Asks until the server takes the fields; what it refuses by name is left out for good once it has answered."""
@@ -213,6 +235,37 @@ class EndpointModel:
                 return text
 
 
+@dataclass(frozen=True, order=True)
+class _Task:
+    """A job in the queue, in the order in which jobs are taken; without one, the worker ends.
+
+    Args:
+        begun: which of the first jobs it follows from.
+        fork: whether no other request waits for its reply.
+        number: the order of arrival.
+    """
+
+    begun: int
+    fork: bool
+    number: int
+    job: Job | None = field(default=None, compare=False)
+    body: dict[str, object] = field(default_factory=dict, compare=False)
+
+
+def _follow(job: Job, answer: Reply | BaseException) -> Iterable[Job]:
+    """The jobs that an answer leads to; an error that the job does not take is raised."""
+    if isinstance(answer, RequestFailed) and job.failed is not None:
+        return job.failed(answer)
+    if isinstance(answer, BaseException):
+        raise answer
+    return job.then(answer)
+
+
+def _without_lone_surrogates(text: str) -> str:
+    """The text as UTF-8 can carry it; half a pair, as a reply may end with, becomes U+FFFD."""
+    return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+
+
 def _dispensable(body: dict[str, object], names: Collection[str]) -> list[str]:
     """Those of the fields without which a request means the same: seeds promise little, and 1 is the protocol's default."""
     return [name for name in names if name in body and (name == "seed" or body[name] == 1)]
@@ -220,7 +273,7 @@ def _dispensable(body: dict[str, object], names: Collection[str]) -> list[str]:
 
 def connect(
     base_url: str,
-    model: str,
+    model: str | None = None,
     api_key_env: str = "OPENAI_API_KEY",
     *,
     concurrency: int = 8,
@@ -228,36 +281,38 @@ def connect(
     max_retries: int = 5,
     requests_per_minute: float | None = None,
 ) -> EndpointModel:
-    """Prepares a model behind an OpenAI-compatible endpoint; nothing is sent yet.
+    """Prepares a model behind an OpenAI-compatible endpoint; nothing is sent yet, if it is named.
 
     Connection failures, timeouts, 408, 409, 429 and 5xx are retried by the official client, which waits as long
-    as the server asks it to (Retry-After), else exponentially longer.
+    as the server asks it to (Retry-After), else exponentially longer. Malformed answers are asked for again.
 
     Args:
         base_url: as in https://api.openai.com/v1 or http://localhost:8000/v1.
-        model: the model's name at the endpoint.
+        model: the model's name at the endpoint; None takes the one that it lists, if it is one.
         api_key_env: the environment variable that holds the key; a server on this machine may do without.
         concurrency: requests under way at once, at least 1.
-        timeout: seconds to wait for one answer.
+        timeout: seconds for one answer as a whole, from the request to its last byte.
         max_retries: per request, at least 0.
         requests_per_minute: spaces requests evenly, retries included; None for no limit.
 
     Raises:
         UsageError: `base_url` is not a web address, or a number lies outside its range.
-        ModelError: the environment variable holds no usable key.
+        ModelError: the environment variable holds no usable key, or the model has to be named.
     """
     knobs.whole_number("an endpoint", "concurrency", concurrency, 1)
     knobs.whole_number("an endpoint", "max_retries", max_retries, 0)
     timeout = knobs.number_between("an endpoint", "timeout", timeout, 0, above_low=True)
-    pace = None
+    pace = _Pace(0)
     if requests_per_minute is not None:
         rate = knobs.number_between("an endpoint", "requests_per_minute", requests_per_minute, 0, above_low=True)
         pace = _Pace(60 / rate)
     address = _read_address(base_url)
     here = _is_this_machine(address.hostname or "")
     key = _read_key(api_key_env, address, needed=not here)
-    endpoint = Endpoint(address.geturl().rstrip("/"), model, api_key_env, timeout, max_retries, key)
-    client = _open_client(endpoint, direct=here, before_each=pace.wait if pace else None)
+    endpoint = Endpoint(address.geturl().rstrip("/"), model or "", api_key_env, timeout, max_retries, key)
+    client = _open_client(endpoint, direct=here, pace=pace)
+    if model is None:
+        endpoint = replace(endpoint, model=_find_model(client, endpoint))
     endpoint_model = EndpointModel(endpoint, concurrency, client, _Wire())
     weakref.finalize(endpoint_model, client.close)  # connections are closed with the last use of the model
     return endpoint_model
@@ -280,7 +335,7 @@ class _Pace:
         self._next = 0.0
         self._lock = threading.Lock()
 
-    def wait(self, _request: object = None) -> None:
+    def wait(self) -> None:
         with self._lock:
             now = time.monotonic()
             turn = max(now, self._next)
@@ -288,20 +343,38 @@ class _Pace:
         time.sleep(turn - now)
 
 
-def _open_client(endpoint: Endpoint, *, direct: bool, before_each: Callable[[object], None] | None) -> OpenAI:
+def _open_client(endpoint: Endpoint, *, direct: bool, pace: _Pace) -> OpenAI:
     import openai
 
-    http_client = openai.DefaultHttpxClient(
-        trust_env=not direct,  # a proxy cannot reach this machine's own ports
-        event_hooks={"request": [before_each] if before_each else []},
-    )
+    from holdfast.bounded import BoundedClient
+
     return openai.OpenAI(
         base_url=endpoint.url,
         api_key=endpoint.key or "none",
         timeout=openai.Timeout(endpoint.timeout, connect=min(endpoint.timeout, 10.0)),
         max_retries=endpoint.max_retries,
-        http_client=http_client,
+        # a proxy cannot reach this machine's own ports
+        http_client=BoundedClient(endpoint.timeout, pace.wait, trust_env=not direct),
     )
+
+
+def _find_model(client: OpenAI, endpoint: Endpoint) -> str:
+    """The name of the only model that the server lists."""
+    import openai
+
+    ask: Any = client.models.with_raw_response.list
+    try:
+        names = read_models(str(ask().http_response.text))
+    except (MalformedAnswer, openai.NotFoundError):
+        names = []
+    except openai.OpenAIError as error:
+        raise failure_of(error, endpoint) from None
+    if len(names) == 1:
+        return names[0]
+    cure = "name the model yourself (model=, or --endpoint-model on the command line)"
+    if not names:
+        raise ModelError(f"{endpoint.url}/models lists no model; {cure}.")
+    raise ModelError(f"{endpoint.url} has {len(names)} models ({list_models(names, endpoint)}); {cure}.")
 
 
 def _read_address(base_url: str) -> SplitResult:

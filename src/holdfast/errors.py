@@ -5,6 +5,7 @@
     │   ├── UnknownName            no such measure, method or suite; suggests the nearest name
     │   └── KnobOutOfRange         a method's or a run's number lies outside its range
     ├── ModelError                 a model cannot be loaded, reached or steered
+    │   └── RequestFailed          one request was not answered; others may be
     ├── PromptError                a chat cannot be rendered, or a span cannot be found
     └── RecordsError               a run folder belongs to another run, or cannot be written
 
@@ -41,6 +42,19 @@ class KnobOutOfRange(UsageError):
 
 class ModelError(HoldfastError):
     """A model that cannot be loaded, reached or steered."""
+
+
+class RequestFailed(ModelError):
+    """One request that was not answered; others may be.
+
+    Attributes:
+        why: "filter" (a content filter withheld the reply), "context" (the chat is longer than the
+            model's context), or "failure" (anything else).
+    """
+
+    def __init__(self, message: str, why: str = "failure"):
+        super().__init__(message)
+        self.why = why
 
 
 class PromptError(HoldfastError):

@@ -8,6 +8,7 @@ import json
 import logging
 import os
 import re
+import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
 
 DEFAULT = "default"
 DEFAULT_FOLDER = Path(__file__).parent / "assets" / "model"
+_HUB_WAIT = 10.0  # seconds for the hub to answer at all
 DTYPES = ("float16", "bfloat16", "float32", "float64")
 
 
@@ -54,13 +56,21 @@ def load(
     source = str(DEFAULT_FOLDER) if name_or_path == DEFAULT else name_or_path
     _check_folder(source)
     device, dtype = _place(device, dtype)
-    options = {"dtype": dtype, "use_safetensors": True, "trust_remote_code": trust_remote_code}
-    with _explained(name_or_path, "tokenizer"):
-        tokenizer = AutoTokenizer.from_pretrained(source, trust_remote_code=trust_remote_code)
+    silence = "" if os.path.exists(source) else _hub_silence()
+    # else each of several files is asked for six times, half a minute long
+    options = {"trust_remote_code": trust_remote_code, "local_files_only": bool(silence)}
+    with _explained(name_or_path, "tokenizer", silence):
+        tokenizer = AutoTokenizer.from_pretrained(source, **options)
     if not tokenizer.is_fast:
         raise ModelError(f"{name_or_path} has no fast tokenizer, which finding spans needs; convert it to tokenizer.json.")
-    with _explained(name_or_path, "model"):
+    with _explained(name_or_path, "model", silence):
+        options |= {"dtype": dtype, "use_safetensors": True}
         model = _load_whole(source, AutoModelForCausalLM, **options)
+    if silence:
+        warnings.warn(
+            f"The hub cannot be reached ({silence}), so {name_or_path!r} is taken from its cache here.",
+            stacklevel=2,
+        )
     model = _move(model, device, name_or_path).eval()
     return LocalModel(
         name=name_or_path,
@@ -109,6 +119,21 @@ def _check_hub_name(name: str) -> None:
             f"There is no folder {_cut(name, 100)!r}, and a model on the hub cannot be called so; give a folder, a hub name such as "
             "owner/name, a URL, or 'default'."
         ) from None
+
+
+def _hub_silence() -> str:
+    """Why the hub cannot be reached, in a few words; "" where it answers, or may not be asked."""
+    import httpx2
+    from huggingface_hub import constants
+    from huggingface_hub.utils import get_session
+
+    if constants.is_offline_mode():
+        return ""
+    try:
+        get_session().head(constants.ENDPOINT, timeout=_HUB_WAIT)
+    except httpx2.TransportError as error:
+        return _shorten(error)
+    return ""
 
 
 def _check_json(path: Path) -> None:
@@ -204,17 +229,17 @@ def _move(model: PreTrainedModel, device: torch.device, name: str) -> PreTrained
 
 
 @contextmanager
-def _explained(name: str, part: str) -> Iterator[None]:
+def _explained(name: str, part: str, silence: str = "") -> Iterator[None]:
     """Turns whatever the loading of a part raises into one sentence."""
     try:
         yield
     except HoldfastError:
         raise
     except Exception as error:  # the libraries below raise every kind of exception on a broken file, even a plain one
-        raise ModelError(_loading_failed(name, part, error)) from error
+        raise ModelError(_loading_failed(name, part, error, silence)) from error
 
 
-def _loading_failed(name: str, part: str, error: Exception) -> str:
+def _loading_failed(name: str, part: str, error: Exception, silence: str) -> str:
     reason, here = str(error), name == DEFAULT or Path(name).is_dir()
     if kind := re.search(r"has model type `([^`]*)`", reason):
         return f"{name!r} is of the type {kind[1]!r}, which this version of transformers does not know; update it, or use another model."
@@ -230,11 +255,11 @@ def _loading_failed(name: str, part: str, error: Exception) -> str:
     if "safetensors" in reason and isinstance(error, OSError):
         return f"The hub model {name!r} has no safetensors weights; pickled ones can run code, so convert them first."
     if isinstance(error, OSError):
-        return _not_found(name, error)
+        return _not_found(name, error, silence)
     return f"Cannot load {name!r} ({_shorten(error)}); delete it from the hub's cache and try again."
 
 
-def _not_found(name: str, error: OSError) -> str:
+def _not_found(name: str, error: OSError, silence: str) -> str:
     from huggingface_hub import constants
 
     said = str(error).lower()
@@ -245,9 +270,14 @@ def _not_found(name: str, error: OSError) -> str:
             f"There is no model {name!r}: it is no folder here and not in the hub's cache, and HF_HUB_OFFLINE forbids to "
             "ask the hub; unset it, or give a folder, a URL, or 'default'."
         )
+    if silence:
+        return (
+            f"The hub cannot be reached ({silence}), and {name!r} is no folder here and not whole in"
+            " the hub's cache; try again, or give a folder, a URL, or 'default'."
+        )
     return (
-        f"There is no model {name!r}: it is no folder here, and the hub does not have it or cannot be reached; "
-        "give a folder, a hub name, a URL, or 'default'."
+        f"There is no model {name!r}: it is no folder here, and the hub does not have it;"
+        " give a folder, a hub name, a URL, or 'default'."
     )
 
 

@@ -68,6 +68,7 @@ def add_parser(commands) -> None:
 def run(arguments: argparse.Namespace) -> None:
     from holdfast import drift, methods, report
     from holdfast.chat import Sampling
+    from holdfast.report.endings import endings
 
     settings = drift.Settings(
         rounds=arguments.rounds, conversations=arguments.conversations, seed=arguments.seed,
@@ -86,9 +87,8 @@ def run(arguments: argparse.Namespace) -> None:
     with Bar(len(chosen) * settings.conversations * settings.rounds, title=title) as bar:
         run = drift.run(model, suite, out, settings, chosen, command=command_line(), progress=bar)
     print(report.table(run))
-    ended = sum("ended" in record for record in run.records)
-    if ended:
-        print(f"{ended} of {len(run.records)} dialogs filled the model's context; later rounds are means over the others.")
+    for what, said in endings(run.records):
+        print(f"{what[0].upper()}{what[1:]}: {said}.")
     print(_tokens_line(run.records))
     page = report.write([out], arguments.report or out / "report.html")
     print(f"Report: {page.resolve()}")

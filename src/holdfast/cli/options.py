@@ -6,15 +6,21 @@ import argparse
 import shlex
 import sys
 
-from holdfast.errors import UsageError
-
 
 def add_model(add) -> None:
     """Adds what names a model; `add` is a parser's `add_argument`."""
     add("--model", default="default", metavar="default|PATH|HUB_ID|URL", help="the chat model (default: the one in the package)")
-    add("--endpoint-model", metavar="NAME", help="with a URL: the model's name there")
+    add("--endpoint-model", metavar="NAME", help="with a URL: the model's name there (default: the one it lists, if it is one)")
     add("--api-key-env", default="OPENAI_API_KEY", metavar="VAR", help="with a URL: the environment variable of the key (default: %(default)s)")
     add("--concurrency", type=int, default=8, help="with a URL: requests at a time (default: %(default)s)")
+    add(
+        "--timeout", type=float, default=120.0, metavar="SECONDS",
+        help="with a URL: for one answer as a whole (default: %(default)g)",
+    )
+    add(
+        "--requests-per-minute", type=float, metavar="N",
+        help="with a URL: at most, retries included (default: no limit)",
+    )
     add("--device", help="cpu, cuda, ... (default: CUDA if there is one)")
     add("--dtype", help="float32, bfloat16, ... (default: float32 on the CPU, the checkpoint's elsewhere)")
     add("--trust-remote-code", action="store_true", help="let code that comes with the model run (default: never)")
@@ -25,9 +31,13 @@ def load_model(arguments: argparse.Namespace):
     if arguments.model.startswith(("http://", "https://")):
         from holdfast.endpoint import connect
 
-        if not arguments.endpoint_model:
-            raise UsageError(f"The endpoint {arguments.model} needs --endpoint-model, the model's name there.")
-        return connect(arguments.model, arguments.endpoint_model, arguments.api_key_env, concurrency=arguments.concurrency)
+        model = connect(
+            arguments.model, arguments.endpoint_model, arguments.api_key_env,
+            concurrency=arguments.concurrency, timeout=arguments.timeout,
+            requests_per_minute=arguments.requests_per_minute,
+        )
+        arguments.endpoint_model = model.name
+        return model
     _quiet_transformers()
     from holdfast.loading import load
 

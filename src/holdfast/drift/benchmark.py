@@ -61,12 +61,15 @@ def run(
     with open_run(Path(out), identity, {"command": "drift", "argv": command, "versions": _versions()}) as record:
         done = record.keys()
         for name, chosen in zip(spelled, methods, strict=True):
-            for start in range(0, settings.conversations, settings.batch):
-                numbers = range(start, min(start + settings.batch, settings.conversations))
+            # where nothing depends on what runs side by side, the session says how much does
+            side_by_side = settings.conversations if model.independent else settings.batch
+            for start in range(0, settings.conversations, side_by_side):
+                numbers = range(start, min(start + side_by_side, settings.conversations))
                 missing = [number for number in numbers if (name, number) not in done]
-                if not missing:
+                if finished := len(numbers) - len(missing) if model.independent or not missing else 0:
                     for _ in range(settings.rounds):
-                        progress(len(numbers), 0)
+                        progress(finished, 0)
+                if not missing:
                     continue
                 # the whole batch runs again, so that its arithmetic is that of an uninterrupted run
                 again = missing if model.independent else numbers

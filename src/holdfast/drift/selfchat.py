@@ -13,16 +13,20 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from holdfast.chat import Job, Message, Reply, Request, Session
+from holdfast.chat import NO_CONTENT, Job, Message, Reply, Request, Session
 from holdfast.drift.cases import Case, Persona, Rule
+from holdfast.drift.failures import Failures
 from holdfast.drift.settings import Settings
 from holdfast.drift.traces import TurnTrace
-from holdfast.errors import PromptError, UsageError
+from holdfast.errors import PromptError, RequestFailed, UsageError
 from holdfast.seeds import seed_of
 
 if TYPE_CHECKING:
     from holdfast.drift.suites import Suite
+    from holdfast.measures import Score
     from holdfast.methods import Method
+
+_LONGEST_REASON = 500  # characters
 
 
 @dataclass(frozen=True)
@@ -85,7 +89,8 @@ class _Talk:
     probes: list[dict[str, Any]] = field(default_factory=list)
     sequences: list[tuple[str, tuple[int, ...]]] = field(default_factory=list)
     forwarded: int = 0
-    ended: int | None = None  # the round in which the dialog came to the end of the model's context
+    ended: dict[str, Any] | None = None  # the round in which the dialog ended early, and why
+    unanswered: list[dict[str, Any]] = field(default_factory=list)  # probes
     traces: dict[int, TurnTrace] = field(default_factory=dict)  # of the agent's turns, by round
 
     def count(self, view: str, reply: Reply) -> None:
@@ -195,7 +200,12 @@ def converse(
         on_record(_record(talk, now - told), talk.traces)
         told = now
 
-    session.run([_Script(_Talk(pairing), tuple(methods), settings, over, on_round).begin() for pairing in pairings])
+    failures = Failures(over)
+    scripts = [
+        _Script(_Talk(pairing), tuple(methods), settings, failures, on_round) for pairing in pairings
+    ]
+    session.run([script.begin() for script in scripts])
+    failures.settle(session)
 
 
 @dataclass
@@ -205,7 +215,7 @@ class _Script:
     talk: _Talk
     methods: tuple[Method, ...]
     settings: Settings
-    on_over: Callable[[_Talk], None]
+    failures: Failures
     on_round: Callable[[int, int], None]
     open_jobs: int = 0
     told: int = 0
@@ -228,7 +238,9 @@ class _Script:
                 following += (self._probes(1, 1) if number == 1 else []) + (self._probes(number + 1, number + 1) if following else [])
             return following
 
-        return self._job(_agent_view(self.talk), (number, "agent"), then, keep=True)
+        return self._job(
+            _agent_view(self.talk), (number, "agent"), then, self._ends(number), keep=True
+        )
 
     def _user_turn(self, number: int) -> Job:
         """a_i, and then b_i."""
@@ -236,7 +248,17 @@ class _Script:
         def then(reply: Reply) -> list[Job]:
             return [self._agent_turn(number)] if self._say(number, "user", reply) else []
 
-        return self._job(_user_view(self.talk), (number, "user"), then, keep=True)
+        return self._job(
+            _user_view(self.talk), (number, "user"), then, self._ends(number), keep=True
+        )
+
+    def _ends(self, number: int) -> Callable[[RequestFailed], None]:
+        """What a turn that is not answered leads to: the end of the dialog."""
+
+        def failed(error: RequestFailed) -> None:
+            self.talk.ended = {"round": number, "why": error.why, "reason": str(error)}
+
+        return failed
 
     def _say(self, number: int, speaker: str, reply: Reply) -> bool:
         """Appends a turn; False where the dialog has come to the end of the model's context."""
@@ -244,7 +266,7 @@ class _Script:
             if number == 1:
                 agent = self.talk.pairing.agent
                 raise PromptError(f"The system prompt of {agent.id!r} and one question already fill the model's context; use a shorter prompt.")
-            self.talk.ended = number
+            self.talk.ended = {"round": number, "why": "context"}
             return False
         self.talk.turns.append(_turn(number, speaker, reply))
         if speaker == "agent":
@@ -264,24 +286,44 @@ class _Script:
                     self.talk.probes.append(_probed(number, probe, reply))
                 return []
 
+            def failed(error: RequestFailed) -> None:
+                reason = {"why": error.why, "reason": str(error)}
+                self.talk.unanswered.append({**_place(number, probe), **reason})
+
             asked = [*view, {"role": "user", "content": probe.question}]
-            return self._job(asked, (number, *probe.names), then, keep=False)
+            return self._job(asked, (number, *probe.names), then, failed, keep=False)
 
         return [job(probe) for probe in self.talk.pairing.asked]
 
-    def _job(self, messages: list[Message], draw: tuple, then: Callable[[Reply], list[Job]], *, keep: bool) -> Job:
+    def _job(
+        self,
+        messages: list[Message],
+        draw: tuple,
+        then: Callable[[Reply], list[Job]],
+        on_failure: Callable[[RequestFailed], None],
+        *,
+        keep: bool,
+    ) -> Job:
         """A request of this conversation; the conversation is over with the last of them."""
         view = "user" if draw[1] == "user" else "agent"
         number, settings = self.talk.pairing.number, self.settings
         self.open_jobs += 1
 
-        def answered(reply: Reply) -> list[Job]:
-            self.talk.count(view, reply)
-            following = then(reply)
+        def close(following: list[Job]) -> list[Job]:
             self.open_jobs -= 1
             if not self.open_jobs:
-                self.on_over(self.talk)
+                self._over()
             return following
+
+        def answered(reply: Reply) -> list[Job]:
+            self.failures.answered(request)
+            self.talk.count(view, reply)
+            return close(then(reply))
+
+        def failed(error: RequestFailed) -> list[Job]:
+            on_failure(error)
+            self.failures.failed(number, error)
+            return close([])
 
         request = Request(
             messages=tuple(messages),
@@ -294,7 +336,13 @@ class _Script:
             trace=settings.trace and view == "agent",
             system_as=settings.system_as,
         )
-        return Job(request, answered)
+        return Job(request, answered, failed)
+
+    def _over(self) -> None:
+        told = sum(turn["speaker"] == "agent" for turn in self.talk.turns)
+        if told < self.settings.rounds:  # progress counts the rounds that are not held, too
+            self.on_round(self.settings.rounds - told, self.talk.forwarded - self.told)
+        self.failures.over(self.talk.pairing.number, self.talk)
 
 
 def _system(person: Case | Persona | None) -> list[Message]:
@@ -327,13 +375,25 @@ def _turn(number: int, speaker: str, reply: Reply) -> dict[str, Any]:
     return {"round": number, "speaker": speaker, "text": reply.text, "stop_reason": reply.stop_reason, "mass": _mass(reply)}
 
 
+def _place(number: int, probe: Probe) -> dict[str, Any]:
+    """What names a probe in a record."""
+    rule = {} if probe.rule.id is None else {"rule": probe.rule.id}
+    return {"round": number, "kind": probe.kind, **rule, "probe": probe.index}
+
+
 def _probed(number: int, probe: Probe, reply: Reply) -> dict[str, Any]:
-    score = probe.rule.measure.score(reply.text)
+    refused = reply.stop_reason == "refusal"
+    score = probe.rule.measure.score("" if refused else reply.text)
+    told = {"stop_reason": reply.stop_reason} if reply.stop_reason in NO_CONTENT else {}
     return {
-        "round": number, "kind": probe.kind, **({} if probe.rule.id is None else {"rule": probe.rule.id}),
-        "probe": probe.index, "question": probe.question, "reply": reply.text,
-        "score": score.value, "reason": score.reason, "mass": _mass(reply),
+        **_place(number, probe), "question": probe.question, "reply": reply.text,
+        "score": score.value, "reason": _reason(score, refused), "mass": _mass(reply), **told,
     }
+
+
+def _reason(score: Score, refused: bool) -> str:
+    reason = f"a refusal, scored as an empty reply: {score.reason}" if refused else score.reason
+    return reason if len(reason) <= _LONGEST_REASON else reason[: _LONGEST_REASON - 1] + "…"
 
 
 def _mass(reply: Reply) -> float | None:
@@ -356,7 +416,8 @@ def _record(talk: _Talk, seconds: float) -> dict[str, Any]:
         "probes": sorted(talk.probes, key=order),
         "tokens": {"forwarded": talk.forwarded, "least": least_tokens(talk.sequences)},
         "seconds": round(seconds, 3),
-        **({"ended": {"round": talk.ended, "why": "context"}} if talk.ended else {}),
+        **({"ended": talk.ended} if talk.ended else {}),
+        **({"unanswered": talk.unanswered} if talk.unanswered else {}),
     }
 
 

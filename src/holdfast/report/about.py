@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from holdfast.records import RunData
+from holdfast.report.endings import endings
 from holdfast.report.scores import Series
 from holdfast.report.statistics import RESAMPLES
 
@@ -115,9 +116,7 @@ def _cost(run: RunData) -> list[tuple[str, str]]:
     if turns:
         cut = sum(turn["stop_reason"] == "length" for turn in turns)
         rows.append(("turns cut at the length limit", f"{cut:,} of {len(turns):,}"))
-    ended = sum("ended" in record for record in records)
-    if ended:
-        rows.append(("dialogs that filled the model's context", f"{ended:,} of {len(records):,}; later rounds are means over the others"))
+    rows += endings(records)
     tokens = [record["tokens"] for record in records if record.get("tokens")]
     forwarded, least = (sum(token.get(name) or 0 for token in tokens) for name in ("forwarded", "least"))
     if forwarded and least:

@@ -52,6 +52,8 @@ def compare(series: Series, baseline: Series) -> Comparison | None:
 
     def differences(kind: str) -> tuple[Estimate, Estimate]:
         a, b = one.values(kind)[:, :last], other.values(kind)[:, :last]
+        missing = np.isnan(a) | np.isnan(b)  # rounds that one of the two did not reach
+        a, b = np.where(missing, np.nan, a), np.where(missing, np.nan, b)
         return paired_difference(a[:, -1], b[:, -1]), paired_difference(row_means(a), row_means(b))
 
     return Comparison(series, baseline, len(one.records), *differences("stability"), *differences("adoption"))

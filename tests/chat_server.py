@@ -1,0 +1,99 @@
+"""A real HTTP server on loopback that speaks the OpenAI chat protocol, as well or badly as a test wants."""
+
+from __future__ import annotations
+
+import contextlib
+import http.server
+import json
+import threading
+import time
+
+KEY = "sk-test-0123456789abcdef"
+
+
+class Server:
+    """A chat endpoint whose `answer(body, number)` returns (status, headers, text) for the number-th request."""
+
+    def __init__(self, answer):
+        self.bodies, self.keys, self.paths, self.times = [], [], [], []
+        self.under_way = self.most_under_way = 0
+        self.trickle = self.head_trickle = 0.0  # seconds from one byte of an answer to the next
+        self._answer, self._lock = answer, threading.Lock()
+        self._http = http.server.ThreadingHTTPServer(("127.0.0.1", 0), self._handler())
+        self.url = f"http://127.0.0.1:{self._http.server_port}/v1"
+
+    def __enter__(self):
+        threading.Thread(target=self._http.serve_forever, args=(0.01,), daemon=True).start()
+        return self
+
+    def __exit__(self, *_):
+        self._http.shutdown()
+        self._http.server_close()
+
+    def _handler(server):
+        class Handler(http.server.BaseHTTPRequestHandler):
+            protocol_version = "HTTP/1.1"
+
+            def do_POST(self):
+                body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
+                status, headers, text = server._serve(body, self.path, self.headers["Authorization"])
+                self._reply(status, headers, text)
+
+            def _reply(self, status, headers, text):
+                content = text.encode()
+                with contextlib.suppress(ConnectionError):  # a client that gave up waiting
+                    while server.head_trickle:
+                        self.wfile.write(b"HTTP/1.1 200 OK\r\n" if self.requestline else b"X-Wait: 1\r\n")
+                        self.requestline = ""
+                        time.sleep(server.head_trickle)
+                    self.send_response(status)
+                    for name, value in {"Content-Type": "application/json", **headers}.items():
+                        self.send_header(name, value)
+                    self.send_header("Content-Length", str(len(content)))
+                    self.end_headers()
+                    if server.trickle:
+                        for byte in content:
+                            self.wfile.write(bytes([byte]))
+                            time.sleep(server.trickle)
+                    else:
+                        self.wfile.write(content)
+
+            def do_GET(self):
+                status, headers, text = server._serve(None, self.path, self.headers["Authorization"])
+                self._reply(status, headers, text)
+
+            def log_message(self, *_):
+                pass
+
+        return Handler
+
+    def _serve(self, body, path, key):
+        with self._lock:
+            self.bodies.append(body)
+            self.paths.append(path)
+            self.keys.append(key)
+            self.times.append(time.monotonic())
+            number = len(self.bodies)
+            self.under_way += 1
+            self.most_under_way = max(self.most_under_way, self.under_way)
+        try:
+            return self._answer(body, number)
+        finally:
+            with self._lock:
+                self.under_way -= 1
+
+
+def completion(text="Arr.", reason="stop", usage=None, **message):
+    message = {"role": "assistant", "content": text, **message}
+    answer = {
+        "id": "chatcmpl-1",
+        "object": "chat.completion",
+        "created": 1,
+        "model": "tiny",
+        "choices": [{"index": 0, "message": message, "finish_reason": reason}],
+    }
+    return 200, {}, json.dumps(answer | ({"usage": usage} if usage else {}))
+
+
+def refusal(status, message, code=None, headers=None):
+    return status, headers or {}, json.dumps({"error": {"message": message, "type": "error", "code": code}})

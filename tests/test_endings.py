@@ -1,0 +1,60 @@
+"""What a run could not ask or measure is counted and said, and missing rounds count for nothing."""
+
+import numpy as np
+
+from holdfast.report.endings import endings
+from holdfast.report.findings import compare
+from holdfast.report.scores import Series
+
+
+def record(number=0, stop_reasons=("stop", "stop"), **more):
+    turns = [
+        {"round": place // 2 + 1, "speaker": "agent", "text": "", "stop_reason": reason, "mass": None}
+        for place, reason in enumerate(stop_reasons)
+    ]
+    return {"conversation": number, "turns": turns, "probes": [{"round": 1, "reply": ""}], **more}
+
+
+def test_a_run_that_went_well_has_nothing_to_say():
+    assert endings([record(), record()]) == []
+
+
+def test_dialogs_that_ended_early_are_counted_by_their_reason_with_the_first_reason():
+    reason = "http://host/v1 failed (500: no)."
+    ended = [
+        record(0, ended={"round": 3, "why": "context"}),
+        record(1, ended={"round": 2, "why": "failure", "reason": reason}),
+        record(2, ended={"round": 2, "why": "filter", "reason": "other."}),
+        record(3, ended={"round": 2, "why": "filter", "reason": "other."}),
+    ]
+    ((what, said),) = endings([*ended, record(4)])
+    assert what == "dialogs that ended early"
+    assert said.startswith(
+        "4 of 5 (2 met a content filter, 1 filled the model's context, 1 had a request that failed)"
+    )
+    assert "1 are whole" in said
+    assert said.endswith("conversation 1 in round 2: http://host/v1 failed (500: no)")
+
+
+def test_replies_without_content_and_probes_not_answered_are_counted():
+    replies = record(0, ("stop", "refusal", "tool_calls"))
+    replies["probes"][0]["stop_reason"] = "refusal"
+    missing = record(1, unanswered=[{"round": 1, "why": "filter"}, {"round": 2, "why": "filter"}])
+    assert endings([replies, missing]) == [
+        ("replies without content", "3 of 7 (2 refused, 1 called a tool); probes are scored as empty"),
+        ("probes not answered", "2 (2 met a content filter); left out of the means"),
+    ]
+
+
+def series(method, stability):
+    matrix = np.array(stability, dtype=float)
+    records = tuple({"agent": {"system_prompt": "a"}} for _ in matrix)
+    nothing = np.full(matrix.shape, np.nan)
+    return Series("", method, records, np.arange(len(matrix)), matrix, nothing, nothing)
+
+
+def test_a_comparison_over_all_rounds_takes_the_rounds_that_both_dialogs_reached():
+    none = series("none", [[1, 0.5, 0], [1, 0.5, 0]])
+    ended = series("fix", [[1, 0.5, np.nan], [1, np.nan, np.nan]])  # no better where it was asked
+    difference = compare(ended, none).stability_mean
+    assert (difference.mean, difference.n) == (0, 2)

@@ -1,0 +1,277 @@
+"""Drift runs over an endpoint that fails in every way that servers do: what is kept, recorded and said."""
+
+import contextlib
+import threading
+
+import pytest
+from chat_server import KEY, Server, completion, refusal
+
+from holdfast import drift
+from holdfast.chat import Sampling
+from holdfast.endpoint import connect
+from holdfast.errors import ModelError
+from holdfast.measures import build
+from holdfast.records import read_run
+
+SUITE = drift.Suite(
+    "three",
+    tuple(
+        drift.Case(f"case-{word}", "x", f"Talk about {word}.", ("What?",), build({"regex": word}))
+        for word in ("bread", "rain", "music")
+    ),
+    ("hello there",),
+)
+ROUNDS = 4
+REQUESTS = 2 * ROUNDS - 1 + 2 * ROUNDS  # turns but the starter, and two probes a round
+
+
+@pytest.fixture
+def serve(monkeypatch):
+    """serve(answer, **options) -> (model, server)."""
+    monkeypatch.setenv("OPENAI_API_KEY", KEY)
+    with contextlib.ExitStack() as servers:
+
+        def start(answer, **options):
+            server = servers.enter_context(Server(answer))
+            return connect(server.url, "tiny", **{"max_retries": 0, "timeout": 10, **options}), server
+
+        yield start
+
+
+def measure(model, folder, conversations=6):
+    sampling = Sampling(temperature=1, top_p=1, max_new_tokens=9)
+    settings = drift.Settings(rounds=ROUNDS, conversations=conversations, sampling=sampling)
+    return drift.run(model, SUITE, folder, settings)
+
+
+def is_turn(body, turns):
+    """Whether the request is for the agent's turn behind `turns` messages of the dialog."""
+    texts = [message["content"] for message in body["messages"]]
+    return len(texts) == turns + 1 and texts[1] == "hello there" and texts[-1] != "What?"
+
+
+def fails_once(answer, matches):
+    """A server that gives `answer` to the first request that matches, and replies to all others."""
+    lock, failed = threading.Lock(), []
+
+    def serve(body, number):
+        with lock:
+            if not failed and matches(body):
+                failed.append(number)
+                return answer
+        return completion()
+
+    return serve
+
+
+# One bad answer
+
+
+@pytest.mark.parametrize(
+    ("answer", "why", "words"),
+    [
+        (completion(None, "content_filter"), "filter", "content filter"),
+        (refusal(400, "The response was filtered.", "content_filter"), "filter", "content filter"),
+        (refusal(403, "Your chosen model requires moderation."), "filter", "content filter"),
+        (refusal(400, "This model's maximum context length is 64 tokens."), "context", "fewer rounds"),
+        (refusal(400, "prompt is too long: 9 tokens > 8 maximum"), "context", "fewer rounds"),
+        (refusal(413, "Payload too large"), "context", "fewer rounds"),
+        (refusal(500, "CUDA error"), "failure", "500: CUDA error"),
+        (refusal(422, "messages.3: text is empty"), "failure", "422"),
+        ((200, {}, '{"choices": [{"mess'), "failure", "malformed"),
+    ],
+)
+def test_a_bad_answer_ends_its_dialog_alone_and_the_record_says_why(serve, tmp_path, answer, why, words):
+    model, _ = serve(fails_once(answer, lambda body: is_turn(body, 5)))  # an agent's turn of round 3
+    run = measure(model, tmp_path / "run")
+    assert len(run.records) == 6
+    (ended,) = [record for record in run.records if "ended" in record]
+    assert (ended["ended"]["round"], ended["ended"]["why"]) == (3, why)
+    assert words in ended["ended"]["reason"]
+    assert [turn["round"] for turn in ended["turns"]] == [1, 1, 2, 2, 3]
+    assert {probe["round"] for probe in ended["probes"]} == {1, 2, 3}
+    assert all(len(r["turns"]) == 2 * ROUNDS for r in run.records if r is not ended)
+
+
+def test_a_probe_that_is_withheld_is_left_out_and_its_dialog_goes_on(serve, tmp_path):
+    def answer(body, number):
+        return completion(None, "content_filter") if "rain" in str(body["messages"][0]) and body["messages"][-1]["content"] == "What?" else completion()
+
+    model, _ = serve(answer)
+    run = measure(model, tmp_path / "run")
+    assert all(len(record["turns"]) == 2 * ROUNDS for record in run.records)
+    for record in run.records:
+        withheld = record["agent"]["id"] == "case-rain"
+        assert len(record["probes"]) == (0 if withheld else 2 * ROUNDS)
+        assert len(record.get("unanswered", ())) == (2 * ROUNDS if withheld else 0)
+    unanswered = next(record["unanswered"] for record in run.records if "unanswered" in record)
+    assert {(item["round"], item["kind"], item["why"]) for item in unanswered} == {
+        (number, kind, "filter") for number in range(1, 5) for kind in ("stability", "adoption")
+    }
+
+
+def test_a_filter_that_always_refuses_one_prompt_lets_the_run_finish(serve, tmp_path):
+    def answer(body, number):
+        refused = is_turn(body, 1) and "rain" in body["messages"][0]["content"]
+        return completion(None, "content_filter") if refused else completion()
+
+    model, server = serve(answer)
+    run = measure(model, tmp_path / "run")
+    assert [r["ended"]["round"] for r in run.records if r["agent"]["id"] == "case-rain"] != []
+    assert all(("ended" in r) == (r["agent"]["id"] == "case-rain") for r in run.records)
+    asked = len(server.bodies)
+    assert measure(model, tmp_path / "run").records == run.records
+    assert len(server.bodies) == asked  # nothing is asked again
+
+
+def test_malformed_answers_are_asked_for_again(serve, tmp_path, monkeypatch):
+    monkeypatch.setattr("holdfast.endpoint._LONGEST_WAIT", 0.01)
+    broken = (200, {}, completion()[2][:40])
+    model, server = serve(lambda body, number: broken if number % 3 == 0 else completion(), max_retries=3)
+    run = measure(model, tmp_path / "run", conversations=2)
+    assert not any("ended" in record for record in run.records)
+    assert len(server.bodies) > 2 * REQUESTS
+
+
+def test_malformed_answers_are_asked_for_again_a_bounded_number_of_times(serve, monkeypatch):
+    monkeypatch.setattr("holdfast.endpoint._LONGEST_WAIT", 0.01)
+    model, server = serve(lambda body, number: (200, {}, "<html>"), max_retries=2)
+    with pytest.raises(ModelError, match="malformed"):
+        model.generate([{"role": "user", "content": "Hello."}])
+    assert len(server.bodies) == 3
+
+
+# A server that is gone
+
+
+def test_failures_in_a_row_stop_the_run_which_keeps_what_was_complete_and_is_resumable(serve, tmp_path):
+    gone = threading.Event()
+
+    def answer(body, number):
+        if number > 0.5 * 14 * REQUESTS:
+            gone.set()
+        return refusal(500, "shutting down") if gone.is_set() else completion()
+
+    model, server = serve(answer, concurrency=4)
+    with pytest.raises(ModelError, match=r"5 conversations in a row failed.*repeat the command.*500: shutting down"):
+        measure(model, tmp_path / "run", conversations=14)
+    kept = read_run(tmp_path / "run").records
+    # those begun are completed before others begin: only what was under way is lost
+    assert len(kept) >= 5
+    assert not any("ended" in record for record in kept)
+    server._answer = lambda body, number: completion()
+    assert len(measure(model, tmp_path / "run", conversations=14).records) == 14
+
+
+def test_failures_of_few_conversations_with_answers_between_do_not_stop_the_run(serve, tmp_path):
+    model, _ = serve(lambda body, number: refusal(500, "no") if is_turn(body, 3) else completion(), concurrency=2)
+    run = measure(model, tmp_path / "run", conversations=8)
+    assert [record["ended"]["why"] for record in run.records] == ["failure"] * 8
+
+
+def test_a_server_that_is_gone_before_the_last_conversations_leaves_them_to_be_asked_again(serve, tmp_path):
+    last = int(5.5 * REQUESTS)
+    model, server = serve(lambda body, number: refusal(500, "gone") if number > last else completion(), concurrency=1)
+    with pytest.raises(ModelError, match=r"Stopped, as requests of .* failed.*500: gone"):
+        measure(model, tmp_path / "run")
+    kept = read_run(tmp_path / "run").records
+    assert 4 <= len(kept) <= 5 and not any("ended" in record for record in kept)
+    server._answer = lambda body, number: completion()
+    assert not any("ended" in record for record in measure(model, tmp_path / "run").records)
+
+
+def test_a_last_conversation_that_always_fails_is_recorded_where_the_server_answers_others(serve, tmp_path):
+    def answer(body, number):
+        return refusal(500, "no") if len(body["messages"]) > 2 else completion()
+
+    model, _ = serve(answer, concurrency=1)
+    (record,) = measure(model, tmp_path / "run", conversations=1).records
+    assert (record["ended"]["round"], record["ended"]["why"]) == (2, "failure")
+
+
+def test_where_nothing_is_answered_nothing_is_recorded(serve, tmp_path):
+    model, _ = serve(lambda body, number: refusal(500, "no"))
+    with pytest.raises(ModelError, match="500: no"):
+        measure(model, tmp_path / "run", conversations=2)
+    assert read_run(tmp_path / "run").records == []
+
+
+@pytest.mark.parametrize(
+    ("answer", "words"),
+    [
+        (refusal(401, "expired"), "refused the API key"),
+        (refusal(404, "The model `tiny` does not exist"), "has no model 'tiny'"),
+        (refusal(429, "quota"), "still limits requests"),
+        (refusal(400, "System role not supported"), "before the first user message"),
+    ],
+)
+def test_what_is_wrong_with_every_request_stops_the_run_at_once(serve, tmp_path, answer, words):
+    model, server = serve(lambda body, number: answer if number > 4 else completion(), concurrency=1)
+    with pytest.raises(ModelError, match=words):
+        measure(model, tmp_path / "run")
+    assert len(server.bodies) <= 6
+
+
+# Depth first
+
+
+def test_conversations_that_are_begun_are_completed_before_others_begin(serve, tmp_path):
+    model, server = serve(lambda body, number: completion(), concurrency=2)
+    run = measure(model, tmp_path / "run", conversations=10)
+    starts = [place for place, body in enumerate(server.bodies) if is_turn(body, 1)]
+    assert len(starts) == len(run.records) == 10
+    for number, place in enumerate(starts):
+        assert place >= (number - 4) * REQUESTS  # all but the last few were over by then
+
+
+# Replies without content
+
+
+@pytest.mark.parametrize(
+    ("message", "reason", "recorded", "text"),
+    [
+        ({"refusal": "I would rather not."}, "stop", "refusal", "I would rather not."),
+        ({"tool_calls": [{"id": "1", "type": "function"}]}, "tool_calls", "tool_calls", ""),
+        ({"function_call": {"name": "f"}}, "function_call", "tool_calls", ""),
+        ({}, "stop", "empty", ""),
+    ],
+)
+def test_a_reply_without_content_is_recorded_as_what_it_is_and_scored_as_empty(
+    serve, tmp_path, message, reason, recorded, text
+):
+    suite = drift.Suite(
+        "any", tuple(drift.Case(str(n), "x", f"Talk {n}.", ("What?",), build({"regex": "^$|rather"})) for n in range(2)), ("hello there",)
+    )
+    model, _ = serve(lambda body, number: completion(None, reason, **message))
+    settings = drift.Settings(rounds=2, conversations=1)
+    (record,) = drift.run(model, suite, tmp_path / "run", settings).records
+    assert {turn["stop_reason"] for turn in record["turns"][1:]} == {recorded}
+    assert {turn["text"] for turn in record["turns"][1:]} == {text}
+    empty = suite.cases[0].measure.score("")
+    assert [(p["score"], p["stop_reason"], p["reply"]) for p in record["probes"]] == [(empty.value, recorded, text)] * 4
+    assert "ended" not in record
+
+
+# Texts that are not to be trusted
+
+
+def test_half_a_pair_travels_into_the_next_request_the_record_and_the_page(serve, tmp_path, monkeypatch):
+    model, server = serve(lambda body, number: completion("rain \ud83d"))
+    run = measure(model, tmp_path / "run", conversations=2)
+    assert run.records[0]["turns"][1]["text"] == "rain \ud83d"
+    sent = {message["content"] for body in server.bodies for message in body["messages"]}
+    assert "rain \ufffd" in sent
+    from holdfast import report
+
+    assert report.write([tmp_path / "run"], tmp_path / "page.html").exists()
+
+
+def test_no_key_in_records_and_pages_though_the_server_repeats_it(serve, tmp_path):
+    model, _ = serve(fails_once(refusal(500, f"bad key {KEY}"), lambda body: is_turn(body, 3)))
+    run = measure(model, tmp_path / "run")
+    assert any("bad key ***" in record.get("ended", {}).get("reason", "") for record in run.records)
+    from holdfast import report
+
+    report.write([tmp_path / "run"], tmp_path / "run" / "report.html")
+    for path in (tmp_path / "run").rglob("*"):
+        assert path.is_dir() or KEY.encode() not in path.read_bytes()
