@@ -7,16 +7,23 @@ import sys
 from collections.abc import Sequence
 
 from holdfast.cli import calibrate, catalogue, drift, generate, geometry, profile, report, reproduce, tasks, trace
-from holdfast.errors import HoldfastError, UsageError
+from holdfast.errors import HoldfastError, UnknownName, UsageError
 
 # each has add_parser(commands), and run(arguments), which the parser of its command names
 COMMANDS = (drift, report, trace, geometry, reproduce, calibrate, tasks, generate, profile, catalogue)
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Runs one command and returns its exit code."""
-    arguments = parser().parse_args(argv)
+    """Runs one command and returns its exit code; without a command, prints the help."""
+    words = list(sys.argv[1:] if argv is None else argv)
+    made, commands = _parsers()
+    if not words:
+        made.print_help()
+        return 0
     try:
+        if not words[0].startswith("-") and words[0] not in commands:
+            raise UnknownName("command", words[0], commands)
+        arguments = made.parse_args(words)
         arguments.run(arguments)
     except HoldfastError as error:
         print(f"holdfast: {error}", file=sys.stderr)
@@ -32,6 +39,11 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 def parser() -> argparse.ArgumentParser:
     """Every command with its options."""
+    return _parsers()[0]
+
+
+def _parsers() -> tuple[argparse.ArgumentParser, dict[str, argparse.ArgumentParser]]:
+    """The parser of the command line, and by name those of its commands."""
     made = argparse.ArgumentParser(
         prog="holdfast", description="Measure how a chat model lets go of its system prompt, and hold it to it.",
         epilog="Try: holdfast drift", formatter_class=argparse.RawDescriptionHelpFormatter,
@@ -40,7 +52,7 @@ def parser() -> argparse.ArgumentParser:
     commands = made.add_subparsers(dest="command", required=True, metavar="COMMAND")
     for command in COMMANDS:
         command.add_parser(commands)
-    return made
+    return made, commands.choices
 
 
 class _Version(argparse.Action):

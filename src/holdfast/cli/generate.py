@@ -3,28 +3,46 @@
 from __future__ import annotations
 
 import argparse
+import json
+import sys
 from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
 
 from holdfast.cli.options import add_model, load_model
 from holdfast.errors import UsageError
 
+if TYPE_CHECKING:
+    from holdfast.chat import Message
+    from holdfast.methods import Method
+
+EXAMPLES = """examples:
+  holdfast generate --system "Reply in French." --user "Do you like the garden?" --method split-softmax:exponent=0.5
+  echo "Do you like the garden?" | holdfast generate --system "Reply in French."
+  holdfast generate --messages chat.json --method boost:factor=4
+  holdfast generate --user "Anna is a nurse. Name her job in JSON." --emphasis "in JSON" --method boost:factor=4
+  holdfast generate --user "Anna is a nurse. Name her job *in JSON*." --marks --method boost:factor=4"""
+
 
 def add_parser(commands) -> None:
     generate = commands.add_parser(
-        "generate", help="answer one chat", formatter_class=argparse.RawDescriptionHelpFormatter,
-        description="Answers one chat, steered by methods that hold on to its system prompt, or to the parts that are emphasised.",
-        epilog="examples:\n  holdfast generate --system \"Reply in French.\" --user \"Do you like the garden?\" --method split-softmax:exponent=0.5\n"
-        "  holdfast generate --user \"Anna is a nurse. Name her job in JSON.\" --emphasis \"in JSON\" --method pasta:alpha=0.01,heads=heads.json\n"
-        "  holdfast generate --user \"Anna is a nurse. Name her job *in JSON*.\" --marks --method boost:factor=4",
-    )
+        "generate", help="answer one chat", formatter_class=argparse.RawDescriptionHelpFormatter, epilog=EXAMPLES,
+        description="Answers one chat, steered by methods that hold on to its system prompt, or to the parts that "
+        "are emphasised.\nWithout --user and --messages, the user's message is read from the standard input.",
+    )  # fmt: skip
     add = generate.add_argument
     add_model(add)
     add("--system", metavar="TEXT", help="the system prompt (default: none)")
-    add("--user", metavar="TEXT", required=True, help="the user's message")
-    add("--emphasis", action="append", nargs="+", metavar=("TEXT", "OCCURRENCE"), help="hold on to this text in place of the system prompt; repeatable; its occurrence, from 1, where it is in the chat more than once")
+    add("--user", metavar="TEXT", help="the user's message")
+    add("--messages", metavar="FILE", help="the whole chat, in place of --system and --user: a JSON list of "
+        "{\"role\": ..., \"content\": ...}; - reads the standard input")  # fmt: skip
+    add("--emphasis", action="append", nargs="+", metavar=("TEXT", "OCCURRENCE"), help="hold on to this text in place "
+        "of the system prompt; repeatable; its occurrence, from 1, where it is in the chat more than once")  # fmt: skip
     add("--marks", action="store_true", help="*like this* in a message is emphasis; \\* is an asterisk")
-    add("--method", default="none", metavar="SPEC", help="split-softmax:exponent=0.5, ... (default: none)")
-    add("--system-as", choices=("role", "first-user"), default="role", help="where the system prompt stands (default: %(default)s)")
+    add("--method", action="append", metavar="SPEC", help="split-softmax:exponent=0.5, ...; several are joined with + "
+        "(default: none)")  # fmt: skip
+    add("--system-as", choices=("role", "first-user"), default="role", help="where the system prompt stands (default: "
+        "%(default)s)")  # fmt: skip
     add("--temperature", type=float, default=1.0, help="0 takes the likeliest token (default: %(default)s)")
     add("--top-p", type=float, default=0.9, help="default: %(default)s")
     add("--max-new-tokens", type=int, default=400, help="default: %(default)s")
@@ -36,13 +54,86 @@ def run(arguments: argparse.Namespace) -> None:
     from holdfast import methods
     from holdfast.chat import Request, Sampling
 
-    messages = [{"role": "system", "content": arguments.system}] if arguments.system else []
-    messages.append({"role": "user", "content": arguments.user})
+    chosen = methods.parse(_method(arguments.method))
     request = Request(
-        messages, methods.parse(arguments.method), Sampling(arguments.temperature, arguments.top_p, arguments.max_new_tokens), arguments.seed,
-        system_as=arguments.system_as, emphasis=tuple(map(_emphasis, arguments.emphasis or ())), marks=arguments.marks,
-    )
+        _messages(arguments), chosen,
+        Sampling(arguments.temperature, arguments.top_p, arguments.max_new_tokens), arguments.seed,
+        system_as=arguments.system_as, emphasis=tuple(map(_emphasis, arguments.emphasis or ())),
+        marks=arguments.marks,
+    )  # fmt: skip
+    _check_effect(request.messages, chosen, bool(request.emphasis), arguments)
     print(load_model(arguments).generate_batch([request])[0].text)
+
+
+def _method(given: list[str] | None) -> str:
+    """The spelling that --method gives."""
+    if given and len(given) > 1:
+        raise UsageError(
+            f"--method is given {len(given)} times, and one reply has one setting; join them: "
+            f"--method {'+'.join(given)}"
+        )
+    return given[0] if given else "none"
+
+
+def _messages(arguments: argparse.Namespace) -> list[Message]:
+    """The chat, from the options, a file or the standard input."""
+    if arguments.messages:
+        if arguments.system or arguments.user:
+            raise UsageError("--messages is the whole chat; leave out --system and --user.")
+        return _read_chat(arguments.messages)
+    user = arguments.user
+    if user is None:
+        if sys.stdin.isatty():
+            raise UsageError("There is no message to answer; give --user TEXT or --messages FILE.")
+        user = sys.stdin.read().strip()
+    messages = [{"role": "system", "content": arguments.system}] if arguments.system else []
+    return [*messages, {"role": "user", "content": user}]
+
+
+def _read_chat(name: str) -> list[Message]:
+    """The chat in a JSON file, as a list or under "messages" as in a request to an OpenAI-compatible server."""
+    try:
+        text = sys.stdin.read() if name == "-" else Path(name).read_text(encoding="utf-8")
+        chat = json.loads(text)
+    except (OSError, ValueError, RecursionError) as error:
+        raise UsageError(
+            f"--messages {name} cannot be read ({error}); give a JSON list of messages, each with a role and a content."
+        ) from error
+    if isinstance(chat, dict):
+        chat = chat.get("messages")
+    if not isinstance(chat, list):
+        raise UsageError(f"--messages {name} holds no list; give a JSON list of messages, each with a role and a content.")
+    return chat
+
+
+def _check_effect(
+    messages: Sequence[Message], chosen: Sequence[Method], emphasised: bool, arguments: argparse.Namespace
+) -> None:
+    """Refuses what would change nothing.
+
+    Raises:
+        UsageError: emphasis without a method, or a method with nothing to hold on to.
+    """
+    if emphasised and not chosen:
+        raise UsageError("Emphasis says what a method holds on to, and there is no method; add --method, such as boost:factor=4.")
+    if chosen and not emphasised and not any(message["role"] == "system" for message in messages):
+        raise UsageError(
+            f"--method {arguments.method[0]} holds on to the system prompt, and this chat has none; give --system, "
+            "or --emphasis with a text of the chat."
+        )
+    if not arguments.marks and _marked(messages):
+        print("holdfast: asterisks are plain text here; with --marks, *like this* is emphasis.", file=sys.stderr)
+
+
+def _marked(messages: Sequence[Message]) -> bool:
+    """Whether a message has what --marks would read as emphasis."""
+    from holdfast.emphasis import read_marks
+    from holdfast.errors import HoldfastError
+
+    try:
+        return bool(read_marks(messages)[1])
+    except HoldfastError:  # a single asterisk, which means nothing
+        return False
 
 
 def _emphasis(words: Sequence[str]) -> str | tuple[str, int]:
@@ -50,5 +141,8 @@ def _emphasis(words: Sequence[str]) -> str | tuple[str, int]:
     if len(words) == 1:
         return words[0]
     if len(words) > 2 or not words[1].isdecimal():
-        raise UsageError(f"--emphasis takes a text and at most its occurrence, not {' '.join(words)!r}; put the text into quotes, and repeat the option.")
+        raise UsageError(
+            f"--emphasis takes a text and at most its occurrence, not {' '.join(words)!r}; put the text into quotes, "
+            "and repeat the option."
+        )
     return words[0], int(words[1])
