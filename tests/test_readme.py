@@ -43,8 +43,12 @@ def test_the_suite_loads(tmp_path):
     for index, text in enumerate(blocks("yaml")):
         (tmp_path / f"{index}.yaml").write_text(text)
         suite = load_suite(str(tmp_path / f"{index}.yaml"))
-        assert len(suite.cases) == 2
-        assert suite.cases[1].measure.score("It is warm. Robin").value == 1
+        (case,) = suite.cases
+        scores = {rule.id: rule.measure.score("Calzone, half a meter. It is 9 euros. Tony").value for rule in case.rules}
+        assert scores == {"signs": 1, "no-discount": 1, "brief": 1, "special": 1}
+        scores = {rule.id: rule.measure.score("For you, with a discount: 8." + " Bye!" * 40).value for rule in case.rules}
+        assert scores == {"signs": 0, "no-discount": 0, "brief": 0, "special": 0}
+        assert suite.personas
 
 
 @pytest.mark.parametrize("line", [line for block in blocks("") for line in block.splitlines() if line.startswith("holdfast ")])

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import re
 import subprocess
 import sys
 from collections import Counter
 from dataclasses import replace
+from pathlib import Path
 from statistics import fmean
 
 import pytest
 
+from holdfast.drift import suite_file as suite_file_fields
 from holdfast.drift.cases import Persona, Rule
 from holdfast.drift.suites import CATEGORIES, Case, load_suite
 from holdfast.errors import HoldfastError, UnknownName, UsageError
@@ -349,6 +352,35 @@ def test_missing_function_says_where_it_was_looked_for(suite_file):
         load_suite(suite_file(OWN_CODE), allow_code=True)
 
 
+def test_module_that_fails_on_import_is_named(suite_file, tmp_path):
+    (tmp_path / "own_measure_of_test.py").write_text("def half(text:\n")
+    with pytest.raises(UsageError, match=r"case 'two': The measure 'own_measure_of_test.half' cannot be imported \(SyntaxError"):
+        load_suite(suite_file(OWN_CODE), allow_code=True)
+
+
 def test_loading_imports_no_torch():
     code = "import sys; from holdfast.drift.suites import load_suite; load_suite('core'); sys.exit('torch' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
+
+
+def test_what_the_document_of_suites_shows_works(tmp_path):
+    text = (Path(__file__).parent.parent / "docs" / "suites.md").read_text(encoding="utf-8")
+    shown = re.findall(r"^```(\w+)\n(.*?)^```", text, re.DOTALL | re.MULTILINE)
+    assert [language for language, _ in shown] == ["yaml", "yaml", "python"]
+    (tmp_path / "prices.py").write_text("def in_euros(text):\n    return float('euro' in text)\n")
+    suites = []
+    for number in range(2):
+        path = tmp_path / f"{number}.yaml"
+        path.write_text(shown[number][1], encoding="utf-8")
+        suites.append(load_suite(str(path), allow_code=True))
+    names: dict = {}
+    exec(compile(shown[2][1], "suites.md", "exec"), names)
+    assert [rule.id for rule in suites[0].cases[0].rules] == ["signs", "no-discount"] and len(suites[0].personas) == 2
+    assert suites[1].cases[0].measure.score("9 euros").value == 1
+    assert names["suite"].cases[0].rules[1].measure.score("9 €").value == 1
+
+
+def test_fields_of_a_suite_are_in_its_document():
+    text = (Path(__file__).parent.parent / "docs" / "suites.md").read_text(encoding="utf-8")
+    for field in {*suite_file_fields.SUITE_FIELDS, *suite_file_fields.CASE_FIELDS, *suite_file_fields.RULE_FIELDS}:
+        assert f"`{field}`" in text, field

@@ -256,8 +256,11 @@ def build_from_code(arguments: dict[str, Any], allow_code: bool) -> Measure:
     module, _, attribute = path.rpartition(".")
     try:
         function = getattr(importlib.import_module(module), attribute)
-    except (ImportError, AttributeError) as error:
-        raise UsageError(f"The measure {path!r} cannot be imported ({error}); check the name; its file stands beside the suite's or on PYTHONPATH.") from error
+    except Exception as error:  # whatever a user's module does as it is imported
+        raise UsageError(
+            f"The measure {path!r} cannot be imported ({type(error).__name__}: {error}); "
+            "check the name: its file stands beside the suite's or on PYTHONPATH."
+        ) from error
     if not callable(function):
         raise UsageError(f"The measure {path!r} is a {type(function).__name__}, not a function of the reply's text.")
     return Measure(CODE, {CODE: path}, partial(call_user_function, function), False)

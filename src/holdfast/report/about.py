@@ -24,7 +24,7 @@ DEFINITIONS = (
 )
 TERMS = (
     ("The conversation", "Two copies of the model talk. The user copy has one system prompt, the agent copy another, and the user opens with a drawn starter. "
-     "A round is one turn of each (Li et al. 2024, section 3). In a control the user copy has no system prompt."),
+     "A round is one turn of each (Li et al. 2024, section 3). The user copy may also have the prompt of a persona, which nothing measures, or none."),
     ("Probe", "In each round the dialog is forked and a probe question is asked; the reply is scored and thrown away, so probes never enter the dialog."),
     ("Stability", "The score, from 0 to 1, of the agent’s reply to the probe of its own prompt, by that prompt’s measure: a deterministic function of the text."),
     ("Adoption", "The same with the user’s probe and the user’s measure: whether the agent has taken on a prompt that it was never given. "
