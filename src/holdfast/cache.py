@@ -145,9 +145,9 @@ class Slots(Cache):
         finally:
             self.rows.picked, self.rows.places = None, places
 
-    def computed(self, slot: int) -> KeysValues:
-        """What a row has computed, copied."""
-        length = self.lengths[slot]
+    def computed(self, slot: int, count: int | None = None) -> KeysValues:
+        """What a row has computed of its first `count` tokens (None: of all), copied."""
+        length = self.lengths[slot] if count is None else count
         return tuple(tuple(store[slot, :, :length].clone() for store in layer.store) for layer in self.layers)
 
     def remove(self, slot: int) -> None:

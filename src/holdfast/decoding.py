@@ -48,6 +48,11 @@ class Stream:
         """Tokens of the prompt that need no forwarding."""
         return 0 if self.computed is None else self.computed[0][0].shape[1]
 
+    @property
+    def treats_generated_apart(self) -> bool:
+        """Whether a generated token gets other keys than the same token would in a prompt."""
+        return any(method.holds_reply for method in self.methods)
+
 
 @dataclass(frozen=True)
 class Row:
@@ -79,7 +84,8 @@ class Continuation:
     Args:
         token_ids: generated tokens, without the one that ended the reply.
         stop_reason: "stop" or "length".
-        computed: per stream, keys and values of the prompt and of all generated tokens that were forwarded; () unless kept.
+        computed: per stream, keys and values of the prompt, and of all generated tokens that were
+            forwarded where they are those that the same tokens have in a prompt; () unless kept.
         trace: None unless asked for and the first stream has a span.
         forwarded: tokens of this row that went through the model.
     """
@@ -191,13 +197,20 @@ class Decoder(Generic[T]):
         """Ends a row and frees its slots."""
         mine = [slot for slot, reader in enumerate(self.readers) if reader.running is one]
         streams = sorted(mine, key=lambda slot: self.readers[slot].second)  # a slot filled from the end may have put the second before the first
-        computed = tuple(self.slots.computed(slot) for slot in streams) if one.row.keep else ()
+        computed = tuple(self._computed(slot) for slot in streams) if one.row.keep else ()
         for slot in reversed(mine):
             self.slots.remove(slot)
             self.readers[slot] = self.readers[-1]
             self.readers.pop()
         self._spans = None
         return one.finish(reason, computed)
+
+    def _computed(self, slot: int) -> KeysValues:
+        """The keys and values of a stream that serve a longer prompt: there, this reply is history."""
+        reader = self.readers[slot]
+        gated = reader.running.row.gate is not None and not reader.second
+        apart = gated or reader.stream.treats_generated_apart
+        return self.slots.computed(slot, len(reader.stream.token_ids) if apart else None)
 
     def _choose(self, readers: Sequence[_Reader[T]], logits: Tensor, *, halve: bool) -> list[tuple[_Running[T], int]]:
         """The next token of every row that `readers` belong to; [reader, vocabulary] logits."""

@@ -31,12 +31,22 @@ _JOIN = 4  # waiting requests join when they are more than one for so many rows 
 
 @dataclass(frozen=True)
 class _Computed:
-    """What is known of a dialog: its rendered text up to the last reply and what is held on to in it, its tokens, their keys and values."""
+    """What is known of one stream of a dialog.
+
+    Args:
+        text: as it was rendered, with the last reply.
+        spans: what is held on to in the text.
+        token_ids: of the text, replies as they were generated.
+        span: of the tokens.
+        methods: the steering under which the keys and values were made.
+        keys_values: of the first tokens, as they are in a prompt; None where nothing is computed.
+    """
 
     text: str
     spans: tuple[Span, ...]
     token_ids: tuple[int, ...]
     span: tuple[bool, ...]
+    methods: tuple[ShiftsAttention, ...]
     keys_values: KeysValues | None
 
 
@@ -201,7 +211,7 @@ class LocalSession:
         for one, known in zip(asked, computed, strict=True):
             if one.job.request.keep and one.job.request.thread is not None and known:
                 self._threads[one.job.request.thread] = tuple(
-                    _Computed(text, spans, stream.token_ids, stream.span, kept)
+                    _Computed(text, spans, stream.token_ids, stream.span, stream.methods, kept)
                     for text, spans, stream, kept in zip(one.texts, one.spans, one.row.streams, known, strict=True)
                 )
         return scored
@@ -317,9 +327,14 @@ class LocalSession:
             return Reply("", (), "context", prompt_ids=asked.prompt_ids)
         answer = self.model.tokenizer.decode(done.token_ids, skip_special_tokens=True)
         if asked.row.keep:
+            added = (False,) * len(done.token_ids)
+            streams = zip(asked.texts, asked.spans, asked.row.streams, strict=True)
             self._threads[asked.job.request.thread] = tuple(
-                _Computed(text + answer, spans, stream.token_ids + done.token_ids, stream.span + (False,) * len(done.token_ids), computed)
-                for text, spans, stream, computed in itertools.zip_longest(asked.texts, asked.spans, asked.row.streams, done.computed)
+                _Computed(
+                    text + answer, spans, stream.token_ids + done.token_ids, stream.span + added,
+                    stream.methods, done.computed[number] if done.computed else None,
+                )
+                for number, (text, spans, stream) in enumerate(streams)
             )
         return Reply(answer, done.token_ids, done.stop_reason, done.trace, done.forwarded, asked.prompt_ids)
 
@@ -359,17 +374,34 @@ def _chats(request: Request) -> list[tuple[tuple[Message, ...], tuple[Range, ...
     return [take_marks(chat, mark) if mark else (chat, None) for chat in chats]
 
 
-def _stream(prompt: Prompt, before: _Computed | None, methods: tuple[ShiftsAttention, ...]) -> Stream:
+def _stream(
+    prompt: Prompt, before: _Computed | None, methods: tuple[ShiftsAttention, ...]
+) -> Stream:
     """A prompt as far as it is computed already."""
     token_ids, span = prompt.token_ids, prompt.span_mask
     if before and (known := _continue(before, prompt)):
         token_ids, span = known
+    methods = methods if any(span) else ()
     computed = before.keys_values if before else None
     if computed:
-        shared = min(_common_prefix(before.token_ids, token_ids), _common_prefix(before.span, span))
-        usable = min(shared, computed[0][0].shape[1], len(token_ids) - 1)
+        usable = min(_reusable(before, token_ids, span, methods), len(token_ids) - 1)
         computed = first_tokens(computed, usable) if usable else None
-    return Stream(token_ids, span, computed, methods if any(span) else ())
+    return Stream(token_ids, span, computed, methods)
+
+
+def _reusable(
+    before: _Computed, token_ids: tuple[int, ...], span: tuple[bool, ...],
+    methods: tuple[ShiftsAttention, ...],
+) -> int:  # fmt: skip
+    """How many first tokens have the keys and values that `before` has.
+
+    Under other methods only those in front of the span do: from there on, steering has moved what
+    a token has read, and so its keys.
+    """
+    shared = min(_common_prefix(before.token_ids, token_ids), _common_prefix(before.span, span))
+    if methods != before.methods and True in span[:shared]:
+        shared = span.index(True)
+    return min(shared, before.keys_values[0][0].shape[1])
 
 
 def _continue(before: _Computed, prompt: Prompt) -> tuple[tuple[int, ...], tuple[bool, ...]] | None:

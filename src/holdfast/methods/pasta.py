@@ -23,11 +23,14 @@ class Pasta:
     Zhang et al. (2024), equation 2: a weight on the span stays, one on the rest of the prompt is multiplied by `alpha`, and all are
     divided by their sum. Scaling the rest by alpha is adding -log(alpha) to the log-odds of everything else: x' = x - log(alpha).
     The paper scales tokens of the prompt only, so generated tokens keep their weight like the span.
+    The prompt is all that stands in front of the reply that is being written: in a dialog, earlier
+    replies belong to it and are scaled, whoever wrote them.
 
     Args:
         alpha: in (0, 1]; 1 changes nothing. The paper uses 0.01.
         heads: (layer, head) pairs; None for all.
-        generated: "keep" leaves the weights of generated tokens, as the paper does; "scale" scales them too.
+        generated: "keep" leaves the weights of the tokens generated in this reply, as the paper does,
+            so that a reply is read anew once it is history; "scale" scales them too.
 
     Raises:
         KnobOutOfRange: `alpha` lies outside (0, 1].

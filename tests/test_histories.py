@@ -1,0 +1,135 @@
+"""What a thread has computed serves only requests that would have computed the same: against full passes and the oracle."""
+
+from __future__ import annotations
+
+import copy
+from dataclasses import replace
+
+import oracles
+import pytest
+import torch
+from tiny import chat, model
+from transformers import AttentionInterface, AttentionMaskInterface
+from transformers.masking_utils import eager_mask
+
+from holdfast import Boost, Gate, Guidance, Pasta, Request, Sampling, SplitSoftmax, Spotlight
+from holdfast.decoding import Row
+from holdfast.scoring import score_rows
+
+ROUNDING = 1e-5  # log-probabilities are float32; the smallest difference that the tests look for is 1e-2
+GREEDY = Sampling(temperature=0, max_new_tokens=12)
+TALK = chat("always talk about cheese and rain", "the old town by the river")
+REPLIES = ["bread and music", "the garden"]
+METHODS = {
+    "none": (),
+    "split-softmax": (SplitSoftmax(0.2),),
+    "pasta keep": (Pasta(0.01),),
+    "pasta scale": (Pasta(0.01, None, "scale"),),
+    "boost": (Boost(5),),
+    "spotlight on heads": (Spotlight(0.6, {(0, 1), (1, 3)}),),
+    "gate": (Gate((SplitSoftmax(0.05),), 0.3),),
+    "guidance and boost": (Guidance(2.0), Boost(3)),
+}
+
+
+def double():
+    """Llama in float64, by whose caches a history is reused."""
+    tiny = model("llama", dtype="float64")
+    assert tiny.reuses_cache and tiny.hf_model.dtype == torch.float64
+    return tiny
+
+
+def second_turn(session, first, second, sampling=GREEDY):
+    """A dialog whose first reply is written under `first`; the request for the second, under `second`."""
+    asked = Request(TALK, first, sampling, seed=4, thread="t", keep=True)
+    reply = session.generate_batch([asked])[0]
+    assert len(reply.token_ids) > 3
+    talk = (*TALK, {"role": "assistant", "content": reply.text}, {"role": "user", "content": "and bread?"})
+    return Request(talk, second, sampling, seed=5, thread="t")
+
+
+@pytest.mark.parametrize("first", METHODS)
+@pytest.mark.parametrize("second", [name for name in METHODS if name != "gate"])
+def test_keys_made_under_one_steering_serve_no_other(first, second):
+    """The reference forwards every token of the same prompt anew."""
+    tiny = double()
+    session = tiny.session()
+    request = second_turn(session, METHODS[first], METHODS[second])
+    scored = session.score([request], [REPLIES])[0]
+    stream, options = session.spell([request], [REPLIES])[0]
+    asked, _ = session._read([request], [REPLIES])
+    fresh = tuple(replace(stream, computed=None) for stream in asked[0].row.streams)
+    alone = score_rows(tiny.hf_model, [Row(fresh, asked[0].row.guidance)], [options], 1, reuse=False)[0][0]
+    assert scored.log_probabilities == pytest.approx(alone.log_probabilities, abs=ROUNDING)
+    if first == second and first not in ("pasta keep", "gate"):
+        assert stream.cached >= len(stream.token_ids) - 20  # the whole first turn but its last token
+
+
+def test_what_stands_before_the_span_serves_every_method():
+    tiny = double()
+    session = tiny.session()
+    talk = ({"role": "user", "content": "the river runs slowly past " * 3}, {"role": "system", "content": "talk about bread"})
+    session.generate_batch([Request(talk, (Boost(4),), GREEDY, thread="t", keep=True)])
+    (stream, _), = session.spell([Request(talk, (Pasta(0.1),), thread="t")], [["bread"]])
+    assert stream.cached == stream.span.index(True) > 10
+
+
+@torch.inference_mode()
+def by_oracle(tiny, prompt_ids, span, reply_ids, alpha, generated):
+    """Sum of the reply's log-probabilities with PASTA's weights by the paper's formula, in float64."""
+
+    def attend(module, query, key, value, attention_mask, scaling, **_):
+        key, value = (part.repeat_interleave(query.shape[1] // key.shape[1], 1) for part in (key, value))
+        output = torch.empty_like(query)
+        for head in range(query.shape[1]):
+            for place in range(query.shape[2]):
+                scores = (key[0, head, : place + 1] @ query[0, head, place] * scaling).tolist()
+                weights = oracles.softmax(scores)
+                if any(span[: place + 1]):
+                    held = [*span, *[False] * len(reply_ids)][: place + 1]
+                    said = [column >= len(prompt_ids) for column in range(place + 1)]
+                    weights = oracles.pasta(weights, held, said, alpha, generated == "scale")
+                output[0, head, place] = torch.tensor(weights, dtype=query.dtype) @ value[0, head, : place + 1]
+        return output.transpose(1, 2), None
+
+    AttentionInterface.register("oracle_pasta", attend)
+    AttentionMaskInterface.register("oracle_pasta", eager_mask)
+    literal = copy.deepcopy(tiny.hf_model)
+    literal.set_attn_implementation("oracle_pasta")
+    logits = literal(torch.tensor([[*prompt_ids, *reply_ids]]), use_cache=False).logits[0]
+    chances = logits[len(prompt_ids) - 1 : -1].log_softmax(-1)
+    return float(chances.gather(-1, torch.tensor(reply_ids)[:, None]).sum())
+
+
+@pytest.mark.parametrize("generated", ("keep", "scale"))
+@pytest.mark.parametrize("reuses", (True, False), ids=("reused", "encoded again"))
+def test_to_pasta_an_earlier_reply_is_prompt_however_its_keys_came_about(generated, reuses):
+    """The paper scales the prompt's tokens; a dialog's next reply has the last one in its prompt."""
+    tiny, methods = replace(double(), reuses_cache=reuses), (Pasta(0.01, None, generated),)
+    session = tiny.session()
+    request = second_turn(session, methods, methods)
+    scored = session.score([request], [REPLIES])[0]
+    stream, options = session.spell([request], [REPLIES])[0]
+    expected = [by_oracle(tiny, stream.token_ids, stream.span, one, 0.01, generated) for one in options]
+    assert scored.log_probabilities == pytest.approx(expected, abs=ROUNDING)
+
+
+# without reuse, a gate falls back to the unsteered model at once: a difference within a reply
+@pytest.mark.parametrize("name", [name for name in METHODS if name != "gate"])
+def test_a_dialog_goes_on_alike_with_and_without_reuse(name):
+    replies, sampling = [], Sampling(1.0, 1.0, 12)
+    for reuses in (True, False):
+        session = replace(double(), reuses_cache=reuses).session()
+        request = second_turn(session, METHODS[name], METHODS[name], sampling)
+        replies.append(session.generate_batch([request])[0])
+    assert replies[0].token_ids == replies[1].token_ids
+    assert replies[0].prompt_ids == replies[1].prompt_ids
+
+
+def test_keep_and_scale_differ_within_a_reply_and_agree_on_its_first_token():
+    tiny, apart = double(), []
+    for reply in ("b", "bread and music"):
+        both = [tiny.score(TALK, [reply], (Pasta(0.01, None, name),)) for name in ("keep", "scale")]
+        apart.append(abs(both[0].log_probabilities[0] - both[1].log_probabilities[0]))
+    assert both[0].tokens[0] > 1
+    assert apart[0] < ROUNDING and apart[1] > 1e-2
