@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 from holdfast.chat import Message, Reply, Request, Sampling
 from holdfast.errors import HoldfastError
 from holdfast.methods import Boost, Gate, Guidance, Pasta, Repetition, SplitSoftmax, Spotlight
+from holdfast.threads import wait_asleep
 
 if TYPE_CHECKING:
     from holdfast import drift, measures, methods, records, report, tasks
@@ -52,6 +53,7 @@ _LATER = {"load": "holdfast.loading", "connect": "holdfast.endpoint", "steering"
 
 def __getattr__(name: str) -> Any:
     if name in _LATER:
+        wait_asleep()
         return getattr(import_module(_LATER[name]), name)
     if name in __all__:
         return import_module(f"holdfast.{name}")

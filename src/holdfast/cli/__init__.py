@@ -8,6 +8,7 @@ from collections.abc import Sequence
 
 from holdfast.cli import calibrate, catalogue, drift, generate, geometry, profile, report, reproduce, tasks, trace
 from holdfast.errors import HoldfastError, UnknownName, UsageError
+from holdfast.threads import wait_asleep
 
 # each has add_parser(commands), and run(arguments), which the parser of its command names
 COMMANDS = (drift, report, trace, geometry, reproduce, calibrate, tasks, generate, profile, catalogue)
@@ -15,6 +16,7 @@ COMMANDS = (drift, report, trace, geometry, reproduce, calibrate, tasks, generat
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Runs one command and returns its exit code; without a command, prints the help."""
+    wait_asleep()
     words = list(sys.argv[1:] if argv is None else argv)
     made, commands = _parsers()
     if not words:

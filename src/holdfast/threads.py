@@ -1,0 +1,52 @@
+"""How the processor's threads wait and how many there are; imports no torch.
+
+OpenMP's threads spin between two pieces of work by default. Where other processes want the same
+processors, a loop of many short steps then waits for threads that are not scheduled, and takes
+several times as long.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+_SAID = ("OMP_WAIT_POLICY", "GOMP_SPINCOUNT", "KMP_BLOCKTIME")  # by the user, who knows better
+_SMALL = 16_000_000  # parameters
+
+
+def wait_asleep() -> None:
+    """Lets idle OpenMP threads sleep, where the user has said nothing of it and torch is not here.
+
+    OpenMP reads this from the environment, once, when torch loads it: there is no other way to say
+    it, and no later one. So the command line does this before anything else, and the package at
+    the first use of what needs torch; importing the package alone changes nothing. No result
+    depends on it.
+    """
+    if "torch" not in sys.modules and not any(name in os.environ for name in _SAID):
+        os.environ["OMP_WAIT_POLICY"] = "PASSIVE"
+
+
+def is_small(model) -> bool:
+    """Whether a step of a model in this processor's memory is too short to be shared out.
+
+    With the model in the package, steps of 4 to 48 rows take twice the processor time on two
+    threads, and on a busy machine twice the time; prefills of many tokens gain by a second one.
+    """
+    if model.device.type != "cpu" or "OMP_NUM_THREADS" in os.environ:
+        return False
+    return sum(parameter.numel() for parameter in model.parameters()) <= _SMALL
+
+
+@contextmanager
+def one_thread() -> Iterator[None]:
+    """Inside, torch computes on the calling thread alone."""
+    import torch
+
+    before = torch.get_num_threads()
+    torch.set_num_threads(1)
+    try:
+        yield
+    finally:
+        torch.set_num_threads(before)

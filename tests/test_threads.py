@@ -1,0 +1,66 @@
+"""Idle OpenMP threads sleep, unless the user said otherwise; importing the package changes nothing."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+
+import pytest
+
+SHOW = "; import os; print(os.environ.get('OMP_WAIT_POLICY'))"
+
+
+def policy(script: str, **said: str) -> str:
+    """What OpenMP is told after a script, in a process that begins with `said` alone."""
+    clean = {name: value for name, value in os.environ.items() if not name.startswith(("OMP_WAIT", "GOMP", "KMP"))}
+    ran = subprocess.run([sys.executable, "-c", script + SHOW], env=clean | said, capture_output=True, text=True, timeout=300)
+    assert ran.returncode == 0, ran.stderr
+    return ran.stdout.split()[-1]
+
+
+@pytest.mark.parametrize("use", ("import holdfast; holdfast.load", "from holdfast.cli import main; main(['methods'])"))
+def test_threads_sleep_where_the_user_said_nothing(use):
+    assert policy(use) == "PASSIVE"
+
+
+def test_what_the_user_said_stays():
+    assert policy("import holdfast; holdfast.load", OMP_WAIT_POLICY="ACTIVE") == "ACTIVE"
+    assert policy("import holdfast; holdfast.load", GOMP_SPINCOUNT="1000") == "None"
+
+
+def test_importing_changes_nothing_nor_does_loading_after_torch():
+    assert policy("import holdfast, holdfast.cli, holdfast.methods") == "None"
+    assert policy("import torch, holdfast; holdfast.load") == "None"
+
+
+def test_steps_of_a_small_model_take_one_thread_and_leave_the_number_as_it_was(monkeypatch):
+    import torch
+    from tiny import chat, model
+
+    from holdfast import Sampling, threads
+    from holdfast.decoding import Decoder
+
+    seen, forward = {"admit": set(), "step": set()}, Decoder._forward
+
+    def watched(self, *given):
+        seen["step" if given[-1] is self.slots else "admit"].add(torch.get_num_threads())
+        return forward(self, *given)
+
+    monkeypatch.setattr(Decoder, "_forward", watched)
+    monkeypatch.delenv("OMP_NUM_THREADS", raising=False)
+    before = torch.get_num_threads()
+    torch.set_num_threads(2)
+    try:
+        replies = [model().generate(chat("be nice", "hello"), sampling=Sampling(max_new_tokens=8))]
+        assert seen == {"admit": {2}, "step": {1}} and torch.get_num_threads() == 2
+        for name, value in (("_SMALL", 100), ("_SMALL", 16_000_000)):
+            monkeypatch.setattr(threads, name, value)
+            if value > 100:
+                monkeypatch.setenv("OMP_NUM_THREADS", "2")  # the user's word counts
+            seen["step"].clear()
+            replies.append(model().generate(chat("be nice", "hello"), sampling=Sampling(max_new_tokens=8)))
+            assert seen["step"] == {2}
+        assert replies[0] == replies[1] == replies[2]
+    finally:
+        torch.set_num_threads(before)
