@@ -66,7 +66,7 @@ def test_roles_that_only_a_template_knows_pass_through():
             {"messages": ({"role": "user", "content": [{"type": "text", "text": "x"}]},)},
             "Message 1 has a list as its content ([{'type': 'text', 'text': 'x'}]), and only text is supported; join its texts",
         ),
-        ({"methods": 7}, "takes methods as a list, not 7"),
+        ({"methods": 7}, "7 is no method; give objects of holdfast.methods"),
         ({"sampling": {"top_p": 1}}, "takes sampling as Sampling(...), not {'top_p': 1}"),
         ({"system_as": "user"}, "takes system_as as role or first-user, not 'user'"),
         ({"seed": -1}, "a request takes seed as a whole number from 0 upwards, not -1"),

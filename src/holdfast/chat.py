@@ -4,24 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterable, Sequence
 from dataclasses import dataclass
-from typing import ClassVar, Protocol, runtime_checkable
+from typing import Protocol, runtime_checkable
 
 from holdfast import knobs
 from holdfast.emphasis import Message, Part, read_marks, resolve  # a message is the OpenAI and Hugging Face form, unchanged
 from holdfast.errors import KnobOutOfRange, RequestFailed, UsageError
+from holdfast.methods import Method, read_methods
 
 ROLES = ("system", "user", "assistant")  # a chat template may know more, such as "tool"
 SYSTEM_AS = ("role", "first-user")
 NO_CONTENT = ("refusal", "tool_calls", "empty")  # stop reasons of endpoints' replies
-
-
-class Method(Protocol):
-    """Any steering method (`holdfast.methods`), a frozen dataclass.
-
-    `name` is the word it is spelled with, its fields are its knobs.
-    """
-
-    name: ClassVar[str]
 
 
 @dataclass(frozen=True)
@@ -79,7 +71,7 @@ class Request:
 
     Args:
         messages: the chat so far, at least one message; each with a role and a text.
-        methods: steering of this row alone.
+        methods: steering of this row alone; a list of methods, a method, or a spelling.
         sampling: how its tokens are drawn.
         seed: names the draw of this reply; at least 0 and below 2**128.
         conversation_seed: what methods that edit messages draw from. Give all turns of one conversation the
@@ -111,10 +103,11 @@ class Request:
     marks: bool = False
 
     def __post_init__(self) -> None:
-        for name in ("messages", "methods"):
-            if not isinstance(value := getattr(self, name), (tuple, list)):
-                raise UsageError(f"A request takes {name} as a list, not {_cut(value)}; put it into one.")
-            object.__setattr__(self, name, tuple(value))
+        if not isinstance(self.messages, (tuple, list)):
+            seen = _cut(self.messages)
+            raise UsageError(f"A request takes messages as a list, not {seen}; put it into one.")
+        object.__setattr__(self, "messages", tuple(self.messages))
+        object.__setattr__(self, "methods", read_methods(self.methods))
         if not self.messages:
             raise UsageError("A request needs at least one message, not []; add one with the role 'user'.")
         for number, message in enumerate(self.messages, 1):
@@ -192,11 +185,13 @@ class Job:
         then: takes the reply, and returns the jobs it leads to.
         failed: takes the error of a request that was not answered, and returns the jobs it leads
             to; without it, the error ends the session's run.
+        name: says in an error which of many requests it is about; "" where there is one.
     """
 
     request: Request
     then: Callable[[Reply], Iterable[Job]]
     failed: Callable[[RequestFailed], Iterable[Job]] | None = None
+    name: str = ""
 
 
 class Session(Protocol):
@@ -208,6 +203,9 @@ class Session(Protocol):
     def run(self, jobs: Iterable[Job]) -> None:
         """Answers jobs and all that follow from them, as many at a time as is good for speed."""
 
+    def forget(self, thread: Hashable) -> None:
+        """Frees what was kept for a thread; called when its dialog is over."""
+
 
 def answer_all(session: Session, requests: Sequence[Request]) -> list[Reply]:
     """Answers many chats, in the order given, with `session.run`."""
@@ -216,8 +214,15 @@ def answer_all(session: Session, requests: Sequence[Request]) -> list[Reply]:
     def keep(index: int) -> Callable[[Reply], Iterable[Job]]:
         return lambda reply: replies.update({index: reply}) or ()
 
-    session.run([Job(request, keep(index)) for index, request in enumerate(requests)])
+    names = request_names(requests)
+    session.run([Job(request, keep(n), name=names[n]) for n, request in enumerate(requests)])
     return [replies[index] for index in range(len(requests))]
+
+
+def request_names(requests: Sequence[Request]) -> list[str]:
+    """What errors call each of several requests."""
+    count = len(requests)
+    return [f"Request {n} of {count}" if count > 1 else "" for n in range(1, count + 1)]
 
 
 def _check_message(number: int, message: object) -> None:

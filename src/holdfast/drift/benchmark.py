@@ -13,10 +13,10 @@ from holdfast import methods as steering
 from holdfast.chat import ChatModel
 from holdfast.drift.selfchat import converse, draw_pairing, user_prompt_of
 from holdfast.drift.settings import Settings
-from holdfast.drift.suites import Suite
+from holdfast.drift.suites import Suite, load_suite
 from holdfast.drift.traces import TurnTrace, write_traces
 from holdfast.errors import UsageError
-from holdfast.methods import Method
+from holdfast.methods import Method, read_methods
 from holdfast.records import RunData, open_run, read_run
 
 Progress = Callable[[int, int], None]
@@ -24,10 +24,10 @@ Progress = Callable[[int, int], None]
 
 def run(
     model: ChatModel,
-    suite: Suite,
+    suite: Suite | str,
     out: Path | str,
     settings: Settings = Settings(),
-    methods: Sequence[Sequence[Method]] = ((),),
+    methods: Sequence[Sequence[Method] | Method | str] = ((),),
     *,
     command: str = "",
     progress: Progress = lambda conversations, tokens: None,
@@ -37,10 +37,11 @@ def run(
 
     Args:
         model: plays both sides.
-        suite: the system prompts, probes and measures.
+        suite: the system prompts, probes and measures, or what `load_suite` takes.
         out: a new folder, or the folder of the same run.
         settings: the protocol.
-        methods: each one a list applied to the agent; () is the model as it is. All see the same pairs and draws.
+        methods: each one a list applied to the agent, a method or a spelling; () and "none" are the
+            model as it is. All see the same pairs and draws.
         command: the command line, for the manifest.
         progress: told at every round how many conversations advanced, and the tokens forwarded; finished conversations
             found on resuming are told at once, round by round, with no tokens.
@@ -51,6 +52,14 @@ def run(
         RecordsError: `out` holds another run, or cannot be written.
         HoldfastError: whatever a model raises; methods that it cannot apply are refused before anything is written.
     """
+    if isinstance(methods, str):
+        raise UsageError(f"methods is a list of settings, not {methods!r}; put it into one.")
+    if isinstance(model, str) or not hasattr(model, "session"):
+        seen = repr(model) if isinstance(model, str) else type(model).__name__
+        raise UsageError(f"A model is what holdfast.load or holdfast.connect gives, not {seen}.")
+    if not isinstance(suite, Suite):
+        suite = load_suite(suite)
+    methods = [read_methods(setting) for setting in methods]
     spelled = [steering.spell(one) for one in methods]
     if len(set(spelled)) < len(spelled):
         raise UsageError(f"The method {next(s for s in spelled if spelled.count(s) > 1)!r} is given twice; give it once.")

@@ -30,6 +30,9 @@ def load_suite(spec: str, *, scoring: str = "strict", allow_code: bool = False) 
         UsageError: the file is missing or malformed.
         HoldfastError: the hub could not be reached.
     """
+    if not isinstance(spec, (str, Path)):
+        raise UsageError(f"A suite is loaded by its name or path, not from {type(spec).__name__}.")
+    spec = str(spec)
     if scoring not in SCORINGS:
         raise UnknownName("scoring", scoring, SCORINGS)
     if spec == PREFIX or spec.startswith(f"{PREFIX}:"):

@@ -14,13 +14,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from holdfast.chat import Message, Method
+from holdfast.emphasis import Message
 from holdfast.methods.boost import Boost
 from holdfast.methods.gate import Gate
 from holdfast.methods.guidance import Guidance
 from holdfast.methods.heads import HeadSet, Ranking, Shape, intersection, read_heads, union, write_heads
 from holdfast.methods.pasta import Pasta
-from holdfast.methods.protocols import EditsLogits, EditsMessages, ShiftsAttention
+from holdfast.methods.protocols import EditsLogits, EditsMessages, Method, ShiftsAttention
+from holdfast.methods.reading import read_methods
 from holdfast.methods.repetition import Repetition
 from holdfast.methods.spec import Sweep, catalogue, is_file, parse, parse_sweep, read_method_file, spell
 from holdfast.methods.split_softmax import SplitSoftmax
@@ -50,6 +51,7 @@ __all__ = [
     "parse_sweep",
     "read_heads",
     "read_method_file",
+    "read_methods",
     "spell",
     "union",
     "write_heads",

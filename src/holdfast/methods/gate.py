@@ -6,9 +6,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
 from holdfast import knobs
-from holdfast.chat import Method
 from holdfast.errors import UsageError
-from holdfast.methods.protocols import ShiftsAttention
+from holdfast.methods.protocols import Method, ShiftsAttention
 
 if TYPE_CHECKING:
     from torch import Tensor

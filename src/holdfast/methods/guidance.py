@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
 from holdfast import knobs
-from holdfast.chat import Message
+from holdfast.emphasis import Message
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -40,7 +40,7 @@ class Guidance:
         object.__setattr__(self, "plausibility", knobs.number_between(self.name, "plausibility", self.plausibility, 0, 1))
 
     def other(self, messages: Sequence[Message]) -> tuple[Message, ...]:
-        """The chat without its system prompt."""
+        """The chat without its system prompt; a template may not put its own in its place."""
         return tuple(message for message in messages if message["role"] != "system")
 
     def guide(self, logits: Tensor, other: Tensor) -> Tensor:

@@ -29,8 +29,8 @@ class Pasta:
     Args:
         alpha: in (0, 1]; 1 changes nothing. The paper uses 0.01.
         heads: (layer, head) pairs; None for all.
-        generated: "keep" leaves the weights of the tokens generated in this reply, as the paper does,
-            so that a reply is read anew once it is history; "scale" scales them too.
+        generated: "keep" leaves the weights of the tokens generated in this reply, as the paper
+            does, so that a reply is read anew once it is history; "scale" scales them too.
 
     Raises:
         KnobOutOfRange: `alpha` lies outside (0, 1].

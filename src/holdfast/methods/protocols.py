@@ -3,14 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Protocol, runtime_checkable
+from typing import TYPE_CHECKING, ClassVar, Protocol, runtime_checkable
 
-from holdfast.chat import Message, Method
+from holdfast.emphasis import Message
 
 if TYPE_CHECKING:
     from torch import Tensor
 
     from holdfast.methods.heads import HeadSet
+
+
+class Method(Protocol):
+    """Any steering method (`holdfast.methods`), a frozen dataclass.
+
+    `name` is the word it is spelled with, its fields are its knobs.
+    """
+
+    name: ClassVar[str]
 
 
 @runtime_checkable

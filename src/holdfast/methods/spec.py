@@ -18,13 +18,13 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from holdfast.chat import Method
 from holdfast.errors import UnknownName, UsageError
 from holdfast.methods.boost import Boost
 from holdfast.methods.gate import Gate
 from holdfast.methods.guidance import Guidance
 from holdfast.methods.heads import read_heads, spell_heads
 from holdfast.methods.pasta import Pasta
+from holdfast.methods.protocols import Method
 from holdfast.methods.repetition import Repetition
 from holdfast.methods.split_softmax import SplitSoftmax
 from holdfast.methods.spotlight import Spotlight
@@ -200,11 +200,16 @@ def _read_value(name: str, field: dataclasses.Field, value: str) -> object:
 
 
 def _spell_one(method: Method) -> str:
+    """One method; one that is no dataclass is told by what its object holds."""
     knobs = []
-    for field in dataclasses.fields(method):  # type: ignore[arg-type]
-        value = getattr(method, field.name)
-        if value != field.default:
-            knobs.append(f"{field.name}={_spell_value(value)}")
+    if dataclasses.is_dataclass(method):
+        fields = [(field.name, field.default) for field in dataclasses.fields(method)]
+    else:
+        fields = [(name, dataclasses.MISSING) for name in getattr(method, "__dict__", ())]
+    for name, default in fields:
+        value = getattr(method, name)
+        if value != default:
+            knobs.append(f"{name}={_spell_value(value)}")
     return f"{method.name}:{','.join(knobs)}" if knobs else method.name
 
 

@@ -113,10 +113,10 @@ def calibrate(
 
     Args:
         model: plays both sides; read as "likeliest", it must be local.
-        suite: a few cases, as `choose_prompts` gives them; every ordered pair talks.
+        suite: a few cases, as `choose_prompts` gives them, or a suite's name; every ordered pair talks.
         capability: asked in the dialogs, whose conversations share its items out among them.
         out: a folder; its folders `stability` and `capability` are runs.
-        sweeps: as `methods.parse_sweep` reads them.
+        sweeps: one or several, as `methods.parse_sweep` reads them.
         plan: the sizes.
         command: the command line, for the manifests.
         progress: as `drift.run` tells it; capability counts as one round.
@@ -129,7 +129,9 @@ def calibrate(
         ModelError: methods that the model cannot apply, or a reading that it cannot give.
         RecordsError: `out` holds another calibration.
     """
-    parsed = [parse_sweep(sweep) for sweep in sweeps]
+    if not isinstance(suite, drift.Suite):
+        suite = choose_prompts(drift.load_suite(suite))
+    parsed = [parse_sweep(sweep) for sweep in ([sweeps] if isinstance(sweeps, str) else sweeps)]
     settings = [(), *(setting for sweep in parsed for setting in sweep.settings)]
     count = conversations(suite, plan)
     for setting in settings:

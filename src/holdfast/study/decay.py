@@ -53,7 +53,7 @@ def hold(
         suite: whose prompts the dialogs are held under.
         out: a run folder; made where it does not exist.
         sizes: how much of each.
-        methods: applied to the agent.
+        methods: applied to the agent; a list, a method or a spelling.
         progress: as `drift.run` tells it.
 
     Raises:
@@ -62,7 +62,7 @@ def hold(
     """
     check(model)
     settings = drift.Settings(rounds=sizes.rounds, conversations=sizes.conversations, seed=sizes.seed, adoption=False)
-    run = drift.run(model, suite, out, settings, [tuple(methods)], traces=True, progress=progress)
+    run = drift.run(model, suite, out, settings, [methods], traces=True, progress=progress)
     records = sorted(run.records, key=lambda record: record["conversation"])
     return records, [read_traces(Path(out), record["method"], record["conversation"]) for record in records]
 

@@ -22,7 +22,7 @@ from holdfast.chat import Message, Request, Sampling
 from holdfast.decoding import Decoder, Row, Stream
 from holdfast.emphasis import Part
 from holdfast.errors import HoldfastError, ModelError, UsageError
-from holdfast.methods import Pasta, Ranking, Shape, ShiftsAttention, spell
+from holdfast.methods import Pasta, Ranking, Shape, ShiftsAttention, parse, spell
 from holdfast.methods.heads import Head, HeadSet
 from holdfast.model import LocalModel
 from holdfast.records import RunData, open_run, read_run
@@ -73,7 +73,7 @@ class Plan:
     """How heads are profiled.
 
     Args:
-        method: what a head is steered by; its own heads play no part.
+        method: what a head is steered by, or its spelling; its own heads play no part.
         by: choices are scored by the log-probability of the right continuation ("probability"), or by whether it is the likeliest ("accuracy").
         halving: drops the worse half of the heads after a quarter of the samples, and again after half of them: about half the work.
         max_new_tokens: of a reply.
@@ -95,6 +95,9 @@ class Plan:
     def __post_init__(self) -> None:
         if self.by not in BY:
             raise UsageError(f"Heads are ranked by {' or '.join(BY)}, not {self.by!r}.")
+        if isinstance(self.method, str):
+            spelled = parse(self.method)
+            object.__setattr__(self, "method", spelled[0] if len(spelled) == 1 else spelled)
         if not isinstance(self.method, ShiftsAttention):
             raise UsageError(f"Heads are profiled under an attention method such as pasta:alpha=0.01, not {self.method!r}.")
         knobs.whole_number("profile", "max_new_tokens", self.max_new_tokens, 1)

@@ -15,7 +15,7 @@ from holdfast import knobs
 from holdfast import methods as steering
 from holdfast.chat import ChatModel, Message, Method, Request, Sampling
 from holdfast.errors import ModelError, UnknownName, UsageError
-from holdfast.methods import EditsLogits, EditsMessages
+from holdfast.methods import EditsLogits, EditsMessages, read_methods
 from holdfast.records import RunData, open_run, read_run
 from holdfast.seeds import seed_of
 from holdfast.tasks import bias_in_bios, counterfact, json_format, pronouns
@@ -177,7 +177,7 @@ def run(
         data: from `load_data`.
         out: a new folder, or the folder of the same run.
         settings: what is asked.
-        methods: each one a list, applied to the zero-shot prompt with the emphasised part as its span; () is the zero-shot baseline.
+        methods: each one a list, a method or a spelling, applied to the zero-shot prompt with the emphasised part as its span; () is the zero-shot baseline.
         command: the command line, for the manifest.
         progress: told how many samples were answered, or found in the folder.
 
@@ -186,7 +186,9 @@ def run(
         ModelError: an endpoint, asked for a task that compares continuations.
         RecordsError: `out` holds another run, or cannot be written.
     """
-    variants = variants_of(settings, methods)
+    if isinstance(methods, str):
+        raise UsageError(f"methods is a list of settings, not {methods!r}; put it into one.")
+    variants = variants_of(settings, [read_methods(setting) for setting in methods])
     tasks = [CATALOGUE[name] for name in settings.tasks]
     samples = {task.name: draw_samples(data, task, settings) for task in tasks}
     _check(model, tasks, variants, samples)

@@ -1,0 +1,140 @@
+"""What is given to the Python API in another form than meant either works or raises one sentence."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+import pytest
+from tiny import chat, model
+
+import holdfast
+from holdfast import Boost, Request, Sampling, SplitSoftmax, drift, methods, tasks
+from holdfast.errors import HoldfastError, UnknownName, UsageError
+from holdfast.study.profiling import Plan
+
+TALK = chat("always talk about cheese", "the old town")
+SHORT = Sampling(temperature=0, max_new_tokens=6)
+SETTINGS = drift.Settings(rounds=1, conversations=1, sampling=SHORT)
+
+
+class Plain:
+    """A method of one's own as a plain class."""
+
+    name, heads, holds_reply = "plain", None, False
+
+    def __init__(self, strength=2.0):
+        self.strength = strength
+
+    def shift(self, log_odds, layer):
+        return log_odds + self.strength
+
+
+class NoHeads:
+    name, holds_reply = "no-heads", False
+
+    def shift(self, log_odds, layer):
+        return log_odds
+
+
+class NoName:
+    def edit(self, messages, seed):
+        return tuple(messages)
+
+
+class HalfGuide:
+    name = "half"
+
+    def guide(self, logits, other):
+        return logits
+
+
+@dataclass
+class Thawed:
+    name: ClassVar[str] = "thawed"
+    heads: ClassVar[None] = None
+    holds_reply: ClassVar[bool] = False
+    strength: float = 1.0
+
+    def shift(self, log_odds, layer):
+        return log_odds + self.strength
+
+
+@pytest.mark.parametrize(
+    "given", ("boost:factor=2", ["boost:factor=2"], Boost(2), [Boost(2)], (Boost(2), "none"), iter([Boost(2)])),
+    ids=("spelling", "list of spellings", "method", "list", "mixed", "iterator"),
+)  # fmt: skip
+def test_methods_are_taken_in_every_form(given):
+    assert Request(TALK, given).methods == (Boost(2),)
+
+
+def test_spellings_are_taken_wherever_methods_are(tmp_path):
+    tiny = model()
+    expected = tiny.generate(TALK, [SplitSoftmax(0.2)], SHORT)
+    assert tiny.generate(TALK, "split-softmax:exponent=0.2", SHORT).token_ids == expected.token_ids
+    scored = tiny.score(TALK, ["bread"], "boost:factor=3")
+    assert scored == tiny.score(TALK, ["bread"], [Boost(3)])
+    run = drift.run(tiny, "starter", tmp_path / "drift", SETTINGS, ["none", "boost:factor=2", SplitSoftmax(0.5), [Boost(3)]])
+    spelled = ["none", "boost:factor=2", "split-softmax:exponent=0.5", "boost:factor=3"]
+    assert [record["method"] for record in run.records] == spelled
+    data, wanted = tasks.load_data(["synthetic"], tasks.Settings(("json",), 2)), tasks.Settings(("json",), 2)
+    run = tasks.run(tiny, data, tmp_path / "tasks", wanted, ["boost:factor=2"])
+    assert any("boost:factor=2" in record["variant"] for record in run.records)
+    assert Plan("boost:factor=2").method == Boost(2)
+
+
+def test_a_suite_is_taken_by_its_name(tmp_path):
+    with pytest.raises(UnknownName, match=r"'cor'.*'core'"):
+        drift.run(model(), "cor", tmp_path, SETTINGS)
+    with pytest.raises(UsageError, match="not from int"):
+        drift.run(model(), 7, tmp_path, SETTINGS)
+
+
+def test_a_plain_class_is_a_method_everywhere(tmp_path):
+    tiny = model()
+    replies = [tiny.generate(TALK, [method], SHORT).token_ids for method in (Plain(), Boost(2.718281828459045**2))]
+    assert replies[0] == replies[1] != tiny.generate(TALK, sampling=SHORT).token_ids
+    run = drift.run(tiny, "starter", tmp_path, SETTINGS, [[Plain(1.5)], [Plain()]])
+    assert [record["method"] for record in run.records] == ["plain:strength=1.5", "plain:strength=2"]
+
+
+@pytest.mark.parametrize(
+    ("wrong", "says"),
+    (
+        (NoHeads(), "The method NoHeads lacks heads; a method of its kind has name, heads, holds_reply, shift"),
+        (NoName(), "The method NoName lacks name; a method of its kind has name, edit"),
+        (HalfGuide(), "The method HalfGuide lacks other"),
+        (Thawed(), "The method Thawed cannot be hashed"),
+        (Boost, "Boost is a class"),
+        (len, "is no method; give objects of holdfast.methods"),
+        (7, "7 is no method"),
+        ({"boost": 2}, "{'boost': 2} is no method"),
+    ),
+)
+def test_what_is_no_method_is_refused_in_one_sentence_everywhere(wrong, says, tmp_path):
+    tiny = model()
+    calls = (
+        lambda: tiny.generate(TALK, [wrong], SHORT),
+        lambda: tiny.generate(TALK, wrong, SHORT),
+        lambda: tiny.score(TALK, ["bread"], [wrong]),
+        lambda: drift.run(tiny, "starter", tmp_path, SETTINGS, [[wrong]]),
+        lambda: drift.run(tiny, "starter", tmp_path, SETTINGS, [wrong]),
+        lambda: methods.read_methods([wrong]),
+    )
+    for call in calls:
+        with pytest.raises(UsageError) as caught:
+            call()
+        assert says in str(caught.value) and "\n" not in str(caught.value)
+
+
+def test_a_list_of_settings_is_no_text(tmp_path):
+    with pytest.raises(UsageError, match="methods is a list of settings, not 'none'"):
+        drift.run(model(), "starter", tmp_path, SETTINGS, "none")
+
+
+@pytest.mark.parametrize("wrong", ("default", None, 7))
+def test_a_model_is_what_load_gives(wrong, tmp_path):
+    with pytest.raises(HoldfastError, match=r"holdfast\.load"):
+        drift.run(wrong, "starter", tmp_path, SETTINGS)
+    with pytest.raises(UsageError, match="LlamaForCausalLM"):
+        holdfast.drift.run(model().hf_model, "starter", tmp_path, SETTINGS)
