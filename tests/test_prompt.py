@@ -156,3 +156,56 @@ def test_today_is_spelled_as_python_spells_it():
     day = datetime(2024, 7, 26)
     template = f"{{{{ strftime_now({'|'.join(TODAY)!r}) }}}}"
     assert render_text(chat("", "hello"), tokenizer(template)) == day.strftime("|".join(TODAY))
+
+
+DEFAULT = (
+    "{% if messages[0]['role'] == 'system' %}<system>{{ messages[0]['content'] }}\n{% else %}"
+    "<system>You are a helpful assistant.\n{% endif %}"
+    "{% for m in messages if m['role'] != 'system' %}<{{ m['role'] }}>{{ m['content'] }}{% endfor %}"
+)
+ELSEWHERE = DEFAULT.replace("<system>You", "<policy>You")
+SHORT = DEFAULT.replace("<system>You are a helpful assistant.", "Hi.")
+BARE = "{% if messages[0]['role'] != 'system' %}A chat with an assistant. {% endif %}" + PLAIN
+
+
+@pytest.mark.parametrize(
+    ("template", "text"),
+    (
+        (DEFAULT, "<system>\n<user>hello"),
+        (PLAIN, "<user>hello"),
+        (PREAMBLE, "You are kind.\n<user>hello"),  # part of every chat, with a system prompt or without
+        (NAMES, "<user>hello"),
+        (TWICE, "hello|hello|"),
+        (MERGED, "[\nhello]"),
+        ("{% if messages[0]['role'] == 'system' %}{{ raise_exception('no') }}{% endif %}" + PLAIN, "<user>hello"),
+    ),
+)
+def test_a_default_system_prompt_is_left_out_where_none_is_wanted(template, text):
+    assert render_with_spans(chat("", "hello"), tokenizer(template), default_system=False) == (text, ())
+    given = chat("Be kind.", "hello")
+    assert render_with_spans(given, tokenizer(PLAIN), default_system=False) == render_with_spans(given, tokenizer(PLAIN))
+
+
+def test_emphasis_is_found_beside_a_default_that_is_left_out():
+    messages = chat("", "hello there")
+    text, spans = render_with_spans(messages, tokenizer(DEFAULT), emphasis=["there"], default_system=False)
+    assert text == "<system>\n<user>hello there" and [text[first:last] for first, last in spans] == ["there"]
+
+
+@pytest.mark.parametrize("template", (ELSEWHERE, BARE, SHORT))
+def test_a_default_that_cannot_be_told_apart_is_refused(template):
+    with pytest.raises(PromptError, match=r"system prompt of its own.*another method"):
+        render_with_spans(chat("", "hello"), tokenizer(template), default_system=False)
+
+
+@pytest.mark.parametrize(
+    ("template", "says"),
+    (
+        ("{% macro again(n) %}{{ again(n + 1) }}{% endmacro %}{{ again(0) }}", "calls itself without end"),
+        ("{{ 1 // 0 }}", "ZeroDivisionError"),
+        ("{% for i in range(10 ** 9) %}{% endfor %}", "OverflowError"),
+    ),
+)
+def test_a_template_that_fails_as_a_program_does_is_told_in_a_sentence(template, says):
+    with pytest.raises(PromptError, match=says):
+        render_text(chat("be kind", "hello"), tokenizer(template))

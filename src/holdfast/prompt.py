@@ -14,6 +14,7 @@ from holdfast.errors import PromptError, UsageError
 if TYPE_CHECKING:
     from transformers import PreTrainedTokenizerFast
 
+_REASON = 200  # characters of a template's own refusal that are told
 _TELLING = 8  # characters; shorter words may be found by chance, as the number that a template counted
 
 # Some templates write today's date into the prompt, which would change replies from day to day. Here today is always
@@ -65,8 +66,9 @@ def place_system(messages: Sequence[Message], system_as: str) -> tuple[Message, 
 
 
 def render_with_spans(
-    messages: Sequence[Message], tokenizer: PreTrainedTokenizerFast, *, system_as: str = "role", emphasis: Sequence[Part] | None = None
-) -> tuple[str, tuple[Span, ...]]:
+    messages: Sequence[Message], tokenizer: PreTrainedTokenizerFast, *, system_as: str = "role",
+    emphasis: Sequence[Part] | None = None, default_system: bool = True,
+) -> tuple[str, tuple[Span, ...]]:  # fmt: skip
     """The chat as the model's own template spells it, ready for the reply, and where in it the system prompts or the emphasis stand.
 
     Every system message is covered, and every place a template puts it. Where a system prompt is found may be a
@@ -78,6 +80,8 @@ def render_with_spans(
         tokenizer: a fast tokenizer with a chat template.
         system_as: "role", or "first-user" for models without a system role.
         emphasis: as `Request` takes it; None: the system prompts.
+        default_system: False leaves out the system prompt that some templates put into a chat
+            without one.
 
     Returns:
         The text and the spans in it, in order; no span where every system prompt is empty.
@@ -87,9 +91,13 @@ def render_with_spans(
         UsageError: an unknown `system_as`.
     """
     placed, words = _place(messages, system_as)
-    text = render_text(placed, tokenizer)
+    write = render_text if default_system else _render_without_default
+    text = write(placed, tokenizer)
     if emphasis is not None:
-        return text, _find_emphasis(text, messages, resolve(messages, emphasis), tokenizer, system_as)
+        ranges = resolve(messages, emphasis)
+        mark = unused_character([text, *(message["content"] for message in messages)])
+        marked = write(place_system(put_marks(messages, ranges, mark), system_as), tokenizer)
+        return text, _find_emphasis(text, messages, ranges, marked.split(mark))
     spans = _find_certain(text, placed, words, str(tokenizer.chat_template))
     if spans is None:
         spans = _find_marked(text, placed, words, tokenizer)
@@ -116,8 +124,53 @@ def render_text(messages: Sequence[Message], tokenizer: PreTrainedTokenizerFast)
         if "strftime_now" in template:
             template = _CLOCK + template
         return tokenizer.apply_chat_template(list(messages), chat_template=template, tokenize=False, add_generation_prompt=True)
-    except (TemplateError, TypeError, ValueError, LookupError) as error:
-        raise PromptError(_template_refusal(messages, str(error))) from error
+    except RecursionError:
+        raise PromptError(
+            f"The chat template of {tokenizer.name_or_path or 'this model'} calls itself without "
+            "end; set tokenizer.chat_template to one that ends, or use another model."
+        ) from None
+    except Exception as error:  # a template is a program: dividing by zero is no TemplateError
+        kind = "" if isinstance(error, TemplateError) else f"{type(error).__name__}: "
+        raise PromptError(_template_refusal(messages, f"{kind}{error}"[:_REASON])) from error
+
+
+def _render_without_default(
+    messages: Sequence[Message], tokenizer: PreTrainedTokenizerFast
+) -> str:
+    """As `render_text`, but where the template fills in a system prompt of its own, nothing is."""
+    text = render_text(messages, tokenizer)
+    if any(message["role"] == "system" for message in messages):
+        return text
+    mark = unused_character([text, *(message["content"] for message in messages)])
+    try:
+        marked = render_text([{"role": "system", "content": mark}, *messages], tokenizer)
+    except PromptError:  # no system role, so no place for a default
+        return text
+    if marked.count(mark) != 1:
+        return text
+    before, after = marked.split(mark)
+    if not _adds(text, before + after):
+        return text
+    if not text.startswith(before) or not text.endswith(after):
+        raise PromptError(
+            "The chat template puts a system prompt of its own into a chat without one, which "
+            "guidance has to read; use another method, or change tokenizer.chat_template."
+        )
+    return before + after
+
+
+def _adds(text: str, other: str) -> bool:
+    """Whether `text` has words that `other` has not: it is not `other` with a part left out."""
+    first = _common(text, other)
+    last = _common(text[first:][::-1], other[first:][::-1])
+    return bool(text[first : len(text) - last].strip())
+
+
+def _common(text: str, other: str) -> int:
+    """How many first characters two texts share."""
+    pairs = enumerate(zip(text, other, strict=False))
+    apart = (index for index, (left, right) in pairs if left != right)
+    return next(apart, min(len(text), len(other)))
 
 
 def tokenize(texts: Sequence[str], spans: Sequence[Sequence[Span]], tokenizer: PreTrainedTokenizerFast) -> list[Prompt]:
@@ -190,11 +243,9 @@ def _find_marked(
 
 
 def _find_emphasis(
-    text: str, messages: Sequence[Message], ranges: Sequence[Range], tokenizer: PreTrainedTokenizerFast, system_as: str
+    text: str, messages: Sequence[Message], ranges: Sequence[Range], pieces: Sequence[str]
 ) -> tuple[Span, ...]:
-    """The spans of what is emphasised, each found once, by a second rendering with marks around it."""
-    mark = unused_character([text, *(message["content"] for message in messages)])
-    pieces = render_text(place_system(put_marks(messages, ranges, mark), system_as), tokenizer).split(mark)
+    """The spans of what is emphasised, each found once, in a second rendering cut at its marks."""
     sought = Counter(messages[number]["content"][first:last] for number, first, last in ranges)
     found = Counter(pieces[1::2])
     if "".join(pieces) == text and len(pieces) % 2 and sought == found:
