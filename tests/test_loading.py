@@ -14,7 +14,7 @@ from safetensors.torch import load_file, save_file
 from tiny import chat, model, tokenizer
 
 from holdfast.chat import Sampling
-from holdfast.errors import ModelError, UsageError
+from holdfast.errors import KnobOutOfRange, ModelError, UsageError
 from holdfast.loading import load
 
 WEIGHT = "model.layers.1.mlp.up_proj.weight"
@@ -259,3 +259,93 @@ def test_a_model_that_does_not_fit_is_refused(folder, monkeypatch):
     monkeypatch.setattr(transformers.PreTrainedModel, "to", full)
     said = refusal(folder)
     assert "out of memory" in said and "cpu" in said and str(folder) in said
+
+
+# Models of other kinds
+
+
+SMALL = {"vocab_size": 400, "d_model": 48, "encoder_layers": 1, "decoder_layers": 1, "pad_token_id": 0, "bos_token_id": 1, "eos_token_id": 5}
+KINDS = {
+    "t5": ("T5ForConditionalGeneration", {"vocab_size": 400, "d_model": 48, "d_kv": 12, "d_ff": 96, "num_layers": 1, "num_heads": 4, "pad_token_id": 0}),
+    "whisper": ("WhisperForConditionalGeneration", {**SMALL, "encoder_attention_heads": 4, "decoder_attention_heads": 4, "max_source_positions": 20, "max_target_positions": 20, "decoder_start_token_id": 1}),
+    "bart": ("BartForConditionalGeneration", {**SMALL, "encoder_attention_heads": 4, "decoder_attention_heads": 4, "max_position_embeddings": 64}),
+    "vit": ("ViTModel", {"hidden_size": 48, "num_hidden_layers": 1, "num_attention_heads": 4, "intermediate_size": 96, "image_size": 32, "patch_size": 16}),
+}
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_models_that_are_no_causal_language_models_are_refused(kind, tmp_path):
+    import transformers
+
+    name, options = KINDS[kind]
+    getattr(transformers, name)(transformers.AutoConfig.for_model(kind, **options)).save_pretrained(tmp_path)
+    tokenizer().save_pretrained(tmp_path)
+    said = refusal(tmp_path)
+    assert repr(str(tmp_path)) in said and "causal" in said and "Config" in said
+
+
+def test_a_base_model_without_a_head_is_refused_by_that_name(tmp_path):
+    model().hf_model.model.save_pretrained(tmp_path)
+    tokenizer().save_pretrained(tmp_path)
+    said = refusal(tmp_path)
+    assert "no head to write with (lm_head.weight is missing)" in said
+
+
+def test_what_is_no_name_is_refused():
+    said = refusal_of_value(model().hf_model)
+    assert "LlamaForCausalLM" in said and "holdfast.steering" in said
+
+
+def refusal_of_value(value) -> str:
+    with pytest.raises(UsageError) as caught:
+        load(value)
+    return str(caught.value)
+
+
+def test_a_path_loads_like_its_text(folder):
+    assert load(folder).name == str(folder)
+
+
+@pytest.mark.parametrize("size", (0, -1, 2.5, "8"))
+def test_a_batch_size_is_a_whole_number_from_1(size):
+    with pytest.raises(KnobOutOfRange, match=f"batch_size.*{size}"):
+        load(batch_size=size)
+
+
+def test_the_batch_size_is_that_of_the_model(folder):
+    assert load(str(folder), batch_size=3).batch_size == 3
+    assert load(str(folder)).batch_size == 192
+
+
+@pytest.mark.parametrize(
+    "hostile",
+    (
+        {"attn_implementation": "hostile/kernel"},
+        {"_attn_implementation": "hostile/kernel:attend"},
+        {"_attn_implementation_internal": "hostile/kernel"},
+        {"attn_implementation": {"": "hostile/kernel"}},
+        {"attn_implementation": "flash_attention_2"},
+        {"experts_implementation": "hostile/kernel"},
+        {"_experts_implementation": "hostile/kernel"},
+    ),
+    ids=str,
+)
+def test_a_configuration_chooses_no_kernel(folder, hostile, monkeypatch):
+    from transformers import PreTrainedModel, modeling_utils
+
+    asked, check = [], PreTrainedModel._check_and_adjust_attn_implementation
+
+    def watched(self, implementation, *given, **options):
+        asked.append(implementation)
+        return check(self, implementation, *given, **options)
+
+    def never(*given, **options):
+        raise AssertionError(f"a kernel was fetched: {given}")
+
+    monkeypatch.setattr(PreTrainedModel, "_check_and_adjust_attn_implementation", watched)
+    monkeypatch.setattr(modeling_utils, "lazy_import_flash_attention", never)
+    plain = load(str(folder))
+    configure(folder, **hostile)
+    loaded = load(str(folder))
+    assert asked and not any(name and ("hostile" in name or "flash" in name) for name in asked)
+    assert loaded.steerable and loaded.fingerprint == plain.fingerprint

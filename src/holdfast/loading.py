@@ -17,12 +17,13 @@ from typing import TYPE_CHECKING
 import torch
 from safetensors import SafetensorError, safe_open
 
+from holdfast import knobs
 from holdfast.attention import adopt
 from holdfast.errors import HoldfastError, ModelError, UnknownName, UsageError
 from holdfast.model import LocalModel
 
 if TYPE_CHECKING:
-    from transformers import PreTrainedModel, PreTrainedTokenizerFast
+    from transformers import PreTrainedConfig, PreTrainedModel, PreTrainedTokenizerFast
 
 DEFAULT = "default"
 DEFAULT_FOLDER = Path(__file__).parent / "assets" / "model"
@@ -36,6 +37,7 @@ def load(
     dtype: str | torch.dtype | None = None,
     *,
     trust_remote_code: bool = False,
+    batch_size: int = LocalModel.batch_size,
 ) -> LocalModel:
     """Loads a Hugging Face chat model.
 
@@ -45,13 +47,22 @@ def load(
         dtype: "float16", "bfloat16", "float32" or "float64"; None takes float32 on the CPU and the checkpoint's own
             elsewhere.
         trust_remote_code: whether code that comes with the model may run. Weights are read as safetensors only.
+        batch_size: rows forwarded together at most; where memory runs out, half as many are.
 
     Raises:
         ModelError: the model is not found, has a file that cannot be read, lacks weights, has no safetensors weights or
             no fast tokenizer, is no causal model, or does not fit on the device.
         UsageError: an unknown device or dtype, or one that is not there.
+        KnobOutOfRange: `batch_size` is below 1.
     """
-    from transformers import AutoModelForCausalLM, AutoTokenizer
+    knobs.whole_number("a model", "batch_size", batch_size, 1)
+    if not isinstance(name_or_path, (str, Path)):
+        raise UsageError(
+            f"A model is loaded by the name or path of its folder, not from {_kind(name_or_path)}; "
+            "to steer a model that is loaded already, use holdfast.steering."
+        )
+    name_or_path = str(name_or_path)
+    from transformers import AutoConfig, AutoModelForCausalLM, AutoTokenizer
 
     source = str(DEFAULT_FOLDER) if name_or_path == DEFAULT else name_or_path
     _check_folder(source)
@@ -64,14 +75,20 @@ def load(
     if not tokenizer.is_fast:
         raise ModelError(f"{name_or_path} has no fast tokenizer, which finding spans needs; convert it to tokenizer.json.")
     with _explained(name_or_path, "model", silence):
+        config = AutoConfig.from_pretrained(source, **options)
+        _check_kind(name_or_path, config)
+        # a config.json may name a kernel on a hub, which is code: what attends is ours to say
+        config._attn_implementation = config._experts_implementation = None
         options |= {"dtype": dtype, "use_safetensors": True}
-        model = _load_whole(source, AutoModelForCausalLM, **options)
+        model = _load_whole(source, AutoModelForCausalLM, config=config, **options)
     if silence:
         warnings.warn(
             f"The hub cannot be reached ({silence}), so {name_or_path!r} is taken from its cache here.",
             stacklevel=2,
         )
     model = _move(model, device, name_or_path).eval()
+    with _explained(name_or_path, "model", silence):
+        steerable = adopt(model)
     return LocalModel(
         name=name_or_path,
         fingerprint=fingerprint_of(model, tokenizer),
@@ -79,8 +96,22 @@ def load(
         tokenizer=tokenizer,
         stop_ids=stop_ids(model, tokenizer),
         reuses_cache=reuses_cache(model),
-        steerable=adopt(model),
+        steerable=steerable,
+        batch_size=batch_size,
     )
+
+
+def _check_kind(name: str, config: PreTrainedConfig) -> None:
+    """Refuses models that read a prompt otherwise than they write."""
+    if getattr(config, "is_encoder_decoder", False):
+        raise ModelError(
+            f"{name!r} is no causal language model ({type(config).__name__} has an encoder beside "
+            "the decoder); use a chat model."
+        )
+
+
+def _kind(value: object) -> str:
+    return f"{type(value).__module__}.{type(value).__name__}"
 
 
 def _check_folder(source: str) -> None:
@@ -162,7 +193,13 @@ def _load_whole(source: str, loader, **options) -> PreTrainedModel:
     with _no_report():
         model, found = loader.from_pretrained(source, output_loading_info=True, ignore_mismatched_sizes=True, **options)
     name = "The default model" if source == str(DEFAULT_FOLDER) else repr(source)
-    if missing := sorted(found["missing_keys"]):
+    missing = sorted(found["missing_keys"])
+    if missing and all(re.match(r"(lm_head|embed_out|output)\b", weight) for weight in missing):
+        raise ModelError(
+            f"{name} has no head to write with ({_cut(', '.join(missing), 120)} is missing), as a "
+            "base model saved without one; get the checkpoint for causal language modelling."
+        )
+    if missing:
         raise ModelError(
             f"{name} lacks {len(missing)} of the weights its config.json asks for ({_cut(', '.join(missing), 120)}); "
             "get the whole checkpoint, or the config.json that belongs to it."

@@ -23,6 +23,10 @@ def add_model(add) -> None:
     )
     add("--device", help="cpu, cuda, ... (default: CUDA if there is one)")
     add("--dtype", help="float32, bfloat16, ... (default: float32 on the CPU, the checkpoint's elsewhere)")
+    add(
+        "--batch-size", type=int, metavar="ROWS",
+        help="rows forwarded together at most; fewer take less memory (default: 192)",
+    )  # fmt: skip
     add("--trust-remote-code", action="store_true", help="let code that comes with the model run (default: never)")
 
 
@@ -41,7 +45,11 @@ def load_model(arguments: argparse.Namespace):
     _quiet_transformers()
     from holdfast.loading import load
 
-    return load(arguments.model, arguments.device, arguments.dtype, trust_remote_code=arguments.trust_remote_code)
+    size = {} if arguments.batch_size is None else {"batch_size": arguments.batch_size}
+    return load(
+        arguments.model, arguments.device, arguments.dtype,
+        trust_remote_code=arguments.trust_remote_code, **size,
+    )  # fmt: skip
 
 
 def _quiet_transformers() -> None:
