@@ -56,6 +56,9 @@ class Scripted:
     def session(self):
         return self
 
+    def forget(self, thread):
+        pass
+
     def run(self, jobs):
         waiting = list(jobs)
         while waiting:

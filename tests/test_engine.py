@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import copy
 import gc
 import itertools
 import threading
 import weakref
+from dataclasses import replace
 
 import pytest
 import torch
@@ -144,8 +146,6 @@ def test_logits_that_are_not_numbers_are_refused():
 
 def test_a_row_that_joins_or_leaves_changes_no_other():
     """Jobs that follow from replies, in a batch too small for all, give the replies they give one by one."""
-    from dataclasses import replace
-
     from holdfast.chat import Job
 
     tiny, found = model(), {}
@@ -435,3 +435,45 @@ def test_a_reply_ends_where_the_context_does():
     room = 512 - len(render(messages, tiny.tokenizer).token_ids)
     cut = [r for seed in range(20) if (r := tiny.generate(messages, sampling=Sampling(3.0, 1.0, 100), seed=seed)).stop_reason == "length"]
     assert cut and all(len(reply.token_ids) == room for reply in cut)
+
+
+@pytest.mark.parametrize("kind", ("llama", "gemma3_text"))
+def test_a_gated_trace_has_the_mass_that_each_token_was_drawn_under(kind):
+    class Shut(Gate):
+        def accepts(self, token, other):
+            return False
+
+    tiny, strong, greedy = model(kind), (SplitSoftmax(0.05),), Sampling(0, 1, 12)
+    messages = chat("always talk about cheese and rain", "the old town by the river")
+    asked = {"plain": (), "steered": strong, "shut": (Shut(strong, 0.5),), "open": (Gate(strong, 0),)}
+    traces = {
+        name: tiny.generate_batch([Request(messages, methods, greedy, trace=True)])[0].trace.mass
+        for name, methods in asked.items()
+    }
+    assert torch.allclose(traces["shut"], traces["plain"], atol=ROUNDING)
+    assert torch.allclose(traces["open"], traces["steered"], atol=ROUNDING)
+    assert (traces["plain"][..., 0] - traces["steered"][..., 0]).abs().max() > 0.1
+
+
+def test_guidance_reads_no_default_system_prompt_in_the_stream_without():
+    default = "{% if messages[0]['role'] != 'system' %}<sys>You are helpful.</s>{% endif %}"
+    tiny, messages = model(), chat("always talk about cheese", "the old town")
+    with_default = copy.deepcopy(tokenizer())
+    with_default.chat_template = tokenizer().chat_template.replace("<s>", "<s>" + default, 1)
+    request = Request(messages, (Guidance(4.0),), Sampling(0, 1, 12))
+    replies = [
+        replace(tiny, tokenizer=tokens).generate_batch([request])[0]
+        for tokens in (tokenizer(), with_default)
+    ]
+    without = render(({"role": "system", "content": ""}, *messages[1:]), tokenizer()).token_ids
+    empty = tokenizer()("<s><sys></s>", add_special_tokens=False)["input_ids"]
+    wanted = (*empty, *without[1:])  # the place of the system prompt, with nothing in it
+
+    def guided(ids, other):
+        return Guidance(4.0).guide(last_logits(tiny, ids), last_logits(tiny, other))
+
+    streams = [list(render(messages, tokenizer()).token_ids), list(wanted)]
+    for token in replies[1].token_ids:
+        assert int(guided(*streams).argmax()) == token
+        streams = [[*ids, token] for ids in streams]
+    assert replies[0].token_ids != replies[1].token_ids

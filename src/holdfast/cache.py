@@ -78,14 +78,34 @@ class _SlotLayer(DynamicLayer):
     def _make_room(self, rows: int, columns: int, like: Sequence[Tensor]) -> None:
         if self.store and rows <= self.store[0].shape[0] and columns <= self.store[0].shape[2]:
             return
-        had = self.store or [new.new_zeros(0, new.shape[0], 0, new.shape[2]) for new in like]
-        rows, columns = max(rows, had[0].shape[0]), max(columns + _COLUMNS, had[0].shape[2])
-        self.store = []
-        for old in had:
-            grown = old.new_zeros(max(rows, 2 * old.shape[0]) if rows > old.shape[0] else rows, old.shape[1], columns, old.shape[3])
-            grown[: old.shape[0], :, : old.shape[2]] = old
-            self.store.append(grown)
-        self.dtype, self.device, self.is_initialized = had[0].dtype, had[0].device, True
+        if self.store:
+            old, had = self.store, self.store[0]
+            rows = max(rows, 2 * had.shape[0]) if rows > had.shape[0] else had.shape[0]
+            columns = max(columns + _COLUMNS, had.shape[2])
+        else:
+            old = [state.new_zeros(0, state.shape[0], 0, state.shape[2]) for state in like]
+            columns += _COLUMNS
+        self._resize(rows, columns, old)
+        self.dtype, self.device, self.is_initialized = old[0].dtype, old[0].device, True
+
+    def shrink(self, rows: int, columns: int) -> None:
+        """Gives memory back where less than half of the store is in use."""
+        if not self.store:
+            return
+        had = self.store[0]
+        if 2 * rows * (columns + _COLUMNS) < had.shape[0] * had.shape[2]:
+            self._resize(rows, columns + _COLUMNS, self.store)
+
+    def _resize(self, rows: int, columns: int, old: Sequence[Tensor]) -> None:
+        """Moves what fits into a store of another size; without memory for it, nothing changes."""
+        self.keys = self.values = None  # views, which would keep the old store
+        moved = []
+        for part in old:
+            fresh = part.new_zeros(rows, part.shape[1], columns, part.shape[3])
+            both = min(rows, part.shape[0]), min(columns, part.shape[2])
+            fresh[: both[0], :, : both[1]] = part[: both[0], :, : both[1]]
+            moved.append(fresh)
+        self.store = moved
 
     def update(self, key_states: Tensor, value_states: Tensor, *args, **kwargs) -> tuple[Tensor, Tensor]:
         rows, columns = len(self.rows.lengths), max(self.rows.lengths)
@@ -160,3 +180,8 @@ class Slots(Cache):
                     store[slot, :, :length] = store[last, :, :length]
         self.lengths[slot] = self.lengths[last]
         self.lengths.pop()
+
+    def shrink(self) -> None:
+        """Gives back the memory of rows that are closed, and of columns that only they had."""
+        for layer in self.layers:
+            layer.shrink(len(self.lengths), max(self.lengths, default=0))

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass, field, replace
 from typing import Generic, TypeVar
 
@@ -23,6 +24,7 @@ from holdfast.methods.gate import Gate
 from holdfast.methods.heads import on_layers
 from holdfast.methods.protocols import EditsLogits, ShiftsAttention
 from holdfast.sampling import draw, uniforms
+from holdfast.threads import is_small, one_thread
 
 T = TypeVar("T")  # what the caller knows a row by
 
@@ -86,7 +88,8 @@ class Continuation:
         stop_reason: "stop" or "length".
         computed: per stream, keys and values of the prompt, and of all generated tokens that were
             forwarded where they are those that the same tokens have in a prompt; () unless kept.
-        trace: None unless asked for and the first stream has a span.
+        trace: None unless asked for and the first stream has a span; of each token, what it was
+            drawn under, which behind a gate may be fewer layers, or none.
         forwarded: tokens of this row that went through the model.
     """
 
@@ -106,6 +109,7 @@ class _Running(Generic[T]):
     uniforms: list[float]
     generated: list[int] = field(default_factory=list)
     masses: list[Tensor] = field(default_factory=list)  # [layer, head] per generated token
+    mass_beside: Tensor | None = None  # [layer, head] of the stream that reads along, at the latest
     forwarded: int = 0
 
     def take(self, token: int, stop_ids: frozenset[int]) -> str | None:
@@ -146,7 +150,7 @@ class Decoder(Generic[T]):
         self.takes = inspect.signature(model.forward).parameters
         config = model.config.get_text_config()
         self.layers, self.heads = config.num_hidden_layers, getattr(config, "num_attention_heads", 0)
-        self.slots = Slots(self.layers, model.device)
+        self.slots, self.small = Slots(self.layers, model.device), is_small(model)
         self.readers: list[_Reader[T]] = []  # in the order of the slots
         self._spans: Tensor | None = None  # [slot, column]; None when rows have come or gone
 
@@ -184,13 +188,16 @@ class Decoder(Generic[T]):
     @torch.inference_mode()
     def step(self) -> list[tuple[T, Continuation]]:
         """Forwards one token of every row and draws the next; returns the rows that end, in the order of their slots."""
-        self.slots.grow()
-        logits = self._next(self.readers)
-        done = []
-        for one, token in self._choose(self.readers, logits, halve=True):
-            one.forwarded += len(one.row.streams)
-            if reason := one.take(token, self.stop_ids):
-                done.append((one.ticket, self._close(one, reason)))
+        with one_thread() if self.small else nullcontext():
+            self.slots.grow()
+            logits = self._next(self.readers)
+            done = []
+            for one, token in self._choose(self.readers, logits, halve=True):
+                one.forwarded += len(one.row.streams)
+                if reason := one.take(token, self.stop_ids):
+                    done.append((one.ticket, self._close(one, reason)))
+            if done:
+                self.slots.shrink()
         return done
 
     def _close(self, one: _Running[T], reason: str) -> Continuation:
@@ -206,7 +213,7 @@ class Decoder(Generic[T]):
         return one.finish(reason, computed)
 
     def _computed(self, slot: int) -> KeysValues:
-        """The keys and values of a stream that serve a longer prompt: there, this reply is history."""
+        """The keys and values of a stream that serve a longer prompt: its reply is history there."""
         reader = self.readers[slot]
         gated = reader.running.row.gate is not None and not reader.second
         apart = gated or reader.stream.treats_generated_apart
@@ -242,6 +249,8 @@ class Decoder(Generic[T]):
             if one.row.gate.accepts(token, other):
                 return token
             layers //= 2
+        if one.row.trace:
+            one.masses[-1] = one.mass_beside
         return self._draw([one], other[None])[0]
 
     def _draw(self, rows: Sequence[_Running[T]], logits: Tensor) -> list[int]:
@@ -282,7 +291,9 @@ class Decoder(Generic[T]):
         if tracing:
             seen = torch.stack([layer.float() for layer in steering.seen], 1).cpu()  # [reader, layer, head]
             for reader, mass in zip(readers, seen, strict=True):
-                if not reader.second:
+                if reader.second:
+                    reader.running.mass_beside = mass
+                else:
                     reader.running.masses.append(mass)
         self._state = getattr(output, "past_key_values", None)
         return output.logits[:, -1]

@@ -10,7 +10,7 @@ import threading
 import time
 import warnings
 import weakref
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Hashable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from queue import PriorityQueue, SimpleQueue
 from typing import TYPE_CHECKING, Any, ClassVar
@@ -162,6 +162,9 @@ class EndpointModel:
                 " request may get another reply.",
                 stacklevel=2,
             )
+
+    def forget(self, thread: Hashable) -> None:
+        """Nothing is kept for a thread here."""
 
     def session(self) -> EndpointModel:
         """The model itself: what an endpoint shares between requests is its own affair."""

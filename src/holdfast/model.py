@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import itertools
+import logging
 import math
 from collections import deque
-from collections.abc import Callable, Hashable, Iterable, Sequence
+from collections.abc import Hashable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, ClassVar
 
@@ -13,18 +15,29 @@ import torch
 
 from holdfast.attention import check_methods
 from holdfast.cache import KeysValues, first_tokens
-from holdfast.chat import Job, Message, Reply, Request, Sampling, answer_all
+from holdfast.chat import Job, Message, Reply, Request, Sampling, answer_all, request_names
 from holdfast.decoding import Continuation, Decoder, Row, Stream
 from holdfast.emphasis import Part, Range, Span, put_marks, take_marks, unused_character
-from holdfast.errors import ModelError, PromptError, UsageError
-from holdfast.methods import EditsLogits, EditsMessages, Gate, Method, Shape, ShiftsAttention, edit_messages
+from holdfast.errors import HoldfastError, ModelError, PromptError, UsageError
+from holdfast.methods import (
+    EditsLogits,
+    Gate,
+    Method,
+    Shape,
+    ShiftsAttention,
+    edit_messages,
+    read_methods,
+)
 from holdfast.prompt import Prompt, render_with_spans, tokenize
 from holdfast.scoring import Scored, score_rows
 
 if TYPE_CHECKING:
     from transformers import PreTrainedModel, PreTrainedTokenizerFast
 
+_LOG = logging.getLogger("holdfast")
+_NO_MEMORY = ("DefaultCPUAllocator", "not enough memory", "out of memory", "bad_alloc")
 _PREFILL = 16_384  # tokens of one prefill, padding included, unless a single request has more
+_PADDED = 65_536  # columns of histories in one prefill, unless at least a quarter is used
 _PASS = 128  # tokens that cost about as much as a forward pass costs beside its tokens
 _JOIN = 4  # waiting requests join when they are more than one for so many rows that run: a prefill costs about a step
 
@@ -104,13 +117,12 @@ class LocalModel:
             ModelError: its attention cannot be reached.
             UsageError: no method at all, or heads that the model does not have.
         """
+        methods = read_methods(methods)
         seconds = [method.name for method in methods if isinstance(method, (EditsLogits, Gate))]
         if len(seconds) > 1:
             raise UsageError(f"{' and '.join(seconds)} each need a second stream, and there is one; use one of them.")
         single = itertools.chain.from_iterable(method.methods if isinstance(method, Gate) else (method,) for method in methods)
         for method in single:
-            if not isinstance(method, (EditsMessages, ShiftsAttention, EditsLogits, Gate)):
-                raise UsageError(f"{method!r} is no method this model can apply; see holdfast.methods for those there are.")
             if not isinstance(method, ShiftsAttention):
                 continue
             if not self.steerable:
@@ -150,15 +162,49 @@ class LocalModel:
         return getattr(self.hf_model.config.get_text_config(), "max_position_embeddings", None)
 
 
+@dataclass(frozen=True, eq=False)
+class _Pending:
+    """A job that is not answered, and what its thread had computed when it was added."""
+
+    job: Job
+    before: tuple[_Computed, ...] = ()
+
+
+class _Queue:
+    """Jobs that wait: those that others wait for (`keep`) go first, each kind in order."""
+
+    def __init__(self) -> None:
+        self.kept: deque[_Pending] = deque()
+        self.forks: deque[_Pending] = deque()
+
+    def __len__(self) -> int:
+        return len(self.kept) + len(self.forks)
+
+    def add(self, pending: _Pending) -> None:
+        (self.kept if pending.job.request.keep else self.forks).append(pending)
+
+    def take(self, count: int) -> list[_Pending]:
+        return [(self.kept or self.forks).popleft() for _ in range(count)]
+
+    def give_back(self, taken: Iterable[_Pending]) -> None:
+        """Puts jobs that were taken in front of all others, in the order in which they were."""
+        for pending in reversed(list(taken)):
+            (self.kept if pending.job.request.keep else self.forks).appendleft(pending)
+
+
 @dataclass(frozen=True)
 class _Asked:
     """A request on its way: its row, None where the context leaves no room for a reply, and the rendered text of each stream with its spans."""
 
-    job: Job
+    pending: _Pending
     row: Row | None
     texts: tuple[str, ...]
     spans: tuple[tuple[Span, ...], ...]
     prompt_ids: tuple[int, ...]
+
+    @property
+    def job(self) -> Job:
+        return self.pending.job
 
 
 @dataclass
@@ -179,11 +225,12 @@ class LocalSession:
             ModelError: a method cannot be applied to this model.
         """
         replies = answer_all(self, requests)
-        for reply in replies:
+        for name, reply in zip(request_names(requests), replies, strict=True):
             if reply.stop_reason == "context":
                 raise PromptError(
-                    f"A chat of {len(reply.prompt_ids)} tokens leaves no room for a reply in the {self.model.context} tokens "
-                    f"{self.model.name} can see; use a shorter chat or fewer rounds."
+                    f"{name and f'{name}: '}A chat of {len(reply.prompt_ids)} tokens leaves no "
+                    f"room for a reply in the {self.model.context} tokens {self.model.name} can see; "
+                    "use a shorter chat or fewer rounds."
                 )
         return replies
 
@@ -201,13 +248,10 @@ class LocalSession:
             UsageError: a gate, which draws again and again, so that its tokens have no probability of their own.
             ModelError: a method cannot be applied to this model.
         """
-        model = self.model
         if gated := next((method for request in requests for method in request.methods if isinstance(method, Gate)), None):
             raise UsageError(f"{gated.name} draws tokens again, so replies under it have no log-probability; score without it.")
         asked, wanted = self._read(requests, replies)
-        scored, computed = self._guarded(
-            len(asked), lambda: score_rows(model.hf_model, [one.row for one in asked], wanted, model.batch_size, reuse=model.reuses_cache)
-        )
+        scored, computed = self._score([asking.row for asking in asked], wanted)
         for one, known in zip(asked, computed, strict=True):
             if one.job.request.keep and one.job.request.thread is not None and known:
                 self._threads[one.job.request.thread] = tuple(
@@ -215,6 +259,19 @@ class LocalSession:
                     for text, spans, stream, kept in zip(one.texts, one.spans, one.row.streams, known, strict=True)
                 )
         return scored
+
+    def _score(
+        self, rows: Sequence[Row], wanted: Sequence[Sequence[tuple[int, ...]]]
+    ) -> tuple[list[Scored], list[tuple[KeysValues, ...]]]:
+        """`score_rows`, with half of the batch for as long as memory runs out."""
+        model, size = self.model, self.model.batch_size
+        while True:
+            try:
+                return score_rows(model.hf_model, rows, wanted, size, reuse=model.reuses_cache)
+            except (RuntimeError, MemoryError) as error:
+                if not _ran_out_of_memory(error):
+                    raise
+            size = self._halved(min(size, max(len(rows), max(map(len, wanted)))))
 
     def spell(self, requests: Sequence[Request], replies: Sequence[Sequence[str]]) -> list[tuple[Stream, list[tuple[int, ...]]]]:
         """What `score` forwards: each chat's tokens and span, and the tokens of its replies.
@@ -227,12 +284,21 @@ class LocalSession:
 
     def _read(self, requests: Sequence[Request], replies: Sequence[Sequence[str]]) -> tuple[list[_Asked], list[list[tuple[int, ...]]]]:
         """The requests, and the tokens of their replies; none is longer than the model's context."""
-        asked = self._prepare([(Job(request, lambda reply: ()), self._threads.get(request.thread, ())) for request in requests])
+        asked = self._prepare(
+            [
+                _Pending(Job(request, lambda reply: (), name=name), self._known(request))
+                for name, request in zip(request_names(requests), requests, strict=True)
+            ]
+        )
         wanted = self._spell_out(asked, replies)
         for one, options in zip(asked, wanted, strict=True):
             longest = max(len(stream.token_ids) for stream in one.row.streams) + max(map(len, options)) if one.row else len(one.prompt_ids) + 1
             if self.model.context and longest > self.model.context:
-                raise PromptError(f"A chat and its reply take {longest} tokens, and {self.model.name} sees {self.model.context}; use a shorter chat.")
+                with _named(one.job):
+                    raise PromptError(
+                        f"A chat and its reply take {longest} tokens, and {self.model.name} sees "
+                        f"{self.model.context}; use a shorter chat."
+                    )
         return asked, wanted
 
     def _spell_out(self, asked: Sequence[_Asked], replies: Sequence[Sequence[str]]) -> list[list[tuple[int, ...]]]:
@@ -261,52 +327,101 @@ class LocalSession:
         Raises:
             PromptError, ModelError: as `generate_batch`, but for a chat that is too long, whose reply says so.
         """
-        model, kept, forks = self.model, deque(), deque()
-        decoder = Decoder(model.hf_model, model.stop_ids, reuse=model.reuses_cache)
+        waiting, limit = _Queue(), self.model.batch_size if self.model.reuses_cache else 1
+        decoder, taken = self._decoder(), dict[_Pending, None]()  # taken and not answered, in order
 
         def add(following: Iterable[Job]) -> None:
             for job in following:  # a fork that has to wait goes on from here, however far its thread gets meanwhile
-                before = self._threads.get(job.request.thread, ()) if job.request.thread is not None else ()
-                (kept if job.request.keep else forks).append((job, before))
+                waiting.add(_Pending(job, self._known(job.request)))
 
         add(jobs)
-        while kept or forks or len(decoder):
-            joining = min(len(kept) + len(forks), (model.batch_size if model.reuses_cache else 1) - len(decoder))
-            if joining > len(decoder) // _JOIN:
-                prepared = self._prepare([(kept or forks).popleft() for _ in range(joining)])
-                done = [(asked, None) for asked in prepared if asked.row is None]
-                for some in _prefills([asked for asked in prepared if asked.row]):
-                    done += self._guarded(len(decoder) + len(some), decoder.admit, [asked.row for asked in some], some)
-            else:
-                done = self._guarded(len(decoder), decoder.step)
+        while waiting or taken:
+            joining = min(len(waiting), limit - len(decoder))
+            fresh = waiting.take(joining) if joining > len(decoder) // _JOIN else []
+            taken |= dict.fromkeys(fresh)
+            try:
+                done = self._join(decoder, fresh) if fresh else decoder.step()
+            except (RuntimeError, MemoryError) as error:
+                if not _ran_out_of_memory(error):
+                    raise
+                done = None
+            if done is None:  # outside the handler, whose error holds on to all that was computed
+                limit = self._halved(len(taken))
+                decoder = self._decoder()
+                waiting.give_back(taken)
+                taken.clear()
+                continue
             for asked, continuation in done:
+                del taken[asked.pending]
                 add(asked.job.then(self._reply(asked, continuation)))
 
-    def _guarded(self, rows: int, forward: Callable, *arguments):
-        try:
-            return forward(*arguments)
-        except torch.OutOfMemoryError as error:
-            raise ModelError(
-                f"Out of memory with {rows} rows of {self.model.name} at once; use a smaller batch_size (now {self.model.batch_size})."
-            ) from error
+    def forget(self, thread: Hashable) -> None:
+        """Frees what was computed for a thread that is over; a later request of it begins anew."""
+        self._threads.pop(thread, None)
 
-    def _prepare(self, waiting: Sequence[tuple[Job, tuple[_Computed, ...]]]) -> list[_Asked]:
+    def _known(self, request: Request) -> tuple[_Computed, ...]:
+        return self._threads.get(request.thread, ()) if request.thread is not None else ()
+
+    def _decoder(self) -> Decoder[_Asked]:
+        model = self.model
+        return Decoder(model.hf_model, model.stop_ids, reuse=model.reuses_cache)
+
+    def _join(
+        self, decoder: Decoder[_Asked], fresh: Sequence[_Pending]
+    ) -> list[tuple[_Asked, Continuation | None]]:
+        """Prefills requests; returns those whose reply ends there, or has no room to begin."""
+        prepared = self._prepare(fresh)
+        done = [(asked, None) for asked in prepared if asked.row is None]
+        for group in _prefills([asked for asked in prepared if asked.row]):
+            done += decoder.admit([asked.row for asked in group], group)
+        return done
+
+    def _halved(self, requests: int) -> int:
+        """How many requests to go on with after memory ran out with so many.
+
+        Raises:
+            ModelError: it ran out with a single one.
+        """
+        name, size = self.model.name, self.model.batch_size
+        if requests <= 1:
+            raise ModelError(
+                f"Out of memory with a single chat of {name} (batch_size={size} plays no part "
+                "any more); use a shorter chat, a smaller dtype or a smaller model."
+            )
+        _LOG.warning(
+            "Out of memory with %d chats of %s at once; going on with %d at a time. "
+            "A smaller batch_size (now %d) does so from the start.",
+            requests, name, requests // 2, size,
+        )  # fmt: skip
+        return requests // 2
+
+    def _prepare(self, waiting: Sequence[_Pending]) -> list[_Asked]:
         """Renders the requests, each for its one or two streams, and takes up what its thread had computed when it was made."""
         texts, spans = [], []
-        for job, _ in waiting:
-            self.model.check(job.request.methods)
-            for messages, emphasis in _chats(job.request):
-                text, held = render_with_spans(messages, self.model.tokenizer, system_as=job.request.system_as, emphasis=emphasis)
-                texts.append(text)
-                spans.append(held)
+        chats = []
+        for pending in waiting:
+            request = pending.job.request
+            with _named(pending.job):
+                self.model.check(request.methods)
+                chats.append(_chats(request))
+                for chat in chats[-1]:
+                    text, span = render_with_spans(
+                        chat.messages, self.model.tokenizer, system_as=request.system_as,
+                        emphasis=chat.emphasis, default_system=chat.default_system,
+                    )
+                    texts.append(text)
+                    spans.append(span)
         prompts = iter(tokenize(texts, spans, self.model.tokenizer))
-        return [self._ask(job, before, [next(prompts) for _ in _chats(job.request)]) for job, before in waiting]
+        return [
+            self._ask(pending, list(itertools.islice(prompts, len(read))))
+            for pending, read in zip(waiting, chats, strict=True)
+        ]
 
-    def _ask(self, job: Job, before: tuple[_Computed, ...], prompts: Sequence[Prompt]) -> _Asked:
-        request, limit = job.request, self.model.context
+    def _ask(self, pending: _Pending, prompts: Sequence[Prompt]) -> _Asked:
+        request, limit = pending.job.request, self.model.context
         gate = next((method for method in request.methods if isinstance(method, Gate)), None)
         shifts = tuple(method for method in request.methods if isinstance(method, ShiftsAttention))
-        known = (*before, None, None)
+        known = (*pending.before, None, None)
         streams = tuple(
             _stream(prompt, known[number], shifts + (gate.methods if gate and number == 0 else ())) for number, prompt in enumerate(prompts)
         )
@@ -320,7 +435,10 @@ class LocalSession:
             keep=request.keep and request.thread is not None,
             trace=request.trace and self.model.steerable,
         )
-        return _Asked(job, row if room > 0 else None, tuple(p.text for p in prompts), tuple(p.spans for p in prompts), streams[0].token_ids)
+        return _Asked(
+            pending, row if room > 0 else None, tuple(prompt.text for prompt in prompts),
+            tuple(prompt.spans for prompt in prompts), streams[0].token_ids,
+        )  # fmt: skip
 
     def _reply(self, asked: _Asked, done: Continuation | None) -> Reply:
         if done is None:
@@ -339,17 +457,43 @@ class LocalSession:
         return Reply(answer, done.token_ids, done.stop_reason, done.trace, done.forwarded, asked.prompt_ids)
 
 
+@contextmanager
+def _named(job: Job) -> Iterator[None]:
+    """Says of an error which of many requests it is about."""
+    try:
+        yield
+    except HoldfastError as error:
+        if job.name:
+            error.args = (f"{job.name}: {error}",)
+        raise
+
+
+def _ran_out_of_memory(error: Exception) -> bool:
+    """Whether an error says so; on a CPU, torch raises a plain RuntimeError."""
+    if isinstance(error, (torch.OutOfMemoryError, MemoryError)):
+        return True
+    return any(sign in str(error) for sign in _NO_MEMORY)
+
+
 def _prefills(waiting: Sequence[_Asked]) -> list[list[_Asked]]:
-    """The requests in groups of like length, of the least cost: rows are padded to the longest, and each pass costs something by itself."""
-    new = {id(asked): max(len(stream.token_ids) - stream.cached for stream in asked.row.streams) for asked in waiting}
-    ordered = sorted(waiting, key=lambda asked: new[id(asked)], reverse=True)
-    before = [0, *itertools.accumulate(len(asked.row.streams) for asked in ordered)]
-    least, start_of = [0], [0]  # of the first requests: their cost, and where their last group starts
+    """The requests in groups of like length, of the least cost.
+
+    Rows are padded to the longest, and each pass costs something by itself.
+    """
+    ordered = sorted(waiting, key=_new_tokens, reverse=True)
+    # of the first requests: their cost, and where their last group starts
+    least, start_of = [0.0], [0]
     for stop in range(1, len(ordered) + 1):
-        costs = []
-        for start in range(stop):
-            tokens = (before[stop] - before[start]) * new[id(ordered[start])]
-            costs.append(least[start] + _PASS + tokens if tokens <= _PREFILL or start == stop - 1 else math.inf)
+        costs, rows, longest, tokens = [math.inf] * stop, 0, 0, 0
+        for start in reversed(range(stop)):
+            streams = ordered[start].row.streams
+            rows += len(streams)
+            longest = max(longest, *(stream.cached for stream in streams))
+            tokens += sum(stream.cached for stream in streams)
+            padded = rows * _new_tokens(ordered[start])
+            fits = padded <= _PREFILL and rows * longest <= max(_PADDED, 4 * tokens)
+            if fits or start == stop - 1:
+                costs[start] = least[start] + _PASS + padded
         least.append(min(costs))
         start_of.append(costs.index(least[-1]))
     groups, stop = [], len(ordered)
@@ -359,19 +503,43 @@ def _prefills(waiting: Sequence[_Asked]) -> list[list[_Asked]]:
     return groups
 
 
-def _chats(request: Request) -> list[tuple[tuple[Message, ...], tuple[Range, ...] | None]]:
-    """What the streams of a request read, and what is emphasised in it, None where nothing was; what a method repeats is so in every place."""
+def _new_tokens(asked: _Asked) -> int:
+    """Tokens that the longest stream of a request has to forward."""
+    return max(len(stream.token_ids) - stream.cached for stream in asked.row.streams)
+
+
+@dataclass(frozen=True)
+class _Chat:
+    """What one stream reads.
+
+    Args:
+        messages: as its methods edited them.
+        emphasis: in these messages; None where nothing was emphasised.
+        default_system: whether the template may put in a system prompt of its own.
+    """
+
+    messages: tuple[Message, ...]
+    emphasis: tuple[Range, ...] | None
+    default_system: bool = True
+
+
+def _chats(request: Request) -> list[_Chat]:
+    """What the streams of a request read; what a method repeats is emphasised in every place."""
     messages, mark = request.messages, ""
     if request.emphasis:
         mark = unused_character([message["content"] for message in messages])
         messages = put_marks(messages, request.emphasis, mark)
-    chats = [edit_messages(messages, request.methods, request.editing_seed)]
+
+    def read(chat: tuple[Message, ...], default_system: bool = True) -> _Chat:
+        return _Chat(*(take_marks(chat, mark) if mark else (chat, None)), default_system)
+
+    chats = [read(edit_messages(messages, request.methods, request.editing_seed))]
     for method in request.methods:
         if isinstance(method, EditsLogits):
-            chats.append(method.other(messages))
+            chats.append(read(method.other(messages), default_system=False))
         elif isinstance(method, Gate):
             chats.append(chats[0])
-    return [take_marks(chat, mark) if mark else (chat, None) for chat in chats]
+    return chats
 
 
 def _stream(

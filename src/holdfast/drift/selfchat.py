@@ -29,6 +29,9 @@ if TYPE_CHECKING:
 _LONGEST_REASON = 500  # characters
 
 
+VIEWS = ("agent", "user")  # of one dialog; each is a thread of the session
+
+
 @dataclass(frozen=True)
 class Probe:
     """One question, asked at every round.
@@ -199,6 +202,8 @@ def converse(
         now = time.monotonic()
         on_record(_record(talk, now - told), talk.traces)
         told = now
+        for view in VIEWS:
+            session.forget((view, talk.pairing.number))
 
     failures = Failures(over)
     scripts = [
@@ -336,7 +341,8 @@ class _Script:
             trace=settings.trace and view == "agent",
             system_as=settings.system_as,
         )
-        return Job(request, answered, failed)
+        name = f"Conversation {number}, round {draw[0]} ({draw[1]})"
+        return Job(request, answered, failed, name)
 
     def _over(self) -> None:
         told = sum(turn["speaker"] == "agent" for turn in self.talk.turns)

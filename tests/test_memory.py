@@ -1,0 +1,255 @@
+"""Memory follows what is live, and running out of it costs time, not the run."""
+
+from __future__ import annotations
+
+import logging
+from dataclasses import replace
+
+import pytest
+import torch
+from tiny import chat, model
+
+from holdfast import Guidance, Request, Sampling, drift
+from holdfast.cache import Slots
+from holdfast.chat import Job
+from holdfast.decoding import Decoder
+from holdfast.errors import ModelError, PromptError, UsageError
+from holdfast.model import LocalSession, _prefills
+
+CPU_MESSAGE = (
+    "[enforce fail at alloc_cpu.cpp:127] err == 0. DefaultCPUAllocator: can't allocate memory: "
+    "you tried to allocate 4294967296 bytes. Error code 12 (Cannot allocate memory)"
+)
+SHORT = Sampling(max_new_tokens=12)
+
+
+def computed(tokens, value=0.0):
+    """Two layers of one head of size 2."""
+    return tuple((torch.full((1, tokens, 2), value), torch.full((1, tokens, 2), -value)) for _ in range(2))
+
+
+def size(slots):
+    """Rows and columns of the store."""
+    return slots.layers[0].store[0].shape[0], slots.layers[0].store[0].shape[2]
+
+
+def test_a_row_that_leaves_gives_its_memory_back():
+    slots = Slots(2, torch.device("cpu"))
+    for row in range(32):
+        slots.add(computed(4000 if row == 0 else 10 + row, float(row)))
+    assert size(slots) == (32, 4128)
+    slots.remove(0)
+    slots.shrink()
+    assert size(slots)[1] < 200  # as the longest that is left
+    while len(slots.lengths) > 1:
+        slots.remove(len(slots.lengths) - 1)
+        slots.shrink()
+    assert size(slots)[0] < 4
+    assert torch.equal(slots.computed(0)[1][1], computed(41, 31.0)[1][1])
+    slots.remove(0)
+    slots.shrink()
+    assert slots.layers[0].store[0].numel() == 0
+    slots.add(computed(3, 7.0))
+    assert torch.equal(slots.computed(0)[0][0], computed(3, 7.0)[0][0])
+
+
+def test_a_conversation_that_runs_away_does_not_make_rows_of_those_that_left(monkeypatch):
+    """Two dialogs of which one goes on long after the other: the store ends with one row."""
+    sizes, step = [], Decoder.step
+
+    def watched(self):
+        done = step(self)
+        sizes.append((len(self), self.slots.layers[0].store[0].shape[0]))
+        return done
+
+    monkeypatch.setattr(Decoder, "step", watched)
+    lengths = [3] * 15 + [60]
+    requests = [
+        Request(chat("be nice", "hello"), sampling=Sampling(3.0, 1.0, length), seed=seed)
+        for seed, length in enumerate(lengths)
+    ]
+    model(eos_token_id=399).generate_batch(requests)
+    live, rows = sizes[-2]
+    assert live == 1 and rows <= 2
+
+
+def test_a_long_history_is_not_prefilled_beside_short_ones(monkeypatch):
+    tiny, session = model(), model().session()
+    short, long = chat("be nice", "hello"), chat("be nice", "hello " * 80)
+    for thread, talk in enumerate([long, *[short] * 20]):
+        session.generate_batch([Request(talk, sampling=SHORT, thread=thread, keep=True)])
+    asked = session._prepare([
+        _pending(session, Request((*talk, {"role": "user", "content": "more"}), thread=thread))
+        for thread, talk in enumerate([long, *[short] * 20])
+    ])
+    assert len(_prefills(asked)) == 1
+    monkeypatch.setattr("holdfast.model._PADDED", 400)
+    assert sorted(map(len, _prefills(asked))) == [1, 20]
+    assert tiny.reuses_cache
+
+
+def _pending(session, request):
+    from holdfast.model import _Pending
+
+    return _Pending(Job(request, lambda reply: ()), session._known(request))
+
+
+def test_threads_of_conversations_that_are_over_are_freed(monkeypatch, tmp_path):
+    kept, forget = [], LocalSession.forget
+
+    def watched(self, thread):
+        forget(self, thread)
+        kept.append(len(self._threads))
+
+    monkeypatch.setattr(LocalSession, "forget", watched)
+    settings = drift.Settings(rounds=2, conversations=3, sampling=SHORT)
+    drift.run(model(), drift.load_suite("starter"), tmp_path, settings)
+    assert len(kept) == 6 and kept[-1] == 0 and kept == sorted(kept, reverse=True)
+
+
+def test_a_forgotten_thread_begins_anew():
+    session, talk = model().session(), chat("be nice", "hello")
+    asked = Request(talk, sampling=SHORT, thread="t", keep=True)
+    first = session.generate_batch([asked])[0]
+    session.forget("t")
+    session.forget("never heard of")
+    again = session.generate_batch([asked])[0]
+    assert again.token_ids == first.token_ids and again.forwarded == first.forwarded
+
+
+@pytest.fixture
+def scarce(monkeypatch):
+    """Lets a decoder run out of memory with more than so many rows; returns the rows of each try."""
+    tries, admit, step = [], Decoder.admit, Decoder.step
+
+    def limit(rows, error):
+        def check(count):
+            tries.append(count)
+            if count > rows:
+                raise error
+
+        def scarce_step(self):
+            check(len(self))
+            return step(self)
+
+        def scarce_admit(self, rows, tickets):
+            check(len(self) + len(rows))
+            return admit(self, rows, tickets)
+
+        monkeypatch.setattr(Decoder, "step", scarce_step)
+        monkeypatch.setattr(Decoder, "admit", scarce_admit)
+        return tries
+
+    return limit
+
+
+ERRORS = (RuntimeError(CPU_MESSAGE), MemoryError(), torch.OutOfMemoryError("CUDA out of memory."))
+
+
+@pytest.mark.parametrize("error", ERRORS, ids=("cpu", "python", "cuda"))
+def test_running_out_of_memory_halves_the_batch_and_changes_no_reply(scarce, error, caplog):
+    tiny, found = model(), {}
+
+    def job(n, depth):
+        request = Request(
+            chat("be nice", "hello " * (n + depth + 1)), (Guidance(2.0),) if n == 3 else (),
+            Sampling(max_new_tokens=4 + 3 * n), seed=10 * n + depth, keep=depth == 0, thread=(n, depth),
+        )  # fmt: skip
+
+        def then(reply):
+            assert (n, depth) not in found
+            found[n, depth] = reply
+            return [job(n, depth + 1)] if depth < 2 else []
+
+        return Job(request, then)
+
+    alone = {(n, d): tiny.generate_batch([job(n, d).request])[0] for n in range(6) for d in range(3)}
+    tries = scarce(3, error)
+    with caplog.at_level(logging.WARNING, "holdfast"):
+        tiny.session().run([job(n, 0) for n in range(6)])
+    assert {key: reply.token_ids for key, reply in found.items()} == {
+        key: reply.token_ids for key, reply in alone.items()}
+    assert {key: reply.forwarded for key, reply in found.items()} == {
+        key: reply.forwarded for key, reply in alone.items()}
+    assert max(tries) > 3
+    assert "Out of memory with 6 chats of tiny llama" in caplog.text and "with 3 at a time" in caplog.text
+
+
+def test_running_out_with_a_single_chat_is_one_sentence(scarce):
+    scarce(0, RuntimeError(CPU_MESSAGE))
+    with pytest.raises(ModelError, match=r"single chat of tiny llama.*batch_size=192.*shorter chat"):
+        model().generate(chat("be nice", "hello"), sampling=SHORT)
+
+
+def test_other_runtime_errors_are_not_taken_for_a_lack_of_memory(scarce):
+    scarce(0, RuntimeError("shapes do not fit"))
+    with pytest.raises(RuntimeError, match="shapes do not fit"):
+        model().generate(chat("be nice", "hello"), sampling=SHORT)
+
+
+def test_scores_go_on_with_half_of_the_batch(monkeypatch):
+    from holdfast import scoring
+
+    tiny, sizes, groups = model(), [], scoring._groups
+    requests = [Request(chat("be nice", "hello " * n)) for n in range(1, 7)]
+    expected = [scored.log_probabilities for scored in tiny.session().score(requests, [["bread", "rain"]] * 6)]
+
+    def scarce_groups(streams, batch_size, limit):
+        for group in groups(streams, batch_size, limit):
+            sizes.append(len(group))
+            if len(group) > 3:
+                raise RuntimeError(CPU_MESSAGE)
+            yield group
+
+    monkeypatch.setattr(scoring, "_groups", scarce_groups)
+    scores = tiny.session().score(requests, [["bread", "rain"]] * 6)
+    for scored, wanted in zip(scores, expected, strict=True):
+        assert scored.log_probabilities == pytest.approx(wanted, abs=1e-4)
+    assert sizes[0] > 3 and sizes[-1] <= 3
+    monkeypatch.setattr(scoring, "_groups", lambda *_: (_ for _ in ()).throw(MemoryError()))
+    with pytest.raises(ModelError, match="single chat"):
+        tiny.session().score(requests[:1], [["bread"]])
+
+
+@torch.inference_mode()
+def test_a_store_that_cannot_grow_is_as_it_was(monkeypatch):
+    slots = Slots(2, torch.device("cpu"))
+    slots.add(computed(5, 3.0))
+    before = size(slots)
+    monkeypatch.setattr(torch.Tensor, "new_zeros", lambda *_: (_ for _ in ()).throw(RuntimeError(CPU_MESSAGE)))
+    with pytest.raises(RuntimeError, match="DefaultCPUAllocator"):
+        slots.add(computed(900))
+    monkeypatch.undo()
+    assert size(slots) == before and len(slots.lengths) == 1
+    assert torch.equal(slots.computed(0)[0][0], computed(5, 3.0)[0][0])
+
+
+# An error about one of many requests says which
+
+
+def test_an_error_names_the_request_it_is_about():
+    tiny, good = model(), Request(chat("be nice", "hello"), sampling=SHORT)
+    refuses = "{% for m in messages %}{% if 'x' in m['content'] %}{{ raise_exception('no x') }}{% endif %}{% endfor %}"
+    from tiny import tokenizer
+
+    fussy = replace(tiny, tokenizer=tokenizer(refuses + tokenizer().chat_template))
+    with pytest.raises(PromptError, match=r"^Request 2 of 3: The chat template refuses.*no x"):
+        fussy.generate_batch([good, Request(chat("be nice", "x")), good])
+    with pytest.raises(PromptError, match=r"^Request 3 of 3: A chat of \d+ tokens"):
+        tiny.generate_batch([good, good, Request(chat("be nice", "hello " * 600))])
+    with pytest.raises(PromptError, match=r"^A chat of \d+ tokens"):
+        tiny.generate(chat("be nice", "hello " * 600))
+    with pytest.raises(PromptError, match=r"^Request 2 of 2: A chat and its reply take"):
+        tiny.session().score([good, Request(chat("s", "bread " * 600))], [["bread"]] * 2)
+    with pytest.raises(UsageError, match=r"^Request 1 of 2: guidance and guidance"):
+        tiny.generate_batch([Request(chat("be nice", "hello"), (Guidance(2.0), Guidance(3.0))), good])
+
+
+def test_an_error_of_a_dialog_names_the_conversation(tmp_path):
+    from tiny import tokenizer
+
+    refuses = "{% if messages|length > 3 %}{{ raise_exception('too many') }}{% endif %}"
+    fussy = replace(model(), tokenizer=tokenizer(refuses + tokenizer().chat_template))
+    settings = drift.Settings(rounds=3, conversations=2, sampling=SHORT)
+    with pytest.raises(PromptError, match=r"^Conversation \d, round 2 \(\w+\): .*too many"):
+        drift.run(fussy, drift.load_suite("starter"), tmp_path, settings)
