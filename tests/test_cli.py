@@ -176,3 +176,63 @@ def test_ctrl_c_leaves_a_run_that_can_be_resumed_and_says_how(folder, suite, tmp
     assert child.returncode == 1
     assert "repeat the command" in printed and "Traceback" not in printed
     assert 0 < len(read_run(tmp_path / "run").records) < 400
+
+
+BOT = """
+name: bot
+starters: [hello there]
+cases:
+  - id: tony
+    system_prompt: Talk about bread and rain.
+    rules:
+      - {id: bread, probe: What is it?, measure: {regex: bread}}
+      - {id: rain, probe: How is it?, measure: {python: own_rules.rain}}
+"""
+
+
+@pytest.fixture
+def bot(tmp_path) -> Path:
+    (tmp_path / "own_rules.py").write_text("def rain(text):\n    return float('rain' in text)\n")
+    path = tmp_path / "bot.yaml"
+    path.write_text(BOT)
+    return path
+
+
+def test_one_bot_talks_with_somebody_without_a_prompt_and_the_command_says_so(folder, bot, tmp_path, capsys):
+    assert main(drift(folder, bot, tmp_path / "run", "--allow-code")) == 0
+    printed = capsys.readouterr()
+    assert "'bot' has one system prompt, so the user model talks without any; say who it is with --persona" in printed.err
+    assert "Rule by rule, none" in printed.out
+    assert {record["user"]["id"] for record in read_run(tmp_path / "run").records} == {None}
+
+
+def test_personas_of_the_command_line_are_the_user_model(folder, bot, tmp_path, capsys):
+    personas = ("--persona", "You are Ada.", "--persona", "You are Max.")
+    assert main(drift(folder, bot, tmp_path / "run", "--allow-code", "--pairs", "balanced", *personas)) == 0
+    run = read_run(tmp_path / "run")
+    users = [record["user"]["system_prompt"] for record in sorted(run.records, key=lambda record: record["conversation"])]
+    assert users == ["You are Ada.", "You are Max."]
+    assert run.manifest["identity"]["settings"]["pairs"] == "balanced"
+    assert "talks without any" not in capsys.readouterr().err
+
+
+def test_all_pairs_that_end_half_way_are_told(folder, suite, tmp_path, capsys):
+    command = drift(folder, suite, tmp_path / "run", "--pairs", "all", "--conversations")
+    assert main([*command, "3"]) == 0
+    assert "--pairs all goes through 2 pairs prompt after prompt, of which 3" in capsys.readouterr().err
+    assert main([*drift(folder, suite, tmp_path / "whole", "--pairs", "all"), "--conversations", "4"]) == 0
+    assert "--pairs all" not in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (("--persona", "You are Ada.", "--user-prompt", "empty"), "and so does --user-prompt empty; give one of the two"),
+        (("--persona", " "), "--persona '' is empty"),
+        (("--user-prompt", "persona"), "has no personas"),
+        (("--user-prompt", "suite"), "has 1 system prompt"),
+    ],
+)
+def test_a_user_model_that_makes_no_sense_is_refused_before_the_model_is_loaded(bot, tmp_path, capsys, options, message):
+    assert message in says(capsys, drift(tmp_path / "nowhere", bot, tmp_path / "run", "--allow-code", *options), 2)
+    assert not (tmp_path / "run").exists()

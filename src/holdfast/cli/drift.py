@@ -111,6 +111,12 @@ def _with_user_model(suite: Suite, settings: Settings, personas: Sequence[str] |
             f"holdfast: the suite {suite.name!r} has one system prompt, so the user model talks without any; "
             "say who it is with --persona.", file=sys.stderr,
         )
+    pairs = len(suite.cases) * (len(suite.cases) - 1)
+    if (settings.pairs, source) == ("all", "suite") and settings.conversations % pairs:
+        print(
+            f"holdfast: --pairs all goes through {pairs:,} pairs prompt after prompt, of which {settings.conversations} "
+            "conversations are no whole number of rounds; --pairs balanced gives every prompt its share.", file=sys.stderr,
+        )
     return suite, dataclasses.replace(settings, user_prompt=source)
 
 
