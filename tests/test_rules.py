@@ -9,7 +9,7 @@ import pytest
 
 from holdfast import drift, report
 from holdfast.chat import Reply
-from holdfast.records import read_run
+from holdfast.records import probes_frame, read_run
 from holdfast.report.rules import broken_text, fall, first_broken, rule_rows
 from holdfast.report.scores import read_series
 
@@ -29,6 +29,9 @@ class Forgetful:
 
     def session(self):
         return self
+
+    def forget(self, thread):
+        pass
 
     def run(self, jobs):
         waiting = list(jobs)
@@ -98,6 +101,11 @@ def test_page_tells_rule_by_rule_and_names_the_rule_of_each_probe(run, tmp_path)
     chunk = page[page.index('id="chunk-0">') + len('id="chunk-0">'):]
     probes = json.loads(chunk[:chunk.index("</script>")])[0]["probes"]
     assert [probe[-1] for probe in probes[:3]] == ["signs", "cheap", "short"]
+
+
+def test_the_table_of_probes_names_rules(run):
+    frame = probes_frame(run)
+    assert frame.groupby("rule")["score"].mean().to_dict() == {"signs": 0.625, "cheap": 0.25, "short": 1.0}
 
 
 def test_runs_without_rules_have_no_such_section(tmp_path):

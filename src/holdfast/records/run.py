@@ -168,11 +168,11 @@ def read_run(folder: Path | str) -> RunData:
 
 
 def probes_frame(run: RunData) -> pandas.DataFrame:
-    """One row per probe: method, conversation, agent, category, user, user_category, round, kind, probe, question, reply, score, reason, mass."""
+    """One row per probe: method, conversation, agent, category, user, user_category, round, kind, rule, probe, question, reply, score, reason, mass."""
     import pandas
 
     columns = ["method", "conversation", "agent", "category", "user", "user_category",
-               "round", "kind", "probe", "question", "reply", "score", "reason", "mass"]
+               "round", "kind", "rule", "probe", "question", "reply", "score", "reason", "mass"]
     rows = [
         {"method": record["method"], "conversation": record["conversation"],
          "agent": record["agent"]["id"], "category": record["agent"]["category"],

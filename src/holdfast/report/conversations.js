@@ -140,9 +140,9 @@ function brief(role, prompt) {
 const written = (tag, kind, text) => make(tag, { class: text ? kind : `${kind} nothing`, dir: "auto" }, text || "(empty reply)");
 
 function probeCard([, kind, question, reply, score, reason, mass, rule]) {
-  const own = kind === "stability", what = own ? "keeps its own" : "takes on the other’s";
+  const own = kind === "stability", what = own ? `keeps ${rule || "its own"}` : `takes on ${rule || "the other’s"}`;
   return make("div", { class: `probe ${own ? "keep" : "take"}` },
-    make("header", {}, rule ? `probe: ${what}, ${rule}` : `probe: ${what}`, make("span", { class: "score" }, make("i", { "--v": score, "aria-hidden": "true" }), fixed(score))),
+    make("header", {}, `probe: ${what}`, make("span", { class: "score" }, make("i", { "--v": score, "aria-hidden": "true" }), fixed(score))),
     make("p", { class: "question", dir: "auto" }, index.questions[question]), written("p", "reply", reply),
     make("p", { class: "reason" }, reason, mass !== null && ` · mass ${mass.toFixed(3)}`));
 }
