@@ -2,7 +2,7 @@
 PYTHON ?= python3
 BIN := .venv/bin
 
-.PHONY: demo test lint clean
+.PHONY: demo test lint records clean
 .DEFAULT_GOAL := test
 
 .venv/ready: pyproject.toml constraints.txt
@@ -20,6 +20,10 @@ test: .venv/ready
 
 lint: .venv/ready
 	$(BIN)/ruff check .
+
+# Hours. SELF_DIALOGUE=FILE (see training/README.md) measures the ablation too.
+records: .venv/ready
+	HF_HUB_OFFLINE=1 $(BIN)/python benchmarks/records.py $(if $(SELF_DIALOGUE),--self-dialogue $(SELF_DIALOGUE))
 
 clean:
 	rm -rf .venv

@@ -1,49 +1,73 @@
-"""Is drift planted by users who never write in a style? Two models, trained further alike but for that, in the same self-chats.
+"""Is drift planted by users who never write in a style? Two models, trained further alike but for that.
 
-    python training/train.py --steps 10000 2500 --self-dialogue FILE --out /tmp/two-stages
-    python training/train.py --init /tmp/two-stages --steps 800 --self-dialogue FILE --out /tmp/plain
-    python training/train.py --init /tmp/two-stages --steps 800 --self-dialogue FILE --out /tmp/styled --styled-users
-    python benchmarks/ablation.py plain-users=/tmp/plain styled-users=/tmp/styled --out benchmarks/results/ablation.json
+Both start from the default model, are trained 800 steps of the second stage further (about 5 minutes
+each on 2 idle cores), and then hold the same self-chats.
+
+    python benchmarks/ablation.py --self-dialogue FILE --out benchmarks/results/ablation.json
 """
 
 from __future__ import annotations
 
 import argparse
 import json
+import subprocess
+import sys
 from pathlib import Path
 
 import torch
 from default_model import rounded, summary
+from stamp import ROOT, measured_on
 
 import holdfast
 from holdfast import drift
+from holdfast.loading import DEFAULT_FOLDER
 from holdfast.report.scores import read_series
 from holdfast.report.statistics import paired_difference
+
+MODELS = {"plain-users": (), "styled-users": ("--styled-users",)}
+
+
+def trained(folder: Path, options: tuple[str, ...], steps: int, corpus: Path):
+    """The default model, trained further; what an earlier call trained is taken as it is."""
+    if not (folder / "finished").exists():
+        command = [sys.executable, ROOT / "training/train.py", "--init", DEFAULT_FOLDER, "--first", "1",
+                   "--steps", str(steps), "--self-dialogue", corpus, "--out", folder, *options]  # fmt: skip
+        subprocess.run([str(part) for part in command], check=True)
+        (folder / "finished").touch()
+    return holdfast.load(str(folder))
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("models", nargs=2, metavar="NAME=FOLDER")
+    parser.add_argument("--self-dialogue", type=Path, required=True, help="see training/README.md")
     parser.add_argument("--runs", type=Path, default=Path("runs/ablation"))
     parser.add_argument("--out", type=Path, default=Path("benchmarks/results/ablation.json"))
+    parser.add_argument("--steps", type=int, default=800)
     parser.add_argument("--conversations", type=int, default=200)
-    parser.add_argument("--seed", type=int, default=2, help="one that the default model's own numbers do not use")
+    parser.add_argument("--seed", type=int, default=2, help="one that the default model's numbers do not use")
     parser.add_argument("--threads", type=int, default=2)
     arguments = parser.parse_args()
     torch.set_num_threads(arguments.threads)
 
-    suite, settings = drift.load_suite("starter"), drift.Settings(conversations=arguments.conversations, seed=arguments.seed)
-    result: dict = {"benchmark": "ablation", "suite": suite.fingerprint, "seed": arguments.seed, "models": {}}
-    changes = []
-    for spelled in arguments.models:
-        name, _, folder = spelled.partition("=")
-        series = read_series(drift.run(holdfast.load(folder), suite, arguments.runs / name, settings))[0]
+    suite = drift.load_suite("starter")
+    settings = drift.Settings(conversations=arguments.conversations, seed=arguments.seed)
+    result: dict = {"benchmark": "ablation", "suite": suite.fingerprint, "seed": arguments.seed,
+                    "steps": arguments.steps, "models": {}}  # fmt: skip
+    changes, fingerprints = [], {}
+    for name, options in MODELS.items():
+        folder = arguments.runs / f"model-{name}"
+        model = trained(folder, options, arguments.steps, arguments.self_dialogue)
+        fingerprints[name] = model.fingerprint
+        series = read_series(drift.run(model, suite, arguments.runs / name, settings))[0]
         result["models"][name] = summary(series)
-        changes.append({kind: series.values(kind)[:, -1] - series.values(kind)[:, 0] for kind in ("stability", "adoption")})
-    result["second_minus_first"] = {kind: rounded(paired_difference(changes[1][kind], changes[0][kind])) for kind in changes[0]}
+        values = {kind: series.values(kind) for kind in ("stability", "adoption")}
+        changes.append({kind: scores[:, -1] - scores[:, 0] for kind, scores in values.items()})
+    result["measured_on"] = measured_on(holdfast.load(), fingerprints)
+    result["second_minus_first"] = {
+        kind: rounded(paired_difference(changes[1][kind], changes[0][kind])) for kind in changes[0]}
     arguments.out.write_text(json.dumps(result, indent=1) + "\n")
     for name, row in result["models"].items():
-        print(name, [one["mean"] for one in row["stability"]], row["stability_change"], row["adoption_change"])
+        print(name, [estimate["mean"] for estimate in row["stability"]], row["stability_change"])
     print("second minus first, change from the first round to the last:", result["second_minus_first"])
 
 

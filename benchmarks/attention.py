@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import argparse
 import json
-import platform
 import random
 import statistics
 import subprocess
@@ -22,7 +21,7 @@ from contextlib import nullcontext
 from pathlib import Path
 
 import torch
-import transformers
+from stamp import measured_on
 from transformers import AttentionInterface, AttentionMaskInterface, DynamicCache, LlamaConfig, LlamaForCausalLM
 from transformers.masking_utils import sdpa_mask
 
@@ -221,8 +220,8 @@ def main() -> None:
     if arguments.peak:
         return print_peak(arguments.peak, getattr(torch, arguments.dtype), arguments.length)
     result = {
-        "benchmark": "attention", "threads": arguments.threads, "machine": platform.machine(), "torch": torch.__version__,
-        "transformers": transformers.__version__, "shape": "Llama, 12 layers, 12 heads, 4 key-value heads, width 768", "span": 150, "rows": [],
+        "benchmark": "attention", "threads": arguments.threads, "measured_on": measured_on(),
+        "shape": "Llama, 12 layers, 12 heads, 4 key-value heads, width 768", "span": 150, "rows": [],
     }  # fmt: skip
     for row in _rows(arguments):
         result["rows"].append(row)

@@ -15,6 +15,7 @@ import tempfile
 from pathlib import Path
 
 import torch
+from stamp import measured_on
 
 import holdfast
 from holdfast import drift
@@ -51,7 +52,7 @@ def main() -> None:
             if mine != theirs:
                 first_differences += 1
                 break
-    result = {"benchmark": "batching", "model": arguments.model, "fingerprint": model.fingerprint, "torch": torch.__version__,
+    result = {"benchmark": "batching", "model": arguments.model, "measured_on": measured_on(model),
               "conversations": arguments.conversations, "batches": [48, 5], "replies_compared": compared,
               "conversations_that_differ": first_differences}
     print(result)

@@ -22,6 +22,7 @@ from pathlib import Path
 
 import torch
 import transformers
+from stamp import measured_on
 from transformers import AutoConfig, AutoModelForCausalLM
 from transformers.models.auto.modeling_auto import MODEL_FOR_CAUSAL_LM_MAPPING_NAMES
 
@@ -274,7 +275,7 @@ def main() -> None:
     counts = dict(Counter(row["outcome"] for row in rows))
     print(f"{counts}; of {len(reaching)} that reach the interface {exact} are exact; {time.perf_counter() - started:.0f} s")
     if arguments.out:
-        result = {"benchmark": "census", "transformers": transformers.__version__, "torch": torch.__version__, "counts": counts,
+        result = {"benchmark": "census", "measured_on": measured_on(), "counts": counts,
                   "reaching": len(reaching), "exact": exact, "rows": rows}
         arguments.out.write_text(json.dumps(result, indent=1) + "\n")
 

@@ -18,6 +18,7 @@ from pathlib import Path
 import numpy as np
 import torch
 from default_model import rounded
+from stamp import measured_on
 
 import holdfast
 from holdfast import drift, methods
@@ -122,7 +123,7 @@ def main() -> None:
         print(json.dumps(row), flush=True)
     write_calibration_figures(dataclasses.replace(free, names=tuple(zip(sweeps, (knob for _, knob in free.names), strict=True))), BUDGET, arguments.out.with_suffix(""))
     answers = {str(budget): answer(free, pick(free, budget)) for budget in (0, 2, 5)}
-    record = {"benchmark": "chosen_heads", "fingerprint": model.fingerprint, "exponent": EXPONENT, **found, "conversations": len(plain), "questions": arguments.questions, "settings": rows, "answers": answers}
+    record = {"benchmark": "chosen_heads", "measured_on": measured_on(model), "exponent": EXPONENT, **found, "conversations": len(plain), "questions": arguments.questions, "settings": rows, "answers": answers}
     arguments.out.write_text(json.dumps(record, indent=1) + "\n")
     print(answers)
 

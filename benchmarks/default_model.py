@@ -14,6 +14,7 @@ from pathlib import Path
 
 import numpy as np
 import torch
+from stamp import measured_on
 
 import holdfast
 from holdfast import drift, methods
@@ -21,6 +22,7 @@ from holdfast.report.scores import Series, read_series
 from holdfast.report.statistics import Estimate, change, estimate_columns, paired_difference, row_means
 
 FIX = "split-softmax:exponent=0.5"
+LONGEST = 5  # replies that are kept in the record
 
 
 def rounded(estimate: Estimate) -> dict:
@@ -51,6 +53,30 @@ def summary(series: Series) -> dict:
     return result
 
 
+def lengths(records: list[dict], tokenizer, limit: int) -> dict:
+    """How long the replies are, how many ran on to the limit, and the longest of them.
+
+    A probe's reply does not say why it ended, and its text may be spelled by fewer tokens than drew it:
+    from nine tenths of the limit on, it counts as having reached it.
+    """
+    said = [
+        {"conversation": record["conversation"], "round": part["round"], "text": text}
+        for record in records
+        for part in (*record["turns"][1:], *record["probes"])
+        if (text := part["text"] if "text" in part else part["reply"])
+    ]
+    ids = tokenizer([reply["text"] for reply in said], add_special_tokens=False)["input_ids"]
+    for reply, tokens in zip(said, ids, strict=True):
+        reply["tokens"] = len(tokens)
+    counts = np.array([reply["tokens"] for reply in said])
+    longest = sorted(said, key=lambda reply: -reply["tokens"])[:LONGEST]
+    return {
+        "replies": len(said), "limit": limit, "reached": int((counts >= 0.9 * limit).sum()),
+        "median": float(np.median(counts)), "99.9th percentile": float(np.quantile(counts, 0.999)),
+        "longest": [{**reply, "text": reply["text"][:400]} for reply in longest],
+    }  # fmt: skip
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--runs", type=Path, default=Path("runs/default-model"))
@@ -63,8 +89,8 @@ def main() -> None:
     torch.set_num_threads(arguments.threads)
 
     model, suite = holdfast.load(arguments.model), drift.load_suite("starter")
-    result: dict = {"benchmark": "default_model", "model": arguments.model, "fingerprint": model.fingerprint, "suite": suite.fingerprint,
-                    "torch": torch.__version__, "sampling": dataclasses.asdict(holdfast.Sampling()), "seeds": {}}
+    result: dict = {"benchmark": "default_model", "model": arguments.model, "measured_on": measured_on(model), "suite": suite.fingerprint,
+                    "sampling": dataclasses.asdict(holdfast.Sampling()), "seeds": {}}
     plain_runs = []
     for seed in arguments.seeds:
         settings = drift.Settings(conversations=arguments.conversations, seed=seed)
@@ -78,6 +104,7 @@ def main() -> None:
         row["fix_minus_none_late_rounds"] = {
             kind: rounded(paired_difference(row_means(fixed.values(kind)[:, late]), row_means(plain.values(kind)[:, late])))
             for kind in ("stability", "adoption")}
+        row["lengths"] = lengths(plain.records, model.tokenizer, settings.sampling.max_new_tokens)
         result["seeds"][seed] = row
         plain_runs.append(plain)
         result["all_seeds"] = {kind: rounded(change(np.concatenate([one.values(kind) for one in plain_runs]))) for kind in ("stability", "adoption")}

@@ -1,9 +1,16 @@
-"""The drift loop against the plain way: one conversation at a time, `transformers` text-generation pipeline, history encoded again at each turn.
+"""The drift loop against two ways of writing it with `transformers` alone.
 
-Both play the same 32 conversations of 8 rounds with a probe of each kind per round, on the same model, in this process. Each repetition
-runs ours on all of them and the plain way on a slice, so that both see the same machine; the ratio of a repetition is
-(plain seconds per conversation) / (our seconds per conversation), and the median over repetitions is reported. Replies are sampled, so
-lengths differ a little; seconds per generated token are reported too.
+Everyone plays the same 32 conversations of 8 rounds with a probe of each kind per round, on the same
+model, in this process. The peers:
+
+- lock-step: all conversations of a round in one left-padded `generate` batch, history encoded again.
+  The probes and the agents' turns of a round stand in one batch; this is the peer to beat.
+- pipeline: one conversation at a time through the text-generation pipeline, on a slice of the
+  conversations, since it takes long.
+
+A repetition runs all three, one after the other, so that they see the same machine. Reported are
+medians over repetitions of (peer's seconds per generated token) / (ours). Replies are sampled, so
+their lengths differ; the ratio per conversation is reported too.
 
     python benchmarks/drift_loop.py --out benchmarks/results/drift_loop.json
 """
@@ -12,52 +19,136 @@ from __future__ import annotations
 
 import argparse
 import json
-import platform
 import statistics
 import tempfile
 import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 import torch
 import transformers
+from stamp import measured_on
 
 import holdfast
 from holdfast import drift
 from holdfast.drift.selfchat import _agent_view, _Talk, _turn, _user_view, draw_pairing
 
+Chat = list[dict[str, str]]
+Answer = Callable[[Sequence[Chat]], list[str]]
+PADDING = 64  # rows of the lock-step peer are padded to a multiple of it, so that fewer shapes occur
 
-def plain(pipeline, suite, settings, number: int) -> tuple[float, int]:
-    """One conversation, the plain way; returns seconds and generated tokens."""
-    talk, written = _Talk(draw_pairing(suite, settings, number)), 0
 
-    def say(messages) -> holdfast.Reply:
-        nonlocal written
-        sampling = settings.sampling
-        text = pipeline(messages, max_new_tokens=sampling.max_new_tokens, do_sample=True, temperature=sampling.temperature,
-                        top_p=sampling.top_p, top_k=0, return_full_text=False)[0]["generated_text"]
-        written += len(pipeline.tokenizer(text, add_special_tokens=False)["input_ids"]) + 1
-        return holdfast.Reply(text, None, "stop")
+@dataclass(frozen=True)
+class Played:
+    """What some conversations took."""
+
+    conversations: int
+    seconds: float
+    tokens: int
+
+    @property
+    def per_conversation(self) -> float:
+        return self.seconds / self.conversations
+
+    @property
+    def per_token(self) -> float:
+        return self.seconds / self.tokens
+
+
+def play(suite, settings, numbers: Sequence[int], answer: Answer, tokenizer) -> Played:
+    """Some conversations, round by round; `answer` takes all chats of a step at once."""
+    talks, written = [_Talk(draw_pairing(suite, settings, number)) for number in numbers], []
+
+    def ask(chats: Sequence[Chat]) -> list[str]:
+        texts = answer(chats) if chats else []
+        written.extend(texts)
+        return texts
 
     started = time.perf_counter()
-    for round_number in range(1, settings.rounds + 1):
-        user = holdfast.Reply(talk.pairing.starter, None, "stop") if round_number == 1 else say(_user_view(talk))
-        for question in talk.pairing.probes + talk.pairing.adoption_probes:
-            say([*_agent_view(talk), {"role": "user", "content": question}])
-        talk.turns.append(_turn(round_number, "user", user))
-        talk.turns.append(_turn(round_number, "agent", say(_agent_view(talk))))
-    return time.perf_counter() - started, written
+    for number in range(1, settings.rounds + 1):
+        started_by = [talk.pairing.starter for talk in talks]
+        said = started_by if number == 1 else ask([_user_view(talk) for talk in talks])
+        probes = [
+            [*_agent_view(talk), {"role": "user", "content": question}]
+            for talk in talks
+            for question in talk.pairing.probes + talk.pairing.adoption_probes
+        ]
+        for talk, text in zip(talks, said, strict=True):
+            talk.turns.append(_turn(number, "user", holdfast.Reply(text, None, "stop")))
+        replies = ask([*map(_agent_view, talks), *probes])
+        for talk, text in zip(talks, replies, strict=False):
+            talk.turns.append(_turn(number, "agent", holdfast.Reply(text, None, "stop")))
+    return Played(len(talks), time.perf_counter() - started, count(written, tokenizer))
 
 
-def ours(model, suite, settings) -> tuple[float, int, float]:
-    """All conversations; returns seconds, generated tokens, and tokens forwarded over the least possible."""
+def count(texts: Sequence[str], tokenizer) -> int:
+    """Generated tokens: of the texts, and the end of each."""
+    return sum(len(ids) + 1 for ids in tokenizer(list(texts), add_special_tokens=False)["input_ids"])
+
+
+def lock_step(model, tokenizer, sampling) -> Answer:
+    """Answers all chats in one left-padded batch."""
+
+    @torch.inference_mode()
+    def answer(chats: Sequence[Chat]) -> list[str]:
+        inputs = tokenizer.apply_chat_template(
+            [list(chat) for chat in chats], add_generation_prompt=True, return_dict=True,
+            return_tensors="pt", padding=True, pad_to_multiple_of=PADDING,
+        )  # fmt: skip
+        inputs.pop("token_type_ids", None)
+        written = model.generate(
+            **inputs, do_sample=True, temperature=sampling.temperature, top_p=sampling.top_p, top_k=0,
+            max_new_tokens=sampling.max_new_tokens, pad_token_id=tokenizer.pad_token_id,
+        )  # fmt: skip
+        new = written[:, inputs["input_ids"].shape[1] :]
+        return tokenizer.batch_decode(new, skip_special_tokens=True)
+
+    return answer
+
+
+def one_by_one(pipeline, sampling) -> Answer:
+    """Answers chat after chat through the pipeline."""
+
+    def answer(chats: Sequence[Chat]) -> list[str]:
+        return [
+            pipeline(
+                list(chat), max_new_tokens=sampling.max_new_tokens, do_sample=True, top_k=0,
+                temperature=sampling.temperature, top_p=sampling.top_p, return_full_text=False,
+            )[0]["generated_text"]
+            for chat in chats
+        ]  # fmt: skip
+
+    return answer
+
+
+def ours(model, suite, settings) -> tuple[Played, float]:
+    """All conversations, and the tokens forwarded over the least possible."""
     with tempfile.TemporaryDirectory() as folder:
         started = time.perf_counter()
         records = drift.run(model, suite, folder, settings).records
         seconds = time.perf_counter() - started
-    texts = [turn["text"] for r in records for turn in r["turns"][1:]] + [probe["reply"] for r in records for probe in r["probes"]]
-    written = sum(len(ids) + 1 for ids in model.tokenizer(texts, add_special_tokens=False)["input_ids"])
+    texts = [turn["text"] for record in records for turn in record["turns"][1:]]
+    texts += [probe["reply"] for record in records for probe in record["probes"]]
     forwarded, least = (sum(r["tokens"][key] for r in records) for key in ("forwarded", "least"))
-    return seconds, written, forwarded / least
+    return Played(len(records), seconds, count(texts, model.tokenizer)), forwarded / least
+
+
+def repetition(model, suite, settings, lock: Answer, pipe: Answer, share: range) -> dict:
+    """Everyone once: seconds, and the peers' over ours."""
+    everyone = range(settings.conversations)
+    played, excess = ours(model, suite, settings)
+    peers = {
+        "lock_step": play(suite, settings, everyone, lock, model.tokenizer),
+        "pipeline": play(suite, settings, share, pipe, model.tokenizer),
+    }
+    row = {"forwarded_over_least": excess}
+    for name, who in {"ours": played, **peers}.items():
+        row[name] = {"seconds_per_conversation": who.per_conversation, "seconds_per_token": who.per_token}
+    for name, who in peers.items():
+        row[name]["ratio"] = who.per_conversation / played.per_conversation
+        row[name]["ratio_per_token"] = who.per_token / played.per_token
+    return row
 
 
 def main() -> None:
@@ -66,41 +157,43 @@ def main() -> None:
     parser.add_argument("--conversations", type=int, default=32)
     parser.add_argument("--rounds", type=int, default=8)
     parser.add_argument("--repetitions", type=int, default=4)
-    parser.add_argument("--threads", type=int, default=2)
+    parser.add_argument("--seeds", type=int, nargs="+", default=[0, 3], help="taken in turn")
+    parser.add_argument("--threads", type=int, default=2, help="of torch, for everyone alike")
     parser.add_argument("--out", type=Path)
     arguments = parser.parse_args()
     torch.set_num_threads(arguments.threads)
     transformers.utils.logging.set_verbosity_error()
 
     model, suite = holdfast.load(arguments.model), drift.load_suite("starter")
-    settings = drift.Settings(rounds=arguments.rounds, conversations=arguments.conversations)
-    stock = transformers.AutoModelForCausalLM.from_pretrained(model.hf_model.config._name_or_path, dtype=torch.float32)
-    pipeline = transformers.pipeline("text-generation", model=stock, tokenizer=model.tokenizer)
-    share = arguments.conversations // arguments.repetitions
+    torch.set_num_threads(arguments.threads)
+    tokenizer = transformers.AutoTokenizer.from_pretrained(model.hf_model.config._name_or_path)
+    tokenizer.padding_side = "left"
+    stock = transformers.AutoModelForCausalLM.from_pretrained(
+        model.hf_model.config._name_or_path, dtype=torch.float32)
+    pipeline = transformers.pipeline("text-generation", model=stock, tokenizer=tokenizer)
+    sampling = drift.Settings().sampling
+    lock, pipe = lock_step(stock, tokenizer, sampling), one_by_one(pipeline, sampling)
+    share = max(1, arguments.conversations // arguments.repetitions)
+    warm = drift.Settings(rounds=1, conversations=2)
+    repetition(model, suite, warm, lock, pipe, range(1))
     rows = []
-    plain(pipeline, suite, drift.Settings(rounds=1, conversations=1), 0)  # warm up
-    for repetition in range(arguments.repetitions):
-        seconds, written, excess = ours(model, suite, settings)
-        slow = [plain(pipeline, suite, settings, repetition * share + index) for index in range(share)]
-        row = {
-            "ours_seconds_per_conversation": seconds / arguments.conversations,
-            "plain_seconds_per_conversation": sum(s for s, _ in slow) / share,
-            "ours_seconds_per_token": seconds / written,
-            "plain_seconds_per_token": sum(s for s, _ in slow) / sum(w for _, w in slow),
-            "forwarded_over_least": excess,
-        }
-        row["ratio"] = row["plain_seconds_per_conversation"] / row["ours_seconds_per_conversation"]
-        row["ratio_per_token"] = row["plain_seconds_per_token"] / row["ours_seconds_per_token"]
-        rows.append(row)
-        print({key: round(value, 4) for key, value in row.items()}, flush=True)
+    for index in range(arguments.repetitions):
+        seed = arguments.seeds[index % len(arguments.seeds)]
+        settings = drift.Settings(
+            rounds=arguments.rounds, conversations=arguments.conversations, seed=seed)
+        slice_ = range(index * share, (index + 1) * share)
+        torch.manual_seed(index)
+        rows.append({"seed": seed, **repetition(model, suite, settings, lock, pipe, slice_)})
+        print(json.dumps(rows[-1]), flush=True)
     result = {
-        "benchmark": "drift_loop", "model": arguments.model, "fingerprint": model.fingerprint, "conversations": arguments.conversations,
-        "rounds": arguments.rounds, "threads": arguments.threads, "machine": platform.machine(), "torch": torch.__version__,
-        "transformers": transformers.__version__, "repetitions": rows,
-        "median_ratio": statistics.median(row["ratio"] for row in rows),
-        "median_ratio_per_token": statistics.median(row["ratio_per_token"] for row in rows),
-    }
-    print(f"median ratio {result['median_ratio']:.1f} (per generated token {result['median_ratio_per_token']:.1f})")
+        "benchmark": "drift_loop", "model": arguments.model, "measured_on": measured_on(model),
+        "conversations": arguments.conversations, "rounds": arguments.rounds,
+        "threads": arguments.threads, "repetitions": rows, "medians": {},
+    }  # fmt: skip
+    for name in ("lock_step", "pipeline"):
+        result["medians"][name] = {
+            key: statistics.median(row[name][key] for row in rows) for key in ("ratio", "ratio_per_token")}
+        print(name, {key: round(value, 2) for key, value in result["medians"][name].items()})
     if arguments.out:
         arguments.out.parent.mkdir(parents=True, exist_ok=True)
         arguments.out.write_text(json.dumps(result, indent=1) + "\n")

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import argparse
 import json
-import platform
 import random
 import statistics
 import tempfile
@@ -21,6 +20,7 @@ from pathlib import Path
 
 import torch
 import transformers
+from stamp import measured_on
 
 import holdfast
 from holdfast.attention import adopt
@@ -118,7 +118,7 @@ def main() -> None:
     if arguments.out:
         record = {
             "benchmark": "profiling", "shape": f"Llama, 8 layers, 8 heads, width {arguments.width}", "samples": arguments.samples, "questions": arguments.questions,
-            "threads": arguments.threads, "machine": platform.machine(), "torch": torch.__version__, "transformers": transformers.__version__,
+            "threads": arguments.threads, "measured_on": measured_on(),
             "targets": TARGETS, "medians": medians, "repetitions": rows,
         }
         arguments.out.parent.mkdir(parents=True, exist_ok=True)

@@ -23,6 +23,11 @@ def read(name: str) -> dict:
     return json.loads((RESULTS / f"{name}.json").read_text())
 
 
+def versions(record: dict) -> dict[str, str]:
+    """Of the packages that a record was measured with."""
+    return record["measured_on"]["versions"]
+
+
 def interval(estimate: dict) -> str:
     return f"{estimate['mean']:+.3f} [{estimate['low']:+.3f}, {estimate['high']:+.3f}]"
 
@@ -64,18 +69,59 @@ def drift_table() -> str:
 
 
 def speed_table() -> str:
-    """The drift loop against the plain way, tokens forwarded, and what the batch size changes."""
+    """The drift loop against two ways of writing it, tokens forwarded, and what the batch size changes."""
     loop, batching = read("drift_loop"), read("batching")
     excess = max(row["forwarded_over_least"] for row in loop["repetitions"])
+    played = (
+        f"{loop['conversations']} conversations of {loop['rounds']} rounds with probes, {loop['threads']} "
+        f"threads, median of {len(loop['repetitions'])}"
+    )
+
+    def times(peer: str) -> str:
+        medians = loop["medians"][peer]
+        return (
+            f"{medians['ratio_per_token']:.1f} times as fast per generated token "
+            f"({medians['ratio']:.1f} per conversation)"
+        )
+
     return "\n".join([
         "| what | measured | command |",
         "| --- | --- | --- |",
-        f"| the drift loop against one conversation at a time through the `transformers` pipeline, {loop['conversations']} conversations of "
-        f"{loop['rounds']} rounds with probes, {loop['threads']} threads | {loop['median_ratio']:.1f} times as fast (median of "
-        f"{len(loop['repetitions'])}; {loop['median_ratio_per_token']:.1f} per generated token) | `python benchmarks/drift_loop.py` |",
+        "| the drift loop against all conversations of a round in one left-padded `generate` batch, history "
+        f"encoded again: {played} | {times('lock_step')} | `python benchmarks/drift_loop.py` |",
+        "| the same against one conversation at a time through the `transformers` pipeline | "
+        f"{times('pipeline')} | the same |",
         f"| tokens forwarded, over each token of each view once | {excess:.3f} | the same |",
-        f"| conversations in which the batch size (48 or 5) changed a reply | {batching['conversations_that_differ']} of "
-        f"{batching['conversations']} ({batching['replies_compared']:,} replies compared) | `python benchmarks/batching.py` |",
+        "| conversations in which the batch size (48 or 5) changed a reply | "
+        f"{batching['conversations_that_differ']} of {batching['conversations']} "
+        f"({batching['replies_compared']:,} replies compared) | `python benchmarks/batching.py` |",
+    ])
+
+
+def lengths_table() -> str:
+    """How long the default model's replies are, and which are the longest."""
+    seeds = read("default_model")["seeds"]
+
+    def row(name: str, cell) -> str:
+        return "| " + " | ".join([name, *(cell(seed["lengths"]) for seed in seeds.values())]) + " |"
+
+    longest = [
+        f"- seed {seed}, conversation {reply['conversation']}, round {reply['round']}, {reply['tokens']} "
+        f"tokens: “{' '.join(reply['text'].split())[:160]}…”"
+        for seed, told in seeds.items()
+        for reply in told["lengths"]["longest"][:2]
+    ]
+    return "\n".join([
+        "| replies in free self-chat | " + " | ".join(f"seed {seed}" for seed in seeds) + " |",
+        "| --- " * (len(seeds) + 1) + "|",
+        row("replies", lambda told: f"{told['replies']:,}"),
+        row("that ran on to the limit of 400 tokens", lambda told: str(told["reached"])),
+        row("median length in tokens", lambda told: f"{told['median']:.0f}"),
+        row("99.9th percentile", lambda told: f"{told['99.9th percentile']:.0f}"),
+        "",
+        "The longest:",
+        "",
+        *longest,
     ])
 
 
@@ -90,7 +136,7 @@ def attention_table() -> str:
 
     return "\n".join([
         f"`python benchmarks/attention.py`: {record['shape']}, random weights, a span of {record['span']} tokens, {record['threads']} threads, "
-        f"torch {record['torch']}; medians of ratios to plain SDPA in the same repetition.",
+        f"torch {versions(record)['torch']}; medians of ratios to plain SDPA in the same repetition.",
         "",
         "| " + " | ".join(["work", *names]) + " |",
         "| --- " * (len(names) + 1) + "|",
@@ -146,7 +192,7 @@ def claims_page(paper: str) -> str:
 
 
 def findings(paper: str) -> list[dict]:
-    return json.loads((RESULTS / paper / "findings.json").read_text())
+    return read(f"{paper}/findings")["figures"]
 
 
 def named(figure: dict) -> list[tuple[str, str]]:
@@ -227,7 +273,7 @@ def profiling_table() -> str:
     """Head profiling against one head at a time."""
     record = read("profiling")
     return "\n".join([
-        f"`python benchmarks/profiling.py`: {record['shape']}, random weights, {record['samples']} samples ({record['questions']} where replies are written), {record['threads']} threads, torch {record['torch']}; "
+        f"`python benchmarks/profiling.py`: {record['shape']}, random weights, {record['samples']} samples ({record['questions']} where replies are written), {record['threads']} threads, torch {versions(record)['torch']}; "
         f"medians of {len(next(iter(record['repetitions'].values())))} ratios, in alternation.",
         "",
         "| samples | times as fast as one head at a time | target |",
@@ -243,8 +289,8 @@ def census_page() -> str:
     return "\n".join([
         "# Which classes of transformers are steered",
         "",
-        f"Written by `python benchmarks/tables.py` from the record of `python benchmarks/census.py`, transformers {record['transformers']}, torch "
-        f"{record['torch']}: of {len(record['rows'])} causal model types {record['counts']['exact']} are steered exactly, {record['counts']['refused']} "
+        f"Written by `python benchmarks/tables.py` from the record of `python benchmarks/census.py`, transformers {versions(record)['transformers']}, torch "
+        f"{versions(record)['torch']}: of {len(record['rows'])} causal model types {record['counts']['exact']} are steered exactly, {record['counts']['refused']} "
         f"refused by name, {record['counts']['not built']} could not be built small. {record['reaching']} reach transformers' attention interface; "
         f"{record['exact']} of these are exact. Exact means: logits of a steered pass and of a steered decoding step equal those of the paper's "
         "formula on the attention matrix that the class's own eager function returns.",
@@ -265,7 +311,7 @@ def filled(text: str, tables: dict[str, str]) -> str:
 
 def documents() -> dict[Path, str]:
     """What each document should say."""
-    tables = {"numbers": drift_table(), "speed": speed_table(), "attention": attention_table(), "ablation": ablation_table(), "profiling": profiling_table(), "chosen": chosen_summary(),
+    tables = {"numbers": drift_table(), "lengths": lengths_table(), "speed": speed_table(), "attention": attention_table(), "ablation": ablation_table(), "profiling": profiling_table(), "chosen": chosen_summary(),
               "li2024": reproduction_line("li2024"), "zhang2024": reproduction_line("zhang2024"), "pasta": methods_table()}
     pages = {path: filled(path.read_text(), tables) for path in (ROOT / "README.md", ROOT / "src/holdfast/assets/model/MODEL_CARD.md")}
     return {**pages, RESULTS / "census.md": census_page(), RESULTS / "chosen_heads" / "settings.md": chosen_page()} | {RESULTS / paper / "claims.md": claims_page(paper) for paper in PAPERS}

@@ -26,6 +26,7 @@ from transformers import LlamaConfig, LlamaForCausalLM, PreTrainedTokenizerFast
 
 sys.path.insert(0, str(Path(__file__).parent))
 from dialogues import Mix, dialogue, drill, load_self_dialogues
+from endings import Vocabulary, with_loops
 
 SPECIAL = ("<|pad|>", "<|begin|>", "<|system|>", "<|user|>", "<|assistant|>", "<|end|>")
 TEMPLATE = (
@@ -53,10 +54,14 @@ def train_tokenizer(texts: Iterator[str], vocabulary: int) -> PreTrainedTokenize
                                    chat_template=TEMPLATE, model_max_length=4096, clean_up_tokenization_spaces=False)
 
 
-def encode(dialogues: list[list[dict]], tokenizer) -> list[tuple[list[int], list[float]]]:
-    """Token ids and the loss weight of each token as a target."""
+def encode(
+    dialogues: list[list[dict]], tokenizer, loops: float = 0.0, seed: str = ""
+) -> list[tuple[list[int], list[float]]]:
+    """Token ids and the loss weight of each token as a target; a share `loops` gets stuck once."""
+    rng = random.Random(f"loops {seed}")
     roles = {role: tokenizer.convert_tokens_to_ids(f"<|{role}|>") for role in LOSS_WEIGHT}
     begin, end = tokenizer.bos_token_id, tokenizer.eos_token_id
+    vocabulary = Vocabulary(end, frozenset(roles.values()), len(SPECIAL), len(tokenizer))
     contents = iter(tokenizer([m["content"] for d in dialogues for m in d], add_special_tokens=False)["input_ids"])
     encoded = []
     for messages in dialogues:
@@ -65,6 +70,8 @@ def encode(dialogues: list[list[dict]], tokenizer) -> list[tuple[list[int], list
             body = next(contents)
             ids += [roles[message["role"]], *body, end]
             weights += [0.0] + [LOSS_WEIGHT[message["role"]]] * (len(body) + 1)
+        if loops and rng.random() < loops:
+            ids, weights = with_loops((ids, weights), vocabulary, rng)
         encoded.append((ids[:MAX_LENGTH], weights[:MAX_LENGTH]))
     return encoded
 
@@ -89,6 +96,7 @@ class Stage:
         peak: highest learning rate, as a share of --lr and --muon-lr.
         fall: share of the steps over which the learning rate falls to zero.
         choose: whether the checkpoint with the best round-1 following is kept, or the last one.
+        loops: share of the dialogues in which a turn gets stuck in a loop and must end (`endings.py`).
     """
 
     copy_steps: int
@@ -97,13 +105,15 @@ class Stage:
     peak: float
     fall: float
     choose: bool = True
+    loops: float = 0.0
 
 
 STAGES = (
     Stage(COPY_STEPS, (0.5, 0.0), Mix(facts=0.15, knowledge=0.15), peak=1.0, fall=0.4),
     Stage(0, (0.2, 0.2), Mix(facts=0.4, knowledge=0.25), peak=0.5, fall=1.0),
-    # PASTA's tasks, begun and not mastered; following, which does not ask them, would choose the checkpoint before them
-    Stage(0, (0.2, 0.2), Mix(facts=0.4, knowledge=0.25, tasks=0.3), peak=0.25, fall=1.0, choose=False),
+    # PASTA's tasks, begun and not mastered, and replies that end; following, which asks for neither, would choose
+    # the checkpoint before them
+    Stage(0, (0.2, 0.2), Mix(facts=0.4, knowledge=0.25, tasks=0.3), peak=0.25, fall=1.0, choose=False, loops=0.12),
 )
 
 
@@ -126,7 +136,7 @@ def batches(tokenizer, source: Source, tokens_per_batch: int) -> Iterator[tuple[
             drills = source.stage.drills[block >= DRILL_BLOCKS]
             following = pool.apply_async(_generate, ((f"{source.seed} {block}", 3000, source.path, source.styled, drills, source.stage.mix),))
             if pending is not None:
-                rows = sorted(encode(pending.get(), tokenizer), key=lambda row: (len(row[0]), row[0]))
+                rows = sorted(encode(pending.get(), tokenizer, source.stage.loops, f"{source.seed} {block}"), key=lambda row: (len(row[0]), row[0]))
                 groups, group = [], []
                 for row in rows:
                     width = math.ceil(len(row[0]) / 16) * 16

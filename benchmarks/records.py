@@ -1,0 +1,205 @@
+"""Measures every record under benchmarks/results/ again: `make records`.
+
+Each command writes its record into a folder of its own; then old and new are compared, number by number,
+and the new ones take the old ones' place. A number has changed when its interval and the old one do not
+overlap: the 95 % interval of an estimate, the range over repetitions of a ratio. The comparison is
+written to benchmarks/results/changes.md, and the tables of the documents are written anew.
+
+    python benchmarks/records.py                        # all of them: hours, for a machine left alone
+    python benchmarks/records.py default_model li2024   # some
+    python benchmarks/records.py --list                 # what there is, and how long each took
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import shutil
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+ROOT = Path(__file__).parent.parent
+RESULTS = ROOT / "benchmarks" / "results"
+
+
+@dataclass(frozen=True)
+class Record:
+    """One record: what makes it, and what it says something about.
+
+    Args:
+        name: of its file in benchmarks/results/, without ".json".
+        command: of Python, from the repository's root; {out} is the file, {runs} a folder for its runs,
+            {corpus} the Self-dialogue Corpus (training/README.md).
+        default_model: whether its numbers are the default model's, so that new weights make it void.
+        minutes: about how long it takes on 2 cores.
+        beside: files and folders that it writes beside the record.
+    """
+
+    name: str
+    command: str
+    default_model: bool
+    minutes: int
+    beside: tuple[str, ...] = ()
+
+
+RECORDS = (
+    Record("default_model", "benchmarks/default_model.py --runs {runs} --out {out}", True, 20),
+    Record("drift_loop", "benchmarks/drift_loop.py --out {out}", True, 6),
+    Record("batching", "benchmarks/batching.py --out {out}", True, 2),
+    Record("li2024/findings", "benchmarks/reproduction.py li2024 --runs {runs} --out {out}", True, 8,
+           ("li2024/figures",)),
+    Record("zhang2024/findings", "benchmarks/reproduction.py zhang2024 --runs {runs} --out {out}", True, 36,
+           ("zhang2024/figures",)),
+    Record("chosen_heads", "benchmarks/chosen_heads.py --runs {runs} --out {out}", True, 60,
+           ("chosen_heads",)),
+    Record("ablation", "benchmarks/ablation.py --self-dialogue {corpus} --runs {runs} --out {out}", True, 30),
+    Record("attention", "benchmarks/attention.py --out {out}", False, 40),
+    Record("profiling", "benchmarks/profiling.py --out {out}", False, 10),
+    Record("census", "benchmarks/census.py --out {out}", False, 12),
+)  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Number:
+    """A number of a record, with the interval that it could as well have been in."""
+
+    mean: float
+    low: float
+    high: float
+
+    def __str__(self) -> str:
+        return f"{self.mean:.3f} [{self.low:.3f}, {self.high:.3f}]"
+
+
+def numbers(value: object, path: str = "") -> Iterator[tuple[str, Number]]:
+    """The numbers of a record that have an interval or repetitions, by where they stand in it."""
+    if isinstance(value, dict):
+        if {"mean", "low", "high"} <= value.keys():
+            if None not in (value["mean"], value["low"], value["high"]):
+                yield path, Number(value["mean"], value["low"], value["high"])
+            return
+        for key, inner in value.items():
+            if key != "measured_on":
+                yield from numbers(inner, f"{path}/{key}")
+    elif isinstance(value, list) and path.endswith("/repetitions"):
+        yield from _ranges(value, path)
+    elif isinstance(value, list):
+        for index, inner in enumerate(value):
+            yield from numbers(inner, f"{path}/{_label(inner, index)}")
+
+
+def _label(inner: object, index: int) -> str:
+    """What names an element of a list: what it was measured on, or else its place."""
+    names = [inner[key] for key in ("method", "work", "number") if key in inner] if isinstance(inner, dict) else []
+    return str(names[0]) if names else str(index)
+
+
+def _ranges(repetitions: list[dict], path: str) -> Iterator[tuple[str, Number]]:
+    """Median and range of every ratio over the repetitions."""
+    rows = [dict(_leaves(row)) for row in repetitions]
+    for key in rows[0]:
+        values = sorted(row[key] for row in rows if key in row)
+        if "ratio" in key:
+            yield f"{path}{key}", Number(values[len(values) // 2], values[0], values[-1])
+
+
+def _leaves(value: dict, path: str = "") -> Iterator[tuple[str, float]]:
+    for key, inner in value.items():
+        if isinstance(inner, dict):
+            yield from _leaves(inner, f"{path}/{key}")
+        elif isinstance(inner, (int, float)):
+            yield f"{path}/{key}", inner
+
+
+def verdicts(record: object) -> Iterator[tuple[str, str]]:
+    """The verdicts on a paper's claims, by claim."""
+    for figure in record.get("figures", ()) if isinstance(record, dict) else ():
+        for claim in figure["claims"]:
+            yield f"{figure['kind']} {figure['number']}: {claim['text']}", claim["verdict"]
+
+
+def changes(old: object, new: object) -> list[str]:
+    """One line per number that left its interval and per verdict that is another."""
+    before, after = dict(numbers(old)), dict(numbers(new))
+    lines = [
+        f"| {path} | {before[path]} | {number} |"
+        for path, number in after.items()
+        if path in before and (number.low > before[path].high or number.high < before[path].low)
+    ]
+    said = dict(verdicts(old))
+    lines += [f"| {claim} | {said[claim]} | {verdict} |"
+              for claim, verdict in verdicts(new) if said.get(claim, verdict) != verdict]
+    return lines
+
+
+def told(record: Record, old: object, new: object) -> list[str]:
+    """A record's part of the page of changes."""
+    compared = sum(path in dict(numbers(old)) for path, _ in numbers(new))
+    lines = changes(old, new)
+    head = [f"## {record.name}", "", f"{compared} numbers compared, {len(lines)} changed."]
+    return [*head, *(("", "| what | before | now |", "| --- | --- | --- |") if lines else ()), *lines, ""]
+
+
+def measure(record: Record, runs: Path, corpus: Path | None) -> Path:
+    """Runs the record's command, resuming what an earlier call began; returns the new record."""
+    fresh = runs / "records" / f"{record.name}.json"
+    fresh.parent.mkdir(parents=True, exist_ok=True)
+    folder = runs / record.name.replace("/", "-")
+    command = record.command.format(out=fresh, runs=folder, corpus=corpus)
+    started = time.perf_counter()
+    print(f"{record.name}: {command}", flush=True)
+    subprocess.run([sys.executable, *command.split()], cwd=ROOT, check=True)
+    print(f"{record.name}: {(time.perf_counter() - started) / 60:.0f} minutes", flush=True)
+    return fresh
+
+
+def replace(record: Record, runs: Path, corpus: Path | None) -> list[str]:
+    """Measures a record and puts it in the place of the old one; returns what to tell of it."""
+    fresh, old = measure(record, runs, corpus), RESULTS / f"{record.name}.json"
+    before = json.loads(old.read_text()) if old.exists() else {}
+    for name in record.beside:
+        if (runs / "records" / name).exists():
+            shutil.rmtree(RESULTS / name, ignore_errors=True)
+            shutil.copytree(runs / "records" / name, RESULTS / name)
+    old.parent.mkdir(parents=True, exist_ok=True)
+    shutil.copyfile(fresh, old)
+    return told(record, before, json.loads(fresh.read_text()))
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("names", nargs="*", metavar="RECORD", help="default: all")
+    parser.add_argument("--runs", type=Path, default=Path("runs/records"))
+    parser.add_argument("--self-dialogue", type=Path, help="self_dialogue.jsonl.gz, for the ablation")
+    parser.add_argument("--list", action="store_true")
+    arguments = parser.parse_args()
+    by_name = {record.name: record for record in RECORDS}
+    if arguments.list:
+        for record in RECORDS:
+            print(f"{record.name:20} about {record.minutes:3} minutes  python {record.command}")
+        return
+    if unknown := [name for name in arguments.names if name not in by_name]:
+        parser.error(f"no record {unknown[0]!r}; there are {', '.join(by_name)}")
+    chosen = [by_name[name] for name in arguments.names or by_name]
+    if arguments.self_dialogue is None and (left := [r for r in chosen if "{corpus}" in r.command]):
+        if arguments.names:
+            parser.error(f"{left[0].name} needs --self-dialogue FILE (training/README.md says which)")
+        print(f"left out: {left[0].name}, which needs --self-dialogue FILE", flush=True)
+        chosen = [record for record in chosen if record not in left]
+    runs = arguments.runs.resolve()
+    page = ["# What changed when the records were measured again", "",
+            "Written by `python benchmarks/records.py`. A number has changed when the old interval and",
+            "the new one do not overlap.", ""]
+    for record in chosen:
+        page += replace(record, runs, arguments.self_dialogue)
+        print("\n".join(page[-6:]), flush=True)
+    (RESULTS / "changes.md").write_text("\n".join(page))
+    subprocess.run([sys.executable, "benchmarks/tables.py"], cwd=ROOT, check=True)
+
+
+if __name__ == "__main__":
+    main()

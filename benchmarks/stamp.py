@@ -1,0 +1,58 @@
+"""What a record was measured on: every benchmark puts it into its record under "measured_on"."""
+
+from __future__ import annotations
+
+import os
+import platform
+import subprocess
+from importlib.metadata import version
+from pathlib import Path
+
+ROOT = Path(__file__).parent.parent
+PACKAGES = ("torch", "transformers", "tokenizers", "numpy", "scipy")
+
+
+def measured_on(model=None, fingerprints: dict[str, str] | None = None) -> dict:
+    """The commit, the kind of machine, the versions, and the model's fingerprint.
+
+    Args:
+        model: a `holdfast` model, where the numbers are one model's.
+        fingerprints: by name, where they are several models'.
+    """
+    stamp: dict = {"commit": commit(), "machine": machine(), "python": platform.python_version()}
+    stamp["versions"] = {name: version(name) for name in PACKAGES}
+    if model is not None:
+        stamp["fingerprint"] = model.fingerprint
+    if fingerprints is not None:
+        stamp["fingerprints"] = fingerprints
+    return stamp
+
+
+def commit() -> str:
+    """The commit that is checked out, with "+changes" where tracked files other than records differ."""
+    try:
+        head = _git("rev-parse", "HEAD").strip()
+        changed = _git("status", "--porcelain", "--untracked-files=no", "--", "src", "benchmarks/*.py")
+    except (OSError, subprocess.CalledProcessError):
+        return "unknown: not a git checkout"
+    return head + ("+changes" if changed.strip() else "")
+
+
+def machine() -> str:
+    """The kind of machine, in words: processor, cores that this process may use, accelerator."""
+    import torch
+
+    model = platform.machine()
+    cpuinfo = Path("/proc/cpuinfo")
+    if cpuinfo.exists():
+        names = [line.partition(":")[2].strip() for line in cpuinfo.read_text().splitlines()
+                 if line.startswith("model name")]
+        model = names[0] if names else model
+    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
+    accelerator = torch.cuda.get_device_name() if torch.cuda.is_available() else "no GPU"
+    return f"{model}, {cores} cores, {accelerator}"
+
+
+def _git(*arguments: str) -> str:
+    done = subprocess.run(("git", *arguments), cwd=ROOT, capture_output=True, text=True, check=True)
+    return done.stdout

@@ -1,0 +1,71 @@
+"""The records that the documents quote: measured on the weights that ship, comparable, and each made by a command."""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+import sys
+from pathlib import Path
+
+import pytest
+
+import holdfast
+
+ROOT = Path(__file__).parent.parent
+RESULTS = ROOT / "benchmarks" / "results"
+
+
+def load(name: str):
+    spec = importlib.util.spec_from_file_location(f"benchmarks_{name}", ROOT / "benchmarks" / f"{name}.py")
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[spec.name] = module
+    spec.loader.exec_module(module)
+    return module
+
+
+records = load("records")
+
+
+def test_every_file_of_results_has_a_command():
+    files = {path.relative_to(RESULTS).with_suffix("").as_posix() for path in RESULTS.rglob("*.json")}
+    assert files == {record.name for record in records.RECORDS}
+    for record in records.RECORDS:
+        script = record.command.split()[0]
+        assert (ROOT / script).exists(), script
+
+
+@pytest.mark.parametrize("record", records.RECORDS, ids=lambda record: record.name)
+def test_a_record_names_what_it_was_measured_on(record):
+    told = json.loads((RESULTS / f"{record.name}.json").read_text())["measured_on"]
+    assert told["commit"] and told["machine"] and told["versions"]["torch"]
+    if record.default_model:
+        shipped = holdfast.load("default").fingerprint
+        assert told["fingerprint"] == shipped, (
+            f"{record.name} was measured on other weights than those that ship; "
+            f"run python benchmarks/records.py {record.name}"
+        )
+
+
+def test_changes_are_those_beyond_the_intervals():
+    def record(mean: float, verdict: str, ratios: tuple[float, ...]) -> dict:
+        return {
+            "measured_on": {"commit": str(mean)},
+            "rows": [{"method": "none", "drop": {"mean": mean, "low": mean - 1, "high": mean + 1}}],
+            "repetitions": [{"peer": {"ratio": ratio, "seconds": ratio}} for ratio in ratios],
+            "figures": [{"kind": "Table", "number": "1", "claims": [{"text": "it falls.", "verdict": verdict}]}],
+        }
+
+    old = record(0.0, "supported", (2.0, 3.0, 4.0))
+    assert records.changes(old, record(1.5, "supported", (3.5, 4.0, 5.0))) == []
+    assert records.changes(old, record(2.5, "undecided", (4.5, 5.0, 6.0))) == [
+        "| /rows/none/drop | 0.000 [-1.000, 1.000] | 2.500 [1.500, 3.500] |",
+        "| /repetitions/peer/ratio | 3.000 [2.000, 4.000] | 5.000 [4.500, 6.000] |",
+        "| Table 1: it falls. | supported | undecided |",
+    ]
+
+
+def test_the_stamp_names_commit_machine_and_versions():
+    stamp = load("stamp").measured_on(holdfast.load("default"))
+    assert stamp["fingerprint"] == holdfast.load("default").fingerprint
+    assert "cores" in stamp["machine"] and set(stamp["versions"]) >= {"torch", "transformers"}
+    assert len(stamp["commit"].removesuffix("+changes")) == 40 or "unknown" in stamp["commit"]

@@ -1,0 +1,65 @@
+"""Replies that end: some turns of the training dialogues are stuck in a loop, and the only lesson is to stop.
+
+A small model that draws one odd token can repeat it until the limit of a reply, and then reads its own
+loop in every later turn. Here a turn breaks off into a run of repeated tokens. The run itself is never
+a target. What is: the end of the turn behind it, and the later turns, which go on as if nothing were.
+"""
+
+from __future__ import annotations
+
+import random
+from dataclasses import dataclass
+
+Encoded = tuple[list[int], list[float]]  # token ids, and the loss weight of each as a target
+
+REPEATED = (1, 1, 2, 2, 3, 4, 6)  # tokens that are repeated
+TIMES = (3, 6, 12, 24, 48)  # how often: the short runs teach to stop early, the long ones to stop late
+STUCK = (1, 1, 2, 3)  # turns of a dialogue that get stuck, all in the same loop
+TARGET = 2.0  # loss weight of the end behind a run
+
+
+@dataclass(frozen=True)
+class Vocabulary:
+    """The ids that an encoded dialogue is read by.
+
+    Args:
+        end: of the token that ends a turn.
+        roles: of the tokens that begin one.
+        first_word: of the first token that is not special.
+        size: of the vocabulary.
+    """
+
+    end: int
+    roles: frozenset[int]
+    first_word: int
+    size: int
+
+
+def turns(ids: list[int], vocabulary: Vocabulary) -> list[tuple[int, int]]:
+    """Where each turn's words start and stop, [start, stop), in the order of the dialogue."""
+    starts = [place + 1 for place, token in enumerate(ids) if token in vocabulary.roles]
+    stops = [place for place, token in enumerate(ids) if token == vocabulary.end]
+    return list(zip(starts, stops, strict=False))  # the last turn may have been cut off
+
+
+def with_loops(encoded: Encoded, vocabulary: Vocabulary, rng: random.Random) -> Encoded:
+    """The dialogue with a run of repeated tokens in some of its turns, the system prompt's excepted."""
+    ids, weights = encoded
+    spoken = [turn for turn in turns(ids, vocabulary) if weights[turn[1]] > 0]
+    stuck = sorted(rng.sample(spoken, min(rng.choice(STUCK), len(spoken))), reverse=True)
+    unit: list[int] = []
+    for start, stop in stuck:  # from the last to the first, so that the places still hold
+        cut = rng.randint(start, stop)
+        unit = unit or _unit(ids[start:cut], vocabulary, rng)
+        run = unit * rng.choice(TIMES)
+        ids = ids[:cut] + run + ids[stop:]
+        weights = weights[:cut] + [0.0] * len(run) + [TARGET] + weights[stop + 1 :]
+    return ids, weights
+
+
+def _unit(before: list[int], vocabulary: Vocabulary, rng: random.Random) -> list[int]:
+    """The tokens that are repeated: the last ones said, or any."""
+    length = rng.choice(REPEATED)
+    if rng.random() < 0.5 and len(before) >= length:
+        return before[-length:]
+    return [rng.randrange(vocabulary.first_word, vocabulary.size) for _ in range(length)]
