@@ -12,10 +12,26 @@ from dataclasses import dataclass
 
 Encoded = tuple[list[int], list[float]]  # token ids, and the loss weight of each as a target
 
-REPEATED = (1, 1, 2, 2, 3, 4, 6)  # tokens that are repeated
-TIMES = (3, 6, 12, 24, 48)  # how often: the short runs teach to stop early, the long ones to stop late
-STUCK = (1, 1, 2, 3)  # turns of a dialogue that get stuck, all in the same loop
-TARGET = 2.0  # loss weight of the end behind a run
+@dataclass(frozen=True)
+class Loops:
+    """Which dialogues get stuck, and how.
+
+    Args:
+        share: of the dialogues.
+        repeated: tokens that are repeated, one of these numbers.
+        times: how often: the short runs teach to stop early, the long ones to stop late.
+        stuck: turns of a dialogue that get stuck, all in the same loop.
+        target: loss weight of the end behind a run.
+    """
+
+    share: float = 0.0
+    repeated: tuple[int, ...] = (1, 1, 2, 2, 3, 4, 6)
+    times: tuple[int, ...] = (3, 6, 12, 24, 48)
+    stuck: tuple[int, ...] = (1, 1, 2, 3)
+    target: float = 2.0
+
+
+NONE = Loops()
 
 
 @dataclass(frozen=True)
@@ -42,24 +58,23 @@ def turns(ids: list[int], vocabulary: Vocabulary) -> list[tuple[int, int]]:
     return list(zip(starts, stops, strict=False))  # the last turn may have been cut off
 
 
-def with_loops(encoded: Encoded, vocabulary: Vocabulary, rng: random.Random) -> Encoded:
+def with_loops(encoded: Encoded, loops: Loops, vocabulary: Vocabulary, rng: random.Random) -> Encoded:
     """The dialogue with a run of repeated tokens in some of its turns, the system prompt's excepted."""
     ids, weights = encoded
     spoken = [turn for turn in turns(ids, vocabulary) if weights[turn[1]] > 0]
-    stuck = sorted(rng.sample(spoken, min(rng.choice(STUCK), len(spoken))), reverse=True)
+    stuck = sorted(rng.sample(spoken, min(rng.choice(loops.stuck), len(spoken))), reverse=True)
     unit: list[int] = []
     for start, stop in stuck:  # from the last to the first, so that the places still hold
         cut = rng.randint(start, stop)
-        unit = unit or _unit(ids[start:cut], vocabulary, rng)
-        run = unit * rng.choice(TIMES)
+        unit = unit or _unit(ids[start:cut], rng.choice(loops.repeated), vocabulary, rng)
+        run = unit * rng.choice(loops.times)
         ids = ids[:cut] + run + ids[stop:]
-        weights = weights[:cut] + [0.0] * len(run) + [TARGET] + weights[stop + 1 :]
+        weights = weights[:cut] + [0.0] * len(run) + [loops.target] + weights[stop + 1 :]
     return ids, weights
 
 
-def _unit(before: list[int], vocabulary: Vocabulary, rng: random.Random) -> list[int]:
+def _unit(before: list[int], length: int, vocabulary: Vocabulary, rng: random.Random) -> list[int]:
     """The tokens that are repeated: the last ones said, or any."""
-    length = rng.choice(REPEATED)
     if rng.random() < 0.5 and len(before) >= length:
         return before[-length:]
     return [rng.randrange(vocabulary.first_word, vocabulary.size) for _ in range(length)]
