@@ -102,9 +102,9 @@ def test_estimates_are_the_same_each_time():
 
 
 def test_no_interval_for_fewer_than_two():
-    assert estimate(np.array([0.7])) == Estimate(1, 0.7, None, None, None)
+    assert estimate(np.array([0.7])) == Estimate(1, 0.7, None, None, None, 1)
     assert estimate(np.array([])) == Estimate(0, None, None, None, None)
-    assert estimate(np.array([np.nan, 0.7, np.nan])) == Estimate(1, 0.7, None, None, None)
+    assert estimate(np.array([np.nan, 0.7, np.nan])) == Estimate(1, 0.7, None, None, None, 1)
     assert not estimate(np.array([0.7])).excludes_zero
 
 
@@ -201,24 +201,38 @@ def series_of(folder, first, last, n=40, **more):
 def test_headline_says_what_happened(tmp_path):
     series = series_of(tmp_path / "fall", lambda i: 1.0, lambda i: float(i % 4 == 0), adoption=[0.0, 0.25])
     assert findings.headline(series) == (
-        "Without a fix the agent keeps 0.25 of its prompt at round 2, down from 1.00; it takes on the other’s: 0.25, up from 0.00."
+        "Without a fix the agent passes 25 % of its probes at round 2, down from 100 % at round 1 (-75 points [-88, -60]); "
+        "of the other’s it passes 25 %, up from 0 % at round 1 (+25 points (all alike))."
     )
 
 
 def test_headline_does_not_claim_what_chance_explains(tmp_path):
     series = series_of(tmp_path, lambda i: float(i % 10 != 0), lambda i: float(i % 10 not in (1, 2)))
-    assert "keeps 0.80 of its prompt at round 2 and 0.90 at round 1: no change this run can tell from chance" in findings.headline(series)
+    said = "passes 80 % of its probes at round 2, 90 % at round 1: this run cannot tell a change (-10 points [-28, +8])"
+    assert said in findings.headline(series)
+
+
+def test_headline_does_not_say_that_adoption_rose_where_its_interval_holds_zero(tmp_path):
+    records = [record(i, [1.0, float(i % 4 == 0)], [float(i % 20 == 0), float(i % 14 == 1)]) for i in range(100)]
+    said = findings.headline(read_series(run_of(tmp_path, records)))
+    assert "down from 100 % at round 1 (-75 points [-83, -66])" in said
+    assert "of the other’s it passes 8 %, 5 % at round 1: this run cannot tell a change (+3 points [-4, +10])" in said
 
 
 def test_headline_names_a_method_when_nothing_else_was_run(tmp_path):
     series = series_of(tmp_path, lambda i: 1.0, lambda i: 0.5, method="repeat-prompt:probability=1.0")
-    assert findings.headline(series).startswith("With repeat-prompt:probability=1.0 the agent keeps 0.50")
+    assert findings.headline(series).startswith("With repeat-prompt:probability=1.0 the agent passes 50 %")
 
 
 def test_headline_of_few_conversations_calls_itself_an_example(tmp_path):
     series = series_of(tmp_path / "few", lambda i: 1.0, lambda i: 0.5, n=3)
-    assert findings.headline(series).endswith("down from 1.00; 3 conversations only, an example and not a measurement.")
-    assert "example" not in findings.headline(series_of(tmp_path / "more", lambda i: 1.0, lambda i: 0.5, n=10))
+    said = findings.headline(series)
+    assert said.endswith(
+        "50 % of its probes at round 2, 100 % at round 1: too few to tell a change; "
+        "3 conversations only, an example and not a measurement (that takes 20)."
+    )
+    assert "example" in findings.headline(series_of(tmp_path / "few more", lambda i: 1.0, lambda i: 0.5, n=19))
+    assert "down from 100 %" in findings.headline(series_of(tmp_path / "enough", lambda i: 1.0, lambda i: 0.5, n=20))
 
 
 def test_page_says_where_the_probe_stood(tmp_path):
@@ -230,18 +244,33 @@ def test_page_says_where_the_probe_stood(tmp_path):
 
 
 def test_headline_of_one_round(tmp_path):
-    assert findings.headline(read_series(run_of(tmp_path, [record(0, [0.5])]))) == "Without a fix the agent keeps 0.50 of its prompt at round 1."
+    assert findings.headline(read_series(run_of(tmp_path, [record(0, [0.5])]))) == (
+        "Without a fix the agent passes 50 % of its probes at round 1; 1 conversation only, an example and not a measurement (that takes 20)."
+    )
 
 
 def test_second_line_gives_the_paired_difference(tmp_path):
-    records = [record(i, [1.0, 0.25], method="none") for i in range(4)] + [record(i, [1.0, 0.75], method="m") for i in range(4)]
-    assert findings.second_line(read_series(run_of(tmp_path, records))) == "With m it keeps 0.75: +0.50 [+0.50, +0.50] on the same 4 conversations."
+    def said(name, better, n):
+        records = [record(i, [1.0, 0.25]) for i in range(n)]
+        records += [record(i, [1.0, better(i)], method="m") for i in range(n)]
+        return findings.second_line(read_series(run_of(tmp_path / name, records)))
+
+    assert said("more", lambda i: 0.5 + i % 2 / 2, 40) == (
+        "With m it passes 75 % at round 2: more, by +50 points [+42, +57] on the same 40 conversations."
+    )
+    assert said("noise", lambda i: i % 2 / 2, 40) == (
+        "With m it passes 25 % at round 2; on the same 40 conversations, this run cannot tell a difference (0 points [-8, +8])."
+    )
+    assert said("few", lambda i: 0.5 + i % 2 / 2, 4) == (
+        "With m it passes 75 % at round 2; on the same 4 conversations, too few to tell a difference."
+    )
 
 
 def test_numbers_are_written_with_their_sign_and_no_minus_zero():
     assert findings.signed(Estimate(9, -0.001, 0.1, -0.02, 0.03)) == "0.00 [-0.02, +0.03]"
     assert findings.plain(Estimate(9, 0.5, 0.1, 0.25, 0.75)) == "0.50 [0.25, 0.75]"
     assert findings.plain(Estimate(1, 0.5, None, None, None)) == "0.50"
+    assert findings.points(Estimate(50, -0.321, 0.1, -0.391, -0.256)) == "-32 points [-39, -26]"
 
 
 def test_terminal_table(tmp_path):
@@ -249,10 +278,11 @@ def test_terminal_table(tmp_path):
     lines = text.splitlines()
     assert lines[0].split("  ")[0].strip() == "" and "none (12 conversations)" in lines[0] and METHODS[1] in lines[0]
     assert re.fullmatch(r"round +stability +adoption +stability +adoption", lines[1])
-    cell = r"\d\.\d\d \[\d\.\d\d, \d\.\d\d\]"
+    cell = r"\d\.\d\d (?:\[\d\.\d\d, \d\.\d\d\]|\(all alike\))"
     for round in range(1, 9):
         assert re.fullmatch(rf" +{round}  {cell} +{cell} +{cell} +{cell}", lines[1 + round])
     assert f"{METHODS[1]} minus none, on the same 12 conversations:" in text
+    assert text.count(", cannot tell") == 8 and "falls" not in text and "12 conversations only" in text
     assert max(map(len, lines)) <= 100
     series = read_series(read_run(tmp_path / "run"))
     assert findings.plain(estimate_columns(series[0].stability)[7]) in lines[9]

@@ -13,6 +13,7 @@ from holdfast.report.findings import Comparison, baseline_of, by_category, compa
 from holdfast.report.rules import RuleRow, broken_text, fall, rule_rows
 from holdfast.report.scores import KINDS, Series, category_of
 from holdfast.report.statistics import Estimate, estimate_columns
+from holdfast.report.verdicts import with_interval
 
 CAPTIONS = {
     "stability": ("Keeps its own prompt", "stability, scored by its own probe"),
@@ -271,8 +272,8 @@ def _digits(kind: str) -> int:
 def _cell(point: Estimate, digits: int) -> Cell | None:
     if point.mean is None:
         return None
-    interval = "" if point.low is None else f"[{point.low:.{digits}f}, {point.high:.{digits}f}]"
-    return Cell(f"{point.mean:.{digits}f}", interval, "" if point.sd is None else f"{point.sd:.{digits}f}")
+    value, _, interval = with_interval(point, lambda number: f"{number:.{digits}f}").partition(" ")
+    return Cell(value, interval, "" if point.sd is None else f"{point.sd:.{digits}f}")
 
 
 def _describe(series: Sequence[Series], estimates: Sequence[Sequence[Estimate]]) -> str:
