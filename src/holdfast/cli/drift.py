@@ -51,6 +51,10 @@ def add_parser(commands) -> None:
         "--pairs", choices=("random", "balanced", "all"), default="random",
         help="drawn; all ordered pairs, each prompt the agent equally often from the start; or all, prompt after prompt (default: %(default)s)",
     )
+    add(
+        "--baseline", action="store_true",
+        help="ask the probes without a system prompt too, which shows the measures that tell nothing",
+    )
     add("--system-as", choices=("role", "first-user"), default="role", help="where the system prompt stands (default: %(default)s)")
     add("--probes-per-round", type=int, default=1, help="default: %(default)s")
     add("--probe-at", choices=("in-place", "after-round"), default="in-place", help="of the user's turn, or after a full round (default: %(default)s)")
@@ -86,6 +90,9 @@ def run(arguments: argparse.Namespace) -> None:
     title = _title(suite, settings, len(chosen))
     with Bar(len(chosen) * settings.conversations * settings.rounds, title=title) as bar:
         run = drift.run(model, suite, out, settings, chosen, command=command_line(), progress=bar)
+    if arguments.baseline:
+        with Bar(settings.conversations, "probe") as bar:
+            drift.ask_baseline(model, suite, out, settings, command=command_line(), progress=bar)
     print(report.table(run))
     for what, said in endings(run.records):
         print(f"{what[0].upper()}{what[1:]}: {said}.")

@@ -8,6 +8,7 @@ from markupsafe import Markup
 
 from holdfast.records import RunData
 from holdfast.report.about import TERMS, about_runs, definitions, probed_terms, setting
+from holdfast.report.baseline import baseline_section
 from holdfast.report.conversations import pack, script_chunks, script_json
 from holdfast.report.findings import headline, second_line
 from holdfast.report.page import render
@@ -29,6 +30,7 @@ SECTIONS = (
     ("rules", "Rules"),
     ("methods", "Methods"),
     ("categories", "Categories"),
+    ("baseline", "Measures"),
     ("prompts", "Prompts"),
     ("attention", "Attention"),
     ("conversations", "Conversations"),
@@ -52,6 +54,7 @@ def render_page(runs: Sequence[RunData], labels: Sequence[str], series: Sequence
         "rules": rules,
         "methods": methods_section(series),
         "categories": [] if one_category else categories_section(series),
+        "baseline": baseline_section(runs[0], series[0]),
         "prompts": prompts_section(series),
         "attention": attention_section(series),
         "conversations": True,

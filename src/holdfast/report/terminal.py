@@ -8,6 +8,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from holdfast.records import RunData
+from holdfast.report.baseline import baseline_lines, baseline_section
 from holdfast.report.findings import (
     baseline_of,
     compare,
@@ -40,6 +41,8 @@ def table(run: RunData) -> str:
     lines += [*_changes(series), *_comparisons(series), *_rules(series)]
     if any(len(item.records) < 2 for item in series):
         lines.append("No intervals with fewer than two conversations: one cannot show how much they vary.")
+    if baseline := baseline_section(run, series[0]):
+        lines += baseline_lines(baseline)
     said = [headline(series), second_line(series)]
     lines += ["", *(line for text in said if text for line in textwrap.wrap(text, _WIDTH))]
     return "\n".join(lines).rstrip() + "\n"
