@@ -109,11 +109,10 @@ def _changes(series: Sequence[Series]) -> list[str]:
     lines = [f"Change from round 1 to {series[0].rounds}, paired by conversation [95 % interval]:"]
     for item in series:
         moved = {kind: overall_change(item, kind) for kind in KINDS}
-        parts = [
-            f"{kind} {_judged(found, 'rises', 'falls')}"
+        lines += [
+            f"  {item.method}: {kind} {_judged(found, 'rises', 'falls')}"
             for kind, found in moved.items() if found.mean is not None
         ]
-        lines.append(f"  {item.method}: {'; '.join(parts)}")
     return lines
 
 
