@@ -129,10 +129,10 @@ def _comparisons(series: Sequence[Series]) -> list[str]:
         lines.append(f"{item.method} minus {baseline.method}, on the same {found.n} conversations:")
         for kind, last, mean in (("stability", found.stability_last, found.stability_mean), ("adoption", found.adoption_last, found.adoption_mean)):
             if mean.mean is not None:
-                lines.append(
-                    f"  {kind} at round {item.rounds} {_judged(last, 'higher', 'lower')}; "
-                    f"over all rounds {_judged(mean, 'higher', 'lower')}"
-                )
+                lines += [
+                    f"  {kind} at round {item.rounds} {_judged(last, 'higher', 'lower')}",
+                    f"  {kind} over all rounds {_judged(mean, 'higher', 'lower')}",
+                ]
     return lines
 
 
