@@ -9,9 +9,9 @@ import numpy as np
 
 from holdfast.report.scores import Series
 from holdfast.report.statistics import Estimate, change, estimate_columns
+from holdfast.report.verdicts import LEAST, tell
 
 KEPT = 0.5  # the least score of a reply that keeps to a rule
-LEAST = 20  # conversations; below it a fall is not told
 
 
 @dataclass(frozen=True)
@@ -63,7 +63,7 @@ def fall(row: RuleRow) -> str:
         return f"n = {row.n} is too few to tell a fall (that takes {LEAST})"
     if len(row.changes) < 2:
         return "one round cannot show a fall"
-    below = [point.excludes_zero and point.mean is not None and point.mean < 0 for point in row.changes]
+    below = [tell(point).sign < 0 for point in row.changes]
     if not below[-1]:
         return "no fall that this run can tell"
     start = max((number for number, fell in enumerate(below, start=1) if not fell), default=0) + 1
