@@ -62,7 +62,12 @@ def run(arguments: argparse.Namespace) -> None:
         marks=arguments.marks,
     )  # fmt: skip
     _check_effect(request.messages, chosen, bool(request.emphasis), arguments)
-    print(load_model(arguments).generate_batch([request])[0].text)
+    model = load_model(arguments)
+    if hasattr(model, "stream"):
+        model.stream(request, lambda piece: print(piece, end="", flush=True))
+        print()
+    else:  # behind an endpoint: the reply comes whole
+        print(model.generate_batch([request])[0].text)
 
 
 def _method(given: list[str] | None) -> str:
