@@ -369,6 +369,12 @@ def test_malformed_rows_are_named_with_their_field(tmp_path, name, good, bad, sa
 def test_files_that_are_not_data_are_refused(tmp_path):
     for name, content, says in (
         ("BIOS.pkl", b"\x80\x04.", "is a pickle.*never read"), ("a.txt", b"x", "is no .json"), ("a.json", b"{", "cannot be read"), ("b.json", b"{}", "a list of rows"),
+        ("s.jsonl", b'{"raw": "\\ud800 is a nurse.", "title": "nurse", "start_pos": 3}', r"row 1 holds '\\ud800', half of a surrogate pair"),
+        ("n.json", b"[" + b"9" * 5000 + b"]", "cannot be read .*digit"), ("n.jsonl", b'{"raw": ' + b"9" * 5000 + b"}", "row 1 is not JSON .*digit"),
+        ("p.jsonl", b'{"raw": "Ann is a nurse.", "title": "nurse", "start_pos": "' + b"9" * 5000 + b'"}', "'start_pos' is .*at most 15 digits"),
+        ("t.jsonl", b'{"raw": "Ann is a nurse.", "title": "' + b"9" * 5000 + b'", "start_pos": 3}', "'title' is .*none of the 28"),
+        ("deep.json", b"[" * 100_000, "cannot be read"), ("deep.jsonl", b"[" * 100_000, "row 1 is not JSON"),
+        ("z.json.gz", b"\x1f\x8b\x08\x00\x00\x00\x00\x00\x00\xff\xff\xff", "cannot be read"),
         ("c.json", b"[]", "no rows"), ("d.json", b'[{"a": 1}]', "first row has a"), ("e.json", b"[3]", "has no fields"), ("a.jsonl", b'{"raw": "x"}\n{', "row 2 is not JSON"),
         ("f.csv", b"\xff\xfe", "cannot be read"), ("g.csv.gz", b"no gzip", "cannot be read"), ("h.json", b'[{"hard_text": "x", "profession": 1}]', "without their first sentence"),
     ):

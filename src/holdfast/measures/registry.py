@@ -227,9 +227,19 @@ def fill_in(name: str, entry: Entry, arguments: dict[str, Any]) -> dict[str, Any
             raise UsageError(f"The measure {name!r} needs the argument {p.name!r}; give it {p.kind.label}.")
         value = arguments.get(p.name, p.default)
         if not (value is None and p.default is None and not p.required) and not p.kind.accepts(value):
-            raise UsageError(f"The argument {p.name!r} of the measure {name!r} is {value!r}; give it {p.kind.label}.")
+            shown = shortened(value)
+            raise UsageError(f"The argument {p.name!r} of the measure {name!r} is {shown}; give it {p.kind.label}.")
         filled[p.name] = list(value) if isinstance(value, tuple) else value
     return filled
+
+
+def shortened(value: Any) -> str:
+    """A value as a message shows it; a number of thousands of digits has no decimal form."""
+    try:
+        text = repr(value)
+    except ValueError:
+        return f"a number of {value.bit_length()} bits" if isinstance(value, int) else "a value with a huge number"
+    return text if len(text) <= 200 else text[:200] + "..."
 
 
 @cache
