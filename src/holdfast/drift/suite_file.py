@@ -1,4 +1,4 @@
-"""Suites as YAML: the one form that shipped suites and a user's own share; docs/suites.md tells it in full.
+"""Suites as YAML: the one form that shipped suites and a user's own share (docs/suites.md).
 
     name: my-bot                          # optional; the file's name otherwise
     starters: ["How was your day?", ...]  # optional; forty generic ones otherwise
@@ -14,7 +14,9 @@
       - id: robin                         # one prompt with several rules
         system_prompt: ...
         rules:
-          - {id: signs, probe: ..., measure: {name: ends_with, word: Robin}, follows: [...], breaks: [...]}
+          - id: signs
+            probe: ...                    # and as above
+            measure: {name: ends_with, word: Robin}
 """
 
 from __future__ import annotations
@@ -37,8 +39,8 @@ from holdfast.measures.registry import SURROGATE
 LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 SUITE_FIELDS = ("name", "starters", "personas", "notes", "cases")
 RULE_FIELDS = ("id", "probe", "probes", "measure", "follows", "breaks")
-CASE_FIELDS = ("id", "category", "system_prompt", "probe", "probes", "measure", "follows", "breaks", "rules")
-BESIDE_RULES = ("probe", "probes", "measure", "follows", "breaks")  # which a case with rules leaves to them
+BESIDE_RULES = RULE_FIELDS[1:]  # which a case with rules leaves to them
+CASE_FIELDS = ("id", "category", "system_prompt", *BESIDE_RULES, "rules")
 RULES_CATEGORY = "rules"  # of a case that has several, and no category of its own
 DEEPEST = 50
 MOST_VALUES = 1_000_000
@@ -48,7 +50,12 @@ FOLLOWED = 0.5  # the least score of a reply that keeps to its prompt
 
 
 def parse_suite(
-    text: str, source: str, name: str, allow_code: bool = False, folder: Path | None = None, check: bool = True
+    text: str,
+    source: str,
+    name: str,
+    allow_code: bool = False,
+    folder: Path | None = None,
+    check: bool = True,
 ) -> Suite:
     """Reads a suite from YAML.
 
@@ -61,8 +68,8 @@ def parse_suite(
         check: whether each measure is tried on its examples.
 
     Raises:
-        UsageError: the document is not YAML, or not a suite, or a measure scores an example of its own
-            on the wrong side; says where and what to do.
+        UsageError: the document is not YAML, or not a suite, or a measure scores an example of its
+            own on the wrong side; says where and what to do.
     """
     root, lines = read_yaml(text, source)
     if not isinstance(root, dict):
@@ -78,7 +85,10 @@ def parse_suite(
             line = f", line {lines[number - 1]}" if number <= len(lines) else ""
             case = read_case(entry, f"{source}{line}, case {number}", f"{source}{line}", allow_code)
             if case.id in places:
-                raise UsageError(f"{source}{line}: the id {case.id!r} is taken by {places[case.id]}; give every case its own.")
+                raise UsageError(
+                    f"{source}{line}: the id {case.id!r} is taken by {places[case.id]}; give "
+                    "every case its own."
+                )
             places[case.id] = f"the case at{line.removeprefix(',')}" if line else "an earlier case"
             if check:
                 check_examples(case, f"{source}{line}")
@@ -124,8 +134,9 @@ def check_examples(case: Case, place: str) -> None:
                 if (score.value >= FOLLOWED) != (field == "follows"):
                     limit = "at least" if field == "follows" else "below"
                     raise UsageError(
-                        f"{where}: the reply {reply[:60]!r} under {field!r} scores {score.value:.2f} ({score.reason}), "
-                        f"and needs {limit} {FOLLOWED}; correct the measure {rule.measure.name!r} or the example."
+                        f"{where}: the reply {reply[:60]!r} under {field!r} scores {score.value:.2f} "
+                        f"({score.reason}), and needs {limit} {FOLLOWED}; "
+                        f"correct the measure {rule.measure.name!r} or the example."
                     )
 
 
@@ -285,15 +296,23 @@ def read_rules(entry: dict[Any, Any], place: str, allow_code: bool) -> tuple[Rul
     """The rules of a case that has several."""
     beside = next((field for field in BESIDE_RULES if field in entry), None)
     if beside:
-        raise UsageError(f"{place} has both 'rules' and {beside!r}; move {beside!r} into one of the rules.")
+        raise UsageError(
+            f"{place} has both 'rules' and {beside!r}; move {beside!r} into one of the rules."
+        )
     listed = entry["rules"]
     if not isinstance(listed, list) or not listed:
-        raise UsageError(f"{place}: the field 'rules' is {describe(listed)}, not a list of rules; write one with {', '.join(RULE_FIELDS)}.")
+        raise UsageError(
+            f"{place}: the field 'rules' is {describe(listed)}, not a list of rules; write one "
+            f"with {', '.join(RULE_FIELDS)}."
+        )
     rules: dict[str, Rule] = {}
     for number, item in enumerate(listed, start=1):
         rule = read_rule(item, f"{place}, rule", number, allow_code)
         if rule.id in rules:
-            raise UsageError(f"{place}, rule {number}: the id {rule.id!r} is taken by an earlier rule; give every rule its own.")
+            raise UsageError(
+                f"{place}, rule {number}: the id {rule.id!r} is taken by an earlier rule; give "
+                "every rule its own."
+            )
         rules[str(rule.id)] = rule
     return tuple(rules.values())
 
@@ -301,11 +320,15 @@ def read_rules(entry: dict[Any, Any], place: str, allow_code: bool) -> tuple[Rul
 def read_rule(item: Any, place: str, number: int, allow_code: bool) -> Rule:
     """One entry under 'rules'."""
     if not isinstance(item, dict):
-        raise UsageError(f"{place} {number} is {describe(item)}, not a rule; write its fields ({', '.join(RULE_FIELDS)}).")
+        raise UsageError(
+            f"{place} {number} is {describe(item)}, not a rule; write its fields "
+            f"({', '.join(RULE_FIELDS)})."
+        )
     place = f"{place} {item['id']!r}" if isinstance(item.get("id"), str) else f"{place} {number}"
     refuse_unknown_fields(item, RULE_FIELDS, place)
     name = text_of(item, "id", place)
-    return Rule(name, read_probes(item, place), read_measure(item, place, allow_code), **read_examples(item, place))
+    probes, measure = read_probes(item, place), read_measure(item, place, allow_code)
+    return Rule(name, probes, measure, **read_examples(item, place))
 
 
 def read_probes(entry: dict[Any, Any], place: str) -> tuple[str, ...]:

@@ -48,7 +48,7 @@ def render_page(runs: Sequence[RunData], labels: Sequence[str], series: Sequence
         manifest = runs[list(labels).index(item.run)].manifest
         entry["probedAfter"] = setting(manifest, "probe_at") == "after-round"
     rules = rules_section(series)
-    one_category = rules is not None and len(_agent_categories(series)) < 2  # which is all of the run again
+    one_category = rules is not None and len(_agent_categories(series)) < 2  # the whole run again
     parts = {
         "drift": drift_section(series),
         "rules": rules,

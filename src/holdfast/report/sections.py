@@ -144,7 +144,7 @@ class RuleChart:
 
 @dataclass(frozen=True)
 class RuleLine:
-    """A rule in one series: its points, and in words when it was lost and how many conversations broke it."""
+    """A rule in one series; in words when it was lost and how many conversations broke it."""
 
     row: RuleRow
     fall: str
@@ -207,11 +207,13 @@ def rules_section(series: Sequence[Series]) -> Rules | None:
     charts = []
     for name in dict.fromkeys(row.name for row in rows):
         of_rule = [row for row in rows if row.name == name]
-        points = [next((row.points for row in of_rule if row.series is item), ()) for item in series]
-        drawn = line_chart(_lines(series, points), rounds, f"Keeps {name}", _describe(series, points), small=True)
+        by_series = {row.series: row.points for row in of_rule}
+        points = [by_series.get(item, ()) for item in series]
+        lines, told = _lines(series, points), _describe(series, points)
+        drawn = line_chart(lines, rounds, f"Keeps {name}", told, small=True)
         charts.append(RuleChart(name, max(row.n for row in of_rule), Markup(drawn)))
-    lines = tuple(RuleLine(row, fall(row), broken_text(row)) for row in rows)
-    return Rules(tuple(charts), lines) if rows else None
+    told_rows = tuple(RuleLine(row, fall(row), broken_text(row)) for row in rows)
+    return Rules(tuple(charts), told_rows) if rows else None
 
 
 def attention_section(series: Sequence[Series]) -> Attention | None:

@@ -70,12 +70,13 @@ def _block(series: Sequence[Series]) -> list[str]:
 
 
 def _rules(series: Sequence[Series]) -> list[str]:
-    """For each method, its rules by round, and when each was lost; nothing where prompts have none."""
+    """For each method, its rules by round, and when each was lost; nothing without rules."""
     lines: list[str] = []
     for item in series:
         rows = rule_rows([item])
         if rows:
-            lines += ["", f"Rule by rule, {item.method}: stability by round, and its change to the last"]
+            title = f"Rule by rule, {item.method}: stability by round, and its change to the last"
+            lines += ["", title]
         for start in range(0, len(rows), _RULES_ACROSS):
             lines += _rule_block(rows[start:start + _RULES_ACROSS], item.rounds)
             lines.append("")
@@ -89,10 +90,10 @@ def _rule_block(rows: Sequence[RuleRow], rounds: int) -> list[str]:
     cells = [[row.name, *map(plain, row.points)] for row in rows]
     widths = [max(map(len, column)) for column in cells]
     names = ["round", *(f"{number:>5}" for number in range(1, rounds + 1))]
-    return [
-        "  ".join([name, *(column[at].ljust(width) for column, width in zip(cells, widths, strict=True))]).rstrip()
-        for at, name in enumerate(names)
+    padded = [
+        [cell.ljust(width) for cell in column] for column, width in zip(cells, widths, strict=True)
     ]
+    return ["  ".join(row).rstrip() for row in zip(names, *padded, strict=True)]
 
 
 def _starts(groups: Sequence[tuple[str, int]]) -> list[int]:
