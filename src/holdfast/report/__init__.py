@@ -27,6 +27,8 @@ def write(folders: Sequence[Path | str], out: Path | str) -> Path:
         UsageError: no folder was given, or out is a folder.
         RecordsError: a folder is not a run, has no finished conversation, or out cannot be written.
     """
+    import numpy as np
+
     from holdfast.report.drift_page import render_page
     from holdfast.report.figures import write_figures
     from holdfast.report.scores import label_runs, read_series
@@ -43,6 +45,10 @@ def write(folders: Sequence[Path | str], out: Path | str) -> Path:
             raise RecordsError(f"{run.folder} holds tasks, whose table `holdfast tasks` prints when its command is repeated; give runs of `holdfast drift`.")
     labels = label_runs(paths)
     series = [item for run, label in zip(runs, labels, strict=True) for item in read_series(run, label)]
+    if all(np.isnan(item.stability).all() for item in series):
+        raise RecordsError(
+            f"No probe of {paths[0]} was answered, so there is nothing to draw; its records say why."
+        )
     page = render_page(runs, labels, series)
     write_whole(out, page, "another place with --out")
     write_figures(series, out.with_name(out.stem + "_figures"))
