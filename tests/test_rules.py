@@ -92,7 +92,8 @@ def test_terminal_tells_rule_by_rule(run):
     lines = [line.split() for line in text.splitlines()]
     assert ["round", "signs", "cheap", "short"] in lines
     assert "  signs: -0.75" in text and "below round 1 from round 3 on" in text
-    assert max(map(len, text.splitlines())) <= 80
+    block = text[text.index("Rule by rule"):text.index("Without a fix")]
+    assert max(map(len, block.splitlines())) <= 80
 
 
 def test_page_tells_rule_by_rule_and_names_the_rule_of_each_probe(run, tmp_path):
