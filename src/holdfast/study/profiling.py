@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from holdfast import knobs
+from holdfast.attention import layers_with_attention
 from holdfast.cache import first_tokens
 from holdfast.chat import Message, Request, Sampling
 from holdfast.decoding import Decoder, Row, Stream
@@ -152,7 +153,7 @@ def profile(
     plan = replace(plan, method=replace(plan.method, heads=None))
     model.check([plan.method])
     worker = _Worker(model, _checked(samples, plan), plan)
-    heads = [(layer, head) for layer in range(model.shape.layers) for head in range(model.shape.heads)]
+    heads = _steerable_heads(model)
     stages = _stages(len(samples), plan)
     with open_run(Path(out), _identity(model, worker, plan), {"command": "profile", "argv": command}) as run:
         kept, done = heads, run.keys()
@@ -300,6 +301,19 @@ def _checked(samples: Sequence[Choice] | Sequence[Question], plan: Plan) -> list
     if plan.halving and len(samples) < 8:
         raise UsageError(f"Halving needs at least 8 samples, and there are {len(samples)}; leave it out.")
     return list(samples)
+
+
+def _steerable_heads(model: LocalModel) -> list[Head]:
+    """The heads that can be steered one by one; hybrid models have layers without any.
+
+    Raises:
+        ModelError: there are none.
+    """
+    known = layers_with_attention(model.hf_model)
+    layers = [layer for layer in range(model.shape.layers) if known is None or layer in known]
+    if not layers:
+        raise ModelError(f"The layers of {model.name} share an attention that does not tell its layer, so no head can be steered alone; steer all.")
+    return [(layer, head) for layer in layers for head in range(model.shape.heads)]
 
 
 def _stages(count: int, plan: Plan) -> list[list[int]]:
