@@ -103,7 +103,7 @@ def test_threads_of_a_pool_share_a_block_and_mixed_traces_are_refused():
     with holdfast.steering(made, span, [SPLIT], trace=True) as seen, ThreadPoolExecutor(3) as pool:
         results = [result for job in [pool.submit(by_turns) for _ in range(3)] for result in job.result(60)]
     assert all(torch.equal(result, moved) for result in results)
-    with pytest.raises(UsageError, match="3 threads.*by turns"):
+    with pytest.raises(UsageError, match=r"3 threads.*by turns"):
         _ = seen.traces
 
 
@@ -418,16 +418,23 @@ def test_coroutines_of_one_event_loop_have_blocks_of_their_own():
 
 
 def test_an_interrupted_pass_leaves_nothing_behind():
-    made, ids, span, plain, _ = both_ways(attention="eager")
+    made, ids, span, plain, moved = both_ways(attention="eager")
 
     def interrupt(*_):
         raise KeyboardInterrupt
 
     hook = made.model.layers[1].register_forward_pre_hook(interrupt)
     with pytest.raises(KeyboardInterrupt), holdfast.steering(made, span, [SPLIT]):
+        with pytest.raises(KeyboardInterrupt):
+            logits(made, ids)
+        with holdfast.unsteered(made):
+            hook.remove()
+            assert torch.equal(logits(made, ids), plain)  # as of a notebook's next cell
+        assert torch.equal(logits(made, ids), moved)
+        hook = made.model.layers[1].register_forward_pre_hook(interrupt)
         logits(made, ids)
     hook.remove()
-    assert torch.equal(logits(made, ids), plain) and not made.model._forward_hooks
+    assert torch.equal(logits(made, ids), plain) and not made.model._forward_hooks and not made._forward_hooks
     assert made.config._attn_implementation == "eager"
 
 
@@ -771,5 +778,5 @@ def test_a_batch_of_chats_is_padded_on_the_left_with_its_span():
         holdfast.encode_chats([], local.tokenizer)
     with pytest.raises(UsageError, match="2 chats and emphasis for 1"):
         holdfast.encode_chats(messages, local.tokenizer, emphasis=[()])
-    with pytest.raises((UsageError, PromptError), match="messages as a list|Message 1"):
+    with pytest.raises((UsageError, PromptError), match=r"messages as a list|Message 1"):
         holdfast.encode_chats(["hello"], local.tokenizer)

@@ -70,8 +70,9 @@ class Block:
 
 @dataclass
 class _Entry:
-    """A pass under way: the block that steers it, None for a plain one, and what undoes its beginning."""
+    """A pass of a module under way: the block that steers it, None for a plain one, and what undoes its beginning."""
 
+    module: torch.nn.Module
     block: Block | None = None
     steering: Steering | None = None
     token: Token | None = None
@@ -86,7 +87,7 @@ class OpenModel:
         plain: by `id` of each configuration, the attention implementation that it had.
         modules: `id`s of the modules, which tell its attention from another model's.
         cross: the same of its cross-attention, whose keys are an encoder's and not the prompt's.
-        names: of the arguments of the inner model's `forward`.
+        names: of the arguments of `forward`, by `id` of the model and the model inside it, whose passes are watched.
         blocks: that are open, in the order in which they were entered.
         config: of its text model.
         running: the passes under way, by thread.
@@ -97,7 +98,7 @@ class OpenModel:
     plain: dict[int, str | None] = field(default_factory=dict)
     modules: frozenset[int] = frozenset()
     cross: frozenset[int] = frozenset()
-    names: tuple[str, ...] = ()
+    names: dict[int, tuple[str, ...]] = field(default_factory=dict)
     blocks: list[Block] = field(default_factory=list)
     config: Any = None
     running: dict[int, list[_Entry]] = field(default_factory=dict)
@@ -120,13 +121,11 @@ class OpenModel:
             _OPEN.discard(block.number)
             self._bound = {frame: bound for frame, bound in self._bound.items() if bound is not block}
             self._anchor()
-            if interrupted:
-                self.running.pop(threading.get_ident(), None)
             here = threading.get_ident()
+            if interrupted:
+                self._forget(self.running.pop(here, []))
             others = [entry for thread, entries in self.running.items() if thread != here for entry in entries]
         _INHERITED.set(tuple(number for number in _INHERITED.get() if number != block.number))
-        if interrupted and (current := PASS.get()) is not None and current.model is self:
-            PASS.set(None)
         return any(entry.block is block for entry in others)
 
     @contextmanager
@@ -147,6 +146,12 @@ class OpenModel:
             with LOCK:
                 self._bound.pop(frame, None)
                 self._anchor()
+
+    def _forget(self, entries: list[_Entry]) -> None:
+        """Takes away passes of this thread that an interrupt ended."""
+        entries.clear()
+        if (current := PASS.get()) is not None and current.model is self:
+            PASS.set(None)
 
     def _anchor(self) -> None:
         self._anchors = {block.frame: block for block in self.blocks} | self._bound
@@ -202,17 +207,22 @@ class OpenModel:
 
     # A pass
 
-    def begin(self, inner: torch.nn.Module, args: tuple, kwargs: Mapping[str, Any], ahead: Ahead | None) -> None:
-        """A pass of the inner model begins in this thread.
+    def begin(self, module: torch.nn.Module, args: tuple, kwargs: Mapping[str, Any], ahead: Ahead | None) -> None:
+        """A pass of the model, or of the model inside it, begins in this thread.
 
         Raises:
             UsageError: it cannot be told whose it is, or it does not fit its block.
             ModelError: it does what steering would leave out.
         """
-        entry = _Entry()
+        entry = _Entry(module)
         with LOCK:
-            self.running.setdefault(threading.get_ident(), []).append(entry)
-        given = {**dict(zip(self.names, args, strict=False)), **kwargs}
+            entries = self.running.setdefault(threading.get_ident(), [])
+            if any(other.module is module for other in entries):  # an interrupt ended that pass
+                self._forget(entries)
+            entries.append(entry)
+        if len(entries) > 1:
+            return  # the inner model, in a pass of the outer
+        given = {**dict(zip(self.names.get(id(module), ()), args, strict=False)), **kwargs}
         cache, current = given.get("past_key_values"), PASS.get()
         if current is not None and current.model is None:  # of the decode loop, which says itself what to steer
             if (block := self.innermost()) is not None and block.steering is not None:
@@ -228,7 +238,7 @@ class OpenModel:
             steering = block.steering.for_a_pass()
             for place in ahead.places if ahead else ():
                 steering.place(*place)
-            if inner.training and torch.is_grad_enabled() and getattr(inner, "is_activation_checkpointing", False):
+            if module.training and torch.is_grad_enabled() and getattr(module, "is_activation_checkpointing", False):
                 raise ModelError(
                     f"{self.name} computes passes again for their gradients, outside the block; call activation_checkpointing_disable() to steer it."
                 )
@@ -244,8 +254,9 @@ class OpenModel:
             if not entries:
                 return  # it began before the first block
             entry = entries.pop()
-            if not entries:
-                del self.running[here]
+            if entries:
+                return
+            del self.running[here]
             if entry.token is not None:
                 PASS.reset(entry.token)
             cache = getattr(output, "past_key_values", None) if cache is None else cache

@@ -37,7 +37,7 @@ def holdfast_attention(
     Raises:
         ModelError: the model asks for something that this function would have to leave out.
     """
-    if (implementation := _left_alone(module)) is not None:
+    if kwargs.get("indices") is None and (implementation := _left_alone(module)) is not None:  # eager functions do not take indices
         return implementation(module, query, key, value, attention_mask, **kwargs)
     steering = steering_of(module)
     if steering is None and attention_mask is None and _sees_all(module):
@@ -48,6 +48,8 @@ def holdfast_attention(
         return sdpa_attention_forward(module, query, key, value, attention_mask, **kwargs)
     if module.training and kwargs.get("dropout"):
         raise ModelError(f"Attention with dropout {kwargs['dropout']} cannot be steered; call model.eval() first.")
+    if not (attention_mask is None or isinstance(attention_mask, Tensor)):
+        raise ModelError(f"A mask of the kind {type(attention_mask).__name__} cannot be steered; load the model with attn_implementation='sdpa'.")
     causal = kwargs.get("is_causal")
     causal = query.shape[2] > 1 and attention_mask is None and (getattr(module, "is_causal", True) if causal is None else causal)
     if causal and key.shape[2] > query.shape[2]:  # the first pass of a static cache
@@ -56,8 +58,6 @@ def holdfast_attention(
         attention_mask = attention_mask[..., : key.shape[2]]
     if kwargs.get("indices") is not None:
         attention_mask = _only_chosen(attention_mask, kwargs["indices"], key.shape[2], causal)
-    if not (attention_mask is None or isinstance(attention_mask, Tensor)):
-        raise ModelError(f"A mask of the kind {type(attention_mask).__name__} cannot be steered; load the model with attn_implementation='sdpa'.")
     scaling = kwargs.get("scaling")
     scaling = query.shape[-1] ** -0.5 if scaling is None else scaling
     scoring = Scoring(scaling, *(own or (None, None, None)), causal)

@@ -83,17 +83,17 @@ def _open(model: PreTrainedModel) -> _Switched:
     except BaseException:
         _restore(switched)
         raise
-    inner, named = model.base_model, list(model.named_modules())
+    watched, named = {id(module): module for module in (model, model.base_model)}, list(model.named_modules())
     opened = switched.opened = OpenModel(
         type(model).__name__, {id(config): name for config, name in switched.before}, frozenset(id(module) for _, module in named),
         frozenset(id(module) for name, module in named if _attends_elsewhere(name, module)),
-        tuple(inspect.signature(inner.forward).parameters), config=model.config.get_text_config(),
+        {key: tuple(inspect.signature(module.forward).parameters) for key, module in watched.items()}, config=model.config.get_text_config(),
     )
     for config, _ in switched.before:
         CONFIGS[id(config)] = opened
     for _, module in named:
         OWNERS[module] = opened
-    _watch(model, inner, switched)
+    _watch(model, list(watched.values()), switched)
     return switched
 
 
@@ -105,8 +105,8 @@ def _attends_elsewhere(name: str, module: torch.nn.Module) -> bool:
     return any(_CROSS.search(text) for text in (type(module).__name__, name.rpartition(".")[2]))
 
 
-def _watch(model: PreTrainedModel, inner: torch.nn.Module, switched: _Switched) -> None:
-    """Has each pass of the inner model tell when it begins and ends, and keeps copies of the model free of all this."""
+def _watch(model: PreTrainedModel, watched: Sequence[torch.nn.Module], switched: _Switched) -> None:
+    """Has each pass of the model, and of the model inside it, tell when it begins and ends; keeps copies free of all this."""
     opened = switched.opened
 
     def begin(module, args, kwargs):
@@ -118,12 +118,10 @@ def _watch(model: PreTrainedModel, inner: torch.nn.Module, switched: _Switched) 
         with LOCK:
             _leave(model, switched)
 
-    switched.hooks = [
-        inner.register_forward_pre_hook(_Tied(begin), with_kwargs=True),
-        inner.register_forward_hook(_Tied(end), with_kwargs=True, always_call=True),
-    ]
-    switched.guarded = list({id(module): module for module in (model, inner)}.values())
-    for module in switched.guarded:
+    for module in watched:
+        switched.hooks.append(module.register_forward_pre_hook(_Tied(begin), with_kwargs=True))
+        switched.hooks.append(module.register_forward_hook(_Tied(end), with_kwargs=True, always_call=True))
+        switched.guarded.append(module)
         module.__dict__["__deepcopy__"] = _Tied(lambda memo, module=module: _plain_copy(module, switched, memo))
 
 
