@@ -11,6 +11,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from page_outline import read_page
 from test_drift import SUITE, Scripted
 from tiny import model
 
@@ -464,6 +465,11 @@ def test_from_the_command_line_to_a_method_that_drift_takes(tmp_path, capsys, mo
     told = capsys.readouterr()
     assert "cannot tell" in told.out.splitlines()[-1] and "method.json is not written" in told.err and not file.exists()
     assert (out / "trade_off.png").is_file() and (out / "calibration.json").is_file()
+    page = read_page(out / "report.html")
+    assert page.tags.count("img") == 2 and page.files["summary.json"] == (out / "summary.json").read_text()
+    wanted = ["none", "split-softmax:exponent=0.8", "split-softmax:exponent=0.5"]
+    assert [row["method"] for row in json.loads(page.files["summary.json"])["results"]] == wanted
+    assert (out / "stability" / "summary.json").is_file() and (out / "capability" / "summary.json").is_file()
     before = (out / "capability" / "records.jsonl").read_bytes()
     file.write_text("of an earlier budget")
     assert cli.main(command) == 1 and (out / "capability" / "records.jsonl").read_bytes() == before

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import json
 import os
 import signal
 import subprocess
@@ -66,6 +67,7 @@ def test_drift_writes_records_a_table_and_a_page_and_resumes(folder, suite, tmp_
     assert "split-softmax:exponent=0.5" in first and "times the least possible" in first
     page = Path(first.split("Report: ")[1].strip())
     assert page.read_text().startswith("<!doctype html>") or page.read_text().startswith("<!DOCTYPE html>")
+    assert json.loads((tmp_path / "run" / "summary.json").read_text())["results"][0]["conversations"] == 2
     before = (tmp_path / "run" / "records.jsonl").read_bytes()
     assert len(read_run(tmp_path / "run").records) == 4
     assert main(command) == 0

@@ -6,6 +6,7 @@ import json
 from dataclasses import replace
 
 import pytest
+from page_outline import read_page
 from test_drift import Scripted
 from tiny import chat, model, tokenizer
 
@@ -197,6 +198,9 @@ def test_the_command_writes_a_ranking_a_heat_map_and_heads_that_steer(tmp_path, 
     listed = json.loads((tmp_path / "out" / "one" / "profile.json").read_text())
     assert len(listed["ranking"]) == 12 and listed["ranking"][0]["score"] >= listed["ranking"][-1]["score"] and listed["made_for"]["layers"] == 3
     assert (tmp_path / "out" / "one" / "heads.png").stat().st_size > 5000
+    page = read_page(tmp_path / "out" / "report.html")
+    assert page.tags.count("img") == 2 and {"heads-one.csv", "heads-two.json", "summary-one.json"} <= set(page.files)
+    assert page.files["summary-two.json"] == (tmp_path / "out" / "two" / "summary.json").read_text()
     heads = f"pasta:alpha=0.01,heads={tmp_path / 'out' / 'heads.json'}"
     assert cli.main(["generate", "--model", str(folder), "--user", "the *river*", "--marks", "--method", heads, "--max-new-tokens", "4"]) == 0
     capsys.readouterr()

@@ -13,6 +13,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from page_outline import read_page
 from test_drift import Scripted
 from tiny import model
 
@@ -601,6 +602,9 @@ def test_the_command_asks_every_task_of_the_default_model(tmp_path, capsys):
     assert main(argv) == 0
     first = capsys.readouterr().out
     assert all(f"{name}: 4 test samples, original instruction" in first for name in tasks.CATALOGUE) and "Average of the tasks:" in first
+    before = (tmp_path / "out" / "summary.json").read_bytes()
     assert main(argv) == 0 and capsys.readouterr().out == first
+    assert (tmp_path / "out" / "summary.json").read_bytes() == before
+    assert set(read_page(tmp_path / "out" / "report.html").files) == {"scores.csv", "scores.json", "summary.json"}
     run = records.read_run(tmp_path / "out")
     assert len(run.records) == 4 * 2 * 4 and run.manifest["identity"]["model"] == "default"

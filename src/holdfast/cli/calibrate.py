@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-from holdfast.cli.options import add_model, command_line, load_model
+from holdfast.cli.options import add_model, add_report, command_line, load_model, page_path, write_page
 from holdfast.cli.progress import Bar, tell_figures
 from holdfast.errors import HoldfastError
 
@@ -41,6 +41,7 @@ def add_parser(commands) -> None:
     add("--system-as", choices=("role", "first-user"), default="role", help="where the system prompt stands (default: %(default)s)")
     add("--seed", type=int, default=0, help="default: %(default)s")
     add("--out", type=Path, default=Path("runs/calibrate"), help="a folder (default: %(default)s)")
+    add_report(add)
     calibrate.set_defaults(run=run)
 
 
@@ -49,9 +50,11 @@ def run(arguments: argparse.Namespace) -> None:
     from holdfast.chat import Sampling
     from holdfast.report import calibration as report
     from holdfast.report.calibration_figures import write_calibration_figures
+    from holdfast.report.calibration_page import calibration_document, write_summaries
     from holdfast.study.calibrate import DEFAULT_SWEEPS, Plan, calibrate, choose_prompts, conversations, units_of
     from holdfast.study.capability import load_capability
 
+    page = page_path(arguments, arguments.out)
     sweeps = arguments.sweep or DEFAULT_SWEEPS
     budget = knobs.number_between("calibrate", "budget", 1.0 if arguments.budget is None else arguments.budget, 0)
     plan = Plan(arguments.draws, arguments.rounds, arguments.ask_at, arguments.reading, arguments.seed, arguments.system_as,
@@ -71,6 +74,9 @@ def run(arguments: argparse.Namespace) -> None:
     report.write_summary(found, arguments.out / "calibration.json")
     print(report.table(found))
     tell_figures(write_calibration_figures(found, budget, arguments.out))
+    write_summaries(found, arguments.out)
+    document = calibration_document(found, chosen, arguments.out)
+    write_page(arguments, document, page)
     file = arguments.out / "method.json"
     if arguments.budget is not None and chosen.recommended:
         report.write_method_file(found, chosen, file)

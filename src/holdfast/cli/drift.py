@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from holdfast.cli.options import add_model, command_line, load_model
+from holdfast.cli.options import add_model, add_report, command_line, load_model, page_option, page_path
 from holdfast.cli.progress import Bar
 from holdfast.errors import UsageError
 
@@ -69,7 +69,7 @@ def add_parser(commands) -> None:
     add("--seed", type=int, default=0, help="default: %(default)s")
     add("--batch", type=int, default=48, help="conversations side by side (default: %(default)s)")
     add("--out", type=Path, help="the run's folder (default: runs/drift-MODEL-SUITE-SEED)")
-    add("--report", type=Path, metavar="FILE.html", help="where the page goes (default: report.html in the run's folder)")
+    add_report(add)
     drift.set_defaults(run=run)
 
 
@@ -86,11 +86,12 @@ def run(arguments: argparse.Namespace) -> None:
         batch=arguments.batch,
     )
     chosen = [methods.parse(spec) for spec in arguments.method or ["none"]]
+    out = arguments.out or Path("runs") / _folder_name(arguments)
+    page = page_path(arguments, out)
     suite = drift.load_suite(arguments.suite, scoring=arguments.scoring, allow_code=arguments.allow_code)
     suite, settings = _with_user_model(suite, settings, arguments.persona)
     model = load_model(arguments)
     _tell_foreign_files(arguments.method or (), model)
-    out = arguments.out or Path("runs") / _folder_name(arguments)
     arguments.on_interrupt = f"Finished conversations are kept in {out}; repeat the command to go on."
     title = _title(suite, settings, len(chosen))
     with Bar(len(chosen) * settings.conversations * settings.rounds, title=title) as bar:
@@ -102,8 +103,8 @@ def run(arguments: argparse.Namespace) -> None:
     for what, said in endings(run.records):
         print(f"{what[0].upper()}{what[1:]}: {said}.")
     print(_tokens_line(run.records))
-    page = report.write([out], arguments.report or out / "report.html")
-    print(f"Report: {page.resolve()}")
+    report.write_summary(out)
+    print(f"Report: {report.write([out], page, page_option(arguments)).resolve()}")
 
 
 def _with_user_model(

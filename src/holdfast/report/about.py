@@ -114,12 +114,13 @@ def _cost(run: RunData) -> list[tuple[str, str]]:
     methods = {record["method"] for record in records}
     count = len({record["conversation"] for record in records})
     under = f", under {len(methods)} methods: {len(records):,} dialogs" if len(methods) > 1 else ""
-    rows = [("conversations recorded", f"{count:,}{under}")]
-    turns = [turn for record in records for turn in record["turns"] if turn.get("stop_reason")]
+    drift = run.manifest.get("command", "drift") == "drift"
+    rows = [("conversations recorded", f"{count:,}{under}") if drift else ("records", f"{len(records):,}")]
+    turns = [turn for record in records for turn in record.get("turns", ()) if turn.get("stop_reason")]
     if turns:
         cut = sum(turn["stop_reason"] == "length" for turn in turns)
         rows.append(("turns cut at the length limit", f"{cut:,} of {len(turns):,}"))
-    rows += endings(records)
+    rows += endings([record for record in records if "turns" in record])  # samples have none
     tokens = [record["tokens"] for record in records if record.get("tokens")]
     forwarded, least = (sum(token.get(name) or 0 for token in tokens) for name in ("forwarded", "least"))
     if forwarded and least:

@@ -136,7 +136,7 @@ def figure_3(task: Task) -> Figure:
     """Stability falls, adoption rises."""
     run = task.run("figure-3", task.model)
     (series,) = read_series(run)
-    images = write_figures([series], task.out / "figures" / "3")
+    images = write_figures([series], task.out / "figures" / "3", whiskers=True)
     return Figure(
         "3", "the agent lets go of its prompt, and takes on the other's", "Self-chat of two copies of the model, probed at every round.",
         _pngs(images, "drift"), (
@@ -280,7 +280,7 @@ def figure_9(task: Task) -> Figure:
     for place in ("role", "first-user"):
         run = task.run(f"figure-9-{place}", model, system_as=place, adoption=False)
         places[place] = replace(read_series(run)[0], run=f"as {place}")
-    images = write_figures(list(places.values()), task.out / "figures" / "9")
+    images = write_figures(list(places.values()), task.out / "figures" / "9", whiskers=True)
     how = "The endpoint" if task.other else "No endpoint was given (--endpoint), so the model itself"
     return Figure(
         "9", "the system prompt in its role, and before the first user message", f"{how} ({model.name}) with both places of the prompt.",
