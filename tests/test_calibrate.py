@@ -71,7 +71,7 @@ def test_one_prompt_per_category_or_those_named():
     assert [case.id for case in named.cases] == ["case-rain", "case-bread"]
     with pytest.raises(UnknownName, match=r"'case-ran'.*'case-rain'"):
         choose_prompts(SUITE, ["case-ran", "case-bread"])
-    with pytest.raises(UsageError, match=r"one prompt of each category makes 1.*--prompts"):
+    with pytest.raises(UsageError, match=r"one prompt of each category makes 1.*prompts="):
         choose_prompts(SUITE)
 
 
@@ -329,7 +329,7 @@ def test_mmlu_is_read_and_malformed_rows_are_named(tmp_path):
     assert "A) w\nB) x\nC) y\nD) z\nAnswer with the letter alone." in items[0].asked
     shot = load_capability(f"mmlu:{tmp_path}", 5, shots=1).items[0]
     assert shot.asked.startswith("before?") and "Answer: B\n\nq" in shot.asked
-    with pytest.raises(UsageError, match=r"1 questions on s, not 2; use --shots 1"):
+    with pytest.raises(UsageError, match=r"1 questions on s, not 2; use shots= 1"):
         load_capability(f"mmlu:{tmp_path}", 5, shots=2)
     bad = tmp_path / "bad.jsonl"
     for change, named in (
@@ -415,7 +415,7 @@ def test_what_cannot_be_calibrated_is_refused(tmp_path):
 
 
 def test_an_endpoint_is_read_by_what_it_writes(tmp_path):
-    with pytest.raises(ModelError, match=r"scripted is an endpoint.*--reading written"):
+    with pytest.raises(ModelError, match=r"scripted is an endpoint.*reading=.written"):
         calibrate(Endpoint(), SUITE, ITEMS, tmp_path / "a", ("repetition:probability=0.5,1",), SMALL)
     remote = holdfast.connect("http://localhost:1/v1", "m", "NO_SUCH_KEY")
     with pytest.raises(ModelError, match=r"split-softmax:exponent=0.9 needs attention"):

@@ -238,3 +238,37 @@ def test_all_pairs_that_end_half_way_are_told(folder, suite, tmp_path, capsys):
 def test_a_user_model_that_makes_no_sense_is_refused_before_the_model_is_loaded(bot, tmp_path, capsys, options, message):
     assert message in says(capsys, drift(tmp_path / "nowhere", bot, tmp_path / "run", "--allow-code", *options), 2)
     assert not (tmp_path / "run").exists()
+
+
+def test_messages_name_the_option_of_the_place_they_are_read_in():
+    from holdfast.errors import PromptError, RecordsError
+
+    error = PromptError("The template has no system role; put it elsewhere (--system-as=first-user).")
+    assert str(error).endswith("(system_as='first-user').")
+    assert error.on_command_line.endswith("(--system-as=first-user).")
+    error = RecordsError("runs/a-b--c cannot be written; choose another folder with --out, see `holdfast drift --out`.")
+    assert str(error) == (
+        "runs/a-b--c cannot be written; choose another folder with out=, see `holdfast drift --out`."
+    )
+
+
+def test_a_template_without_a_system_role_names_the_option(folder, tmp_path, capsys):
+    import json
+    import shutil
+
+    strict = tmp_path / "strict"
+    shutil.copytree(folder, strict)
+    template = "{% if messages[0]['role'] == 'system' %}{{ raise_exception('no system role') }}{% endif %}" \
+        "{% for m in messages %}{{ m['content'] }}{% endfor %}"
+    (strict / "chat_template.jinja").write_text(template)
+    settings = json.loads((strict / "tokenizer_config.json").read_text())
+    settings.pop("chat_template", None)
+    (strict / "tokenizer_config.json").write_text(json.dumps(settings))
+    argv = ["generate", "--model", str(strict), "--system", "Be brief.", "--user", "hello"]
+    assert "--system-as=first-user" in says(capsys, argv, 1)
+    import holdfast
+    from holdfast.errors import PromptError
+
+    with pytest.raises(PromptError, match="system_as='first-user'"):
+        chat = [{"role": "system", "content": "Be brief."}, {"role": "user", "content": "hello"}]
+        holdfast.load(str(strict)).generate(chat)

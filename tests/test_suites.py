@@ -270,7 +270,7 @@ def swap(suite, case):
         (("measure: one_sentence", "measure: one_sentense"), r"case 'one': There is no measure 'one_sentense'; did you mean 'one_sentence'"),
         (("{name: upper_case}", "{name: upper_case, size: 3}"), r"case 'two': The measure 'upper_case' has no argument 'size'"),
         (("{name: upper_case}", "{regex: '('}"), r"case 'two': "),
-        (("{name: upper_case}", "{python: os.getcwd}"), r"case 'two': .*--allow-code"),
+        (("{name: upper_case}", "{python: os.getcwd}"), r"case 'two': .*allow_code="),
         (('["What now?", "Where to?"]', "[]"), r"case 'two': the field 'probes' is an empty list"),
         (('["What now?", "Where to?"]', '["What now?", 3]'), r"'probes\[1\]' is 3, not a text"),
         (('["Hello there."]', "Hello there."), r"the field 'starters' is 'Hello there.', not a list"),
@@ -354,7 +354,7 @@ def test_python_measure_runs_only_when_allowed(suite_file, tmp_path, monkeypatch
     (tmp_path / "code" / "own_measure_of_test.py").write_text("def half(text):\n    return 0.5\n")
     monkeypatch.syspath_prepend(str(tmp_path / "code"))
     path = suite_file(OWN_CODE)
-    with pytest.raises(HoldfastError, match="--allow-code"):
+    with pytest.raises(HoldfastError, match="allow_code="):
         load_suite(path)
     assert "own_measure_of_test" not in sys.modules
     assert load_suite(path, allow_code=True).cases[1].measure.score("x").value == 0.5

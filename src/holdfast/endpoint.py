@@ -378,7 +378,7 @@ def _find_model(client: OpenAI, endpoint: Endpoint) -> str:
         raise failure_of(error, endpoint) from None
     if len(names) == 1:
         return names[0]
-    cure = "name the model yourself (model=, or --endpoint-model on the command line)"
+    cure = "name the model yourself (model= in Python, or `--endpoint-model`)"
     if not names:
         raise ModelError(f"{endpoint.url}/models lists no model; {cure}.")
     raise ModelError(f"{endpoint.url} has {len(names)} models ({list_models(names, endpoint)}); {cure}.")
