@@ -105,7 +105,7 @@ def test_lists(capsys):
         (["--suite", "nothing.yaml"], 2, ["nothing.yaml"]),
         (["--model", "no/such-model"], 1, ["no/such-model", "hub"]),
         (["--model", "./nowhere"], 1, ["./nowhere", "folder"]),
-        (["--model", "http://localhost:1/v1"], 2, ["--endpoint-model"]),
+        (["--model", "http://localhost:1/v1"], 1, ["http://localhost:1/v1", "server"]),
         (["--frobnicate"], 2, ["--frobnicate"]),
     ),
 )
