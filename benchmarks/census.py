@@ -199,7 +199,7 @@ def _unsteered(model, ids):
     from concurrent.futures import ThreadPoolExecutor
 
     def forward():
-        with torch.inference_mode():
+        with torch.inference_mode(), holdfast.unsteered(model):
             return model(input_ids=ids, use_cache=False).logits
 
     with ThreadPoolExecutor(1) as pool:

@@ -65,3 +65,21 @@ def spotlight(weights: list[float], span: list[bool], target: float) -> list[flo
     if pi >= target:
         return list(weights)
     return [weight * (target / pi if held else (1 - target) / (1 - pi)) for weight, held in zip(weights, span, strict=True)]
+
+
+def clopper_pearson(successes: int, n: int) -> tuple[float, float]:
+    """The exact 95 % interval of a proportion: each end, by bisection, is where its tail is 2.5 %."""
+
+    def at_least(count: int, share: float) -> float:
+        return math.fsum(math.comb(n, k) * share**k * (1 - share) ** (n - k) for k in range(count, n + 1))
+
+    def bisect(tail) -> float:
+        low, high = 0.0, 1.0
+        for _ in range(60):
+            middle = (low + high) / 2
+            low, high = (middle, high) if tail(middle) < 0.025 else (low, middle)
+        return low
+
+    lower = bisect(lambda share: at_least(successes, share)) if successes else 0.0
+    upper = 1 - bisect(lambda share: at_least(n - successes, share)) if successes < n else 1.0
+    return lower, upper

@@ -11,6 +11,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from page_outline import read_page
 from test_drift import SUITE, Scripted
 from tiny import model
 
@@ -70,7 +71,7 @@ def test_one_prompt_per_category_or_those_named():
     assert [case.id for case in named.cases] == ["case-rain", "case-bread"]
     with pytest.raises(UnknownName, match=r"'case-ran'.*'case-rain'"):
         choose_prompts(SUITE, ["case-ran", "case-bread"])
-    with pytest.raises(UsageError, match=r"one prompt of each category makes 1.*--prompts"):
+    with pytest.raises(UsageError, match=r"one prompt of each category makes 1.*prompts="):
         choose_prompts(SUITE)
 
 
@@ -227,20 +228,77 @@ def test_the_front_and_the_pick():
     assert chosen.stability.mean == pytest.approx(0.7) and chosen.gain.mean == pytest.approx(0.2) and chosen.drop.mean == pytest.approx(5)
     assert chosen.gain.low == pytest.approx(0.2) and chosen.drop.high == pytest.approx(5)
     line = report.answer(found, chosen)
-    assert "At most 2 points lost: use good, stability 0.50 -> 0.70 (+0.20 [+0.20, +0.20])" in line
-    assert "points lost +5.0 [+5.0, +5.0]" in line and "reported on the 4 others" in line and "costs more than the budget" in line
-    assert "\n" not in line
+    assert line.startswith("This run cannot tell which setting to use with at most 2 points lost.")
+    assert "good, stability 0.50 -> 0.70 (+0.20 (all alike)), points lost +5.0 (all alike)" in line
+    assert "reported on the 4 others. There n = 4, fewer than 20" in line and "\n" not in line
     with pytest.raises(KnobOutOfRange, match=r"budget.*-1"):
         report.pick(found, -1)
 
 
 def test_a_budget_that_no_setting_meets():
-    found = synthetic({"none": ([0.5, 0.5], [60, 60]), "strong": ([0.9, 0.9], [40, 42])})
+    found = synthetic({"none": ([0.5, 0.5], [60, 60]), "strong": ([0.9, 0.9], [40, 42])}, 80)
     chosen = report.pick(found, 3)
     assert chosen.method == "none" and chosen.none_fits
-    assert report.answer(found, chosen).startswith("No setting loses at most 3 points, so 'none' is best")
-    worse = synthetic({"none": ([0.5, 0.5], [60, 60]), "weak": ([0.4, 0.4], [60, 60])})
-    assert "use none (stability 0.50), as no setting within the budget is more stable" in report.answer(worse, report.pick(worse, 3))
+    assert "every setting loses more than 3 points on average" in report.answer(found, chosen)
+    few = synthetic({"none": ([0.5, 0.5], [60, 60]), "weak": ([0.4, 0.4], [60, 60])})
+    assert "the 4 conversations chosen on are fewer than 20" in report.answer(few, report.pick(few, 3))
+    worse = synthetic({"none": ([0.5, 0.5], [60, 60]), "weak": ([0.4, 0.4], [60, 60])}, 80)
+    chosen = report.pick(worse, 3)
+    assert "no setting with at most 3 points lost is more stable" in report.answer(worse, chosen)
+    assert not chosen.recommended
+
+
+def sampled(gain: float, cost: float, spread: float, conversations: int = 200) -> Calibration:
+    """One setting against none, whose conversations gain and lose these on average."""
+    rng = np.random.default_rng(0)
+    noise = np.repeat(rng.standard_normal((2, conversations // 2)), 2, axis=1)  # the same in both halves
+    noise -= noise.mean(1, keepdims=True)
+    count, one = conversations, np.zeros((conversations, 1))
+    none = Setting("none", None, "", one, np.full(count, 0.5), np.full(count, 60.0), 0)
+    fix = Setting("fix", 0, "1", one, 0.5 + gain + 0.1 * noise[0], 60.0 - cost + spread * noise[1], 0)
+    about = {"is_text": False, "capability": "towns"}
+    return Calibration((none, fix), (("m", "k"),), np.arange(count) % 2 == 1, about)
+
+
+@pytest.mark.parametrize(
+    ("found", "budget", "why"),
+    [
+        (sampled(0.2, 1, 5), 5, ""),
+        (sampled(0.2, 1, 5, 36), 5, "n = 18, fewer than 20"),
+        (sampled(0.0005, 0, 5), 5, "its gain cannot be told (its interval holds 0)"),
+        (sampled(0.2, 1, 150), 5, "its cost may be up to "),
+        (synthetic({"none": ([0.5, 0.5], [60, 60]), "fix": ([0.8, 0.8], [60, 60])}, 80), 2, "its cost may be up to 8.8 points"),
+        (synthetic({"none": ([0.5, 0.5], [60, 60]), "fix": ([0.8, 0.8], [60, 60])}, 80), 10, ""),
+        (synthetic({"none": ([0.5, 0.5], [60, 60]), "fix": ([0.8, 0.4], [60, 60])}, 80), 10, "it is less stable"),
+        (synthetic({"none": ([0.5, 0.5], [60, 60]), "fix": ([0.8, 0.8], [60, 20])}, 80), 10, "it costs more than the budget"),
+        (synthetic({"none": ([0.5, 0.5], [60, 60]), "fix": ([0.5, 0.5], [60, 60])}, 80), 10, "it is the model as it is"),
+    ],
+)
+def test_a_setting_is_recommended_where_the_evidence_allows(found, budget, why):
+    chosen = report.pick(found, budget)
+    assert chosen.why.startswith(why) and chosen.recommended == (not why)
+    line = report.answer(found, chosen)
+    assert ("use fix, stability 0.50 -> " in line) == (not why)
+    assert ("cannot tell" in line or "Nothing to recommend" in line) == bool(why)
+
+
+def test_the_choice_prefers_what_can_be_shown():
+    """The most stable by its mean has a cost that one half cannot tell; a weaker one has none."""
+    clear, blurred = sampled(0.1, 0, 1).settings[1], sampled(0.3, 1, 150).settings[1]
+    found = dataclasses.replace(
+        sampled(0.1, 0, 1),
+        settings=(sampled(0.1, 0, 1).settings[0], dataclasses.replace(clear, method="clear"), blurred),
+    )
+    assert report.pick(found, 2).method == "clear" and report.pick(found, 2).recommended
+
+
+def test_how_much_more_would_tell():
+    assert "times as many --draws and --questions would tell" in report.answer(*_with_pick(sampled(0.2, 1, 30), 5))
+    assert "would be needed to tell" in report.answer(*_with_pick(sampled(0.2, 1, 400), 2))
+
+
+def _with_pick(found: Calibration, budget: float):
+    return found, report.pick(found, budget)
 
 
 def test_knowledge_and_perplexity(tmp_path):
@@ -271,7 +329,7 @@ def test_mmlu_is_read_and_malformed_rows_are_named(tmp_path):
     assert "A) w\nB) x\nC) y\nD) z\nAnswer with the letter alone." in items[0].asked
     shot = load_capability(f"mmlu:{tmp_path}", 5, shots=1).items[0]
     assert shot.asked.startswith("before?") and "Answer: B\n\nq" in shot.asked
-    with pytest.raises(UsageError, match=r"1 questions on s, not 2; use --shots 1"):
+    with pytest.raises(UsageError, match=r"1 questions on s, not 2; use shots= 1"):
         load_capability(f"mmlu:{tmp_path}", 5, shots=2)
     bad = tmp_path / "bad.jsonl"
     for change, named in (
@@ -357,7 +415,7 @@ def test_what_cannot_be_calibrated_is_refused(tmp_path):
 
 
 def test_an_endpoint_is_read_by_what_it_writes(tmp_path):
-    with pytest.raises(ModelError, match=r"scripted is an endpoint.*--reading written"):
+    with pytest.raises(ModelError, match=r"scripted is an endpoint.*reading=.written"):
         calibrate(Endpoint(), SUITE, ITEMS, tmp_path / "a", ("repetition:probability=0.5,1",), SMALL)
     remote = holdfast.connect("http://localhost:1/v1", "m", "NO_SUCH_KEY")
     with pytest.raises(ModelError, match=r"split-softmax:exponent=0.9 needs attention"):
@@ -396,19 +454,34 @@ def test_sweeps_and_method_files_are_spelled(tmp_path):
         methods.parse(str(tmp_path / "gone.json"))
 
 
-def test_from_the_command_line_to_a_method_that_drift_takes(tmp_path, capsys):
+def test_from_the_command_line_to_a_method_that_drift_takes(tmp_path, capsys, monkeypatch):
     out = tmp_path / "run"
     command = ["calibrate", "--sweep", "split-softmax:exponent=0.8,0.5", "--questions", "8", "--draws", "1", "--rounds", "1", "--ask-at", "2",
                "--prompts", "acronym-0,address-0,agree-0", "--max-new-tokens", "12", "--budget", "100", "--out", str(out)]
     ids = [case.id for case in drift.load_suite("starter").cases[::60]][:3]
     command[command.index("--prompts") + 1] = ",".join(ids)
-    assert cli.main(command) == 0
-    said = capsys.readouterr().out
-    assert "At most 100 points lost: use" in said.splitlines()[-1] and (out / "trade_off.png").is_file() and (out / "calibration.json").is_file()
-    before = (out / "capability" / "records.jsonl").read_bytes()
-    assert cli.main(command) == 0 and (out / "capability" / "records.jsonl").read_bytes() == before
-    capsys.readouterr()
     file = out / "method.json"
+    assert cli.main(command) == 1, "six conversations recommend nothing"
+    told = capsys.readouterr()
+    assert "cannot tell" in told.out.splitlines()[-1] and "method.json is not written" in told.err and not file.exists()
+    assert (out / "trade_off.png").is_file() and (out / "calibration.json").is_file()
+    page = read_page(out / "report.html")
+    assert page.tags.count("img") == 2 and page.files["summary.json"] == (out / "summary.json").read_text()
+    wanted = ["none", "split-softmax:exponent=0.8", "split-softmax:exponent=0.5"]
+    assert [row["method"] for row in json.loads(page.files["summary.json"])["results"]] == wanted
+    assert (out / "stability" / "summary.json").is_file() and (out / "capability" / "summary.json").is_file()
+    before = (out / "capability" / "records.jsonl").read_bytes()
+    file.write_text("of an earlier budget")
+    assert cli.main(command) == 1 and (out / "capability" / "records.jsonl").read_bytes() == before
+    assert not file.exists()
+    without = [part for part in command if part not in ("--budget", "100")]
+    assert cli.main(without) == 0 and "cannot tell" in capsys.readouterr().out.splitlines()[-1]
+    found = dataclasses.replace(sampled(0.2, 1, 5), about=report.read_calibration(out).about, names=(("split-softmax", "exponent"),))
+    monkeypatch.setattr(report, "read_calibration", lambda folder: dataclasses.replace(
+        found, settings=(found.settings[0], dataclasses.replace(found.settings[1], method="split-softmax:exponent=0.5"))
+    ))
+    assert cli.main(command) == 0
+    assert "At most 100 points lost: use split-softmax" in capsys.readouterr().out.splitlines()[-1]
     content = json.loads(file.read_text())
     file.write_text(json.dumps({**content, "model_fingerprint": "another"}))
     drifted = ["drift", "--method", str(file), "--conversations", "1", "--rounds", "1", "--max-new-tokens", "4", "--out", str(tmp_path / "drift")]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import json
 import os
 import signal
 import subprocess
@@ -66,6 +67,7 @@ def test_drift_writes_records_a_table_and_a_page_and_resumes(folder, suite, tmp_
     assert "split-softmax:exponent=0.5" in first and "times the least possible" in first
     page = Path(first.split("Report: ")[1].strip())
     assert page.read_text().startswith("<!doctype html>") or page.read_text().startswith("<!DOCTYPE html>")
+    assert json.loads((tmp_path / "run" / "summary.json").read_text())["results"][0]["conversations"] == 2
     before = (tmp_path / "run" / "records.jsonl").read_bytes()
     assert len(read_run(tmp_path / "run").records) == 4
     assert main(command) == 0
@@ -76,7 +78,7 @@ def test_drift_writes_records_a_table_and_a_page_and_resumes(folder, suite, tmp_
 
 def test_dialogs_that_fill_the_context_are_told(folder, suite, tmp_path, capsys):
     assert main([*drift(folder, suite, tmp_path / "run"), "--max-new-tokens", "600"]) == 0
-    assert "of 2 (2 filled the model's context)" in capsys.readouterr().out
+    assert "filled the model's context)" in capsys.readouterr().out
 
 
 def test_lists(capsys):
@@ -103,7 +105,7 @@ def test_lists(capsys):
         (["--suite", "nothing.yaml"], 2, ["nothing.yaml"]),
         (["--model", "no/such-model"], 1, ["no/such-model", "hub"]),
         (["--model", "./nowhere"], 1, ["./nowhere", "folder"]),
-        (["--model", "http://localhost:1/v1"], 2, ["--endpoint-model"]),
+        (["--model", "http://localhost:1/v1"], 1, ["http://localhost:1/v1", "server"]),
         (["--frobnicate"], 2, ["--frobnicate"]),
     ),
 )
@@ -236,3 +238,37 @@ def test_all_pairs_that_end_half_way_are_told(folder, suite, tmp_path, capsys):
 def test_a_user_model_that_makes_no_sense_is_refused_before_the_model_is_loaded(bot, tmp_path, capsys, options, message):
     assert message in says(capsys, drift(tmp_path / "nowhere", bot, tmp_path / "run", "--allow-code", *options), 2)
     assert not (tmp_path / "run").exists()
+
+
+def test_messages_name_the_option_of_the_place_they_are_read_in():
+    from holdfast.errors import PromptError, RecordsError
+
+    error = PromptError("The template has no system role; put it elsewhere (--system-as=first-user).")
+    assert str(error).endswith("(system_as='first-user').")
+    assert error.on_command_line.endswith("(--system-as=first-user).")
+    error = RecordsError("runs/a-b--c cannot be written; choose another folder with --out, see `holdfast drift --out`.")
+    assert str(error) == (
+        "runs/a-b--c cannot be written; choose another folder with out=, see `holdfast drift --out`."
+    )
+
+
+def test_a_template_without_a_system_role_names_the_option(folder, tmp_path, capsys):
+    import json
+    import shutil
+
+    strict = tmp_path / "strict"
+    shutil.copytree(folder, strict)
+    template = "{% if messages[0]['role'] == 'system' %}{{ raise_exception('no system role') }}{% endif %}" \
+        "{% for m in messages %}{{ m['content'] }}{% endfor %}"
+    (strict / "chat_template.jinja").write_text(template)
+    settings = json.loads((strict / "tokenizer_config.json").read_text())
+    settings.pop("chat_template", None)
+    (strict / "tokenizer_config.json").write_text(json.dumps(settings))
+    argv = ["generate", "--model", str(strict), "--system", "Be brief.", "--user", "hello"]
+    assert "--system-as=first-user" in says(capsys, argv, 1)
+    import holdfast
+    from holdfast.errors import PromptError
+
+    with pytest.raises(PromptError, match="system_as='first-user'"):
+        chat = [{"role": "system", "content": "Be brief."}, {"role": "user", "content": "hello"}]
+        holdfast.load(str(strict)).generate(chat)

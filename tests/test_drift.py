@@ -204,7 +204,7 @@ def test_requests_that_make_no_sense_are_refused(tmp_path):
     single = drift.Suite("one", SUITE.cases[:1], SUITE.starters)
     with pytest.raises(UsageError, match=r"'one' has 1 system prompt.*'suite' needs two.*a persona, or user_prompt='empty'"):
         drift.run(Scripted(), single, tmp_path / "run", replace(QUICK, user_prompt="suite"))
-    with pytest.raises(UsageError, match=r"'one' has no personas.*--persona"):
+    with pytest.raises(UsageError, match=r"'one' has no personas.*persona="):
         drift.run(Scripted(), single, tmp_path / "run", replace(QUICK, user_prompt="persona"))
 
 

@@ -37,11 +37,11 @@ def test_dialogs_that_ended_early_are_counted_by_their_reason_with_the_first_rea
 
 
 def test_replies_without_content_and_probes_not_answered_are_counted():
-    replies = record(0, ("stop", "refusal", "tool_calls"))
+    replies = record(0, ("stop", "stop", "refusal", "tool_calls"))
     replies["probes"][0]["stop_reason"] = "refusal"
     missing = record(1, unanswered=[{"round": 1, "why": "filter"}, {"round": 2, "why": "filter"}])
     assert endings([replies, missing]) == [
-        ("replies without content", "3 of 7 (2 refused, 1 called a tool); probes are scored as empty"),
+        ("replies without content", "3 of 6 (2 refused, 1 called a tool); probes are scored as empty"),
         ("probes not answered", "2 (2 met a content filter); left out of the means"),
     ]
 

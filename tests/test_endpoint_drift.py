@@ -1,6 +1,7 @@
 """Drift runs over an endpoint that fails in every way that servers do: what is kept, recorded and said."""
 
 import contextlib
+import json
 import threading
 
 import pytest
@@ -8,6 +9,7 @@ from chat_server import KEY, Server, completion, refusal
 
 from holdfast import drift
 from holdfast.chat import Sampling
+from holdfast.cli import main
 from holdfast.endpoint import connect
 from holdfast.errors import ModelError
 from holdfast.measures import build
@@ -178,10 +180,10 @@ def test_failures_of_few_conversations_with_answers_between_do_not_stop_the_run(
 def test_a_server_that_is_gone_before_the_last_conversations_leaves_them_to_be_asked_again(serve, tmp_path):
     last = int(5.5 * REQUESTS)
     model, server = serve(lambda body, number: refusal(500, "gone") if number > last else completion(), concurrency=1)
-    with pytest.raises(ModelError, match=r"Stopped, as requests of .* failed.*500: gone"):
+    with pytest.raises(ModelError, match=r"Stopped, as requests of a conversation failed.*500: gone"):
         measure(model, tmp_path / "run")
     kept = read_run(tmp_path / "run").records
-    assert 4 <= len(kept) <= 5 and not any("ended" in record for record in kept)
+    assert len(kept) == 5 and not any("ended" in record for record in kept)
     server._answer = lambda body, number: completion()
     assert not any("ended" in record for record in measure(model, tmp_path / "run").records)
 
@@ -222,12 +224,15 @@ def test_what_is_wrong_with_every_request_stops_the_run_at_once(serve, tmp_path,
 
 
 def test_conversations_that_are_begun_are_completed_before_others_begin(serve, tmp_path):
-    model, server = serve(lambda body, number: completion(), concurrency=2)
-    run = measure(model, tmp_path / "run", conversations=10)
+    model, server = serve(lambda body, number: completion(), concurrency=1)
+    measure(model, tmp_path / "one", conversations=4)
     starts = [place for place, body in enumerate(server.bodies) if is_turn(body, 1)]
-    assert len(starts) == len(run.records) == 10
-    for number, place in enumerate(starts):
-        assert place >= (number - 4) * REQUESTS  # all but the last few were over by then
+    assert starts == [number * REQUESTS for number in range(4)]
+    model, server = serve(lambda body, number: completion(), concurrency=4)
+    measure(model, tmp_path / "many", conversations=10)
+    starts = [place for place, body in enumerate(server.bodies) if is_turn(body, 1)]
+    for number, place in enumerate(starts):  # at most four are open at a time
+        assert place >= (number - 4) * REQUESTS
 
 
 # Replies without content
@@ -281,3 +286,91 @@ def test_no_key_in_records_and_pages_though_the_server_repeats_it(serve, tmp_pat
     report.write([tmp_path / "run"], tmp_path / "run" / "report.html")
     for path in (tmp_path / "run").rglob("*"):
         assert path.is_dir() or KEY.encode() not in path.read_bytes()
+
+
+# The command line
+
+
+def command(server, *more):
+    sizes = ["--suite", "core", "--rounds", "1", "--conversations", "1"]
+    return ["drift", "--model", server.url, *sizes, *more]
+
+
+def listing():
+    return 200, {}, json.dumps({"object": "list", "data": [{"id": "tiny"}]})
+
+
+def test_the_command_finds_the_model_and_says_what_ended(serve, tmp_path, monkeypatch, capsys):
+    def answer(body, number):
+        if body is None:
+            return listing()
+        return completion(None, "content_filter") if len(body["messages"]) > 3 else completion(None)
+
+    _, server = serve(answer)
+    monkeypatch.chdir(tmp_path)
+    assert main(command(server, "--no-adoption", "--rounds", "2")) == 0
+    printed = capsys.readouterr().out
+    assert "Dialogs that ended early: 1 of 1 (1 met a content filter), and 0 are whole" in printed
+    assert "Replies without content: 3 of 3 (3 were empty)" in printed
+    (folder,) = (tmp_path / "runs").iterdir()
+    assert "tiny" in folder.name
+    assert "1 of 1 (1 met a content filter)" in (folder / "report.html").read_text()
+
+
+def test_a_run_without_any_scored_probe_says_so(serve, tmp_path, capsys):
+    _, server = serve(lambda body, number: completion(None, "content_filter") if body else listing())
+    assert main(command(server, "--out", str(tmp_path / "run"))) == 1
+    printed = capsys.readouterr()
+    assert "Dialogs that ended early: 1 of 1 (1 met a content filter)" in printed.out
+    assert "was answered, so there is nothing to draw" in printed.err
+
+
+def test_a_method_under_which_nothing_was_answered_stands_beside_another(serve, tmp_path, capsys):
+    def answer(body, number):
+        refused = body and body["messages"][-1]["content"].startswith(body["messages"][0]["content"])
+        return listing() if body is None else completion(None, "content_filter") if refused else completion()
+
+    _, server = serve(answer)
+    methods = ["--method", "none", "--method", "repetition:probability=1", "--conversations", "3"]
+    assert main(command(server, *methods, "--out", str(tmp_path / "run"))) == 0
+    assert "3 of 6 (3 met a content filter)" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("answer", "out", "err"),
+    [
+        (completion("half \ud83d a pair"), "half ? a pair\n", ""),
+        (completion(None, tool_calls=[{"id": "1"}]), "\n", "no content (tool_calls)"),
+    ],
+)
+def test_generate_prints_any_reply(serve, capsys, answer, out, err):
+    _, server = serve(lambda body, number: answer if body else listing())
+    assert main(["generate", "--model", server.url, "--user", "Hello."]) == 0
+    printed = capsys.readouterr()
+    assert printed.out == out and err in printed.err
+
+
+@pytest.mark.parametrize(
+    ("option", "value", "words"),
+    [
+        ("--timeout", "0.3", "did not answer within 0.3 s"),
+        ("--timeout", "0", "timeout above 0"),
+        ("--requests-per-minute", "-1", "requests_per_minute above 0"),
+        ("--concurrency", "0", "concurrency"),
+    ],
+)
+def test_the_command_has_the_options_that_its_messages_recommend(
+    serve, tmp_path, monkeypatch, capsys, option, value, words
+):
+    released = threading.Event()
+
+    def answer(body, number):
+        if body is not None:
+            released.wait(10)
+        return completion() if body else listing()
+
+    monkeypatch.setattr("openai._base_client.BaseClient._calculate_retry_timeout", lambda *_, **__: 0.01)
+    _, server = serve(answer)
+    assert main(command(server, option, value, "--out", str(tmp_path / "run"))) != 0
+    released.set()
+    assert words in capsys.readouterr().err

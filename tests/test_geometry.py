@@ -6,12 +6,15 @@ import json
 
 import numpy as np
 import pytest
+from page_outline import read_page
 from test_drift import SUITE, Scripted
 from tiny import chat, model
 
 from holdfast.errors import KnobOutOfRange, ModelError
 from holdfast.prompt import render
+from holdfast.report.document import write_document
 from holdfast.report.geometry import write_geometry_figures
+from holdfast.report.geometry_page import geometry_document, write_summaries
 from holdfast.study import geometry
 
 SMALL = geometry.Sizes(instances=2, generated=6, trials=50, conversations=2, rounds=2)
@@ -32,6 +35,11 @@ def test_a_study_tells_what_it_found_and_draws_it(tmp_path):
     files = write_geometry_figures(found, tmp_path / "out")
     assert [path.name for path in files] == ["norms.svg", "norms.png", "hidden_states.svg", "hidden_states.png"]
     assert all(path.stat().st_size > 2000 for path in files)
+    write_summaries(found, tmp_path / "out")
+    page = read_page(write_document(geometry_document(found, lines, tmp_path / "out"), tmp_path / "out" / "report.html"))
+    assert page.tags.count("img") == 2 and {"states", "norms", "theory", "data", "about"} <= set(page.ids)
+    assert page.files["summary.json"] == (tmp_path / "out" / "summary.json").read_text()
+    assert (tmp_path / "out" / "dialogs" / "summary.json").is_file()
 
 
 def test_tokens_belong_to_who_said_them():

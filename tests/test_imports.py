@@ -30,6 +30,7 @@ LAYERS = (
     "sampling",
     "decoding",
     "scoring",
+    "streaming",
     "model",
     "loading",
     "answers",

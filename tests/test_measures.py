@@ -323,6 +323,8 @@ def test_specs_round_trip_through_json():
         ({"name": "word_count", "count": 0}, "is 0; give it a whole number of at least 1"),
         ({"name": "word_count", "count": True}, "is True; give it a whole number"),
         ({"name": "word_count", "count": None}, "is None; give it a whole number"),
+        ({"name": "word_count", "count": 10**19}, "give it a whole number of at least 1 and at most 10**18"),
+        ({"name": "mentions_number", "number": 1 << 20_000}, "is a number of 20001 bits; give it a whole number"),
         ({"name": "contains", "words": "dayz"}, "is 'dayz'; give it a list of words or the name of a shipped list"),
         ({"name": "contains", "words": []}, "is []; give it a list"),
         ({"name": "contains", "words": [57]}, "is [57]; give it a list"),
@@ -346,6 +348,14 @@ def test_bad_specs_name_the_value_and_the_cure(spec, message):
     with pytest.raises(UsageError) as caught:
         build(spec)
     assert message in str(caught.value)
+
+
+def test_a_regular_expression_that_hangs_ends_with_a_sentence(monkeypatch):
+    monkeypatch.setattr("holdfast.measures.layout.PATIENCE", 0.2)
+    measure = build({"regex": r"(a|aa)+$"})
+    with pytest.raises(UsageError, match=r"'\(a\|aa\)\+\$' took more than 0.2 s on a reply of 5001 characters; write it"):
+        measure.score("a" * 5000 + "b")
+    assert measure.score("aaa").value == 1
 
 
 def test_unknown_names_have_their_own_error():
@@ -399,6 +409,8 @@ def test_no_string_breaks_a_measure(text):
 
 AWKWARD = ["", " ", "\n\t", "\u200b", "\ud83d", "\udc00\ud800", "\x00", "😀", "e\u0301", "...", "?!", "{", "[", "(", "\ufeff", "'", "-", "٣"]
 LONG = 50_000
+HOSTILE = 1_000_000
+HOSTILE_RUNS = ["A ", "answer is (", "not A ", "{", "a-", "été ", '"A" ']
 RUNS = ["a", "a ", ". ", "!", "\n", "(", "[", '{"a":', "-", "A, ", "9", "1,", "I love it. ", "love ", "not A ", "answer is ", "a.b.", "😀", "a'", "one ", "x\n \n", "*", ":) ", "the the ", "really "]  # fmt: skip
 
 
@@ -415,6 +427,20 @@ def test_very_long_replies_take_no_time_that_grows_with_the_square(run):
         began = time.process_time()
         measure.score(text)
         assert time.process_time() - began < 8, measure  # one that squares took 100 s and more
+
+
+def test_a_reply_of_a_megabyte_takes_seconds():
+    text = "".join(run * (HOSTILE // len(HOSTILE_RUNS) // len(run)) for run in HOSTILE_RUNS)
+    for measure in MEASURES:
+        began = time.process_time()
+        measure.score(text)
+        assert time.process_time() - began < 15, measure
+
+
+def test_choice_is_linear_in_a_reply_of_letters():
+    began = time.process_time()
+    assert score({"name": "choice", "letter": "B"}, "A " * (HOSTILE // 2)) == 0
+    assert time.process_time() - began < 5  # with a copy of the rest per letter, 100 s
 
 
 def test_importing_the_measures_imports_the_standard_library_only():

@@ -6,13 +6,15 @@ import json
 from dataclasses import replace
 
 import pytest
+from page_outline import read_page
 from test_drift import Scripted
 from tiny import chat, model, tokenizer
 
 from holdfast import Boost, Pasta, Repetition, Sampling, SplitSoftmax, cli
-from holdfast.errors import ModelError, RecordsError, UsageError
+from holdfast.errors import HoldfastError, ModelError, RecordsError, UsageError
 from holdfast.methods import HeadSet
-from holdfast.report.profile import write_profile
+from holdfast.report.profile import choose_heads, read_gains, write_profile
+from holdfast.report.statistics import Estimate
 from holdfast.study import profiling
 from holdfast.study.profiling import Choice, Plan, Question, profile, read_profile, read_samples
 
@@ -90,6 +92,19 @@ def test_replies_are_those_of_one_head_at_a_time(kind, tmp_path):
     assert len(set(found.scores.values())) > 2
 
 
+def test_a_run_does_not_go_on_under_another_score(tmp_path):
+    tiny, plan = model(), Plan(max_new_tokens=6)
+    profile(tiny, questions(2), tmp_path / "run", plan)
+    before = (tmp_path / "run" / "records.jsonl").read_bytes()
+    record = json.loads(before.splitlines()[0])
+    assert sorted(name for names in record["replies"].values() for name in names) == sorted(record["scores"])
+    profile(tiny, questions(2), tmp_path / "run", plan)  # functions of their own that score alike
+    other = [replace(one, score=lambda text: len(text) + 2.0) for one in questions(2)]
+    with pytest.raises(RecordsError, match=r"sample 1's reply '.*' is scored 0.\d+ there and \d+ by this command"):
+        profile(tiny, other, tmp_path / "run", plan)
+    assert (tmp_path / "run" / "records.jsonl").read_bytes() == before
+
+
 @pytest.mark.parametrize("halving", (False, True))
 def test_a_killed_run_goes_on_where_it_was(tmp_path, monkeypatch, halving):
     tiny, plan = model(), Plan(halving=halving)
@@ -137,6 +152,26 @@ def test_halving_scores_fewer_and_says_what_it_gave_up(tmp_path):
     assert any("gave up the order of 9 dropped heads" in line for line in write_profile(tmp_path / "run"))
 
 
+def gain(mean: float, n: int = 40, spread: float = 0.01) -> Estimate:
+    """What a head gains: an estimate whose interval is the mean and twice this much to both sides."""
+    return Estimate(n, mean, spread, mean - 2 * spread, mean + 2 * spread, n)
+
+
+def test_heads_that_gain_nothing_are_not_chosen():
+    best = HeadSet([(0, 0), (0, 1), (0, 2), (0, 3)])
+    first = {(0, 0): gain(0.3), (0, 1): gain(0.00004), (0, 2): gain(-0.1), (0, 3): gain(0.01)}
+    second = {**first, (0, 0): gain(0.2), (0, 1): gain(0.2), (0, 3): gain(-0.2)}
+    alone = choose_heads(best, [first], "intersection")
+    assert alone.heads == {(0, 0), (0, 3)} and (alone.told, alone.dropped) == (1, 2)
+    assert alone.line() == "1 of these 2 heads have a gain that can be told from chance, 2 that gain nothing left out."
+    assert choose_heads(best, [first, second], "intersection").heads == {(0, 0)}
+    assert choose_heads(best, [first, second], "union").heads == {(0, 0), (0, 1), (0, 3)}
+    few = {head: gain(0.3, n=5) for head in best}
+    assert choose_heads(best, [few], "intersection").told == 0
+    with pytest.raises(HoldfastError, match="None of the best 2 heads gains anything, so no heads are written"):
+        choose_heads(HeadSet([(0, 1), (0, 2)]), [first], "intersection")
+
+
 def write(path, rows) -> None:
     path.write_text("\n".join(json.dumps(row) for row in rows) + "\n")
 
@@ -153,11 +188,19 @@ def test_the_command_writes_a_ranking_a_heat_map_and_heads_that_steer(tmp_path, 
     write(tmp_path / "two.jsonl", rows(2))
     command = ["profile", "--model", str(folder), "--samples", str(tmp_path / "one.jsonl"), "--samples", str(tmp_path / "two.jsonl"), "--out", str(tmp_path / "out")]
     assert cli.main([*command, "--top", "12"]) == 0
-    printed = capsys.readouterr().out
-    assert "12 heads x 3 samples" in printed and "12 heads: " in printed and "Unsteered -" in printed
+    printed, warned = capsys.readouterr()
+    assert "12 heads x 3 samples" in printed and "Unsteered -" in printed
+    assert "No gain can be told from chance: 3 samples, fewer than 20." in printed
+    both = [read_gains(tmp_path / "out" / name) for name in ("one", "two")]
+    gaining = {head for head in both[0] if all(round(gains[head].mean, 4) > 0 for gains in both)}
+    assert 0 < len(gaining) < 12 and f"\n{len(gaining)} heads: " in printed
+    assert f"0 of these {len(gaining)} heads have a gain that can be told from chance, {12 - len(gaining)} that gain" in warned
     listed = json.loads((tmp_path / "out" / "one" / "profile.json").read_text())
     assert len(listed["ranking"]) == 12 and listed["ranking"][0]["score"] >= listed["ranking"][-1]["score"] and listed["made_for"]["layers"] == 3
     assert (tmp_path / "out" / "one" / "heads.png").stat().st_size > 5000
+    page = read_page(tmp_path / "out" / "report.html")
+    assert page.tags.count("img") == 2 and {"heads-one.csv", "heads-two.json", "summary-one.json"} <= set(page.files)
+    assert page.files["summary-two.json"] == (tmp_path / "out" / "two" / "summary.json").read_text()
     heads = f"pasta:alpha=0.01,heads={tmp_path / 'out' / 'heads.json'}"
     assert cli.main(["generate", "--model", str(folder), "--user", "the *river*", "--marks", "--method", heads, "--max-new-tokens", "4"]) == 0
     capsys.readouterr()

@@ -381,7 +381,7 @@ def test_the_mark_of_a_killed_process_is_cleared_away(tmp_path, monkeypatch):
     without_flock(monkeypatch)
     code = (
         "import os; from filelock import SoftFileLock\n"
-        f"SoftFileLock({str(tmp_path / 'run.lock.held')!r}).acquire(); os._exit(9)"
+        f"lock = SoftFileLock({str(tmp_path / 'run.lock.held')!r}); lock.acquire(); os._exit(9)"
     )
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 9
     assert (tmp_path / "run.lock.held").exists()

@@ -1,6 +1,5 @@
 """The report: its statistics against plain computations, its words, and that no text of a model gets out of its place."""
 
-import html.parser
 import json
 import math
 import random
@@ -11,6 +10,7 @@ import sys
 
 import numpy as np
 import pytest
+from page_outline import Outline, read_page
 from synthetic_run import METHODS, NASTY, conversation, write_run
 
 from holdfast import report
@@ -102,9 +102,9 @@ def test_estimates_are_the_same_each_time():
 
 
 def test_no_interval_for_fewer_than_two():
-    assert estimate(np.array([0.7])) == Estimate(1, 0.7, None, None, None)
+    assert estimate(np.array([0.7])) == Estimate(1, 0.7, None, None, None, 1)
     assert estimate(np.array([])) == Estimate(0, None, None, None, None)
-    assert estimate(np.array([np.nan, 0.7, np.nan])) == Estimate(1, 0.7, None, None, None)
+    assert estimate(np.array([np.nan, 0.7, np.nan])) == Estimate(1, 0.7, None, None, None, 1)
     assert not estimate(np.array([0.7])).excludes_zero
 
 
@@ -201,24 +201,38 @@ def series_of(folder, first, last, n=40, **more):
 def test_headline_says_what_happened(tmp_path):
     series = series_of(tmp_path / "fall", lambda i: 1.0, lambda i: float(i % 4 == 0), adoption=[0.0, 0.25])
     assert findings.headline(series) == (
-        "Without a fix the agent keeps 0.25 of its prompt at round 2, down from 1.00; it takes on the other’s: 0.25, up from 0.00."
+        "Without a fix the agent passes 25 % of its probes at round 2, down from 100 % at round 1 (-75 points [-88, -60]); "
+        "of the other’s it passes 25 %, up from 0 % at round 1 (+25 points (all alike))."
     )
 
 
 def test_headline_does_not_claim_what_chance_explains(tmp_path):
     series = series_of(tmp_path, lambda i: float(i % 10 != 0), lambda i: float(i % 10 not in (1, 2)))
-    assert "keeps 0.80 of its prompt at round 2 and 0.90 at round 1: no change this run can tell from chance" in findings.headline(series)
+    said = "passes 80 % of its probes at round 2, 90 % at round 1: this run cannot tell a change (-10 points [-28, +8])"
+    assert said in findings.headline(series)
+
+
+def test_headline_does_not_say_that_adoption_rose_where_its_interval_holds_zero(tmp_path):
+    records = [record(i, [1.0, float(i % 4 == 0)], [float(i % 20 == 0), float(i % 14 == 1)]) for i in range(100)]
+    said = findings.headline(read_series(run_of(tmp_path, records)))
+    assert "down from 100 % at round 1 (-75 points [-83, -66])" in said
+    assert "of the other’s it passes 8 %, 5 % at round 1: this run cannot tell a change (+3 points [-4, +10])" in said
 
 
 def test_headline_names_a_method_when_nothing_else_was_run(tmp_path):
     series = series_of(tmp_path, lambda i: 1.0, lambda i: 0.5, method="repeat-prompt:probability=1.0")
-    assert findings.headline(series).startswith("With repeat-prompt:probability=1.0 the agent keeps 0.50")
+    assert findings.headline(series).startswith("With repeat-prompt:probability=1.0 the agent passes 50 %")
 
 
 def test_headline_of_few_conversations_calls_itself_an_example(tmp_path):
     series = series_of(tmp_path / "few", lambda i: 1.0, lambda i: 0.5, n=3)
-    assert findings.headline(series).endswith("down from 1.00; 3 conversations only, an example and not a measurement.")
-    assert "example" not in findings.headline(series_of(tmp_path / "more", lambda i: 1.0, lambda i: 0.5, n=10))
+    said = findings.headline(series)
+    assert said.endswith(
+        "50 % of its probes at round 2, 100 % at round 1: too few to tell a change; "
+        "3 conversations only, an example and not a measurement (that takes 20)."
+    )
+    assert "example" in findings.headline(series_of(tmp_path / "few more", lambda i: 1.0, lambda i: 0.5, n=19))
+    assert "down from 100 %" in findings.headline(series_of(tmp_path / "enough", lambda i: 1.0, lambda i: 0.5, n=20))
 
 
 def test_page_says_where_the_probe_stood(tmp_path):
@@ -230,18 +244,33 @@ def test_page_says_where_the_probe_stood(tmp_path):
 
 
 def test_headline_of_one_round(tmp_path):
-    assert findings.headline(read_series(run_of(tmp_path, [record(0, [0.5])]))) == "Without a fix the agent keeps 0.50 of its prompt at round 1."
+    assert findings.headline(read_series(run_of(tmp_path, [record(0, [0.5])]))) == (
+        "Without a fix the agent passes 50 % of its probes at round 1; 1 conversation only, an example and not a measurement (that takes 20)."
+    )
 
 
 def test_second_line_gives_the_paired_difference(tmp_path):
-    records = [record(i, [1.0, 0.25], method="none") for i in range(4)] + [record(i, [1.0, 0.75], method="m") for i in range(4)]
-    assert findings.second_line(read_series(run_of(tmp_path, records))) == "With m it keeps 0.75: +0.50 [+0.50, +0.50] on the same 4 conversations."
+    def said(name, better, n):
+        records = [record(i, [1.0, 0.25]) for i in range(n)]
+        records += [record(i, [1.0, better(i)], method="m") for i in range(n)]
+        return findings.second_line(read_series(run_of(tmp_path / name, records)))
+
+    assert said("more", lambda i: 0.5 + i % 2 / 2, 40) == (
+        "With m it passes 75 % at round 2: more, by +50 points [+42, +57] on the same 40 conversations."
+    )
+    assert said("noise", lambda i: i % 2 / 2, 40) == (
+        "With m it passes 25 % at round 2; on the same 40 conversations, this run cannot tell a difference (0 points [-8, +8])."
+    )
+    assert said("few", lambda i: 0.5 + i % 2 / 2, 4) == (
+        "With m it passes 75 % at round 2; on the same 4 conversations, too few to tell a difference."
+    )
 
 
 def test_numbers_are_written_with_their_sign_and_no_minus_zero():
     assert findings.signed(Estimate(9, -0.001, 0.1, -0.02, 0.03)) == "0.00 [-0.02, +0.03]"
     assert findings.plain(Estimate(9, 0.5, 0.1, 0.25, 0.75)) == "0.50 [0.25, 0.75]"
     assert findings.plain(Estimate(1, 0.5, None, None, None)) == "0.50"
+    assert findings.points(Estimate(50, -0.321, 0.1, -0.391, -0.256)) == "-32 points [-39, -26]"
 
 
 def test_terminal_table(tmp_path):
@@ -249,10 +278,12 @@ def test_terminal_table(tmp_path):
     lines = text.splitlines()
     assert lines[0].split("  ")[0].strip() == "" and "none (12 conversations)" in lines[0] and METHODS[1] in lines[0]
     assert re.fullmatch(r"round +stability +adoption +stability +adoption", lines[1])
-    cell = r"\d\.\d\d \[\d\.\d\d, \d\.\d\d\]"
+    cell = r"\d\.\d\d (?:\[\d\.\d\d, \d\.\d\d\]|\(all alike\))"
     for round in range(1, 9):
         assert re.fullmatch(rf" +{round}  {cell} +{cell} +{cell} +{cell}", lines[1 + round])
     assert f"{METHODS[1]} minus none, on the same 12 conversations:" in text
+    assert text.count(", cannot tell") == 8 and "falls" not in text
+    assert "12 conversations only, an example" in " ".join(text.split())
     assert max(map(len, lines)) <= 100
     series = read_series(read_run(tmp_path / "run"))
     assert findings.plain(estimate_columns(series[0].stability)[7]) in lines[9]
@@ -276,27 +307,6 @@ def test_a_run_without_conversations_is_refused(tmp_path):
 # --- page and files ------------------------------------------------------------------------------------------
 
 
-class Outline(html.parser.HTMLParser):
-    """What a browser would load, run or jump to."""
-
-    def __init__(self):
-        super().__init__()
-        self.ids, self.links, self.scripts, self.tags, self.sources = [], [], [], [], []
-
-    def handle_starttag(self, tag, attrs):
-        attrs = dict(attrs)
-        self.tags.append(tag)
-        if "id" in attrs:
-            self.ids.append(attrs["id"])
-        if tag == "a":
-            self.links.append(attrs["href"])
-        elif "href" in attrs or "src" in attrs:
-            self.sources.append(attrs.get("href", attrs.get("src")))
-        if tag == "script":
-            self.scripts.append(attrs.get("type"))
-        assert not [name for name in attrs if name.startswith("on")], "no handler in markup"
-
-
 @pytest.fixture(scope="module")
 def written(tmp_path_factory):
     """A page over a main run and its control, with hostile texts in both."""
@@ -306,21 +316,12 @@ def written(tmp_path_factory):
 
 
 def test_page_asks_for_nothing_and_its_ids_are_unique(written):
-    text = written.read_text(encoding="utf-8")
-    outline = Outline()
-    outline.feed(text)
-    assert outline.sources == ["data:,"]
-    assert "url(" not in text and "@import" not in text
-    assert not re.search(r"https?://", re.sub(r"<script type.*?</script>", "", text, flags=re.S))
-    assert len(outline.ids) == len(set(outline.ids))
-    assert {link.removeprefix("#") for link in outline.links} <= set(outline.ids)
-    assert outline.tags.count("h1") == 1 and outline.tags.count("main") == 1
+    assert read_page(written).sources == ["data:,"]
 
 
 def test_no_text_of_a_model_becomes_markup(written):
     text = written.read_text(encoding="utf-8")
-    outline = Outline()
-    outline.feed(text)
+    outline = read_page(written)
     assert outline.scripts.count(None) == 1, "one script that runs: the page's own"
     assert "img" not in outline.tags
     assert "<script>window.hacked" not in text and "<img src=x" not in text
@@ -332,8 +333,7 @@ def test_hostile_names_are_escaped_everywhere(tmp_path):
     with open_run(tmp_path / "run", {"model": {evil: evil}, "suite": evil}, {"command": "drift", "argv": evil, "versions": {evil: evil}}) as run:
         for item in records:
             run.append(item)
-    outline = Outline()
-    outline.feed(report.write([tmp_path / "run"], tmp_path / "p.html").read_text(encoding="utf-8"))
+    outline = Outline(report.write([tmp_path / "run"], tmp_path / "p.html").read_text(encoding="utf-8"))
     assert outline.scripts.count(None) == 1 and "img" not in outline.tags
 
 
@@ -446,7 +446,7 @@ def test_bad_requests_name_their_cure(tmp_path):
         report.write([tmp_path], tmp_path)
     run_of(tmp_path / "run", [record(0, [1.0])])
     (tmp_path / "file").write_text("")
-    with pytest.raises(RecordsError, match=r"Cannot write .*page.html: .*; choose another place with --out"):
+    with pytest.raises(RecordsError, match=r"Cannot write .*page.html: .*; choose another place with out="):
         report.write([tmp_path / "run"], tmp_path / "file" / "page.html")
 
 

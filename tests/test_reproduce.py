@@ -11,15 +11,22 @@ import pytest
 
 from holdfast.cli import main
 from holdfast.report.statistics import estimate
-from holdfast.reproduce.findings import CONTRADICTED, SUPPORTED, UNDECIDED, judge, spelled
+from holdfast.report.verdicts import CONTRADICTED, SUPPORTED, UNDECIDED
+from holdfast.reproduce.findings import claim_that, spelled
 
 
 def test_a_verdict_needs_an_interval_on_one_side_of_zero():
     rng = np.random.default_rng(0)
     falls, noise = -0.3 + 0.1 * rng.standard_normal(50), rng.standard_normal(50)
-    assert judge(estimate(falls), -1) == SUPPORTED and judge(estimate(falls), +1) == CONTRADICTED
-    assert judge(estimate(noise - noise.mean()), -1) == UNDECIDED
-    assert judge(estimate(falls[:1]), -1) == UNDECIDED  # one conversation has no interval
+
+    def verdict(values, sign):
+        return claim_that("it falls.", estimate(values), sign, "Numbers.").verdict
+
+    assert verdict(falls, -1) == SUPPORTED and verdict(falls, +1) == CONTRADICTED
+    assert verdict(noise - noise.mean(), -1) == UNDECIDED
+    assert verdict(falls[:1], -1) == UNDECIDED  # one conversation has no interval
+    few = claim_that("it falls.", estimate(falls[:3]), -1, "Numbers.")
+    assert (few.verdict, few.evidence) == (UNDECIDED, "Numbers. It cannot tell: n = 3, fewer than 20.")
     assert re.fullmatch(r"-0\.\d{3} \[-0\.\d{3}, -0\.\d{3}\] \(n = 50\)", spelled(estimate(falls)))
 
 
@@ -34,6 +41,8 @@ def test_the_smallest_scale_makes_every_figure_and_resumes(tmp_path, capsys):
     assert "No base model was given" in page
     findings = json.loads((out / "findings.json").read_text())
     assert [figure["number"] for figure in findings] == list("3456789")
+    told_of = {figure["number"] for figure in findings for claim in figure["claims"] if claim["verdict"] != UNDECIDED}
+    assert told_of <= {"7"}, "a handful of conversations says nothing; the norms of all embeddings are no sample"
     assert all((out / image).exists() for figure in findings for image in figure["images"])
     assert all(claim["evidence"] and claim["text"] in html.unescape(page) for figure in findings for claim in figure["claims"])
     records = {path: path.stat().st_mtime_ns for path in out.rglob("records.jsonl")}

@@ -1,4 +1,4 @@
-"""Rule by rule: what the terminal and the page say of a bot whose rules are broken in known rounds."""
+"""Rule by rule: what is said of a bot whose rules are broken in known rounds."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from holdfast.records import probes_frame, read_run
 from holdfast.report.rules import broken_text, fall, first_broken, rule_rows
 from holdfast.report.scores import read_series
 
-BREAKS_IN = {"signs": 3, "cheap": 1}  # rule: the first round in which it is broken; the third is always kept
+BREAKS_IN = {"signs": 3, "cheap": 1}  # from which round on; the third rule is always kept
 RULES = tuple(drift.Rule(name, (f"{name}?",), {"regex": "kept"}) for name in (*BREAKS_IN, "short"))
 SUITE = drift.Suite("bot", (drift.Case("tony", "rules", "Be Tony.", rules=RULES),), ("hello",))
 
@@ -63,7 +63,9 @@ def test_each_rule_has_its_scores_by_round(run):
 def test_when_a_rule_was_lost_is_said(run):
     rows = rule_rows(read_series(run))
     assert [fall(row) for row in rows] == [
-        "below round 1 from round 3 on", "no fall that this run can tell", "no fall that this run can tell",
+        "below round 1 from round 3 on",
+        "no fall that this run can tell",
+        "no fall that this run can tell",
     ]
     assert [broken_text(row) for row in rows] == [
         "first broken in round 3: 18; kept throughout: 6 of 24",
@@ -75,7 +77,8 @@ def test_when_a_rule_was_lost_is_said(run):
 def test_few_conversations_tell_no_fall(tmp_path):
     few = drift.run(Forgetful(), SUITE, tmp_path / "run", drift.Settings(rounds=4, conversations=8))
     row = rule_rows(read_series(few))[0]
-    assert row.points[-1].mean == 0.25 and fall(row) == "n = 8 is too few to tell a fall (that takes 20)"
+    assert row.points[-1].mean == 0.25
+    assert fall(row) == "n = 8 is too few to tell a fall (that takes 20)"
 
 
 def test_first_broken_passes_over_rounds_that_were_not_measured():
@@ -89,7 +92,8 @@ def test_terminal_tells_rule_by_rule(run):
     lines = [line.split() for line in text.splitlines()]
     assert ["round", "signs", "cheap", "short"] in lines
     assert "  signs: -0.75" in text and "below round 1 from round 3 on" in text
-    assert max(map(len, text.splitlines())) <= 80
+    block = text[text.index("Rule by rule"):text.index("Without a fix")]
+    assert max(map(len, block.splitlines())) <= 80
 
 
 def test_page_tells_rule_by_rule_and_names_the_rule_of_each_probe(run, tmp_path):
@@ -105,19 +109,22 @@ def test_page_tells_rule_by_rule_and_names_the_rule_of_each_probe(run, tmp_path)
 
 def test_the_table_of_probes_names_rules(run):
     frame = probes_frame(run)
-    assert frame.groupby("rule")["score"].mean().to_dict() == {"signs": 0.625, "cheap": 0.25, "short": 1.0}
+    means = frame.groupby("rule")["score"].mean().to_dict()
+    assert means == {"signs": 0.625, "cheap": 0.25, "short": 1.0}
 
 
 def test_runs_without_rules_have_no_such_section(tmp_path):
     case = drift.Case("tony", "mine", "Be Tony.", ("signs?",), {"regex": "kept"})
-    plain = drift.run(Forgetful(), drift.Suite("one", (case,), ("hello",)), tmp_path / "run", drift.Settings(rounds=2, conversations=2))
+    settings = drift.Settings(rounds=2, conversations=2)
+    plain = drift.run(Forgetful(), drift.Suite("one", (case,), ("hello",)), tmp_path / "run", settings)
     assert rule_rows(read_series(plain)) == [] and "Rule by rule" not in report.table(plain)
     page = report.write([plain.folder], tmp_path / "report.html").read_text()
     assert 'id="rules"' not in page and 'id="categories"' in page
 
 
 def test_rules_of_several_prompts_are_told_apart(tmp_path):
-    two = drift.Suite("bots", (SUITE.cases[0], drift.Case("ada", "rules", "Be Ada.", rules=RULES[:1])), ("hello",))
+    ada = drift.Case("ada", "rules", "Be Ada.", rules=RULES[:1])
+    two = drift.Suite("bots", (SUITE.cases[0], ada), ("hello",))
     run = drift.run(Forgetful(), two, tmp_path / "run", drift.Settings(rounds=2, conversations=8))
     rows = rule_rows(read_series(read_run(run.folder)))
     assert {row.name for row in rows} == {"tony, signs", "tony, cheap", "tony, short", "ada, signs"}

@@ -11,6 +11,7 @@ from pathlib import Path
 from statistics import fmean
 
 import pytest
+import yaml
 
 from holdfast.drift import suite_file as suite_file_fields
 from holdfast.drift.cases import Persona, Rule
@@ -269,7 +270,7 @@ def swap(suite, case):
         (("measure: one_sentence", "measure: one_sentense"), r"case 'one': There is no measure 'one_sentense'; did you mean 'one_sentence'"),
         (("{name: upper_case}", "{name: upper_case, size: 3}"), r"case 'two': The measure 'upper_case' has no argument 'size'"),
         (("{name: upper_case}", "{regex: '('}"), r"case 'two': "),
-        (("{name: upper_case}", "{python: os.getcwd}"), r"case 'two': .*--allow-code"),
+        (("{name: upper_case}", "{python: os.getcwd}"), r"case 'two': .*allow_code="),
         (('["What now?", "Where to?"]', "[]"), r"case 'two': the field 'probes' is an empty list"),
         (('["What now?", "Where to?"]', '["What now?", 3]'), r"'probes\[1\]' is 3, not a text"),
         (('["Hello there."]', "Hello there."), r"the field 'starters' is 'Hello there.', not a list"),
@@ -283,6 +284,11 @@ def test_bad_case_is_named(suite_file, change, message):
         load_suite(suite_file(GOOD.replace(*change, 1)))
 
 
+LAUGHS = "a: &a0 [x, x, x, x, x, x, x, x, x]\n" + "".join(
+    f"b{n}: &a{n} [{', '.join([f'*a{n - 1}'] * 9)}]\n" for n in range(1, 9)
+)
+
+
 @pytest.mark.parametrize(
     ("text", "message"),
     [
@@ -292,14 +298,33 @@ def test_bad_case_is_named(suite_file, change, message):
         ("name: x\ncases: []\n", r"has no cases \('cases' is an empty list\)"),
         ("cases: [hello]\n", r"line 1, case 1 is 'hello', not a case"),
         ("a: \x00", r"not valid YAML"),
-        ("a: &x [*x]", r"unknown field 'a'"),
-        ("[" * 5000, r"YAML"),
+        ("a: &x [*x]", r"line 1: the alias refers to itself; write out"),
+        ("a0: &a0 [x]\n" + "".join(f"a{n}: &a{n} [*a{n - 1}]\n" for n in range(1, 60)), r"line 50 is nested more than 50 deep, aliases"),
+        (LAUGHS, r"line \d+ stands for more than 1,000,000 values, aliases written out; leave"),
+        ("a: " + "[" * 60 + "]" * 60, r"line 1 is nested more than 50 deep; write it flatter"),
+        (GOOD.replace("id: one", "id: " + "9" * 5000), r"line 5: the number 999999999999... has 5000 digits; put it in quotes"),
+        (GOOD.replace("id: one", "id: 0x" + "F" * 5000), r"line 5: the number 0xFFFFFFFFFF... has 5002 digits"),
+        (GOOD.replace("Answer in", '"\\ud800 in"  #'), r"mine.yaml"),
+        ("[" * 5000, r"line 1 is nested more than 50 deep"),
+        ("- " * 200_000, r"line 1 is nested more than 50 deep"),
         ("cases: !!python/object/apply:os.system ['true']", r"not valid YAML at line 1"),
     ],
 )
 def test_bad_file_is_named(suite_file, text, message):
     with pytest.raises(UsageError, match=message):
         load_suite(suite_file(text))
+
+
+def test_half_a_surrogate_pair_is_named_where_a_reader_lets_it_through(monkeypatch, suite_file):
+    """libyaml refuses it by itself, the reader in plain Python does not."""
+    monkeypatch.setattr("holdfast.drift.suite_file.LOADER", yaml.SafeLoader)
+    with pytest.raises(UsageError, match=r"line 7: the text holds '\\ud800', half of a surrogate pair"):
+        load_suite(suite_file(GOOD.replace("Answer in one sentence.", '"\\ud800 in one"')))
+
+
+def test_a_few_aliases_are_welcome(suite_file):
+    text = GOOD.replace("probe: How are you?", "probe: &p How are you?").replace('["What now?", "Where to?"]', "[*p]")
+    assert load_suite(suite_file(text)).cases[1].probes == ("How are you?",)
 
 
 def test_unreadable_files_are_named(tmp_path):
@@ -329,7 +354,7 @@ def test_python_measure_runs_only_when_allowed(suite_file, tmp_path, monkeypatch
     (tmp_path / "code" / "own_measure_of_test.py").write_text("def half(text):\n    return 0.5\n")
     monkeypatch.syspath_prepend(str(tmp_path / "code"))
     path = suite_file(OWN_CODE)
-    with pytest.raises(HoldfastError, match="--allow-code"):
+    with pytest.raises(HoldfastError, match="allow_code="):
         load_suite(path)
     assert "own_measure_of_test" not in sys.modules
     assert load_suite(path, allow_code=True).cases[1].measure.score("x").value == 0.5

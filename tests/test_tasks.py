@@ -13,6 +13,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from page_outline import read_page
 from test_drift import Scripted
 from tiny import model
 
@@ -369,6 +370,12 @@ def test_malformed_rows_are_named_with_their_field(tmp_path, name, good, bad, sa
 def test_files_that_are_not_data_are_refused(tmp_path):
     for name, content, says in (
         ("BIOS.pkl", b"\x80\x04.", "is a pickle.*never read"), ("a.txt", b"x", "is no .json"), ("a.json", b"{", "cannot be read"), ("b.json", b"{}", "a list of rows"),
+        ("s.jsonl", b'{"raw": "\\ud800 is a nurse.", "title": "nurse", "start_pos": 3}', r"row 1 holds '\\ud800', half of a surrogate pair"),
+        ("n.json", b"[" + b"9" * 5000 + b"]", "cannot be read .*digit"), ("n.jsonl", b'{"raw": ' + b"9" * 5000 + b"}", "row 1 is not JSON .*digit"),
+        ("p.jsonl", b'{"raw": "Ann is a nurse.", "title": "nurse", "start_pos": "' + b"9" * 5000 + b'"}', "'start_pos' is .*at most 15 digits"),
+        ("t.jsonl", b'{"raw": "Ann is a nurse.", "title": "' + b"9" * 5000 + b'", "start_pos": 3}', "'title' is .*none of the 28"),
+        ("deep.json", b"[" * 100_000, "cannot be read"), ("deep.jsonl", b"[" * 100_000, "row 1 is not JSON"),
+        ("z.json.gz", b"\x1f\x8b\x08\x00\x00\x00\x00\x00\x00\xff\xff\xff", "cannot be read"),
         ("c.json", b"[]", "no rows"), ("d.json", b'[{"a": 1}]', "first row has a"), ("e.json", b"[3]", "has no fields"), ("a.jsonl", b'{"raw": "x"}\n{', "row 2 is not JSON"),
         ("f.csv", b"\xff\xfe", "cannot be read"), ("g.csv.gz", b"no gzip", "cannot be read"), ("h.json", b'[{"hard_text": "x", "profession": 1}]', "without their first sentence"),
     ):
@@ -595,6 +602,9 @@ def test_the_command_asks_every_task_of_the_default_model(tmp_path, capsys):
     assert main(argv) == 0
     first = capsys.readouterr().out
     assert all(f"{name}: 4 test samples, original instruction" in first for name in tasks.CATALOGUE) and "Average of the tasks:" in first
+    before = (tmp_path / "out" / "summary.json").read_bytes()
     assert main(argv) == 0 and capsys.readouterr().out == first
+    assert (tmp_path / "out" / "summary.json").read_bytes() == before
+    assert set(read_page(tmp_path / "out" / "report.html").files) == {"scores.csv", "scores.json", "summary.json"}
     run = records.read_run(tmp_path / "out")
     assert len(run.records) == 4 * 2 * 4 and run.manifest["identity"]["model"] == "default"

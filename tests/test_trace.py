@@ -6,6 +6,7 @@ import json
 
 import numpy as np
 import pytest
+from page_outline import read_page
 from tiny import model
 
 from holdfast import Sampling, drift
@@ -114,7 +115,7 @@ def test_a_trace_is_there_whenever_its_record_is(tmp_path, monkeypatch):
         assert ours[1].even[0] == pytest.approx(sum(prompt.span_mask) / len(prompt.token_ids))
         assert ours[1].mass.mean() == pytest.approx(turn["mass"], rel=1e-2)
     (tmp_path / "cut" / "traces" / "none-3.npz").unlink()
-    with pytest.raises(RecordsError, match=r"none-3\.npz.*--out"):
+    with pytest.raises(RecordsError, match=r"none-3\.npz.*out="):
         read_traces(tmp_path / "cut", "none", 3)
 
 
@@ -127,6 +128,12 @@ def test_the_command_finds_the_decay_and_draws_it(tmp_path, capsys):
     assert first > last > 0
     for name in ("decay", "heads", "mass_and_behaviour"):
         assert (tmp_path / "run" / "figures" / f"{name}.png").stat().st_size > 10_000
+    page = read_page(tmp_path / "run" / "report.html")
+    assert page.tags.count("img") == 3 and {"decay", "heads", "behaviour", "data"} <= set(page.ids)
+    assert page.files["summary.json"] == (tmp_path / "run" / "summary.json").read_text()
+    assert json.loads(page.files["summary.json"])["results"][0]["average"]["mass"][0]["mean"] == first
+    assert page.files["curves.csv"].startswith("model,curve,round,token,mass\ndefault,average,1,1,")
+    assert (tmp_path / "run" / "model" / "summary.json").is_file()
     assert main(["trace", "--conversations", "6", "--rounds", "3", "--head", "1.5", "--out", str(tmp_path / "run")]) == 0  # from the records
     assert "head 1.5" in capsys.readouterr().out
 

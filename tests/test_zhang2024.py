@@ -13,8 +13,8 @@ from holdfast import tasks
 from holdfast.cli import main
 from holdfast.methods import Ranking
 from holdfast.report.statistics import estimate
+from holdfast.report.verdicts import CONTRADICTED, SUPPORTED, UNDECIDED
 from holdfast.reproduce import zhang2024
-from holdfast.reproduce.findings import CONTRADICTED, SUPPORTED, UNDECIDED
 from holdfast.reproduce.zhang2024.figures import robust
 from holdfast.reproduce.zhang2024.results import best_less_worst
 from holdfast.reproduce.zhang2024.study import Study

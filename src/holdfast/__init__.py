@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from holdfast import drift, measures, methods, records, report, tasks
     from holdfast.endpoint import connect
     from holdfast.loading import load
-    from holdfast.steer import steering
+    from holdfast.steer import encode_chats, steering, unsteered
 
 __version__ = "0.1.0"
 __all__ = [
@@ -38,6 +38,7 @@ __all__ = [
     "Spotlight",
     "connect",
     "drift",
+    "encode_chats",
     "load",
     "measures",
     "methods",
@@ -45,10 +46,14 @@ __all__ = [
     "report",
     "steering",
     "tasks",
+    "unsteered",
 ]
 
 # Imported at first use, so that importing the package imports no torch.
-_LATER = {"load": "holdfast.loading", "connect": "holdfast.endpoint", "steering": "holdfast.steer"}
+_LATER = {
+    "load": "holdfast.loading", "connect": "holdfast.endpoint",
+    "encode_chats": "holdfast.steer", "steering": "holdfast.steer", "unsteered": "holdfast.steer",
+}
 
 
 def __getattr__(name: str) -> Any:

@@ -186,12 +186,14 @@ class Job:
         failed: takes the error of a request that was not answered, and returns the jobs it leads
             to; without it, the error ends the session's run.
         name: says in an error which of many requests it is about; "" where there is one.
+        drawn: takes every token id of the reply as it is drawn, where the model runs here.
     """
 
     request: Request
     then: Callable[[Reply], Iterable[Job]]
     failed: Callable[[RequestFailed], Iterable[Job]] | None = None
     name: str = ""
+    drawn: Callable[[int], None] | None = None
 
 
 class Session(Protocol):

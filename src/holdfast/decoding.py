@@ -8,7 +8,7 @@ for full attention. Models with other caches run their rows one by one.
 from __future__ import annotations
 
 import inspect
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass, field, replace
 from typing import Generic, TypeVar
@@ -68,6 +68,7 @@ class Row:
         seed: names its draws.
         keep: whether the keys and values are wanted afterwards.
         trace: whether the mass on the first stream's span is wanted.
+        drawn: takes every token as it is drawn, the one that ends the reply excepted.
     """
 
     streams: tuple[Stream, ...]
@@ -77,6 +78,7 @@ class Row:
     seed: int = 0
     keep: bool = False
     trace: bool = False
+    drawn: Callable[[int], None] | None = None
 
 
 @dataclass(frozen=True)
@@ -117,6 +119,8 @@ class _Running(Generic[T]):
         if token in stop_ids:
             return "stop"
         self.generated.append(token)
+        if self.row.drawn:
+            self.row.drawn(token)
         return "length" if len(self.generated) >= self.row.sampling.max_new_tokens else None
 
     def finish(self, reason: str, computed: tuple[KeysValues, ...] = ()) -> Continuation:

@@ -12,7 +12,8 @@ import warnings
 import weakref
 from collections.abc import Collection, Hashable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
-from queue import PriorityQueue, SimpleQueue
+from heapq import heappop, heappush
+from queue import SimpleQueue
 from typing import TYPE_CHECKING, Any, ClassVar
 from urllib.parse import SplitResult, urlsplit
 
@@ -121,40 +122,43 @@ class EndpointModel:
             ModelError: as `generate_batch`; but a request that fails by itself goes to the job's
                 `failed`, where it has one, and the others go on.
         """
-        tasks: PriorityQueue[_Task] = PriorityQueue()
+        waiting: list[_Task] = []
+        tasks: SimpleQueue[_Task | None] = SimpleQueue()
         answers: SimpleQueue[tuple[_Task, Reply | BaseException]] = SimpleQueue()
         stopped, numbers = threading.Event(), itertools.count()
 
         def work() -> None:
-            while not stopped.is_set() and (task := tasks.get()).job is not None:
+            while (task := tasks.get()) is not None and not stopped.is_set():
                 try:
                     limit = task.job.request.sampling.max_new_tokens
                     answers.put((task, self._answer(task.body, limit)))
                 except BaseException as error:
                     answers.put((task, error))
 
-        def task_of(job: Job, begun: int) -> _Task:
-            return _Task(begun, not job.request.keep, next(numbers), job, self._body(job.request))
-
-        def add(ready: Sequence[_Task]) -> int:
-            for task in ready:
-                tasks.put(task)
-            return len(ready)
+        def add(job: Job, begun: int) -> None:
+            body = self._body(job.request)
+            heappush(waiting, _Task(begun, not job.request.keep, next(numbers), job, body))
 
         # daemon threads, for those of an executor would hold up the end of the program until the last answer is there
         workers = [threading.Thread(target=work, name="holdfast-endpoint", daemon=True) for _ in range(self.concurrency)]
         try:
-            under_way = add([task_of(job, begun) for begun, job in enumerate(jobs)])
+            for begun, job in enumerate(jobs):
+                add(job, begun)
             for worker in workers:
                 worker.start()
-            while under_way:
+            under_way = 0
+            while waiting or under_way:
+                while waiting and under_way < self.concurrency:
+                    tasks.put(heappop(waiting))
+                    under_way += 1
                 task, answer = answers.get()
-                following = _follow(task.job, answer)
-                under_way += add([task_of(job, task.begun) for job in following]) - 1
+                under_way -= 1
+                for job in _follow(task.job, answer):
+                    add(job, task.begun)
         finally:  # at the first failure, or Ctrl-C, no more is started
             stopped.set()
             for _ in workers:
-                tasks.put(_Task(-1, False, next(numbers)))
+                tasks.put(None)
         if "seed" in self._wire.refused and not self._wire.warned:
             self._wire.warned = True
             warnings.warn(
@@ -240,7 +244,7 @@ class EndpointModel:
 
 @dataclass(frozen=True, order=True)
 class _Task:
-    """A job in the queue, in the order in which jobs are taken; without one, the worker ends.
+    """A job that waits, in the order in which jobs are taken.
 
     Args:
         begun: which of the first jobs it follows from.
@@ -251,8 +255,8 @@ class _Task:
     begun: int
     fork: bool
     number: int
-    job: Job | None = field(default=None, compare=False)
-    body: dict[str, object] = field(default_factory=dict, compare=False)
+    job: Job = field(compare=False)
+    body: dict[str, object] = field(compare=False)
 
 
 def _follow(job: Job, answer: Reply | BaseException) -> Iterable[Job]:
@@ -374,7 +378,7 @@ def _find_model(client: OpenAI, endpoint: Endpoint) -> str:
         raise failure_of(error, endpoint) from None
     if len(names) == 1:
         return names[0]
-    cure = "name the model yourself (model=, or --endpoint-model on the command line)"
+    cure = "name the model yourself (model= in Python, or `--endpoint-model`)"
     if not names:
         raise ModelError(f"{endpoint.url}/models lists no model; {cure}.")
     raise ModelError(f"{endpoint.url} has {len(names)} models ({list_models(names, endpoint)}); {cure}.")

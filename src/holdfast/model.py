@@ -6,7 +6,7 @@ import itertools
 import logging
 import math
 from collections import deque
-from collections.abc import Hashable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, ClassVar
@@ -30,6 +30,7 @@ from holdfast.methods import (
 )
 from holdfast.prompt import Prompt, render_with_spans, tokenize
 from holdfast.scoring import Scored, score_rows
+from holdfast.streaming import Pieces
 
 if TYPE_CHECKING:
     from transformers import PreTrainedModel, PreTrainedTokenizerFast
@@ -105,6 +106,15 @@ class LocalModel:
     ) -> Scored:
         """The log-probabilities of given replies to one chat; see `LocalSession.score`."""
         return self.session().score([Request(messages, methods, emphasis=emphasis, marks=marks)], [replies])[0]
+
+    def stream(self, request: Request, tell: Callable[[str], None]) -> Reply:
+        """Answers one chat; `tell` takes the text piece by piece, as it is drawn, and all pieces are the reply."""
+        text, answered = Pieces(self.tokenizer, tell), []
+        self.session().run([Job(request, lambda reply: answered.append(reply) or (), drawn=text.add)])
+        (reply,) = answered
+        _check_room(self, reply, "")
+        text.finish(reply.text)
+        return reply
 
     def session(self) -> LocalSession:
         """Opens a session, in which requests of one thread forward only what is new."""
@@ -226,12 +236,7 @@ class LocalSession:
         """
         replies = answer_all(self, requests)
         for name, reply in zip(request_names(requests), replies, strict=True):
-            if reply.stop_reason == "context":
-                raise PromptError(
-                    f"{name and f'{name}: '}A chat of {len(reply.prompt_ids)} tokens leaves no "
-                    f"room for a reply in the {self.model.context} tokens {self.model.name} can see; "
-                    "use a shorter chat or fewer rounds."
-                )
+            _check_room(self.model, reply, name)
         return replies
 
     def score(self, requests: Sequence[Request], replies: Sequence[Sequence[str]]) -> list[Scored]:
@@ -434,6 +439,7 @@ class LocalSession:
             request.seed,
             keep=request.keep and request.thread is not None,
             trace=request.trace and self.model.steerable,
+            drawn=pending.job.drawn,
         )
         return _Asked(
             pending, row if room > 0 else None, tuple(prompt.text for prompt in prompts),
@@ -473,6 +479,19 @@ def _ran_out_of_memory(error: Exception) -> bool:
     if isinstance(error, (torch.OutOfMemoryError, MemoryError)):
         return True
     return any(sign in str(error) for sign in _NO_MEMORY)
+
+
+def _check_room(model: LocalModel, reply: Reply, name: str) -> None:
+    """Refuses a chat that fills the context; `name` says which of several it is.
+
+    Raises:
+        PromptError: it leaves no room for a reply.
+    """
+    if reply.stop_reason == "context":
+        raise PromptError(
+            f"{name and f'{name}: '}A chat of {len(reply.prompt_ids)} tokens leaves no room for a reply "
+            f"in the {model.context} tokens {model.name} can see; use a shorter chat or fewer rounds."
+        )
 
 
 def _prefills(waiting: Sequence[_Asked]) -> list[list[_Asked]]:

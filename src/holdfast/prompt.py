@@ -262,7 +262,7 @@ def _find_emphasis(
 
 def _lost(words: dict[int, str], system_as: str) -> str:
     cure = (
-        "this model may lack a system role: put it before the first user message (system_as='first-user')"
+        "this model may lack a system role: put it before the first user message (--system-as=first-user)"
         if system_as == "role"
         else "use a model whose template leaves messages as they are"
     )
@@ -274,7 +274,7 @@ def _template_refusal(messages: Sequence[Message], reason: str) -> str:
     if "system" in reason.lower() and any(message["role"] == "system" for message in messages):
         return (
             f"The chat template has no system role ({reason}); put the system prompt before the first user message "
-            "(system_as='first-user')."
+            "(--system-as=first-user)."
         )
     return f"The chat template refuses this chat ({reason}); check that its roles alternate, beginning with the user."
 

@@ -2,85 +2,194 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+import functools
+import sys
+import warnings
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
 
 import torch
 from torch import Tensor
+from transformers import PreTrainedModel
 
-from holdfast.attention.reach import check_methods, reached
-from holdfast.attention.steering import STEERING, AttentionTrace, Steering
-from holdfast.errors import UsageError
+from holdfast.attention.blocks import Block, OpenModel, frame_of_entry
+from holdfast.attention.reach import check_methods, open_block
+from holdfast.attention.steering import AttentionTrace, Steering
+from holdfast.chat import Message, Request
+from holdfast.emphasis import Part
+from holdfast.errors import ModelError, UsageError
+from holdfast.methods import parse
 from holdfast.methods.protocols import ShiftsAttention
+from holdfast.prompt import render
 
 if TYPE_CHECKING:
-    from transformers import PreTrainedModel
+    from transformers import PreTrainedTokenizerFast
+
+Spelled = ShiftsAttention | str  # a method, or the spelling of one or several
+P = ParamSpec("P")
+R = TypeVar("R")
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Steered:
-    """What a `steering` block saw."""
+    """The handle of an open block."""
 
-    _steering: Steering
+    _block: Block
+    _model: OpenModel
+    _methods: str
+
+    def __repr__(self) -> str:
+        rows = len(self._block.steering.span)
+        return f"<Steered {self._model.name}: {self._methods}, {rows} row{'s'[: rows != 1]}, {self._block.steered} passes>"
 
     @property
     def traces(self) -> list[AttentionTrace]:
-        """The mass on the span in each row of the batch, a step per forward pass so far; empty without `trace`."""
-        passes = [layers for layers in self._steering.passes if layers]
+        """The mass on the span in each row of the batch, a step per forward pass so far; empty without `trace`.
+
+        In a pass of several tokens it is that of the row's last token that is not padding.
+
+        Raises:
+            UsageError: passes of several threads are mixed, or passes of batches of different sizes.
+        """
+        passes = list(self._block.passes)
         if not passes:
             return []
-        steps = [torch.stack(layers, 1).cpu() for layers in passes]  # [row, layer, head]
+        threads = [thread for number, (thread, _) in enumerate(passes) if not number or passes[number - 1][0] != thread]
+        if len(threads) > len(set(threads)):
+            raise UsageError(f"{len(set(threads))} threads ran passes in this block by turns, so its traces are mixed; give each thread its block.")
+        sizes = sorted({layers[0].shape[0] for _, layers in passes})
+        if len(sizes) > 1:
+            raise UsageError(f"The passes of this block had batches of {' and '.join(map(str, sizes))} rows; give each its block to trace it.")
+        steps = [torch.stack(layers, 1).cpu() for _, layers in passes]  # [row, layer, head]
         return [AttentionTrace(mass) for mass in torch.stack(steps, -1)]
+
+    def bind(self, function: Callable[P, R]) -> Callable[P, R]:
+        """The function with all passes that it runs in this block, in whatever thread: `Thread(target=steered.bind(model.generate))`.
+
+        Calling it raises a `UsageError` once the block was left.
+        """
+
+        @functools.wraps(function)
+        def bound(*args: P.args, **kwargs: P.kwargs) -> R:
+            with self._model.bound(self._block, sys._getframe()):
+                return function(*args, **kwargs)
+
+        return bound
 
 
 @contextmanager
 def steering(
     hf_model: PreTrainedModel,
     span_mask: Tensor,
-    methods: Sequence[ShiftsAttention] | Sequence[Sequence[ShiftsAttention]],
+    methods: Spelled | Sequence[Spelled] | Sequence[Sequence[Spelled]],
     *,
     trace: bool = False,
 ) -> Iterator[Steered]:
-    """Steers the attention of a model inside the block, in this thread, under `forward` and `generate()`.
+    """Steers the attention of one model inside the block, under `forward` and `generate()`.
 
-        with holdfast.steering(model, span_mask, [holdfast.SplitSoftmax(0.5)]):
+        with holdfast.steering(model, span_mask, "split-softmax:exponent=0.5"):
             model.generate(**inputs)
 
+    Passes of this model are steered in whatever thread they run, and no other model's are. Where several blocks are open on one model, a
+    pass belongs to the innermost one in whose code it runs; a thread's function is bound to its block by `steered.bind`. The cases are
+    written down in docs/steering.md.
+
     Args:
-        hf_model: a causal language model, whatever its attention implementation; on leaving it is exactly as before.
+        hf_model: a causal language model, whatever its attention implementation, or what `holdfast.load` gave; on leaving it is exactly
+            as before.
         span_mask: bool [B, T], True on the tokens of the prompt to hold on to. Keys after T are generated ones.
-        methods: attention methods in order, for all rows, or one sequence of them per row.
+        methods: attention methods in order, or their spellings, for all rows, or one sequence of them per row.
         trace: whether `traces` of the value is filled.
 
     Raises:
         ModelError: the model's attention cannot be reached, or does not go with a method.
         UsageError: a span mask that is not bool [B, T] or holds nothing; a method that does not steer attention, or names a head
-            that the model lacks; inside the block, a batch or a prompt of another size than the mask.
+            that the model lacks; inside the block, a batch or a prompt of another size than the mask, or a span on padding; a pass
+            of which it cannot be told to which block it belongs.
     """
+    frame = frame_of_entry()
+    model = causal_model(hf_model)
     span = _checked_span(span_mask)
     rows = _per_row(methods, len(span))
-    check_methods(hf_model, [method for row in rows for method in row])
-    state = Steering(span.to(hf_model.device), rows, trace, follows=False)
-    with reached(hf_model):
-        token = STEERING.set(state)
-        try:
-            yield Steered(state)
-        finally:
-            STEERING.reset(token)
+    block = Block(Steering(span.to(model.device), rows, trace, follows=False), frame)
+    with _open_checked(model, block, [method for row in rows for method in row]) as opened:
+        yield Steered(block, opened, " / ".join(dict.fromkeys("+".join(method.name for method in row) or "none" for row in rows)))
+    if not block.reached:
+        warnings.warn(
+            f"No pass of {opened.name} went through this block of holdfast.steering, so it steered nothing; run the model inside it, and "
+            "bind what a generator starts between its steps by steered.bind.", UserWarning, stacklevel=3,
+        )
 
 
-def _per_row(methods: Sequence, rows: int) -> list[tuple[ShiftsAttention, ...]]:
+@contextmanager
+def unsteered(hf_model: PreTrainedModel) -> Iterator[None]:
+    """Leaves passes of a model inside the block as they are, whatever blocks other threads or the code around have open on it.
+
+    Args:
+        hf_model: as in `steering`.
+
+    Raises:
+        ModelError: as in `steering`.
+    """
+    with open_block(causal_model(hf_model), Block(None, frame_of_entry())):
+        yield
+
+
+@contextmanager
+def _open_checked(model: PreTrainedModel, block: Block, methods: Sequence[ShiftsAttention]) -> Iterator[OpenModel]:
+    """The block, once the methods are known to name heads that the model has; says when it is left too early."""
+    check_methods(model, methods)
+    with open_block(model, block) as opened:
+        check_methods(model, methods)  # again: what layers have attention is known once it was reached
+        yield opened
+    if block.abandoned:
+        warnings.warn(
+            f"A block of holdfast.steering on {opened.name} was left while another thread generates in it, and the rest of that is not "
+            "steered; join the thread inside the block.", UserWarning, stacklevel=5,
+        )
+
+
+def causal_model(model: Any) -> PreTrainedModel:
+    """The Hugging Face model that someone means.
+
+    Raises:
+        ModelError: a model of another kind, or inside another that changes what it is given.
+    """
+    model = getattr(model, "hf_model", model)
+    model = getattr(model, "_orig_mod", model)  # torch.compile
+    if adapters := getattr(model, "peft_config", None):
+        if prompts := [config for config in getattr(adapters, "values", list)() if getattr(config, "is_prompt_learning", False)]:
+            kind = getattr(prompts[0].peft_type, "value", prompts[0].peft_type)
+            raise ModelError(f"{kind} puts tokens of its own before the prompt, which no span mask covers; steer the model without that adapter.")
+        if hasattr(model, "get_base_model"):
+            model = model.get_base_model()
+    if isinstance(model, PreTrainedModel):
+        return model
+    kind = type(model).__name__
+    if isinstance(getattr(model, "module", None), torch.nn.Module):
+        raise ModelError(f"{kind} copies or splits its model over devices; give the model in it (model.module), on one device.")
+    raise ModelError(f"steering takes a causal language model of transformers, or what holdfast.load gave, not {kind}.")
+
+
+def _per_row(methods: Any, rows: int) -> list[tuple[ShiftsAttention, ...]]:
     """The methods of each row, none that is not about attention."""
-    nested = any(isinstance(one, (list, tuple)) for one in methods)
+    if not isinstance(methods, (list, tuple)):
+        methods = [methods]
+    nested = any(isinstance(row, (list, tuple)) for row in methods)
     if nested and len(methods) != rows:
         raise UsageError(f"There are {len(methods)} lists of methods for {rows} rows of the span mask; give one per row, or one for all.")
-    each = [tuple(one) for one in methods] if nested else [tuple(methods)] * rows
+    each = [_read(row if isinstance(row, (list, tuple)) else [row]) for row in methods] if nested else [_read(methods)] * rows
     for method in {id(method): method for row in each for method in row}.values():
         if not isinstance(method, ShiftsAttention):
             raise UsageError(f"{method!r} does not steer attention, which is all a block can do; give the others to holdfast.load(...).generate.")
     return each
+
+
+def _read(methods: Sequence[Spelled]) -> tuple[ShiftsAttention, ...]:
+    """The methods, the spelled ones read."""
+    return tuple(read for method in methods for read in (parse(method) if isinstance(method, str) else (method,)))
 
 
 def _checked_span(span_mask: Tensor) -> Tensor:
@@ -91,3 +200,60 @@ def _checked_span(span_mask: Tensor) -> Tensor:
     if empty or not len(span_mask):
         raise UsageError(f"The span mask {list(span_mask.shape)} is empty in row {empty[0] if empty else 0}; set True on the tokens to hold on to.")
     return span_mask
+
+
+@dataclass(frozen=True)
+class EncodedChats:
+    """Chats as a batch for `generate()`, padded on the left.
+
+    Args:
+        input_ids: int64 [chat, token].
+        attention_mask: int64 [chat, token], 0 on padding.
+        span_mask: bool [chat, token], True on the tokens to hold on to.
+    """
+
+    input_ids: Tensor
+    attention_mask: Tensor
+    span_mask: Tensor
+
+    @property
+    def inputs(self) -> dict[str, Tensor]:
+        """What the model takes: `model.generate(**chats.inputs)`."""
+        return {"input_ids": self.input_ids, "attention_mask": self.attention_mask}
+
+
+def encode_chats(
+    chats: Sequence[Sequence[Message]],
+    tokenizer: PreTrainedTokenizerFast,
+    *,
+    system_as: str = "role",
+    emphasis: Sequence[Sequence[Part]] | None = None,
+    device: torch.device | str | None = None,
+) -> EncodedChats:
+    """The ids, the attention mask and the span mask of several chats, padded on the left.
+
+    Args:
+        chats: each a sequence of messages with "role" and "content".
+        tokenizer: a fast tokenizer with a chat template.
+        system_as: "role", or "first-user" for models without a system role.
+        emphasis: per chat, what to hold on to, as `Request` takes it; None or an empty sequence: the system prompt.
+        device: of the tensors; None: the CPU.
+
+    Raises:
+        PromptError: a chat cannot be rendered, or what is emphasised is not found.
+        UsageError: no chats, a malformed one, or emphasis for another number of chats.
+    """
+    parts = [()] * len(chats) if emphasis is None else emphasis
+    if not chats or len(parts) != len(chats):
+        raise UsageError(f"There are {len(chats)} chats and emphasis for {len(parts)}; give at least one chat, and each its emphasis, () for none.")
+    requests = [Request(chat, system_as=system_as, emphasis=part) for chat, part in zip(chats, parts, strict=True)]
+    prompts = [render(one.messages, tokenizer, system_as=one.system_as, emphasis=one.emphasis or None) for one in requests]
+    length = max(len(prompt.token_ids) for prompt in prompts)
+    padding = tokenizer.pad_token_id if tokenizer.pad_token_id is not None else tokenizer.eos_token_id or 0
+    ids = torch.full((len(prompts), length), padding)
+    mask, span = torch.zeros_like(ids), torch.zeros_like(ids, dtype=torch.bool)
+    for row, prompt in enumerate(prompts):
+        first = length - len(prompt.token_ids)
+        ids[row, first:], mask[row, first:] = torch.tensor(prompt.token_ids), 1
+        span[row, first:] = torch.tensor(prompt.span_mask)
+    return EncodedChats(ids.to(device), mask.to(device), span.to(device))

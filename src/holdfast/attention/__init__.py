@@ -1,6 +1,7 @@
 """The one seam to transformers: attention whose mass on a span can be read and moved, at the speed of attention that is left alone.
 
-    steering.py    what a forward pass is to do: span, methods per row, trace; belongs to the calling thread
+    steering.py    what a forward pass is to do: span, methods per row, trace
+    blocks.py      which block of `holdfast.steering` a pass belongs to
     plan.py        which columns belong to the span, the reply and the rest: found once per pass, not per layer
     kernels.py     attention over a range of keys that also returns its log-sum-exp
     fused.py       the attention outputs of the groups, merged by their moved masses
@@ -15,7 +16,7 @@ group alone, so a head's output becomes sigmoid(x') * O_span + sigmoid(-x') * O_
 from __future__ import annotations
 
 from holdfast.attention.interface import IMPLEMENTATION, holdfast_attention
-from holdfast.attention.reach import adopt, check_methods
+from holdfast.attention.reach import adopt, check_methods, layers_with_attention
 from holdfast.attention.steering import AttentionTrace, Steering, steered
 
-__all__ = ["IMPLEMENTATION", "AttentionTrace", "Steering", "adopt", "check_methods", "holdfast_attention", "steered"]
+__all__ = ["IMPLEMENTATION", "AttentionTrace", "Steering", "adopt", "check_methods", "holdfast_attention", "layers_with_attention", "steered"]

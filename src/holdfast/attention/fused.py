@@ -40,7 +40,7 @@ def step(steering: Steering, layer: int, query: Tensor, key: Tensor, value: Tens
     plan = _step_plan(steering, query, key, mask)
     if plan.reply is None and (plan.span is None or plan.rest is None):
         if steering.trace:
-            steering.seen.append(torch.full(query.shape[:2], float(plan.span is not None), device=query.device))
+            steering.note(torch.full(query.shape[:2], float(plan.span is not None), device=query.device))
         return None
     packed = query.reshape(query.shape[0], key.shape[1], -1, query.shape[3])  # the queries of a group of heads read their keys once
     if plan.reply is not None:
@@ -54,7 +54,7 @@ def step(steering: Steering, layer: int, query: Tensor, key: Tensor, value: Tens
         log_odds = log_odds.nan_to_num(-torch.inf, torch.inf, -torch.inf)  # padding may see neither
     mass = steering.mass(log_odds, layer)
     if steering.trace:
-        steering.seen.append(mass[..., 0].float())
+        steering.note(mass[..., 0].float())
     return _towards(other, held, mass.reshape(held.shape[:3])).reshape(query.shape)
 
 
@@ -116,7 +116,7 @@ def _merge_three(steering: Steering, layer: int, found: dict[str, tuple[Tensor, 
     span, reply = steering.shift_groups(span, reply, rest, layer)
     weights = torch.stack([span, reply, rest]).softmax(0).nan_to_num(0.0)  # padding may see nothing
     if steering.trace:
-        steering.seen.append(weights[0, ..., 0].float())
+        steering.note(weights[0, ..., 0].float())
     weights = weights.reshape(3, *output.shape[:3], 1)
     return (outputs[0] * weights[0] + outputs[1] * weights[1] + outputs[2] * weights[2]).to(output.dtype)
 
@@ -160,11 +160,11 @@ def read_step(steering: Steering, query: Tensor, key: Tensor, value: Tensor, mas
         output, lse = attend(packed, key, value, _whole_mask(steering, mask, query.dtype), False, scaling)
         output, lse = output.reshape(query.shape), lse.reshape(query.shape[0], -1, 1)
     if plan.span is None:
-        steering.seen.append(torch.zeros(query.shape[:2], device=query.device))
+        steering.note(torch.zeros(query.shape[:2], device=query.device))
     else:
         packed = query.reshape(query.shape[0], key.shape[1], -1, query.shape[3])
         held = _lse(packed, key, plan.span, scaling) if query.dtype == torch.float32 else _attend_part(packed, key, value, plan.span, scaling)[1]
-        steering.seen.append((held - lse)[..., 0].clamp_(max=0).exp_().float())
+        steering.note((held - lse)[..., 0].clamp_(max=0).exp_().float())
     return output
 
 
@@ -215,7 +215,7 @@ def many(
         if heads != []:
             _move(steering, layer, query, key, value, output, lse, plan, mask, causal, scaling, heads, mass)
     if steering.trace:
-        steering.seen.append(mass.float())
+        steering.note(mass.float())
     return output
 
 
@@ -282,7 +282,7 @@ def _split(steering: Steering, layer: int, query: Tensor, key: Tensor, value: Te
     on_span, span_lse = attend(query[:, :, stop:], key[:, :, start:stop], value[:, :, start:stop], None, False, scaling)
     mass = steering.mass(span_lse - rest_lse[:, :, start:], layer)
     if steering.trace:
-        steering.seen.append(mass[..., -1].float())
+        steering.note(mass[..., -1].float())
     return torch.cat([output, _towards(rest[:, :, start:], on_span, mass)], 2)
 
 

@@ -57,7 +57,7 @@ def attend_literally(
         mixed = weights.to(value.dtype).unflatten(1, (key.shape[1], -1)).flatten(2, 3) @ value
         outputs.append(mixed.unflatten(2, (-1, scores.shape[2])).flatten(1, 2))
     if steering is not None and steering.trace:
-        steering.seen.append((weights[:, :, -1] * span[:, :, 0]).sum(-1).float())
+        steering.note((weights[:, :, -1] * span[:, :, 0]).sum(-1).float())
     return torch.cat(outputs, 2)
 
 
@@ -82,7 +82,7 @@ def _scores(grouped: Tensor, key: Tensor, mask: Tensor | None, scoring: Scoring,
 
 def _change(steering: Steering, layer: int, scores: Tensor, span: Tensor, reply: Tensor, sink: Tensor | None) -> Tensor:
     """What to add to the scores, [B, H, q, K], so that the masses are those the methods ask for."""
-    masses = [scores.masked_fill(~group, -torch.inf).logsumexp(-1) for group in (span, reply, ~span & ~reply)]
+    masses = [_log_mass(scores, group) for group in (span, reply, ~span & ~reply)]
     if sink is not None:
         masses[2] = torch.logaddexp(masses[2], sink.to(scores.dtype))
     moved = steering.shift_groups(*masses, layer)
@@ -90,8 +90,45 @@ def _change(steering: Steering, layer: int, scores: Tensor, span: Tensor, reply:
     return change[0] * span + change[1] * reply
 
 
+def _log_mass(scores: Tensor, members: Tensor) -> Tensor:
+    """Log-sum-exp of the scores of a group; its gradient is 0, not NaN, for a query that sees none of it."""
+    scores = scores.masked_fill(~members, -torch.inf)
+    if not scores.requires_grad:
+        return scores.logsumexp(-1)
+    blind = (scores == -torch.inf).all(-1)
+    return scores.masked_fill(blind[..., None], 0.0).logsumexp(-1).masked_fill(blind, -torch.inf)
+
+
+def mass_at(
+    steering: Steering, layer: int, query: Tensor, key: Tensor, mask: Tensor | None, scoring: Scoring, places: Tensor
+) -> Tensor:
+    """The mass on the span, [B, H], at the query `places` [B] of each row, moved where a method touches this layer."""
+    rows = torch.arange(query.shape[0], device=query.device)
+
+    def chosen(states: Tensor | None) -> Tensor | None:
+        """The same for one query per row: [B, H or 1, 1, ...] of [B or 1, H or 1, Q or 1, ...]."""
+        if states is None or states.shape[2] == 1:
+            return states
+        return states.expand(query.shape[0], *states.shape[1:])[rows, :, places][:, :, None]
+
+    sink = chosen(scoring.sinks)
+    if scoring.causal and mask is None:
+        mask = (torch.arange(key.shape[2], device=key.device) <= places[:, None])[:, None, None]
+    scoring = Scoring(scoring.scaling, scoring.softcap, chosen(scoring.bias), sink)
+    scores = _scores(chosen(query).unflatten(1, (key.shape[1], -1)), key, chosen(mask), scoring, 0)
+    held, said = steering.columns(query.shape[0], key.shape[2])
+    span = held[:, None, None]
+    if steering.touches(layer):
+        reply = torch.zeros_like(span) if said is None else said[:, None, None]
+        scores = scores + _change(steering, layer, scores, span, reply, sink)
+    return (_softmax(scores, sink) * span)[:, :, 0].sum(-1).float()
+
+
 def _softmax(scores: Tensor, sink: Tensor | None) -> Tensor:
     """Weights of the keys; those of a query that sees nothing are 0."""
+    if sink is None and scores.requires_grad:  # the gradients of such a query are 0 too
+        blind = (scores == -torch.inf).all(-1, keepdim=True)
+        return scores.masked_fill(blind, 0.0).softmax(-1).masked_fill(blind, 0.0)
     if sink is None:
         return scores.softmax(-1).nan_to_num(0.0)
     sink = sink.to(scores.dtype)[..., None].expand(*scores.shape[:-1], 1)

@@ -1,102 +1,180 @@
 """Switching a loaded model to this package's attention for a while, and back; and the door to GPT-J, which has no interface.
 
-While any thread steers a model, its attention implementation is ours; what is steered is known by the calling thread alone, so others
-meanwhile get plain SDPA. The last one to leave restores every configuration as it was.
+While a block is open on a model, its attention implementation is ours, and each pass is told as it begins what block steers it. A pass that
+none steers, or that began before the first block, gets the attention that the model had. The last one to leave restores every
+configuration as it was.
 """
 
 from __future__ import annotations
 
-import threading
-from collections import Counter
-from collections.abc import Iterator, Sequence
+import copy
+import inspect
+import re
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from weakref import WeakKeyDictionary, WeakSet
+from weakref import WeakKeyDictionary
 
 import torch
 from torch import Tensor
 from transformers import PreTrainedModel
 
-from holdfast.attention.interface import IMPLEMENTATION
-from holdfast.attention.literal import Scoring, attend_literally
-from holdfast.attention.steering import STEERING, Steering, steered
+from holdfast.attention.blocks import LOCK, WAITING, Block, OpenModel, cached_tokens
+from holdfast.attention.interface import CONFIGS, IMPLEMENTATION, OWNERS, steering_of
+from holdfast.attention.literal import Scoring, attend_literally, mass_at
+from holdfast.attention.steering import PASS, Pass, Steering, steered
 from holdfast.errors import ModelError, UsageError
 from holdfast.methods.protocols import ShiftsAttention
 
 
 @dataclass
 class _Switched:
-    """A model in use, and what it was."""
+    """What was changed in a model."""
 
-    users: int = 0
-    passes: Counter = field(default_factory=Counter)  # by thread, that run now: with masks of our form, so the model stays ours meanwhile
     before: list[tuple[object, object]] = field(default_factory=list)  # configurations, and their implementations
     doors: list[torch.nn.Module] = field(default_factory=list)
     hooks: list = field(default_factory=list)
+    guarded: list[torch.nn.Module] = field(default_factory=list)
+    opened: OpenModel | None = None
 
 
-_LOCK = threading.RLock()
 _SWITCHED: WeakKeyDictionary[PreTrainedModel, _Switched] = WeakKeyDictionary()
-_REACHED: WeakSet[PreTrainedModel] = WeakSet()  # probed
+_REACHED: WeakKeyDictionary[PreTrainedModel, dict[int, int]] = WeakKeyDictionary()  # probed: the heads of each layer with attention
 _APART = {torch.float32: 1e-3, torch.float64: 1e-3}  # of logits, relative: a lost mask or sink moves them by far more than rounding
+_CROSS = re.compile(r"cross|encoder_?(decoder_?)?att", re.IGNORECASE)
+_HOOKS = (
+    "_forward_pre_hooks", "_forward_pre_hooks_with_kwargs", "_forward_hooks", "_forward_hooks_with_kwargs", "_forward_hooks_always_called",
+)
 
 
 @contextmanager
-def reached(model: PreTrainedModel) -> Iterator[None]:
-    """Has the model's attention go through `holdfast_attention` inside the block; may be nested and entered by several threads.
+def open_block(model: PreTrainedModel, block: Block) -> Iterator[OpenModel]:
+    """Opens a block on a model; what leaves it says whether another thread is still in a pass of it.
 
     Raises:
         ModelError: it cannot be reached, or not all that it does can be steered; the model is as it was.
     """
-    with _LOCK:
+    with LOCK:
         if model not in _SWITCHED:
-            plain = None if model in _REACHED else _logits(model)
-            switched = _Switched()
-            try:
-                _switch(model, switched)
-                if plain is not None:
-                    _probe(model, plain)
-            except BaseException:
-                _restore(switched)
-                raise
-            _SWITCHED[model] = switched
-            _count_passes(model, switched)
+            _SWITCHED[model] = _open(model)
         switched = _SWITCHED[model]
-        switched.users += 1
+        opened = switched.opened
+        opened.open(block)
+    interrupted = False
     try:
-        yield
+        yield opened
+    except BaseException as error:
+        interrupted = not isinstance(error, (Exception, GeneratorExit))
+        raise
     finally:
-        with _LOCK:
-            switched.users -= 1
+        with LOCK:
+            block.abandoned = opened.close(block, interrupted=interrupted)
             _leave(model, switched)
+
+
+def _open(model: PreTrainedModel) -> _Switched:
+    _check_reachable(model)
+    plain = None if model in _REACHED else _plain_logits(model)
+    switched = _Switched()
+    try:
+        _switch(model, switched)
+        if plain is not None:
+            _probe(model, plain)
+    except BaseException:
+        _restore(switched)
+        raise
+    watched, named = {id(module): module for module in (model, model.base_model)}, list(model.named_modules())
+    opened = switched.opened = OpenModel(
+        type(model).__name__, {id(config): name for config, name in switched.before}, frozenset(id(module) for _, module in named),
+        frozenset(id(module) for name, module in named if _attends_elsewhere(name, module)),
+        {key: tuple(inspect.signature(module.forward).parameters) for key, module in watched.items()}, config=model.config.get_text_config(),
+    )
+    for config, _ in switched.before:
+        CONFIGS[id(config)] = opened
+    for _, module in named:
+        OWNERS[module] = opened
+    _watch(model, list(watched.values()), switched)
+    return switched
+
+
+def _attends_elsewhere(name: str, module: torch.nn.Module) -> bool:
+    """Whether a module is cross-attention, by what it says of itself, its class or its name."""
+    told = getattr(module, "is_cross_attention", None)
+    if isinstance(told, bool):
+        return told
+    return any(_CROSS.search(text) for text in (type(module).__name__, name.rpartition(".")[2]))
+
+
+def _watch(model: PreTrainedModel, watched: Sequence[torch.nn.Module], switched: _Switched) -> None:
+    """Has each pass of the model, and of the model inside it, tell when it begins and ends; keeps copies free of all this."""
+    opened = switched.opened
+
+    def begin(module, args, kwargs):
+        ahead, WAITING.ahead = WAITING.ahead, None
+        opened.begin(module, args, kwargs, ahead if ahead is not None and ahead.model is opened else None)
+
+    def end(_, args, kwargs, output):
+        opened.end(output, kwargs.get("past_key_values"))
+        with LOCK:
+            _leave(model, switched)
+
+    for module in watched:
+        switched.hooks.append(module.register_forward_pre_hook(_Tied(begin), with_kwargs=True))
+        switched.hooks.append(module.register_forward_hook(_Tied(end), with_kwargs=True, always_call=True))
+        switched.guarded.append(module)
+        module.__dict__["__deepcopy__"] = _Tied(lambda memo, module=module: _plain_copy(module, switched, memo))
+
+
+class _Tied:
+    """A function that belongs to a model in this process, and cannot be pickled with it."""
+
+    def __init__(self, function: Callable):
+        self.function = function
+
+    def __call__(self, *args, **kwargs):
+        return self.function(*args, **kwargs)
+
+    def __deepcopy__(self, memo: dict) -> _Tied:
+        return self
+
+    def __reduce_ex__(self, protocol: int):
+        raise UsageError(
+            "A model cannot be pickled while a block of holdfast.steering is open on it (a spawned process, torch.save); open the block in the "
+            "other process, or leave it first."
+        )
+
+
+def _plain_copy(module: torch.nn.Module, switched: _Switched, memo: dict) -> torch.nn.Module:
+    """A deep copy of a model with open blocks, as if there were none."""
+    shell = copy.copy(module)
+    shell.__dict__.pop("__deepcopy__", None)
+    made = memo[id(module)] = copy.deepcopy(shell, memo)
+    for config, implementation in switched.before:
+        if id(config) in memo:
+            memo[id(config)]._attn_implementation_internal = implementation
+    for part in made.modules():
+        if isinstance(part.__dict__.get("_attn"), _Door):
+            del part._attn
+        for hook in switched.hooks:
+            for name in _HOOKS:
+                part.__dict__[name].pop(hook.id, None)
+    return made
 
 
 def _leave(model: PreTrainedModel, switched: _Switched) -> None:
-    """Restores the model if nobody steers it and no pass of another thread is under way; that pass does so at its end."""
-    if not switched.users and not switched.passes.total():
+    """Restores the model if no block is open on it and no pass is under way; that pass does so at its end."""
+    if not switched.opened.blocks and not switched.opened.running:
         _restore(switched)
-        _SWITCHED.pop(model, None)
-
-
-def _count_passes(model: PreTrainedModel, switched: _Switched) -> None:
-    def begin(*_) -> None:
-        with _LOCK:
-            switched.passes[threading.get_ident()] += 1
-
-    def end(*_) -> None:
-        with _LOCK:
-            if switched.passes[threading.get_ident()]:  # else it began before the switch
-                switched.passes[threading.get_ident()] -= 1
-            _leave(model, switched)
-
-    inner = model.base_model
-    switched.hooks = [inner.register_forward_pre_hook(begin), inner.register_forward_hook(end, always_call=True)]
+        if _SWITCHED.get(model) is switched:
+            del _SWITCHED[model]
 
 
 def adopt(model: PreTrainedModel) -> bool:
     """Gives a model this package's attention for good; False where that cannot be done, and the model is as it was."""
     switched = _Switched()
     try:
+        if getattr(model.config, "is_encoder_decoder", False):
+            return False
         plain = _logits(model)
         _switch(model, switched)
         _probe(model, plain)
@@ -127,13 +205,52 @@ def check_methods(model: PreTrainedModel, methods: Sequence[ShiftsAttention]) ->
             if isinstance(layers, int) and layer >= layers:
                 raise UsageError(f"{method.name} names head {head} in layer {layer}{source}, and this model has {layers} layers, counted from 0.")
             count = heads[layer] if isinstance(heads, (list, tuple)) else heads
+            with_attention = layers_with_attention(model)
+            if with_attention is not None and layer not in with_attention:
+                some = ", ".join(map(str, sorted(with_attention)))
+                cure = f"take heads of layers {some}" if some else "give no heads, which steers all"
+                raise UsageError(
+                    f"{method.name} names head {head} in layer {layer}{source}, and no attention of {type(model).__name__} can be steered there; {cure}."
+                )
             if isinstance(count, int) and head >= count:
                 raise UsageError(f"{method.name} names head {head} in layer {layer}{source}, and this model has {count} heads, counted from 0.")
 
 
-def _switch(model: PreTrainedModel, switched: _Switched) -> None:
+def layers_with_attention(model: PreTrainedModel) -> frozenset[int] | None:
+    """The layers whose heads can be steered one by one; None before the model was first steered.
+
+    Hybrid models have layers without attention, and some share one attention that does not tell the layer it is called in.
+    """
+    if (layers := _REACHED.get(model)) is None:
+        return None
+    return frozenset(layer for layer in layers if layer >= 0)
+
+
+def _check_reachable(model: PreTrainedModel) -> None:
+    """Refuses by name what would otherwise fail far from its cause."""
+    name = type(model).__name__
     if getattr(model.config, "is_encoder_decoder", False):
-        raise ModelError(f"{type(model).__name__} has an encoder, whose keys are not those of its prompt's span; steer a decoder-only model.")
+        raise ModelError(f"{name} has an encoder, whose keys are not those of its prompt's span; steer a decoder-only model.")
+    devices = {parameter.device for parameter in model.parameters()}
+    if torch.device("meta") in devices:
+        raise ModelError(f"{name} has weights that are not on a device (offloaded by accelerate, or on 'meta'); load it whole on one device.")
+    if len(devices) > 1:
+        raise ModelError(f"The weights of {name} lie on {', '.join(sorted(map(str, devices)))}, and steering needs them on one device.")
+
+
+def _plain_logits(model: PreTrainedModel) -> Tensor:
+    """The logits of two tokens before the switch."""
+    try:
+        return _logits(model)
+    except torch.OutOfMemoryError:
+        raise
+    except (ValueError, TypeError, KeyError, RuntimeError, AttributeError, IndexError, AssertionError) as error:
+        if isinstance(error, AttributeError) and "logits" in str(error):
+            raise ModelError(f"{type(model).__name__} gives no logits (a base model without a head?); load it with AutoModelForCausalLM.") from error
+        raise ModelError(_unreachable(model, " ".join(str(error).split())[:200])) from error
+
+
+def _switch(model: PreTrainedModel, switched: _Switched) -> None:
     with_doors = [module for module in model.modules() if _has_door(module)]
     switched.doors = [module for module in with_doors if "_attn" not in module.__dict__]
     for module in switched.doors:
@@ -161,8 +278,14 @@ def _restore(switched: _Switched) -> None:
         module.__dict__.pop("_attn", None)
     for hook in switched.hooks:
         hook.remove()
+    for module in switched.guarded:
+        module.__dict__.pop("__deepcopy__", None)
     for config, implementation in switched.before:
         config._attn_implementation_internal = implementation
+    if switched.opened is not None:
+        for owned in (OWNERS, CONFIGS):
+            for key in [key for key, owner in owned.items() if owner is switched.opened]:
+                del owned[key]
 
 
 def _probe(model: PreTrainedModel, plain: Tensor) -> None:
@@ -170,22 +293,30 @@ def _probe(model: PreTrainedModel, plain: Tensor) -> None:
     try:
         state = Steering(torch.tensor([[True, False]], device=model.device), [()], trace=True)
         with steered(state):
-            ours = _logits(model, state)
+            ours, cache = _forward(model, state, use_cache=True)
     except (ModelError, ValueError, TypeError, KeyError, RuntimeError, AttributeError) as error:
         raise ModelError(_unreachable(model, " ".join(str(error).split())[:200])) from error
     apart = float((ours - plain).abs().max() / plain.abs().max().clamp(min=1e-6))
     if not model.training and apart > _APART.get(model.dtype, 0.2):
         raise ModelError(_unreachable(model, f"it computes something else than softmax attention: logits move by {apart:.0%}"))
-    _REACHED.add(model)
+    if hasattr(cache, "get_seq_length") and cached_tokens(cache) != 2:
+        raise ModelError(_unreachable(model, f"its cache counts {cached_tokens(cache)} tokens after 2, so no place in it is certain"))
+    _REACHED[model] = state.layers
+
+
+def _logits(model: PreTrainedModel) -> Tensor:
+    return _forward(model, None)[0]
 
 
 @torch.inference_mode()
-def _logits(model: PreTrainedModel, steering: Steering | None = None) -> Tensor:
-    token = STEERING.set(steering)  # not that of a block around this one
+def _forward(model: PreTrainedModel, steering: Steering | None, use_cache: bool = False) -> tuple[Tensor, object]:
+    """The logits of two tokens, and the cache."""
+    token = PASS.set(Pass(steering))  # not that of a block around this one
     try:
-        return model(input_ids=torch.tensor([[0, 1]], device=model.device), use_cache=False).logits.float()
+        output = model(input_ids=torch.tensor([[0, 1]], device=model.device), use_cache=use_cache)
+        return output.logits.float(), getattr(output, "past_key_values", None)
     finally:
-        STEERING.reset(token)
+        PASS.reset(token)
 
 
 def _unreachable(model: PreTrainedModel, reason: str) -> str:
@@ -207,7 +338,7 @@ class _Door:
         self.module = module
 
     def __call__(self, query: Tensor, key: Tensor, value: Tensor, attention_mask: Tensor | None = None):
-        steering, module = STEERING.get(), self.module
+        steering, module = steering_of(self.module), self.module
         if steering is not None:
             steering.enter(module.layer_idx)
         if steering is None or not (steering.trace or steering.touches(module.layer_idx)):
@@ -215,4 +346,8 @@ class _Door:
         if module.training and module.attn_dropout.p:
             raise ModelError(f"Attention with dropout {module.attn_dropout.p} cannot be steered; call model.eval() first.")
         scoring = Scoring(1 / float(module.scale_attn), causal=attention_mask is None and query.shape[2] > 1)
-        return attend_literally(steering, module.layer_idx, query.float(), key.float(), value, attention_mask, scoring), None
+        query, key = query.float(), key.float()
+        output = attend_literally(steering, module.layer_idx, query, key, value, attention_mask, scoring)
+        if steering.trace and steering.last is not None and query.shape[2] > 1:
+            steering.note(mass_at(steering, module.layer_idx, query, key, attention_mask, scoring, steering.last))
+        return output, None

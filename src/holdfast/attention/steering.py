@@ -1,11 +1,13 @@
-"""What the attention of a forward pass is to do. It lives in a context variable, so two threads never see each other's."""
+"""What the attention of a forward pass is to do. It is set for the pass alone, in the pass's own context."""
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -31,7 +33,7 @@ class AttentionTrace:
 
 @dataclass
 class Steering:
-    """What the attention of the forward passes in one `steered` block does.
+    """What the attention of forward passes does: of one in `steered`, of every one that a block of `holdfast.steering` covers.
 
     Args:
         span: bool [batch, key], True on the keys to hold on to; later keys are not in the span. The rows of a pass may be a multiple
@@ -42,6 +44,7 @@ class Steering:
         follows: whether `span` has every column of this pass; False: it has the prompt's, and passes go on behind it.
         passes: per pass, [batch, head] of every layer, in order.
         calls: how often attention was called.
+        last: per row of this pass, the query whose mass is noted, where that is not the last one of all rows: padding may follow.
     """
 
     span: Tensor
@@ -51,11 +54,14 @@ class Steering:
     follows: bool = True
     passes: list[list[Tensor]] = field(default_factory=list)
     calls: int = 0
+    last: Tensor | None = None
     plans: dict = field(default_factory=dict)
     _offsets: dict[int, int] = field(default_factory=dict)  # first column, by number of keys
     _seen: int = 0  # tokens, as far as the model told
     _inside: bool = False
     _layer: int = -1
+    _noted: bool = False  # the mass of the present layer
+    layers: dict[int, int] = field(default_factory=dict)  # heads by layer, of those that noted their mass
     _every: set[ShiftsAttention] = field(default_factory=set)
     _lanes: dict[int, list[_Lane]] = field(default_factory=dict)
 
@@ -77,6 +83,22 @@ class Steering:
         """[batch, head] of every layer of the latest pass, in order."""
         return self.passes[-1] if self.passes else []
 
+    def for_a_pass(self) -> Steering:
+        """The same for one pass, whose state no other thread's pass sees."""
+        made = copy.copy(self)
+        made.passes, made.plans, made._offsets = [], {}, {}
+        made.calls, made.last, made._seen, made._inside, made._layer, made._noted = 0, None, 0, False, -1, False
+        return made
+
+    def note(self, mass: Tensor) -> None:
+        """Keeps the mass [batch, head] of the present layer; a layer that attends twice by the same scores has one mass."""
+        self.layers[self._layer] = mass.shape[1]
+        if self._noted:
+            self.passes[-1][-1] = mass
+        else:
+            self.passes[-1].append(mass)
+            self._noted = True
+
     def touches(self, layer: int) -> bool:
         """Whether any method moves a head of this layer."""
         return self.moves and (self._layers is None or layer in self._layers)
@@ -94,12 +116,13 @@ class Steering:
         return None if not self._by_heads else layer
 
     def enter(self, layer: int) -> None:
-        """Called by each layer; a layer that does not follow the one before begins a pass."""
+        """Called by each layer, by some more than once; a layer before the last one begins a pass."""
         self.calls += 1
         self._inside = True
-        if layer <= self._layer or not self.passes:
+        if layer < self._layer or not self.passes:
             self.passes.append([])
             self.plans.clear()
+        self._noted = self._noted and layer == self._layer
         self._layer = layer
 
     def place(self, q_offset: int, q_length: int, kv_offset: int, kv_length: int) -> None:
@@ -182,7 +205,9 @@ class Steering:
             for method in methods:
                 held, rest = (torch.logaddexp(own, said), other) if method.holds_reply else (own, torch.logaddexp(said, other))
                 log_odds = held - rest
-                change = torch.where(log_odds.isfinite(), method.shift(log_odds, layer) - log_odds, 0.0)
+                finite = log_odds.isfinite()
+                log_odds = log_odds.masked_fill(~finite, 0.0)  # else the gradient of what is not taken would be NaN
+                change = torch.where(finite, method.shift(log_odds, layer) - log_odds, 0.0)
                 own = own + change
                 said = said + change if method.holds_reply else said
             where = slice(None) if rows is None else rows
@@ -215,21 +240,36 @@ class Steering:
         return rows // own
 
 
-STEERING: ContextVar[Steering | None] = ContextVar("holdfast_steering", default=None)
+@dataclass(frozen=True)
+class Pass:
+    """A forward pass under way.
+
+    Args:
+        steering: what its attention does; None: nothing.
+        model: whose pass it is, as `blocks` knows it; None for a pass of this package's decode loop, which says itself what to steer.
+        masks: whether its masks are of this package's form; else they and its attention are the model's own.
+    """
+
+    steering: Steering | None
+    model: Any = None
+    masks: bool = True
+
+
+PASS: ContextVar[Pass | None] = ContextVar("holdfast_pass", default=None)
 
 
 @contextmanager
 def steered(steering: Steering | None) -> Iterator[None]:
-    """Applies `steering` to the forward passes of this thread until the block is left, by an exception too.
+    """Applies `steering` to the forward pass inside, in this thread alone, until the block is left, by an exception too.
 
     Raises:
         ModelError: a pass inside the block never reached the attention registered here.
     """
-    token = STEERING.set(steering)
+    token = PASS.set(Pass(steering))
     try:
         yield
     finally:
-        STEERING.reset(token)
+        PASS.reset(token)
     if steering is not None and not steering.calls:
         raise ModelError(
             "This model's attention does not go through transformers' attention interface, so its mass on the prompt "

@@ -28,7 +28,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         arguments = made.parse_args(words)
         arguments.run(arguments)
     except HoldfastError as error:
-        print(f"holdfast: {error}", file=sys.stderr)
+        print(f"holdfast: {error.on_command_line}", file=sys.stderr)
         return 2 if isinstance(error, UsageError) else 1
     except KeyboardInterrupt:
         print(f"\nholdfast: interrupted. {getattr(arguments, 'on_interrupt', '')}".rstrip(), file=sys.stderr)

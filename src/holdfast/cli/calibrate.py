@@ -5,15 +5,17 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-from holdfast.cli.options import add_model, command_line, load_model
+from holdfast.cli.options import add_model, add_report, command_line, load_model, page_path, write_page
 from holdfast.cli.progress import Bar, tell_figures
+from holdfast.errors import HoldfastError
 
 
 def add_parser(commands) -> None:
     calibrate = commands.add_parser(
         "calibrate", help="what each fix costs, and which to take", formatter_class=argparse.RawDescriptionHelpFormatter,
         description="Sweeps the strength of every method; measures for each setting stability (all ordered pairs of one prompt per category) and a\n"
-        "capability asked in the middle of the same dialogs; draws one against the other, and names the most stable setting within a budget.\n"
+        "capability asked in the middle of the same dialogs; draws one against the other, and names the most stable setting\n"
+        "within a budget, where it can tell.\n"
         "Li et al. 2024, section 6.3, Figures 5 and 6.",
         epilog="examples:\n  holdfast calibrate --budget 2\n"
         "  holdfast calibrate --sweep split-softmax:exponent=0.9,0.7,0.5 --sweep repetition:probability=0.5,1 --capability mmlu:data/mmlu\n"
@@ -32,11 +34,14 @@ def add_parser(commands) -> None:
     add("--draws", type=int, default=5, help="conversations of each ordered pair (default: %(default)s)")
     add("--rounds", type=int, default=8, help="default: %(default)s")
     add("--ask-at", type=int, default=4, help="the user turn that is the question (default: %(default)s)")
-    add("--budget", type=float, metavar="D", help="points that may be lost (default: 1); given, the setting is written to method.json in the folder")
+    add("--budget", type=float, metavar="D",
+        help="points that may be lost (default: 1); given, the setting is written to method.json in the folder, "
+        "where the evidence allows to recommend one; else the exit code is 1")
     add("--max-new-tokens", type=int, default=400, help="per reply (default: %(default)s)")
     add("--system-as", choices=("role", "first-user"), default="role", help="where the system prompt stands (default: %(default)s)")
     add("--seed", type=int, default=0, help="default: %(default)s")
     add("--out", type=Path, default=Path("runs/calibrate"), help="a folder (default: %(default)s)")
+    add_report(add)
     calibrate.set_defaults(run=run)
 
 
@@ -45,9 +50,11 @@ def run(arguments: argparse.Namespace) -> None:
     from holdfast.chat import Sampling
     from holdfast.report import calibration as report
     from holdfast.report.calibration_figures import write_calibration_figures
+    from holdfast.report.calibration_page import calibration_document, write_summaries
     from holdfast.study.calibrate import DEFAULT_SWEEPS, Plan, calibrate, choose_prompts, conversations, units_of
     from holdfast.study.capability import load_capability
 
+    page = page_path(arguments, arguments.out)
     sweeps = arguments.sweep or DEFAULT_SWEEPS
     budget = knobs.number_between("calibrate", "budget", 1.0 if arguments.budget is None else arguments.budget, 0)
     plan = Plan(arguments.draws, arguments.rounds, arguments.ask_at, arguments.reading, arguments.seed, arguments.system_as,
@@ -67,7 +74,17 @@ def run(arguments: argparse.Namespace) -> None:
     report.write_summary(found, arguments.out / "calibration.json")
     print(report.table(found))
     tell_figures(write_calibration_figures(found, budget, arguments.out))
-    if arguments.budget is not None:
-        report.write_method_file(found, chosen, arguments.out / "method.json")
-        print(f"Method: {(arguments.out / 'method.json').resolve()}")
+    write_summaries(found, arguments.out)
+    document = calibration_document(found, chosen, arguments.out)
+    write_page(arguments, document, page)
+    file = arguments.out / "method.json"
+    if arguments.budget is not None and chosen.recommended:
+        report.write_method_file(found, chosen, file)
+        print(f"Method: {file.resolve()}")
     print(report.answer(found, chosen))
+    if arguments.budget is not None and not chosen.recommended:
+        file.unlink(missing_ok=True)  # of an earlier budget
+        raise HoldfastError(
+            f"{file} is not written, as this run cannot recommend a setting with at most {budget:g} points "
+            "lost; measure more, or give --method what you choose yourself."
+        )

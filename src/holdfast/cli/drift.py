@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from holdfast.cli.options import add_model, command_line, load_model
+from holdfast.cli.options import add_model, add_report, command_line, load_model, page_option, page_path
 from holdfast.cli.progress import Bar
 from holdfast.errors import UsageError
 
@@ -43,13 +43,21 @@ def add_parser(commands) -> None:
     add("--method", action="append", metavar="SPEC", help="none, split-softmax:exponent=0.5, ...; repeat to compare on the same pairs (default: none)")
     add(
         "--user-prompt", choices=("auto", "suite", "persona", "empty"), default="auto",
-        help="of the user model: another prompt of the suite, a persona, or none (default: personas where there are any, "
-        "else the suite where it has two prompts)",
+        help="of the user model: another prompt of the suite, a persona, or none (default: personas "
+        "where there are any, else the suite where it has two prompts)",
     )
-    add("--persona", action="append", metavar="TEXT", help="a system prompt of the user model, in place of the suite's personas; repeat for several")
+    add(
+        "--persona", action="append", metavar="TEXT",
+        help="a system prompt of the user model, in place of the suite's personas; repeat for several",
+    )
     add(
         "--pairs", choices=("random", "balanced", "all"), default="random",
-        help="drawn; all ordered pairs, each prompt the agent equally often from the start; or all, prompt after prompt (default: %(default)s)",
+        help="drawn; all ordered pairs, each prompt the agent equally often from the start; or all, "
+        "prompt after prompt (default: %(default)s)",
+    )
+    add(
+        "--baseline", action="store_true",
+        help="ask the probes without a system prompt too, which shows the measures that tell nothing",
     )
     add("--system-as", choices=("role", "first-user"), default="role", help="where the system prompt stands (default: %(default)s)")
     add("--probes-per-round", type=int, default=1, help="default: %(default)s")
@@ -61,7 +69,7 @@ def add_parser(commands) -> None:
     add("--seed", type=int, default=0, help="default: %(default)s")
     add("--batch", type=int, default=48, help="conversations side by side (default: %(default)s)")
     add("--out", type=Path, help="the run's folder (default: runs/drift-MODEL-SUITE-SEED)")
-    add("--report", type=Path, metavar="FILE.html", help="where the page goes (default: report.html in the run's folder)")
+    add_report(add)
     drift.set_defaults(run=run)
 
 
@@ -74,48 +82,62 @@ def run(arguments: argparse.Namespace) -> None:
         rounds=arguments.rounds, conversations=arguments.conversations, seed=arguments.seed,
         sampling=Sampling(arguments.temperature, arguments.top_p, arguments.max_new_tokens),
         user_prompt=arguments.user_prompt, system_as=arguments.system_as, probes_per_round=arguments.probes_per_round,
-        probe_at=arguments.probe_at, adoption=not arguments.no_adoption, pairs=arguments.pairs, batch=arguments.batch,
+        probe_at=arguments.probe_at, adoption=not arguments.no_adoption, pairs=arguments.pairs,
+        batch=arguments.batch,
     )
     chosen = [methods.parse(spec) for spec in arguments.method or ["none"]]
+    out = arguments.out or Path("runs") / _folder_name(arguments)
+    page = page_path(arguments, out)
     suite = drift.load_suite(arguments.suite, scoring=arguments.scoring, allow_code=arguments.allow_code)
     suite, settings = _with_user_model(suite, settings, arguments.persona)
     model = load_model(arguments)
     _tell_foreign_files(arguments.method or (), model)
-    out = arguments.out or Path("runs") / _folder_name(arguments)
     arguments.on_interrupt = f"Finished conversations are kept in {out}; repeat the command to go on."
     title = _title(suite, settings, len(chosen))
     with Bar(len(chosen) * settings.conversations * settings.rounds, title=title) as bar:
         run = drift.run(model, suite, out, settings, chosen, command=command_line(), progress=bar)
+    if arguments.baseline:
+        with Bar(settings.conversations, "probe") as bar:
+            drift.ask_baseline(model, suite, out, settings, command=command_line(), progress=bar)
     print(report.table(run))
     for what, said in endings(run.records):
         print(f"{what[0].upper()}{what[1:]}: {said}.")
     print(_tokens_line(run.records))
-    page = report.write([out], arguments.report or out / "report.html")
-    print(f"Report: {page.resolve()}")
+    report.write_summary(out)
+    print(f"Report: {report.write([out], page, page_option(arguments)).resolve()}")
 
 
-def _with_user_model(suite: Suite, settings: Settings, personas: Sequence[str] | None) -> tuple[Suite, Settings]:
-    """The suite with the personas of the command line, and the settings with who the user model is."""
+def _with_user_model(
+    suite: Suite, settings: Settings, personas: Sequence[str] | None
+) -> tuple[Suite, Settings]:
+    """The suite with the personas of the command line; the settings with who the user model is."""
     from holdfast.drift.cases import personas_of
     from holdfast.drift.selfchat import user_prompt_of
 
     if personas is not None:
         if settings.user_prompt not in ("auto", "persona"):
-            raise UsageError(f"--persona says who the user model is, and so does --user-prompt {settings.user_prompt}; give one of the two.")
+            raise UsageError(
+                "--persona says who the user model is, and so does --user-prompt "
+                f"{settings.user_prompt}; give one of the two."
+            )
         if not all(text.strip() for text in personas):
-            raise UsageError("--persona '' is empty; write who the user model is, or --user-prompt empty for none.")
+            raise UsageError(
+                "--persona '' is empty; write who the user model is, or --user-prompt empty for "
+                "none."
+            )
         suite = dataclasses.replace(suite, personas=personas_of(personas))
     source = user_prompt_of(suite, settings)
     if (settings.user_prompt, source) == ("auto", "empty"):
         print(
-            f"holdfast: the suite {suite.name!r} has one system prompt, so the user model talks without any; "
-            "say who it is with --persona.", file=sys.stderr,
+            f"holdfast: the suite {suite.name!r} has one system prompt, so the user model talks "
+            "without any; say who it is with --persona.", file=sys.stderr,
         )
     pairs = len(suite.cases) * (len(suite.cases) - 1)
     if (settings.pairs, source) == ("all", "suite") and settings.conversations % pairs:
         print(
-            f"holdfast: --pairs all goes through {pairs:,} pairs prompt after prompt, of which {settings.conversations} "
-            "conversations are no whole number of rounds; --pairs balanced gives every prompt its share.", file=sys.stderr,
+            f"holdfast: --pairs all goes through {pairs:,} pairs prompt after prompt, of which "
+            f"{settings.conversations} conversations are no whole number of rounds; "
+            "--pairs balanced gives every prompt its share.", file=sys.stderr,
         )
     return suite, dataclasses.replace(settings, user_prompt=source)
 

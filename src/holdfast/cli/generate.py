@@ -52,7 +52,7 @@ def add_parser(commands) -> None:
 
 def run(arguments: argparse.Namespace) -> None:
     from holdfast import methods
-    from holdfast.chat import Request, Sampling
+    from holdfast.chat import NO_CONTENT, Request, Sampling
 
     chosen = methods.parse(_method(arguments.method))
     request = Request(
@@ -62,7 +62,15 @@ def run(arguments: argparse.Namespace) -> None:
         marks=arguments.marks,
     )  # fmt: skip
     _check_effect(request.messages, chosen, bool(request.emphasis), arguments)
-    print(load_model(arguments).generate_batch([request])[0].text)
+    model = load_model(arguments)
+    if hasattr(model, "stream"):
+        model.stream(request, lambda piece: print(piece, end="", flush=True))
+        print()
+        return
+    reply = model.generate_batch([request])[0]  # behind an endpoint: the reply comes whole
+    if reply.stop_reason in NO_CONTENT:
+        print(f"holdfast: The reply has no content ({reply.stop_reason}).", file=sys.stderr)
+    print(reply.text.encode(errors="replace").decode())  # half a pair of surrogates becomes '?'
 
 
 def _method(given: list[str] | None) -> str:

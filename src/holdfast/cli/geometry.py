@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-from holdfast.cli.options import add_model, load_model
+from holdfast.cli.options import add_model, add_report, load_model, page_path, write_page
 from holdfast.cli.progress import Bar, tell_figures
 
 
@@ -23,16 +23,27 @@ def add_parser(commands) -> None:
     add("--rounds", type=int, default=8, help="default: %(default)s")
     add("--seed", type=int, default=0, help="default: %(default)s")
     add("--out", type=Path, default=Path("runs/geometry"), help="a folder (default: %(default)s)")
+    add_report(add)
     geometry.set_defaults(run=run, allow_code=False)
 
 
 def run(arguments: argparse.Namespace) -> None:
     from holdfast import drift
     from holdfast.report.geometry import write_geometry_figures
+    from holdfast.report.geometry_page import geometry_document, write_summaries
     from holdfast.study.geometry import Sizes, study
 
+    page = page_path(arguments, arguments.out)
     sizes = Sizes(conversations=arguments.conversations, rounds=arguments.rounds, seed=arguments.seed)
     suite, model = drift.load_suite(arguments.suite), load_model(arguments)
     arguments.on_interrupt = f"Finished dialogs are kept in {arguments.out}; repeat the command to go on."
-    found = study(model, suite, arguments.out, sizes, tell=print, watch=Bar.of("round"))
+    told: list[str] = []
+
+    def tell(line: str) -> None:
+        told.append(line)
+        print(line)
+
+    found = study(model, suite, arguments.out, sizes, tell=tell, watch=Bar.of("round"))
     tell_figures(write_geometry_figures(found, arguments.out))
+    write_summaries(found, arguments.out)
+    write_page(arguments, geometry_document(found, told, arguments.out), page)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import shlex
 import sys
+from pathlib import Path
 
 
 def add_model(add) -> None:
@@ -63,3 +64,28 @@ def _quiet_transformers() -> None:
 def command_line() -> str:
     """The command as it was typed, for the manifest of its run."""
     return shlex.join(["holdfast", *sys.argv[1:]])
+
+
+def add_report(add) -> None:
+    """Adds where the page goes."""
+    add("--report", type=Path, metavar="FILE.html", help="where the page goes (default: report.html in the folder)")
+
+
+def page_path(arguments: argparse.Namespace, folder: Path) -> Path:
+    """Where the page goes; a place where none can be written is refused, before the command runs."""
+    from holdfast.report import check_page
+
+    return check_page(arguments.report or folder / "report.html", page_option(arguments))
+
+
+def write_page(arguments: argparse.Namespace, document, page: Path) -> None:
+    """Writes a page and prints where it is."""
+    from holdfast.report.document import write_document
+
+    write_document(document, page, f"another place with {page_option(arguments)}")
+    print(f"Report: {page.resolve()}")
+
+
+def page_option(arguments: argparse.Namespace) -> str:
+    """The option that says where the page goes."""
+    return "--report" if arguments.report else "--out"

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import argparse
+import sys
 from pathlib import Path
 
-from holdfast.cli.options import add_model, command_line, load_model
+from holdfast.cli.options import add_model, add_report, command_line, load_model, page_path, write_page
 from holdfast.cli.progress import Bar
 from holdfast.errors import UsageError
 
@@ -29,20 +30,24 @@ def add_parser(commands) -> None:
     add("--method", default="pasta:alpha=0.01", metavar="SPEC", help="what each head is steered by (default: %(default)s)")
     add("--by", choices=("probability", "accuracy"), default="probability", help="of the right continuation (default: %(default)s)")
     add("--halving", action="store_true", help="drop the worse half of the heads after a quarter of the samples, and again after half of them")
-    add("--top", type=int, metavar="K", help="write heads.json with the best K heads of the task, or of the tasks together")
+    add("--top", type=int, metavar="K", help="write heads.json with the best K heads of the task, or of the tasks together, less those that gain nothing")
     add("--combine", choices=("intersection", "union"), default="intersection", help="of the best K of several tasks (default: %(default)s)")
     add("--system-as", choices=("role", "first-user"), default="role", help="where the system prompt stands (default: %(default)s)")
     add("--seed", type=int, default=0, help="default: %(default)s")
     add("--out", type=Path, default=Path("runs/profile"), help="a folder (default: %(default)s)")
+    add_report(add)
     profile.set_defaults(run=run)
 
 
 def run(arguments: argparse.Namespace) -> None:
     from holdfast import methods, tasks
-    from holdfast.report.profile import write_profile
+    from holdfast.report import write_summary
+    from holdfast.report.profile import choose_heads, read_gains, write_profile
+    from holdfast.report.profile_page import profile_document
     from holdfast.study.profiling import Plan, profile, read_samples
     from holdfast.study.task_samples import task_samples
 
+    page = page_path(arguments, arguments.out)
     steering = methods.parse(arguments.method)
     if len(steering) != 1:
         raise UsageError(f"--method takes one attention method to steer each head by, not {arguments.method!r}.")
@@ -60,14 +65,25 @@ def run(arguments: argparse.Namespace) -> None:
         raise UsageError("There is nothing to profile heads on; give --task or --samples.")
     model = load_model(arguments)
     arguments.on_interrupt = f"Finished samples are kept in {arguments.out}; repeat the command to go on."
-    rankings = []
+    rankings, told = [], {}
     for name, some in samples.items():
         with Bar(len(some), "sample") as bar:
             found = profile(model, some, arguments.out / name, plan, command=command_line(), progress=bar, tell=bar.tell)
         rankings.append(found.ranking)
-        for line in write_profile(arguments.out / name):
-            print(line)
+        lines = write_profile(arguments.out / name)
+        print(*lines, sep="\n")
+        told[name] = [line for line in lines if not line.startswith(("Ranking:", "Figure:"))]
+        write_summary(arguments.out / name)
+    write_page(arguments, profile_document(arguments.out, told), page)
     if arguments.top is not None:
-        chosen = getattr(methods, arguments.combine)(rankings, arguments.top)
-        methods.write_heads(arguments.out / "heads.json", chosen)
-        print(f"{len(chosen)} heads: {(arguments.out / 'heads.json').resolve()}")
+        best = getattr(methods, arguments.combine)(rankings, arguments.top)
+        gains = [read_gains(arguments.out / name) for name in samples]
+        file = arguments.out / "heads.json"
+        file.unlink(missing_ok=True)  # of an earlier choice, which must not pass for this one
+        chosen = choose_heads(best, gains, arguments.combine)
+        methods.write_heads(file, chosen.heads)
+        print(f"{len(chosen.heads)} heads: {file.resolve()}")
+        if chosen.told:
+            print(chosen.line())
+        else:
+            print(f"holdfast: {chosen.line()}", file=sys.stderr)

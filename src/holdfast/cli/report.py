@@ -20,4 +20,5 @@ def add_parser(commands) -> None:
 def run(arguments: argparse.Namespace) -> None:
     from holdfast import report
 
-    print(f"Report: {report.write(arguments.folders, arguments.out).resolve()}")
+    page = report.write(arguments.folders, arguments.out, "--out")
+    print(f"Report: {page.resolve()}")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-from holdfast.cli.options import add_model, command_line, load_model
+from holdfast.cli.options import add_model, add_report, command_line, load_model, page_path, write_page
 from holdfast.cli.progress import Bar
 
 
@@ -32,13 +32,17 @@ def add_parser(commands) -> None:
     add("--seed", type=int, default=0, help="default: %(default)s")
     add("--batch", type=int, default=32, help="samples side by side (default: %(default)s)")
     add("--out", type=Path, default=Path("runs/tasks"), help="a folder (default: %(default)s)")
+    add_report(add)
     tasks.set_defaults(run=run)
 
 
 def run(arguments: argparse.Namespace) -> None:
     from holdfast import methods, tasks
+    from holdfast.report import write_summary
     from holdfast.report.tasks import table
+    from holdfast.report.tasks_page import tasks_document
 
+    page = page_path(arguments, arguments.out)
     settings = tasks.Settings(
         tasks=tuple(arguments.task or tasks.CATALOGUE), samples=arguments.samples, split=arguments.split, instruction=arguments.instruction,
         baselines=tuple(arguments.baseline or ["zero-shot"]), draws=arguments.draws, seed=arguments.seed, batch=arguments.batch,
@@ -53,3 +57,5 @@ def run(arguments: argparse.Namespace) -> None:
     with Bar(len(settings.tasks) * variants * settings.samples, "sample", title) as bar:
         run = tasks.run(model, data, arguments.out, settings, chosen, command=command_line(), progress=bar)
     print(table(run), end="")
+    write_summary(arguments.out)
+    write_page(arguments, tasks_document(run), page)

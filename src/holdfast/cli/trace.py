@@ -6,7 +6,7 @@ import argparse
 import json
 from pathlib import Path
 
-from holdfast.cli.options import add_model, load_model
+from holdfast.cli.options import add_model, add_report, load_model, page_path, write_page
 from holdfast.cli.progress import Bar, tell_figures
 from holdfast.errors import UsageError
 from holdfast.files import write_whole
@@ -29,6 +29,7 @@ def add_parser(commands) -> None:
     add("--method", default="none", metavar="SPEC", help="applied to the agent (default: %(default)s)")
     add("--seed", type=int, default=0, help="default: %(default)s")
     add("--out", type=Path, default=Path("runs/trace"), help="a folder (default: %(default)s)")
+    add_report(add)
     trace.set_defaults(run=run, allow_code=False)
 
 
@@ -36,8 +37,10 @@ def run(arguments: argparse.Namespace) -> None:
     from holdfast import drift, methods
     from holdfast.report.decay import describe, lines
     from holdfast.report.decay_figures import write_decay_figures
+    from holdfast.report.decay_page import RUNS, decay_document, write_summaries
     from holdfast.study.decay import Sizes, check, hold
 
+    page = page_path(arguments, arguments.out)
     sizes = Sizes(conversations=arguments.conversations, rounds=arguments.rounds, seed=arguments.seed)
     head = None
     if arguments.head:
@@ -56,7 +59,7 @@ def run(arguments: argparse.Namespace) -> None:
             raise UsageError(f"{arguments.compare!r} is the same model as the first; name another one to compare it with.")
     arguments.on_interrupt = f"Finished dialogs are kept in {arguments.out}; repeat the command to go on."
     found = []
-    for name, model in zip(("model", "compared"), models, strict=False):
+    for name, model in zip(RUNS, models, strict=False):
         title = f"{sizes.conversations} conversations of {sizes.rounds} rounds with {model.name}"
         with Bar(sizes.conversations * sizes.rounds, title=title) as bar:
             dialogs = hold(model, suite, arguments.out / name, sizes, chosen, bar)
@@ -64,3 +67,5 @@ def run(arguments: argparse.Namespace) -> None:
         write_whole(arguments.out / name / "trace.json", json.dumps(found[-1], indent=1) + "\n")
         print(*lines(found[-1]), sep="\n")
     tell_figures(write_decay_figures(found[0], arguments.out / "figures", found[1:]))
+    write_summaries(found, arguments.out)
+    write_page(arguments, decay_document(found, arguments.out), page)

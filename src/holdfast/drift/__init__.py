@@ -1,8 +1,19 @@
 """The benchmark of Li et al. (2024): how well an agent holds on to its system prompt as a conversation grows."""
 
+from holdfast.drift.baseline import ask_baseline
 from holdfast.drift.benchmark import run
 from holdfast.drift.cases import CATEGORIES, Case, Persona, Rule, Suite
 from holdfast.drift.settings import Settings
 from holdfast.drift.suites import load_suite
 
-__all__ = ["CATEGORIES", "Case", "Persona", "Rule", "Settings", "Suite", "load_suite", "run"]
+__all__ = [
+    "CATEGORIES",
+    "Case",
+    "Persona",
+    "Rule",
+    "Settings",
+    "Suite",
+    "ask_baseline",
+    "load_suite",
+    "run",
+]

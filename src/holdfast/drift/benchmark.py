@@ -48,7 +48,8 @@ def run(
         traces: whether the mass of every head at every generated token of the agent is kept too (`drift.traces`).
 
     Raises:
-        UsageError: a suite without the prompts or personas that the settings ask for, or the same methods twice.
+        UsageError: a suite without the prompts or personas that the settings ask for, or the same
+            methods twice.
         RecordsError: `out` holds another run, or cannot be written.
         HoldfastError: whatever a model raises; methods that it cannot apply are refused before anything is written.
     """

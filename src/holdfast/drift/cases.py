@@ -1,4 +1,4 @@
-"""What a suite is made of: system prompts, each with the rules that it gives and how they are probed."""
+"""What a suite is made of: system prompts, the rules that each gives, and how these are probed."""
 
 from __future__ import annotations
 
@@ -72,16 +72,25 @@ class Case:
         object.__setattr__(self, "rules", tuple(self.rules))
         if bool(self.rules) == (self.measure is not None):
             seen = "both rules and a measure" if self.rules else "neither a measure nor rules"
-            raise UsageError(f"The case {self.id!r} has {seen}; give probes and a measure, or rules that have theirs.")
+            raise UsageError(
+                f"The case {self.id!r} has {seen}; give probes and a measure, or rules that have "
+                "theirs."
+            )
         if not self.rules:
             object.__setattr__(self, "probes", _questions(self.probes, f"The case {self.id!r}"))
             object.__setattr__(self, "measure", as_measure(self.measure))
         elif self.probes or self.follows or self.breaks:
-            raise UsageError(f"The case {self.id!r} has probes or examples beside its rules; give these to its rules.")
+            raise UsageError(
+                f"The case {self.id!r} has probes or examples beside its rules; give these to its "
+                "rules."
+            )
         ids = [rule.id for rule in self.rules]
         for name in ids:
             if not name or ids.count(name) > 1:
-                raise UsageError(f"The case {self.id!r} has a rule with the id {name!r}, empty or taken; give every rule its own.")
+                raise UsageError(
+                    f"The case {self.id!r} has a rule with the id {name!r}, empty or taken; give "
+                    "every rule its own."
+                )
 
     @property
     def all_rules(self) -> tuple[Rule, ...]:
@@ -123,7 +132,8 @@ class Suite:
     @property
     def fingerprint(self) -> str:
         """SHA-256, in hexadecimal, of everything in the suite that can change a result."""
-        content: dict[str, Any] = {"starters": self.starters, "cases": [_content(case) for case in self.cases]}
+        cases = [_content(case) for case in self.cases]
+        content: dict[str, Any] = {"starters": self.starters, "cases": cases}
         if self.personas:
             content["personas"] = [[persona.id, persona.system_prompt] for persona in self.personas]
         canonical = json.dumps(content, sort_keys=True, ensure_ascii=False, separators=(",", ":"))

@@ -51,7 +51,8 @@ class Probe:
     @property
     def names(self) -> tuple[Any, ...]:
         """What tells it from the other probes of its round."""
-        return (self.kind, self.index) if self.rule.id is None else (self.kind, self.rule.id, self.index)
+        rule = () if self.rule.id is None else (self.rule.id,)
+        return (self.kind, *rule, self.index)
 
 
 @dataclass(frozen=True)
@@ -61,7 +62,7 @@ class Pairing:
     Args:
         number: counted from 0; draws depend on it and on the seed alone, so longer runs begin like shorter ones.
         agent: the case of the agent, whose prompt is s_B.
-        user: whose prompt the user model has (s_A): another case, or a persona; None where it has none.
+        user: whose prompt the user model has (s_A): another case or a persona; None: none.
         starter: a_1.
         asked: the probes of every round: of every rule of the agent, and of every rule of the user.
     """
@@ -114,20 +115,23 @@ def user_prompt_of(suite: Suite, settings: Settings) -> str:
     if chosen == "auto":
         return "persona" if suite.personas else "suite" if len(suite.cases) > 1 else "empty"
     if chosen == "persona" and not suite.personas:
-        raise UsageError(f"The suite {suite.name!r} has no personas for user_prompt='persona'; list some in it, or give --persona.")
+        raise UsageError(
+            f"The suite {suite.name!r} has no personas for user_prompt='persona'; list some in "
+            "it, or give --persona."
+        )
     if chosen == "suite" and len(suite.cases) < 2:
         raise UsageError(
-            f"The suite {suite.name!r} has {len(suite.cases)} system prompt, and user_prompt='suite' needs two; "
-            "give the user model a persona, or user_prompt='empty'."
+            f"The suite {suite.name!r} has {len(suite.cases)} system prompt, and user_prompt='suite' "
+            "needs two; give the user model a persona, or user_prompt='empty'."
         )
     return chosen
 
 
 def draw_pairing(suite: Suite, settings: Settings, number: int) -> Pairing:
-    """The conversation `number` of a run: who is the agent, who the user, a starter, and the probes.
+    """The conversation `number` of a run: agent, user, starter, and probes.
 
-    Starters and probes are drawn as if the user were another case, so that a run with personas or an
-    unprompted user has those of the run with pairs of the suite.
+    Starters and probes are drawn as if the user were another case, so that a run with personas or
+    an unprompted user has those of the run with pairs of the suite.
     """
     source = user_prompt_of(suite, settings)
     rng = random.Random(seed_of("pairing", settings.seed, number))
@@ -144,7 +148,9 @@ def draw_pairing(suite: Suite, settings: Settings, number: int) -> Pairing:
     return Pairing(number, agent, user, starter, asked + other if settings.adoption else asked)
 
 
-def _draw_pair(suite: Suite, settings: Settings, number: int, rng: random.Random) -> tuple[Case, Case | None]:
+def _draw_pair(
+    suite: Suite, settings: Settings, number: int, rng: random.Random
+) -> tuple[Case, Case | None]:
     """An ordered pair of different cases; no second where the suite has but one."""
     cases = suite.cases
     agent = rng.choice(cases)
@@ -159,21 +165,24 @@ def _draw_pair(suite: Suite, settings: Settings, number: int, rng: random.Random
 
 
 def _draw_persona(suite: Suite, settings: Settings, number: int) -> Persona:
-    """Drawn; or, where pairs are not drawn, in an order that meets every case with every persona."""
+    """Drawn; or, where pairs are not, in an order that meets every case with every persona."""
     if settings.pairs == "random":
         return random.Random(seed_of("persona", settings.seed, number)).choice(suite.personas)
     lap, place = divmod(number, len(suite.cases))
     return suite.personas[(place + lap) % len(suite.personas)]
 
 
-def _ask(kind: str, case: Case, settings: Settings, number: int, rng: random.Random) -> tuple[Probe, ...]:
-    """The probes of every rule of a case; a rule with a name has draws of its own, whatever stands beside it."""
+def _ask(
+    kind: str, case: Case, settings: Settings, number: int, rng: random.Random
+) -> tuple[Probe, ...]:
+    """The probes of every rule; one with a name draws the same whatever stands beside it."""
     asked: list[Probe] = []
     for rule in case.all_rules:
         names = ("rule", settings.seed, number, kind, case.id, rule.id)
         draws = rng if rule.id is None else random.Random(seed_of(*names))
         order = draws.sample(rule.probes, len(rule.probes))
-        asked += [Probe(kind, rule, index, order[index % len(order)]) for index in range(settings.probes_per_round)]
+        for index in range(settings.probes_per_round):
+            asked.append(Probe(kind, rule, index, order[index % len(order)]))
     return tuple(asked)
 
 
@@ -412,7 +421,8 @@ def _record(talk: _Talk, seconds: float) -> dict[str, Any]:
     places = {probe.names: place for place, probe in enumerate(pairing.asked)}
 
     def order(probe: dict[str, Any]) -> tuple[int, int]:
-        return probe["round"], places[tuple(probe[name] for name in ("kind", "rule", "probe") if name in probe)]
+        names = tuple(probe[name] for name in ("kind", "rule", "probe") if name in probe)
+        return probe["round"], places[names]
 
     return {
         "conversation": pairing.number,

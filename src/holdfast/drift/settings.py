@@ -23,17 +23,18 @@ class Settings:
         conversations: how many, each between an agent under a prompt of the suite and a user model.
         seed: of pairs, starters and every draw.
         sampling: of all replies.
-        user_prompt: "suite" (the user model has another system prompt of the suite), "persona" (it has one of the
-            suite's personas, which nothing measures) or "empty" (it has none: Figure 3 B). "auto": personas where the suite has some,
-            else the suite where it has two prompts, else none.
+        user_prompt: "suite" (the user model has another system prompt of the suite), "persona" (it
+            has one of the suite's personas, which nothing measures) or "empty" (it has none: Figure
+            3 B). "auto": personas where the suite has some, else the suite where it has two
+            prompts, else none.
         system_as: "role", or "first-user" for models and endpoints without a system role.
         probes_per_round: of each rule and kind; the same questions at every round.
         probe_at: "in-place" (round i's probe stands in place of the i-th user turn) or "after-round" (it follows the
             i-th agent turn, as in the released code).
         adoption: whether the agent is asked the user's probe too.
         trace: whether the attention mass on the agent's prompt is recorded, where the model shows it.
-        pairs: "random" (drawn); "balanced" (all ordered pairs in turn, each prompt the agent equally often from the
-            start); or "all" (the same pairs, with the agent's prompt changing last).
+        pairs: "random" (drawn); "balanced" (all ordered pairs in turn, each prompt the agent equally
+            often from the start); or "all" (the same pairs, with the agent's prompt changing last).
         batch: conversations that run side by side. A fixed number, so that repeated runs do the same arithmetic.
 
     Raises:

@@ -1,4 +1,4 @@
-"""Suites as YAML: the one form that shipped suites and a user's own share; docs/suites.md tells it in full.
+"""Suites as YAML: the one form that shipped suites and a user's own share (docs/suites.md).
 
     name: my-bot                          # optional; the file's name otherwise
     starters: ["How was your day?", ...]  # optional; forty generic ones otherwise
@@ -14,7 +14,9 @@
       - id: robin                         # one prompt with several rules
         system_prompt: ...
         rules:
-          - {id: signs, probe: ..., measure: {name: ends_with, word: Robin}, follows: [...], breaks: [...]}
+          - id: signs
+            probe: ...                    # and as above
+            measure: {name: ends_with, word: Robin}
 """
 
 from __future__ import annotations
@@ -23,6 +25,7 @@ import contextlib
 import difflib
 import sys
 from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -31,18 +34,28 @@ import yaml
 from holdfast.drift.cases import Case, Rule, Suite, generic_starters, personas_of
 from holdfast.errors import UsageError
 from holdfast.measures import Measure, build
+from holdfast.measures.registry import SURROGATE
 
 LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 SUITE_FIELDS = ("name", "starters", "personas", "notes", "cases")
 RULE_FIELDS = ("id", "probe", "probes", "measure", "follows", "breaks")
-CASE_FIELDS = ("id", "category", "system_prompt", "probe", "probes", "measure", "follows", "breaks", "rules")
-BESIDE_RULES = ("probe", "probes", "measure", "follows", "breaks")  # which a case with rules leaves to them
+BESIDE_RULES = RULE_FIELDS[1:]  # which a case with rules leaves to them
+CASE_FIELDS = ("id", "category", "system_prompt", *BESIDE_RULES, "rules")
 RULES_CATEGORY = "rules"  # of a case that has several, and no category of its own
+DEEPEST = 50
+MOST_VALUES = 1_000_000
+LONGEST_NUMBER = 100
+NUMBERS = ("tag:yaml.org,2002:int", "tag:yaml.org,2002:float")
 FOLLOWED = 0.5  # the least score of a reply that keeps to its prompt
 
 
 def parse_suite(
-    text: str, source: str, name: str, allow_code: bool = False, folder: Path | None = None, check: bool = True
+    text: str,
+    source: str,
+    name: str,
+    allow_code: bool = False,
+    folder: Path | None = None,
+    check: bool = True,
 ) -> Suite:
     """Reads a suite from YAML.
 
@@ -55,8 +68,8 @@ def parse_suite(
         check: whether each measure is tried on its examples.
 
     Raises:
-        UsageError: the document is not YAML, or not a suite, or a measure scores an example of its own
-            on the wrong side; says where and what to do.
+        UsageError: the document is not YAML, or not a suite, or a measure scores an example of its
+            own on the wrong side; says where and what to do.
     """
     root, lines = read_yaml(text, source)
     if not isinstance(root, dict):
@@ -72,7 +85,10 @@ def parse_suite(
             line = f", line {lines[number - 1]}" if number <= len(lines) else ""
             case = read_case(entry, f"{source}{line}, case {number}", f"{source}{line}", allow_code)
             if case.id in places:
-                raise UsageError(f"{source}{line}: the id {case.id!r} is taken by {places[case.id]}; give every case its own.")
+                raise UsageError(
+                    f"{source}{line}: the id {case.id!r} is taken by {places[case.id]}; give "
+                    "every case its own."
+                )
             places[case.id] = f"the case at{line.removeprefix(',')}" if line else "an earlier case"
             if check:
                 check_examples(case, f"{source}{line}")
@@ -118,8 +134,9 @@ def check_examples(case: Case, place: str) -> None:
                 if (score.value >= FOLLOWED) != (field == "follows"):
                     limit = "at least" if field == "follows" else "below"
                     raise UsageError(
-                        f"{where}: the reply {reply[:60]!r} under {field!r} scores {score.value:.2f} ({score.reason}), "
-                        f"and needs {limit} {FOLLOWED}; correct the measure {rule.measure.name!r} or the example."
+                        f"{where}: the reply {reply[:60]!r} under {field!r} scores {score.value:.2f} "
+                        f"({score.reason}), and needs {limit} {FOLLOWED}; "
+                        f"correct the measure {rule.measure.name!r} or the example."
                     )
 
 
@@ -127,8 +144,10 @@ def read_yaml(text: str, source: str) -> tuple[Any, list[int]]:
     """The document as plain data, and the line of each entry under 'cases'."""
     loader = None
     try:
+        refuse_deep(text, source)
         loader = LOADER(text)
         node = loader.get_single_node()
+        refuse_hostile(node, source)
         refuse_repeated_keys(node, source, set())
         root = None if node is None else loader.construct_document(node)
     except yaml.YAMLError as error:
@@ -150,6 +169,81 @@ def where(error: yaml.YAMLError) -> str:
     place = f" at line {mark.line + 1}, column {mark.column + 1}" if mark else ""
     problem = getattr(error, "problem", None) or getattr(error, "reason", None) or str(error).splitlines()[0]
     return f"{place} ({problem})"
+
+
+def refuse_deep(text: str, source: str) -> None:
+    """Refuses deep nesting before a tree is built: the builder in C recurses, and would crash Python."""
+    depth = 0
+    loader = LOADER(text)
+    try:
+        while loader.check_event():
+            event = loader.get_event()
+            depth += isinstance(event, yaml.CollectionStartEvent)
+            depth -= isinstance(event, yaml.CollectionEndEvent)
+            if depth > DEEPEST:
+                place = f"{source}, line {event.start_mark.line + 1}"
+                raise UsageError(f"{place} is nested more than {DEEPEST} deep; write it flatter.")
+    finally:
+        loader.dispose()
+
+
+@dataclass(frozen=True)
+class Extent:
+    """How many values a node holds, and how deep they nest, when its aliases are written out."""
+
+    size: int
+    depth: int
+
+
+def refuse_hostile(node: yaml.Node | None, source: str) -> None:
+    """Refuses what no suite needs and what would hang or break whoever reads it on.
+
+    These are aliases that refer to themselves, stand for millions of values or nest deep, numbers
+    of hundreds of digits, and half a surrogate pair.
+    """
+    if node is not None:
+        measure_extent(node, source, (), {})
+
+
+def measure_extent(node: yaml.Node, source: str, above: tuple[int, ...], seen: dict[int, Extent]) -> Extent:
+    """The extent of a node, each node looked at once; refuses it if hostile."""
+    place = f"{source}, line {node.start_mark.line + 1}"
+    if id(node) in seen:
+        return seen[id(node)]
+    if id(node) in above:
+        raise UsageError(f"{place}: the alias refers to itself; write out what is meant.")
+    if isinstance(node, yaml.ScalarNode):
+        refuse_scalar(node, place)
+    children = node.value if isinstance(node, yaml.CollectionNode) else []
+    if isinstance(node, yaml.MappingNode):
+        children = [part for pair in children for part in pair]
+    size, depth = 1, 0
+    for child in children:
+        extent = measure_extent(child, source, (*above, id(node)), seen)
+        size, depth = size + extent.size, max(depth, extent.depth)
+        if size > MOST_VALUES:
+            raise UsageError(
+                f"{place} stands for more than {MOST_VALUES:,} values, aliases written out; "
+                "leave the aliases out or split the suite."
+            )
+    if depth >= DEEPEST:
+        raise UsageError(f"{place} is nested more than {DEEPEST} deep, aliases written out; write it flatter.")
+    seen[id(node)] = Extent(size, depth + 1)
+    return seen[id(node)]
+
+
+def refuse_scalar(node: yaml.ScalarNode, place: str) -> None:
+    """Refuses a number that is too long, and a text that cannot be written as UTF-8."""
+    if node.tag in NUMBERS and len(node.value) > LONGEST_NUMBER:
+        raise UsageError(
+            f"{place}: the number {node.value[:12]}... has {len(node.value)} digits; "
+            "put it in quotes if it is a text, or give a smaller one."
+        )
+    half = SURROGATE.search(node.value)
+    if half is not None:
+        raise UsageError(
+            f"{place}: the text holds {half.group()!a}, half of a surrogate pair; write the character itself."
+        )
 
 
 def refuse_repeated_keys(node: yaml.Node | None, source: str, seen: set[int]) -> None:
@@ -202,15 +296,23 @@ def read_rules(entry: dict[Any, Any], place: str, allow_code: bool) -> tuple[Rul
     """The rules of a case that has several."""
     beside = next((field for field in BESIDE_RULES if field in entry), None)
     if beside:
-        raise UsageError(f"{place} has both 'rules' and {beside!r}; move {beside!r} into one of the rules.")
+        raise UsageError(
+            f"{place} has both 'rules' and {beside!r}; move {beside!r} into one of the rules."
+        )
     listed = entry["rules"]
     if not isinstance(listed, list) or not listed:
-        raise UsageError(f"{place}: the field 'rules' is {describe(listed)}, not a list of rules; write one with {', '.join(RULE_FIELDS)}.")
+        raise UsageError(
+            f"{place}: the field 'rules' is {describe(listed)}, not a list of rules; write one "
+            f"with {', '.join(RULE_FIELDS)}."
+        )
     rules: dict[str, Rule] = {}
     for number, item in enumerate(listed, start=1):
         rule = read_rule(item, f"{place}, rule", number, allow_code)
         if rule.id in rules:
-            raise UsageError(f"{place}, rule {number}: the id {rule.id!r} is taken by an earlier rule; give every rule its own.")
+            raise UsageError(
+                f"{place}, rule {number}: the id {rule.id!r} is taken by an earlier rule; give "
+                "every rule its own."
+            )
         rules[str(rule.id)] = rule
     return tuple(rules.values())
 
@@ -218,11 +320,15 @@ def read_rules(entry: dict[Any, Any], place: str, allow_code: bool) -> tuple[Rul
 def read_rule(item: Any, place: str, number: int, allow_code: bool) -> Rule:
     """One entry under 'rules'."""
     if not isinstance(item, dict):
-        raise UsageError(f"{place} {number} is {describe(item)}, not a rule; write its fields ({', '.join(RULE_FIELDS)}).")
+        raise UsageError(
+            f"{place} {number} is {describe(item)}, not a rule; write its fields "
+            f"({', '.join(RULE_FIELDS)})."
+        )
     place = f"{place} {item['id']!r}" if isinstance(item.get("id"), str) else f"{place} {number}"
     refuse_unknown_fields(item, RULE_FIELDS, place)
     name = text_of(item, "id", place)
-    return Rule(name, read_probes(item, place), read_measure(item, place, allow_code), **read_examples(item, place))
+    probes, measure = read_probes(item, place), read_measure(item, place, allow_code)
+    return Rule(name, probes, measure, **read_examples(item, place))
 
 
 def read_probes(entry: dict[Any, Any], place: str) -> tuple[str, ...]:

@@ -42,7 +42,8 @@ def load_suite(spec: str, *, scoring: str = "strict", allow_code: bool = False) 
     if spec in SHIPPED:
         return load_shipped(spec)
     if Path(spec).suffix in (".yaml", ".yml") or Path(spec).is_file():
-        return parse_suite(read_text(Path(spec)), spec, Path(spec).stem, allow_code, Path(spec).parent)
+        path = Path(spec)
+        return parse_suite(read_text(path), spec, path.stem, allow_code, path.parent)
     raise UnknownName("suite", spec, [*SHIPPED, f"{PREFIX}:PATH", f"{PREFIX}:hub", "FILE.yaml"])
 
 
@@ -51,7 +52,8 @@ def load_shipped(name: str) -> Suite:
     asset = files("holdfast") / "assets" / "suites" / f"{name}.yaml"
     if not asset.is_file():
         raise UsageError(f"The suite {name!r} is missing from this installation of Holdfast; install it again.")
-    return parse_suite(asset.read_text(encoding="utf-8"), f"{name}.yaml", name, check=False)  # its tests check it
+    text = asset.read_text(encoding="utf-8")
+    return parse_suite(text, f"{name}.yaml", name, check=False)  # its tests check it
 
 
 def read_text(path: Path) -> str:

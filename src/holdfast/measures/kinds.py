@@ -9,10 +9,12 @@ from holdfast.measures.languages import NAMES
 from holdfast.measures.lexicon import list_names
 from holdfast.measures.registry import Kind
 
+MOST = 10**18  # beyond, a number stands for no count and no fact, and breaks arithmetic
+
 
 def is_whole(value: Any, least: int) -> bool:
-    """Whether a value is a whole number (True is none) of at least `least`."""
-    return isinstance(value, int) and not isinstance(value, bool) and value >= least
+    """Whether a value is a whole number (True is none) from `least` to `MOST`."""
+    return isinstance(value, int) and not isinstance(value, bool) and least <= value <= MOST
 
 
 def is_text(value: Any) -> bool:
@@ -61,8 +63,8 @@ Words = Annotated[Sequence[str] | str, Kind("a list of words or the name of a sh
 Letter = Annotated[str, Kind("one letter, in quotes", is_letter)]
 Letters = Annotated[str, Kind("the option letters, as in 'ABCDE'", is_letters)]
 Flags = Annotated[str, Kind("letters of 'aimsux'", is_flags)]
-Count = Annotated[int, Kind("a whole number of at least 1", lambda value: is_whole(value, 1))]
-Number = Annotated[int, Kind("a whole number of at least 0", lambda value: is_whole(value, 0))]
+Count = Annotated[int, Kind("a whole number of at least 1 and at most 10**18", lambda value: is_whole(value, 1))]
+Number = Annotated[int, Kind("a whole number of at least 0 and at most 10**18", lambda value: is_whole(value, 0))]
 Counts = Annotated[
     Sequence[int],
     Kind("a list of whole numbers of at least 1", lambda value: is_list(value, lambda item: is_whole(item, 1))),

@@ -180,8 +180,8 @@ def as_measure(value: Any) -> Measure:
     """What stands for a measure in Python code as a measure.
 
     Args:
-        value: a measure; a spec, as `build` takes it; or a function from the reply's text to a number
-            from 0 to 1 or to a `Score`, which is known by its module and name.
+        value: a measure; a spec, as `build` takes it; or a function from the reply's text to a
+            number from 0 to 1 or to a `Score`, which is known by its module and name.
 
     Raises:
         UsageError: anything else, or a spec that is malformed.
@@ -192,10 +192,11 @@ def as_measure(value: Any) -> Measure:
         return build(value, allow_code=True)
     if isinstance(value, type) or not callable(value):
         raise UsageError(
-            f"A measure is a name, a spec, a `Measure` or a function of the reply's text, not {value!r}; "
-            "`holdfast measures` lists those that are built in."
+            "A measure is a name, a spec, a `Measure` or a function of the reply's text, "
+            f"not {value!r}; `holdfast measures` lists those that are built in."
         )
-    path = f"{getattr(value, '__module__', None)}.{getattr(value, '__qualname__', type(value).__qualname__)}"
+    name = getattr(value, "__qualname__", type(value).__qualname__)
+    path = f"{getattr(value, '__module__', None)}.{name}"
     return Measure(CODE, {CODE: path}, partial(call_user_function, value), False)
 
 
@@ -227,9 +228,19 @@ def fill_in(name: str, entry: Entry, arguments: dict[str, Any]) -> dict[str, Any
             raise UsageError(f"The measure {name!r} needs the argument {p.name!r}; give it {p.kind.label}.")
         value = arguments.get(p.name, p.default)
         if not (value is None and p.default is None and not p.required) and not p.kind.accepts(value):
-            raise UsageError(f"The argument {p.name!r} of the measure {name!r} is {value!r}; give it {p.kind.label}.")
+            shown = shortened(value)
+            raise UsageError(f"The argument {p.name!r} of the measure {name!r} is {shown}; give it {p.kind.label}.")
         filled[p.name] = list(value) if isinstance(value, tuple) else value
     return filled
+
+
+def shortened(value: Any) -> str:
+    """A value as a message shows it; a number of thousands of digits has no decimal form."""
+    try:
+        text = repr(value)
+    except ValueError:
+        return f"a number of {value.bit_length()} bits" if isinstance(value, int) else "a value with a huge number"
+    return text if len(text) <= 200 else text[:200] + "..."
 
 
 @cache

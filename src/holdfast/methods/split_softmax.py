@@ -64,10 +64,12 @@ class SplitSoftmax:
 
 def _power(x: Tensor, k: float) -> Tensor:
     """Log-odds of sigmoid(x)**k without leaving log space."""
-    log_pi = x.clamp(max=0) - (-x.abs()).exp().log1p()
+    if k == 0:
+        return x.clamp(min=_SURE).where(x > -math.inf, x)
+    near = x.clamp(max=_TAIL)  # the gradient of what is not taken would be infinite
+    log_pi = near.clamp(max=0) - (-near.abs()).exp().log1p()
     u = k * log_pi
     raised = u - (-u.expm1()).log()
-    in_tail = x - math.log(k) if k else x.new_full((), math.inf)
-    raised = raised.where(x < _TAIL, in_tail)  # where 1 - pi underflows, the log above would be infinite
+    raised = raised.where(x < _TAIL, x - math.log(k))  # where 1 - pi underflows, the log above would be infinite
     raised = raised.minimum(x.clamp(min=_SURE))
     return raised.where(x > -math.inf, x)

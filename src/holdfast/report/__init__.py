@@ -2,23 +2,27 @@
 
 from __future__ import annotations
 
+import errno
+import os
 from collections.abc import Sequence
 from pathlib import Path
 
 from holdfast.errors import RecordsError, UsageError
-from holdfast.files import write_whole
+from holdfast.files import cannot_write, write_whole
 from holdfast.records import read_run
+from holdfast.report.summary import write_summary
 from holdfast.report.terminal import table
 
-__all__ = ["table", "write"]
+__all__ = ["check_page", "table", "write", "write_summary"]
 
 
-def write(folders: Sequence[Path | str], out: Path | str) -> Path:
+def write(folders: Sequence[Path | str], out: Path | str, option: str = "out=") -> Path:
     """Write the report of one or several runs as one page, and its figures beside it.
 
     Args:
         folders: run folders; the first is the one the headline speaks of. Several are told apart by their folder names.
-        out: the HTML file; figures go to `<stem>_figures/` beside it, as SVG and PNG.
+        out: the HTML file, written whole or not at all; figures go to `<stem>_figures/` beside it, as SVG and PNG.
+        option: what gave `out`, for the messages.
 
     Returns:
         The path of the page.
@@ -27,6 +31,8 @@ def write(folders: Sequence[Path | str], out: Path | str) -> Path:
         UsageError: no folder was given, or out is a folder.
         RecordsError: a folder is not a run, has no finished conversation, or out cannot be written.
     """
+    import numpy as np
+
     from holdfast.report.drift_page import render_page
     from holdfast.report.figures import write_figures
     from holdfast.report.scores import label_runs, read_series
@@ -34,16 +40,47 @@ def write(folders: Sequence[Path | str], out: Path | str) -> Path:
     out = Path(out)
     if not folders:
         raise UsageError("No run folder given; name at least one, such as `holdfast report runs/first --out report.html`.")
-    if out.is_dir():
-        raise UsageError(f"{out} is a folder; name the page to write, such as {out / 'report.html'}.")
+    check_page(out, option)
     paths = [Path(folder) for folder in folders]
     runs = [read_run(path) for path in paths]
     for run in runs:
-        if run.manifest.get("command") == "tasks":
-            raise RecordsError(f"{run.folder} holds tasks, whose table `holdfast tasks` prints when its command is repeated; give runs of `holdfast drift`.")
+        if (command := run.manifest.get("command", "drift")) != "drift":
+            raise RecordsError(
+                f"{run.folder} holds a run of `holdfast {command}`, which writes a page of its own "
+                "when its command is repeated; give runs of `holdfast drift`."
+            )
     labels = label_runs(paths)
     series = [item for run, label in zip(runs, labels, strict=True) for item in read_series(run, label)]
+    if all(np.isnan(item.stability).all() for item in series):
+        raise RecordsError(
+            f"No probe of {paths[0]} was answered, so there is nothing to draw; its records say why."
+        )
     page = render_page(runs, labels, series)
-    write_whole(out, page, "another place with --out")
     write_figures(series, out.with_name(out.stem + "_figures"))
+    return write_whole(out, page, f"another place with {option}")
+
+
+def check_page(out: Path | str, option: str = "out=") -> Path:
+    """Refuses a place where no page can be written, so that a command can do so before it runs.
+
+    Args:
+        out: the HTML file.
+        option: what gave it, for the message.
+
+    Returns:
+        The path.
+
+    Raises:
+        UsageError: out is a folder.
+        RecordsError: a folder of it is a file, or may not be written to.
+    """
+    out = Path(out)
+    if out.is_dir():
+        raise UsageError(f"{option.rstrip('=')} {out} is a folder; name the page to write, such as {out / 'report.html'}.")
+    above = next(folder for folder in out.absolute().parents if os.path.lexists(folder))
+    trouble = 0 if above.is_dir() else errno.ENOTDIR
+    if not trouble and not os.access(above, os.W_OK | os.X_OK):
+        trouble = errno.EACCES
+    if trouble:
+        raise cannot_write(out, OSError(trouble, os.strerror(trouble)), f"another place with {option}")
     return out

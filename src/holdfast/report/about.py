@@ -10,6 +10,7 @@ from holdfast.records import RunData
 from holdfast.report.endings import endings
 from holdfast.report.scores import Series
 from holdfast.report.statistics import RESAMPLES
+from holdfast.report.verdicts import LEAST, LEAST_MOVED
 
 _PROBED = {
     "in-place": "Round 1 is probed before anything has been said: it is the model with its prompt and no load.",
@@ -30,7 +31,9 @@ TERMS = (
     ("Adoption", "The same with the user’s probe and the user’s measure: whether the agent has taken on a prompt that it was never given. "
      "A reply can pass a measure by chance; the value at round 1 shows how often."),
     ("Band", f"95 % percentile bootstrap interval of the mean, {RESAMPLES:,} resamples with a fixed seed. The unit is the conversation, as rounds of one conversation depend on each other. "
-     "Where every conversation scored the same, the interval has no width, which is a limit of the bootstrap and not certainty."),
+     "Where every conversation scored the same, the interval has no width, which is a limit of the bootstrap and not certainty: “all alike” stands there."),
+    ("Cannot tell", f"Something is said to differ only where at least {LEAST} conversations were held, the interval lies on one side of 0, and at least {LEAST_MOVED} conversations differ at all. "
+     f"Below {LEAST} the interval is too narrow: where there is no difference, it finds one in up to 1 of 4 runs of 3 conversations and 1 of 10 runs of 10."),
     ("Whisker", "One standard deviation between conversations, as in the paper’s figures. It describes how unlike conversations are, not how well the mean is known; ends beyond 0 or 1 are cut."),
     ("Difference", "Methods are compared conversation by conversation on the same pairs of prompts; the interval is that of the mean difference. "
      "No correction is made for looking at several methods, rounds or categories."),
@@ -111,12 +114,13 @@ def _cost(run: RunData) -> list[tuple[str, str]]:
     methods = {record["method"] for record in records}
     count = len({record["conversation"] for record in records})
     under = f", under {len(methods)} methods: {len(records):,} dialogs" if len(methods) > 1 else ""
-    rows = [("conversations recorded", f"{count:,}{under}")]
-    turns = [turn for record in records for turn in record["turns"] if turn.get("stop_reason")]
+    drift = run.manifest.get("command", "drift") == "drift"
+    rows = [("conversations recorded", f"{count:,}{under}") if drift else ("records", f"{len(records):,}")]
+    turns = [turn for record in records for turn in record.get("turns", ()) if turn.get("stop_reason")]
     if turns:
         cut = sum(turn["stop_reason"] == "length" for turn in turns)
         rows.append(("turns cut at the length limit", f"{cut:,} of {len(turns):,}"))
-    rows += endings(records)
+    rows += endings([record for record in records if "turns" in record])  # samples have none
     tokens = [record["tokens"] for record in records if record.get("tokens")]
     forwarded, least = (sum(token.get(name) or 0 for token in tokens) for name in ("forwarded", "least"))
     if forwarded and least:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -16,7 +17,20 @@ from holdfast.files import write_whole
 from holdfast.records import RunData, read_run
 from holdfast.report.scores import NO_FIX, read_series
 from holdfast.report.statistics import Estimate, bounds_of, estimate, paired_difference, resampled_means, row_means
+from holdfast.report.verdicts import (
+    CANNOT_TELL,
+    CONTRADICTED,
+    LEAST,
+    SUPPORTED,
+    bounds,
+    tell,
+    too_few,
+    with_interval,
+    within,
+)
 from holdfast.study.calibrate import half_of
+
+_MOST = 100  # times as much work: beyond, nobody wants to know how many
 
 
 @dataclass(frozen=True, eq=False)
@@ -71,12 +85,19 @@ class Calibration:
         """What a point is."""
         return "hundredths of a nat per token (about % of perplexity)" if self.about["is_text"] else "percentage points"
 
+    @property
+    def widest(self) -> float:
+        """The most points that one conversation can lose."""
+        return math.inf if self.about["is_text"] else 100.0
+
 
 @dataclass(frozen=True)
 class Pick:
-    """The setting to take: the most stable of those whose cost, on one half of the conversations, is within the budget.
+    """The most stable setting of those whose cost, on one half of the conversations, is within the budget.
 
-    stability_none, stability, gain and drop are those of the other half. none_fits: no setting but none is within the budget.
+    stability_none, stability, gain and drop are those of the other half. none_fits: no setting but none is
+    within the budget. why: what keeps the other half from showing that the setting is more stable and within
+    the budget; "" where it shows both, and only then is the setting recommended.
     """
 
     method: str
@@ -86,6 +107,12 @@ class Pick:
     gain: Estimate
     drop: Estimate
     none_fits: bool
+    why: str
+
+    @property
+    def recommended(self) -> bool:
+        """Whether the evidence allows to recommend it."""
+        return not self.why
 
 
 def read_calibration(folder: Path | str) -> Calibration:
@@ -133,6 +160,9 @@ def pareto(stability: Sequence[float], drop: Sequence[float]) -> list[bool]:
 def pick(calibration: Calibration, budget: float) -> Pick:
     """Chooses on one half of the conversations and reports on the other, as the best of many looks better than it is where it was chosen.
 
+    The choice is among the settings that the first half shows to be more stable and within the budget; where it
+    shows none, among those whose mean cost is.
+
     Args:
         calibration: all settings.
         budget: points that may be lost on average, at least 0.
@@ -146,42 +176,91 @@ def pick(calibration: Calibration, budget: float) -> Pick:
     none = calibration.settings[0]
     if any(np.isnan(none.capability[half]).all() for half in (here, there)):
         raise UsageError("One half of the conversations has no question, so no cost can be read there; ask more --questions.")
-    fits = [one for one in calibration.settings if one is none or calibration.drop(one, here).mean <= budget]  # type: ignore[operator]
-    best = max(fits, key=lambda one: float(np.nanmean(one.stability[here])))
+    others = calibration.settings[1:]
+    fits = [none, *(one for one in others if calibration.drop(one, here).mean <= budget)]  # type: ignore[operator]
+    shown = [one for one in fits[1:] if not _missing(calibration, one, budget, here)]
+    best = max(shown or fits, key=lambda one: float(np.nanmean(one.stability[here])))
+    why = "it is the model as it is" if best is none else _missing(calibration, best, budget, there)
     return Pick(
         best.method, budget, float(np.nanmean(none.stability[there])), estimate(best.stability[there]),
-        calibration.gain(best, there), calibration.drop(best, there), len(fits) == 1 < len(calibration.settings),
+        calibration.gain(best, there), calibration.drop(best, there), len(fits) == 1 and bool(others), why,
     )
+
+
+def _missing(calibration: Calibration, setting: Setting, budget: float, keep: np.ndarray) -> str:
+    """What these conversations lack to show that a setting is more stable and within the budget."""
+    gain, drop = calibration.gain(setting, keep), calibration.drop(setting, keep)
+    told = tell(gain)
+    if few := too_few(gain) or too_few(drop):
+        return few
+    if told.sign <= 0:
+        return f"its gain cannot be told ({told.why})" if told.why else "it is less stable"
+    cost = within(drop, -math.inf, budget, -calibration.widest, calibration.widest)
+    if cost == CONTRADICTED:
+        return "it costs more than the budget"
+    if cost == SUPPORTED:
+        return ""
+    most = bounds(drop, -calibration.widest, calibration.widest)[1]
+    return f"its cost may be up to {most:.1f} points" if math.isfinite(most) else "its cost has no bound"
 
 
 def answer(calibration: Calibration, chosen: Pick) -> str:
     """The one line for the user."""
     here, there = int((~calibration.report).sum()), int(calibration.report.sum())
-    if chosen.none_fits:
-        return f"No setting loses at most {chosen.budget:g} points, so 'none' is best: stability {chosen.stability_none:.2f}; raise --budget, or sweep weaker settings."
+    budget = f"at most {chosen.budget:g} points lost"
+    if chosen.method == NO_FIX and here < LEAST:
+        return (
+            f"This run {CANNOT_TELL} which setting to use with {budget}: the {here} conversations chosen on are "
+            f"fewer than {LEAST}; use more --draws."
+        )
     if chosen.method == NO_FIX:
-        return f"At most {chosen.budget:g} points lost: use none (stability {chosen.stability_none:.2f}), as no setting within the budget is more stable on the {here} conversations chosen on."
-    over = " There it costs more than the budget: ask more --questions." if chosen.drop.mean > chosen.budget else ""  # type: ignore[operator]
-    return (
-        f"At most {chosen.budget:g} points lost: use {chosen.method}, stability {chosen.stability_none:.2f} -> {chosen.stability.mean:.2f} "
-        f"({_signed(chosen.gain)}), points lost {_signed(chosen.drop, 1)}; chosen on {here} conversations, reported on the {there} others.{over}"
+        missing = (
+            f"every setting loses more than {chosen.budget:g} points on average" if chosen.none_fits
+            else f"no setting with {budget} is more stable than the model as it is"
+        )
+        return (
+            f"Nothing to recommend: on the {here} conversations chosen on, {missing}; "
+            "raise --budget, or sweep other settings."
+        )
+    numbers = (
+        f"{chosen.method}, stability {chosen.stability_none:.2f} -> {chosen.stability.mean:.2f} "
+        f"({_signed(chosen.gain)}), points lost {_signed(chosen.drop, 1)}; chosen on {here} conversations, "
+        f"reported on the {there} others."
     )
+    if chosen.recommended:
+        return f"{budget.capitalize()}: use {numbers}"
+    return (
+        f"This run {CANNOT_TELL} which setting to use with {budget}. The likeliest is {numbers} "
+        f"There {chosen.why}; {_cure(chosen)}."
+    )
+
+
+def _cure(chosen: Pick) -> str:
+    """How much more would tell, if the means stay as they are."""
+    gain, drop, room = chosen.gain, chosen.drop, chosen.budget - (chosen.drop.mean or 0.0)
+    if not gain.mean or gain.mean < 0 or room <= 0 or gain.low is None or drop.low is None:
+        return "use more --draws and --questions, or sweep other settings"
+    halves = (gain.high - gain.low) / 2, (drop.high - drop.low) / 2  # type: ignore[operator]
+    times = max((halves[0] / gain.mean) ** 2, (halves[1] / room) ** 2, LEAST / gain.n, LEAST / drop.n, 1.5)
+    if times > _MOST:
+        return f"more than {_MOST} times as many --draws and --questions would be needed to tell"
+    return f"about {times:.1f} times as many --draws and --questions would tell, if the means stay"
 
 
 def table(calibration: Calibration) -> str:
     """Every setting: its stability, its capability, and both against none with 95 % intervals; a star marks the Pareto front."""
-    rows = [("", "method", "stability", "against none", "capability", "points lost")]
+    rows = [("", "method", "stability", "against none", "", "capability", "points lost")]
     stars = front(calibration)
     for setting, star in zip(calibration.settings, stars, strict=True):
         plain = setting is calibration.settings[0]
         rows.append((
             "*" if star else "", setting.method, f"{estimate(setting.stability).mean:.3f}", "" if plain else _signed(calibration.gain(setting), 3),
-            f"{estimate(setting.capability).mean:.1f}", "" if plain else _signed(calibration.drop(setting), 1),
+            "" if plain else tell(calibration.gain(setting)).word("higher", "lower"), f"{estimate(setting.capability).mean:.1f}", "" if plain else _signed(calibration.drop(setting), 1),
         ))
     widths = [max(len(row[column]) for row in rows) for column in range(len(rows[0]))]
     lines = ["  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in rows]
     tokens = sum(setting.tokens for setting in calibration.settings)
-    return "\n".join([*lines, f"* Pareto front. Points are {calibration.unit} on {calibration.about['capability']}; {tokens:,} tokens forwarded for them."])
+    return "\n".join([*lines, f"* Pareto front of the means. Points are {calibration.unit} on {calibration.about['capability']}; {tokens:,} tokens forwarded for them."])
 
 
 def front(calibration: Calibration) -> list[bool]:
@@ -225,7 +304,8 @@ def write_summary(calibration: Calibration, path: Path) -> None:
     """Writes the table as JSON."""
     rows = [
         {
-            "method": setting.method, "front": star, "stability": _spread(estimate(setting.stability)), "gain": _spread(calibration.gain(setting)),
+            "method": setting.method, "front": star, "stability": _spread(estimate(setting.stability)),
+            "gain": _spread(calibration.gain(setting)), "verdict": tell(calibration.gain(setting)).word("higher", "lower"),
             "capability": _spread(estimate(setting.capability)), "points_lost": _spread(calibration.drop(setting)), "tokens_forwarded": setting.tokens,
         }
         for setting, star in zip(calibration.settings, front(calibration), strict=True)
@@ -241,5 +321,4 @@ def _spread(found: Estimate) -> dict[str, float | int | None]:
 def _signed(found: Estimate, digits: int = 2) -> str:
     if found.mean is None:
         return "not measured"
-    mean, low, high = (None if value is None else f"{round(value, digits) + 0.0:+.{digits}f}" for value in (found.mean, found.low, found.high))
-    return f"{mean}" if low is None else f"{mean} [{low}, {high}]"
+    return with_interval(found, lambda value: f"{round(value, digits) + 0.0:+.{digits}f}")

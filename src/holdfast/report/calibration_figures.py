@@ -8,11 +8,11 @@ import numpy as np
 
 from holdfast.report.calibration import Calibration, Setting, front
 from holdfast.report.figures import COLOURS, panels, save, styled
+from holdfast.report.labels import Label, legend_below, place_labels
 from holdfast.report.statistics import Estimate, estimate, estimate_columns
 
 _LINES = ("-", "--", ":", "-.")
-_LONG, _ROOM = 28, 44  # letters of a sweep's name in the legend; letters that a label of usual size has room for
-_BESIDE = ((5, 4), (5, -10), (-4, 6), (-4, -12), (8, -3))  # where a sweep writes its values, in points
+_LONG = 28  # letters of a sweep's name in the legend
 
 
 def write_calibration_figures(calibration: Calibration, budget: float, folder: Path) -> list[Path]:
@@ -33,6 +33,7 @@ def _trade_off(calibration: Calibration):
     start = estimate(none.stability)
     axis.axhline(start.mean, color="#888888", linewidth=0.8, linestyle=":")
     axis.plot(0, start.mean, marker="s", markersize=5, color="#222222", linestyle="", label="none")
+    labels: list[Label] = []
     for number, (name, knob) in enumerate(calibration.names):
         settings = [one for one in calibration.settings if one.sweep == number]
         drops, levels = [calibration.drop(one) for one in settings], [estimate(one.stability) for one in settings]
@@ -42,9 +43,7 @@ def _trade_off(calibration: Calibration):
         x, y = [one.mean for one in drops], [one.mean for one in levels]
         axis.errorbar(x, y, _whiskers(gains), _whiskers(drops), fmt="none", ecolor=colour, alpha=0.3, elinewidth=0.7, capsize=1.5)
         axis.plot([0, *x], [start.mean, *y], line, color=colour, linewidth=1.3, marker="o", markersize=4, markevery=slice(1, None), label=_label(name, knob))
-        beside = _BESIDE[number % len(_BESIDE)]
-        for setting, at, level in zip(settings, x, y, strict=True):
-            axis.annotate(setting.value, (at, level), xytext=beside, textcoords="offset points", fontsize=7, color=colour, ha="right" if beside[0] < 0 else "left")
+        labels += [Label(setting.value, at, level, colour) for setting, at, level in zip(settings, x, y, strict=True)]
     marked = [one for one, star in zip(calibration.settings, front(calibration), strict=True) if star]
     corners = sorted((0.0 if one is none else float(calibration.drop(one).mean), float(estimate(one.stability).mean)) for one in marked)
     axis.plot(*zip(*corners, strict=True), linestyle="", marker="o", markersize=10, markerfacecolor="none", markeredgecolor="#222222", markeredgewidth=0.9, label="Pareto front")
@@ -52,7 +51,8 @@ def _trade_off(calibration: Calibration):
     axis.set_ylim(max(0.0, axis.get_ylim()[0]), min(1.02, axis.get_ylim()[1]))
     axis.grid(True, axis="x")
     note = f"{len(none.stability)} conversations per setting; whiskers: 95 % bootstrap intervals of the paired difference to none"
-    _legend(figure, axis, note)
+    legend_below(figure, *axis.get_legend_handles_labels(), note)
+    place_labels(figure, axis, labels)
     return figure
 
 
@@ -75,7 +75,7 @@ def _by_round(calibration: Calibration, budget: float):
     axis.set_xticks(range(1, calibration.settings[0].by_round.shape[1] + 1))
     axis.set_ylim(0, 1.02)
     note = f"lost on {_short(calibration)}, {calibration.unit}; whiskers: 95 % bootstrap intervals over conversations"
-    _legend(figure, axis, note)
+    legend_below(figure, *axis.get_legend_handles_labels(), note)
     return figure
 
 
@@ -83,13 +83,6 @@ def _whiskers(points: list[Estimate]) -> np.ndarray:
     """Below and above each mean, [2, point]; 0 where there is no interval."""
     sides = [(0.0, 0.0) if one.low is None else (max(0.0, one.mean - one.low), max(0.0, one.high - one.mean)) for one in points]  # type: ignore[operator]
     return np.array(sides).T.reshape(2, len(points))
-
-
-def _legend(figure, axis, note: str) -> None:
-    """Two columns below the figure, in small letters where a label is long."""
-    handles, labels = axis.get_legend_handles_labels()
-    size = 6.5 if max(map(len, labels)) > _ROOM else None
-    figure.legend(handles, labels, loc="outside lower left", frameon=False, ncols=2, fontsize=size, title=note, title_fontsize=8, alignment="left")
 
 
 def _look(number: int) -> tuple[str, str]:

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from holdfast.report.figures import COLOURS, panels, save, styled
+from holdfast.report.labels import legend_below
 
 _BINS = 6
 
@@ -44,7 +45,7 @@ def _decay(shown: Sequence[tuple[str, list[list[float]], list[list[float]] | Non
         axis.set_ylim(bottom=0)
         axis.xaxis.set_major_locator(MaxNLocator(integer=True))
     axes[-1].plot([], [], "--", color="#777777", linewidth=0.8, label="even attention")
-    figure.legend(*axes[-1].get_legend_handles_labels(), loc="outside lower left", frameon=False, ncols=5)
+    legend_below(figure, *axes[-1].get_legend_handles_labels(), columns=5)
     return figure
 
 
@@ -72,5 +73,5 @@ def _behaviour(found: dict[str, Any]):
     within = found["behaviour"]["within_rounds"]
     note = "r not measurable" if within["r"] is None else f"r = {within['r']:+.2f} [{within['low']:+.2f}, {within['high']:+.2f}] within rounds"
     axis.set(title=note, xlabel="mean mass on the system prompt, equally full bins", ylabel="mean stability", ylim=(0, 1.02))
-    figure.legend(*axis.get_legend_handles_labels(), loc="outside lower left", frameon=False, ncols=3)
+    legend_below(figure, *axis.get_legend_handles_labels(), columns=3)
     return figure

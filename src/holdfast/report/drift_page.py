@@ -8,7 +8,10 @@ from markupsafe import Markup
 
 from holdfast.records import RunData
 from holdfast.report.about import TERMS, about_runs, definitions, probed_terms, setting
+from holdfast.report.baseline import baseline_section
 from holdfast.report.conversations import pack, script_chunks, script_json
+from holdfast.report.downloads import Download, json_file, table_files
+from holdfast.report.figure_data import figure_rows
 from holdfast.report.findings import headline, second_line
 from holdfast.report.page import render
 from holdfast.report.prompts import prompts_section
@@ -22,6 +25,7 @@ from holdfast.report.sections import (
     methods_section,
     rules_section,
 )
+from holdfast.report.summary import spelled, summarise
 
 # a section is a template `drift_ID.html`; it is left out where what it reads is empty
 SECTIONS = (
@@ -29,9 +33,11 @@ SECTIONS = (
     ("rules", "Rules"),
     ("methods", "Methods"),
     ("categories", "Categories"),
+    ("baseline", "Measures"),
     ("prompts", "Prompts"),
     ("attention", "Attention"),
     ("conversations", "Conversations"),
+    ("data", "Data"),
     ("about", "How it was measured"),
 )
 
@@ -46,34 +52,44 @@ def render_page(runs: Sequence[RunData], labels: Sequence[str], series: Sequence
         manifest = runs[list(labels).index(item.run)].manifest
         entry["probedAfter"] = setting(manifest, "probe_at") == "after-round"
     rules = rules_section(series)
-    one_category = rules is not None and len(_agent_categories(series)) < 2  # which is all of the run again
+    one_category = rules is not None and len(_agent_categories(series)) < 2  # the whole run again
     parts = {
         "drift": drift_section(series),
         "rules": rules,
         "methods": methods_section(series),
         "categories": [] if one_category else categories_section(series),
+        "baseline": baseline_section(runs[0], series[0]),
         "prompts": prompts_section(series),
         "attention": attention_section(series),
-        "conversations": True,
-        "about": True,
     }
+    always = ("conversations", "data", "about")
     second = second_line(series)
     return render(
         "drift.html", "drift", headline(series), [second] if second else [], _facts(runs, series),
-        [(name, title) for name, title in SECTIONS if parts[name]],
+        [(name, title) for name, title in SECTIONS if name in always or parts[name]],
         scripts=("page.js", "conversations.js"),
-        **{name: part for name, part in parts.items() if name not in ("conversations", "about")},
+        **parts,
         series=series,
         rounds=max(item.rounds for item in series),
         legend=legend(series),
         definitions=definitions(series),
         shown_categories=SHOWN_CATEGORIES,
         agent_categories=_agent_categories(series),
+        downloads=_downloads(runs, labels, series),
         terms=probed_terms(TERMS, runs),
         runs=about_runs(runs, labels),
         index=Markup(script_json(index)),
         chunks=Markup(script_chunks(chunks)),
     )
+
+
+def _downloads(runs: Sequence[RunData], labels: Sequence[str], series: Sequence[Series]) -> list[Download]:
+    """The figures' numbers, and the summary of every run."""
+    files = table_files("figures", "every point of every figure", figure_rows(series))
+    for run, label in zip(runs, labels, strict=True):
+        name = f"summary-{label.replace('/', '-')}.json" if label else "summary.json"
+        files.append(json_file(name, "what the run found, as in its folder", spelled(summarise(run))))
+    return files
 
 
 def _facts(runs: Sequence[RunData], series: Sequence[Series]) -> list[str]:

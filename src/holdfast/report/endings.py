@@ -44,7 +44,8 @@ def _example(ended: Sequence[Mapping[str, Any]]) -> str:
 
 
 def _without_content(records: Sequence[Mapping[str, Any]]) -> tuple[str, str] | None:
-    replies = [reply for r in records for reply in (*r["turns"], *r["probes"])]
+    # the first turn is the starter, which is given
+    replies = [reply for r in records for reply in (*r["turns"][1:], *r["probes"])]
     counts = Counter(reply.get("stop_reason") for reply in replies)
     found = {why: counts[why] for why in NO_CONTENT if counts[why]}
     if not found:

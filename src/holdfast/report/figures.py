@@ -12,6 +12,7 @@ import numpy as np
 from holdfast.files import write_whole
 from holdfast.report.charts import round_top
 from holdfast.report.findings import by_category
+from holdfast.report.labels import legend_below
 from holdfast.report.scores import KINDS, Series
 from holdfast.report.statistics import Estimate, estimate_columns
 
@@ -28,19 +29,19 @@ _STYLE: Any = {
 }
 
 
-def write_figures(series: Sequence[Series], folder: Path) -> list[Path]:
+def write_figures(series: Sequence[Series], folder: Path, whiskers: bool = False) -> list[Path]:
     """Write drift, categories and, where recorded, mass, each as SVG and PNG; returns the files written.
 
-    The bytes depend on the records alone: no date, fixed identifiers.
+    With `whiskers`, drift and mass show one standard deviation, as the papers do. The bytes depend on the records alone: no date, fixed identifiers.
     """
     with styled():
-        figures = {"drift": _drift(series)}
+        figures = {"drift": _drift(series, whiskers)}
         for kind in KINDS:
             drawn = _categories(series, kind)
             if drawn is not None:
                 figures[f"categories_{kind}"] = drawn
         if any(_measured(item, "mass") for item in series):
-            figures["mass"] = _mass(series)
+            figures["mass"] = _mass(series, whiskers)
         return save(figures, folder)
 
 
@@ -63,21 +64,22 @@ def save(figures: dict[str, Figure], folder: Path) -> list[Path]:
     return written
 
 
-def _drift(series: Sequence[Series]) -> Figure:
+def _drift(series: Sequence[Series], whiskers: bool) -> Figure:
     kinds = [kind for kind in KINDS if any(_measured(item, kind) for item in series)]
     figure, axes = panels(len(kinds), len(kinds), 4.6 if len(kinds) > 1 else 6.4, 3.2)  # one panel alone has to hold the note
     for kind, axis in zip(kinds, axes, strict=True):
-        _draw(axis, series, [estimate_columns(item.values(kind)) for item in series], whiskers=True)
+        _draw(axis, series, [estimate_columns(item.values(kind)) for item in series], whiskers=whiskers)
         axis.set(title=NAMES[kind], xlabel="round", ylim=(0, 1.02))
-    _legend(figure, "band: 95 % bootstrap interval over conversations; whisker: one standard deviation")
+    told = "; whisker: one standard deviation" if whiskers else ""
+    _legend(figure, f"band: 95 % bootstrap interval over conversations{told}")
     return figure
 
 
-def _mass(series: Sequence[Series]) -> Figure:
+def _mass(series: Sequence[Series], whiskers: bool) -> Figure:
     figure, axes = panels(1, 1, 4.6, 3.2)
     shown = [item for item in series if _measured(item, "mass")]
     estimates = [estimate_columns(item.mass) for item in shown]
-    _draw(axes[0], shown, estimates, whiskers=True, colours=[list(series).index(item) for item in shown])
+    _draw(axes[0], shown, estimates, whiskers=whiskers, colours=[list(series).index(item) for item in shown])
     highest = [point.mean + (point.sd or 0) for points in estimates for point in points if point.mean is not None]
     axes[0].set(title=NAMES["mass"], xlabel="round", ylim=(0, round_top(highest)))
     _legend(figure, "mean over heads, layers and tokens of the agent’s replies")
@@ -131,7 +133,7 @@ def _legend(figure: Figure, note: str) -> None:
     """One entry per series, wherever it is drawn first; not the axes' own, which leave out names with an underscore."""
     curves = {str(line.get_label()): line for axis in reversed(figure.axes) for line in axis.get_lines() if line.get_gid() == "curve"}
     order = sorted(curves, key=lambda label: COLOURS.index(str(curves[label].get_color())))
-    figure.legend([curves[label] for label in order], order, loc="outside lower left", frameon=False, ncols=2, title=note, title_fontsize=8, alignment="left")
+    legend_below(figure, [curves[label] for label in order], order, note)
 
 
 def _is_control(series: Sequence[Series], item: Series) -> bool:

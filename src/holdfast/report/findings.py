@@ -9,8 +9,7 @@ import numpy as np
 
 from holdfast.report.scores import NO_FIX, Series, category_of, same_pairs
 from holdfast.report.statistics import Estimate, change, estimate, estimate_columns, paired_difference, row_means
-
-_FEW = 10  # conversations; below it the bootstrap interval is too narrow to lean on
+from holdfast.report.verdicts import LEAST, tell, with_interval
 
 
 @dataclass(frozen=True)
@@ -117,20 +116,38 @@ def headline(series: Sequence[Series]) -> str:
     first, last = rounds[0], rounds[-1]
     if last.mean is None or first.mean is None:
         return f"{who} was not probed in every round, so nothing can be said yet."
+    few = _example(last.n)
     if item.rounds == 1:
-        return f"{who} keeps {last.mean:.2f} of its prompt at round 1."
-    moved = change(item.stability)
-    if moved.low is not None and not moved.excludes_zero:
-        sentence = f"{who} keeps {last.mean:.2f} of its prompt at round {item.rounds} and {first.mean:.2f} at round 1: no change this run can tell from chance"
-    else:
-        way = "down from" if last.mean < first.mean else "up from" if last.mean > first.mean else "as at round 1:"
-        sentence = f"{who} keeps {last.mean:.2f} of its prompt at round {item.rounds}, {way} {first.mean:.2f}"
+        return f"{who} passes {with_interval(last, percent)} of its probes at round 1{few}."
+    told = _moved(item, "stability", first.mean, last.mean)
+    sentence = f"{who} passes {percent(last.mean)} of its probes at round {item.rounds}, {told}"
     taken = estimate_columns(item.adoption)
     if taken[-1].mean is not None and taken[0].mean is not None:
-        sentence += f"; it takes on the other’s: {taken[-1].mean:.2f}, {_against(taken[0].mean, taken[-1].mean)}"
-    if last.n < _FEW:
-        sentence += f"; {last.n} conversation{'' if last.n == 1 else 's'} only, an example and not a measurement"
-    return sentence + "."
+        told = _moved(item, "adoption", taken[0].mean, taken[-1].mean)
+        sentence += f"; of the other’s it passes {percent(taken[-1].mean)}, {told}"
+    return f"{sentence}{few}."
+
+
+def _moved(item: Series, kind: str, first: float, last: float) -> str:
+    """How the last round compares with the first: said to differ where it can be told, with the interval."""
+    moved = change(item.values(kind))
+    told = tell(moved)
+    if told.sign:
+        return f"{'up' if told.sign > 0 else 'down'} from {percent(first)} at round 1 ({points(moved)})"
+    return f"{percent(first)} at round 1: {cannot_tell(moved, 'a change')}"
+
+
+def cannot_tell(item: Estimate, what: str) -> str:
+    """'this run cannot tell a change (-2 points [-9, +5])'; the difference is left out where there are too few."""
+    if item.n < LEAST:
+        return f"too few to tell {what}"
+    return f"this run cannot tell {what} ({points(item)})"
+
+
+def _example(n: int) -> str:
+    if n >= LEAST:
+        return ""
+    return f"; {n} conversation{'' if n == 1 else 's'} only, an example and not a measurement (that takes {LEAST})"
 
 
 def second_line(series: Sequence[Series]) -> str | None:
@@ -142,27 +159,38 @@ def second_line(series: Sequence[Series]) -> str | None:
     best = max(compared, key=lambda c: c.stability_mean.mean or 0.0)
     at = estimate_columns(best.series.stability)[-1].mean
     gain = best.stability_last
-    name = best.series.method if len(compared) == 1 else f"{best.series.method}, the strongest of {len(compared)},"
-    if gain.mean is None:
+    name = best.series.method
+    if len(compared) > 1:
+        name += f", the highest of {len(compared)} on average over all rounds,"
+    if gain.mean is None or at is None:
         return None
-    if gain.low is not None and not gain.excludes_zero:
-        return f"With {name} it keeps {at:.2f}; on the same {gain.n} conversations that is no difference this run can tell from chance ({signed(gain)})."
-    return f"With {name} it keeps {at:.2f}: {signed(gain)} on the same {gain.n} conversations."
+    passes = f"With {name} it passes {percent(at)} at round {best.series.rounds}"
+    told = tell(gain)
+    if not told.sign:
+        return f"{passes}; on the same {gain.n} conversations, {cannot_tell(gain, 'a difference')}."
+    return f"{passes}: {told.word('more', 'less')}, by {points(gain)} on the same {gain.n} conversations."
+
+
+def percent(value: float) -> str:
+    """'66 %'."""
+    return f"{100 * value:.0f} %"
+
+
+def points(item: Estimate) -> str:
+    """'-32 points [-39, -26]', of a difference of shares."""
+    text = with_interval(item, lambda value: f"{100 * value:+.0f}" if value else "0")
+    number, space, rest = text.partition(" ")
+    return f"{number} points{space}{rest}"
 
 
 def plain(item: Estimate) -> str:
     """'0.74 [0.69, 0.79]'; without the interval where there is none."""
-    if item.mean is None:
-        return "–"
-    return f"{item.mean:.2f}" if item.low is None else f"{item.mean:.2f} [{item.low:.2f}, {item.high:.2f}]"
+    return with_interval(item, lambda value: f"{value:.2f}")
 
 
 def signed(item: Estimate) -> str:
     """'+0.09 [+0.02, +0.15]'; without the interval where there is none."""
-    if item.mean is None:
-        return "–"
-    text = signed_number(item.mean)
-    return text if item.low is None or item.high is None else f"{text} [{signed_number(item.low)}, {signed_number(item.high)}]"
+    return with_interval(item, signed_number)
 
 
 def overall_change(item: Series, kind: str) -> Estimate:
@@ -178,12 +206,6 @@ def overall_mean(item: Series, kind: str) -> Estimate:
 def signed_number(value: float) -> str:
     """'+0.09', '-0.09' or '0.00'."""
     return f"{value:+.2f}" if round(value, 2) else "0.00"
-
-
-def _against(first: float, last: float) -> str:
-    if round(first, 2) == round(last, 2):
-        return "as at round 1"
-    return f"{'up' if last > first else 'down'} from {first:.2f}"
 
 
 def _means(values: np.ndarray) -> list[Estimate]:

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from holdfast.report.figures import COLOURS, panels, save, styled
+from holdfast.report.labels import legend_below
 
 _LABELS = {"all": "all tokens so far", "system": "system prompt", "user": "user, equally many tokens", "agent": "agent, equally many tokens"}
 
@@ -38,5 +39,5 @@ def _hidden_states(found: dict[str, Any]):
             axis.plot([row["round"] for row in rows], [row[quantity][name] for row in rows], marker="o", markersize=3, color=colour, label=label)
         axis.set(title=title, xlabel="round", xticks=[row["round"] for row in rows])
         axis.set_ylim(bottom=0)
-    figure.legend(*axes[0].get_legend_handles_labels(), loc="outside lower left", frameon=False, ncols=2)
+    legend_below(figure, *axes[0].get_legend_handles_labels())
     return figure

@@ -19,6 +19,7 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup, escape
 
 from holdfast.report.findings import plain, signed, signed_number
+from holdfast.report.verdicts import CANNOT_TELL, LEAST, tell
 
 _HERE = Path(__file__).parent
 
@@ -75,10 +76,12 @@ def _environment() -> Environment:
         "plain": plain,
         "signed": signed,
         "signed_number": signed_number,
+        "tell": tell,
         "minus": minus,
         "whole": _whole,
         "spaced": lambda name: name.replace("_", " "),
     }
+    made.globals |= {"CANNOT_TELL": CANNOT_TELL, "LEAST": LEAST}
     return made
 
 

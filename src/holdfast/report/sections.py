@@ -13,6 +13,7 @@ from holdfast.report.findings import Comparison, baseline_of, by_category, compa
 from holdfast.report.rules import RuleRow, broken_text, fall, rule_rows
 from holdfast.report.scores import KINDS, Series, category_of
 from holdfast.report.statistics import Estimate, estimate_columns
+from holdfast.report.verdicts import with_interval
 
 CAPTIONS = {
     "stability": ("Keeps its own prompt", "stability, scored by its own probe"),
@@ -143,7 +144,7 @@ class RuleChart:
 
 @dataclass(frozen=True)
 class RuleLine:
-    """A rule in one series: its points, and in words when it was lost and how many conversations broke it."""
+    """A rule in one series; in words when it was lost and how many conversations broke it."""
 
     row: RuleRow
     fall: str
@@ -206,11 +207,13 @@ def rules_section(series: Sequence[Series]) -> Rules | None:
     charts = []
     for name in dict.fromkeys(row.name for row in rows):
         of_rule = [row for row in rows if row.name == name]
-        points = [next((row.points for row in of_rule if row.series is item), ()) for item in series]
-        drawn = line_chart(_lines(series, points), rounds, f"Keeps {name}", _describe(series, points), small=True)
+        by_series = {row.series: row.points for row in of_rule}
+        points = [by_series.get(item, ()) for item in series]
+        lines, told = _lines(series, points), _describe(series, points)
+        drawn = line_chart(lines, rounds, f"Keeps {name}", told, small=True)
         charts.append(RuleChart(name, max(row.n for row in of_rule), Markup(drawn)))
-    lines = tuple(RuleLine(row, fall(row), broken_text(row)) for row in rows)
-    return Rules(tuple(charts), lines) if rows else None
+    told_rows = tuple(RuleLine(row, fall(row), broken_text(row)) for row in rows)
+    return Rules(tuple(charts), told_rows) if rows else None
 
 
 def attention_section(series: Sequence[Series]) -> Attention | None:
@@ -271,8 +274,8 @@ def _digits(kind: str) -> int:
 def _cell(point: Estimate, digits: int) -> Cell | None:
     if point.mean is None:
         return None
-    interval = "" if point.low is None else f"[{point.low:.{digits}f}, {point.high:.{digits}f}]"
-    return Cell(f"{point.mean:.{digits}f}", interval, "" if point.sd is None else f"{point.sd:.{digits}f}")
+    value, _, interval = with_interval(point, lambda number: f"{number:.{digits}f}").partition(" ")
+    return Cell(value, interval, "" if point.sd is None else f"{point.sd:.{digits}f}")
 
 
 def _describe(series: Sequence[Series], estimates: Sequence[Sequence[Estimate]]) -> str:

@@ -13,6 +13,7 @@ import numpy as np
 RESAMPLES = 10_000
 SEED = 0
 _CELLS = 2_000_000  # resampling weights held at once
+_NOISE = 1e-9  # what the order of sums may do to a score
 
 
 @dataclass(frozen=True)
@@ -21,7 +22,8 @@ class Estimate:
 
     sd is the standard deviation between conversations (n - 1 in the denominator), the error bar of Li et al. 2024,
     Figure 3; low and high bound the 95 % percentile bootstrap interval of the mean. All three are None for
-    fewer than two conversations, and so is the mean for none.
+    fewer than two conversations, and so is the mean for none. moved is how many of the values are not 0; None
+    where the estimate is no mean of values. What may be said of an estimate stands in `report.verdicts`.
     """
 
     n: int
@@ -29,11 +31,17 @@ class Estimate:
     sd: float | None
     low: float | None
     high: float | None
+    moved: int | None = None
 
     @property
     def excludes_zero(self) -> bool:
         """Whether the interval exists and does not hold 0."""
         return self.low is not None and self.high is not None and (self.low > 0 or self.high < 0)
+
+    @property
+    def alike(self) -> bool:
+        """Whether there is an interval without width: all values are the same, and the bootstrap cannot bound them."""
+        return self.low is not None and self.high is not None and self.high - self.low < _NOISE
 
 
 def estimate_columns(values: np.ndarray) -> list[Estimate]:
@@ -58,9 +66,12 @@ def _estimates(data: bytes, shape: tuple[int, int]) -> tuple[Estimate, ...]:
         if n == 0:
             out.append(Estimate(0, None, None, None, None))
         elif n == 1:
-            out.append(Estimate(1, float(seen[0]), None, None, None))
+            out.append(Estimate(1, float(seen[0]), None, None, None, int(abs(seen[0]) > _NOISE)))
         else:
-            out.append(Estimate(int(n), float(seen.mean()), float(seen.std(ddof=1)), float(low[column]), float(high[column])))
+            moved = int((abs(seen) > _NOISE).sum())
+            out.append(Estimate(
+                int(n), float(seen.mean()), float(seen.std(ddof=1)), float(low[column]), float(high[column]), moved,
+            ))
     return tuple(out)
 
 

@@ -123,7 +123,7 @@ def table(run: RunData) -> str:
     lines: list[str] = []
     for task in dict.fromkeys(result.task for result in results):
         lines += [*_block([result for result in results if result.task == task], settings), ""]
-    lines += _averages(results)
+    lines += averages(results)
     if any(len(result.numbers) < 2 for result in results):
         lines.append("No intervals with fewer than two samples: one cannot show how much they vary.")
     return "\n".join(lines).rstrip() + "\n"
@@ -143,10 +143,10 @@ def _block(results: Sequence[Result], settings: dict[str, Any]) -> list[str]:
     count = max(len(result.numbers) for result in results)
     lines = [f"{results[0].task}: {count} {settings['split']} samples, {settings['instruction']} instruction"]
     lines += ["  " + "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in rows]
-    return [*lines, *_notes(results)]
+    return [*lines, *notes(results)]
 
 
-def _notes(results: Sequence[Result]) -> list[str]:
+def notes(results: Sequence[Result]) -> list[str]:
     lines = []
     for result in results:
         if len(result.draws) > 1:
@@ -169,7 +169,7 @@ def _notes(results: Sequence[Result]) -> list[str]:
     return lines
 
 
-def _averages(results: Sequence[Result]) -> list[str]:
+def averages(results: Sequence[Result]) -> list[str]:
     tasks = list(dict.fromkeys(result.task for result in results))
     if len(tasks) < 2:
         return []

@@ -2,22 +2,34 @@
 
 from __future__ import annotations
 
+import textwrap
 from collections.abc import Sequence
 
 import numpy as np
 
 from holdfast.records import RunData
-from holdfast.report.findings import baseline_of, compare, overall_change, plain, signed
+from holdfast.report.baseline import baseline_lines, baseline_section
+from holdfast.report.findings import (
+    baseline_of,
+    compare,
+    headline,
+    overall_change,
+    plain,
+    second_line,
+    signed,
+)
 from holdfast.report.rules import RuleRow, broken_text, fall, rule_rows
 from holdfast.report.scores import KINDS, Series, read_series
-from holdfast.report.statistics import estimate_columns
+from holdfast.report.statistics import Estimate, estimate_columns
+from holdfast.report.verdicts import tell
 
 _ACROSS = 2  # methods side by side: 80 columns
 _RULES_ACROSS = 3  # rules side by side, whose names are longer
+_WIDTH = 100
 
 
 def table(run: RunData) -> str:
-    """Stability and adoption per round with 95 % intervals for each method, their changes, and the paired differences.
+    """Stability and adoption per round with 95 % intervals for each method, their changes, the paired differences, and what they say.
 
     Raises:
         RecordsError: the run has no finished conversation yet.
@@ -29,6 +41,10 @@ def table(run: RunData) -> str:
     lines += [*_changes(series), *_comparisons(series), *_rules(series)]
     if any(len(item.records) < 2 for item in series):
         lines.append("No intervals with fewer than two conversations: one cannot show how much they vary.")
+    if baseline := baseline_section(run, series[0]):
+        lines += baseline_lines(baseline)
+    said = [headline(series), second_line(series)]
+    lines += ["", *(line for text in said if text for line in textwrap.wrap(text, _WIDTH))]
     return "\n".join(lines).rstrip() + "\n"
 
 
@@ -54,12 +70,13 @@ def _block(series: Sequence[Series]) -> list[str]:
 
 
 def _rules(series: Sequence[Series]) -> list[str]:
-    """For each method, its rules by round, and when each was lost; nothing where prompts have none."""
+    """For each method, its rules by round, and when each was lost; nothing without rules."""
     lines: list[str] = []
     for item in series:
         rows = rule_rows([item])
         if rows:
-            lines += ["", f"Rule by rule, {item.method}: stability by round, and its change to the last"]
+            title = f"Rule by rule, {item.method}: stability by round, and its change to the last"
+            lines += ["", title]
         for start in range(0, len(rows), _RULES_ACROSS):
             lines += _rule_block(rows[start:start + _RULES_ACROSS], item.rounds)
             lines.append("")
@@ -73,10 +90,10 @@ def _rule_block(rows: Sequence[RuleRow], rounds: int) -> list[str]:
     cells = [[row.name, *map(plain, row.points)] for row in rows]
     widths = [max(map(len, column)) for column in cells]
     names = ["round", *(f"{number:>5}" for number in range(1, rounds + 1))]
-    return [
-        "  ".join([name, *(column[at].ljust(width) for column, width in zip(cells, widths, strict=True))]).rstrip()
-        for at, name in enumerate(names)
+    padded = [
+        [cell.ljust(width) for cell in column] for column, width in zip(cells, widths, strict=True)
     ]
+    return ["  ".join(row).rstrip() for row in zip(names, *padded, strict=True)]
 
 
 def _starts(groups: Sequence[tuple[str, int]]) -> list[int]:
@@ -92,8 +109,11 @@ def _changes(series: Sequence[Series]) -> list[str]:
         return []
     lines = [f"Change from round 1 to {series[0].rounds}, paired by conversation [95 % interval]:"]
     for item in series:
-        parts = [f"{kind} {signed(moved)}" for kind in KINDS if (moved := overall_change(item, kind)).mean is not None]
-        lines.append(f"  {item.method}: {', '.join(parts)}")
+        moved = {kind: overall_change(item, kind) for kind in KINDS}
+        lines += [
+            f"  {item.method}: {kind} {_judged(found, 'rises', 'falls')}"
+            for kind, found in moved.items() if found.mean is not None
+        ]
     return lines
 
 
@@ -110,5 +130,13 @@ def _comparisons(series: Sequence[Series]) -> list[str]:
         lines.append(f"{item.method} minus {baseline.method}, on the same {found.n} conversations:")
         for kind, last, mean in (("stability", found.stability_last, found.stability_mean), ("adoption", found.adoption_last, found.adoption_mean)):
             if mean.mean is not None:
-                lines.append(f"  {kind} at round {item.rounds} {signed(last)}, over all rounds {signed(mean)}")
+                lines += [
+                    f"  {kind} at round {item.rounds} {_judged(last, 'higher', 'lower')}",
+                    f"  {kind} over all rounds {_judged(mean, 'higher', 'lower')}",
+                ]
     return lines
+
+
+def _judged(item: Estimate, above: str, below: str) -> str:
+    """'-0.31 [-0.40, -0.22], falls', or '+0.02 [-0.02, +0.07], cannot tell'."""
+    return f"{signed(item)}, {tell(item).word(above, below)}"

@@ -6,8 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from holdfast.report.statistics import Estimate
-
-SUPPORTED, CONTRADICTED, UNDECIDED = "supported", "contradicted", "undecided"
+from holdfast.report.verdicts import judge, tell, with_interval
 
 
 @dataclass(frozen=True)
@@ -53,17 +52,18 @@ class Figure:
         return f"{self.kind} {self.number}"
 
 
-def judge(found: Estimate, sign: int) -> str:
-    """Supported if the interval lies on the side of `sign` (+1 or -1) of 0, contradicted if on the other, else undecided."""
-    if not found.excludes_zero or found.mean is None:
-        return UNDECIDED
-    return SUPPORTED if found.mean * sign > 0 else CONTRADICTED
+def claim_that(text: str, found: Estimate, sign: int, evidence: str) -> Claim:
+    """The claim that an estimate lies on the side of `sign` (+1 or -1) of 0, judged."""
+    return Claim(text, judge(found, sign), evidence + _reason(tell(found).why))
+
+
+def _reason(why: str) -> str:
+    return f" It cannot tell: {why}." if why else ""
 
 
 def spelled(found: Estimate) -> str:
-    """+0.123 [+0.045, +0.201], over n conversations or samples."""
+    """+0.123 [+0.045, +0.201] (n = 50), over n conversations or samples."""
     if found.mean is None:
         return "not measured"
-    if found.low is None or found.high is None:
-        return f"{found.mean:+.3f} (n = {found.n}: no interval)"
-    return f"{found.mean:+.3f} [{found.low:+.3f}, {found.high:+.3f}] (n = {found.n})"
+    none = "" if found.low is not None else ": no interval"
+    return f"{with_interval(found, lambda value: f'{value:+.3f}')} (n = {found.n}{none})"

@@ -21,8 +21,16 @@ from holdfast.report.decay_figures import write_decay_figures
 from holdfast.report.figures import write_figures
 from holdfast.report.geometry import write_norms
 from holdfast.report.scores import Series, read_series
-from holdfast.report.statistics import Estimate, change, estimate, estimate_columns, paired_difference
-from holdfast.reproduce.findings import CONTRADICTED, SUPPORTED, UNDECIDED, Claim, Figure, judge, spelled
+from holdfast.report.statistics import (
+    Estimate,
+    change,
+    estimate,
+    estimate_columns,
+    paired_difference,
+    row_means,
+)
+from holdfast.report.verdicts import CONTRADICTED, SUPPORTED, UNDECIDED, all_of, judge
+from holdfast.reproduce.findings import Claim, Figure, claim_that, spelled
 from holdfast.reproduce.page import write_findings, write_page
 from holdfast.study import decay
 from holdfast.study.calibrate import Plan, calibrate, choose_prompts, units_of
@@ -128,7 +136,7 @@ def figure_3(task: Task) -> Figure:
     """Stability falls, adoption rises."""
     run = task.run("figure-3", task.model)
     (series,) = read_series(run)
-    images = write_figures([series], task.out / "figures" / "3")
+    images = write_figures([series], task.out / "figures" / "3", whiskers=True)
     return Figure(
         "3", "the agent lets go of its prompt, and takes on the other's", "Self-chat of two copies of the model, probed at every round.",
         _pngs(images, "drift"), (
@@ -148,9 +156,16 @@ def figure_4(task: Task) -> Figure:
         between, within = (Estimate(**found[name][what]["real"]) for what in ("between_turns", "within_turns"))
         slower = Estimate(**found[name]["within_turns"]["difference"])
         claims += [
-            Claim(f"{title}: attention to the system prompt falls sharply between turns.", judge(between, -1), f"Log of the mass, all turns: {spelled(between)}."),
-            Claim(f"{title}: within a turn it is roughly level, unlike even attention, which decays hyperbolically.", judge(slower, +1),
-                  f"Log of the mass within turns {spelled(within)}; less that of even attention {spelled(slower)}."),
+            claim_that(
+                f"{title}: attention to the system prompt falls between turns.", between, -1,
+                f"Log of the mass, all turns: {spelled(between)}.",
+            ),
+            claim_that(
+                f"{title}: within a turn it falls less than even attention, which decays "
+                "hyperbolically.", slower, +1,
+                f"Log of the mass within turns {spelled(within)}; less that of even attention "
+                f"{spelled(slower)}.",
+            ),
         ]
     return Figure("4", "attention to the system prompt over a conversation", "One line per round; dashed: attention even over all tokens in sight.",
                   _pngs(images, "decay"), tuple(claims))
@@ -181,21 +196,31 @@ def figures_5_and_6(task: Task) -> tuple[Figure, Figure]:
     five = Figure(
         "5", "stability against the capability lost", f"Questions: {task.capability}, asked at the fourth turn of the same dialogs.", _pngs(images, "trade_off"),
         tuple(
-            Claim(f"split-softmax is as stable as {name} or more so, at the same cost.", judge(difference, +1),
-                  f"Stability of split-softmax less that of {name} (its settings mixed to the same cost): {spelled(difference)}.")
+            claim_that(
+                f"split-softmax is as stable as {name} or more so, at the same cost.", difference, +1,
+                f"Stability of split-softmax less that of {name} (its settings mixed to the same "
+                f"cost): {spelled(difference)}.",
+            )
             for name, others in (("system prompt repetition", repetition), ("classifier-free guidance", guidance))
             for difference in (ahead_at_cost(found, split, others),)
         ),
     )
     none, (ss, spr, cfg) = found.settings[0], (_closest(found, sweep) for sweep in (split, repetition, guidance))
     fading = estimate((cfg.by_round - none.by_round)[:, 0] - (cfg.by_round - none.by_round)[:, -1])
-    late = estimate(_late(spr.by_round - ss.by_round))
+    early, late = (estimate(half) for half in _halves(spr.by_round - ss.by_round))
     six = Figure(
         "6", f"stability by round at about {_BUDGET:g} points lost", "Each method at the setting of its sweep that comes closest.", _pngs(images, "by_round"), (
-            Claim("classifier-free guidance holds the first round, and does not carry into long conversations.", judge(fading, +1),
-                  f"Gain of {cfg.method} over none, first round less last: {spelled(fading)}."),
-            Claim("repetition is the stronger in late rounds, split-softmax in early ones.", judge(late, +1),
-                  f"{spr.method} less {ss.method}, second half of the rounds less the first: {spelled(late)}."),
+            claim_that(
+                "what classifier-free guidance gives in the first round does not carry into long "
+                "conversations.", fading, +1,
+                f"Gain of {cfg.method} over none, first round less last: {spelled(fading)}.",
+            ),
+            Claim(
+                "repetition is the stronger in late rounds, split-softmax in early ones.",
+                all_of(judge(late, +1), judge(early, -1)),
+                f"{spr.method} less {ss.method}, first half of the rounds {spelled(early)}, second "
+                f"half {spelled(late)}.",
+            ),
         ),
     )
     return five, six
@@ -205,10 +230,10 @@ def _closest(found: Calibration, sweep: list[Setting]) -> Setting:
     return min(sweep, key=lambda one: abs(float(found.drop(one).mean) - _BUDGET))
 
 
-def _late(values: np.ndarray) -> np.ndarray:
-    """[conversation]: the mean over the second half of the rounds less that over the first."""
+def _halves(values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """[conversation]: the means over the first half of the rounds, and over the second."""
     half = values.shape[1] // 2
-    return np.nanmean(values[:, half:], 1) - np.nanmean(values[:, :half], 1)
+    return row_means(values[:, :half]), row_means(values[:, half:])
 
 
 def figure_7(task: Task) -> Figure:
@@ -238,8 +263,13 @@ def figure_8(task: Task) -> Figure:
     more = paired_difference(np.nanmean(ours.mass, 1), np.nanmean(theirs.mass, 1))
     fall = change(ours.mass)
     return Figure("8", title, f"{task.base.name} and {task.model.name}, the same pairs of prompts.", _pngs(images, "models"), (
-        Claim(texts[0], judge(more, +1), f"Mean mass of {task.model.name} less that of {task.base.name}: {spelled(more)}."),
-        Claim(texts[1], judge(fall, -1), f"Mass in the last round less that in the first: {spelled(fall)}."),
+        claim_that(
+            texts[0], more, +1,
+            f"Mean mass of {task.model.name} less that of {task.base.name}: {spelled(more)}.",
+        ),
+        claim_that(
+            texts[1], fall, -1, f"Mass in the last round less that in the first: {spelled(fall)}."
+        ),
     ))
 
 
@@ -250,7 +280,7 @@ def figure_9(task: Task) -> Figure:
     for place in ("role", "first-user"):
         run = task.run(f"figure-9-{place}", model, system_as=place, adoption=False)
         places[place] = replace(read_series(run)[0], run=f"as {place}")
-    images = write_figures(list(places.values()), task.out / "figures" / "9")
+    images = write_figures(list(places.values()), task.out / "figures" / "9", whiskers=True)
     how = "The endpoint" if task.other else "No endpoint was given (--endpoint), so the model itself"
     return Figure(
         "9", "the system prompt in its role, and before the first user message", f"{how} ({model.name}) with both places of the prompt.",
@@ -267,7 +297,8 @@ def _fall(text: str, series: Series, kind: str, sign: int) -> Claim:
         return Claim(text, UNDECIDED, f"{kind.capitalize()} was measured in one round only.")
     rounds = estimate_columns(values)
     found = change(values)
-    return Claim(text, judge(found, sign), f"{kind.capitalize()} {rounds[0].mean:.3f} to {rounds[-1].mean:.3f}, change {spelled(found)}.")
+    ends = f"{rounds[0].mean:.3f} to {rounds[-1].mean:.3f}"
+    return claim_that(text, found, sign, f"{kind.capitalize()} {ends}, change {spelled(found)}.")
 
 
 def _pngs(paths: list[Path], *names: str) -> tuple[Path, ...]:

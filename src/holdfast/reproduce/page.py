@@ -13,7 +13,8 @@ from pathlib import Path
 from string import Template
 
 from holdfast.files import write_whole
-from holdfast.reproduce.findings import CONTRADICTED, SUPPORTED, UNDECIDED, Claim, Figure
+from holdfast.report.verdicts import CONTRADICTED, SUPPORTED, UNDECIDED
+from holdfast.reproduce.findings import Claim, Figure
 
 _WORDS = {SUPPORTED: "supported by this run", CONTRADICTED: "contradicted by this run", UNDECIDED: "this run cannot tell"}
 

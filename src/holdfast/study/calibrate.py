@@ -198,7 +198,7 @@ def _check_reading(model: ChatModel, setting: Sequence[Method], capability: Capa
         raise ModelError(f"Under {steering.spell(setting)} a text has no probability, as tokens are drawn again; use a capability with questions, such as knowledge.")
     if hasattr(model, "score") or (reading == "written" and capability.lettered):
         return
-    cure = "use --reading written" if capability.lettered else "use questions with letters (knowledge, mmlu) and --reading written"
+    cure = "use --reading=written" if capability.lettered else "use questions with letters (knowledge, mmlu) and --reading=written"
     raise ModelError(f"{model.name} is an endpoint, which does not tell the probability of a reply; {cure}.")
 
 

@@ -143,7 +143,8 @@ class Forks:
         entering: list[Tensor] = []
         cache = Cache(layers=[DynamicLayer() for _ in range(self.layers)])
         wrapped = [_Layer(module, seen=entering) for module in self.modules]
-        logits = self._forward(wrapped, group.mask, group.positions, cache, group.ids.shape[1] - group.end + 1, input_ids=group.ids)
+        with steered(None):
+            logits = self._forward(wrapped, group.mask, group.positions, cache, group.ids.shape[1] - group.end + 1, input_ids=group.ids)
         return entering, [(layer.keys, layer.values) for layer in cache.layers], logits
 
     def _from_layer(

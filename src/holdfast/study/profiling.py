@@ -12,16 +12,17 @@ import random
 import time
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 from holdfast import knobs
+from holdfast.attention import layers_with_attention
 from holdfast.cache import first_tokens
 from holdfast.chat import Message, Request, Sampling
 from holdfast.decoding import Decoder, Row, Stream
 from holdfast.emphasis import Part
-from holdfast.errors import HoldfastError, ModelError, UsageError
+from holdfast.errors import HoldfastError, ModelError, RecordsError, UsageError
 from holdfast.methods import Pasta, Ranking, Shape, ShiftsAttention, parse, spell
 from holdfast.methods.heads import Head, HeadSet
 from holdfast.model import LocalModel
@@ -145,17 +146,18 @@ def profile(
     Raises:
         UsageError: no samples, or some that are not as described (named by their number).
         ModelError: an endpoint, or a model whose attention cannot be steered.
-        RecordsError: `out` holds another run.
+        RecordsError: `out` holds another run, or replies that the samples score otherwise.
     """
     if not isinstance(model, LocalModel):
         raise ModelError(f"{getattr(model, 'name', model)} is an endpoint, whose heads cannot be steered; give a local model.")
     plan = replace(plan, method=replace(plan.method, heads=None))
     model.check([plan.method])
     worker = _Worker(model, _checked(samples, plan), plan)
-    heads = [(layer, head) for layer in range(model.shape.layers) for head in range(model.shape.heads)]
+    heads = _steerable_heads(model)
     stages = _stages(len(samples), plan)
     with open_run(Path(out), _identity(model, worker, plan), {"command": "profile", "argv": command}) as run:
         kept, done = heads, run.keys()
+        _check_scores(read_run(out), samples)
         for stage, numbers in enumerate(stages, 1):
             name = f"stage {stage}"
             left = [group for group in worker.groups(numbers) if any((name, number) not in done for number in group)]
@@ -164,10 +166,11 @@ def profile(
             progress(len(numbers) - sum(map(len, left)), 0)
             for group in left:  # the whole group again, so that its arithmetic is that of an uninterrupted run
                 started = time.monotonic()
-                scores, tokens = worker.score(group, kept)
-                for number, one in zip(group, scores, strict=True):
+                scored, tokens = worker.score(group, kept)
+                seconds = round((time.monotonic() - started) / len(group), 3)
+                for number, one in zip(group, scored, strict=True):
                     if (name, number) not in done:
-                        run.append({"method": name, "conversation": number, "scores": one, "seconds": round((time.monotonic() - started) / len(group), 3)})
+                        run.append({"method": name, "conversation": number, **one.record(), "seconds": seconds})
                 progress(len(group), tokens)
             if stage < len(stages):
                 found = _profile_of(read_run(out), [f"stage {number}" for number in range(1, stage + 1)])
@@ -175,6 +178,21 @@ def profile(
                 seen = sum(map(len, stages[:stage]))
                 tell(f"After {seen} of {len(samples)} samples the better {len(kept)} heads go on; the other {len(heads) - len(kept)} are ranked by what they showed so far.")
     return read_profile(out)
+
+
+def _check_scores(run: RunData, samples: Sequence[Choice] | Sequence[Question]) -> None:
+    """Refuses to go on with replies that the samples now score otherwise."""
+    for record in run.records:
+        number = record["conversation"]
+        sample = samples[number]
+        for text, names in record.get("replies", {}).items():
+            there, here = record["scores"][names[0]], float(sample.score(text))  # type: ignore[union-attr]
+            if there != here:
+                raise RecordsError(
+                    f"{run.folder} holds another run: sample {number + 1}'s reply {text[:60]!r} is scored "
+                    f"{there:g} there and {here:g} by this command; choose another folder with --out, or "
+                    "score as before."
+                )
 
 
 def read_profile(out: Path | str) -> Profile:
@@ -285,6 +303,19 @@ def _checked(samples: Sequence[Choice] | Sequence[Question], plan: Plan) -> list
     return list(samples)
 
 
+def _steerable_heads(model: LocalModel) -> list[Head]:
+    """The heads that can be steered one by one; hybrid models have layers without any.
+
+    Raises:
+        ModelError: there are none.
+    """
+    known = layers_with_attention(model.hf_model)
+    layers = [layer for layer in range(model.shape.layers) if known is None or layer in known]
+    if not layers:
+        raise ModelError(f"The layers of {model.name} share an attention that does not tell its layer, so no head can be steered alone; steer all.")
+    return [(layer, head) for layer in layers for head in range(model.shape.heads)]
+
+
 def _stages(count: int, plan: Plan) -> list[list[int]]:
     """Which samples are scored before heads are dropped, before they are dropped again, and at last."""
     if not plan.halving:
@@ -301,9 +332,29 @@ def _identity(model: LocalModel, worker: _Worker, plan: Plan) -> dict[str, Any]:
     }
 
 
+def _name(head: Head | None) -> str:
+    """As records name a head; None is the model as it is."""
+    return UNSTEERED if head is None else f"{head[0]}.{head[1]}"
+
+
 def _head(name: str) -> Head:
     layer, head = name.split(".")
     return int(layer), int(head)
+
+
+@dataclass(frozen=True)
+class _Scored:
+    """What came of one sample: by head or "none", its score, and the reply that was written for it."""
+
+    scores: dict[str, float] = field(default_factory=dict)
+    replies: dict[str, str] = field(default_factory=dict)
+
+    def record(self) -> dict[str, Any]:
+        """As the record holds it: each distinct reply once, with the names that it belongs to."""
+        names: dict[str, list[str]] = {}
+        for name, text in self.replies.items():
+            names.setdefault(text, []).append(name)
+        return {"scores": self.scores, **({"replies": names} if names else {})}
 
 
 class _Worker:
@@ -328,10 +379,10 @@ class _Worker:
         size = max(1, 2 * self.model.batch_size // (self.model.shape.layers * self.model.shape.heads))
         return [list(numbers[start : start + size]) for start in range(0, len(numbers), size)]
 
-    def score(self, numbers: Sequence[int], heads: Sequence[Head]) -> tuple[list[dict[str, float]], int]:
+    def score(self, numbers: Sequence[int], heads: Sequence[Head]) -> tuple[list[_Scored], int]:
         """Per sample, the score unsteered and under each head; and the tokens forwarded."""
         methods = {head: (replace(self.plan.method, heads=HeadSet([head])),) for head in heads}
-        scores: list[dict[str, float]] = [{} for _ in numbers]
+        scored = [_Scored() for _ in numbers]
         tokens = 0.0
         if not self.chooses:
             return self._write(numbers, methods)
@@ -341,10 +392,10 @@ class _Worker:
         else:
             found = self._plainly(numbers, methods)
         for head, options in found:
-            for one, number, values in zip(scores, numbers, options, strict=True):
-                one[UNSTEERED if head is None else f"{head[0]}.{head[1]}"] = self._choice(number, values)
+            for one, number, values in zip(scored, numbers, options, strict=True):
+                one.scores[_name(head)] = self._choice(number, values)
         tokens = self.forks.forwarded - before if self.forks else sum(len(self.asked[n].token_ids) for n in numbers) * (len(heads) + 1)
-        return scores, round(tokens)
+        return scored, round(tokens)
 
     def estimate(self, groups: Sequence[Sequence[int]], heads: Sequence[Head], stages: Sequence[Sequence[int]]) -> str:
         """How long it will take, from a piece of the work just done."""
@@ -400,9 +451,9 @@ class _Worker:
             scored = self.model.session().score([replace(self.requests[number], methods=chosen) for number in numbers], options)
             yield head, [one.log_probabilities for one in scored]
 
-    def _write(self, numbers: Sequence[int], methods: dict[Head, tuple[ShiftsAttention, ...]]) -> tuple[list[dict[str, float]], int]:
+    def _write(self, numbers: Sequence[int], methods: dict[Head, tuple[ShiftsAttention, ...]]) -> tuple[list[_Scored], int]:
         """Replies under every head, rows of one batch; each prompt is forwarded from its span on."""
-        model, scores, tokens = self.model, [{} for _ in numbers], 0
+        model, scored, tokens = self.model, [_Scored() for _ in numbers], 0
         decoder: Decoder = Decoder(model.hf_model, model.stop_ids, reuse=model.reuses_cache)
         waiting: deque = deque()
         for place, number in enumerate(numbers):
@@ -428,9 +479,10 @@ class _Worker:
                 done = decoder.step()
             for (place, head), reply in done:
                 text = model.tokenizer.decode(reply.token_ids, skip_special_tokens=True)
-                scores[place][UNSTEERED if head is None else f"{head[0]}.{head[1]}"] = float(self.samples[numbers[place]].score(text))
+                scored[place].replies[_name(head)] = text
+                scored[place].scores[_name(head)] = float(self.samples[numbers[place]].score(text))
                 tokens += reply.forwarded
-        return scores, tokens
+        return scored, tokens
 
 
 def _with_plan(worker: _Worker, plan: Plan) -> _Worker:

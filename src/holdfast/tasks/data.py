@@ -13,6 +13,7 @@ import hashlib
 import json
 import random
 import re
+import zlib
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -27,6 +28,7 @@ OCCUPATIONS = tuple(name.replace("_", " ") for name in """accountant architect a
 filmmaker interior_designer journalist model nurse painter paralegal pastor personal_trainer photographer physician poet professor psychologist
 rapper software_engineer surgeon teacher yoga_teacher""".split())
 HUB = "hub:"
+_SURROGATE = re.compile("[\ud800-\udfff]")
 _SUFFIXES = (".json", ".jsonl", ".csv", ".parquet")
 _SPLIT_NAMES = {"train": "train", "dev": "validation", "valid": "validation", "val": "validation", "test": "test"}
 
@@ -122,12 +124,28 @@ def load_files(where: str, seed: int = 0) -> Data:
         kind = found
         split = next((to for word, to in _SPLIT_NAMES.items() if re.search(rf"(?<![a-z]){word}", path.name.lower())), None)
         for number, row in enumerate(rows, 1):
+            _refuse_surrogates(row, f"{path}, row {number}")
             for key, item in parse(_Row(row, f"{path}, row {number}")):
                 items[split or _split_of(key)].append(item)
         digest.update(path.read_bytes())
     for split in SPLITS:
         random.Random(seed_of("order", seed, split)).shuffle(items[split])
     return Data(where, digest.hexdigest()[:16], {kind: items}, OCCUPATIONS)
+
+
+def _refuse_surrogates(row: Any, place: str) -> None:
+    """Half a surrogate pair ("\\ud800") is no text: no tokenizer takes it and no file holds it."""
+    waiting = [row]
+    while waiting:
+        value = waiting.pop()
+        if isinstance(value, Mapping):
+            waiting.extend((*value.keys(), *value.values()))
+        elif isinstance(value, list):
+            waiting.extend(value)
+        elif isinstance(value, str) and (half := _SURROGATE.search(value)):
+            raise UsageError(
+                f"{place} holds {half.group()!a}, half of a surrogate pair; write the character itself, or leave it out."
+            )
 
 
 def change_pronouns(text: str) -> str:
@@ -173,8 +191,8 @@ class _Row:
 
     def number(self, *names: str) -> int:
         value = self.get(*names)
-        if isinstance(value, bool) or not re.fullmatch(r"\d+", str(value)):
-            raise UsageError(f"{self.place}: {names[0]!r} is {_short(value)}, and a whole number is needed.")
+        if isinstance(value, bool) or not re.fullmatch(r"\d{1,15}", str(value)):
+            raise UsageError(f"{self.place}: {names[0]!r} is {_short(value)}, and a whole number of at most 15 digits is needed.")
         return int(value)
 
     def get(self, *names: str) -> Any:
@@ -245,7 +263,7 @@ def _biography(row: _Row) -> Iterable[tuple[str, Biography]]:
 
 def _occupation(row: _Row) -> str:
     value = row.get("title", "p", "profession")
-    if re.fullmatch(r"\d+", str(value)) and int(value) < len(OCCUPATIONS):
+    if re.fullmatch(r"\d{1,3}", str(value)) and int(value) < len(OCCUPATIONS):
         value = OCCUPATIONS[int(value)]
     wanted = str(value).strip().lower().replace("_", " ")
     if wanted not in OCCUPATIONS:
@@ -291,14 +309,14 @@ def _read(path: Path) -> list[Any]:
                     raise UsageError(f"{path} holds a JSON {type(rows).__name__}, and a list of rows is needed.")
                 return rows
             return [_json_line(line, f"{path}, row {number}") for number, line in enumerate(file, 1) if line.strip()]
-    except (OSError, EOFError, UnicodeDecodeError, csv.Error, json.JSONDecodeError, RecursionError) as error:
+    except (OSError, EOFError, ValueError, csv.Error, zlib.error, RecursionError) as error:
         raise UsageError(f"{path} cannot be read ({error}); give a whole {kind} file in UTF-8.") from error
 
 
 def _json_line(line: str, place: str) -> Any:
     try:
         return json.loads(line)
-    except (json.JSONDecodeError, RecursionError) as error:
+    except (ValueError, RecursionError) as error:
         raise UsageError(f"{place} is not JSON ({error}); write one object per line.") from error
 
 

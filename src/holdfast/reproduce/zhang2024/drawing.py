@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from holdfast.report.figures import COLOURS, panels, save, styled
+from holdfast.report.labels import legend_below
 from holdfast.report.statistics import Estimate, estimate
 from holdfast.report.tasks import Result
 
@@ -41,7 +42,7 @@ def write_single_heads(task: str, single: np.ndarray, layers: Sequence[Estimate]
             axis.plot(np.repeat(places, single.shape[1]), single.ravel(), linestyle="", marker="o", markersize=4, alpha=0.6, color=COLOURS[2], label="a single head")
         axis.errorbar(places + 0.15, [one.mean for one in layers], _whiskers(layers), fmt="s", markersize=5, color=COLOURS[3], elinewidth=0.8, label="an entire layer")
         axis.set(title=f"{task}: which heads are steered", xlabel="layer", ylabel="change against zero-shot", xticks=places)
-        figure.legend(*axis.get_legend_handles_labels(), loc="outside lower left", frameon=False, ncols=3)
+        legend_below(figure, *axis.get_legend_handles_labels(), columns=3)
         return _pngs(save({"single_heads": figure}, folder))
 
 
@@ -72,7 +73,7 @@ def _curves(title: str, label: str, results: Mapping[str, Result], folder: Path,
             other.set(ylabel="fluency, bits", ylim=(0, 1.1 * max(value for value in fluencies if value is not None)))
             other.grid(visible=False)
             handles, names = ([*one, *two] for one, two in zip((handles, names), other.get_legend_handles_labels(), strict=True))
-        figure.legend(handles, names, loc="outside lower left", frameon=False, ncols=3)
+        legend_below(figure, handles, names, columns=3)
         return _pngs(save({name: figure}, folder))
 
 

@@ -8,7 +8,8 @@ from holdfast.methods import HeadSet, Pasta, spell
 from holdfast.records import read_run
 from holdfast.report.statistics import Estimate, paired_difference
 from holdfast.report.tasks import ZERO_SHOT
-from holdfast.reproduce.findings import CONTRADICTED, SUPPORTED, UNDECIDED, Claim, Figure, judge, spelled
+from holdfast.report.verdicts import within
+from holdfast.reproduce.findings import Claim, Figure, claim_that, spelled
 from holdfast.reproduce.zhang2024.drawing import write_alphas, write_single_heads, write_sizes
 from holdfast.reproduce.zhang2024.plan import FREE, TASKS, pasta_on
 from holdfast.reproduce.zhang2024.results import HALVES, best_less_worst
@@ -33,12 +34,16 @@ def figure_2(study: Study) -> Figure:
         lines = {"PASTA, multi-task": gains[pasta], "all heads": gains[pasta_on(None)]}
         images += write_single_heads(name, single.mean(0), [gains[method] for method in whole.values()], lines, study.task.out / "figures" / f"2-{name}")
         ahead = paired_difference(values_of(answers[spell([pasta])]), values_of(answers[spell([pasta_on(None)])]))
+        everywhere = gains[pasta_on(None)]
         claims += [
-            Claim(f"{name}: steering all heads is worse than steering none.", judge(gains[pasta_on(None)], -1), f"All heads less zero-shot: {spelled(gains[pasta_on(None)])}."),
-            Claim(f"{name}: steering the profiled heads is better than all.", judge(ahead, +1), f"Multi-task PASTA less all heads: {spelled(ahead)}."),
+            claim_that(f"{name}: steering all heads is worse than steering none.", everywhere, -1,
+                       f"All heads less zero-shot: {spelled(everywhere)}."),
+            claim_that(f"{name}: steering the profiled heads is better than all.", ahead, +1,
+                       f"Multi-task PASTA less all heads: {spelled(ahead)}."),
         ]
         spread = best_less_worst(single.reshape(len(single), -1))
-        claims.append(Claim(f"{name}: what one head gives varies much between heads.", judge(spread, +1), f"{HALVES}: {spelled(spread)}."))
+        text = f"{name}: what one head gives varies between heads."
+        claims.append(claim_that(text, spread, +1, f"{HALVES}: {spelled(spread)}."))
     how = "Change against zero-shot: single heads on the training samples they are profiled on, everything else on test samples."
     return Figure("2", "all heads, an entire layer, a single head (Figures 2, 4, 5 and 6 of the paper)", how, tuple(images), tuple(claims))
 
@@ -58,11 +63,15 @@ def figure_3(study: Study) -> Figure:
         if len(by_size) > 1:
             least, most = min(by_size), max(by_size)
             more = paired_difference(by_size[most].scores[asked], by_size[least].scores[asked])
-            claims.append(Claim(f"{name}: the more heads, the more closely the instruction is followed.", judge(more, +1), f"{asked.capitalize()}, {most} heads less {least}: {spelled(more)}."))
+            text = f"{name}: the more heads, the more closely the instruction is followed."
+            evidence = f"{asked.capitalize()}, {most} heads less {least}: {spelled(more)}."
+            claims.append(claim_that(text, more, +1, evidence))
         if len(by_size) > 2 and name == "json":
             middle = sorted(by_size)[len(by_size) // 2]
             lost = paired_difference(by_size[most].scores["prediction"], by_size[middle].scores["prediction"])
-            claims.append(Claim("json: too many heads cost the quality of the answer.", judge(lost, -1), f"Prediction, {most} heads less {middle}: {spelled(lost)}."))
+            text = "json: too many heads cost the quality of the answer."
+            evidence = f"Prediction, {most} heads less {middle}: {spelled(lost)}."
+            claims.append(claim_that(text, lost, -1, evidence))
         strong, weak = (by_alpha[alpha].scores[asked] for alpha in (min(by_alpha), max(by_alpha)))
         change = paired_difference(strong, weak)
         claims.append(Claim(f"{name}: alpha hardly matters from {max(by_alpha):g} to {min(by_alpha):g}.", robust(change),
@@ -71,9 +80,5 @@ def figure_3(study: Study) -> Figure:
 
 
 def robust(found: Estimate) -> str:
-    """Whether the whole interval of a change lies within the bound."""
-    if found.low is None or found.high is None:
-        return UNDECIDED
-    if max(abs(found.low), abs(found.high)) <= _ROBUST:
-        return SUPPORTED
-    return CONTRADICTED if found.low > _ROBUST or found.high < -_ROBUST else UNDECIDED
+    """Whether the whole interval of a change of scores lies within the bound."""
+    return within(found, -_ROBUST, _ROBUST, -1, 1)

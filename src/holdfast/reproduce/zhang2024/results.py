@@ -9,7 +9,8 @@ import numpy as np
 from holdfast import tasks
 from holdfast.report.statistics import Estimate, estimate, paired_difference
 from holdfast.report.tasks import Result
-from holdfast.reproduce.findings import Claim, judge, spelled
+from holdfast.report.verdicts import with_interval
+from holdfast.reproduce.findings import Claim, claim_that, spelled
 from holdfast.reproduce.zhang2024.plan import TASKS
 from holdfast.reproduce.zhang2024.study import Study, values_of
 
@@ -31,7 +32,8 @@ def difference(study: Study, first: str, second: str) -> Estimate:
 def claim_of(study: Study, text: str, first: str, second: str, sign: int = +1) -> Claim:
     """The claim that the first row is above the second (`sign` +1) or below it (-1)."""
     found = difference(study, first, second)
-    return Claim(text, judge(found, sign), f"Average of the tasks, {first} less {second}: {spelled(found)}.")
+    evidence = f"Average of the tasks, {first} less {second}: {spelled(found)}."
+    return claim_that(text, found, sign, evidence)
 
 
 def rows_of(study: Study, names: Sequence[str]) -> tuple[tuple[str, ...], ...]:
@@ -54,9 +56,7 @@ def cell_of(result: Result | None) -> str:
 
 
 def _points(found: Estimate) -> str:
-    if found.mean is None:
-        return "–"
-    return f"{100 * found.mean:+.1f}" + (f" [{100 * found.low:+.1f}, {100 * found.high:+.1f}]" if found.low is not None and found.high is not None else "")
+    return with_interval(found, lambda value: f"{100 * value:+.1f}")
 
 
 HALVES = "Best less worst, both picked on one half of the samples and compared on the other"

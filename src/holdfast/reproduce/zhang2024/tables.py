@@ -10,7 +10,8 @@ from holdfast.methods import spell
 from holdfast.records import read_run
 from holdfast.report.statistics import estimate, paired_difference
 from holdfast.report.tasks import ZERO_SHOT, Result
-from holdfast.reproduce.findings import CONTRADICTED, SUPPORTED, UNDECIDED, Claim, Figure, judge, spelled
+from holdfast.report.verdicts import CONTRADICTED, SUPPORTED, UNDECIDED
+from holdfast.reproduce.findings import Claim, Figure, claim_that, spelled
 from holdfast.reproduce.zhang2024.child import make_child
 from holdfast.reproduce.zhang2024.plan import FREE, STRATEGIES, TASKS, pasta_on
 from holdfast.reproduce.zhang2024.results import HALVES, best_less_worst, cell_of, claim_of, rows_of
@@ -50,7 +51,8 @@ def table_4(study: Study) -> Figure:
             rows.append((wording, row, *(cell_of(answers[name][row]) for name in FREE)))
             spread[row].append(float(np.mean([values_of(answers[name][row]).mean() for name in FREE])))
         gain = estimate(np.mean([values_of(answers[name]["PASTA"]) - values_of(answers[name]["zero-shot"]) for name in FREE], axis=0))
-        claims.append(Claim(f"with the {wording} instruction, PASTA improves on zero-shot.", judge(gain, +1), f"Mean of both tasks: {spelled(gain)}."))
+        text = f"with the {wording} instruction, PASTA improves on zero-shot."
+        claims.append(claim_that(text, gain, +1, f"Mean of both tasks: {spelled(gain)}."))
     ranges = {row: max(values) - min(values) for row, values in spread.items()}
     evidence = f"Best less worst wording: zero-shot {ranges['zero-shot']:.3f}, PASTA {ranges['PASTA']:.3f} (two numbers have no interval)."
     claims.append(Claim("PASTA makes a model less sensitive to how the instruction is worded.", UNDECIDED, evidence))
@@ -90,7 +92,8 @@ def table_11(study: Study) -> Figure:
     for one in records:
         values[one["conversation"], one["draw"] - 1] = np.mean(list(one["scores"].values()))
     found = best_less_worst(values)
-    claim = Claim("few-shot prompting varies much with its demonstrations.", judge(found, +1), f"{HALVES}: {spelled(found)}.")
+    text = "few-shot prompting varies with its demonstrations."
+    claim = claim_that(text, found, +1, f"{HALVES}: {spelled(found)}.")
     return Figure("11", "few-shot prompting by draw of the demonstrations", "Pronouns changing.", (), (claim,), "Table", tuple(rows))
 
 
@@ -116,7 +119,7 @@ def table_13(study: Study) -> Figure:
     claims = []
     for text, strategy in zip(texts, ("multi-task", "task-specific"), strict=True):
         gain = estimate(np.mean([values_of(one) - values_of(zero) for one, zero in zip(found[strategy], found["zero-shot"], strict=True)], axis=0))
-        claims.append(Claim(text, judge(gain, +1), f"Average of the tasks: {spelled(gain)}."))
+        claims.append(claim_that(text, gain, +1, f"Average of the tasks: {spelled(gain)}."))
     how = f"{child.name}." if study.task.child else f"The model fine-tuned for {study.task.scale.steps} steps on the tasks' training samples."
     return Figure("13", title, how, (), tuple(claims), "Table", tuple(rows))
 
@@ -132,6 +135,9 @@ def table_14(study: Study) -> Figure:
     results = {count: answers[spell([method])] for count, method in steered.items()}
     rows = [("profiled on", "json: " + " / ".join(zero.scores)), ("zero-shot", cell_of(zero)), *((f"{count} samples", cell_of(one)) for count, one in results.items())]
     gain, loss = (paired_difference(values_of(results[scale.fewer]), values_of(one)) for one in (zero, results[scale.profiled]))
-    claim = Claim(f"profiled on {scale.fewer} samples instead of {scale.profiled}, PASTA still improves on zero-shot.", judge(gain, +1),
-                  f"Less zero-shot {spelled(gain)}; less the heads of {scale.profiled} samples {spelled(loss)}.")
+    claim = claim_that(
+        f"profiled on {scale.fewer} samples instead of {scale.profiled}, PASTA still improves on "
+        "zero-shot.", gain, +1,
+        f"Less zero-shot {spelled(gain)}; less the heads of {scale.profiled} samples {spelled(loss)}.",
+    )
     return Figure("14", "fewer samples to profile on", f"JSON formatting, the best {k} heads.", (), (claim,), "Table", tuple(rows))

@@ -1,0 +1,395 @@
+"""Which block of `holdfast.steering` a forward pass belongs to; the rule is written down, case by case, in docs/steering.md.
+
+A block belongs to one model. While any is open on it, each of its passes asks here as it begins, in whatever thread it runs:
+
+    1. the innermost block in whose code the pass runs, or that its function is bound to;
+    2. a block that this thread entered and whose code has returned, as with an ExitStack;
+    3. for a pass that goes on behind cached keys: the block that they were computed in, or none;
+    4. a block that this context was copied in, as `asyncio.to_thread` does;
+    5. the one block that is open; two are refused.
+
+The code of a generator or a coroutine does not run between its steps, so then its block is not that of its caller's passes.
+"""
+
+from __future__ import annotations
+
+import inspect
+import itertools
+import sys
+import threading
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from contextvars import ContextVar, Token
+from dataclasses import dataclass, field
+from functools import cache as once
+from types import CodeType, FrameType
+from typing import Any
+from weakref import WeakKeyDictionary
+
+import torch
+from torch import Tensor
+
+from holdfast.attention.steering import PASS, Pass, Steering
+from holdfast.errors import ModelError, UsageError
+
+LOCK = threading.RLock()
+_SUSPENDS = inspect.CO_GENERATOR | inspect.CO_COROUTINE | inspect.CO_ASYNC_GENERATOR
+_NUMBERS = itertools.count(1)
+_INHERITED: ContextVar[tuple[int, ...]] = ContextVar("holdfast_blocks", default=())  # numbers of blocks
+_OPEN: set[int] = set()
+
+
+@dataclass(eq=False)
+class Block:
+    """One `with holdfast.steering(...)`.
+
+    Args:
+        steering: what it does; None leaves the passes in it as they are.
+        frame: the code that entered it.
+        thread: the one in which that code last ran.
+        passes: of each pass that it steered, the thread and the mass of every layer.
+        steered: how many passes that were.
+        reached: whether any pass was its own, if only to be refused.
+    """
+
+    steering: Steering | None
+    frame: FrameType
+    thread: int = field(default_factory=threading.get_ident)
+    number: int = field(default_factory=lambda: next(_NUMBERS))
+    passes: list[tuple[int, list[Tensor]]] = field(default_factory=list)
+    steered: int = 0
+    reached: bool = False
+    abandoned: bool = False  # whether another thread was in a pass of it when it was left
+    tokens: dict[int, int] = field(default_factory=dict)  # by thread, of its latest pass
+
+    @property
+    def suspends(self) -> bool:
+        """Whether its code runs in steps, between which others run in the same thread."""
+        return bool(self.frame.f_code.co_flags & _SUSPENDS)
+
+
+@dataclass
+class _Entry:
+    """A pass of a module under way: the block that steers it, None for a plain one, and what undoes its beginning."""
+
+    module: torch.nn.Module
+    block: Block | None = None
+    steering: Steering | None = None
+    token: Token | None = None
+
+
+@dataclass(eq=False)
+class OpenModel:
+    """A model with blocks open on it.
+
+    Args:
+        name: of its class.
+        plain: by `id` of each configuration, the attention implementation that it had.
+        modules: `id`s of the modules, which tell its attention from another model's.
+        cross: the same of its cross-attention, whose keys are an encoder's and not the prompt's.
+        names: of the arguments of `forward`, by `id` of the model and the model inside it, whose passes are watched.
+        blocks: that are open, in the order in which they were entered.
+        config: of its text model.
+        running: the passes under way, by thread.
+        computed: by cache, the number of the block that filled it.
+    """
+
+    name: str
+    plain: dict[int, str | None] = field(default_factory=dict)
+    modules: frozenset[int] = frozenset()
+    cross: frozenset[int] = frozenset()
+    names: dict[int, tuple[str, ...]] = field(default_factory=dict)
+    blocks: list[Block] = field(default_factory=list)
+    config: Any = None
+    running: dict[int, list[_Entry]] = field(default_factory=dict)
+    computed: WeakKeyDictionary[Any, int] = field(default_factory=WeakKeyDictionary)
+    _bound: dict[FrameType, Block] = field(default_factory=dict)
+    _anchors: dict[FrameType, Block] = field(default_factory=dict)
+
+    def open(self, block: Block) -> None:
+        """Adds a block."""
+        with LOCK:
+            self.blocks.append(block)
+            self._anchor()
+            _OPEN.add(block.number)
+        _INHERITED.set((*(number for number in _INHERITED.get() if number in _OPEN), block.number))
+
+    def close(self, block: Block, *, interrupted: bool) -> bool:
+        """Takes a block away; returns whether another thread is in a pass of it. After an interrupt no pass of this thread goes on."""
+        with LOCK:
+            self.blocks.remove(block)
+            _OPEN.discard(block.number)
+            self._bound = {frame: bound for frame, bound in self._bound.items() if bound is not block}
+            self._anchor()
+            here = threading.get_ident()
+            if interrupted:
+                self._forget(self.running.pop(here, []))
+            others = [entry for thread, entries in self.running.items() if thread != here for entry in entries]
+        _INHERITED.set(tuple(number for number in _INHERITED.get() if number != block.number))
+        return any(entry.block is block for entry in others)
+
+    @contextmanager
+    def bound(self, block: Block, frame: FrameType) -> Iterator[None]:
+        """Has the passes of this call of a function belong to a block.
+
+        Raises:
+            UsageError: the block was left.
+        """
+        with LOCK:
+            if block not in self.blocks:
+                raise UsageError(f"The block of {self.name} that this function is bound to was left; call it, and join its thread, inside the block.")
+            self._bound[frame] = block
+            self._anchor()
+        try:
+            yield
+        finally:
+            with LOCK:
+                self._bound.pop(frame, None)
+                self._anchor()
+
+    def _forget(self, entries: list[_Entry]) -> None:
+        """Takes away passes of this thread that an interrupt ended."""
+        entries.clear()
+        if (current := PASS.get()) is not None and current.model is self:
+            PASS.set(None)
+
+    def _anchor(self) -> None:
+        self._anchors = {block.frame: block for block in self.blocks} | self._bound
+
+    def belongs(self, module: torch.nn.Module) -> bool:
+        """Whether a module is this model's; a copy for another device shares the configuration."""
+        return id(module) in self.modules or id(getattr(module, "config", None)) in self.plain
+
+    # Which block
+
+    def innermost(self) -> Block | None:
+        """The block in whose code, or in whose thread, this runs."""
+        here, frame, anchors = threading.get_ident(), sys._getframe(1), self._anchors
+        while frame is not None:
+            if (block := anchors.get(frame)) is not None:
+                block.thread = here
+                return block
+            frame = frame.f_back
+        return next((block for block in reversed(self.blocks) if block.thread == here and not block.suspends), None)
+
+    def block_of(self, cache: object = None) -> Block | None:
+        """The block of a pass that begins here and now; None for a plain one.
+
+        Raises:
+            UsageError: there are two that it may belong to, or the block that its generation began in was left.
+        """
+        if not self.blocks:
+            return None
+        if (block := self.innermost()) is not None:
+            return block
+        if cache is not None and cached_tokens(cache):
+            return self._block_computing(cache)
+        here, inherited = threading.get_ident(), _INHERITED.get()
+        others = [block for block in self.blocks if not (block.suspends and block.thread == here)]
+        if copied := [block for block in others if block.number in inherited]:
+            return copied[-1]
+        steering = [block for block in others if block.steering is not None]
+        if len(steering) > 1:
+            raise UsageError(
+                f"{len(steering)} blocks of holdfast.steering are open on this {self.name}, and this pass comes from none of them; bind the "
+                "function to its block, as in Thread(target=steered.bind(model.generate)), or run it in holdfast.unsteered(model)."
+            )
+        return steering[0] if steering else None
+
+    def _block_computing(self, cache: object) -> Block | None:
+        number = self.computed.get(cache) if _can_be_noted(cache) else None
+        if number is None:
+            return None
+        block = next((block for block in self.blocks if block.number == number), None)
+        if block is None:
+            raise UsageError(f"The block of {self.name} that this generation began in was left; join its thread inside the block.")
+        return block
+
+    # A pass
+
+    def begin(self, module: torch.nn.Module, args: tuple, kwargs: Mapping[str, Any], ahead: Ahead | None) -> None:
+        """A pass of the model, or of the model inside it, begins in this thread.
+
+        Raises:
+            UsageError: it cannot be told whose it is, or it does not fit its block.
+            ModelError: it does what steering would leave out.
+        """
+        entry = _Entry(module)
+        with LOCK:
+            entries = self.running.setdefault(threading.get_ident(), [])
+            if any(other.module is module for other in entries):  # an interrupt ended that pass
+                self._forget(entries)
+            entries.append(entry)
+        if len(entries) > 1:
+            return  # the inner model, in a pass of the outer
+        given = {**dict(zip(self.names.get(id(module), ()), args, strict=False)), **kwargs}
+        cache, current = given.get("past_key_values"), PASS.get()
+        if current is not None and current.model is None:  # of the decode loop, which says itself what to steer
+            if (block := self.innermost()) is not None and block.steering is not None:
+                raise UsageError(
+                    f"A block of holdfast.steering is open on this {self.name}, and generate and score of a holdfast model take their methods "
+                    "by the call; give them methods=[...] outside the block, or call hf_model.generate inside it."
+                )
+            return
+        block = self.block_of(cache)
+        steering = None
+        if block is not None and block.steering is not None:
+            block.reached = True
+            steering = block.steering.for_a_pass()
+            for place in ahead.places if ahead else ():
+                steering.place(*place)
+            if module.training and torch.is_grad_enabled() and getattr(module, "is_activation_checkpointing", False):
+                raise ModelError(
+                    f"{self.name} computes passes again for their gradients, outside the block; call activation_checkpointing_disable() to steer it."
+                )
+            _check(self, block, steering, given)
+            entry.block, entry.steering = block, steering
+        entry.token = PASS.set(Pass(steering, self, steering is not None or ahead is not None))
+
+    def end(self, output: object, cache: object) -> None:
+        """The pass that began last in this thread ends; `output` is None where it failed."""
+        here = threading.get_ident()
+        with LOCK:
+            entries = self.running.get(here)
+            if not entries:
+                return  # it began before the first block
+            entry = entries.pop()
+            if entries:
+                return
+            del self.running[here]
+            if entry.token is not None:
+                PASS.reset(entry.token)
+            cache = getattr(output, "past_key_values", None) if cache is None else cache
+            if cache is not None and _can_be_noted(cache):
+                if entry.block is not None:
+                    self.computed[cache] = entry.block.number
+                else:
+                    self.computed.pop(cache, None)
+            if entry.block is not None and output is not None:
+                entry.block.steered += 1
+                entry.block.passes += [(here, layers) for layers in entry.steering.passes if layers]
+
+
+@dataclass
+class Ahead:
+    """Masks that `generate` made for a pass to come.
+
+    Args:
+        model: whose pass it will be.
+        places: what `Steering.place` is told.
+    """
+
+    model: OpenModel
+    places: list[tuple[int, int, int, int]] = field(default_factory=list)
+
+
+class _Waiting(threading.local):
+    ahead: Ahead | None = None
+
+
+WAITING = _Waiting()
+
+
+def frame_of_entry() -> FrameType:
+    """The code outside contextlib, and outside context managers written as generators, that enters the caller's block."""
+    frame = sys._getframe(1)
+    while (caller := frame.f_back) is not None and (_is_contextlib(frame) or (_is_contextlib(caller) and frame.f_code.co_flags & inspect.CO_GENERATOR)):
+        frame = caller
+    return frame
+
+
+def _is_contextlib(frame: FrameType) -> bool:
+    return frame.f_globals.get("__name__") == "contextlib"
+
+
+def cached_tokens(cache: object) -> int:
+    """How many tokens a cache holds; 0 where it does not say."""
+    try:
+        return int(cache.get_seq_length())
+    except (AttributeError, TypeError, ValueError):
+        return 0
+
+
+def _can_be_noted(cache: object) -> bool:
+    return type(cache).__hash__ is not None and hasattr(cache, "__weakref__")
+
+
+def _check(model: OpenModel, block: Block, steering: Steering, given: Mapping[str, Any]) -> None:
+    """Refuses a pass that its block's span mask does not fit, or that asks for what steering leaves out."""
+    ids = given.get("input_ids")
+    ids = given.get("inputs_embeds") if ids is None else ids
+    if given.get("output_attentions"):
+        raise ModelError("A steered pass makes no attention weights for output_attentions; leave it out, and read the mass with trace=True.")
+    if not isinstance(ids, Tensor) or ids.ndim < 2:
+        return
+    tokens, width, cache = ids.shape[1], steering.span.shape[1], given.get("past_key_values")
+    goes_on = cache is not None and _can_be_noted(cache) and model.computed.get(cache) == block.number
+    before = 0 if goes_on and tokens == 1 else cached_tokens(cache)
+    mask = given.get("attention_mask")
+    mask = mask if isinstance(mask, Tensor) and mask.ndim == 2 else None
+    if not (goes_on and (before or tokens == 1)):
+        uses = given.get("use_cache")
+        uses = getattr(model.config, "use_cache", True) if uses is None else uses
+        _check_width(block, width, tokens, before, bool(uses))
+        check_padding(steering, mask)
+    block.tokens[threading.get_ident()] = tokens
+    if steering.trace and tokens > 1 and mask is not None and mask.shape[1] >= tokens:
+        steering.last = _last_tokens(mask[:, -tokens:])
+
+
+def _check_width(block: Block, width: int, tokens: int, before: int, caches: bool) -> None:
+    """A prompt is as long as its span mask; behind one that is forwarded without a cache, a given reply may stand."""
+    seen = tokens + before
+    if seen < width:
+        raise UsageError(f"The span mask has {width} tokens and this pass sees {seen}; give a mask of the whole prompt, and forward it at once.")
+    if seen == width:
+        return
+    if before:
+        raise UsageError(
+            f"The span mask has {width} tokens and this pass sees {seen}, {before} of them cached before the block; give a mask of all of them."
+        )
+    grown = block.tokens.get(threading.get_ident()) == tokens - 1  # without a cache, `generate` forwards the whole each time
+    if caches or (not grown and _generates()):
+        cure = ", or use_cache=False where what follows the mask is a given reply" if caches else ""
+        raise UsageError(f"The span mask has {width} tokens and the prompt {seen}; give a mask of the whole prompt{cure}.")
+
+
+def _generates() -> bool:
+    """Whether this pass is one of transformers' `generate`."""
+    frame, code = sys._getframe(1), _code_of_generate()
+    while frame is not None and frame.f_code is not code:
+        frame = frame.f_back
+    return frame is not None
+
+
+@once
+def _code_of_generate() -> CodeType:
+    from transformers import GenerationMixin
+
+    return inspect.unwrap(GenerationMixin.generate).__code__
+
+
+def check_padding(steering: Steering, mask: Tensor | None) -> None:
+    """Refuses a span on tokens that an attention mask [row, token] hides.
+
+    Raises:
+        UsageError: names the first such row.
+    """
+    span = steering.span
+    if mask is None or mask.ndim != 2 or mask.shape[1] < span.shape[1] or mask.shape[0] % span.shape[0]:
+        return
+    span = span.repeat_interleave(mask.shape[0] // span.shape[0], 0).to(mask.device)
+    hidden = (span & (mask[:, : span.shape[1]] == 0)).nonzero()
+    if len(hidden):
+        row, column = hidden[0].tolist()
+        raise UsageError(
+            f"The span mask is True in row {row} at token {column}, which attention_mask hides as padding; pad both on the same side, "
+            "as holdfast.encode_chats does."
+        )
+
+
+def _last_tokens(mask: Tensor) -> Tensor | None:
+    """Per row of an attention mask [row, token], its last token; None where all end with the last column."""
+    if bool(mask[:, -1].all()):
+        return None
+    return mask.shape[1] - 1 - (mask != 0).flip(1).long().argmax(1)

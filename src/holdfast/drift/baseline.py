@@ -1,0 +1,141 @@
+"""The probes of a run asked of the model without any system prompt: what a measure gives by itself.
+
+The questions are those of the run's agents, each alone in a new chat. They are a run of their own, in
+the folder `baseline` of the run, so they change none of its draws and may be asked at any time.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import time
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+from holdfast.chat import ChatModel, Reply, Request
+from holdfast.drift.cases import Suite
+from holdfast.drift.selfchat import Pairing, Probe, draw_pairing, user_prompt_of
+from holdfast.drift.settings import Settings
+from holdfast.records import MANIFEST, RunData, open_run, read_run
+from holdfast.seeds import seed_of
+
+FOLDER = "baseline"
+KIND = "baseline"
+_UNPROMPTED = {"id": None, "category": None, "system_prompt": ""}
+_ASKED_BY = ("seed", "sampling", "user_prompt", "pairs", "probes_per_round")  # what the questions depend on
+
+
+def ask_baseline(
+    model: ChatModel,
+    suite: Suite,
+    out: Path | str,
+    settings: Settings = Settings(),
+    *,
+    command: str = "",
+    progress: Callable[[int, int], None] = lambda conversations, tokens: None,
+) -> RunData:
+    """Asks every conversation's stability probes once more, without a system prompt; resumes what is there.
+
+    Args:
+        model: as it is, without methods.
+        suite, settings: of the run.
+        out: the run's folder.
+        command: the command line, for the manifest.
+        progress: told how many conversations were asked, and the tokens forwarded.
+
+    Raises:
+        RecordsError: `out` has a baseline of another model, suite or seed.
+    """
+    folder, about = Path(out) / FOLDER, {"command": KIND, "argv": command}
+    with open_run(folder, _identity(model, suite, settings), about) as record:
+        keys = record.keys()
+        done = {number for _, number in keys}
+        for start in range(0, settings.conversations, settings.batch):
+            numbers = range(start, min(start + settings.batch, settings.conversations))
+            missing = [number for number in numbers if number not in done]
+            tokens = 0
+            if missing:  # the whole batch again, so that its arithmetic is that of an uninterrupted run
+                again = missing if model.independent else numbers
+                pairings = [draw_pairing(suite, settings, number) for number in again]
+                for answered in _ask(model, pairings, settings):
+                    tokens += answered["tokens"]["forwarded"]
+                    if answered["conversation"] in missing:
+                        record.append(answered)
+            progress(len(numbers), tokens)
+    return read_run(folder)
+
+
+def read_baseline(out: Path | str) -> RunData | None:
+    """The baseline of a run; None where none was asked.
+
+    Raises:
+        RecordsError: its records are damaged.
+    """
+    folder = Path(out) / FOLDER
+    return read_run(folder) if (folder / MANIFEST).is_file() else None
+
+
+def _identity(model: ChatModel, suite: Suite, settings: Settings) -> dict[str, Any]:
+    every = {**dataclasses.asdict(settings), "user_prompt": user_prompt_of(suite, settings)}
+    return {
+        "model": model.name,
+        "model_fingerprint": model.fingerprint,
+        "runtime": model.runtime,
+        "suite": suite.name,
+        "suite_fingerprint": suite.fingerprint,
+        "methods": ["none"],
+        "settings": {name: every[name] for name in _ASKED_BY},
+    }
+
+
+def _ask(
+    model: ChatModel, pairings: Sequence[Pairing], settings: Settings
+) -> list[dict[str, Any]]:
+    """The records of some conversations, asked side by side."""
+    began = time.monotonic()
+    asked = [
+        (pairing, probe)
+        for pairing in pairings for probe in pairing.asked if probe.kind == "stability"
+    ]
+    requests = [
+        Request(
+            messages=({"role": "user", "content": probe.question},),
+            sampling=settings.sampling,
+            seed=seed_of("baseline", settings.seed, pairing.number, probe.rule.id, probe.index),
+            system_as=settings.system_as,
+        )
+        for pairing, probe in asked
+    ]
+    replies = model.session().generate_batch(requests)
+    records = {pairing.number: _record(pairing) for pairing in pairings}
+    for (pairing, probe), reply in zip(asked, replies, strict=True):
+        record = records[pairing.number]
+        record["tokens"]["forwarded"] += reply.forwarded
+        if reply.stop_reason == "context":
+            continue
+        record["probes"].append(_probed(probe, reply))
+    seconds = round((time.monotonic() - began) / len(pairings), 3)
+    return [{**record, "seconds": seconds} for record in records.values()]
+
+
+def _probed(probe: Probe, reply: Reply) -> dict[str, Any]:
+    measure = probe.rule.measure
+    score = measure.score(reply.text)
+    return {
+        "round": 1, "kind": KIND, **({} if probe.rule.id is None else {"rule": probe.rule.id}),
+        "probe": probe.index, "question": probe.question, "reply": reply.text, "score": score.value,
+        "reason": score.reason, "mass": None, "measure": measure.name,
+    }
+
+
+def _record(pairing: Pairing) -> dict[str, Any]:
+    agent = pairing.agent
+    return {
+        "method": "none",
+        "conversation": pairing.number,
+        "agent": {"id": agent.id, "category": agent.category, "system_prompt": agent.system_prompt},
+        "user": _UNPROMPTED,
+        "turns": [],
+        "probes": [],
+        "tokens": {"forwarded": 0, "least": 0},
+    }

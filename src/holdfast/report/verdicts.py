@@ -1,0 +1,123 @@
+"""The one rule for what may be said of a number: every verdict, headline and recommendation passes through here.
+
+An estimate says that something is higher, lower, more or less only where
+
+1. it rests on at least `LEAST` conversations (or samples),
+2. its 95 % interval lies on one side of 0, and
+3. at least `LEAST_MOVED` of the conversations differ from 0 at all.
+
+Everything else is "cannot tell", with the reason. Below 20 conversations the percentile bootstrap
+is too narrow: where there is no difference it finds one in up to 1 of 4 runs of 3 conversations,
+1 of 7 of 5 to 8 and 1 of 10 of 10, and from 20 on in about 1 of 20, as it promises. Of fewer than
+6 conversations that differ, all go the same way by chance in more than 1 of 20 (2 / 2**5 = 0.06).
+
+Where all values are alike the bootstrap has no width, which is its limit and not certainty: no such
+interval is printed, and no bound is drawn from it but the exact one (`within`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from holdfast.report.statistics import Estimate
+
+LEAST = 20
+LEAST_MOVED = 6
+CANNOT_TELL = "cannot tell"
+SUPPORTED, CONTRADICTED, UNDECIDED = "supported", "contradicted", "undecided"
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """What an estimate says.
+
+    Args:
+        sign: +1 (above 0), -1 (below), or 0: it cannot tell.
+        why: the reason why it cannot; "" where it can.
+    """
+
+    sign: int
+    why: str = ""
+
+    def word(self, above: str, below: str) -> str:
+        """One of two words, or "cannot tell"."""
+        return {1: above, -1: below, 0: CANNOT_TELL}[self.sign]
+
+
+def tell(found: Estimate) -> Verdict:
+    """Whether an estimate is above 0, below 0, or cannot tell."""
+    if found.mean is None:
+        return Verdict(0, "nothing was measured")
+    if few := too_few(found):
+        return Verdict(0, few)
+    if found.low is None or found.high is None:
+        return Verdict(0, "it has no interval")
+    if found.alike and abs(found.mean) < 1e-9:
+        return Verdict(0, f"none of {found.n} differ")
+    if not found.excludes_zero:
+        return Verdict(0, "its interval holds 0")
+    if found.moved is not None and found.moved < LEAST_MOVED:
+        return Verdict(0, f"only {found.moved} of {found.n} differ, fewer than {LEAST_MOVED}")
+    return Verdict(1 if found.mean > 0 else -1)
+
+
+def too_few(found: Estimate) -> str:
+    """Why so few conversations or samples say nothing; "" where there are enough."""
+    return "" if found.n >= LEAST else f"n = {found.n}, fewer than {LEAST}"
+
+
+def judge(found: Estimate, sign: int) -> str:
+    """Whether the estimate supports or contradicts that it lies on the side `sign` (+1, -1) of 0."""
+    told = tell(found).sign
+    return UNDECIDED if not told else SUPPORTED if told == sign else CONTRADICTED
+
+
+def all_of(*verdicts: str) -> str:
+    """The verdict on a claim that holds where all of its parts do."""
+    if CONTRADICTED in verdicts:
+        return CONTRADICTED
+    return UNDECIDED if UNDECIDED in verdicts else SUPPORTED
+
+
+def within(found: Estimate, low: float, high: float, least: float, most: float) -> str:
+    """Whether the estimate supports or contradicts that it lies from `low` to `high`.
+
+    Args:
+        found: an estimate of values that lie from `least` to `most`.
+        low, high: the whole interval must lie between them to support, and beyond one of them to
+            contradict.
+        least, most: of one value; where all are alike, the interval comes from them (`bounds`).
+    """
+    if too_few(found) or found.low is None or found.high is None:
+        return UNDECIDED
+    lower, upper = bounds(found, least, most)
+    if low <= lower and upper <= high:
+        return SUPPORTED
+    return CONTRADICTED if upper < low or lower > high else UNDECIDED
+
+
+def bounds(found: Estimate, least: float, most: float) -> tuple[float, float]:
+    """The 95 % interval; where all n values are alike, the exact one.
+
+    Values that were never seen may still have a share of up to 1 - 0.025 ** (1 / n), which is the
+    bound of Clopper and Pearson where none of n was seen, and may be as low as `least` or as high
+    as `most`.
+    """
+    assert found.mean is not None and found.low is not None and found.high is not None
+    if not found.alike:
+        return found.low, found.high
+    unseen = 1 - 0.025 ** (1 / found.n)
+    return found.mean + unseen * (least - found.mean), found.mean + unseen * (most - found.mean)
+
+
+def with_interval(found: Estimate, write: Callable[[float], str]) -> str:
+    """'0.74 [0.69, 0.79]', '0.74' without an interval, '0.74 (all alike)' where it has no width."""
+    if found.mean is None:
+        return "–"
+    text = write(found.mean)
+    if found.low is None or found.high is None:
+        return text
+    if found.alike:
+        return f"{text} (all alike)"
+    return f"{text} [{write(found.low)}, {write(found.high)}]"

@@ -1,0 +1,136 @@
+"""The probes without a system prompt: asked beside the run, and what they say of its measures."""
+
+from __future__ import annotations
+
+import pytest
+from test_drift import SUITE, Scripted
+
+from holdfast import drift, report
+from holdfast.chat import Reply
+from holdfast.drift.baseline import ask_baseline, read_baseline
+from holdfast.drift.cases import Case, Rule, Suite
+from holdfast.drift.selfchat import draw_pairing
+from holdfast.errors import RecordsError
+from holdfast.measures import build
+from holdfast.records import read_run
+from holdfast.report.baseline import baseline_lines, baseline_section
+from holdfast.report.scores import read_series
+
+NEVER = Case("no-discount", "rules", "Never offer a discount.", ("Can I have it cheaper?",),
+             build({"name": "never_contains", "words": ["discount"]}))
+SIGNS = Case("signs", "rules", "Sign every message with Robin.", ("Which tent is warm?",),
+             build({"name": "ends_with", "word": "Robin"}))
+BOTH = Case("both", "rules", "Sign every message with Robin. Never offer a discount.", rules=(
+    Rule("signs", ("Which tent is warm?",), SIGNS.measure), Rule("price", ("Can I have it cheaper?",), NEVER.measure),
+))
+SHOP = Suite("shop", (NEVER, SIGNS), ("Hello.",))
+SETTINGS = drift.Settings(rounds=1, conversations=60, batch=8)
+
+
+class Shop(Scripted):
+    """Signs where it is told to, and never speaks of discounts anyway."""
+
+    def reply(self, request):
+        text = request.messages[0]["content"]
+        return Reply("Warm regards, Robin" if text.startswith("Sign") else "Take the green one.", None, "stop")
+
+    def run(self, jobs):
+        waiting = list(jobs)
+        while waiting:
+            job = waiting.pop(0)
+            self.requests.append(job.request)
+            waiting += job.then(self.reply(job.request))
+
+    def generate_batch(self, requests):
+        self.requests += requests
+        return [self.reply(request) for request in requests]
+
+
+def asked(folder, conversations=60):
+    settings = drift.Settings(rounds=1, conversations=conversations, batch=8)
+    drift.run(Shop(), SHOP, folder, settings)
+    ask_baseline(Shop(), SHOP, folder, settings)
+    return folder
+
+
+def test_every_question_is_asked_alone_and_scored_by_its_measure(tmp_path):
+    before = drift.run(Shop(), SHOP, tmp_path / "run", SETTINGS).records
+    shop, told = Shop(), []
+    found = ask_baseline(shop, SHOP, tmp_path / "run", SETTINGS, progress=lambda n, tokens: told.append(n))
+    assert read_run(tmp_path / "run").records == before, "the run itself is as it was"
+    assert sum(told) == 60 and len(found.records) == 60
+    for record, request in zip(found.records, shop.requests, strict=True):
+        pairing = draw_pairing(SHOP, SETTINGS, record["conversation"])
+        (question,) = pairing.probes
+        assert [dict(message) for message in request.messages] == [{"role": "user", "content": question}]
+        assert not request.methods and request.sampling == SETTINGS.sampling
+        (probe,) = record["probes"]
+        assert (probe["question"], probe["measure"]) == (question, pairing.agent.measure.name)
+        assert probe["score"] == float(pairing.agent.id == "no-discount")
+    assert len({request.seed for request in shop.requests}) == 60
+
+
+def test_a_baseline_resumes_and_takes_more_conversations(tmp_path):
+    folder = asked(tmp_path / "run", 20)
+    path = folder / "baseline" / "records.jsonl"
+    kept = path.read_bytes().splitlines(keepends=True)
+    path.write_bytes(b"".join(kept[:5]))
+    shop = Shop()
+    assert len(ask_baseline(shop, SHOP, folder, drift.Settings(conversations=30)).records) == 30
+    assert len(shop.requests) == 25
+    with pytest.raises(RecordsError, match="seed"):
+        ask_baseline(Shop(), SHOP, folder, drift.Settings(seed=1))
+    assert read_baseline(tmp_path) is None
+
+
+def test_measures_that_do_not_discriminate_are_marked(tmp_path):
+    run = read_run(asked(tmp_path / "run"))
+    found = baseline_section(run, read_series(run)[0])
+    rows = {row.name: row for row in (*found.measures, *found.cases)}
+    assert rows["never_contains"].verdict == rows["no-discount"].verdict == "does not discriminate"
+    assert rows["never_contains"].unprompted.mean == rows["never_contains"].prompted.mean == 1
+    assert rows["ends_with"].verdict == rows["signs"].verdict == "discriminates"
+    assert (rows["ends_with"].prompted.mean, rows["ends_with"].unprompted.mean) == (1, 0)
+    assert found.every.n == 60 and found.every.unprompted.mean == pytest.approx(rows["no-discount"].n / 60)
+    lines = baseline_lines(found)
+    assert "higher" in lines[0] and len(lines) == 2
+    assert lines[1].startswith("  never_contains does not discriminate: 1.00 (all alike) with the prompt")
+    assert "\n".join(lines) in report.table(run)
+    page = report.write([tmp_path / "run"], tmp_path / "page.html").read_text(encoding="utf-8")
+    assert 'id="baseline"' in page and "<strong>does not discriminate</strong>" in page
+
+
+def test_few_conversations_do_not_tell_which_measures_discriminate(tmp_path):
+    run = read_run(asked(tmp_path / "run", 12))
+    found = baseline_section(run, read_series(run)[0])
+    assert {row.verdict for row in (*found.measures, *found.cases)} == {"cannot tell"}
+    assert "Too few conversations to tell whether these discriminate: " in baseline_lines(found)[-1]
+
+
+def test_each_rule_of_a_prompt_has_its_own(tmp_path):
+    one_bot = Suite("bot", (BOTH,), ("Hello.",))
+    settings = drift.Settings(rounds=1, conversations=24)
+    run = drift.run(Shop(), one_bot, tmp_path / "run", settings)
+    ask_baseline(Shop(), one_bot, tmp_path / "run", settings)
+    found = baseline_section(run, read_series(run)[0])
+    verdicts = {row.name: row.verdict for row in found.cases}
+    assert verdicts == {"both · signs": "discriminates", "both · price": "does not discriminate"}
+    assert {row.n for row in found.cases} == {24}
+
+
+def test_a_run_without_a_baseline_says_nothing_of_it(tmp_path):
+    run = drift.run(Scripted(), SUITE, tmp_path / "run", drift.Settings(rounds=1, conversations=2))
+    assert baseline_section(run, read_series(run)[0]) is None and "discriminate" not in report.table(run)
+    assert 'id="baseline"' not in report.write([tmp_path / "run"], tmp_path / "p.html").read_text(encoding="utf-8")
+
+
+def test_the_command_asks_it_with_an_option(tmp_path, capsys):
+    from holdfast.cli import main
+
+    command = ["drift", "--conversations", "2", "--rounds", "1", "--max-new-tokens", "8", "--out", str(tmp_path / "run")]
+    assert main(command) == 0
+    records = (tmp_path / "run" / "records.jsonl").read_bytes()
+    assert "Without a system prompt" not in capsys.readouterr().out
+    assert main([*command, "--baseline"]) == 0
+    assert "Without a system prompt the same probes score" in capsys.readouterr().out
+    assert (tmp_path / "run" / "records.jsonl").read_bytes() == records

@@ -1,0 +1,234 @@
+"""Pages of every command, their data and `summary.json`, without a model."""
+
+import csv
+import io
+import json
+import random
+
+import numpy as np
+import pytest
+from page_outline import Outline, read_page
+from synthetic_run import NASTY, write_run
+
+from holdfast import report
+from holdfast.cli import main
+from holdfast.errors import RecordsError, UsageError
+from holdfast.records import open_run, read_run
+from holdfast.records.lines import to_line, to_manifest
+from holdfast.report.document import FOLDED, Document, Part, Picture, Table, write_document
+from holdfast.report.downloads import table_files
+from holdfast.report.figure_data import HEAD
+from holdfast.report.scores import read_series
+from holdfast.report.statistics import estimate_columns
+from holdfast.report.tasks_page import tasks_document
+
+PAGES = ("drift", "trace", "geometry", "calibrate", "tasks", "profile")
+
+
+def rewrite(folder, records, **manifest):
+    """Puts other records, and other fields of the manifest, into a run folder."""
+    old = read_run(folder).manifest
+    kept = {name: value for name, value in old.items() if name != "crc32"}
+    (folder / "manifest.json").write_bytes(to_manifest({**kept, **manifest}))
+    (folder / "records.jsonl").write_bytes(b"".join(map(to_line, records)))
+
+
+def tasks_run(folder, samples=6):
+    """A run of two tasks under two prompts, of which one is the better."""
+    identity = {
+        "model": "m", "variants": ["zero-shot", "boost:factor=4"],
+        "settings": {"tasks": ["json", "bios"], "split": "test", "instruction": "original"},
+    }
+    with open_run(folder, identity, {"command": "tasks", "argv": "holdfast tasks"}) as run:
+        for task in identity["settings"]["tasks"]:
+            for gain, variant in enumerate(identity["variants"]):
+                for number in range(samples):
+                    run.append({
+                        "method": f"{task} {variant}", "conversation": number, "task": task, "variant": variant, "draw": 0,
+                        "scores": {"accuracy": float((number + gain) % 3 > 0)}, "fluency": 4.0 + gain, "consistency": None,
+                    })
+    return read_run(folder)
+
+
+# --- summary.json --------------------------------------------------------------------------------------------
+
+
+def test_a_summary_says_what_the_records_say(tmp_path):
+    folder = write_run(tmp_path / "run", conversations=24, rounds=3)
+    found = json.loads(report.write_summary(folder).read_text(encoding="utf-8"))
+    assert (found["schema"], found["command"], found["records"]) == (1, "drift", 48)
+    assert found["identity"] == read_run(folder).manifest["identity"]
+    for item, method in zip(read_series(read_run(folder)), found["results"], strict=True):
+        assert method["method"] == item.method and method["conversations"] == 24
+        for kind in ("stability", "adoption", "mass"):
+            means = [point["mean"] for point in method["by_round"][kind]]
+            assert means == pytest.approx([point.mean for point in estimate_columns(item.values(kind))], abs=1e-6)
+        assert sum(prompt["n"] for prompt in method["prompts"]) == 24
+    none, fix = found["results"]
+    assert none["against"] is None and fix["against"]["method"] == "none" and fix["against"]["pairs"] == 24
+    by_hand = np.mean(read_series(read_run(folder))[1].stability[:, -1] - read_series(read_run(folder))[0].stability[:, -1])
+    assert fix["against"]["stability"]["last_round"]["mean"] == pytest.approx(by_hand, abs=1e-6)
+
+
+def test_a_summary_tells_rule_by_rule(tmp_path):
+    folder = write_run(tmp_path / "run", conversations=6, rounds=2, methods=("none",))
+    records = read_run(folder).records
+    for record in records:
+        record["agent"]["id"] = "bot"
+        for probe in record["probes"]:
+            probe.update(rule="price", score=float(probe["round"] == 1))
+    rewrite(folder, records)
+    (rule,) = json.loads(report.write_summary(folder).read_text())["results"][0]["rules"]
+    assert (rule["rule"], rule["n"], rule["first_broken_by_round"], rule["kept_throughout"]) == ("price", 6, [0, 6], 0)
+    assert [point["mean"] for point in rule["stability_by_round"]] == [1.0, 0.0]
+
+
+def test_a_summary_derived_again_is_the_same_to_the_byte(tmp_path):
+    folder = write_run(tmp_path / "run", conversations=12, rounds=2, nasty=True)
+    first = report.write_summary(folder).read_bytes()
+    records = read_run(folder).records
+    random.Random(1).shuffle(records)  # as batches that end in another order
+    rewrite(folder, records, resumed=[{"created": "2027-01-01"}])
+    assert report.write_summary(folder).read_bytes() == first
+
+
+def test_a_summary_of_tasks(tmp_path):
+    tasks_run(tmp_path / "run")
+    found = json.loads(report.write_summary(tmp_path / "run").read_text())
+    assert found["command"] == "tasks" and len(found["results"]) == 4
+    first = found["results"][0]
+    assert (first["task"], first["variant"], first["samples"]) == ("json", "zero-shot", 6)
+    assert first["scores"]["accuracy"]["mean"] == pytest.approx(4 / 6, abs=1e-6) and first["fluency"] == 4.0
+
+
+def test_no_summary_of_nothing(tmp_path):
+    open_run(tmp_path / "run", {}, {"command": "drift"}).close()
+    with pytest.raises(RecordsError, match="no finished conversation"):
+        report.write_summary(tmp_path / "run")
+    assert not (tmp_path / "run" / "summary.json").exists()
+
+
+# --- data in pages -------------------------------------------------------------------------------------------
+
+
+def test_a_page_carries_its_data(tmp_path):
+    folder = write_run(tmp_path / "run", conversations=8, rounds=3)
+    report.write_summary(folder)
+    page = read_page(report.write([folder], tmp_path / "page.html"))
+    assert set(page.files) == {"figures.csv", "figures.json", "summary.json"}
+    assert page.files["summary.json"] == (folder / "summary.json").read_text(encoding="utf-8")
+    rows = list(csv.DictReader(io.StringIO(page.files["figures.csv"])))
+    assert tuple(rows[0]) == HEAD
+    assert [{name: "" if value is None else str(value) for name, value in row.items()} for row in json.loads(page.files["figures.json"])] == rows
+    for item in read_series(read_run(folder)):
+        mine = [row for row in rows if row["method"] == item.method and row["measure"] == "stability" and not row["category"]]
+        assert [float(row["mean"]) for row in mine] == pytest.approx([point.mean for point in estimate_columns(item.stability)], abs=1e-6)
+    assert {row["category"] for row in rows} > {"", "pattern"}
+
+
+def test_a_text_that_a_spreadsheet_would_run_is_no_formula():
+    table, objects = table_files("x", "what", [("name", "value"), ("=1+1", -0.5), ('a"b,c', None)])
+    content = Outline(f'<a download="x" href="{table.address}">').files["x"]
+    assert list(csv.reader(io.StringIO(content))) == [["name", "value"], ["'=1+1", "-0.5"], ['a"b,c', ""]]
+    assert json.loads(Outline(f'<a download="x" href="{objects.address}">').files["x"])[0] == {"name": "=1+1", "value": -0.5}
+
+
+# --- pages of other commands ---------------------------------------------------------------------------------
+
+
+def hostile(folder):
+    """A document with a text in every place that would like to be markup."""
+    evil = NASTY[0] + NASTY[1] + "\"'>"
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / "x.png").write_bytes(b"\x89PNG")
+    run = write_run(folder / "run", conversations=2, rounds=2, nasty=True)
+    rewrite(run, read_run(run).records, argv=evil, versions={evil: evil})
+    rows = ((evil, evil), *((evil, evil) for _ in range(FOLDED + 1)))
+    part = Part("first", evil, (evil,), ((evil, evil),), (Picture(evil, folder / "x.png"),), (Table(evil, rows), Table(evil, rows[:2])))
+    files = tuple(table_files("data", evil, rows))
+    return Document("trace", evil, (evil,), (evil,), (part,), files, ((evil, read_run(run)),))
+
+
+def test_no_text_of_a_document_becomes_markup(tmp_path):
+    out = write_document(hostile(tmp_path), tmp_path / "page.html")
+    page = read_page(out)
+    text = out.read_text(encoding="utf-8")
+    assert "<script>window.hacked" not in text and "<img src=x" not in text
+    assert page.tags.count("img") == 1 and page.tags.count("table") == 2
+    assert page.ids.count("data") == page.ids.count("about") == 1
+
+
+def test_long_tables_are_folded(tmp_path):
+    page = write_document(hostile(tmp_path), tmp_path / "page.html").read_text(encoding="utf-8")
+    end = page.index("</details>")
+    assert page.index("<details") < page.index("<table") < end, "the long one is folded"
+    assert page.index("<table", end) < page.index('id="about"'), "the short one is not"
+
+
+def test_the_page_of_tasks(tmp_path):
+    run = tasks_run(tmp_path / "run")
+    page = read_page(write_document(tasks_document(run), tmp_path / "page.html"))
+    assert {"task-json", "task-bios", "average", "data", "about"} <= set(page.ids)
+    rows = list(csv.DictReader(io.StringIO(page.files["scores.csv"])))
+    assert [(row["task"], row["variant"]) for row in rows] == [(t, v) for t in ("json", "bios") for v in ("zero-shot", "boost:factor=4")]
+    text = (tmp_path / "page.html").read_text(encoding="utf-8")
+    assert "json, bios under zero-shot, boost:factor=4, on 6 samples each." in text and "0.67 [" in text
+
+
+# --- where a page goes ---------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def no_model(monkeypatch):
+    """Fails where a command goes as far as to load a model."""
+
+    def load(arguments):
+        raise AssertionError("the model was loaded before the page's place was looked at")
+
+    for command in PAGES:
+        monkeypatch.setattr(f"holdfast.cli.{command}.load_model", load)
+
+
+@pytest.mark.parametrize("command", PAGES)
+def test_a_place_where_no_page_can_be_written_is_refused_before_the_run(command, tmp_path, capsys, no_model):
+    (tmp_path / "file").write_text("")
+    samples = ["--task", "json"] if command == "profile" else []
+    arguments = [command, *samples, "--out", str(tmp_path / "run"), "--report"]
+    assert main([*arguments, str(tmp_path)]) == 2
+    told = capsys.readouterr().err
+    assert told.startswith(f"holdfast: --report {tmp_path} is a folder; name the page to write") and told.count("\n") == 1
+    assert main([*arguments, str(tmp_path / "file" / "page.html")]) == 1
+    told = capsys.readouterr().err
+    assert f"Cannot write {tmp_path / 'file' / 'page.html'}: Not a directory; choose another place with --report." in told
+    assert not (tmp_path / "run").exists()
+
+
+def test_a_page_in_the_runs_folder_names_out(tmp_path, capsys, no_model):
+    (tmp_path / "file").write_text("")
+    assert main(["drift", "--out", str(tmp_path / "file" / "run")]) == 1
+    assert "choose another place with --out." in capsys.readouterr().err
+
+
+def test_python_names_its_argument(tmp_path):
+    folder = write_run(tmp_path / "run", conversations=2, rounds=2)
+    (tmp_path / "file").write_text("")
+    with pytest.raises(UsageError, match=r"out .* is a folder"):
+        report.write([folder], tmp_path)
+    with pytest.raises(RecordsError, match="choose another place with out="):
+        report.write([folder], tmp_path / "file" / "page.html")
+
+
+def test_a_page_that_cannot_be_made_leaves_the_old_one(tmp_path, monkeypatch):
+    folder = write_run(tmp_path / "run", conversations=2, rounds=2)
+    out = report.write([folder], tmp_path / "page.html")
+    before = out.read_bytes()
+
+    def full(*_):
+        raise OSError(28, "No space left on device")
+
+    write_run(tmp_path / "other", conversations=3, rounds=2)
+    monkeypatch.setattr("os.replace", full)
+    with pytest.raises(RecordsError, match="the disk is full"):
+        report.write([tmp_path / "other"], out)
+    assert out.read_bytes() == before
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["other", "page.html", "page_figures", "run"]

@@ -1,0 +1,782 @@
+"""What a block of `holdfast.steering` covers: a test per row of the table in docs/steering.md, in its order."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import contextvars
+import copy
+import gc
+import importlib
+import multiprocessing
+import re
+import threading
+import warnings
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import pytest
+import torch
+from test_attention import hugging_face, prompts
+from tiny import SHAPE, chat, model, tokenizer
+from transformers import DynamicCache, MllamaForCausalLM, MllamaTextConfig, TextIteratorStreamer
+
+import holdfast
+from holdfast import Boost, Pasta, SplitSoftmax
+from holdfast.attention import Steering, holdfast_attention, steered
+from holdfast.errors import ModelError, PromptError, UsageError
+
+ROUNDING = 2e-5  # logits of three layers of large random weights
+MOVED = 1e-2  # what steering moves those by is far more
+SPLIT, BOOST = SplitSoftmax(0.3), Boost(5)
+GREEDY = {"max_new_tokens": 6, "min_new_tokens": 6, "do_sample": False}
+DOCS = Path(__file__).parents[1] / "docs" / "steering.md"
+
+
+@pytest.fixture(autouse=True)
+def _inference():
+    with torch.inference_mode():
+        yield
+
+
+def logits(made, ids, **options):
+    with torch.inference_mode():
+        return made(ids, use_cache=False, **options).logits
+
+
+def apart(one, other):
+    return float((one - other).abs().max())
+
+
+def in_a_thread(function, *arguments):
+    """What a function returns, or raises, in a thread of its own."""
+    with ThreadPoolExecutor(1) as pool:
+        return pool.submit(function, *arguments).result(60)
+
+
+def both_ways(kind="llama", attention="sdpa", **options):
+    """A model, a prompt with its span, and its logits as they are and steered."""
+    made, (ids, _, span) = hugging_face(kind, attention, **options), prompts()
+    plain = logits(made, ids)
+    with holdfast.steering(made, span, [SPLIT]):
+        moved = logits(made, ids)
+    assert apart(plain, moved) > MOVED
+    return made, ids, span, plain, moved
+
+
+def test_every_row_of_the_table_names_a_test_and_every_test_of_the_scope_has_a_row():
+    rows = re.findall(r"`(test_\w+)`", DOCS.read_text(encoding="utf-8"))
+    tests = [name for name in globals() if name.startswith("test_")]
+    assert rows == tests[1:], "the table and this file name the same tests in the same order"
+
+
+# Threads
+
+
+@pytest.mark.parametrize("attention", ["sdpa", "eager"])
+def test_a_thread_that_runs_the_model_in_the_block_is_steered_and_traced(attention):
+    made, (ids, mask, span) = hugging_face(attention=attention), prompts()
+    given = {"attention_mask": mask, **GREEDY}
+    with holdfast.steering(made, span, [SPLIT], trace=True) as here:
+        wanted = made.generate(ids, **given)
+    replies = []
+    with holdfast.steering(made, span, [SPLIT], trace=True) as there:
+        thread = threading.Thread(target=lambda: replies.append(made.generate(ids, **given)))
+        thread.start()
+        thread.join()
+    assert torch.equal(replies[0], wanted) and not torch.equal(wanted, made.generate(ids, **given))
+    assert [trace.mass.shape for trace in there.traces] == [(3, 4, 6)] * 2
+    assert all(torch.equal(one.mass, other.mass) for one, other in zip(here.traces, there.traces, strict=True))
+
+
+def test_threads_of_a_pool_share_a_block_and_mixed_traces_are_refused():
+    made, ids, span, _, moved = both_ways()
+    turn = threading.Barrier(3)
+
+    def by_turns():
+        results = []
+        for _ in range(4):
+            turn.wait(60)
+            results.append(logits(made, ids))
+        return results
+
+    with holdfast.steering(made, span, [SPLIT], trace=True) as seen, ThreadPoolExecutor(3) as pool:
+        results = [result for job in [pool.submit(by_turns) for _ in range(3)] for result in job.result(60)]
+    assert all(torch.equal(result, moved) for result in results)
+    with pytest.raises(UsageError, match=r"3 threads.*by turns"):
+        _ = seen.traces
+
+
+def test_the_streaming_recipe_streams_a_steered_reply():
+    local = model()
+    chats = holdfast.encode_chats([chat("always talk about cheese", "the old town")], local.tokenizer)
+    with holdfast.steering(local, chats.span_mask, "split-softmax:exponent=0.2"):
+        wanted = local.hf_model.generate(**chats.inputs, **GREEDY)[0, chats.input_ids.shape[1] :]
+        streamer = TextIteratorStreamer(local.tokenizer, skip_prompt=True, timeout=60)
+        thread = threading.Thread(target=local.hf_model.generate, kwargs={**chats.inputs, **GREEDY, "streamer": streamer})
+        thread.start()
+        text = "".join(streamer)
+        thread.join()
+    assert text == local.tokenizer.decode(wanted)
+    assert not torch.equal(wanted, local.hf_model.generate(**chats.inputs, **GREEDY)[0, chats.input_ids.shape[1] :])
+
+
+def test_two_open_blocks_refuse_a_pass_that_comes_from_neither_and_a_bound_function_is_steered_by_its_own():
+    made, (ids, _, span) = hugging_face(), prompts()
+    plain = logits(made, ids)
+    opened, leave, handles = threading.Barrier(3), threading.Event(), {}
+
+    def hold(name, method):
+        with holdfast.steering(made, span, [method]) as handles[name]:
+            logits(made, ids)
+            opened.wait(60)
+            leave.wait(60)
+
+    threads = [threading.Thread(target=hold, args=pair) for pair in (("split", SPLIT), ("boost", BOOST))]
+    for thread in threads:
+        thread.start()
+    opened.wait(60)
+    try:
+        with pytest.raises(UsageError, match=r"2 blocks.*LlamaForCausalLM.*steered\.bind"):
+            logits(made, ids)
+        bound = {name: in_a_thread(handle.bind(logits), made, ids) for name, handle in handles.items()}
+        with holdfast.unsteered(made):
+            assert torch.equal(logits(made, ids), plain)
+    finally:
+        leave.set()
+        for thread in threads:
+            thread.join()
+    for name, method in (("split", SPLIT), ("boost", BOOST)):
+        with holdfast.steering(made, span, [method]):
+            assert torch.equal(logits(made, ids), bound[name])
+    with pytest.raises(UsageError, match="was left"):
+        handles["split"].bind(logits)(made, ids)
+    assert torch.equal(logits(made, ids), plain)
+
+
+def test_unsteered_keeps_a_thread_plain_while_another_steers():
+    made, ids, span, plain, moved = both_ways()
+
+    def plainly():
+        with holdfast.unsteered(made):
+            return logits(made, ids)
+
+    with holdfast.steering(made, span, [SPLIT]):
+        assert torch.equal(in_a_thread(plainly), plain)
+        assert torch.equal(plainly(), plain)
+        assert torch.equal(in_a_thread(logits, made, ids), moved)
+
+
+def test_a_generation_that_another_thread_began_before_the_block_stays_plain_to_its_end():
+    for attention, options in (("eager", {"cache_implementation": "static"}), ("eager", {}), ("sdpa", {})):
+        made, (ids, _, span) = hugging_face(attention=attention), prompts()
+        given = {**GREEDY, "output_logits": True, "return_dict_in_generate": True, "disable_compile": True, **options}
+        plain = torch.stack(made.generate(ids, **given).logits)
+        began, go_on, passes = threading.Event(), threading.Event(), []
+
+        def wait(*_, began=began, go_on=go_on, passes=passes):
+            passes.append(1)
+            if len(passes) == 2:
+                began.set()
+                assert go_on.wait(60)
+
+        hook = made.model.layers[1].register_forward_pre_hook(wait)
+        with ThreadPoolExecutor(1) as pool:
+            job = pool.submit(made.generate, ids, **given)
+            assert began.wait(60)
+            hook.remove()
+            with holdfast.steering(made, span, [SPLIT]):
+                logits(made, ids)
+                go_on.set()
+                during = torch.stack(job.result(60).logits)
+        # Masks that `generate` makes ahead for a static cache are of another form, which rounds elsewhere.
+        assert torch.equal(during, plain) or (options and apart(during, plain) < ROUNDING), attention
+        assert made.config._attn_implementation == attention
+
+
+def test_leaving_while_another_thread_generates_in_the_block_says_so():
+    made, ids, span, _, moved = both_ways(attention="eager")
+    began, go_on, result = threading.Event(), threading.Event(), []
+
+    def wait(*_):
+        began.set()
+        assert go_on.wait(60)
+
+    hook = made.model.layers[1].register_forward_pre_hook(wait)
+    thread = threading.Thread(target=lambda: result.append(logits(made, ids)))
+    with pytest.warns(UserWarning, match="left while another thread"), holdfast.steering(made, span, [SPLIT]):
+        thread.start()
+        assert began.wait(60)
+    hook.remove()
+    go_on.set()
+    thread.join()
+    assert torch.equal(result[0], moved), "the pass ends with the attention it began with"
+    assert made.config._attn_implementation == "eager" and not made.model._forward_hooks
+
+
+# Other models
+
+
+def test_another_model_inside_the_block_is_never_steered():
+    made, ids, span, _, moved = both_ways()
+    judge = model(seed=1)
+    messages, options = chat("be kind", "the river runs"), ["slowly", "past"]
+    plain, score, reply = logits(judge.hf_model, ids), judge.score(messages, options), judge.generate(messages, seed=3)
+    seen = []
+    with holdfast.steering(made, span, [SPLIT]):
+        assert torch.equal(logits(judge.hf_model, ids), plain)
+        assert judge.score(messages, options) == score and judge.generate(messages, seed=3) == reply
+        hook = made.model.layers[1].register_forward_hook(lambda *_: seen.append(logits(judge.hf_model, ids)))
+        assert torch.equal(logits(made, ids), moved)  # the judge ran in the middle of that pass
+        hook.remove()
+    assert torch.equal(seen[0], plain)
+
+
+def test_blocks_on_two_models_each_steer_their_own():
+    made, ids, span, _, moved = both_ways()
+    inner, other = hugging_face(seed=1, attention="eager"), span.roll(3, 1)
+    with holdfast.steering(inner, other, [BOOST]):
+        wanted = logits(inner, ids)
+    with holdfast.steering(made, span, [SPLIT]), holdfast.steering(inner, other, [BOOST]):
+        assert torch.equal(logits(made, ids), moved)
+        assert torch.equal(logits(inner, ids), wanted)
+        assert torch.equal(in_a_thread(logits, made, ids), moved)
+
+
+def test_nested_blocks_on_one_model_steer_by_the_innermost():
+    made, ids, span, _, moved = both_ways()
+    with holdfast.steering(made, span.roll(3, 1), [BOOST]):
+        outer = logits(made, ids)
+        with holdfast.steering(made, span, [SPLIT]):
+            assert torch.equal(logits(made, ids), moved)
+        assert torch.equal(logits(made, ids), outer)
+
+
+def test_generate_and_score_of_a_holdfast_model_are_refused_in_a_block_on_it():
+    local, messages = model(), chat("always talk about cheese", "the old town")
+    chats = holdfast.encode_chats([messages], local.tokenizer)
+    alone = local.generate(messages, [SPLIT], seed=1)
+    with holdfast.steering(local.hf_model, chats.span_mask, [SPLIT]):
+        for refused in (lambda: local.generate(messages), lambda: local.score(messages, ["a"]), lambda: local.generate(messages, [BOOST])):
+            with pytest.raises(UsageError, match=r"methods=\[\.\.\.\].*hf_model\.generate"):
+                refused()
+        local.hf_model.generate(**chats.inputs, **GREEDY)
+        assert in_a_thread(lambda: local.generate(messages, [SPLIT], seed=1)) == alone, "elsewhere it goes on as asked"
+    assert local.generate(messages, [SPLIT], seed=1) == alone
+
+
+def test_a_deep_copy_made_in_the_block_is_plain():
+    for kind, attention, options in (("llama", "eager", {}), ("gptj", "eager", {"n_embd": 48, "n_layer": 3, "n_head": 4, "rotary_dim": 8})):
+        made, ids, span, plain, moved = both_ways(kind, attention, **options)
+        with holdfast.steering(made, span, [SPLIT]):
+            double = copy.deepcopy(made)
+            assert torch.equal(logits(double, ids), plain)
+            assert torch.equal(logits(made, ids), moved)
+        assert torch.equal(logits(double, ids), plain) and double.config._attn_implementation == attention
+        with holdfast.steering(double, span, [SPLIT]):
+            assert torch.equal(logits(double, ids), moved)
+            assert torch.equal(logits(made, ids), plain)
+        with holdfast.steering(made, span, [SPLIT]):
+            inner = copy.deepcopy(made.base_model)
+            logits(made, ids)
+        assert not inner._forward_hooks and "__deepcopy__" not in vars(inner) and inner.config._attn_implementation == attention
+
+
+def test_pickling_in_the_block_is_refused_as_for_a_spawned_process():
+    made, (ids, _, span) = hugging_face(), prompts()
+    with holdfast.steering(made, span, [SPLIT]):
+        logits(made, ids)
+        process = multiprocessing.get_context("spawn").Process(target=print, args=(made,))
+        with pytest.raises(UsageError, match=r"pickled.*spawned.*leave it"):
+            process.start()
+    copy.copy(made)
+
+
+# Code that runs in steps
+
+
+def steps(made, ids, span, count=4):
+    """Generates token by token in a block of its own."""
+    with holdfast.steering(made, span, [SPLIT]):
+        cache = DynamicCache(config=made.config)
+        for _ in range(count):
+            with torch.inference_mode():
+                found = made(ids, past_key_values=cache, use_cache=True).logits[:, -1]
+            ids = found.argmax(-1, keepdim=True)
+            yield found
+
+
+def test_a_generators_block_covers_its_own_passes_and_not_its_callers():
+    made, ids, span, plain, _ = both_ways()
+    wanted = list(steps(made, ids, span))
+    found = []
+    for step in steps(made, ids, span):
+        found.append(step)
+        assert torch.equal(logits(made, ids), plain)
+    assert all(torch.equal(*pair) for pair in zip(found, wanted, strict=True))
+    assert apart(wanted[0], plain[:, -1]) > MOVED
+
+
+def test_a_generator_whose_steps_have_contexts_of_their_own_is_steered_in_each():
+    made, ids, span, plain, _ = both_ways()
+    wanted, found, running = list(steps(made, ids, span)), [], steps(made, ids, span)
+    for _ in wanted:
+        found.append(contextvars.copy_context().run(next, running))
+        assert torch.equal(logits(made, ids), plain)
+    contextvars.copy_context().run(list, running)
+    threads = steps(made, ids, span)
+    found += [in_a_thread(next, threads) for _ in wanted]
+    assert all(torch.equal(*pair) for pair in zip(found, wanted * 2, strict=True))
+    threads.close()
+    assert torch.equal(logits(made, ids), plain) and made.config._attn_implementation == "sdpa"
+
+
+def test_a_thread_that_a_generator_started_is_steered_between_its_steps():
+    local = model()
+    chats = holdfast.encode_chats([chat("always talk about cheese", "the old town")], local.tokenizer)
+    ids = chats.input_ids
+    plain = logits(local.hf_model, ids)
+
+    def stream():
+        with holdfast.steering(local, chats.span_mask, [SPLIT]) as handle:
+            streamer = TextIteratorStreamer(local.tokenizer, skip_prompt=True, timeout=60)
+            thread = threading.Thread(target=local.hf_model.generate, kwargs={**chats.inputs, **GREEDY, "streamer": streamer})
+            thread.start()
+            yield from streamer
+            thread.join()
+            yield handle
+
+    *texts, handle = running = list(stream())
+    with holdfast.steering(local, chats.span_mask, [SPLIT]):
+        wanted = local.hf_model.generate(**chats.inputs, **GREEDY)[0, ids.shape[1] :]
+    assert len(running) > 1 and "".join(texts) == local.tokenizer.decode(wanted)
+    assert "6 passes" in repr(handle)
+    assert torch.equal(logits(local.hf_model, ids), plain)
+
+
+def test_an_abandoned_generator_leaves_its_block():
+    made, ids, span, plain, _ = both_ways()
+    running = steps(made, ids, span)
+    next(running)
+    del running
+    gc.collect()
+    assert torch.equal(logits(made, ids), plain) and not made.model._forward_hooks
+
+
+def test_a_context_manager_of_ones_own_and_an_exit_stack_cover_what_runs_in_them():
+    made, ids, span, plain, moved = both_ways()
+
+    @contextlib.contextmanager
+    def mine():
+        with holdfast.steering(made, span, [SPLIT]) as handle:
+            yield handle
+
+    with mine():
+        assert torch.equal(logits(made, ids), moved)
+    stack = contextlib.ExitStack()
+
+    def enter():
+        stack.enter_context(holdfast.steering(made, span.roll(3, 1), [BOOST]))
+        stack.enter_context(mine())
+
+    enter()
+    with stack:
+        assert torch.equal(logits(made, ids), moved)
+
+    @holdfast.steering(made, span, [SPLIT])
+    def decorated():
+        return logits(made, ids)
+
+    assert torch.equal(decorated(), moved)
+    assert torch.equal(logits(made, ids), plain)
+
+
+def test_coroutines_of_one_event_loop_have_blocks_of_their_own():
+    made, (ids, _, span) = hugging_face(), prompts()
+    plain, methods = logits(made, ids), [SPLIT, BOOST]
+
+    async def answer(method, ready, others):
+        with holdfast.steering(made, span, [method]):
+            ready.set()
+            await others.wait()
+            return logits(made, ids), await asyncio.to_thread(logits, made, ids)
+
+    async def serve():
+        events = [asyncio.Event() for _ in methods]
+        jobs = [asyncio.create_task(answer(method, event, other)) for method, event, other in zip(methods, events, events[::-1], strict=True)]
+        for event in events:
+            await event.wait()
+        between = logits(made, ids)
+        return between, [await job for job in jobs]
+
+    between, answers = asyncio.run(serve())
+    assert torch.equal(between, plain)
+    for method, pair in zip(methods, answers, strict=True):
+        with holdfast.steering(made, span, [method]):
+            wanted = logits(made, ids)
+        assert all(torch.equal(one, wanted) for one in pair)
+
+
+def test_an_interrupted_pass_leaves_nothing_behind():
+    made, ids, span, plain, moved = both_ways(attention="eager")
+
+    def interrupt(*_):
+        raise KeyboardInterrupt
+
+    hook = made.model.layers[1].register_forward_pre_hook(interrupt)
+    with pytest.raises(KeyboardInterrupt), holdfast.steering(made, span, [SPLIT]):
+        with pytest.raises(KeyboardInterrupt):
+            logits(made, ids)
+        with holdfast.unsteered(made):
+            hook.remove()
+            assert torch.equal(logits(made, ids), plain)  # as of a notebook's next cell
+        assert torch.equal(logits(made, ids), moved)
+        hook = made.model.layers[1].register_forward_pre_hook(interrupt)
+        logits(made, ids)
+    hook.remove()
+    assert torch.equal(logits(made, ids), plain) and not made.model._forward_hooks and not made._forward_hooks
+    assert made.config._attn_implementation == "eager"
+
+
+def test_a_block_that_no_pass_went_through_says_so():
+    made, (ids, _, span) = hugging_face(), prompts()
+    with pytest.warns(UserWarning, match=r"No pass of LlamaForCausalLM.*steered nothing"), holdfast.steering(made, span, [SPLIT]):
+        pass
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        with holdfast.steering(made, span, [SPLIT]):
+            logits(made, ids)
+        with pytest.raises(RuntimeError, match="boom"), holdfast.steering(made, span, [SPLIT]):
+            raise RuntimeError("boom")
+
+
+# What a pass may be
+
+
+def test_a_prompt_longer_than_the_mask_is_refused():
+    made, (ids, _, span) = hugging_face(), prompts()
+    longer = torch.cat([ids, ids[:, :5]], 1)
+    with holdfast.steering(made, span, [SPLIT]):
+        for forward in (lambda: made(longer), lambda: made.generate(longer, **GREEDY), lambda: made.generate(longer, use_cache=False, **GREEDY)):
+            with pytest.raises(UsageError, match=r"20 tokens.*25"):
+                forward()
+        cached = made.generate(ids, **GREEDY)
+        assert torch.equal(made.generate(ids, use_cache=False, **GREEDY), cached)
+    assert made.config._attn_implementation == "sdpa"
+
+
+def test_behind_the_prompt_a_given_reply_may_stand_where_nothing_is_cached():
+    made, (ids, _, span) = hugging_face(), prompts()
+    with holdfast.steering(made, span, [Pasta(0.05)]):
+        done = made.generate(ids, output_logits=True, return_dict_in_generate=True, **GREEDY)
+        whole = logits(made, done.sequences)
+    assert apart(torch.stack(done.logits, 1), whole[:, 19:25]) < ROUNDING
+
+
+def test_a_mask_of_the_new_tokens_alone_over_cached_keys_is_refused():
+    made, (ids, _, span) = hugging_face(), prompts()
+    for width, cure in ((10, r"10 tokens.*sees 20, 10 of them cached"), (20, None)):
+        cache = DynamicCache(config=made.config)
+        with torch.inference_mode():
+            made(ids[:, :10], past_key_values=cache)
+        with holdfast.steering(made, span[:, -width:].roll(5 if width == 10 else 0, 1) | (torch.arange(width) == 1), [SPLIT]):
+            if cure:
+                with pytest.raises(UsageError, match=cure):
+                    made(ids[:, 10:], past_key_values=cache)
+            else:  # the first keys are as they were computed, and seen by the later tokens as they are held on to
+                assert made(ids[:, 10:], past_key_values=cache).logits.shape[1] == 10
+
+
+def test_a_span_on_padding_is_refused():
+    made, (ids, mask, span) = hugging_face(), prompts()
+    for options in ({}, {"cache_implementation": "static", "disable_compile": True}):
+        with holdfast.steering(made, span.roll(-5, 1), [SPLIT]):
+            with pytest.raises(UsageError, match=r"row 0 at token 1.*padding"):
+                made.generate(ids, attention_mask=mask, **GREEDY, **options)
+            with pytest.raises(UsageError, match=r"row 0 at token 1.*padding"):
+                made(ids, attention_mask=mask)
+
+
+def test_tokens_that_an_adapter_puts_before_the_prompt_are_refused_and_lora_is_not():
+    peft = importlib.import_module("peft")
+    ids, _, span = prompts()
+    for config in (peft.PromptTuningConfig, peft.PrefixTuningConfig):
+        base = hugging_face()
+        adapted = peft.get_peft_model(base, config(task_type="CAUSAL_LM", num_virtual_tokens=5))
+        with pytest.raises(ModelError, match=r"_TUNING puts tokens of its own before the prompt"), holdfast.steering(adapted, span, [SPLIT]):
+            raise AssertionError("entered")
+        with holdfast.steering(base, span, [SPLIT]), pytest.raises(UsageError, match=r"20 tokens.*25"):
+            adapted(ids)
+    base = hugging_face()
+    plain = peft.get_peft_model(base, peft.LoraConfig(task_type="CAUSAL_LM", target_modules=["q_proj"])).eval()
+    with holdfast.steering(base, span, [SPLIT]):
+        wanted = logits(base, ids)
+    with holdfast.steering(plain, span, [SPLIT]):
+        assert torch.equal(logits(plain, ids), wanted)
+
+
+def by_the_formula(monkeypatch, file, span, exponent=0.3):
+    """Has the self-attention of a modeling file steered by Li et al.'s formula on its own attention matrix."""
+    module = importlib.import_module(file)
+    eager = module.eager_attention_forward
+
+    def literal(layer, query, key, value, *args, **kwargs):
+        output, weights = eager(layer, query, key, value, *args, **kwargs)
+        if getattr(layer, "is_cross_attention", "Cross" in type(layer).__name__):
+            return output, weights
+        weights, held = weights.double(), span[:, None, None]
+        pi, rest = (weights * held).sum(-1, keepdim=True), (weights * ~held).sum(-1, keepdim=True)
+        moved = torch.where(held, weights * pi ** (exponent - 1), weights * (1 - pi**exponent) / rest)
+        weights = torch.where((pi > 0) & (rest > 0), moved, weights)
+        value = value.repeat_interleave(weights.shape[1] // value.shape[1], 1).double()
+        return (weights @ value).to(output.dtype).transpose(1, 2).contiguous(), weights
+
+    monkeypatch.setattr(module, "eager_attention_forward", literal)
+
+
+def test_cross_attention_is_never_steered(monkeypatch):
+    ids, _, span = prompts()
+    gpt2 = hugging_face("gpt2", "eager", n_embd=48, n_layer=3, n_head=4, add_cross_attention=True)
+    image = MllamaForCausalLM._from_config(MllamaTextConfig(
+        **SHAPE, cross_attention_layers=[1], rope_parameters={"rope_type": "default", "rope_theta": 1e4}), attn_implementation="eager").eval()
+    torch.manual_seed(2)
+    states = torch.randn(2, 20, 48)
+    with torch.no_grad():
+        for parameter in image.parameters():
+            parameter.mul_(4 if parameter.ndim > 1 else 1)
+        image.model.layers[1].cross_attn_attn_gate.fill_(2.0)
+    for made, given in ((gpt2, {"encoder_hidden_states": states}), (image, {"cross_attention_states": states})):
+        plain = logits(made, ids, **given)
+        assert apart(plain, logits(made, ids)) > MOVED, "the encoder's states count"
+        with holdfast.steering(made, span, [SPLIT], trace=True) as seen:
+            found = logits(made, ids, **given)
+        with monkeypatch.context() as patch:
+            by_the_formula(patch, type(made).__module__, span)
+            wanted = logits(made, ids, **given)
+        assert apart(found, wanted) < 10 * ROUNDING < MOVED < apart(found, plain)
+        assert seen.traces[0].mass.shape[0] == 3 - (made is image), "cross-attention has no mass on the prompt"
+
+
+HYBRIDS = {
+    "jamba": ({"attn_layer_period": 3, "attn_layer_offset": 1, "num_experts": 2, "mamba_d_state": 8, "mamba_dt_rank": 4}, (1,)),
+    "qwen3_next": ({"layer_types": ["linear_attention", "full_attention", "linear_attention"], "linear_num_key_heads": 2, "linear_key_head_dim": 8,
+                    "linear_num_value_heads": 4, "linear_value_head_dim": 8, "num_experts": 2, "moe_intermediate_size": 24,
+                    "num_experts_per_tok": 1, "shared_expert_intermediate_size": 24}, (1,)),
+    "bamba": ({"attn_layer_indices": [1], "mamba_n_heads": 8, "mamba_d_head": 12, "mamba_n_groups": 1, "mamba_d_state": 8}, (1,)),
+    "lfm2": ({"layer_types": ["conv", "full_attention", "conv"]}, (1,)),
+    "zamba2": ({"layers_block_type": ["mamba", "hybrid", "mamba"], "mamba_d_state": 8, "n_mamba_heads": 8, "mamba_headdim": 12,
+                "mamba_ngroups": 1, "num_mem_blocks": 1}, ()),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("kind", HYBRIDS)
+def test_heads_of_layers_without_attention_are_refused_by_name(kind):
+    options, layers = HYBRIDS[kind]
+    made, (ids, _, span) = hugging_face(kind, **options), prompts()
+    with holdfast.steering(made, span, [SPLIT]):
+        everywhere = logits(made, ids)
+    assert apart(everywhere, logits(made, ids)) > 1e-4
+    for layer in range(3):
+        method = SplitSoftmax(0.3, {(layer, 1)})
+        if layer in layers:
+            with holdfast.steering(made, span, [method]):
+                assert apart(logits(made, ids), everywhere) > 0
+            continue
+        cure = r"layers 1\." if layers else "give no heads"
+        with pytest.raises(UsageError, match=rf"layer {layer}, .*{type(made).__name__}.*{cure}"), holdfast.steering(made, span, [method]):
+            raise AssertionError("entered")
+    assert made.config._attn_implementation == "sdpa"
+
+
+def test_a_profile_ranks_the_heads_that_can_be_steered_alone(tmp_path):
+    from holdfast.study.profiling import Choice, Plan, profile
+
+    local = model.__wrapped__("lfm2", layer_types=["conv", "full_attention", "conv"])
+    samples = [Choice(chat("", "the garden is green"), ("garden",), ("bread", "rain"))]
+    made = profile(local, samples, tmp_path / "run", Plan(SplitSoftmax(0.3)))
+    assert {layer for layer, _ in made.ranking.heads} == {1}
+    with pytest.raises(UsageError, match=r"layer 0.*Lfm2ForCausalLM"):
+        local.check([SplitSoftmax(0.3, {(0, 0)})])
+
+
+def test_a_model_whose_cache_does_not_count_its_tokens_is_refused_on_entering():
+    made, (_, _, span) = hugging_face("minimax", layer_types=["linear_attention", "full_attention", "linear_attention"]), prompts()
+    with pytest.raises(ModelError, match=r"MiniMaxForCausalLM.*counts 0 tokens after 2"), holdfast.steering(made, span, [SPLIT]):
+        raise AssertionError("entered")
+    local = model.__wrapped__("minimax", layer_types=["linear_attention", "full_attention", "linear_attention"])
+    with pytest.raises(ModelError, match="MiniMaxForCausalLM"):
+        local.check([SPLIT])
+
+
+# Gradients
+
+
+@pytest.mark.parametrize("exponent", [0.0, 0.3])
+@pytest.mark.parametrize("start", [0, 3])
+def test_gradients_are_those_of_the_formula(exponent, start):
+    with torch.inference_mode(False):
+        torch.manual_seed(0)
+        drawn = [torch.randn(2, 4, 9, 16, dtype=torch.double) for _ in range(3)]
+        span, seen = torch.zeros(2, 9, dtype=torch.bool), torch.ones(9, 9, dtype=torch.bool).tril().expand(2, 1, 9, 9).clone()
+        span[:, start : start + 3] = True
+        seen[1, :, :, :2] = False  # left-padded: the first queries of row 1 see nothing
+
+        def formula(query, key, value):
+            scores = (query @ key.mT * 0.25).masked_fill(~seen, -1e30)
+            weights = scores.softmax(-1) * seen
+            held = span[:, None, None]
+            pi = (weights * held).sum(-1, keepdim=True)
+            rest = (weights * ~held).sum(-1, keepdim=True)
+            both = (pi > 0) & (rest > 0)
+            pi, rest = torch.where(both, pi, 0.5), torch.where(both, rest, 0.5)
+            moved = torch.where(held, weights / pi * pi**exponent, weights / rest * (1 - pi**exponent))
+            return torch.where(both, moved, weights) @ value
+
+        class Layer(torch.nn.Module):
+            layer_idx, is_causal, num_key_value_groups = 0, True, 1
+
+        gradients = []
+        for steer in (False, True):
+            inputs = [states.clone().requires_grad_() for states in drawn]
+            if steer:
+                with steered(Steering(span, [(SplitSoftmax(exponent),)] * 2)):
+                    output = holdfast_attention(Layer(), *inputs, seen, scaling=0.25)[0].transpose(1, 2)
+            else:
+                output = formula(*inputs)
+            (output * torch.arange(16.0)).sum().backward()
+            gradients.append([states.grad for states in inputs])
+    for found, wanted in zip(gradients[1], gradients[0], strict=True):
+        assert found.isfinite().all()
+        assert apart(found, wanted) < 1e-9
+
+
+def test_gradient_checkpointing_is_refused():
+    with torch.inference_mode(False):
+        made, (ids, _, span) = hugging_face(), prompts()
+        for reentrant in (True, False):
+            made.train().activation_checkpointing_enable({"use_reentrant": reentrant})
+            with pytest.raises(ModelError, match="activation_checkpointing_disable"), holdfast.steering(made, span, [SPLIT]):
+                made(ids, use_cache=False)
+        made.activation_checkpointing_disable()
+        with holdfast.steering(made, span, [SPLIT]):
+            loss = made(ids, labels=ids, use_cache=False).loss
+        loss.backward()
+        assert all(parameter.grad.isfinite().all() for parameter in made.parameters() if parameter.grad is not None)
+
+
+# Traces
+
+
+@pytest.mark.parametrize(("kind", "options"), [
+    ("llama", {}), ("gemma2", {"sliding_window": 64}), ("gptj", {"n_embd": 48, "n_layer": 3, "n_head": 4, "rotary_dim": 8}),
+])  # fmt: skip
+@pytest.mark.parametrize("method", [SPLIT, None, Pasta(0.05, {(0, 1), (2, 3)})], ids=["split", "none", "heads"])
+def test_the_trace_of_a_right_padded_row_is_of_its_last_token(kind, options, method):
+    made, (ids, _, span) = hugging_face(kind, "eager", **options), prompts()
+    methods = [] if method is None else [method]
+    mask = torch.ones_like(ids)
+    mask[0, 14:] = 0
+    with holdfast.steering(made, span, methods, trace=True) as padded:
+        logits(made, ids, attention_mask=mask)
+    for row, length in ((0, 14), (1, 20)):
+        with holdfast.steering(made, span[row : row + 1, :length], methods, trace=True) as alone:
+            logits(made, ids[row : row + 1, :length])
+        assert apart(padded.traces[row].mass, alone.traces[0].mass) < ROUNDING
+
+
+def test_a_layer_that_attends_twice_by_the_same_scores_has_one_mass():
+    made, (ids, _, span) = hugging_face("diffllama"), prompts()
+    with holdfast.steering(made, span, [SPLIT], trace=True) as seen:
+        made.generate(ids, **GREEDY)
+    assert [trace.mass.shape for trace in seen.traces] == [(3, 4, 6)] * 2
+
+
+def test_attention_weights_are_refused_and_plain_passes_still_have_them():
+    made, (ids, _, span) = hugging_face(attention="eager"), prompts()
+    plain = made(ids, output_attentions=True).attentions
+    with holdfast.steering(made, span, [SPLIT]):
+        with pytest.raises(ModelError, match=r"output_attentions.*trace=True"):
+            made(ids, output_attentions=True)
+        with pytest.raises(ModelError, match=r"output_attentions.*trace=True"):
+            made.generate(ids, output_attentions=True, return_dict_in_generate=True, **GREEDY)
+        with holdfast.unsteered(made):
+            again = made(ids, output_attentions=True).attentions
+    assert len(again) == 3 and all(torch.equal(*pair) for pair in zip(again, plain, strict=True))
+
+
+# What may be given
+
+
+def wrong_models():
+    from accelerate import cpu_offload
+    from transformers import AutoConfig, AutoModel, T5ForConditionalGeneration, WhisperForConditionalGeneration
+
+    small = {"vocab_size": 99, "d_model": 16, "encoder_layers": 1, "decoder_layers": 1, "encoder_attention_heads": 2, "decoder_attention_heads": 2,
+             "encoder_ffn_dim": 16, "decoder_ffn_dim": 16, "pad_token_id": 0, "bos_token_id": 1, "eos_token_id": 2, "decoder_start_token_id": 1}
+    t5 = AutoConfig.for_model("t5", vocab_size=99, d_model=16, d_kv=8, d_ff=16, num_layers=1, num_heads=2, decoder_start_token_id=0)
+    return {
+        "a base model": (lambda: hugging_face().model, r"LlamaModel gives no logits.*AutoModelForCausalLM"),
+        "a module": (lambda: torch.nn.Linear(2, 2), r"transformers.*not Linear"),
+        "DataParallel": (lambda: torch.nn.DataParallel(hugging_face()), r"DataParallel.*model\.module"),
+        "cpu_offload": (lambda: cpu_offload(hugging_face(), torch.device("cpu")), r"LlamaForCausalLM.*offloaded by accelerate.*whole"),
+        "Whisper": (lambda: WhisperForConditionalGeneration(AutoConfig.for_model("whisper", **small)), r"Whisper\w+ has an encoder"),
+        "T5": (lambda: T5ForConditionalGeneration(t5), r"T5\w+ has an encoder"),
+        "an image model": (lambda: AutoModel.from_config(AutoConfig.for_model(
+            "vit", hidden_size=16, num_hidden_layers=1, num_attention_heads=2, intermediate_size=16)), r"ViTModel.*repetition"),
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize("kind", ["a base model", "a module", "DataParallel", "cpu_offload", "Whisper", "T5", "an image model"])
+def test_a_model_that_cannot_be_steered_is_refused_in_a_sentence(kind):
+    make, says = wrong_models()[kind]
+    with pytest.raises(ModelError, match=says) as refusal, holdfast.steering(make(), prompts()[2], [SPLIT]):
+        raise AssertionError("entered")
+    assert "\n" not in str(refusal.value)
+
+
+def test_a_holdfast_model_and_spelled_methods_are_taken():
+    local, (ids, _, span) = model(), prompts()
+    each = [[SPLIT, BOOST], [Pasta(0.05)]]
+    with holdfast.steering(local.hf_model, span, each):
+        wanted = logits(local.hf_model, ids)
+    for methods in (
+        [["split-softmax:exponent=0.3", "boost:factor=5"], ["pasta:alpha=0.05"]], [["split-softmax:exponent=0.3+boost:factor=5"], "pasta:alpha=0.05"],
+    ):
+        with holdfast.steering(local, span, methods):
+            assert torch.equal(logits(local.hf_model, ids), wanted)
+    with holdfast.steering(local, span, [SPLIT, BOOST]):
+        wanted = logits(local.hf_model, ids)
+    for methods in ("split-softmax:exponent=0.3+boost:factor=5", ["split-softmax:exponent=0.3", BOOST]):
+        with holdfast.steering(local, span, methods):
+            assert torch.equal(logits(local.hf_model, ids), wanted)
+    for spelled, says in (("bost:factor=2", "boost"), ("repetition:probability=1", "repetition|Repetition")):
+        with pytest.raises(UsageError, match=says), holdfast.steering(local, span, spelled):
+            raise AssertionError("entered")
+
+
+def test_the_handle_is_short_to_read():
+    made, (ids, _, span) = hugging_face(), prompts()
+    with holdfast.steering(made, span, [SPLIT]) as handle:
+        made.generate(ids, **GREEDY)
+    assert repr(handle) == "<Steered LlamaForCausalLM: split-softmax, 2 rows, 6 passes>"
+
+
+def test_a_batch_of_chats_is_padded_on_the_left_with_its_span():
+    local = model()
+    messages = [chat("always talk about cheese", "hello " * count) for count in (1, 9)]
+    chats = holdfast.encode_chats(messages, local.tokenizer)
+    assert chats.attention_mask[0, 0] == 0 and chats.attention_mask[:, -1].all() and chats.span_mask.dtype == torch.bool
+    with holdfast.steering(local, chats.span_mask, [SPLIT]):
+        together = local.hf_model.generate(**chats.inputs, **GREEDY)[:, chats.input_ids.shape[1] :]
+    for row, one in enumerate(messages):
+        alone = local.generate(one, [SPLIT], holdfast.Sampling(temperature=0, max_new_tokens=6))
+        assert together[row, : len(alone.token_ids)].tolist() == list(alone.token_ids)
+    words = holdfast.encode_chats(messages, local.tokenizer, emphasis=[("cheese",), ()])
+    marked = [tokenizer().decode(ids[span]) for ids, span in zip(words.input_ids, words.span_mask, strict=True)]
+    assert "cheese" in marked[0] and "always" not in marked[0] and "always" in marked[1]
+    with pytest.raises(UsageError, match="0 chats"):
+        holdfast.encode_chats([], local.tokenizer)
+    with pytest.raises(UsageError, match="2 chats and emphasis for 1"):
+        holdfast.encode_chats(messages, local.tokenizer, emphasis=[()])
+    with pytest.raises((UsageError, PromptError), match=r"messages as a list|Message 1"):
+        holdfast.encode_chats(["hello"], local.tokenizer)

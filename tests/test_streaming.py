@@ -1,0 +1,54 @@
+"""Replies that are told while they are drawn."""
+
+from __future__ import annotations
+
+import pytest
+from tiny import model
+
+from holdfast import Boost, Sampling
+from holdfast.chat import Request
+from holdfast.errors import PromptError
+from holdfast.methods import Gate, Guidance
+from holdfast.streaming import Pieces
+
+CHAT = [{"role": "system", "content": "Talk about rain."}, {"role": "user", "content": "hello there"}]
+
+
+@pytest.mark.parametrize("methods", ([], [Boost(4)], [Guidance(2.0)], [Gate([Boost(4)], 0.5)]), ids=str)
+def test_the_pieces_are_the_reply(methods):
+    told, chats = [], model()
+    request = Request(CHAT, methods, Sampling(max_new_tokens=24), seed=3)
+    reply = chats.stream(request, told.append)
+    assert told and "".join(told) == reply.text
+    assert methods or len(told) > 5
+    assert reply == chats.generate_batch([request])[0]
+
+
+def test_a_chat_that_fills_the_context_is_refused():
+    long = [{"role": "user", "content": "rain " * 5000}]
+    with pytest.raises(PromptError, match="no room"):
+        model().stream(Request(long), lambda piece: None)
+
+
+class Bytes:
+    """A tokenizer whose tokens are single bytes."""
+
+    def decode(self, ids, skip_special_tokens):
+        return bytes(ids).decode("utf-8", errors="replace")
+
+
+def test_a_character_of_several_tokens_is_told_whole():
+    told = []
+    pieces = Pieces(Bytes(), told.append)
+    for byte in "né €".encode():
+        pieces.add(byte)
+    assert told == ["n", "é", " ", "€"]
+
+
+def test_what_never_became_a_character_is_told_at_the_end():
+    told = []
+    pieces = Pieces(Bytes(), told.append)
+    for byte in "a€".encode()[:-1]:
+        pieces.add(byte)
+    pieces.finish("a\ufffd")
+    assert told == ["a", "\ufffd"]
