@@ -174,13 +174,15 @@ def main() -> None:
     sampling = drift.Settings().sampling
     lock, pipe = lock_step(stock, tokenizer, sampling), one_by_one(pipeline, sampling)
     share = max(1, arguments.conversations // arguments.repetitions)
-    warm = drift.Settings(rounds=1, conversations=2)
+    warm = drift.Settings(rounds=1, conversations=2, user_prompt="suite")
     repetition(model, suite, warm, lock, pipe, range(1))
     rows = []
     for index in range(arguments.repetitions):
         seed = arguments.seeds[index % len(arguments.seeds)]
         settings = drift.Settings(
-            rounds=arguments.rounds, conversations=arguments.conversations, seed=seed)
+            rounds=arguments.rounds, conversations=arguments.conversations, seed=seed,
+            user_prompt="suite",
+        )  # fmt: skip
         slice_ = range(index * share, (index + 1) * share)
         torch.manual_seed(index)
         rows.append({"seed": seed, **repetition(model, suite, settings, lock, pipe, slice_)})

@@ -36,7 +36,9 @@ def test_python_blocks_run(capsys):
     assert code
     for block in code:
         exec(compile(block, "README.md", "exec"), {})
-    assert capsys.readouterr().out.strip()
+    printed = capsys.readouterr().out.strip()
+    promised = [line[2:] for block in code for line in block.splitlines() if line.startswith('# {"')]
+    assert len(promised) == 2 and all(line in printed.splitlines() for line in promised)
 
 
 def test_the_suite_loads(tmp_path):
