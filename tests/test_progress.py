@@ -12,8 +12,8 @@ from holdfast.cli.progress import Bar, duration
 
 
 def test_without_a_terminal_plain_lines_say_what_is_done_and_left(capsys, monkeypatch):
-    monkeypatch.setattr(progress, "FIRST", 0.05)
-    monkeypatch.setattr(progress, "EVERY", 0.05)
+    for name in ("BEGINS", "FIRST", "EVERY"):
+        monkeypatch.setattr(progress, name, 0.05)
     with Bar(1600, title="200 conversations of 8 rounds") as bar:
         bar(400, 5000)
         time.sleep(0.4)
@@ -26,10 +26,16 @@ def test_without_a_terminal_plain_lines_say_what_is_done_and_left(capsys, monkey
 
 
 def test_no_line_comes_after_the_end(capsys, monkeypatch):
-    monkeypatch.setattr(progress, "FIRST", 0.05)
+    monkeypatch.setattr(progress, "BEGINS", 0.05)
     with Bar(10):
         pass
     time.sleep(0.2)
+    assert capsys.readouterr().err == ""
+
+
+def test_work_that_is_refused_says_nothing_of_its_size(capsys):
+    with pytest.raises(ValueError), Bar(10, title="10 rounds"):
+        raise ValueError
     assert capsys.readouterr().err == ""
 
 

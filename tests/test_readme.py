@@ -58,7 +58,7 @@ def test_commands_parse(line, tmp_path, monkeypatch):
     """An empty list of commands would be skipped, so the first test counts them."""
     monkeypatch.chdir(tmp_path)
     write_heads("runs/heads/heads.json", [(0, 1)])  # what an earlier command of the README leaves
-    arguments = parser().parse_args(shlex.split(line)[1:])
+    arguments = parser().parse_args(shlex.split(line, comments=True)[1:])
     given = getattr(arguments, "method", None) or ()
     for spec in [given] if isinstance(given, str) else given:
         parse(spec)

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from holdfast.progress import Watch
 
-FIRST, EVERY = 10.0, 30.0  # seconds until the first plain line, and between the others
+BEGINS, FIRST, EVERY = 1.0, 10.0, 30.0  # seconds until the title, the first plain line, and the next ones
 
 
 class Bar:
@@ -22,7 +22,8 @@ class Bar:
     Args:
         total: units of work.
         unit: what one is called.
-        title: what comes, said first; "" says nothing.
+        title: what comes, said first; "" says nothing. It waits for the work to begin, so that a command
+            that is refused says why and nothing else.
     """
 
     def __init__(self, total: int, unit: str = "round", title: str = ""):
@@ -30,12 +31,11 @@ class Bar:
 
         self.total, self.unit = total, unit
         self.terminal = sys.stderr.isatty()
-        if title:
-            print(f"holdfast: {title}", file=sys.stderr, flush=True)
+        self.title = title
         self.bar = tqdm(total=total, unit=unit, disable=not self.terminal, dynamic_ncols=True)
         self.done, self.tokens, self.found = 0, 0, 0
         self.started = time.monotonic()
-        self.over = threading.Event()
+        self.over, self.lock = threading.Event(), threading.Lock()
 
     @classmethod
     def of(cls, unit: str) -> Watch:
@@ -43,8 +43,7 @@ class Bar:
         return lambda step, total: cls(total, unit, f"{step}: {total:,} {unit}s")
 
     def __enter__(self) -> Bar:
-        if not self.terminal:
-            threading.Thread(target=self._tell_now_and_then, daemon=True).start()
+        threading.Thread(target=self._tell_now_and_then, daemon=True).start()
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -56,6 +55,7 @@ class Bar:
         self.bar.write(line)
 
     def __call__(self, done: int, tokens: int = 0) -> None:
+        self._begin()
         if not tokens and not self.tokens and time.monotonic() - self.started < 1:
             self.found += done  # recorded by an earlier call: it says nothing about the speed
         self.done += done
@@ -77,9 +77,18 @@ class Bar:
             parts.append(f"nothing new done in {duration(seconds)}")
         return ", ".join(parts)
 
+    def _begin(self) -> None:
+        with self.lock:
+            title, self.title = self.title, ""
+        if title:
+            self.bar.write(f"holdfast: {title}", file=sys.stderr)
+
     def _tell_now_and_then(self) -> None:
+        if self.over.wait(BEGINS):
+            return
+        self._begin()
         wait = FIRST
-        while not self.over.wait(wait):
+        while not self.terminal and not self.over.wait(wait):
             print(f"holdfast: {self.line()}", file=sys.stderr, flush=True)
             wait = EVERY
 
