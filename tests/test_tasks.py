@@ -471,7 +471,7 @@ def test_interrupted_and_resumed_equals_uninterrupted(tmp_path, whole):
         tasks.run(model(max_position_embeddings=4096, seed=1), small_data(), tmp_path / "parts", SMALL)
     with pytest.raises(RecordsError, match=r"seed is 0"):
         tasks.run(long_tiny(), small_data(), tmp_path / "parts", tasks.Settings(**{**vars(SMALL), "seed": 9}))
-    with pytest.raises(RecordsError, match=r"holds tasks, whose table"):
+    with pytest.raises(RecordsError, match=r"holds a run of `holdfast tasks`, which writes a page of its own"):
         holdfast.report.write([whole.folder], tmp_path / "page.html")
 
 
