@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from holdfast.cli.options import add_model, add_report, command_line, load_model, page_option, page_path
+from holdfast.cli.options import add_model, add_report, command_line, is_url, load_model, page_option, page_path
 from holdfast.cli.progress import Bar
 from holdfast.errors import UsageError
 
@@ -87,11 +87,13 @@ def run(arguments: argparse.Namespace) -> None:
         batch=arguments.batch,
     )
     chosen = [methods.parse(spec) for spec in arguments.method or ["none"]]
+    # an endpoint says its model's name, after which the folder is called; a local model loads last
+    endpoint = load_model(arguments) if is_url(arguments.model) else None
     out = arguments.out or Path("runs") / _folder_name(arguments)
     page = page_path(arguments, out)
     suite = drift.load_suite(arguments.suite, scoring=arguments.scoring, allow_code=arguments.allow_code)
     suite, settings = _with_user_model(suite, settings, arguments.persona)
-    model = load_model(arguments)
+    model = endpoint or load_model(arguments)
     _tell_foreign_files(arguments.method or (), model)
     arguments.on_interrupt = f"Finished conversations are kept in {out}; repeat the command to go on."
     title = _title(suite, settings, len(chosen))
