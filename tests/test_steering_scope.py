@@ -1,4 +1,4 @@
-"""What a block of `holdfast.steering` covers: a test per row of the table in docs/steering.md, in its order."""
+"""What a block of `holdfast.steering` covers: a test per row of docs/steering.md, in its order."""
 
 from __future__ import annotations
 
@@ -132,7 +132,7 @@ def test_the_streaming_recipe_streams_a_steered_reply():
     )
 
 
-def test_two_open_blocks_refuse_a_pass_that_comes_from_neither_and_a_bound_function_is_steered_by_its_own():
+def test_two_open_blocks_refuse_a_pass_from_neither_and_take_bound_functions():
     made, (ids, _, span) = hugging_face(), prompts()
     plain = logits(made, ids)
     opened, leave, handles = threading.Barrier(3), threading.Event(), {}
@@ -214,7 +214,7 @@ def test_a_generation_that_another_thread_began_before_the_block_stays_plain_to_
                 logits(made, ids)
                 go_on.set()
                 during = torch.stack(job.result(60).logits)
-        # Masks that `generate` makes ahead for a static cache are of another form, which rounds elsewhere.
+        # Masks that `generate` makes ahead for a static cache are of a form that rounds elsewhere.
         assert torch.equal(during, plain) or (options and apart(during, plain) < ROUNDING), (
             attention
         )
@@ -493,12 +493,11 @@ def test_an_interrupted_pass_leaves_nothing_behind():
         assert torch.equal(logits(made, ids), moved)
         hook = made.model.layers[1].register_forward_pre_hook(interrupt)
         logits(made, ids)
+    with holdfast.steering(made, span, [SPLIT]), pytest.raises(KeyboardInterrupt):
+        logits(made, ids)
     hook.remove()
-    assert (
-        torch.equal(logits(made, ids), plain)
-        and not made.model._forward_hooks
-        and not made._forward_hooks
-    )
+    assert torch.equal(logits(made, ids), plain)
+    assert not made.model._forward_hooks and not made._forward_hooks
     assert made.config._attn_implementation == "eager"
 
 
@@ -558,7 +557,7 @@ def test_a_mask_of_the_new_tokens_alone_over_cached_keys_is_refused():
             if cure:
                 with pytest.raises(UsageError, match=cure):
                     made(ids[:, 10:], past_key_values=cache)
-            else:  # the first keys are as they were computed, and seen by the later tokens as they are held on to
+            else:  # the first keys are as they were computed; later tokens are steered
                 assert made(ids[:, 10:], past_key_values=cache).logits.shape[1] == 10
 
 
@@ -599,7 +598,7 @@ def test_tokens_that_an_adapter_puts_before_the_prompt_are_refused_and_lora_is_n
 
 
 def by_the_formula(monkeypatch, file, span, exponent=0.3):
-    """Has the self-attention of a modeling file steered by Li et al.'s formula on its own attention matrix."""
+    """Steers the self-attention of a modeling file by Li et al.'s formula on its own matrix."""
     module = importlib.import_module(file)
     eager = module.eager_attention_forward
 
@@ -654,13 +653,17 @@ def test_cross_attention_is_never_steered(monkeypatch):
 
 
 HYBRIDS = {
-    "jamba": ({"attn_layer_period": 3, "attn_layer_offset": 1, "num_experts": 2, "mamba_d_state": 8, "mamba_dt_rank": 4}, (1,)),
-    "qwen3_next": ({"layer_types": ["linear_attention", "full_attention", "linear_attention"], "linear_num_key_heads": 2, "linear_key_head_dim": 8,
-                    "linear_num_value_heads": 4, "linear_value_head_dim": 8, "num_experts": 2, "moe_intermediate_size": 24,
-                    "num_experts_per_tok": 1, "shared_expert_intermediate_size": 24}, (1,)),
-    "bamba": ({"attn_layer_indices": [1], "mamba_n_heads": 8, "mamba_d_head": 12, "mamba_n_groups": 1, "mamba_d_state": 8}, (1,)),
+    "jamba": ({"attn_layer_period": 3, "attn_layer_offset": 1, "num_experts": 2,
+               "mamba_d_state": 8, "mamba_dt_rank": 4}, (1,)),
+    "qwen3_next": ({"layer_types": ["linear_attention", "full_attention", "linear_attention"],
+                    "linear_num_key_heads": 2, "linear_key_head_dim": 8, "num_experts": 2,
+                    "linear_num_value_heads": 4, "linear_value_head_dim": 8,
+                    "moe_intermediate_size": 24, "num_experts_per_tok": 1, "shared_expert_intermediate_size": 24}, (1,)),
+    "bamba": ({"attn_layer_indices": [1], "mamba_n_heads": 8, "mamba_d_head": 12,
+               "mamba_n_groups": 1, "mamba_d_state": 8}, (1,)),
     "lfm2": ({"layer_types": ["conv", "full_attention", "conv"]}, (1,)),
-    "zamba2": ({"layers_block_type": ["mamba", "hybrid", "mamba"], "mamba_d_state": 8, "n_mamba_heads": 8, "mamba_headdim": 12,
+    "zamba2": ({"layers_block_type": ["mamba", "hybrid", "mamba"], "mamba_d_state": 8,
+                "n_mamba_heads": 8, "mamba_headdim": 12,
                 "mamba_ngroups": 1, "num_mem_blocks": 1}, ()),
 }  # fmt: skip
 
@@ -791,7 +794,8 @@ def test_gradient_checkpointing_is_refused():
 
 
 @pytest.mark.parametrize(("kind", "options"), [
-    ("llama", {}), ("gemma2", {"sliding_window": 64}), ("gptj", {"n_embd": 48, "n_layer": 3, "n_head": 4, "rotary_dim": 8}),
+    ("llama", {}), ("gemma2", {"sliding_window": 64}),
+    ("gptj", {"n_embd": 48, "n_layer": 3, "n_head": 4, "rotary_dim": 8}),
 ])  # fmt: skip
 @pytest.mark.parametrize(
     "method", [SPLIT, None, Pasta(0.05, {(0, 1), (2, 3)})], ids=["split", "none", "heads"]
@@ -866,14 +870,19 @@ def wrong_models():
         decoder_start_token_id=0,
     )
     return {
-        "a base model": (lambda: hugging_face().model, r"LlamaModel gives no logits.*AutoModelForCausalLM"),
+        "a base model": (lambda: hugging_face().model,
+                         r"LlamaModel gives no logits.*AutoModelForCausalLM"),
         "a module": (lambda: torch.nn.Linear(2, 2), r"transformers.*not Linear"),
-        "DataParallel": (lambda: torch.nn.DataParallel(hugging_face()), r"DataParallel.*model\.module"),
-        "cpu_offload": (lambda: cpu_offload(hugging_face(), torch.device("cpu")), r"LlamaForCausalLM.*offloaded by accelerate.*whole"),
-        "Whisper": (lambda: WhisperForConditionalGeneration(AutoConfig.for_model("whisper", **small)), r"Whisper\w+ has an encoder"),
+        "DataParallel": (lambda: torch.nn.DataParallel(hugging_face()),
+                         r"DataParallel.*model\.module"),
+        "cpu_offload": (lambda: cpu_offload(hugging_face(), torch.device("cpu")),
+                        r"LlamaForCausalLM.*offloaded by accelerate.*whole"),
+        "Whisper": (lambda: WhisperForConditionalGeneration(
+            AutoConfig.for_model("whisper", **small)), r"Whisper\w+ has an encoder"),
         "T5": (lambda: T5ForConditionalGeneration(t5), r"T5\w+ has an encoder"),
         "an image model": (lambda: AutoModel.from_config(AutoConfig.for_model(
-            "vit", hidden_size=16, num_hidden_layers=1, num_attention_heads=2, intermediate_size=16)), r"ViTModel.*repetition"),
+            "vit", hidden_size=16, num_hidden_layers=1, num_attention_heads=2,
+            intermediate_size=16)), r"ViTModel.*repetition"),
     }  # fmt: skip
 
 

@@ -222,7 +222,8 @@ class OpenModel:
         steering = [block for block in others if block.steering is not None]
         if len(steering) > 1:
             raise UsageError(
-                f"{len(steering)} blocks of holdfast.steering are open on this {self.name}, and this "
+                f"{len(steering)} blocks of holdfast.steering are open on this {self.name}, and "
+                "this "
                 "pass comes from none of them; bind the function to its block, as in "
                 "Thread(target=steered.bind(model.generate)), or run it in "
                 "holdfast.unsteered(model)."
@@ -285,12 +286,14 @@ class OpenModel:
         entry.token = PASS.set(Pass(steering, self, steering is not None or ahead is not None))
 
     def _refuse_decode_loop(self) -> None:
-        """This package's own decode loop says itself what to steer, so no block of its caller may."""
+        """This package's decode loop says itself what to steer; no block of its caller may."""
         if (block := self.innermost()) is not None and block.steering is not None:
             block.reached = True
             raise UsageError(
-                f"A block of holdfast.steering is open on this {self.name}, and generate and score of a "
-                "holdfast model take their methods by the call; give them methods=[...] outside the "
+                f"A block of holdfast.steering is open on this {self.name}, and generate and score "
+                "of a "
+                "holdfast model take their methods by the call; give them methods=[...] outside "
+                "the "
                 "block, or call hf_model.generate inside it."
             )
 
@@ -340,7 +343,7 @@ WAITING = _Waiting()
 
 
 def frame_of_entry() -> FrameType:
-    """The code that enters the caller's block; not contextlib's, nor a context manager's generator."""
+    """The code that enters the caller's block, beyond contextlib and context managers in it."""
     frame = sys._getframe(1)
     while (caller := frame.f_back) is not None:
         driven = _is_contextlib(caller) and frame.f_code.co_flags & inspect.CO_GENERATOR
@@ -381,7 +384,8 @@ def _check(model: OpenModel, block: Block, steering: Steering, given: Mapping[st
     ids = given.get("inputs_embeds") if ids is None else ids
     if given.get("output_attentions"):
         raise ModelError(
-            "A steered pass makes no attention weights for output_attentions; leave it out, and read "
+            "A steered pass makes no attention weights for output_attentions; leave it out, and "
+            "read "
             "the mass with trace=True."
         )
     if not isinstance(ids, Tensor) or ids.ndim < 2:
@@ -403,7 +407,7 @@ def _check(model: OpenModel, block: Block, steering: Steering, given: Mapping[st
 
 
 def _check_width(block: Block, width: int, tokens: int, before: int, caches: bool) -> None:
-    """A prompt is as long as its span mask; behind it a given reply may stand where none is cached."""
+    """A prompt is as long as its span mask; without a cache, a given reply may stand behind it."""
     seen = tokens + before
     if seen < width:
         raise UsageError(
@@ -464,7 +468,7 @@ def check_padding(steering: Steering, mask: Tensor | None) -> None:
 
 
 def _last_tokens(mask: Tensor) -> Tensor | None:
-    """Per row of an attention mask [row, token], its last token; None where that is the last one."""
+    """Per row of an attention mask [row, token], its last token; None where rows end together."""
     if bool(mask[:, -1].all()):
         return None
     return mask.shape[1] - 1 - (mask != 0).flip(1).long().argmax(1)

@@ -1,7 +1,7 @@
 """What transformers calls: registered as the attention implementation "holdfast".
 
-In a steered pass it steers. In any other pass of a model with an open block it is the attention that the model had; in one of a model
-that has it for good, SDPA.
+In a steered pass it steers. In any other pass of a model with an open block it is the attention
+that the model had; in one of a model that has it for good, SDPA.
 """
 
 from __future__ import annotations
@@ -39,7 +39,9 @@ def holdfast_attention(
     attention_mask: Tensor | None,
     **kwargs,
 ) -> tuple[Tensor, None]:
-    """transformers' attention interface: query [B, H, Q, D], key and value [B, G, K, D], output [B, Q, H, D].
+    """transformers' attention interface.
+
+    Takes query [B, H, Q, D], key and value [B, G, K, D]; returns the output [B, Q, H, D].
 
     Raises:
         ModelError: the model asks for something that this function would have to leave out.
@@ -57,11 +59,13 @@ def holdfast_attention(
         return sdpa_attention_forward(module, query, key, value, attention_mask, **kwargs)
     if module.training and kwargs.get("dropout"):
         raise ModelError(
-            f"Attention with dropout {kwargs['dropout']} cannot be steered; call model.eval() first."
+            f"Attention with dropout {kwargs['dropout']} cannot be steered; call model.eval() "
+            "first."
         )
     if not (attention_mask is None or isinstance(attention_mask, Tensor)):
         raise ModelError(
-            f"A mask of the kind {type(attention_mask).__name__} cannot be steered; load the model with attn_implementation='sdpa'."
+            f"A mask of the kind {type(attention_mask).__name__} cannot be steered; load the model "
+            "with attn_implementation='sdpa'."
         )
     causal = kwargs.get("is_causal")
     causal = (
@@ -96,7 +100,7 @@ def holdfast_attention(
 
 
 def holdfast_mask(**kwargs) -> Tensor | None:
-    """transformers' mask interface: the mask of SDPA; tells the steering where the keys of a cache stand."""
+    """transformers' mask interface: SDPA's mask; tells the steering where a cache's keys stand."""
     current, owner = PASS.get(), CONFIGS.get(id(kwargs.get("config")))
     place = tuple(
         int(kwargs.get(name, 0)) for name in ("q_offset", "q_length", "kv_offset", "kv_length")
@@ -121,7 +125,7 @@ def holdfast_mask(**kwargs) -> Tensor | None:
 
 
 def steering_of(module: torch.nn.Module) -> Steering | None:
-    """What the pass under way does with the attention of this module; None for another model's, and for cross-attention."""
+    """What the pass under way does in this module; None for another model's, or cross-attention."""
     current = PASS.get()
     if current is None or current.steering is None:
         return None
@@ -133,7 +137,7 @@ def steering_of(module: torch.nn.Module) -> Steering | None:
 
 
 def _sees_all(module: torch.nn.Module) -> bool:
-    """Whether a module without a mask is cross-attention that SDPA would take for causal, and the model's own attention does not."""
+    """Whether this is cross-attention that, without a mask, SDPA alone would take for causal."""
     current = PASS.get()
     model = None if current is None else current.model
     return (
@@ -149,7 +153,7 @@ def _name_before(owner: OpenModel, module: torch.nn.Module) -> str | None:
 
 
 def _left_alone(module: torch.nn.Module):
-    """The attention function that a model with an open block had, for a pass that is not steered; None where ours is to run."""
+    """The attention that a model with an open block had, for its other passes; None to use ours."""
     if not OWNERS:
         return None
     current = PASS.get()
@@ -179,7 +183,8 @@ def _enter(steering: Steering, module: torch.nn.Module) -> int:
     layer = getattr(module, "layer_idx", None)
     if layer is None:
         raise ModelError(
-            f"{type(module).__name__} does not tell its layer, so it cannot be steered; use prompt methods such as repetition."
+            f"{type(module).__name__} does not tell its layer, so it cannot be steered; use prompt "
+            "methods such as repetition."
         )
     steering.enter(layer)
     return layer
@@ -192,7 +197,8 @@ def _own_scoring(
     for refused in _REFUSED:
         if kwargs.get(refused) is not None:
             raise ModelError(
-                f"Attention with {refused} ({type(module).__name__}) cannot be steered; use prompt methods such as repetition."
+                f"Attention with {refused} ({type(module).__name__}) cannot be steered; use prompt "
+                "methods such as repetition."
             )
     softcap, bias, sinks = kwargs.get("softcap"), kwargs.get("position_bias"), kwargs.get("s_aux")
     if sinks is not None:
@@ -205,7 +211,10 @@ def _own_scoring(
 
 
 def _only_chosen(mask: Tensor | None, indices: Tensor, keys: int, causal: bool) -> Tensor:
-    """The mask, bool [B, 1, Q, K], with only the keys that a sparse model chose for each query, `indices` [B, Q, chosen]."""
+    """The mask with only the keys that a sparse model chose for each query.
+
+    `indices` is [B, Q, chosen]; the mask returned is [B, 1, Q, K].
+    """
     chosen = torch.zeros(
         *indices.shape[:2], keys, dtype=torch.bool, device=indices.device
     ).scatter_(-1, indices.long(), True)[:, None]
@@ -215,8 +224,11 @@ def _only_chosen(mask: Tensor | None, indices: Tensor, keys: int, causal: bool) 
 
 
 def _fits(steering: Steering, query: Tensor, key: Tensor, mask: Tensor | None) -> bool:
-    """Whether the fused path covers this pass: one mask for all heads, and beside several queries generated keys as a third group only
-    where methods add to scores."""
+    """Whether the fused path covers this pass.
+
+    It takes one mask for all heads, and beside several queries generated keys as a third group only
+    where methods add to scores.
+    """
     if mask is not None and (
         mask.ndim != 4 or mask.shape[1] != 1 or mask.shape[2] != query.shape[2]
     ):

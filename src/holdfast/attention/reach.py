@@ -2,8 +2,8 @@
 
 While a block is open on a model, its attention implementation is ours, and each pass is told as it
 begins what block steers it. A pass that none steers, or that began before the first block, gets the
-attention that the model had. The last one to leave restores every configuration as it was. GPT-J has
-no interface to attention, so its own method is stood in for.
+attention that the model had. The last one to leave restores every configuration as it was. GPT-J
+has no interface to attention, so its own method is stood in for.
 """
 
 from __future__ import annotations
@@ -186,7 +186,7 @@ def _plain_copy(module: torch.nn.Module, switched: _Switched, memo: dict) -> tor
 
 
 def _leave(model: PreTrainedModel, switched: _Switched) -> None:
-    """Restores the model if no block is open on it and no pass is under way; that pass does so at its end."""
+    """Restores the model if no block is open on it; a pass under way does so at its end."""
     if not switched.opened.blocks and not switched.opened.running:
         _restore(switched)
         if _SWITCHED.get(model) is switched:
@@ -247,7 +247,8 @@ def check_methods(model: PreTrainedModel, methods: Sequence[ShiftsAttention]) ->
                 some = ", ".join(map(str, sorted(with_attention)))
                 cure = f"take heads of layers {some}" if some else "give no heads, which steers all"
                 raise UsageError(
-                    f"{method.name} names head {head} in layer {layer}{source}, and no attention of "
+                    f"{method.name} names head {head} in layer {layer}{source}, and no attention "
+                    "of "
                     f"{type(model).__name__} can be steered there; {cure}."
                 )
             if isinstance(count, int) and head >= count:
@@ -297,7 +298,8 @@ def _plain_logits(model: PreTrainedModel) -> Tensor:
     except (ValueError, TypeError, LookupError, RuntimeError, AttributeError) as error:
         if isinstance(error, AttributeError) and "logits" in str(error):
             raise ModelError(
-                f"{type(model).__name__} gives no logits (a base model without a head?); load it with "
+                f"{type(model).__name__} gives no logits (a base model without a head?); load it "
+                "with "
                 "AutoModelForCausalLM."
             ) from error
         raise ModelError(_unreachable(model, " ".join(str(error).split())[:200])) from error
@@ -388,7 +390,8 @@ def _forward(
 def _unreachable(model: PreTrainedModel, reason: str) -> str:
     why = reason.rstrip(".").removesuffix("; use prompt methods such as repetition")
     return (
-        f"The attention of {type(model).__name__} cannot be steered ({why}); use a prompt method such "
+        f"The attention of {type(model).__name__} cannot be steered ({why}); use a prompt method "
+        "such "
         "as repetition."
     )
 
@@ -404,7 +407,8 @@ def _has_door(module: torch.nn.Module) -> bool:
 class _Door:
     """Stands in for `_attn` of a module like GPT-J's.
 
-    It computes softmax(query @ key / scale_attn + mask) @ value there. Unsteered passes keep the module's own.
+    It computes softmax(query @ key / scale_attn + mask) @ value there. Unsteered passes keep the
+    module's own.
     """
 
     def __init__(self, module: torch.nn.Module):
