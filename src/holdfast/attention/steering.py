@@ -33,7 +33,7 @@ class AttentionTrace:
 
 @dataclass
 class Steering:
-    """What attention does: in one pass in `steered`, in all that a `holdfast.steering` block covers.
+    """What attention does: in one pass in `steered`, in all that a block covers.
 
     Args:
         span: bool [batch, key], True on the keys to hold on to; later keys are not in the span. The rows of a pass may be a multiple
@@ -44,8 +44,8 @@ class Steering:
         follows: whether `span` has every column of this pass; False: it has the prompt's, and passes go on behind it.
         passes: per pass, [batch, head] of every layer, in order.
         calls: how often attention was called.
-        last: per row of this pass, the query whose mass is noted; None: the last one of each, behind
-            which padding may stand otherwise.
+        last: per row of this pass, the query whose mass is noted; None: the last one of each,
+            behind which padding may stand otherwise.
     """
 
     span: Tensor
@@ -252,7 +252,7 @@ class Pass:
 
     Args:
         steering: what its attention does; None: nothing.
-        model: whose pass it is, as `blocks` knows it; None for a pass of this package's decode loop,
+        model: whose pass it is, as `blocks` knows it; None for one of this package's decode loop,
             which says itself what to steer.
         masks: whether its masks are of this package's form; else they and its attention are the
             model's own.
