@@ -489,3 +489,16 @@ def test_from_the_command_line_to_a_method_that_drift_takes(tmp_path, capsys, mo
     assert "calibrated on another model" in capsys.readouterr().err
     assert holdfast.records.read_run(tmp_path / "drift").manifest["identity"]["methods"] == [content["method"]]
     assert cli.main(["calibrate", "--budget", "-1"]) == 2 and "budget" in capsys.readouterr().err
+
+
+def test_a_calibration_takes_more_sweeps_and_refuses_more_draws(finished, tmp_path):
+    narrow = run(tmp_path / "run", sweeps=("split-softmax:exponent=0.7,0.3",))
+    assert len(narrow[0].manifest["identity"]["methods"]) == 3
+    with pytest.raises(RecordsError, match=r"settings\.conversations is 12, .* 18 \(the questions are shared out"):
+        run(tmp_path / "run", plan=dataclasses.replace(SMALL, draws=3))
+    wide = run(tmp_path / "run")
+    assert steady(wide[0].records) == steady(finished[1].records)
+    assert steady(wide[1].records) == steady(finished[2].records)
+    assert len(report.read_calibration(tmp_path / "run").settings) == 5
+    with pytest.raises(RecordsError, match=r"holds another run: its sweeps is"):
+        run(tmp_path / "run", sweeps=("split-softmax:exponent=0.7,0.3",))

@@ -16,7 +16,7 @@ import torch
 from tiny import model, tokenizer
 
 from holdfast import records
-from holdfast.cli import main
+from holdfast.cli import main, parser
 from holdfast.records import read_run
 
 SUITE = """
@@ -163,7 +163,8 @@ def heed_interrupts() -> None:
     signal.signal(signal.SIGINT, signal.SIG_DFL)
 
 
-def test_ctrl_c_leaves_a_run_that_can_be_resumed_and_says_how(folder, suite, tmp_path):
+@pytest.mark.parametrize(("sent", "code", "told"), [(signal.SIGINT, 130, "interrupted"), (signal.SIGTERM, 143, "terminated")])
+def test_ctrl_c_and_sigterm_leave_a_run_that_can_be_resumed_and_say_how(folder, suite, tmp_path, sent, code, told):
     command = [sys.executable, "-m", "holdfast", *drift(folder, suite, tmp_path / "run", "--batch", "1")]
     command[command.index("--conversations") + 1] = "400"
     child = subprocess.Popen(
@@ -173,10 +174,10 @@ def test_ctrl_c_leaves_a_run_that_can_be_resumed_and_says_how(folder, suite, tmp
     lines, deadline = tmp_path / "run" / "records.jsonl", time.monotonic() + 120
     while time.monotonic() < deadline and not (lines.exists() and lines.stat().st_size):
         time.sleep(0.05)
-    child.send_signal(signal.SIGINT)
+    child.send_signal(sent)
     _, printed = child.communicate(timeout=60)
-    assert child.returncode == 1
-    assert "repeat the command" in printed and "Traceback" not in printed
+    assert child.returncode == code
+    assert f"holdfast: {told}." in printed and "repeat the command" in printed and "Traceback" not in printed
     assert 0 < len(read_run(tmp_path / "run").records) < 400
 
 
@@ -272,3 +273,26 @@ def test_a_template_without_a_system_role_names_the_option(folder, tmp_path, cap
     with pytest.raises(PromptError, match="system_as='first-user'"):
         chat = [{"role": "system", "content": "Be brief."}, {"role": "user", "content": "hello"}]
         holdfast.load(str(strict)).generate(chat)
+
+
+def test_the_default_folder_tells_settings_apart():
+    from holdfast.cli.drift import _folder_name
+
+    def named(*options: str) -> str:
+        return _folder_name(parser().parse_args(["drift", *options]))
+
+    assert named() == named("--conversations", "20", "--method", "boost:factor=2") == "drift-default-starter-0"
+    assert named("--rounds", "4", "--user-prompt", "empty", "--no-adoption") == "drift-default-starter-0-rounds_4-user_prompt_empty-no_adoption"
+    long = named("--persona", "You are Ada, hungry and in a hurry.")
+    assert long.startswith("drift-default-starter-0-persona_") and len(long) < 50 and long != named("--persona", "You are Bo, calm and old.")
+
+
+def test_a_run_is_extended_on_the_command_line(folder, suite, tmp_path, capsys):
+    command = drift(folder, suite, tmp_path / "run")
+    assert main(command) == 0
+    before = len(read_run(tmp_path / "run").records)
+    assert main([*command, "--method", "boost:factor=4"]) == 0
+    after = read_run(tmp_path / "run")
+    assert len(after.records) > before and "boost:factor=4" in after.manifest["identity"]["methods"]
+    assert main([*command, "--rounds", "7"]) == 1
+    assert "its settings.rounds is" in (told := capsys.readouterr().err) and "(finished dialogs are recorded as text" in told

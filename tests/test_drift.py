@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 import multiprocessing
 import random
@@ -13,7 +14,7 @@ from pathlib import Path
 import pytest
 from tiny import model
 
-from holdfast import Repetition, Sampling, SplitSoftmax, drift
+from holdfast import Repetition, Sampling, SplitSoftmax, drift, report
 from holdfast.chat import Reply
 from holdfast.drift.selfchat import draw_pairing, least_tokens, user_prompt_of
 from holdfast.errors import PromptError, RecordsError, UsageError
@@ -182,6 +183,75 @@ def test_killed_at_20_moments_and_resumed_equals_uninterrupted(tmp_path):
     assert kills == 20 and len(sizes) > 8, (kills, sizes)
     run_in_child(out)
     assert without_time(read_run(out)) == without_time(read_run(tmp_path / "whole"))
+
+
+def test_an_extended_run_equals_one_at_once(tmp_path):
+    few = dataclasses.replace(QUICK, rounds=2)
+    more = dataclasses.replace(few, conversations=8)
+    fixes = [(SplitSoftmax(0.3),), (Repetition(1.0),)]
+    whole = drift.run(model(), SUITE, tmp_path / "whole", more, [(), *fixes])
+    out = tmp_path / "extended"
+    drift.run(model(), SUITE, out, few, [()])
+    drift.run(model(), SUITE, out, few, [fixes[0]])  # another method
+    drift.run(model(), SUITE, out, more, [fixes[1], ()])  # more conversations, the methods in another order
+    extended = drift.run(model(), SUITE, out, more, [fixes[0]])
+    assert texts(extended) == texts(whole)
+    assert without_time(extended) == without_time(whole)
+    identity = extended.manifest["identity"]
+    assert identity["methods"] == whole.manifest["identity"]["methods"] and identity["settings"]["conversations"] == 8
+    assert len(drift.run(model(), SUITE, out, dataclasses.replace(few, conversations=2), [()]).records) == 24
+
+
+def test_a_smaller_command_completes_its_part_of_the_run(tmp_path):
+    with pytest.raises(KeyboardInterrupt):
+        drift.run(Scripted(), SUITE, tmp_path / "run", QUICK, progress=stop_after(9))
+    few = dataclasses.replace(QUICK, conversations=2)
+    run = drift.run(Scripted(), SUITE, tmp_path / "run", few)
+    assert run.manifest["identity"]["settings"]["conversations"] == QUICK.conversations
+    assert {0, 1} <= {record["conversation"] for record in run.records} < set(range(5))
+
+
+def stop_after(rounds: int):
+    told = []
+
+    def progress(conversations: int, tokens: int) -> None:
+        told.append(conversations)
+        if len(told) > rounds:
+            raise KeyboardInterrupt
+
+    return progress
+
+
+def test_more_rounds_are_refused_with_the_reason(tmp_path):
+    drift.run(Scripted(), SUITE, tmp_path / "run", QUICK)
+    with pytest.raises(RecordsError, match=r"its settings.rounds is 3, this command's is 4 \(finished dialogs are recorded as text, .*\); choose another"):
+        drift.run(Scripted(), SUITE, tmp_path / "run", dataclasses.replace(QUICK, rounds=4))
+
+
+def test_an_older_manifest_without_a_setting_is_resumed(tmp_path):
+    drift.run(Scripted(), SUITE, tmp_path / "run", QUICK)
+    path = tmp_path / "run" / "manifest.json"
+    manifest = {name: value for name, value in json.loads(path.read_text()).items() if name not in ("crc32", "lines_without_crc32")}
+    del manifest["identity"]["settings"]["adoption"], manifest["identity"]["settings"]["sampling"]["top_p"]
+    path.write_text(json.dumps(manifest))
+    assert len(drift.run(Scripted(), SUITE, tmp_path / "run", QUICK).records) == 5
+    assert read_run(tmp_path / "run").manifest["identity"]["settings"]["adoption"] is True
+    path.write_text(json.dumps(manifest))
+    with pytest.raises(RecordsError, match=r"its settings\.adoption is true, this command.s is false"):
+        drift.run(Scripted(), SUITE, tmp_path / "run", dataclasses.replace(QUICK, adoption=False))
+
+
+def test_half_a_surrogate_is_recorded_read_back_and_shown(tmp_path):
+    class Broken(Scripted):
+        def run(self, jobs):
+            waiting = list(jobs)
+            while waiting:
+                waiting += waiting.pop(0).then(Reply("half \ud83d", None, "stop"))
+
+    run = drift.run(Broken(), SUITE, tmp_path / "run", QUICK)
+    assert {turn["text"] for record in run.records for turn in record["turns"][1:]} == {"half \ud83d"}
+    page = report.write([tmp_path / "run"], tmp_path / "page.html")
+    assert "half" in page.read_text(encoding="utf-8")
 
 
 def test_another_command_on_the_same_folder_is_refused_with_the_difference_named(tmp_path):

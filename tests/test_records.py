@@ -415,6 +415,10 @@ def test_a_file_system_that_cannot_be_synced_is_a_warning(tmp_path, monkeypatch)
     assert len(read_run(tmp_path).records) == 1
 
 
+def interrupt(file: int) -> None:
+    raise KeyboardInterrupt
+
+
 def test_an_interrupt_in_the_middle_of_a_line_takes_it_back(tmp_path, monkeypatch):
     with open_run(tmp_path, IDENTITY, ABOUT) as run:
         run.append(record(0))
@@ -431,7 +435,12 @@ def test_an_interrupt_in_the_middle_of_a_line_takes_it_back(tmp_path, monkeypatc
         monkeypatch.undo()
         assert (tmp_path / "records.jsonl").read_bytes() == before
         run.append(record(1))
-    assert len(read_run(tmp_path).records) == 2
+        monkeypatch.setattr(os, "fsync", interrupt)
+        with pytest.raises(KeyboardInterrupt):
+            run.append(record(2))
+        monkeypatch.undo()
+        assert run.keys() == {("none", 0), ("none", 1), ("none", 2)}, "a whole line stays"
+    assert len(read_run(tmp_path).records) == 3
 
 
 def test_an_older_manifest_is_read_with_the_defaults_of_what_it_lacks(tmp_path):
@@ -458,6 +467,8 @@ def test_a_run_is_extended_where_its_identity_may_grow(tmp_path):
         with pytest.raises(RecordsError, match=re.escape(told)):
             refuse_another(tmp_path, changed, grows)
     refuse_another(tmp_path, {"methods": ["boost"], "rounds": 8}, grows)
+    newer = Compatibility(defaults={"settings": {"pairs": "random", "batch": 48}, "plan": {"draws": 5}})
+    refuse_another(tmp_path, {"settings": {"pairs": "random"}}, newer)
     assert read_run(tmp_path).manifest["identity"]["methods"] == [*METHODS, "boost"]
 
 

@@ -8,11 +8,13 @@ import re
 
 import numpy as np
 import pytest
+from page_outline import read_page
 
 from holdfast.cli import main
 from holdfast.report.statistics import estimate
 from holdfast.report.verdicts import CONTRADICTED, SUPPORTED, UNDECIDED
-from holdfast.reproduce.findings import claim_that, spelled
+from holdfast.reproduce.findings import Claim, Figure, claim_that, spelled
+from holdfast.reproduce.page import write_page
 
 
 def test_a_verdict_needs_an_interval_on_one_side_of_zero():
@@ -30,13 +32,25 @@ def test_a_verdict_needs_an_interval_on_one_side_of_zero():
     assert re.fullmatch(r"-0\.\d{3} \[-0\.\d{3}, -0\.\d{3}\] \(n = 50\)", spelled(estimate(falls)))
 
 
+def test_no_text_of_a_finding_becomes_markup(tmp_path):
+    evil = "</script><script>window.hacked = 1</script><img src=x onerror=alert(1)>\"'"
+    (tmp_path / "x.png").write_bytes(b"\x89PNG")
+    claims = (Claim(evil, SUPPORTED, evil), Claim("it falls", UNDECIDED, "-0.5"))
+    figures = [Figure("3", evil, evil, (tmp_path / "x.png",), claims, rows=((evil, "a"), (evil, evil)))]
+    out = write_page(figures, evil, [evil], tmp_path / "index.html")
+    page = read_page(out)
+    assert page.tags.count("img") == 1 and "figure-3" in page.ids
+    text = out.read_text(encoding="utf-8")
+    assert "Claims: 1 supported, 1 undecided." in text and "this run cannot tell" in text
+
+
 def test_the_smallest_scale_makes_every_figure_and_resumes(tmp_path, capsys):
     out = tmp_path / "run"
     assert main(["reproduce", "li2024", "--scale", "smallest", "--out", str(out)]) == 0
     told = capsys.readouterr().out
     assert {number for number in re.findall(r"Figure (\d)", told)} == set("3456789")
     page = (out / "index.html").read_text(encoding="utf-8")
-    assert "<script" not in page and not re.search(r"(?:src|href)=\"(?!data:|#)", page)
+    assert "img" in read_page(out / "index.html").tags
     assert page.count("<section id=") == 7 and page.count("data:image/png;base64,") == 6  # Figure 8 needs a base model
     assert "No base model was given" in page
     findings = json.loads((out / "findings.json").read_text())

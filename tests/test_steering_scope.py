@@ -1,4 +1,4 @@
-"""What a block of `holdfast.steering` covers: a test per row of the table in docs/steering.md, in its order."""
+"""What a block of `holdfast.steering` covers: a test per row of docs/steering.md, in its order."""
 
 from __future__ import annotations
 
@@ -86,7 +86,10 @@ def test_a_thread_that_runs_the_model_in_the_block_is_steered_and_traced(attenti
         thread.join()
     assert torch.equal(replies[0], wanted) and not torch.equal(wanted, made.generate(ids, **given))
     assert [trace.mass.shape for trace in there.traces] == [(3, 4, 6)] * 2
-    assert all(torch.equal(one.mass, other.mass) for one, other in zip(here.traces, there.traces, strict=True))
+    assert all(
+        torch.equal(one.mass, other.mass)
+        for one, other in zip(here.traces, there.traces, strict=True)
+    )
 
 
 def test_threads_of_a_pool_share_a_block_and_mixed_traces_are_refused():
@@ -101,7 +104,9 @@ def test_threads_of_a_pool_share_a_block_and_mixed_traces_are_refused():
         return results
 
     with holdfast.steering(made, span, [SPLIT], trace=True) as seen, ThreadPoolExecutor(3) as pool:
-        results = [result for job in [pool.submit(by_turns) for _ in range(3)] for result in job.result(60)]
+        results = [
+            result for job in [pool.submit(by_turns) for _ in range(3)] for result in job.result(60)
+        ]
     assert all(torch.equal(result, moved) for result in results)
     with pytest.raises(UsageError, match=r"3 threads.*by turns"):
         _ = seen.traces
@@ -109,19 +114,25 @@ def test_threads_of_a_pool_share_a_block_and_mixed_traces_are_refused():
 
 def test_the_streaming_recipe_streams_a_steered_reply():
     local = model()
-    chats = holdfast.encode_chats([chat("always talk about cheese", "the old town")], local.tokenizer)
+    chats = holdfast.encode_chats(
+        [chat("always talk about cheese", "the old town")], local.tokenizer
+    )
     with holdfast.steering(local, chats.span_mask, "split-softmax:exponent=0.2"):
         wanted = local.hf_model.generate(**chats.inputs, **GREEDY)[0, chats.input_ids.shape[1] :]
         streamer = TextIteratorStreamer(local.tokenizer, skip_prompt=True, timeout=60)
-        thread = threading.Thread(target=local.hf_model.generate, kwargs={**chats.inputs, **GREEDY, "streamer": streamer})
+        thread = threading.Thread(
+            target=local.hf_model.generate, kwargs={**chats.inputs, **GREEDY, "streamer": streamer}
+        )
         thread.start()
         text = "".join(streamer)
         thread.join()
     assert text == local.tokenizer.decode(wanted)
-    assert not torch.equal(wanted, local.hf_model.generate(**chats.inputs, **GREEDY)[0, chats.input_ids.shape[1] :])
+    assert not torch.equal(
+        wanted, local.hf_model.generate(**chats.inputs, **GREEDY)[0, chats.input_ids.shape[1] :]
+    )
 
 
-def test_two_open_blocks_refuse_a_pass_that_comes_from_neither_and_a_bound_function_is_steered_by_its_own():
+def test_two_open_blocks_refuse_a_pass_from_neither_and_take_bound_functions():
     made, (ids, _, span) = hugging_face(), prompts()
     plain = logits(made, ids)
     opened, leave, handles = threading.Barrier(3), threading.Event(), {}
@@ -132,14 +143,18 @@ def test_two_open_blocks_refuse_a_pass_that_comes_from_neither_and_a_bound_funct
             opened.wait(60)
             leave.wait(60)
 
-    threads = [threading.Thread(target=hold, args=pair) for pair in (("split", SPLIT), ("boost", BOOST))]
+    threads = [
+        threading.Thread(target=hold, args=pair) for pair in (("split", SPLIT), ("boost", BOOST))
+    ]
     for thread in threads:
         thread.start()
     opened.wait(60)
     try:
         with pytest.raises(UsageError, match=r"2 blocks.*LlamaForCausalLM.*steered\.bind"):
             logits(made, ids)
-        bound = {name: in_a_thread(handle.bind(logits), made, ids) for name, handle in handles.items()}
+        bound = {
+            name: in_a_thread(handle.bind(logits), made, ids) for name, handle in handles.items()
+        }
         with holdfast.unsteered(made):
             assert torch.equal(logits(made, ids), plain)
     finally:
@@ -168,9 +183,19 @@ def test_unsteered_keeps_a_thread_plain_while_another_steers():
 
 
 def test_a_generation_that_another_thread_began_before_the_block_stays_plain_to_its_end():
-    for attention, options in (("eager", {"cache_implementation": "static"}), ("eager", {}), ("sdpa", {})):
+    for attention, options in (
+        ("eager", {"cache_implementation": "static"}),
+        ("eager", {}),
+        ("sdpa", {}),
+    ):
         made, (ids, _, span) = hugging_face(attention=attention), prompts()
-        given = {**GREEDY, "output_logits": True, "return_dict_in_generate": True, "disable_compile": True, **options}
+        given = {
+            **GREEDY,
+            "output_logits": True,
+            "return_dict_in_generate": True,
+            "disable_compile": True,
+            **options,
+        }
         plain = torch.stack(made.generate(ids, **given).logits)
         began, go_on, passes = threading.Event(), threading.Event(), []
 
@@ -189,8 +214,10 @@ def test_a_generation_that_another_thread_began_before_the_block_stays_plain_to_
                 logits(made, ids)
                 go_on.set()
                 during = torch.stack(job.result(60).logits)
-        # Masks that `generate` makes ahead for a static cache are of another form, which rounds elsewhere.
-        assert torch.equal(during, plain) or (options and apart(during, plain) < ROUNDING), attention
+        # Masks that `generate` makes ahead for a static cache are of a form that rounds elsewhere.
+        assert torch.equal(during, plain) or (options and apart(during, plain) < ROUNDING), (
+            attention
+        )
         assert made.config._attn_implementation == attention
 
 
@@ -204,7 +231,10 @@ def test_leaving_while_another_thread_generates_in_the_block_says_so():
 
     hook = made.model.layers[1].register_forward_pre_hook(wait)
     thread = threading.Thread(target=lambda: result.append(logits(made, ids)))
-    with pytest.warns(UserWarning, match="left while another thread"), holdfast.steering(made, span, [SPLIT]):
+    with (
+        pytest.warns(UserWarning, match="left while another thread"),
+        holdfast.steering(made, span, [SPLIT]),
+    ):
         thread.start()
         assert began.wait(60)
     hook.remove()
@@ -221,12 +251,18 @@ def test_another_model_inside_the_block_is_never_steered():
     made, ids, span, _, moved = both_ways()
     judge = model(seed=1)
     messages, options = chat("be kind", "the river runs"), ["slowly", "past"]
-    plain, score, reply = logits(judge.hf_model, ids), judge.score(messages, options), judge.generate(messages, seed=3)
+    plain, score, reply = (
+        logits(judge.hf_model, ids),
+        judge.score(messages, options),
+        judge.generate(messages, seed=3),
+    )
     seen = []
     with holdfast.steering(made, span, [SPLIT]):
         assert torch.equal(logits(judge.hf_model, ids), plain)
         assert judge.score(messages, options) == score and judge.generate(messages, seed=3) == reply
-        hook = made.model.layers[1].register_forward_hook(lambda *_: seen.append(logits(judge.hf_model, ids)))
+        hook = made.model.layers[1].register_forward_hook(
+            lambda *_: seen.append(logits(judge.hf_model, ids))
+        )
         assert torch.equal(logits(made, ids), moved)  # the judge ran in the middle of that pass
         hook.remove()
     assert torch.equal(seen[0], plain)
@@ -257,29 +293,45 @@ def test_generate_and_score_of_a_holdfast_model_are_refused_in_a_block_on_it():
     chats = holdfast.encode_chats([messages], local.tokenizer)
     alone = local.generate(messages, [SPLIT], seed=1)
     with holdfast.steering(local.hf_model, chats.span_mask, [SPLIT]):
-        for refused in (lambda: local.generate(messages), lambda: local.score(messages, ["a"]), lambda: local.generate(messages, [BOOST])):
+        for refused in (
+            lambda: local.generate(messages),
+            lambda: local.score(messages, ["a"]),
+            lambda: local.generate(messages, [BOOST]),
+        ):
             with pytest.raises(UsageError, match=r"methods=\[\.\.\.\].*hf_model\.generate"):
                 refused()
         local.hf_model.generate(**chats.inputs, **GREEDY)
-        assert in_a_thread(lambda: local.generate(messages, [SPLIT], seed=1)) == alone, "elsewhere it goes on as asked"
+        assert in_a_thread(lambda: local.generate(messages, [SPLIT], seed=1)) == alone, (
+            "elsewhere it goes on as asked"
+        )
     assert local.generate(messages, [SPLIT], seed=1) == alone
 
 
 def test_a_deep_copy_made_in_the_block_is_plain():
-    for kind, attention, options in (("llama", "eager", {}), ("gptj", "eager", {"n_embd": 48, "n_layer": 3, "n_head": 4, "rotary_dim": 8})):
+    for kind, attention, options in (
+        ("llama", "eager", {}),
+        ("gptj", "eager", {"n_embd": 48, "n_layer": 3, "n_head": 4, "rotary_dim": 8}),
+    ):
         made, ids, span, plain, moved = both_ways(kind, attention, **options)
         with holdfast.steering(made, span, [SPLIT]):
             double = copy.deepcopy(made)
             assert torch.equal(logits(double, ids), plain)
             assert torch.equal(logits(made, ids), moved)
-        assert torch.equal(logits(double, ids), plain) and double.config._attn_implementation == attention
+        assert (
+            torch.equal(logits(double, ids), plain)
+            and double.config._attn_implementation == attention
+        )
         with holdfast.steering(double, span, [SPLIT]):
             assert torch.equal(logits(double, ids), moved)
             assert torch.equal(logits(made, ids), plain)
         with holdfast.steering(made, span, [SPLIT]):
             inner = copy.deepcopy(made.base_model)
             logits(made, ids)
-        assert not inner._forward_hooks and "__deepcopy__" not in vars(inner) and inner.config._attn_implementation == attention
+        assert (
+            not inner._forward_hooks
+            and "__deepcopy__" not in vars(inner)
+            and inner.config._attn_implementation == attention
+        )
 
 
 def test_pickling_in_the_block_is_refused_as_for_a_spawned_process():
@@ -333,14 +385,19 @@ def test_a_generator_whose_steps_have_contexts_of_their_own_is_steered_in_each()
 
 def test_a_thread_that_a_generator_started_is_steered_between_its_steps():
     local = model()
-    chats = holdfast.encode_chats([chat("always talk about cheese", "the old town")], local.tokenizer)
+    chats = holdfast.encode_chats(
+        [chat("always talk about cheese", "the old town")], local.tokenizer
+    )
     ids = chats.input_ids
     plain = logits(local.hf_model, ids)
 
     def stream():
         with holdfast.steering(local, chats.span_mask, [SPLIT]) as handle:
             streamer = TextIteratorStreamer(local.tokenizer, skip_prompt=True, timeout=60)
-            thread = threading.Thread(target=local.hf_model.generate, kwargs={**chats.inputs, **GREEDY, "streamer": streamer})
+            thread = threading.Thread(
+                target=local.hf_model.generate,
+                kwargs={**chats.inputs, **GREEDY, "streamer": streamer},
+            )
             thread.start()
             yield from streamer
             thread.join()
@@ -403,7 +460,10 @@ def test_coroutines_of_one_event_loop_have_blocks_of_their_own():
 
     async def serve():
         events = [asyncio.Event() for _ in methods]
-        jobs = [asyncio.create_task(answer(method, event, other)) for method, event, other in zip(methods, events, events[::-1], strict=True)]
+        jobs = [
+            asyncio.create_task(answer(method, event, other))
+            for method, event, other in zip(methods, events, events[::-1], strict=True)
+        ]
         for event in events:
             await event.wait()
         between = logits(made, ids)
@@ -433,14 +493,20 @@ def test_an_interrupted_pass_leaves_nothing_behind():
         assert torch.equal(logits(made, ids), moved)
         hook = made.model.layers[1].register_forward_pre_hook(interrupt)
         logits(made, ids)
+    with holdfast.steering(made, span, [SPLIT]), pytest.raises(KeyboardInterrupt):
+        logits(made, ids)
     hook.remove()
-    assert torch.equal(logits(made, ids), plain) and not made.model._forward_hooks and not made._forward_hooks
+    assert torch.equal(logits(made, ids), plain)
+    assert not made.model._forward_hooks and not made._forward_hooks
     assert made.config._attn_implementation == "eager"
 
 
 def test_a_block_that_no_pass_went_through_says_so():
     made, (ids, _, span) = hugging_face(), prompts()
-    with pytest.warns(UserWarning, match=r"No pass of LlamaForCausalLM.*steered nothing"), holdfast.steering(made, span, [SPLIT]):
+    with (
+        pytest.warns(UserWarning, match=r"No pass of LlamaForCausalLM.*steered nothing"),
+        holdfast.steering(made, span, [SPLIT]),
+    ):
         pass
     with warnings.catch_warnings():
         warnings.simplefilter("error")
@@ -457,7 +523,11 @@ def test_a_prompt_longer_than_the_mask_is_refused():
     made, (ids, _, span) = hugging_face(), prompts()
     longer = torch.cat([ids, ids[:, :5]], 1)
     with holdfast.steering(made, span, [SPLIT]):
-        for forward in (lambda: made(longer), lambda: made.generate(longer, **GREEDY), lambda: made.generate(longer, use_cache=False, **GREEDY)):
+        for forward in (
+            lambda: made(longer),
+            lambda: made.generate(longer, **GREEDY),
+            lambda: made.generate(longer, use_cache=False, **GREEDY),
+        ):
             with pytest.raises(UsageError, match=r"20 tokens.*25"):
                 forward()
         cached = made.generate(ids, **GREEDY)
@@ -479,11 +549,15 @@ def test_a_mask_of_the_new_tokens_alone_over_cached_keys_is_refused():
         cache = DynamicCache(config=made.config)
         with torch.inference_mode():
             made(ids[:, :10], past_key_values=cache)
-        with holdfast.steering(made, span[:, -width:].roll(5 if width == 10 else 0, 1) | (torch.arange(width) == 1), [SPLIT]):
+        with holdfast.steering(
+            made,
+            span[:, -width:].roll(5 if width == 10 else 0, 1) | (torch.arange(width) == 1),
+            [SPLIT],
+        ):
             if cure:
                 with pytest.raises(UsageError, match=cure):
                     made(ids[:, 10:], past_key_values=cache)
-            else:  # the first keys are as they were computed, and seen by the later tokens as they are held on to
+            else:  # the first keys are as they were computed; later tokens are steered
                 assert made(ids[:, 10:], past_key_values=cache).logits.shape[1] == 10
 
 
@@ -503,12 +577,20 @@ def test_tokens_that_an_adapter_puts_before_the_prompt_are_refused_and_lora_is_n
     for config in (peft.PromptTuningConfig, peft.PrefixTuningConfig):
         base = hugging_face()
         adapted = peft.get_peft_model(base, config(task_type="CAUSAL_LM", num_virtual_tokens=5))
-        with pytest.raises(ModelError, match=r"_TUNING puts tokens of its own before the prompt"), holdfast.steering(adapted, span, [SPLIT]):
+        with (
+            pytest.raises(ModelError, match=r"_TUNING puts tokens of its own before the prompt"),
+            holdfast.steering(adapted, span, [SPLIT]),
+        ):
             raise AssertionError("entered")
-        with holdfast.steering(base, span, [SPLIT]), pytest.raises(UsageError, match=r"20 tokens.*25"):
+        with (
+            holdfast.steering(base, span, [SPLIT]),
+            pytest.raises(UsageError, match=r"20 tokens.*25"),
+        ):
             adapted(ids)
     base = hugging_face()
-    plain = peft.get_peft_model(base, peft.LoraConfig(task_type="CAUSAL_LM", target_modules=["q_proj"])).eval()
+    plain = peft.get_peft_model(
+        base, peft.LoraConfig(task_type="CAUSAL_LM", target_modules=["q_proj"])
+    ).eval()
     with holdfast.steering(base, span, [SPLIT]):
         wanted = logits(base, ids)
     with holdfast.steering(plain, span, [SPLIT]):
@@ -516,7 +598,7 @@ def test_tokens_that_an_adapter_puts_before_the_prompt_are_refused_and_lora_is_n
 
 
 def by_the_formula(monkeypatch, file, span, exponent=0.3):
-    """Has the self-attention of a modeling file steered by Li et al.'s formula on its own attention matrix."""
+    """Steers the self-attention of a modeling file by Li et al.'s formula on its own matrix."""
     module = importlib.import_module(file)
     eager = module.eager_attention_forward
 
@@ -526,7 +608,9 @@ def by_the_formula(monkeypatch, file, span, exponent=0.3):
             return output, weights
         weights, held = weights.double(), span[:, None, None]
         pi, rest = (weights * held).sum(-1, keepdim=True), (weights * ~held).sum(-1, keepdim=True)
-        moved = torch.where(held, weights * pi ** (exponent - 1), weights * (1 - pi**exponent) / rest)
+        moved = torch.where(
+            held, weights * pi ** (exponent - 1), weights * (1 - pi**exponent) / rest
+        )
         weights = torch.where((pi > 0) & (rest > 0), moved, weights)
         value = value.repeat_interleave(weights.shape[1] // value.shape[1], 1).double()
         return (weights @ value).to(output.dtype).transpose(1, 2).contiguous(), weights
@@ -537,15 +621,24 @@ def by_the_formula(monkeypatch, file, span, exponent=0.3):
 def test_cross_attention_is_never_steered(monkeypatch):
     ids, _, span = prompts()
     gpt2 = hugging_face("gpt2", "eager", n_embd=48, n_layer=3, n_head=4, add_cross_attention=True)
-    image = MllamaForCausalLM._from_config(MllamaTextConfig(
-        **SHAPE, cross_attention_layers=[1], rope_parameters={"rope_type": "default", "rope_theta": 1e4}), attn_implementation="eager").eval()
+    image = MllamaForCausalLM._from_config(
+        MllamaTextConfig(
+            **SHAPE,
+            cross_attention_layers=[1],
+            rope_parameters={"rope_type": "default", "rope_theta": 1e4},
+        ),
+        attn_implementation="eager",
+    ).eval()
     torch.manual_seed(2)
     states = torch.randn(2, 20, 48)
     with torch.no_grad():
         for parameter in image.parameters():
             parameter.mul_(4 if parameter.ndim > 1 else 1)
         image.model.layers[1].cross_attn_attn_gate.fill_(2.0)
-    for made, given in ((gpt2, {"encoder_hidden_states": states}), (image, {"cross_attention_states": states})):
+    for made, given in (
+        (gpt2, {"encoder_hidden_states": states}),
+        (image, {"cross_attention_states": states}),
+    ):
         plain = logits(made, ids, **given)
         assert apart(plain, logits(made, ids)) > MOVED, "the encoder's states count"
         with holdfast.steering(made, span, [SPLIT], trace=True) as seen:
@@ -554,17 +647,23 @@ def test_cross_attention_is_never_steered(monkeypatch):
             by_the_formula(patch, type(made).__module__, span)
             wanted = logits(made, ids, **given)
         assert apart(found, wanted) < 10 * ROUNDING < MOVED < apart(found, plain)
-        assert seen.traces[0].mass.shape[0] == 3 - (made is image), "cross-attention has no mass on the prompt"
+        assert seen.traces[0].mass.shape[0] == 3 - (made is image), (
+            "cross-attention has no mass on the prompt"
+        )
 
 
 HYBRIDS = {
-    "jamba": ({"attn_layer_period": 3, "attn_layer_offset": 1, "num_experts": 2, "mamba_d_state": 8, "mamba_dt_rank": 4}, (1,)),
-    "qwen3_next": ({"layer_types": ["linear_attention", "full_attention", "linear_attention"], "linear_num_key_heads": 2, "linear_key_head_dim": 8,
-                    "linear_num_value_heads": 4, "linear_value_head_dim": 8, "num_experts": 2, "moe_intermediate_size": 24,
-                    "num_experts_per_tok": 1, "shared_expert_intermediate_size": 24}, (1,)),
-    "bamba": ({"attn_layer_indices": [1], "mamba_n_heads": 8, "mamba_d_head": 12, "mamba_n_groups": 1, "mamba_d_state": 8}, (1,)),
+    "jamba": ({"attn_layer_period": 3, "attn_layer_offset": 1, "num_experts": 2,
+               "mamba_d_state": 8, "mamba_dt_rank": 4}, (1,)),
+    "qwen3_next": ({"layer_types": ["linear_attention", "full_attention", "linear_attention"],
+                    "linear_num_key_heads": 2, "linear_key_head_dim": 8, "num_experts": 2,
+                    "linear_num_value_heads": 4, "linear_value_head_dim": 8,
+                    "moe_intermediate_size": 24, "num_experts_per_tok": 1, "shared_expert_intermediate_size": 24}, (1,)),
+    "bamba": ({"attn_layer_indices": [1], "mamba_n_heads": 8, "mamba_d_head": 12,
+               "mamba_n_groups": 1, "mamba_d_state": 8}, (1,)),
     "lfm2": ({"layer_types": ["conv", "full_attention", "conv"]}, (1,)),
-    "zamba2": ({"layers_block_type": ["mamba", "hybrid", "mamba"], "mamba_d_state": 8, "n_mamba_heads": 8, "mamba_headdim": 12,
+    "zamba2": ({"layers_block_type": ["mamba", "hybrid", "mamba"], "mamba_d_state": 8,
+                "n_mamba_heads": 8, "mamba_headdim": 12,
                 "mamba_ngroups": 1, "num_mem_blocks": 1}, ()),
 }  # fmt: skip
 
@@ -583,7 +682,10 @@ def test_heads_of_layers_without_attention_are_refused_by_name(kind):
                 assert apart(logits(made, ids), everywhere) > 0
             continue
         cure = r"layers 1\." if layers else "give no heads"
-        with pytest.raises(UsageError, match=rf"layer {layer}, .*{type(made).__name__}.*{cure}"), holdfast.steering(made, span, [method]):
+        with (
+            pytest.raises(UsageError, match=rf"layer {layer}, .*{type(made).__name__}.*{cure}"),
+            holdfast.steering(made, span, [method]),
+        ):
             raise AssertionError("entered")
     assert made.config._attn_implementation == "sdpa"
 
@@ -600,10 +702,20 @@ def test_a_profile_ranks_the_heads_that_can_be_steered_alone(tmp_path):
 
 
 def test_a_model_whose_cache_does_not_count_its_tokens_is_refused_on_entering():
-    made, (_, _, span) = hugging_face("minimax", layer_types=["linear_attention", "full_attention", "linear_attention"]), prompts()
-    with pytest.raises(ModelError, match=r"MiniMaxForCausalLM.*counts 0 tokens after 2"), holdfast.steering(made, span, [SPLIT]):
+    made, (_, _, span) = (
+        hugging_face(
+            "minimax", layer_types=["linear_attention", "full_attention", "linear_attention"]
+        ),
+        prompts(),
+    )
+    with (
+        pytest.raises(ModelError, match=r"MiniMaxForCausalLM.*counts 0 tokens after 2"),
+        holdfast.steering(made, span, [SPLIT]),
+    ):
         raise AssertionError("entered")
-    local = model.__wrapped__("minimax", layer_types=["linear_attention", "full_attention", "linear_attention"])
+    local = model.__wrapped__(
+        "minimax", layer_types=["linear_attention", "full_attention", "linear_attention"]
+    )
     with pytest.raises(ModelError, match="MiniMaxForCausalLM"):
         local.check([SPLIT])
 
@@ -617,7 +729,10 @@ def test_gradients_are_those_of_the_formula(exponent, start):
     with torch.inference_mode(False):
         torch.manual_seed(0)
         drawn = [torch.randn(2, 4, 9, 16, dtype=torch.double) for _ in range(3)]
-        span, seen = torch.zeros(2, 9, dtype=torch.bool), torch.ones(9, 9, dtype=torch.bool).tril().expand(2, 1, 9, 9).clone()
+        span, seen = (
+            torch.zeros(2, 9, dtype=torch.bool),
+            torch.ones(9, 9, dtype=torch.bool).tril().expand(2, 1, 9, 9).clone(),
+        )
         span[:, start : start + 3] = True
         seen[1, :, :, :2] = False  # left-padded: the first queries of row 1 see nothing
 
@@ -629,7 +744,9 @@ def test_gradients_are_those_of_the_formula(exponent, start):
             rest = (weights * ~held).sum(-1, keepdim=True)
             both = (pi > 0) & (rest > 0)
             pi, rest = torch.where(both, pi, 0.5), torch.where(both, rest, 0.5)
-            moved = torch.where(held, weights / pi * pi**exponent, weights / rest * (1 - pi**exponent))
+            moved = torch.where(
+                held, weights / pi * pi**exponent, weights / rest * (1 - pi**exponent)
+            )
             return torch.where(both, moved, weights) @ value
 
         class Layer(torch.nn.Module):
@@ -640,7 +757,9 @@ def test_gradients_are_those_of_the_formula(exponent, start):
             inputs = [states.clone().requires_grad_() for states in drawn]
             if steer:
                 with steered(Steering(span, [(SplitSoftmax(exponent),)] * 2)):
-                    output = holdfast_attention(Layer(), *inputs, seen, scaling=0.25)[0].transpose(1, 2)
+                    output = holdfast_attention(Layer(), *inputs, seen, scaling=0.25)[0].transpose(
+                        1, 2
+                    )
             else:
                 output = formula(*inputs)
             (output * torch.arange(16.0)).sum().backward()
@@ -655,22 +774,32 @@ def test_gradient_checkpointing_is_refused():
         made, (ids, _, span) = hugging_face(), prompts()
         for reentrant in (True, False):
             made.train().activation_checkpointing_enable({"use_reentrant": reentrant})
-            with pytest.raises(ModelError, match="activation_checkpointing_disable"), holdfast.steering(made, span, [SPLIT]):
+            with (
+                pytest.raises(ModelError, match="activation_checkpointing_disable"),
+                holdfast.steering(made, span, [SPLIT]),
+            ):
                 made(ids, use_cache=False)
         made.activation_checkpointing_disable()
         with holdfast.steering(made, span, [SPLIT]):
             loss = made(ids, labels=ids, use_cache=False).loss
         loss.backward()
-        assert all(parameter.grad.isfinite().all() for parameter in made.parameters() if parameter.grad is not None)
+        assert all(
+            parameter.grad.isfinite().all()
+            for parameter in made.parameters()
+            if parameter.grad is not None
+        )
 
 
 # Traces
 
 
 @pytest.mark.parametrize(("kind", "options"), [
-    ("llama", {}), ("gemma2", {"sliding_window": 64}), ("gptj", {"n_embd": 48, "n_layer": 3, "n_head": 4, "rotary_dim": 8}),
+    ("llama", {}), ("gemma2", {"sliding_window": 64}),
+    ("gptj", {"n_embd": 48, "n_layer": 3, "n_head": 4, "rotary_dim": 8}),
 ])  # fmt: skip
-@pytest.mark.parametrize("method", [SPLIT, None, Pasta(0.05, {(0, 1), (2, 3)})], ids=["split", "none", "heads"])
+@pytest.mark.parametrize(
+    "method", [SPLIT, None, Pasta(0.05, {(0, 1), (2, 3)})], ids=["split", "none", "heads"]
+)
 def test_the_trace_of_a_right_padded_row_is_of_its_last_token(kind, options, method):
     made, (ids, _, span) = hugging_face(kind, "eager", **options), prompts()
     methods = [] if method is None else [method]
@@ -709,27 +838,64 @@ def test_attention_weights_are_refused_and_plain_passes_still_have_them():
 
 def wrong_models():
     from accelerate import cpu_offload
-    from transformers import AutoConfig, AutoModel, T5ForConditionalGeneration, WhisperForConditionalGeneration
+    from transformers import (
+        AutoConfig,
+        AutoModel,
+        T5ForConditionalGeneration,
+        WhisperForConditionalGeneration,
+    )
 
-    small = {"vocab_size": 99, "d_model": 16, "encoder_layers": 1, "decoder_layers": 1, "encoder_attention_heads": 2, "decoder_attention_heads": 2,
-             "encoder_ffn_dim": 16, "decoder_ffn_dim": 16, "pad_token_id": 0, "bos_token_id": 1, "eos_token_id": 2, "decoder_start_token_id": 1}
-    t5 = AutoConfig.for_model("t5", vocab_size=99, d_model=16, d_kv=8, d_ff=16, num_layers=1, num_heads=2, decoder_start_token_id=0)
+    small = {
+        "vocab_size": 99,
+        "d_model": 16,
+        "encoder_layers": 1,
+        "decoder_layers": 1,
+        "encoder_attention_heads": 2,
+        "decoder_attention_heads": 2,
+        "encoder_ffn_dim": 16,
+        "decoder_ffn_dim": 16,
+        "pad_token_id": 0,
+        "bos_token_id": 1,
+        "eos_token_id": 2,
+        "decoder_start_token_id": 1,
+    }
+    t5 = AutoConfig.for_model(
+        "t5",
+        vocab_size=99,
+        d_model=16,
+        d_kv=8,
+        d_ff=16,
+        num_layers=1,
+        num_heads=2,
+        decoder_start_token_id=0,
+    )
     return {
-        "a base model": (lambda: hugging_face().model, r"LlamaModel gives no logits.*AutoModelForCausalLM"),
+        "a base model": (lambda: hugging_face().model,
+                         r"LlamaModel gives no logits.*AutoModelForCausalLM"),
         "a module": (lambda: torch.nn.Linear(2, 2), r"transformers.*not Linear"),
-        "DataParallel": (lambda: torch.nn.DataParallel(hugging_face()), r"DataParallel.*model\.module"),
-        "cpu_offload": (lambda: cpu_offload(hugging_face(), torch.device("cpu")), r"LlamaForCausalLM.*offloaded by accelerate.*whole"),
-        "Whisper": (lambda: WhisperForConditionalGeneration(AutoConfig.for_model("whisper", **small)), r"Whisper\w+ has an encoder"),
+        "DataParallel": (lambda: torch.nn.DataParallel(hugging_face()),
+                         r"DataParallel.*model\.module"),
+        "cpu_offload": (lambda: cpu_offload(hugging_face(), torch.device("cpu")),
+                        r"LlamaForCausalLM.*offloaded by accelerate.*whole"),
+        "Whisper": (lambda: WhisperForConditionalGeneration(
+            AutoConfig.for_model("whisper", **small)), r"Whisper\w+ has an encoder"),
         "T5": (lambda: T5ForConditionalGeneration(t5), r"T5\w+ has an encoder"),
         "an image model": (lambda: AutoModel.from_config(AutoConfig.for_model(
-            "vit", hidden_size=16, num_hidden_layers=1, num_attention_heads=2, intermediate_size=16)), r"ViTModel.*repetition"),
+            "vit", hidden_size=16, num_hidden_layers=1, num_attention_heads=2,
+            intermediate_size=16)), r"ViTModel.*repetition"),
     }  # fmt: skip
 
 
-@pytest.mark.parametrize("kind", ["a base model", "a module", "DataParallel", "cpu_offload", "Whisper", "T5", "an image model"])
+@pytest.mark.parametrize(
+    "kind",
+    ["a base model", "a module", "DataParallel", "cpu_offload", "Whisper", "T5", "an image model"],
+)
 def test_a_model_that_cannot_be_steered_is_refused_in_a_sentence(kind):
     make, says = wrong_models()[kind]
-    with pytest.raises(ModelError, match=says) as refusal, holdfast.steering(make(), prompts()[2], [SPLIT]):
+    with (
+        pytest.raises(ModelError, match=says) as refusal,
+        holdfast.steering(make(), prompts()[2], [SPLIT]),
+    ):
         raise AssertionError("entered")
     assert "\n" not in str(refusal.value)
 
@@ -740,16 +906,23 @@ def test_a_holdfast_model_and_spelled_methods_are_taken():
     with holdfast.steering(local.hf_model, span, each):
         wanted = logits(local.hf_model, ids)
     for methods in (
-        [["split-softmax:exponent=0.3", "boost:factor=5"], ["pasta:alpha=0.05"]], [["split-softmax:exponent=0.3+boost:factor=5"], "pasta:alpha=0.05"],
+        [["split-softmax:exponent=0.3", "boost:factor=5"], ["pasta:alpha=0.05"]],
+        [["split-softmax:exponent=0.3+boost:factor=5"], "pasta:alpha=0.05"],
     ):
         with holdfast.steering(local, span, methods):
             assert torch.equal(logits(local.hf_model, ids), wanted)
     with holdfast.steering(local, span, [SPLIT, BOOST]):
         wanted = logits(local.hf_model, ids)
-    for methods in ("split-softmax:exponent=0.3+boost:factor=5", ["split-softmax:exponent=0.3", BOOST]):
+    for methods in (
+        "split-softmax:exponent=0.3+boost:factor=5",
+        ["split-softmax:exponent=0.3", BOOST],
+    ):
         with holdfast.steering(local, span, methods):
             assert torch.equal(logits(local.hf_model, ids), wanted)
-    for spelled, says in (("bost:factor=2", "boost"), ("repetition:probability=1", "repetition|Repetition")):
+    for spelled, says in (
+        ("bost:factor=2", "boost"),
+        ("repetition:probability=1", "repetition|Repetition"),
+    ):
         with pytest.raises(UsageError, match=says), holdfast.steering(local, span, spelled):
             raise AssertionError("entered")
 
@@ -765,14 +938,21 @@ def test_a_batch_of_chats_is_padded_on_the_left_with_its_span():
     local = model()
     messages = [chat("always talk about cheese", "hello " * count) for count in (1, 9)]
     chats = holdfast.encode_chats(messages, local.tokenizer)
-    assert chats.attention_mask[0, 0] == 0 and chats.attention_mask[:, -1].all() and chats.span_mask.dtype == torch.bool
+    assert (
+        chats.attention_mask[0, 0] == 0
+        and chats.attention_mask[:, -1].all()
+        and chats.span_mask.dtype == torch.bool
+    )
     with holdfast.steering(local, chats.span_mask, [SPLIT]):
         together = local.hf_model.generate(**chats.inputs, **GREEDY)[:, chats.input_ids.shape[1] :]
     for row, one in enumerate(messages):
         alone = local.generate(one, [SPLIT], holdfast.Sampling(temperature=0, max_new_tokens=6))
         assert together[row, : len(alone.token_ids)].tolist() == list(alone.token_ids)
     words = holdfast.encode_chats(messages, local.tokenizer, emphasis=[("cheese",), ()])
-    marked = [tokenizer().decode(ids[span]) for ids, span in zip(words.input_ids, words.span_mask, strict=True)]
+    marked = [
+        tokenizer().decode(ids[span])
+        for ids, span in zip(words.input_ids, words.span_mask, strict=True)
+    ]
     assert "cheese" in marked[0] and "always" not in marked[0] and "always" in marked[1]
     with pytest.raises(UsageError, match="0 chats"):
         holdfast.encode_chats([], local.tokenizer)

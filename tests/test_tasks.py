@@ -471,8 +471,17 @@ def test_interrupted_and_resumed_equals_uninterrupted(tmp_path, whole):
         tasks.run(model(max_position_embeddings=4096, seed=1), small_data(), tmp_path / "parts", SMALL)
     with pytest.raises(RecordsError, match=r"seed is 0"):
         tasks.run(long_tiny(), small_data(), tmp_path / "parts", tasks.Settings(**{**vars(SMALL), "seed": 9}))
-    with pytest.raises(RecordsError, match=r"holds tasks, whose table"):
+    with pytest.raises(RecordsError, match=r"holds a run of `holdfast tasks`, which writes a page of its own"):
         holdfast.report.write([whole.folder], tmp_path / "page.html")
+
+
+def test_an_extended_run_equals_one_at_once(tmp_path, whole):
+    part = {**vars(SMALL), "tasks": SMALL.tasks[:2], "baselines": ("zero-shot",), "draws": 1}
+    tasks.run(long_tiny(), small_data(), tmp_path / "run", tasks.Settings(**part))
+    extended = tasks.run(long_tiny(), small_data(), tmp_path / "run", SMALL)
+    assert kept(extended) == kept(whole)
+    with pytest.raises(RecordsError, match=r"settings\.samples is 3, this command.s is 2 \(demonstrations and made-up data"):
+        tasks.run(long_tiny(), small_data(), tmp_path / "run", tasks.Settings(**{**vars(SMALL), "samples": 2}))
 
 
 def test_records_and_table_tell_the_same(whole):

@@ -1,4 +1,4 @@
-"""Steering around a forward pass or `generate()` of a Hugging Face model that someone already has."""
+"""Steering around a forward pass or `generate()` of a Hugging Face model that one already has."""
 
 from __future__ import annotations
 
@@ -41,32 +41,46 @@ class Steered:
     _methods: str
 
     def __repr__(self) -> str:
-        rows = len(self._block.steering.span)
-        return f"<Steered {self._model.name}: {self._methods}, {rows} row{'s'[: rows != 1]}, {self._block.steered} passes>"
+        count, passes = len(self._block.steering.span), self._block.steered
+        rows = f"{count} row{'s'[: count != 1]}"
+        return f"<Steered {self._model.name}: {self._methods}, {rows}, {passes} passes>"
 
     @property
     def traces(self) -> list[AttentionTrace]:
-        """The mass on the span in each row of the batch, a step per forward pass so far; empty without `trace`.
+        """The mass on the span in each row of the batch, a step per forward pass so far.
 
-        In a pass of several tokens it is that of the row's last token that is not padding.
+        In a pass of several tokens it is that of the row's last token that is not padding. Empty
+        without `trace`.
 
         Raises:
-            UsageError: passes of several threads are mixed, or passes of batches of different sizes.
+            UsageError: passes of several threads are mixed, or batches of different sizes.
         """
         passes = list(self._block.passes)
         if not passes:
             return []
-        threads = [thread for number, (thread, _) in enumerate(passes) if not number or passes[number - 1][0] != thread]
+        threads = [
+            thread
+            for number, (thread, _) in enumerate(passes)
+            if not number or passes[number - 1][0] != thread
+        ]
         if len(threads) > len(set(threads)):
-            raise UsageError(f"{len(set(threads))} threads ran passes in this block by turns, so its traces are mixed; give each thread its block.")
+            raise UsageError(
+                f"{len(set(threads))} threads ran passes in this block by turns, so its traces are "
+                "mixed; give each thread its block."
+            )
         sizes = sorted({layers[0].shape[0] for _, layers in passes})
         if len(sizes) > 1:
-            raise UsageError(f"The passes of this block had batches of {' and '.join(map(str, sizes))} rows; give each its block to trace it.")
+            raise UsageError(
+                f"The passes of this block had batches of {' and '.join(map(str, sizes))} rows; "
+                "give each its block to trace it."
+            )
         steps = [torch.stack(layers, 1).cpu() for _, layers in passes]  # [row, layer, head]
         return [AttentionTrace(mass) for mass in torch.stack(steps, -1)]
 
     def bind(self, function: Callable[P, R]) -> Callable[P, R]:
-        """The function with all passes that it runs in this block, in whatever thread: `Thread(target=steered.bind(model.generate))`.
+        """The function, with all passes that it runs in this block, in whatever thread.
+
+            Thread(target=steered.bind(model.generate), kwargs=arguments).start()
 
         Calling it raises a `UsageError` once the block was left.
         """
@@ -92,22 +106,25 @@ def steering(
         with holdfast.steering(model, span_mask, "split-softmax:exponent=0.5"):
             model.generate(**inputs)
 
-    Passes of this model are steered in whatever thread they run, and no other model's are. Where several blocks are open on one model, a
-    pass belongs to the innermost one in whose code it runs; a thread's function is bound to its block by `steered.bind`. The cases are
-    written down in docs/steering.md.
+    Passes of this model are steered in whatever thread they run, and no other model's are. Where
+    several blocks are open on one model, a pass belongs to the innermost one in whose code it runs;
+    a thread's function is bound to its block by `steered.bind`. docs/steering.md has the cases.
 
     Args:
-        hf_model: a causal language model, whatever its attention implementation, or what `holdfast.load` gave; on leaving it is exactly
-            as before.
-        span_mask: bool [B, T], True on the tokens of the prompt to hold on to. Keys after T are generated ones.
-        methods: attention methods in order, or their spellings, for all rows, or one sequence of them per row.
+        hf_model: a causal language model, whatever its attention implementation, or what
+            `holdfast.load` gave; on leaving it is exactly as before.
+        span_mask: bool [B, T], True on the tokens of the prompt to hold on to. Keys after T are
+            generated ones.
+        methods: attention methods in order, or their spellings, for all rows, or one sequence of
+            them per row.
         trace: whether `traces` of the value is filled.
 
     Raises:
         ModelError: the model's attention cannot be reached, or does not go with a method.
-        UsageError: a span mask that is not bool [B, T] or holds nothing; a method that does not steer attention, or names a head
-            that the model lacks; inside the block, a batch or a prompt of another size than the mask, or a span on padding; a pass
-            of which it cannot be told to which block it belongs.
+        UsageError: a span mask that is not bool [B, T] or holds nothing; a method that does not
+            steer attention, or names a head that the model lacks; inside the block, a batch or a
+            prompt of another size than the mask, or a span on padding; a pass of which it cannot be
+            told to which block it belongs.
     """
     frame = frame_of_entry()
     model = causal_model(hf_model)
@@ -115,17 +132,26 @@ def steering(
     rows = _per_row(methods, len(span))
     block = Block(Steering(span.to(model.device), rows, trace, follows=False), frame)
     with _open_checked(model, block, [method for row in rows for method in row]) as opened:
-        yield Steered(block, opened, " / ".join(dict.fromkeys("+".join(method.name for method in row) or "none" for row in rows)))
+        yield Steered(
+            block,
+            opened,
+            " / ".join(
+                dict.fromkeys("+".join(method.name for method in row) or "none" for row in rows)
+            ),
+        )
     if not block.reached:
         warnings.warn(
-            f"No pass of {opened.name} went through this block of holdfast.steering, so it steered nothing; run the model inside it, and "
-            "bind what a generator starts between its steps by steered.bind.", UserWarning, stacklevel=3,
+            f"No pass of {opened.name} went through this block of holdfast.steering, so it steered "
+            "nothing; run the model inside it, and "
+            "bind what a generator starts between its steps by steered.bind.",
+            UserWarning,
+            stacklevel=3,
         )
 
 
 @contextmanager
 def unsteered(hf_model: PreTrainedModel) -> Iterator[None]:
-    """Leaves passes of a model inside the block as they are, whatever blocks other threads or the code around have open on it.
+    """Leaves passes of a model inside the block as they are, whatever other blocks are open on it.
 
     Args:
         hf_model: as in `steering`.
@@ -138,16 +164,23 @@ def unsteered(hf_model: PreTrainedModel) -> Iterator[None]:
 
 
 @contextmanager
-def _open_checked(model: PreTrainedModel, block: Block, methods: Sequence[ShiftsAttention]) -> Iterator[OpenModel]:
-    """The block, once the methods are known to name heads that the model has; says when it is left too early."""
+def _open_checked(
+    model: PreTrainedModel, block: Block, methods: Sequence[ShiftsAttention]
+) -> Iterator[OpenModel]:
+    """The block, if the model has the heads that are named; says when it was left too early."""
     check_methods(model, methods)
     with open_block(model, block) as opened:
-        check_methods(model, methods)  # again: what layers have attention is known once it was reached
+        check_methods(
+            model, methods
+        )  # again: what layers have attention is known once it was reached
         yield opened
     if block.abandoned:
         warnings.warn(
-            f"A block of holdfast.steering on {opened.name} was left while another thread generates in it, and the rest of that is not "
-            "steered; join the thread inside the block.", UserWarning, stacklevel=5,
+            f"A block of holdfast.steering on {opened.name} was left while another thread "
+            "generates in it, and the rest of that is not "
+            "steered; join the thread inside the block.",
+            UserWarning,
+            stacklevel=5,
         )
 
 
@@ -160,17 +193,30 @@ def causal_model(model: Any) -> PreTrainedModel:
     model = getattr(model, "hf_model", model)
     model = getattr(model, "_orig_mod", model)  # torch.compile
     if adapters := getattr(model, "peft_config", None):
-        if prompts := [config for config in getattr(adapters, "values", list)() if getattr(config, "is_prompt_learning", False)]:
+        if prompts := [
+            config
+            for config in getattr(adapters, "values", list)()
+            if getattr(config, "is_prompt_learning", False)
+        ]:
             kind = getattr(prompts[0].peft_type, "value", prompts[0].peft_type)
-            raise ModelError(f"{kind} puts tokens of its own before the prompt, which no span mask covers; steer the model without that adapter.")
+            raise ModelError(
+                f"{kind} puts tokens of its own before the prompt, which no span mask covers; "
+                "steer the model without that adapter."
+            )
         if hasattr(model, "get_base_model"):
             model = model.get_base_model()
     if isinstance(model, PreTrainedModel):
         return model
     kind = type(model).__name__
     if isinstance(getattr(model, "module", None), torch.nn.Module):
-        raise ModelError(f"{kind} copies or splits its model over devices; give the model in it (model.module), on one device.")
-    raise ModelError(f"steering takes a causal language model of transformers, or what holdfast.load gave, not {kind}.")
+        raise ModelError(
+            f"{kind} copies or splits its model over devices; give the model in it (model.module), "
+            "on one device."
+        )
+    raise ModelError(
+        "steering takes a causal language model of transformers, or what holdfast.load gave, not "
+        f"{kind}."
+    )
 
 
 def _per_row(methods: Any, rows: int) -> list[tuple[ShiftsAttention, ...]]:
@@ -179,26 +225,50 @@ def _per_row(methods: Any, rows: int) -> list[tuple[ShiftsAttention, ...]]:
         methods = [methods]
     nested = any(isinstance(row, (list, tuple)) for row in methods)
     if nested and len(methods) != rows:
-        raise UsageError(f"There are {len(methods)} lists of methods for {rows} rows of the span mask; give one per row, or one for all.")
-    each = [_read(row if isinstance(row, (list, tuple)) else [row]) for row in methods] if nested else [_read(methods)] * rows
+        raise UsageError(
+            f"There are {len(methods)} lists of methods for {rows} rows of the span mask; give one "
+            "per row, or one for all."
+        )
+    each = (
+        [_read(row if isinstance(row, (list, tuple)) else [row]) for row in methods]
+        if nested
+        else [_read(methods)] * rows
+    )
     for method in {id(method): method for row in each for method in row}.values():
         if not isinstance(method, ShiftsAttention):
-            raise UsageError(f"{method!r} does not steer attention, which is all a block can do; give the others to holdfast.load(...).generate.")
+            raise UsageError(
+                f"{method!r} does not steer attention, which is all a block can do; give the "
+                "others to holdfast.load(...).generate."
+            )
     return each
 
 
 def _read(methods: Sequence[Spelled]) -> tuple[ShiftsAttention, ...]:
     """The methods, the spelled ones read."""
-    return tuple(read for method in methods for read in (parse(method) if isinstance(method, str) else (method,)))
+    return tuple(
+        read
+        for method in methods
+        for read in (parse(method) if isinstance(method, str) else (method,))
+    )
 
 
 def _checked_span(span_mask: Tensor) -> Tensor:
     if not isinstance(span_mask, Tensor) or span_mask.dtype != torch.bool or span_mask.ndim != 2:
-        seen = f"{span_mask.dtype} {list(span_mask.shape)}" if isinstance(span_mask, Tensor) else type(span_mask).__name__
-        raise UsageError(f"A span mask is a bool tensor [batch, token], not {seen}; make it with input_ids's shape and True on the span.")
+        seen = (
+            f"{span_mask.dtype} {list(span_mask.shape)}"
+            if isinstance(span_mask, Tensor)
+            else type(span_mask).__name__
+        )
+        raise UsageError(
+            f"A span mask is a bool tensor [batch, token], not {seen}; make it with input_ids's "
+            "shape and True on the span."
+        )
     empty = (~span_mask.any(1)).nonzero().flatten().tolist()
     if empty or not len(span_mask):
-        raise UsageError(f"The span mask {list(span_mask.shape)} is empty in row {empty[0] if empty else 0}; set True on the tokens to hold on to.")
+        raise UsageError(
+            f"The span mask {list(span_mask.shape)} is empty in row {empty[0] if empty else 0}; "
+            "set True on the tokens to hold on to."
+        )
     return span_mask
 
 
@@ -236,7 +306,8 @@ def encode_chats(
         chats: each a sequence of messages with "role" and "content".
         tokenizer: a fast tokenizer with a chat template.
         system_as: "role", or "first-user" for models without a system role.
-        emphasis: per chat, what to hold on to, as `Request` takes it; None or an empty sequence: the system prompt.
+        emphasis: per chat, what to hold on to, as `Request` takes it; None or an empty sequence:
+            the system prompt.
         device: of the tensors; None: the CPU.
 
     Raises:
@@ -245,11 +316,24 @@ def encode_chats(
     """
     parts = [()] * len(chats) if emphasis is None else emphasis
     if not chats or len(parts) != len(chats):
-        raise UsageError(f"There are {len(chats)} chats and emphasis for {len(parts)}; give at least one chat, and each its emphasis, () for none.")
-    requests = [Request(chat, system_as=system_as, emphasis=part) for chat, part in zip(chats, parts, strict=True)]
-    prompts = [render(one.messages, tokenizer, system_as=one.system_as, emphasis=one.emphasis or None) for one in requests]
+        raise UsageError(
+            f"There are {len(chats)} chats and emphasis for {len(parts)}; give at least one chat, "
+            "and each its emphasis, () for none."
+        )
+    requests = [
+        Request(chat, system_as=system_as, emphasis=part)
+        for chat, part in zip(chats, parts, strict=True)
+    ]
+    prompts = [
+        render(one.messages, tokenizer, system_as=one.system_as, emphasis=one.emphasis or None)
+        for one in requests
+    ]
     length = max(len(prompt.token_ids) for prompt in prompts)
-    padding = tokenizer.pad_token_id if tokenizer.pad_token_id is not None else tokenizer.eos_token_id or 0
+    padding = (
+        tokenizer.pad_token_id
+        if tokenizer.pad_token_id is not None
+        else tokenizer.eos_token_id or 0
+    )
     ids = torch.full((len(prompts), length), padding)
     mask, span = torch.zeros_like(ids), torch.zeros_like(ids, dtype=torch.bool)
     for row, prompt in enumerate(prompts):

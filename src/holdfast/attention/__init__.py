@@ -19,4 +19,13 @@ from holdfast.attention.interface import IMPLEMENTATION, holdfast_attention
 from holdfast.attention.reach import adopt, check_methods, layers_with_attention
 from holdfast.attention.steering import AttentionTrace, Steering, steered
 
-__all__ = ["IMPLEMENTATION", "AttentionTrace", "Steering", "adopt", "check_methods", "holdfast_attention", "layers_with_attention", "steered"]
+__all__ = [
+    "IMPLEMENTATION",
+    "AttentionTrace",
+    "Steering",
+    "adopt",
+    "check_methods",
+    "holdfast_attention",
+    "layers_with_attention",
+    "steered",
+]

@@ -1,6 +1,7 @@
-"""Which block of `holdfast.steering` a forward pass belongs to; the rule is written down, case by case, in docs/steering.md.
+"""Which block of `holdfast.steering` a forward pass belongs to.
 
-A block belongs to one model. While any is open on it, each of its passes asks here as it begins, in whatever thread it runs:
+A block belongs to one model. While any is open on it, each of its passes asks here as it begins, in
+whatever thread it runs; docs/steering.md has the rule case by case:
 
     1. the innermost block in whose code the pass runs, or that its function is bound to;
     2. a block that this thread entered and whose code has returned, as with an ExitStack;
@@ -8,7 +9,8 @@ A block belongs to one model. While any is open on it, each of its passes asks h
     4. a block that this context was copied in, as `asyncio.to_thread` does;
     5. the one block that is open; two are refused.
 
-The code of a generator or a coroutine does not run between its steps, so then its block is not that of its caller's passes.
+The code of a generator or a coroutine does not run between its steps, so then its block is not that
+of its caller's passes.
 """
 
 from __future__ import annotations
@@ -35,7 +37,8 @@ from holdfast.errors import ModelError, UsageError
 LOCK = threading.RLock()
 _SUSPENDS = inspect.CO_GENERATOR | inspect.CO_COROUTINE | inspect.CO_ASYNC_GENERATOR
 _NUMBERS = itertools.count(1)
-_INHERITED: ContextVar[tuple[int, ...]] = ContextVar("holdfast_blocks", default=())  # numbers of blocks
+# Numbers of blocks entered in this context.
+_INHERITED: ContextVar[tuple[int, ...]] = ContextVar("holdfast_blocks", default=())
 _OPEN: set[int] = set()
 
 
@@ -70,9 +73,20 @@ class Block:
 
 @dataclass
 class _Entry:
-    """A pass of a module under way: the block that steers it, None for a plain one, and what undoes its beginning."""
+    """A pass of a module under way.
+
+    Args:
+        module: the model, or the model inside it.
+        frame: the code that calls it.
+        inner: whether it is part of a pass of the outer model.
+        block: that steers it; None for a plain one.
+        steering: what it does.
+        token: undoes its beginning.
+    """
 
     module: torch.nn.Module
+    frame: FrameType
+    inner: bool = False
     block: Block | None = None
     steering: Steering | None = None
     token: Token | None = None
@@ -84,10 +98,10 @@ class OpenModel:
 
     Args:
         name: of its class.
+        outer: its `id`.
         plain: by `id` of each configuration, the attention implementation that it had.
         modules: `id`s of the modules, which tell its attention from another model's.
         cross: the same of its cross-attention, whose keys are an encoder's and not the prompt's.
-        names: of the arguments of `forward`, by `id` of the model and the model inside it, whose passes are watched.
         blocks: that are open, in the order in which they were entered.
         config: of its text model.
         running: the passes under way, by thread.
@@ -95,10 +109,10 @@ class OpenModel:
     """
 
     name: str
+    outer: int
     plain: dict[int, str | None] = field(default_factory=dict)
     modules: frozenset[int] = frozenset()
     cross: frozenset[int] = frozenset()
-    names: dict[int, tuple[str, ...]] = field(default_factory=dict)
     blocks: list[Block] = field(default_factory=list)
     config: Any = None
     running: dict[int, list[_Entry]] = field(default_factory=dict)
@@ -114,19 +128,23 @@ class OpenModel:
             _OPEN.add(block.number)
         _INHERITED.set((*(number for number in _INHERITED.get() if number in _OPEN), block.number))
 
-    def close(self, block: Block, *, interrupted: bool) -> bool:
-        """Takes a block away; returns whether another thread is in a pass of it. After an interrupt no pass of this thread goes on."""
+    def close(self, block: Block) -> bool:
+        """Takes a block away; returns whether another thread is in a pass of it."""
         with LOCK:
             self.blocks.remove(block)
             _OPEN.discard(block.number)
-            self._bound = {frame: bound for frame, bound in self._bound.items() if bound is not block}
+            bound = self._bound.items()
+            self._bound = {frame: owner for frame, owner in bound if owner is not block}
             self._anchor()
-            here = threading.get_ident()
-            if interrupted:
-                self._forget(self.running.pop(here, []))
-            others = [entry for thread, entries in self.running.items() if thread != here for entry in entries]
-        _INHERITED.set(tuple(number for number in _INHERITED.get() if number != block.number))
-        return any(entry.block is block for entry in others)
+            here, alive = threading.get_ident(), sys._current_frames()
+            for thread in [thread for thread in self.running if thread not in alive]:
+                del self.running[thread]
+            if not self._under_way():
+                del self.running[here]
+            others = [self.running[thread] for thread in self.running if thread != here]
+        open_numbers = (number for number in _INHERITED.get() if number != block.number)
+        _INHERITED.set(tuple(open_numbers))
+        return any(entry.block is block for entries in others for entry in entries)
 
     @contextmanager
     def bound(self, block: Block, frame: FrameType) -> Iterator[None]:
@@ -137,7 +155,10 @@ class OpenModel:
         """
         with LOCK:
             if block not in self.blocks:
-                raise UsageError(f"The block of {self.name} that this function is bound to was left; call it, and join its thread, inside the block.")
+                raise UsageError(
+                    f"The block of {self.name} that this function is bound to was left; call it, "
+                    "and join its thread, inside the block."
+                )
             self._bound[frame] = block
             self._anchor()
         try:
@@ -147,11 +168,20 @@ class OpenModel:
                 self._bound.pop(frame, None)
                 self._anchor()
 
-    def _forget(self, entries: list[_Entry]) -> None:
-        """Takes away passes of this thread that an interrupt ended."""
-        entries.clear()
-        if (current := PASS.get()) is not None and current.model is self:
-            PASS.set(None)
+    def _under_way(self) -> list[_Entry]:
+        """The passes of this thread, without those that an interrupt ended."""
+        entries = self.running.setdefault(threading.get_ident(), [])
+        if not entries:
+            return entries
+        frames, frame = set(), sys._getframe(1)
+        while frame is not None:
+            frames.add(frame)
+            frame = frame.f_back
+        if ended := [entry for entry in entries if entry.frame not in frames]:
+            entries[:] = [entry for entry in entries if entry not in ended]
+            if not entries and (current := PASS.get()) is not None and current.model is self:
+                PASS.set(None)
+        return entries
 
     def _anchor(self) -> None:
         self._anchors = {block.frame: block for block in self.blocks} | self._bound
@@ -170,13 +200,14 @@ class OpenModel:
                 block.thread = here
                 return block
             frame = frame.f_back
-        return next((block for block in reversed(self.blocks) if block.thread == here and not block.suspends), None)
+        mine = [block for block in self.blocks if block.thread == here and not block.suspends]
+        return mine[-1] if mine else None
 
     def block_of(self, cache: object = None) -> Block | None:
         """The block of a pass that begins here and now; None for a plain one.
 
         Raises:
-            UsageError: there are two that it may belong to, or the block that its generation began in was left.
+            UsageError: there are two that it may belong to, or that of its generation was left.
         """
         if not self.blocks:
             return None
@@ -191,8 +222,11 @@ class OpenModel:
         steering = [block for block in others if block.steering is not None]
         if len(steering) > 1:
             raise UsageError(
-                f"{len(steering)} blocks of holdfast.steering are open on this {self.name}, and this pass comes from none of them; bind the "
-                "function to its block, as in Thread(target=steered.bind(model.generate)), or run it in holdfast.unsteered(model)."
+                f"{len(steering)} blocks of holdfast.steering are open on this {self.name}, and "
+                "this "
+                "pass comes from none of them; bind the function to its block, as in "
+                "Thread(target=steered.bind(model.generate)), or run it in "
+                "holdfast.unsteered(model)."
             )
         return steering[0] if steering else None
 
@@ -202,49 +236,66 @@ class OpenModel:
             return None
         block = next((block for block in self.blocks if block.number == number), None)
         if block is None:
-            raise UsageError(f"The block of {self.name} that this generation began in was left; join its thread inside the block.")
+            raise UsageError(
+                f"The block of {self.name} that this generation began in was left; join its "
+                "thread inside the block."
+            )
         return block
 
     # A pass
 
-    def begin(self, module: torch.nn.Module, args: tuple, kwargs: Mapping[str, Any], ahead: Ahead | None) -> None:
+    def begin(
+        self,
+        module: torch.nn.Module,
+        given: Mapping[str, Any],
+        frame: FrameType,
+        ahead: Ahead | None,
+    ) -> None:
         """A pass of the model, or of the model inside it, begins in this thread.
+
+        Args:
+            module: the model, or the model inside it.
+            given: its arguments by name.
+            frame: the code that calls it.
+            ahead: masks that were made for it.
 
         Raises:
             UsageError: it cannot be told whose it is, or it does not fit its block.
             ModelError: it does what steering would leave out.
         """
-        entry = _Entry(module)
         with LOCK:
-            entries = self.running.setdefault(threading.get_ident(), [])
-            if any(other.module is module for other in entries):  # an interrupt ended that pass
-                self._forget(entries)
+            entries = self._under_way()
+            caller = id(entries[-1].module) if entries else None
+            inner = caller == self.outer != id(module)
+            entry = _Entry(module, frame, inner)
             entries.append(entry)
-        if len(entries) > 1:
-            return  # the inner model, in a pass of the outer
-        given = {**dict(zip(self.names.get(id(module), ()), args, strict=False)), **kwargs}
-        cache, current = given.get("past_key_values"), PASS.get()
-        if current is not None and current.model is None:  # of the decode loop, which says itself what to steer
-            if (block := self.innermost()) is not None and block.steering is not None:
-                raise UsageError(
-                    f"A block of holdfast.steering is open on this {self.name}, and generate and score of a holdfast model take their methods "
-                    "by the call; give them methods=[...] outside the block, or call hf_model.generate inside it."
-                )
+        if inner:
             return
-        block = self.block_of(cache)
-        steering = None
+        if (current := PASS.get()) is not None and current.model is None:
+            self._refuse_decode_loop()
+            return
+        block, steering = self.block_of(given.get("past_key_values")), None
         if block is not None and block.steering is not None:
             block.reached = True
             steering = block.steering.for_a_pass()
             for place in ahead.places if ahead else ():
                 steering.place(*place)
-            if module.training and torch.is_grad_enabled() and getattr(module, "is_activation_checkpointing", False):
-                raise ModelError(
-                    f"{self.name} computes passes again for their gradients, outside the block; call activation_checkpointing_disable() to steer it."
-                )
             _check(self, block, steering, given)
+            _refuse_checkpointing(self.name, module)
             entry.block, entry.steering = block, steering
         entry.token = PASS.set(Pass(steering, self, steering is not None or ahead is not None))
+
+    def _refuse_decode_loop(self) -> None:
+        """This package's decode loop says itself what to steer; no block of its caller may."""
+        if (block := self.innermost()) is not None and block.steering is not None:
+            block.reached = True
+            raise UsageError(
+                f"A block of holdfast.steering is open on this {self.name}, and generate and score "
+                "of a "
+                "holdfast model take their methods by the call; give them methods=[...] outside "
+                "the "
+                "block, or call hf_model.generate inside it."
+            )
 
     def end(self, output: object, cache: object) -> None:
         """The pass that began last in this thread ends; `output` is None where it failed."""
@@ -254,9 +305,10 @@ class OpenModel:
             if not entries:
                 return  # it began before the first block
             entry = entries.pop()
-            if entries:
+            if not entries:
+                del self.running[here]
+            if entry.inner:
                 return
-            del self.running[here]
             if entry.token is not None:
                 PASS.reset(entry.token)
             cache = getattr(output, "past_key_values", None) if cache is None else cache
@@ -291,9 +343,12 @@ WAITING = _Waiting()
 
 
 def frame_of_entry() -> FrameType:
-    """The code outside contextlib, and outside context managers written as generators, that enters the caller's block."""
+    """The code that enters the caller's block, beyond contextlib and context managers in it."""
     frame = sys._getframe(1)
-    while (caller := frame.f_back) is not None and (_is_contextlib(frame) or (_is_contextlib(caller) and frame.f_code.co_flags & inspect.CO_GENERATOR)):
+    while (caller := frame.f_back) is not None:
+        driven = _is_contextlib(caller) and frame.f_code.co_flags & inspect.CO_GENERATOR
+        if not (driven or _is_contextlib(frame)):
+            break
         frame = caller
     return frame
 
@@ -314,16 +369,30 @@ def _can_be_noted(cache: object) -> bool:
     return type(cache).__hash__ is not None and hasattr(cache, "__weakref__")
 
 
+def _refuse_checkpointing(name: str, module: torch.nn.Module) -> None:
+    checkpointing = getattr(module, "is_activation_checkpointing", False)
+    if module.training and torch.is_grad_enabled() and checkpointing:
+        raise ModelError(
+            f"{name} computes passes again for their gradients, outside the block; call "
+            "activation_checkpointing_disable() to steer it."
+        )
+
+
 def _check(model: OpenModel, block: Block, steering: Steering, given: Mapping[str, Any]) -> None:
-    """Refuses a pass that its block's span mask does not fit, or that asks for what steering leaves out."""
+    """Refuses a pass that its span mask does not fit, or that asks for what steering leaves out."""
     ids = given.get("input_ids")
     ids = given.get("inputs_embeds") if ids is None else ids
     if given.get("output_attentions"):
-        raise ModelError("A steered pass makes no attention weights for output_attentions; leave it out, and read the mass with trace=True.")
+        raise ModelError(
+            "A steered pass makes no attention weights for output_attentions; leave it out, and "
+            "read "
+            "the mass with trace=True."
+        )
     if not isinstance(ids, Tensor) or ids.ndim < 2:
         return
     tokens, width, cache = ids.shape[1], steering.span.shape[1], given.get("past_key_values")
-    goes_on = cache is not None and _can_be_noted(cache) and model.computed.get(cache) == block.number
+    noted = cache is not None and _can_be_noted(cache)
+    goes_on = noted and model.computed.get(cache) == block.number
     before = 0 if goes_on and tokens == 1 else cached_tokens(cache)
     mask = given.get("attention_mask")
     mask = mask if isinstance(mask, Tensor) and mask.ndim == 2 else None
@@ -338,20 +407,28 @@ def _check(model: OpenModel, block: Block, steering: Steering, given: Mapping[st
 
 
 def _check_width(block: Block, width: int, tokens: int, before: int, caches: bool) -> None:
-    """A prompt is as long as its span mask; behind one that is forwarded without a cache, a given reply may stand."""
+    """A prompt is as long as its span mask; without a cache, a given reply may stand behind it."""
     seen = tokens + before
     if seen < width:
-        raise UsageError(f"The span mask has {width} tokens and this pass sees {seen}; give a mask of the whole prompt, and forward it at once.")
+        raise UsageError(
+            f"The span mask has {width} tokens and this pass sees {seen}; give a mask of the whole "
+            "prompt, and forward it at once."
+        )
     if seen == width:
         return
     if before:
         raise UsageError(
-            f"The span mask has {width} tokens and this pass sees {seen}, {before} of them cached before the block; give a mask of all of them."
+            f"The span mask has {width} tokens and this pass sees {seen}, {before} of them cached "
+            "before the block; give a mask of all of them."
         )
-    grown = block.tokens.get(threading.get_ident()) == tokens - 1  # without a cache, `generate` forwards the whole each time
+    # Without a cache, `generate` forwards the whole each time.
+    grown = block.tokens.get(threading.get_ident()) == tokens - 1
     if caches or (not grown and _generates()):
         cure = ", or use_cache=False where what follows the mask is a given reply" if caches else ""
-        raise UsageError(f"The span mask has {width} tokens and the prompt {seen}; give a mask of the whole prompt{cure}.")
+        raise UsageError(
+            f"The span mask has {width} tokens and the prompt {seen}; give a mask of the whole "
+            f"prompt{cure}."
+        )
 
 
 def _generates() -> bool:
@@ -376,20 +453,22 @@ def check_padding(steering: Steering, mask: Tensor | None) -> None:
         UsageError: names the first such row.
     """
     span = steering.span
-    if mask is None or mask.ndim != 2 or mask.shape[1] < span.shape[1] or mask.shape[0] % span.shape[0]:
+    if mask is None or mask.ndim != 2 or mask.shape[0] % span.shape[0]:
+        return
+    if mask.shape[1] < span.shape[1]:
         return
     span = span.repeat_interleave(mask.shape[0] // span.shape[0], 0).to(mask.device)
     hidden = (span & (mask[:, : span.shape[1]] == 0)).nonzero()
     if len(hidden):
         row, column = hidden[0].tolist()
         raise UsageError(
-            f"The span mask is True in row {row} at token {column}, which attention_mask hides as padding; pad both on the same side, "
-            "as holdfast.encode_chats does."
+            f"The span mask is True in row {row} at token {column}, which attention_mask hides as "
+            "padding; pad both on the same side, as holdfast.encode_chats does."
         )
 
 
 def _last_tokens(mask: Tensor) -> Tensor | None:
-    """Per row of an attention mask [row, token], its last token; None where all end with the last column."""
+    """Per row of an attention mask [row, token], its last token; None where rows end together."""
     if bool(mask[:, -1].all()):
         return None
     return mask.shape[1] - 1 - (mask != 0).flip(1).long().argmax(1)

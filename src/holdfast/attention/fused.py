@@ -40,7 +40,8 @@ def step(steering: Steering, layer: int, query: Tensor, key: Tensor, value: Tens
     plan = _step_plan(steering, query, key, mask)
     if plan.reply is None and (plan.span is None or plan.rest is None):
         if steering.trace:
-            steering.note(torch.full(query.shape[:2], float(plan.span is not None), device=query.device))
+            mass = float(plan.span is not None)
+            steering.note(torch.full(query.shape[:2], mass, device=query.device))
         return None
     packed = query.reshape(query.shape[0], key.shape[1], -1, query.shape[3])  # the queries of a group of heads read their keys once
     if plan.reply is not None:

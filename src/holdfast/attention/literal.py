@@ -91,7 +91,7 @@ def _change(steering: Steering, layer: int, scores: Tensor, span: Tensor, reply:
 
 
 def _log_mass(scores: Tensor, members: Tensor) -> Tensor:
-    """Log-sum-exp of the scores of a group; its gradient is 0, not NaN, for a query that sees none of it."""
+    """Log-sum-exp of a group's scores; its gradient is 0, not NaN, for a query that sees none."""
     scores = scores.masked_fill(~members, -torch.inf)
     if not scores.requires_grad:
         return scores.logsumexp(-1)
@@ -100,9 +100,15 @@ def _log_mass(scores: Tensor, members: Tensor) -> Tensor:
 
 
 def mass_at(
-    steering: Steering, layer: int, query: Tensor, key: Tensor, mask: Tensor | None, scoring: Scoring, places: Tensor
+    steering: Steering,
+    layer: int,
+    query: Tensor,
+    key: Tensor,
+    mask: Tensor | None,
+    scoring: Scoring,
+    places: Tensor,
 ) -> Tensor:
-    """The mass on the span, [B, H], at the query `places` [B] of each row, moved where a method touches this layer."""
+    """The mass on the span, [B, H], at the query `places` [B] of each row, as it was moved."""
     rows = torch.arange(query.shape[0], device=query.device)
 
     def chosen(states: Tensor | None) -> Tensor | None:

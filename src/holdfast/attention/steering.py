@@ -1,4 +1,4 @@
-"""What the attention of a forward pass is to do. It is set for the pass alone, in the pass's own context."""
+"""What the attention of a forward pass is to do; set for the pass alone, in its own context."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class AttentionTrace:
 
 @dataclass
 class Steering:
-    """What the attention of forward passes does: of one in `steered`, of every one that a block of `holdfast.steering` covers.
+    """What attention does: in one pass in `steered`, in all that a block covers.
 
     Args:
         span: bool [batch, key], True on the keys to hold on to; later keys are not in the span. The rows of a pass may be a multiple
@@ -44,7 +44,8 @@ class Steering:
         follows: whether `span` has every column of this pass; False: it has the prompt's, and passes go on behind it.
         passes: per pass, [batch, head] of every layer, in order.
         calls: how often attention was called.
-        last: per row of this pass, the query whose mass is noted, where that is not the last one of all rows: padding may follow.
+        last: per row of this pass, the query whose mass is noted; None: the last one of each,
+            behind which padding may stand otherwise.
     """
 
     span: Tensor
@@ -61,7 +62,7 @@ class Steering:
     _inside: bool = False
     _layer: int = -1
     _noted: bool = False  # the mass of the present layer
-    layers: dict[int, int] = field(default_factory=dict)  # heads by layer, of those that noted their mass
+    layers: dict[int, int] = field(default_factory=dict)  # heads by layer that noted its mass
     _every: set[ShiftsAttention] = field(default_factory=set)
     _lanes: dict[int, list[_Lane]] = field(default_factory=dict)
 
@@ -87,11 +88,15 @@ class Steering:
         """The same for one pass, whose state no other thread's pass sees."""
         made = copy.copy(self)
         made.passes, made.plans, made._offsets = [], {}, {}
-        made.calls, made.last, made._seen, made._inside, made._layer, made._noted = 0, None, 0, False, -1, False
+        made.calls, made.last, made._seen, made._layer = 0, None, 0, -1
+        made._inside = made._noted = False
         return made
 
     def note(self, mass: Tensor) -> None:
-        """Keeps the mass [batch, head] of the present layer; a layer that attends twice by the same scores has one mass."""
+        """Keeps the mass [batch, head] of the present layer.
+
+        A layer that attends twice by the same scores has one.
+        """
         self.layers[self._layer] = mass.shape[1]
         if self._noted:
             self.passes[-1][-1] = mass
@@ -116,7 +121,7 @@ class Steering:
         return None if not self._by_heads else layer
 
     def enter(self, layer: int) -> None:
-        """Called by each layer, by some more than once; a layer before the last one begins a pass."""
+        """Called by each layer, by some twice; a layer before the last one begins a pass."""
         self.calls += 1
         self._inside = True
         if layer < self._layer or not self.passes:
@@ -206,7 +211,8 @@ class Steering:
                 held, rest = (torch.logaddexp(own, said), other) if method.holds_reply else (own, torch.logaddexp(said, other))
                 log_odds = held - rest
                 finite = log_odds.isfinite()
-                log_odds = log_odds.masked_fill(~finite, 0.0)  # else the gradient of what is not taken would be NaN
+                # Else the gradient of what is not taken would be NaN.
+                log_odds = log_odds.masked_fill(~finite, 0.0)
                 change = torch.where(finite, method.shift(log_odds, layer) - log_odds, 0.0)
                 own = own + change
                 said = said + change if method.holds_reply else said
@@ -246,8 +252,10 @@ class Pass:
 
     Args:
         steering: what its attention does; None: nothing.
-        model: whose pass it is, as `blocks` knows it; None for a pass of this package's decode loop, which says itself what to steer.
-        masks: whether its masks are of this package's form; else they and its attention are the model's own.
+        model: whose pass it is, as `blocks` knows it; None for one of this package's decode loop,
+            which says itself what to steer.
+        masks: whether its masks are of this package's form; else they and its attention are the
+            model's own.
     """
 
     steering: Steering | None
@@ -260,7 +268,7 @@ PASS: ContextVar[Pass | None] = ContextVar("holdfast_pass", default=None)
 
 @contextmanager
 def steered(steering: Steering | None) -> Iterator[None]:
-    """Applies `steering` to the forward pass inside, in this thread alone, until the block is left, by an exception too.
+    """Applies `steering` to the forward pass inside, in this thread alone.
 
     Raises:
         ModelError: a pass inside the block never reached the attention registered here.

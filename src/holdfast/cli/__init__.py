@@ -1,4 +1,7 @@
-"""The command line: one file per command. Exit codes: 0 done; 1 it could not be done, or was interrupted; 2 the command is malformed."""
+"""The command line: one file per command.
+
+Exit codes: 0 done; 1 it could not be done; 2 the command is malformed; 130 Ctrl-C; 143 SIGTERM.
+"""
 
 from __future__ import annotations
 
@@ -7,6 +10,7 @@ import sys
 from collections.abc import Sequence
 
 from holdfast.cli import calibrate, catalogue, drift, generate, geometry, profile, report, reproduce, tasks, trace
+from holdfast.cli.termination import INTERRUPTED, TERMINATED, Terminated, heeding_sigterm
 from holdfast.errors import HoldfastError, UnknownName, UsageError
 from holdfast.threads import wait_asleep
 
@@ -26,13 +30,16 @@ def main(argv: Sequence[str] | None = None) -> int:
         if not words[0].startswith("-") and words[0] not in commands:
             raise UnknownName("command", words[0], commands)
         arguments = made.parse_args(words)
-        arguments.run(arguments)
+        with heeding_sigterm():
+            arguments.run(arguments)
     except HoldfastError as error:
         print(f"holdfast: {error.on_command_line}", file=sys.stderr)
         return 2 if isinstance(error, UsageError) else 1
-    except KeyboardInterrupt:
-        print(f"\nholdfast: interrupted. {getattr(arguments, 'on_interrupt', '')}".rstrip(), file=sys.stderr)
-        return 1
+    except KeyboardInterrupt as ended:
+        told = "terminated" if isinstance(ended, Terminated) else "interrupted"
+        kept = getattr(arguments, "on_interrupt", "")
+        print(f"\nholdfast: {told}. {kept}".rstrip(), file=sys.stderr)
+        return TERMINATED if isinstance(ended, Terminated) else INTERRUPTED
     except BrokenPipeError:  # the reader of a table went away
         sys.stderr.close()
         return 1

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import argparse
 import dataclasses
+import hashlib
 import sys
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from holdfast.cli.options import add_model, add_report, command_line, load_model, page_option, page_path
+from holdfast.cli.options import add_model, add_report, command_line, is_url, load_model, page_option, page_path
 from holdfast.cli.progress import Bar
 from holdfast.errors import UsageError
 
@@ -24,7 +25,7 @@ EXAMPLES = """examples:
   holdfast drift --suite li2024:hundred_system_prompts.py --scoring released
   holdfast drift --suite my_bot.yaml --persona "You are Ada, hungry and in a hurry."
 
-Repeating a command resumes it. Methods are listed by `holdfast methods`, measures by `holdfast measures`."""
+Repeating a command resumes it; with more --conversations or another --method it extends the run. Methods are listed by `holdfast methods`, measures by `holdfast measures`."""
 
 
 def add_parser(commands) -> None:
@@ -68,9 +69,9 @@ def add_parser(commands) -> None:
     add("--max-new-tokens", type=int, default=400, help="per reply (default: %(default)s)")
     add("--seed", type=int, default=0, help="default: %(default)s")
     add("--batch", type=int, default=48, help="conversations side by side (default: %(default)s)")
-    add("--out", type=Path, help="the run's folder (default: runs/drift-MODEL-SUITE-SEED)")
+    add("--out", type=Path, help="the run's folder (default: runs/drift-MODEL-SUITE-SEED, and what differs from the defaults)")
     add_report(add)
-    drift.set_defaults(run=run)
+    drift.set_defaults(run=run, default=drift.get_default)
 
 
 def run(arguments: argparse.Namespace) -> None:
@@ -86,11 +87,13 @@ def run(arguments: argparse.Namespace) -> None:
         batch=arguments.batch,
     )
     chosen = [methods.parse(spec) for spec in arguments.method or ["none"]]
+    # an endpoint says its model's name, after which the folder is called; a local model loads last
+    endpoint = load_model(arguments) if is_url(arguments.model) else None
     out = arguments.out or Path("runs") / _folder_name(arguments)
     page = page_path(arguments, out)
     suite = drift.load_suite(arguments.suite, scoring=arguments.scoring, allow_code=arguments.allow_code)
     suite, settings = _with_user_model(suite, settings, arguments.persona)
-    model = load_model(arguments)
+    model = endpoint or load_model(arguments)
     _tell_foreign_files(arguments.method or (), model)
     arguments.on_interrupt = f"Finished conversations are kept in {out}; repeat the command to go on."
     title = _title(suite, settings, len(chosen))
@@ -156,9 +159,29 @@ def _title(suite: Suite, settings: Settings, methods: int) -> str:
     )
 
 
+# what a run can be extended by, what its folder is named after anyhow, and what changes no result
+_UNNAMED = {
+    "command", "run", "default", "on_interrupt", "model", "endpoint_model", "suite", "seed",
+    "conversations", "method", "out", "report", "allow_code", "trust_remote_code", "api_key_env",
+    "concurrency", "timeout", "requests_per_minute", "batch_size",
+}  # fmt: skip
+
+
 def _folder_name(arguments: argparse.Namespace) -> str:
-    parts = (arguments.endpoint_model or arguments.model, arguments.suite, str(arguments.seed))
-    return "drift-" + "-".join("".join(ch if ch.isalnum() or ch == "." else "_" for ch in part.split("/")[-1]) for part in parts)
+    """Named after the model, the suite, the seed, and every setting that is not the default."""
+    names = [arguments.endpoint_model or arguments.model, arguments.suite, str(arguments.seed)]
+    parts = [_plain(name.split("/")[-1]) for name in names]
+    for option, value in vars(arguments).items():
+        if option not in _UNNAMED and value != arguments.default(option):
+            text = "" if value is True else _plain("_".join(map(str, value)) if isinstance(value, list) else str(value))
+            if len(text) > 20:  # a file's name has an end; a persona may not
+                text = hashlib.sha256(repr(value).encode("utf-8", "replace")).hexdigest()[:8]
+            parts.append(f"{option}_{text}".rstrip("_"))
+    return "drift-" + "-".join(parts)
+
+
+def _plain(text: str) -> str:
+    return "".join(ch if ch.isalnum() or ch == "." else "_" for ch in text)
 
 
 def _tokens_line(records: list[dict]) -> str:

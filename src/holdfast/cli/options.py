@@ -31,9 +31,14 @@ def add_model(add) -> None:
     add("--trust-remote-code", action="store_true", help="let code that comes with the model run (default: never)")
 
 
+def is_url(model: str) -> bool:
+    """Whether a model is named by the address of an endpoint."""
+    return model.startswith(("http://", "https://"))
+
+
 def load_model(arguments: argparse.Namespace):
     """The model that the arguments of `add_model` name."""
-    if arguments.model.startswith(("http://", "https://")):
+    if is_url(arguments.model):
         from holdfast.endpoint import connect
 
         model = connect(

@@ -17,7 +17,18 @@ from holdfast.drift.suites import Suite, load_suite
 from holdfast.drift.traces import TurnTrace, write_traces
 from holdfast.errors import UsageError
 from holdfast.methods import Method, read_methods
-from holdfast.records import RunData, open_run, read_run
+from holdfast.records import Compatibility, RunData, open_run, read_run, union
+
+# Draws belong to a conversation and its rounds, so more of them begin like fewer; batches of fixed
+# numbers make the arithmetic that of one run, but for a last batch that was not full.
+COMPATIBILITY = Compatibility(
+    defaults={"settings": dataclasses.asdict(Settings())},
+    joins={"methods": union, "settings.conversations": max},
+    reasons={
+        "settings.rounds": "finished dialogs are recorded as text, and cannot go on with the very "
+        "tokens that a run of other rounds would have"
+    },
+)
 
 Progress = Callable[[int, int], None]
 
@@ -35,10 +46,13 @@ def run(
 ) -> RunData:
     """Measures drift (Li et al. 2024, Figure 3) and records every conversation in the folder `out`; resumes what is there.
 
+    A run can be extended: more conversations or other methods go into the same folder, and give the records that they would
+    have given in the first run. More rounds do not, as the tokens of finished dialogs are not recorded.
+
     Args:
         model: plays both sides.
         suite: the system prompts, probes and measures, or what `load_suite` takes.
-        out: a new folder, or the folder of the same run.
+        out: a new folder, or that of the same run, which may have fewer or more conversations and other methods.
         settings: the protocol.
         methods: each one a list applied to the agent, a method or a spelling; () and "none" are the
             model as it is. All see the same pairs and draws.
@@ -68,13 +82,15 @@ def run(
     for one in methods:
         model.check(one)
     identity = _identity(model, suite, settings, spelled)
-    with open_run(Path(out), identity, {"command": "drift", "argv": command, "versions": _versions()}) as record:
-        done = record.keys()
+    about = {"command": "drift", "argv": command, "versions": _versions()}
+    with open_run(Path(out), identity, about, COMPATIBILITY) as record:
+        done, total = record.keys(), record.manifest["identity"]["settings"]["conversations"]
         for name, chosen in zip(spelled, methods, strict=True):
             # where nothing depends on what runs side by side, the session says how much does
             side_by_side = settings.conversations if model.independent else settings.batch
+            end = settings.conversations if model.independent else total
             for start in range(0, settings.conversations, side_by_side):
-                numbers = range(start, min(start + side_by_side, settings.conversations))
+                numbers = range(start, min(start + side_by_side, end))
                 missing = [number for number in numbers if (name, number) not in done]
                 if finished := len(numbers) - len(missing) if model.independent or not missing else 0:
                     for _ in range(settings.rounds):

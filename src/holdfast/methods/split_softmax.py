@@ -70,6 +70,7 @@ def _power(x: Tensor, k: float) -> Tensor:
     log_pi = near.clamp(max=0) - (-near.abs()).exp().log1p()
     u = k * log_pi
     raised = u - (-u.expm1()).log()
-    raised = raised.where(x < _TAIL, x - math.log(k))  # where 1 - pi underflows, the log above would be infinite
+    # Where 1 - pi underflows, the log above would be infinite.
+    raised = raised.where(x < _TAIL, x - math.log(k))
     raised = raised.minimum(x.clamp(min=_SURE))
     return raised.where(x > -math.inf, x)

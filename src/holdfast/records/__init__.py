@@ -7,7 +7,7 @@ by its task and variant, or its stage, and by its number. It ends in a checksum 
 """
 
 from holdfast.records.lines import to_line
-from holdfast.records.manifest import Compatibility, refuse_another, union
+from holdfast.records.manifest import Compatibility, refuse_another, superset, union
 from holdfast.records.run import (
     LOCK,
     MANIFEST,
@@ -32,6 +32,7 @@ __all__ = [
     "probes_frame",
     "read_run",
     "refuse_another",
+    "superset",
     "to_line",
     "union",
 ]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import copy
 import json
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -73,6 +73,11 @@ def joined(
     )
 
 
+def superset(there: Sequence[Any], here: Sequence[Any]) -> list[Any] | None:
+    """`here`, where it has all of `there`."""
+    return list(here) if all(value in here for value in there) else None
+
+
 def refuse_another(
     folder: Path | str, identity: Mapping[str, Any], compatibility: Compatibility
 ) -> None:
@@ -85,8 +90,10 @@ def refuse_another(
     if not (folder / MANIFEST).is_file() or not holds_lines(folder / "records.jsonl"):
         return
     manifest = read_manifest(folder)
-    part = {name: value for name, value in manifest["identity"].items() if name in identity}
-    joined(folder, {**manifest, "identity": part}, as_json(identity), compatibility)
+    here = as_json(identity)
+    there = _completed(manifest["identity"], compatibility.defaults)
+    part = {**manifest, "identity": _part(there, here)}
+    joined(folder, part, here, replace(compatibility, defaults={}))
 
 
 def as_json(value: Mapping[str, Any]) -> dict[str, Any]:
@@ -145,6 +152,15 @@ def _completed(identity: Mapping[str, Any], defaults: Mapping[str, Any]) -> dict
         elif isinstance(value, dict) and isinstance(complete[name], dict):
             complete[name] = _completed(complete[name], value)
     return complete
+
+
+def _part(there: Mapping[str, Any], here: Mapping[str, Any]) -> dict[str, Any]:
+    """What `there` says of the names in `here`."""
+    part = {name: there[name] for name in here if name in there}
+    for name, value in part.items():
+        if isinstance(value, dict) and isinstance(here[name], dict):
+            part[name] = _part(value, here[name])
+    return part
 
 
 def _get(identity: Mapping[str, Any], name: str) -> Any:

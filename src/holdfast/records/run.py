@@ -78,13 +78,16 @@ class Run:
         size = os.fstat(self._file).st_size
         try:
             _write(self._file, line)
+            self._keys.add(key)  # from here on an interrupt leaves the line
             sync(self._file, self.folder)
-        except BaseException as error:
+        except OSError as error:
+            self._keys.discard(key)
             _cut(self._file, size)
-            if isinstance(error, OSError):
-                raise _unwritable(self.folder, error, len(self._keys)) from error
+            raise _unwritable(self.folder, error, len(self._keys)) from error
+        except BaseException:
+            if key not in self._keys:
+                _cut(self._file, size)
             raise
-        self._keys.add(key)
 
     def close(self) -> None:
         """Release the folder; a second call does nothing."""

@@ -34,7 +34,7 @@ def decay_document(found: Sequence[dict[str, Any]], folder: Path) -> Document:
     figures = folder / "figures"
     parts = (
         Part(
-            "decay", "Token by token", tuple(line for one in found for line in lines(one)), _TERMS,
+            "decay", "Token by token", (), _TERMS,
             pictures(figures, (("decay", "Mass at each generated token; the later the round, the darker"), ("models", "The models side by side"))),
             (Table("Change of the logarithm of the mass over a dialog, with 95 % intervals", _changes(found)),),
         ),
@@ -45,6 +45,7 @@ def decay_document(found: Sequence[dict[str, Any]], folder: Path) -> Document:
             pictures=pictures(figures, (("mass_and_behaviour", "Stability of the probes by their mean mass"),)),
             tables=(Table("Correlation of a probe’s mass with its score, with 95 % intervals", _correlations(found)),),
         ),
+        Part("words", "In words", tuple(line for one in found for line in lines(one))),
     )
     headline = (
         f"Of the attention of {found[0]['model']}, its system prompt gets {_share(first)} in round 1 and {_share(last)} in round {found[0]['rounds']}."

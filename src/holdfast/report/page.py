@@ -91,8 +91,8 @@ def minus(text: str) -> str:
 
 
 def _whole(text: str) -> Markup:
-    """The text escaped; a number stays on one line with the word before it."""
-    words = r"\b(round|passes|from|the same) (?=[0-9])"
+    """The text escaped; a number stays on one line with the word before it and its percent sign."""
+    words = r"(\b(?:round|passes|from|the same)) (?=[0-9])|(?<=[0-9]) (?=%)"
     return Markup(re.sub(words, "\\1\N{NO-BREAK SPACE}", str(escape(text))))
 
 

@@ -22,7 +22,14 @@ from holdfast.drift.benchmark import Progress
 from holdfast.errors import KnobOutOfRange, ModelError, UnknownName, UsageError
 from holdfast.measures.choice import read_choice
 from holdfast.methods import Gate, Method, Sweep, parse_sweep
-from holdfast.records import RunData, open_run, read_run
+from holdfast.records import (
+    Compatibility,
+    RunData,
+    open_run,
+    read_run,
+    refuse_another,
+    superset,
+)
 from holdfast.seeds import seed_of
 from holdfast.study.capability import LETTERS, Capability, Item
 
@@ -77,6 +84,22 @@ class Plan:
             raise UsageError(f"calibrate takes reading as {' or '.join(READINGS)}, not {self.reading!r}.")
 
 
+def _wider(there: Sequence[Any], here: Sequence[Any]) -> list[Any] | None:
+    """The sweeps of this command, where they have every setting of those in the folder."""
+    swept = ([name for sweep in sweeps for name in sweep["methods"]] for sweeps in (there, here))
+    return None if superset(*swept) is None else list(here)
+
+
+COMPATIBILITY = Compatibility(
+    defaults={"plan": dataclasses.asdict(Plan()), "settings": dataclasses.asdict(drift.Settings())},
+    joins={"methods": superset, "sweeps": _wider},
+    reasons={
+        "settings.conversations": "the questions are shared out among the conversations",
+        "plan.draws": "the questions are shared out among the conversations",
+    },
+)
+
+
 def choose_prompts(suite: drift.Suite, ids: Sequence[str] = ()) -> drift.Suite:
     """The suite of the cases named, or of one case per category, always the same ones.
 
@@ -127,7 +150,7 @@ def calibrate(
     Raises:
         UsageError: a sweep with one point, methods given twice, fewer than four conversations.
         ModelError: methods that the model cannot apply, or a reading that it cannot give.
-        RecordsError: `out` holds another calibration.
+        RecordsError: `out` holds another calibration; one with fewer settings is extended.
     """
     if not isinstance(suite, drift.Suite):
         suite = choose_prompts(drift.load_suite(suite))
@@ -141,10 +164,15 @@ def calibrate(
         rounds=plan.rounds, conversations=count, seed=plan.seed, sampling=plan.sampling, system_as=plan.system_as,
         adoption=False, trace=False, pairs="all", batch=plan.batch,
     )
+    asked = _identity(suite, capability, parsed, plan)
+    refuse_another(Path(out) / "stability", {"settings": {"conversations": count}}, COMPATIBILITY)
+    refuse_another(Path(out) / "capability", asked, COMPATIBILITY)
     stability = drift.run(model, suite, Path(out) / "stability", talks, settings, command=command, progress=progress)
     dialogs = {(record["method"], record["conversation"]): record for record in stability.records}
-    identity = {**stability.manifest["identity"], **_identity(suite, capability, parsed, plan)}
-    with open_run(Path(out) / "capability", identity, {"command": "calibrate", "argv": command}) as record:
+    methods = [steering.spell(setting) for setting in settings]
+    identity = {**stability.manifest["identity"], "methods": methods, **asked}
+    about = {"command": "calibrate", "argv": command}
+    with open_run(Path(out) / "capability", identity, about, COMPATIBILITY) as record:
         done = record.keys()
         for setting in settings:
             name = steering.spell(setting)

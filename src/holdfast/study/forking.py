@@ -144,7 +144,10 @@ class Forks:
         cache = Cache(layers=[DynamicLayer() for _ in range(self.layers)])
         wrapped = [_Layer(module, seen=entering) for module in self.modules]
         with steered(None):
-            logits = self._forward(wrapped, group.mask, group.positions, cache, group.ids.shape[1] - group.end + 1, input_ids=group.ids)
+            columns = group.ids.shape[1] - group.end + 1
+            logits = self._forward(
+                wrapped, group.mask, group.positions, cache, columns, input_ids=group.ids
+            )
         return entering, [(layer.keys, layer.values) for layer in cache.layers], logits
 
     def _from_layer(

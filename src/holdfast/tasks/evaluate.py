@@ -16,7 +16,7 @@ from holdfast import methods as steering
 from holdfast.chat import ChatModel, Message, Method, Request, Sampling
 from holdfast.errors import ModelError, UnknownName, UsageError
 from holdfast.methods import EditsLogits, EditsMessages, read_methods
-from holdfast.records import RunData, open_run, read_run
+from holdfast.records import Compatibility, RunData, open_run, read_run, union
 from holdfast.seeds import seed_of
 from holdfast.tasks import bias_in_bios, counterfact, json_format, pronouns
 from holdfast.tasks.data import Data, load_files
@@ -82,6 +82,18 @@ class Settings:
         for one in self.tasks:
             if self.instruction not in CATALOGUE[one].instructions:
                 raise UsageError(f"The task {one} has no {self.instruction} instruction; ask it with the original one, or leave it out.")
+
+
+COMPATIBILITY = Compatibility(
+    defaults={"settings": dataclasses.asdict(Settings())},
+    joins={
+        "variants": union,
+        "settings.tasks": union,
+        "settings.baselines": union,
+        "settings.draws": max,
+    },
+    reasons={"settings.samples": "demonstrations and made-up data are drawn for a number of them"},
+)
 
 
 @dataclass(frozen=True)
@@ -175,7 +187,7 @@ def run(
     Args:
         model: local where a task compares continuations.
         data: from `load_data`.
-        out: a new folder, or the folder of the same run.
+        out: a new folder, or that of the same run, which may have other tasks, baselines, methods and draws.
         settings: what is asked.
         methods: each one a list, a method or a spelling, applied to the zero-shot prompt with the emphasised part as its span; () is the zero-shot baseline.
         command: the command line, for the manifest.
@@ -193,7 +205,8 @@ def run(
     samples = {task.name: draw_samples(data, task, settings) for task in tasks}
     _check(model, tasks, variants, samples)
     told = {(task.name, v.draw): demonstrations(data, task, settings, v.draw) for task in tasks for v in variants if v.draw}
-    with open_run(Path(out), _identity(model, data, settings, variants), {"command": "tasks", "argv": command}) as record:
+    identity, about = _identity(model, data, settings, variants), {"command": "tasks", "argv": command}
+    with open_run(Path(out), identity, about, COMPATIBILITY) as record:
         done = record.keys()
         for task in tasks:
             judge = _Judge(task, data, settings) if task.fluent else None
