@@ -110,7 +110,12 @@ def test_what_cannot_be_reproduced_is_refused_in_a_sentence(arguments, words, tm
 
 def test_heads_are_profiled_on_a_task_by_its_name(tmp_path, capsys):
     out = tmp_path / "heads"
-    assert main(["profile", "--task", "counterfact", "--count", "4", "--by", "accuracy", "--top", "4", "--out", str(out)]) == 0
+    few = tmp_path / "few"
+    command = ["profile", "--task", "counterfact", "--top", "4", "--out"]
+    assert main([*command, str(few), "--count", "4", "--by", "accuracy"]) == 1  # too few to tell a gain
+    assert not (few / "heads.json").exists()
+    capsys.readouterr()
+    assert main([*command, str(out), "--count", "24", "--by", "probability"]) == 0
     assert "4 heads" in capsys.readouterr().out
     listed = json.loads((out / "heads.json").read_text())
     assert sum(len(heads) for layer, heads in listed.items() if layer != "made_for") == 4
