@@ -47,7 +47,9 @@ def calibration_document(calibration: Calibration, chosen: Pick, folder: Path) -
         json_file(NAME, "what the run found, as in its folder", spelled(summary(calibration))),
     )
     facts = head_facts(runs[0][1], f"{count} conversations per setting", f"{len(calibration.settings)} settings", about["capability"])
-    return Document("calibrate", answer(calibration, chosen), (), facts, parts, files, tuple(runs))
+    headline, _, more = answer(calibration, chosen).partition(". ")
+    lines = (more,) if more else ()
+    return Document("calibrate", f"{headline.rstrip('.')}.", lines, facts, parts, files, tuple(runs))
 
 
 def write_summaries(calibration: Calibration, folder: Path) -> None:
