@@ -54,13 +54,17 @@ RECORDS = (
            ("li2024/figures",)),
     Record("zhang2024/findings", "benchmarks/reproduction.py zhang2024 --runs {runs} --out {out}", True, 36,
            ("zhang2024/figures",)),
-    Record("chosen_heads", "benchmarks/chosen_heads.py --runs {runs} --out {out}", True, 60,
+    Record("chosen_heads", "benchmarks/chosen_heads.py --draws 5 --runs {runs} --out {out}", True, 60,
            ("chosen_heads",)),
-    Record("ablation", "benchmarks/ablation.py --self-dialogue {corpus} --runs {runs} --out {out}", True, 30),
+    Record("ablation", "benchmarks/ablation.py --self-dialogue {corpus} --runs {runs} --out {out}", False, 30),
     Record("attention", "benchmarks/attention.py --out {out}", False, 40),
     Record("profiling", "benchmarks/profiling.py --out {out}", False, 10),
     Record("census", "benchmarks/census.py --out {out}", False, 12),
 )  # fmt: skip
+
+
+# Not measured on the weights that ship, so there is no such record, and no document quotes one.
+MISSING = ("zhang2024/findings",)
 
 
 @dataclass(frozen=True)

@@ -15,7 +15,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).parent.parent
 RESULTS = ROOT / "benchmarks" / "results"
-PAPERS = ("li2024", "zhang2024")
+PAPERS = tuple(paper for paper in ("li2024", "zhang2024") if (RESULTS / paper / "findings.json").exists())
 FIX = "split-softmax:exponent=0.5"
 
 
@@ -331,7 +331,9 @@ def filled(text: str, tables: dict[str, str]) -> str:
 def documents() -> dict[Path, str]:
     """What each document should say."""
     tables = {"numbers": drift_table(), "lengths": lengths_table(), "following": following_line(), "speed": speed_table(), "attention": attention_table(), "ablation": ablation_table(), "profiling": profiling_table(), "chosen": chosen_summary(),
-              "li2024": reproduction_line("li2024"), "zhang2024": reproduction_line("zhang2024"), "pasta": methods_table()}
+              **{paper: reproduction_line(paper) for paper in PAPERS}}
+    if "zhang2024" in PAPERS:
+        tables["pasta"] = methods_table()
     pages = {path: filled(path.read_text(), tables) for path in (ROOT / "README.md", ROOT / "src/holdfast/assets/model/MODEL_CARD.md")}
     return {**pages, RESULTS / "census.md": census_page(), RESULTS / "chosen_heads" / "settings.md": chosen_page()} | {RESULTS / paper / "claims.md": claims_page(paper) for paper in PAPERS}
 

@@ -28,13 +28,18 @@ records = load("records")
 
 def test_every_file_of_results_has_a_command():
     files = {path.relative_to(RESULTS).with_suffix("").as_posix() for path in RESULTS.rglob("*.json")}
-    assert files == {record.name for record in records.RECORDS}
+    names = {record.name for record in records.RECORDS}
+    assert set(records.MISSING) <= names and files == names - set(records.MISSING)
     for record in records.RECORDS:
         script = record.command.split()[0]
         assert (ROOT / script).exists(), script
 
 
-@pytest.mark.parametrize("record", records.RECORDS, ids=lambda record: record.name)
+@pytest.mark.parametrize(
+    "record",
+    [record for record in records.RECORDS if record.name not in records.MISSING],
+    ids=lambda record: record.name,
+)
 def test_a_record_names_what_it_was_measured_on(record):
     told = json.loads((RESULTS / f"{record.name}.json").read_text())["measured_on"]
     assert told["commit"] and told["machine"] and told["versions"]["torch"]

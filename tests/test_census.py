@@ -23,8 +23,9 @@ SAMPLE = (
 
 
 def test_every_class_has_a_row_and_nine_in_ten_that_reach_the_interface_are_exact():
-    if TABLE["transformers"] != transformers.__version__:
-        pytest.skip(f"the table is of transformers {TABLE['transformers']}; run benchmarks/census.py again")
+    measured_with = TABLE["measured_on"]["versions"]["transformers"]
+    if measured_with != transformers.__version__:
+        pytest.skip(f"the table is of transformers {measured_with}; run benchmarks/census.py again")
     assert {row["type"] for row in TABLE["rows"]} == set(MODEL_FOR_CAUSAL_LM_MAPPING_NAMES)
     assert not [row["type"] for row in TABLE["rows"] if row["outcome"] == "wrong"]
     assert all(row["because"] for row in TABLE["rows"] if row["outcome"] in ("refused", "not built"))

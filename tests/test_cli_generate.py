@@ -82,3 +82,13 @@ def test_a_file_that_is_no_chat_gets_one_sentence(folder, tmp_path, capsys, text
     (tmp_path / "chat.json").write_text(text)
     assert main(generate(folder, "--messages", str(tmp_path / "chat.json"))) == 2
     assert capsys.readouterr().err.count("\n") == 1
+
+
+def test_a_warning_is_a_sentence(folder, capsys, monkeypatch):
+    import warnings
+
+    from holdfast.cli import generate as command
+
+    monkeypatch.setattr(command, "_check_effect", lambda *_: warnings.warn("mind this.", stacklevel=1))
+    assert main(generate(folder, "--user", "hello")) == 0
+    assert capsys.readouterr().err == "holdfast: mind this.\n"

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import argparse
 import sys
+import warnings
 from collections.abc import Sequence
 
 from holdfast.cli import calibrate, catalogue, drift, generate, geometry, profile, report, reproduce, tasks, trace
@@ -30,7 +31,8 @@ def main(argv: Sequence[str] | None = None) -> int:
         if not words[0].startswith("-") and words[0] not in commands:
             raise UnknownName("command", words[0], commands)
         arguments = made.parse_args(words)
-        with heeding_sigterm():
+        with heeding_sigterm(), warnings.catch_warnings():
+            warnings.showwarning = _tell_warning
             arguments.run(arguments)
     except HoldfastError as error:
         print(f"holdfast: {error.on_command_line}", file=sys.stderr)
@@ -44,6 +46,11 @@ def main(argv: Sequence[str] | None = None) -> int:
         sys.stderr.close()
         return 1
     return 0
+
+
+def _tell_warning(message: Warning | str, category: type[Warning], *_: object) -> None:
+    """A warning as a sentence on the error output, without the line of code that raised it."""
+    print(f"holdfast: {' '.join(str(message).split())}", file=sys.stderr)
 
 
 def parser() -> argparse.ArgumentParser:
