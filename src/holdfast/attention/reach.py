@@ -24,7 +24,7 @@ from transformers import PreTrainedModel
 from holdfast.attention.blocks import LOCK, WAITING, Block, OpenModel, cached_tokens
 from holdfast.attention.interface import CONFIGS, IMPLEMENTATION, OWNERS, steering_of
 from holdfast.attention.literal import Scoring, attend_literally, mass_at
-from holdfast.attention.steering import PASS, Pass, Steering, steered
+from holdfast.attention.steering import NEVER_REACHED, PASS, Pass, Steering, steered
 from holdfast.errors import ModelError, UsageError
 from holdfast.methods.protocols import ShiftsAttention
 
@@ -359,7 +359,8 @@ def _probe(model: PreTrainedModel, plain: Tensor) -> None:
         with steered(state):
             ours, cache = _forward(model, state, use_cache=True)
     except (ModelError, ValueError, TypeError, KeyError, RuntimeError, AttributeError) as error:
-        raise ModelError(_unreachable(model, " ".join(str(error).split())[:200])) from error
+        why = " ".join(str(error).split())[:200] if state.calls else NEVER_REACHED
+        raise ModelError(_unreachable(model, why)) from error
     apart = float((ours - plain).abs().max() / plain.abs().max().clamp(min=1e-6))
     if not model.training and apart > _APART.get(model.dtype, 0.2):
         why = f"it computes something else than softmax attention: logits move by {apart:.0%}"

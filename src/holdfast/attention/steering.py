@@ -263,6 +263,10 @@ class Pass:
     masks: bool = True
 
 
+NEVER_REACHED = (
+    "This model's attention does not go through transformers' attention interface, so its mass on the "
+    "prompt can be neither read nor moved; use prompt methods such as repetition."
+)
 PASS: ContextVar[Pass | None] = ContextVar("holdfast_pass", default=None)
 
 
@@ -279,7 +283,4 @@ def steered(steering: Steering | None) -> Iterator[None]:
     finally:
         PASS.reset(token)
     if steering is not None and not steering.calls:
-        raise ModelError(
-            "This model's attention does not go through transformers' attention interface, so its mass on the prompt "
-            "can be neither read nor moved; use prompt methods such as repetition."
-        )
+        raise ModelError(NEVER_REACHED)
