@@ -63,6 +63,23 @@ def test_the_head_shown_is_the_one_whose_mass_falls_most():
     assert decay.decay([one, one], head=(0, 1))["shown_head"] == [0, 1]
 
 
+def test_what_a_handful_of_dialogs_shows_is_called_an_example():
+    rng = np.random.default_rng(0)
+
+    def told(count: int) -> list[str]:
+        levels = 0.3 + 0.02 * rng.standard_normal((count, 2)) - [0, 0.15]
+        dialogs = [dialog([[first] * 5, [last] * 5], [20, 50]) for first, last in levels]
+        records = [{**record, "method": "none"} for record in records_with(levels, levels + 0.1)]
+        return decay.lines(decay.describe("tiny", records, dialogs))
+
+    many = told(30)
+    assert "], falls (even attention" in many[0] and "they rise together" in many[-1]
+    few = told(5)
+    assert few[-1] == "5 whole dialogs are an example and not a measurement, which takes 20."
+    assert not any(word in line for word in ("falls (", "rise together") for line in few)
+    assert few[0].count("cannot tell") == 2 and few[2].count("cannot tell") == 4
+
+
 def records_with(masses: np.ndarray, scores: np.ndarray) -> list[dict]:
     return [{"probes": [{"round": r + 1, "kind": "stability", "mass": float(m), "score": float(s)} for r, (m, s) in enumerate(zip(a, b, strict=True))]}
             for a, b in zip(masses, scores, strict=True)]

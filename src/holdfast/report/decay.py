@@ -16,9 +16,16 @@ import numpy as np
 from holdfast.drift.traces import TurnTrace
 from holdfast.errors import UsageError
 from holdfast.report.statistics import Estimate, bounds_of, estimate, paired_difference
+from holdfast.report.verdicts import LEAST, tell, with_interval
 from holdfast.study.decay import Dialog, Head
 
 _RESAMPLES = 2_000
+_WHERE = (
+    ("all", "over all"),
+    ("within_rounds", "within rounds"),
+    ("within_dialogs", "within dialogs"),
+    ("between_dialogs", "between dialogs"),
+)
 _LEAST = 1e-8  # masses are kept as float16, whose least number is near it; below it a logarithm means nothing
 
 
@@ -157,8 +164,18 @@ def spelled(one: dict[str, Any]) -> str:
     """+0.123 [+0.100, +0.145]."""
     if one.get("low") is None:
         return "not measurable"
+    return with_interval(_estimate(one), lambda value: f"{value:+.3f}")
+
+
+def judged(one: dict[str, Any], above: str, below: str) -> str:
+    """+0.123 [+0.100, +0.145], rises; or, cannot tell."""
+    return f"{spelled(one)}, {tell(_estimate(one)).word(above, below)}"
+
+
+def _estimate(one: dict[str, Any]) -> Estimate:
+    """A change or a correlation as it stands in the JSON."""
     value = one["mean"] if "mean" in one else one["r"]
-    return f"{value:+.3f} [{one['low']:+.3f}, {one['high']:+.3f}]"
+    return Estimate(one["n"], value, None, one["low"], one["high"], one.get("moved"))
 
 
 def lines(found: dict[str, Any]) -> list[str]:
@@ -168,11 +185,22 @@ def lines(found: dict[str, Any]) -> list[str]:
     for name, title in (("average", "all heads"), ("head", f"head {layer}.{head}" + ("" if found["head_was_given"] else ", whose mass falls most in these dialogs"))):
         row = found[name]
         told.append(
-            f"{found['model']}, {title}: mass {row['mass'][0]['mean']:.3f} in round 1, {row['mass'][-1]['mean']:.3f} in round {found['rounds']}. Log of the "
-            f"mass between turns {spelled(row['between_turns']['real'])} (even attention {spelled(row['between_turns']['uniform'])}), within turns "
-            f"{spelled(row['within_turns']['real'])} (even attention {spelled(row['within_turns']['uniform'])})."
+            f"{found['model']}, {title}: mass {row['mass'][0]['mean']:.3f} in round 1, "
+            f"{row['mass'][-1]['mean']:.3f} in round {found['rounds']}. Log of the mass between turns "
+            f"{judged(row['between_turns']['real'], 'rises', 'falls')} "
+            f"(even attention {spelled(row['between_turns']['uniform'])}); within turns "
+            f"{judged(row['within_turns']['real'], 'rises', 'falls')} "
+            f"(even attention {spelled(row['within_turns']['uniform'])})."
         )
     mass = found["behaviour"]
-    told.append(f"Mass and score of the probes: r = {spelled(mass['all'])} over all, {spelled(mass['within_rounds'])} within rounds, "
-                f"{spelled(mass['within_dialogs'])} within dialogs, {spelled(mass['between_dialogs'])} between dialogs.")
+    parts = [
+        f"{where} r = {judged(mass[name], 'they rise together', 'one falls as the other rises')}"
+        for name, where in _WHERE
+    ]
+    told.append(f"Mass and score of the probes: {'; '.join(parts)}.")
+    if found["whole_dialogs"] < LEAST:
+        told.append(
+            f"{found['whole_dialogs']} whole dialogs are an example and not a measurement, "
+            f"which takes {LEAST}."
+        )
     return told

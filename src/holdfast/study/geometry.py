@@ -90,7 +90,7 @@ def study(
     tell(f"Embeddings of {model.name}: norm {np.mean(norms):.3f} on average, coefficient of variation {np.std(norms) / np.mean(norms):.2f}.")
     found["hidden_states"] = rows = hidden_geometry(model, suite, out / "dialogs", sizes, watch)
     first, last = rows[0], rows[-1]
-    tell(f"Hidden states, all layers: effective dimension of all tokens so far {first['dimension']['all']:.2f} in round 1 and "
+    tell(f"Hidden states, all layers, averages of {sizes.conversations} dialogs without intervals: effective dimension of all tokens so far {first['dimension']['all']:.2f} in round 1 and "
          f"{last['dimension']['all']:.2f} in round {last['round']}. With equally many tokens each: system prompt {last['dimension']['system']:.2f}, "
          f"user {last['dimension']['user']:.2f}, agent {last['dimension']['agent']:.2f}.")
     record = {"model": model.name, "model_fingerprint": model.fingerprint, "suite": suite.name, **found}
