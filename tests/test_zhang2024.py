@@ -17,7 +17,7 @@ from holdfast.report.statistics import estimate
 from holdfast.report.verdicts import CONTRADICTED, SUPPORTED, UNDECIDED
 from holdfast.reproduce import zhang2024
 from holdfast.reproduce.zhang2024.figures import robust
-from holdfast.reproduce.zhang2024.results import best_less_worst
+from holdfast.reproduce.zhang2024.results import best_less_worst, share_of_best
 from holdfast.reproduce.zhang2024.study import Study
 from holdfast.study.profiling import Choice, Question
 from holdfast.study.task_samples import task_samples
@@ -45,6 +45,15 @@ def test_picking_extremes_does_not_find_differences_in_noise():
     assert noise.mean(0).max() - noise.mean(0).min() > 0.15
     apart = noise + np.linspace(0, 1, 30)
     assert 0.7 < best_less_worst(apart).mean < 1.2
+
+
+def test_the_best_number_of_heads_has_the_interval_of_its_choice():
+    rng = np.random.default_rng(0)
+    noise = rng.random((60, 3))
+    clear = share_of_best(noise * 0.1 + [0.0, 0.5, 0.0], [2, 4, 16], 32)
+    assert (clear.n, clear.mean, clear.low, clear.high) == (60, 0.125, 0.125, 0.125)
+    blurred = share_of_best(noise, [2, 4, 16], 32)
+    assert (blurred.low, blurred.high) == (2 / 32, 0.5)
 
 
 def test_robust_means_an_interval_within_the_bound():
@@ -82,6 +91,7 @@ def test_the_smallest_scale_makes_every_table_and_figure_and_resumes(tmp_path, c
     findings = json.loads((out / "findings.json").read_text())
     assert all((out / image).exists() for figure in findings for image in figure["images"])
     assert all(claim["evidence"] and claim["text"] in html.unescape(page) for figure in findings for claim in figure["claims"])
+    assert {claim["verdict"] for figure in findings for claim in figure["claims"]} == {UNDECIDED}, "six samples say nothing"
     first = findings[0]["rows"]
     assert first[1][0] == "zero-shot" and {"PASTA, multi-task", "Boost, all heads", "split-softmax, the same heads"} <= {row[0] for row in first}
     assert all(len(row) == len(figure["rows"][0]) for figure in findings for row in figure["rows"])

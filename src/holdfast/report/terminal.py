@@ -42,7 +42,8 @@ def table(run: RunData) -> str:
     if any(len(item.records) < 2 for item in series):
         lines.append("No intervals with fewer than two conversations: one cannot show how much they vary.")
     if baseline := baseline_section(run, series[0]):
-        lines += baseline_lines(baseline)
+        for line in baseline_lines(baseline):
+            lines += textwrap.wrap(line, _WIDTH, subsequent_indent="    ")
     said = [headline(series), second_line(series)]
     lines += ["", *(line for text in said if text for line in textwrap.wrap(text, _WIDTH))]
     return "\n".join(lines).rstrip() + "\n"

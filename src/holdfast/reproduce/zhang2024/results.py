@@ -7,7 +7,13 @@ from collections.abc import Sequence
 import numpy as np
 
 from holdfast import tasks
-from holdfast.report.statistics import Estimate, estimate, paired_difference
+from holdfast.report.statistics import (
+    Estimate,
+    bounds_of,
+    estimate,
+    paired_difference,
+    resampled_means,
+)
 from holdfast.report.tasks import Result
 from holdfast.report.verdicts import with_interval
 from holdfast.reproduce.findings import Claim, claim_that, spelled
@@ -57,6 +63,19 @@ def cell_of(result: Result | None) -> str:
 
 def _points(found: Estimate) -> str:
     return with_interval(found, lambda value: f"{100 * value:+.1f}")
+
+
+def share_of_best(values: np.ndarray, sizes: Sequence[int], count: int) -> Estimate:
+    """The size of the option that does best, as a share of `count`, with the interval of that choice.
+
+    Args:
+        values: [sample, option]; the choice is made again in every resample.
+        sizes: of the options.
+        count: of all heads.
+    """
+    shares = np.array(sizes) / count
+    low, high = bounds_of(shares[resampled_means(values).argmax(1)])
+    return Estimate(len(values), float(shares[values.mean(0).argmax()]), None, low, high)
 
 
 HALVES = "Best less worst, both picked on one half of the samples and compared on the other"

@@ -78,20 +78,27 @@ class Study:
         return found
 
     @cached_property
-    def heads(self) -> dict[tuple[str, str], HeadSet]:
-        """By strategy and task, the set that does best on validation samples: of the task itself, or, task-agnostic, of the three others."""
+    def validated(self) -> dict[str, dict[Method, np.ndarray]]:
+        """By task and steering, [sample]: what every candidate that it judges does on validation samples."""
         wanted: dict[str, list[HeadSet]] = {name: [] for name in TASKS}
         for name in TASKS:
             for strategy in STRATEGIES:
                 for one in TASKS:
                     if (one != name) == (strategy == "task-agnostic"):
                         wanted[one] += self.candidates(strategy, name)
-        scores = {name: self._validate("heads", name, [pasta_on(heads) for heads in dict.fromkeys(wanted[name])]) for name in TASKS}
-        chosen = {}
+        return {
+            name: self._validate("heads", name, [pasta_on(heads) for heads in dict.fromkeys(wanted[name])])
+            for name in TASKS
+        }
+
+    @cached_property
+    def heads(self) -> dict[tuple[str, str], HeadSet]:
+        """By strategy and task, the set that does best on validation samples: of the task itself, or, task-agnostic, of the three others."""
+        scores, chosen = self.validated, {}
         for name in TASKS:
             for strategy in STRATEGIES:
                 judges = [one for one in TASKS if (one != name) == (strategy == "task-agnostic")]
-                means = {heads: np.mean([scores[one][pasta_on(heads)] for one in judges]) for heads in self.candidates(strategy, name)}
+                means = {heads: np.mean([scores[one][pasta_on(heads)].mean() for one in judges]) for heads in self.candidates(strategy, name)}
                 chosen[strategy, name] = max(means, key=means.__getitem__)
         return chosen
 
@@ -104,7 +111,7 @@ class Study:
             options = _KNOBS | {"split-softmax": tuple(SplitSoftmax(exponent, heads=heads) for exponent in _EXPONENTS)}
             scores = self._validate("knobs", name, [method for some in options.values() for method in some])
             for kind, some in options.items():
-                chosen[kind, name] = max(some, key=scores.__getitem__)
+                chosen[kind, name] = max(some, key=lambda method: scores[method].mean())
         return chosen
 
     def methods(self, name: str) -> dict[str, Method]:
@@ -139,11 +146,14 @@ class Study:
             )  # fmt: skip
         return {result.variant: result for result in read_results(run)}
 
-    def _validate(self, folder: str, name: str, methods: Sequence[Method]) -> dict[Method, float]:
-        """The mean over validation samples; what is excluded for its fluency stands behind all others."""
+    def _validate(self, folder: str, name: str, methods: Sequence[Method]) -> dict[Method, np.ndarray]:
+        """[validation sample]; what is excluded for its fluency stands behind all others."""
         found = self.ask(f"validation-{folder}", name, methods, split="validation")
         results = {method: found[spell([method])] for method in methods}
-        return {method: -1.0 if one.excluded else float(np.mean(values_of(one))) for method, one in results.items()}
+        return {
+            method: np.full(len(values_of(one)), -1.0) if one.excluded else values_of(one)
+            for method, one in results.items()
+        }
 
     def _settings(self, split: str, count: int, names: tuple[str, ...]) -> tasks.Settings:
         return tasks.Settings(names, count, split, seed=self.task.seed, batch=_BATCH)

@@ -8,13 +8,20 @@ from holdfast import tasks
 from holdfast.errors import UsageError
 from holdfast.methods import spell
 from holdfast.records import read_run
-from holdfast.report.statistics import estimate, paired_difference
+from holdfast.report.statistics import Estimate, estimate, paired_difference
 from holdfast.report.tasks import ZERO_SHOT, Result
-from holdfast.report.verdicts import CONTRADICTED, SUPPORTED, UNDECIDED
+from holdfast.report.verdicts import UNDECIDED, all_of, with_interval, within
 from holdfast.reproduce.findings import Claim, Figure, claim_that, spelled
 from holdfast.reproduce.zhang2024.child import make_child
 from holdfast.reproduce.zhang2024.plan import FREE, STRATEGIES, TASKS, pasta_on
-from holdfast.reproduce.zhang2024.results import HALVES, best_less_worst, cell_of, claim_of, rows_of
+from holdfast.reproduce.zhang2024.results import (
+    HALVES,
+    best_less_worst,
+    cell_of,
+    claim_of,
+    rows_of,
+    share_of_best,
+)
 from holdfast.reproduce.zhang2024.study import Study, values_of
 from holdfast.study.profiling import rank_first
 
@@ -75,11 +82,23 @@ def table_7(study: Study) -> Figure:
     count, low, high = shape.layers * shape.heads, *_MODERATE
     rows = [("task", *STRATEGIES)]
     rows += [(name, *(str(len(study.heads[strategy, name])) for strategy in STRATEGIES)) for name in TASKS]
-    shares = [len(heads) / count for (strategy, _), heads in study.heads.items() if strategy == "multi-task"]
-    inside = [low <= share <= high for share in shares]
-    verdict = SUPPORTED if all(inside) else UNDECIDED if any(inside) else CONTRADICTED
-    evidence = f"Of {count} heads: {', '.join(f'{share:.0%}' for share in shares)} (we call {low:.0%} to {high:.0%} moderate)."
+    shares = {name: _share(study, name, count) for name in TASKS}
+    verdict = all_of(*(within(share, low, high, 0, 1) for share in shares.values()))
+    told = "; ".join(
+        f"{name} {with_interval(share, lambda value: f'{value:.0%}')}" for name, share in shares.items()
+    )
+    evidence = (
+        f"Of {count} heads, chosen on {study.task.scale.validated} samples: {told} "
+        f"(we call {low:.0%} to {high:.0%} moderate)."
+    )
     return Figure("7", "how many heads are steered", "", (), (Claim("a moderate number of heads is best, about 5 % to 15 % of all.", verdict, evidence),), "Table", tuple(rows))
+
+
+def _share(study: Study, name: str, count: int) -> Estimate:
+    """The share of heads that multi-task PASTA takes for a task."""
+    options = study.candidates("multi-task", name)
+    values = [study.validated[name][pasta_on(heads)] for heads in options]
+    return share_of_best(np.column_stack(values), [len(heads) for heads in options], count)
 
 
 def table_11(study: Study) -> Figure:
