@@ -370,8 +370,9 @@ def _can_be_noted(cache: object) -> bool:
 
 
 def _refuse_checkpointing(name: str, module: torch.nn.Module) -> None:
-    checkpointing = getattr(module, "is_activation_checkpointing", False)
-    if module.training and torch.is_grad_enabled() and checkpointing:
+    if not (module.training and torch.is_grad_enabled()):
+        return
+    if getattr(module, "is_activation_checkpointing", False):
         raise ModelError(
             f"{name} computes passes again for their gradients, outside the block; call "
             "activation_checkpointing_disable() to steer it."

@@ -66,7 +66,8 @@ def _power(x: Tensor, k: float) -> Tensor:
     """Log-odds of sigmoid(x)**k without leaving log space."""
     if k == 0:
         return x.clamp(min=_SURE).where(x > -math.inf, x)
-    near = x.clamp(max=_TAIL)  # the gradient of what is not taken would be infinite
+    # Beyond the tail, the gradient of what is not taken would be infinite.
+    near = x.clamp(max=_TAIL) if x.requires_grad else x
     log_pi = near.clamp(max=0) - (-near.abs()).exp().log1p()
     u = k * log_pi
     raised = u - (-u.expm1()).log()
