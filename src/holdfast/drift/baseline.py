@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from holdfast.chat import ChatModel, Reply, Request
+from holdfast.drift.benchmark import identity_of
 from holdfast.drift.cases import Suite
 from holdfast.drift.selfchat import Pairing, Probe, draw_pairing, user_prompt_of
 from holdfast.drift.settings import Settings
@@ -77,15 +78,7 @@ def read_baseline(out: Path | str) -> RunData | None:
 
 def _identity(model: ChatModel, suite: Suite, settings: Settings) -> dict[str, Any]:
     every = {**dataclasses.asdict(settings), "user_prompt": user_prompt_of(suite, settings)}
-    return {
-        "model": model.name,
-        "model_fingerprint": model.fingerprint,
-        "runtime": model.runtime,
-        "suite": suite.name,
-        "suite_fingerprint": suite.fingerprint,
-        "methods": ["none"],
-        "settings": {name: every[name] for name in _ASKED_BY},
-    }
+    return identity_of(model, suite, ["none"], {name: every[name] for name in _ASKED_BY})
 
 
 def _ask(

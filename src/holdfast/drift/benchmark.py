@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import platform
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from importlib import metadata
 from pathlib import Path
 from typing import Any
@@ -81,7 +81,7 @@ def run(
     settings = dataclasses.replace(settings, user_prompt=user_prompt_of(suite, settings))
     for one in methods:
         model.check(one)
-    identity = _identity(model, suite, settings, spelled)
+    identity = identity_of(model, suite, spelled, dataclasses.asdict(settings))
     about = {"command": "drift", "argv": command, "versions": _versions()}
     with open_run(Path(out), identity, about, COMPATIBILITY) as record:
         done, total = record.keys(), record.manifest["identity"]["settings"]["conversations"]
@@ -110,15 +110,18 @@ def run(
     return read_run(out)
 
 
-def _identity(model: ChatModel, suite: Suite, settings: Settings, methods: list[str]) -> dict[str, Any]:
+def identity_of(
+    model: ChatModel, suite: Suite, methods: Sequence[str], settings: Mapping[str, Any]
+) -> dict[str, Any]:
+    """What two commands must have in common to be the same run; methods as they are spelled."""
     return {
         "model": model.name,
         "model_fingerprint": model.fingerprint,
         "runtime": model.runtime,
         "suite": suite.name,
         "suite_fingerprint": suite.fingerprint,
-        "methods": methods,
-        "settings": dataclasses.asdict(settings),
+        "methods": list(methods),
+        "settings": dict(settings),
     }
 
 

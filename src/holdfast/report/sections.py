@@ -105,8 +105,8 @@ class MethodRow:
 
 
 @dataclass(frozen=True)
-class CategoryChart:
-    """A category with the number of its conversations."""
+class NamedChart:
+    """The chart of a category or a rule, with the number of its conversations."""
 
     name: str
     n: int
@@ -129,17 +129,8 @@ class Categories:
     kind: str
     title: str
     whose: str
-    charts: tuple[CategoryChart, ...]
+    charts: tuple[NamedChart, ...]
     rows: tuple[CategoryRow, ...]
-
-
-@dataclass(frozen=True)
-class RuleChart:
-    """A rule with the number of its conversations."""
-
-    name: str
-    n: int
-    chart: Markup
 
 
 @dataclass(frozen=True)
@@ -155,7 +146,7 @@ class RuleLine:
 class Rules:
     """Small multiples by rule, and their numbers."""
 
-    charts: tuple[RuleChart, ...]
+    charts: tuple[NamedChart, ...]
     lines: tuple[RuleLine, ...]
 
 
@@ -211,7 +202,7 @@ def rules_section(series: Sequence[Series]) -> Rules | None:
         points = [by_series.get(item, ()) for item in series]
         lines, told = _lines(series, points), _describe(series, points)
         drawn = line_chart(lines, rounds, f"Keeps {name}", told, small=True)
-        charts.append(RuleChart(name, max(row.n for row in of_rule), Markup(drawn)))
+        charts.append(NamedChart(name, max(row.n for row in of_rule), Markup(drawn)))
     told_rows = tuple(RuleLine(row, fall(row), broken_text(row)) for row in rows)
     return Rules(tuple(charts), told_rows) if rows else None
 
@@ -317,7 +308,7 @@ def _categories(series: Sequence[Series], kind: str) -> Categories:
         lines = _lines(series, estimates)
         chart = line_chart(lines, rounds, title, _describe(series, estimates), small=True)
         count = max(sum(category_of(record, kind) == name for record in item.records) for item in series)
-        charts.append(CategoryChart(name, count, Markup(chart)))
+        charts.append(NamedChart(name, count, Markup(chart)))
     rows = tuple(
         CategoryRow(name, item.label, categories[name])
         for name in names
