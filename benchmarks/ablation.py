@@ -20,7 +20,7 @@ from stamp import ROOT, measured_on
 
 import holdfast
 from holdfast import drift
-from holdfast.loading import DEFAULT_FOLDER
+from holdfast.models.loading import DEFAULT_FOLDER
 from holdfast.report.scores import read_series
 from holdfast.report.statistics import paired_difference
 

@@ -22,7 +22,7 @@ from stamp import measured_on
 
 import holdfast
 from holdfast import drift, methods
-from holdfast.chat import Request
+from holdfast.models.requests import Request
 from holdfast.records import read_run
 from holdfast.report.calibration import ahead_at_cost, answer, front, pick, read_calibration
 from holdfast.report.calibration_figures import write_calibration_figures

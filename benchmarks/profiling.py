@@ -24,10 +24,10 @@ from stamp import measured_on
 
 import holdfast
 from holdfast.attention import adopt
-from holdfast.chat import Sampling
-from holdfast.loading import fingerprint_of, reuses_cache
 from holdfast.methods import HeadSet, Pasta
-from holdfast.model import LocalModel
+from holdfast.models.loading import fingerprint_of, reuses_cache
+from holdfast.models.local import LocalModel
+from holdfast.sampling import Sampling
 from holdfast.study.profiling import Choice, Plan, Question, profile
 
 PLAN = Plan(Pasta(0.01), max_new_tokens=24)

@@ -6,12 +6,12 @@ import pytest
 from test_drift import SUITE, Scripted
 
 from holdfast import drift, report
-from holdfast.chat import Reply
 from holdfast.drift.baseline import ask_baseline, read_baseline
 from holdfast.drift.cases import Case, Rule, Suite
 from holdfast.drift.selfchat import draw_pairing
 from holdfast.errors import RecordsError
 from holdfast.measures import build
+from holdfast.models.requests import Reply
 from holdfast.records import read_run
 from holdfast.report.baseline import baseline_lines, baseline_section
 from holdfast.report.scores import read_series

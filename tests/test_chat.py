@@ -2,8 +2,9 @@
 
 import pytest
 
-from holdfast.chat import Request, Sampling
 from holdfast.errors import KnobOutOfRange, UsageError
+from holdfast.models.requests import Request
+from holdfast.sampling import Sampling
 
 HELLO = ({"role": "user", "content": "hello"},)
 

@@ -15,10 +15,10 @@ import pytest
 from tiny import model
 
 from holdfast import Repetition, Sampling, SplitSoftmax, drift, report
-from holdfast.chat import Reply
 from holdfast.drift.selfchat import draw_pairing, least_tokens, user_prompt_of
 from holdfast.errors import PromptError, RecordsError, UsageError
 from holdfast.measures import build
+from holdfast.models.requests import Reply
 from holdfast.records import read_run
 
 SUITE = drift.Suite(

@@ -10,9 +10,9 @@ import pytest
 from tiny import TEMPLATE, chat, model, tokenizer
 
 from holdfast import Boost, Guidance, Pasta, Repetition, Request, Sampling, SplitSoftmax, cli, connect, methods
+from holdfast.chat.prompt import render, render_with_spans
 from holdfast.errors import KnobOutOfRange, ModelError, PromptError, UsageError
 from holdfast.methods import HeadSet, Ranking, Shape, intersection, union, write_heads
-from holdfast.prompt import render, render_with_spans
 
 TALK = chat("Talk about the garden.", "What is the river? The river is slow.", "The river runs.", "And the old town?")
 SHORT = Sampling(0, 1, 8)

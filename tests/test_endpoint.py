@@ -15,10 +15,12 @@ import pytest
 from chat_server import KEY, Server, completion, refusal
 from test_cli import heed_interrupts
 
-import holdfast.endpoint
+import holdfast.models.endpoint
 from holdfast import methods
-from holdfast.chat import ChatModel, Request, Sampling
 from holdfast.errors import KnobOutOfRange, ModelError, UsageError
+from holdfast.models.protocol import ChatModel
+from holdfast.models.requests import Request
+from holdfast.sampling import Sampling
 
 CHAT = ({"role": "system", "content": "Rhyme."}, {"role": "user", "content": "Hello."})
 
@@ -32,7 +34,7 @@ def serve(monkeypatch):
         def start(answer, **options):
             server = servers.enter_context(Server(answer))
             options = {"max_retries": 0, "timeout": 10, **options}
-            return holdfast.endpoint.connect(server.url, "tiny", **options), server
+            return holdfast.connect(server.url, "tiny", **options), server
 
         yield start
 
@@ -223,8 +225,8 @@ def test_an_interrupt_does_not_wait_for_answers_under_way():
 
     script = """
 import sys
-from holdfast.chat import Request
-from holdfast.endpoint import connect
+from holdfast.models.requests import Request
+from holdfast.models.endpoint import connect
 connect(sys.argv[1], "tiny").generate_batch([Request(({"role": "user", "content": "Hello."},))] * 20)
 """
     with Server(answer) as server:
@@ -464,7 +466,7 @@ def test_a_closed_port_is_named(monkeypatch):
         listener.bind(("127.0.0.1", 0))
         port = listener.getsockname()[1]
     monkeypatch.delenv("OPENAI_API_KEY", raising=False)
-    model = holdfast.endpoint.connect(f"http://127.0.0.1:{port}/v1", "tiny", max_retries=0)
+    model = holdfast.connect(f"http://127.0.0.1:{port}/v1", "tiny", max_retries=0)
     message = failure_of(model)
     assert f"127.0.0.1:{port}" in message and "refused" in message.lower()
 
@@ -480,7 +482,7 @@ def find(listed, monkeypatch):
     """Connects without naming a model to a server that lists these."""
     monkeypatch.setenv("OPENAI_API_KEY", KEY)
     with Server(lambda body, number: listed if body is None else completion()) as server:
-        model = holdfast.endpoint.connect(server.url, max_retries=0)
+        model = holdfast.connect(server.url, max_retries=0)
         assert server.paths == ["/v1/models"] and server.keys == [f"Bearer {KEY}"]
         model.generate(CHAT)
         return model, server
@@ -535,7 +537,7 @@ def test_a_key_that_is_wanted_here_after_all_is_asked_for(serve, monkeypatch):
 @pytest.mark.parametrize("host", ["localhost", "127.0.0.1", "127.8.9.1", "[::1]", "api.localhost", "0.0.0.0"])
 def test_hosts_that_are_this_machine(monkeypatch, host):
     monkeypatch.delenv("OPENAI_API_KEY", raising=False)
-    assert holdfast.endpoint.connect(f"http://{host}:8000/v1/", "tiny").fingerprint == f"http://{host}:8000/v1 tiny"
+    assert holdfast.connect(f"http://{host}:8000/v1/", "tiny").fingerprint == f"http://{host}:8000/v1 tiny"
 
 
 @pytest.mark.parametrize("key", [None, "", "  \n"])
@@ -544,7 +546,7 @@ def test_a_missing_key_is_named_by_its_variable(monkeypatch, key):
     if key is not None:
         monkeypatch.setenv("MY_KEY", key)
     with pytest.raises(ModelError, match=r"no API key for api\.example\.com in the environment variable MY_KEY"):
-        holdfast.endpoint.connect("https://api.example.com/v1", "tiny", "MY_KEY")
+        holdfast.connect("https://api.example.com/v1", "tiny", "MY_KEY")
 
 
 def test_blanks_around_a_key_are_left_out(serve, monkeypatch):
@@ -558,33 +560,33 @@ def test_blanks_around_a_key_are_left_out(serve, monkeypatch):
 def test_a_key_that_cannot_be_one_is_refused_unseen(monkeypatch, key):
     monkeypatch.setenv("OPENAI_API_KEY", key)
     with pytest.raises(ModelError, match="OPENAI_API_KEY holds blanks") as caught:
-        holdfast.endpoint.connect("https://api.example.com/v1", "tiny")
+        holdfast.connect("https://api.example.com/v1", "tiny")
     assert "sk" not in str(caught.value)
 
 
 @pytest.mark.parametrize("mistake", ["sk-secret", "gsk_secret"])
 def test_a_key_in_place_of_its_variable_is_not_shown(mistake):
     with pytest.raises((UsageError, ModelError), match="api_key_env") as caught:
-        holdfast.endpoint.connect("https://api.example.com/v1", "tiny", mistake)
+        holdfast.connect("https://api.example.com/v1", "tiny", mistake)
     assert mistake not in str(caught.value)
 
 
 @pytest.mark.parametrize("url", ["localhost:8000", "", "gpt-4o", "ftp://host/v1", "http://", "http://host:99999/v1"])
 def test_what_is_no_web_address_is_named(url):
     with pytest.raises(UsageError) as caught:
-        holdfast.endpoint.connect(url, "tiny")
+        holdfast.connect(url, "tiny")
     assert repr(url) in str(caught.value) and "http://localhost:8000/v1" in str(caught.value)
 
 
 def test_the_whole_path_is_one_step_too_far():
     with pytest.raises(UsageError, match="leave out /chat/completions"):
-        holdfast.endpoint.connect("http://localhost:8000/v1/chat/completions", "tiny")
+        holdfast.connect("http://localhost:8000/v1/chat/completions", "tiny")
 
 
 @pytest.mark.parametrize("url", ["https://me:secret@host/v1", "https://host/v1?key=secret"])
 def test_secrets_in_the_address_are_refused_unseen(url):
     with pytest.raises(UsageError, match="environment variable") as caught:
-        holdfast.endpoint.connect(url, "tiny")
+        holdfast.connect(url, "tiny")
     assert "secret" not in str(caught.value)
 
 
@@ -595,5 +597,5 @@ def test_secrets_in_the_address_are_refused_unseen(url):
 def test_numbers_out_of_range_are_named(option):
     knob, value = next(iter(option.items()))
     with pytest.raises(KnobOutOfRange) as caught:
-        holdfast.endpoint.connect("http://localhost:8000/v1", "tiny", **option)
+        holdfast.connect("http://localhost:8000/v1", "tiny", **option)
     assert knob in str(caught.value) and repr(value) in str(caught.value).replace(".0", "")

@@ -17,9 +17,9 @@ from tiny import chat, model, tokenizer
 import holdfast
 from holdfast import Boost, Gate, Guidance, Pasta, Repetition, Sampling, SplitSoftmax, Spotlight
 from holdfast.attention import Steering, steered
-from holdfast.chat import Request
+from holdfast.chat.prompt import render
 from holdfast.errors import ModelError, PromptError, UsageError
-from holdfast.prompt import render
+from holdfast.models.requests import Request
 
 SHORT = Sampling(max_new_tokens=24)
 ROUNDING = 2e-5  # float32, three layers of large random weights
@@ -110,7 +110,7 @@ def test_draws_belong_to_the_reply_whatever_the_batch():
 @pytest.mark.parametrize(("temperature", "top_p"), ((1.0, 0.9), (0.2, 0.5), (3.0, 0.99), (30.0, 1.0)))
 def test_the_sampler_draws_from_the_nucleus_of_the_definition(temperature, top_p):
     """Against the definition in float64, row by row: the fewest likeliest tokens that reach top_p, renormalised."""
-    from holdfast.sampling import draw, uniforms
+    from holdfast.engine.drawing import draw, uniforms
 
     torch.manual_seed(3)
     logits, rows = torch.randn(1, 900) * 3, 4000
@@ -126,7 +126,7 @@ def test_the_sampler_draws_from_the_nucleus_of_the_definition(temperature, top_p
 
 def test_tied_tokens_are_drawn_alike_whatever_the_other_rows():
     """Bfloat16 logits are full of ties; a row of wide probabilities makes the sampler look further for all."""
-    from holdfast.sampling import draw
+    from holdfast.engine.drawing import draw
 
     torch.manual_seed(4)
     logits = (torch.randn(40, 3000) * 2).to(torch.bfloat16)
@@ -138,7 +138,7 @@ def test_tied_tokens_are_drawn_alike_whatever_the_other_rows():
 
 
 def test_logits_that_are_not_numbers_are_refused():
-    from holdfast.sampling import draw
+    from holdfast.engine.drawing import draw
 
     with pytest.raises(ModelError, match=r"not finite.*float32"):
         draw(torch.full((1, 9), torch.nan), [Sampling()], [0.5])
@@ -146,7 +146,7 @@ def test_logits_that_are_not_numbers_are_refused():
 
 def test_a_row_that_joins_or_leaves_changes_no_other():
     """Jobs that follow from replies, in a batch too small for all, give the replies they give one by one."""
-    from holdfast.chat import Job
+    from holdfast.models.protocol import Job
 
     tiny, found = model(), {}
 
@@ -213,7 +213,7 @@ def test_a_gate_takes_what_the_unsteered_model_finds_plausible_and_nothing_else(
 
 
 def draw_by_hand(chances, seed, count):
-    from holdfast.sampling import draw, uniforms
+    from holdfast.engine.drawing import draw, uniforms
 
     return draw(chances.log()[None].float(), [SHORT], [uniforms(seed, count + 1)[count]])[0]
 
@@ -257,7 +257,7 @@ def test_two_second_streams_are_refused():
 
 def test_keys_and_values_are_freed_with_the_call_not_when_cycles_are_collected(monkeypatch):
     """A process that answers batch after batch makes few objects, so the collector may not come before memory is full."""
-    from holdfast.cache import Slots
+    from holdfast.engine.cache import Slots
 
     alive, make = [], Slots.__init__
     monkeypatch.setattr(Slots, "__init__", lambda self, *given: make(self, *given) or alive.append(weakref.ref(self)))
@@ -278,7 +278,7 @@ def test_a_prefill_stays_within_its_tokens_and_changes_no_reply(monkeypatch):
     whole = [reply.token_ids for reply in tiny.generate_batch(requests)]
     inputs = decoding.prefill_inputs
     monkeypatch.setattr(decoding, "prefill_inputs", lambda rows, past: widths.append(len(rows)) or inputs(rows, past))
-    monkeypatch.setattr("holdfast.model._PREFILL", 100)
+    monkeypatch.setattr("holdfast.models.local._PREFILL", 100)
     assert [reply.token_ids for reply in tiny.generate_batch(requests)] == whole
     assert len(widths) > 2 and sum(widths) == 6
 

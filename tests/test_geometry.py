@@ -10,8 +10,8 @@ from page_outline import read_page
 from test_drift import SUITE, Scripted
 from tiny import chat, model
 
+from holdfast.chat.prompt import render
 from holdfast.errors import KnobOutOfRange, ModelError
-from holdfast.prompt import render
 from holdfast.report.document import write_document
 from holdfast.report.geometry import write_geometry_figures
 from holdfast.report.geometry_page import geometry_document, write_summaries

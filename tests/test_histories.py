@@ -13,8 +13,8 @@ from transformers import AttentionInterface, AttentionMaskInterface
 from transformers.masking_utils import eager_mask
 
 from holdfast import Boost, Gate, Guidance, Pasta, Request, Sampling, SplitSoftmax, Spotlight
-from holdfast.decoding import Row
-from holdfast.scoring import score_rows
+from holdfast.engine.decoder import Row
+from holdfast.engine.scoring import score_rows
 
 ROUNDING = 1e-5  # log-probabilities are float32; the smallest difference that the tests look for is 1e-2
 GREEDY = Sampling(temperature=0, max_new_tokens=12)

@@ -13,9 +13,9 @@ import torch
 from safetensors.torch import load_file, save_file
 from tiny import chat, model, tokenizer
 
-from holdfast.chat import Sampling
 from holdfast.errors import KnobOutOfRange, ModelError, UsageError
-from holdfast.loading import load
+from holdfast.models.loading import load
+from holdfast.sampling import Sampling
 
 WEIGHT = "model.layers.1.mlp.up_proj.weight"
 
@@ -168,7 +168,7 @@ def test_a_model_that_is_nowhere_is_named(monkeypatch, offline):
 
     monkeypatch.setattr(transformers.AutoTokenizer, "from_pretrained", unreachable)
     monkeypatch.setattr(huggingface_hub.constants, "HF_HUB_OFFLINE", offline)
-    monkeypatch.setattr("holdfast.loading._hub_silence", str)
+    monkeypatch.setattr("holdfast.models.loading._hub_silence", str)
     said = refusal("no/such-model")
     assert "There is no model 'no/such-model'" in said and ("HF_HUB_OFFLINE" in said) == offline
 

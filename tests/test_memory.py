@@ -10,11 +10,11 @@ import torch
 from tiny import chat, model
 
 from holdfast import Guidance, Request, Sampling, drift
-from holdfast.cache import Slots
-from holdfast.chat import Job
-from holdfast.decoding import Decoder
+from holdfast.engine.cache import Slots
+from holdfast.engine.decoder import Decoder
 from holdfast.errors import ModelError, PromptError, UsageError
-from holdfast.model import LocalSession, _prefills
+from holdfast.models.local import LocalSession, _prefills
+from holdfast.models.protocol import Job
 
 CPU_MESSAGE = (
     "[enforce fail at alloc_cpu.cpp:127] err == 0. DefaultCPUAllocator: can't allocate memory: "
@@ -83,13 +83,13 @@ def test_a_long_history_is_not_prefilled_beside_short_ones(monkeypatch):
         for thread, talk in enumerate([long, *[short] * 20])
     ])
     assert len(_prefills(asked)) == 1
-    monkeypatch.setattr("holdfast.model._PADDED", 400)
+    monkeypatch.setattr("holdfast.models.local._PADDED", 400)
     assert sorted(map(len, _prefills(asked))) == [1, 20]
     assert tiny.reuses_cache
 
 
 def _pending(session, request):
-    from holdfast.model import _Pending
+    from holdfast.models.local import _Pending
 
     return _Pending(Job(request, lambda reply: ()), session._known(request))
 

@@ -7,8 +7,8 @@ from datetime import datetime
 import pytest
 from tiny import TEMPLATE, chat, tokenizer
 
+from holdfast.chat.prompt import TODAY, render, render_text, render_with_spans, tokenize
 from holdfast.errors import PromptError, UsageError
-from holdfast.prompt import TODAY, render, render_text, render_with_spans, tokenize
 
 ROLES = "{% for m in messages %}<{{ m['role'] }}>{{ m['content']BODY }}{% endfor %}"
 PLAIN = ROLES.replace("BODY", "")

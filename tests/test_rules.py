@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from holdfast import drift, report
-from holdfast.chat import Reply
+from holdfast.models.requests import Reply
 from holdfast.records import probes_frame, read_run
 from holdfast.report.rules import broken_text, fall, first_broken, rule_rows
 from holdfast.report.scores import read_series

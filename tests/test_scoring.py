@@ -8,9 +8,9 @@ from tiny import chat, model
 
 from holdfast import Boost, Gate, Guidance, Pasta, Repetition, Request, Sampling, SplitSoftmax, Spotlight
 from holdfast.attention import Steering, steered
+from holdfast.chat.prompt import render
 from holdfast.errors import PromptError, UsageError
 from holdfast.methods import EditsLogits, ShiftsAttention, edit_messages
-from holdfast.prompt import render
 
 # float32; the passes differ in their splits and paddings, so sums are taken in another order
 TOLERANCE = 1e-4

@@ -6,10 +6,10 @@ import pytest
 from tiny import model
 
 from holdfast import Boost, Sampling
-from holdfast.chat import Request
+from holdfast.chat.streaming import Pieces
 from holdfast.errors import PromptError
 from holdfast.methods import Gate, Guidance
-from holdfast.streaming import Pieces
+from holdfast.models.requests import Request
 
 CHAT = [{"role": "system", "content": "Talk about rain."}, {"role": "user", "content": "hello there"}]
 

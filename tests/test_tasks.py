@@ -19,11 +19,11 @@ from tiny import model
 
 import holdfast
 from holdfast import records, tasks
-from holdfast.chat import Sampling
 from holdfast.cli import main
 from holdfast.errors import HoldfastError, ModelError, PromptError, RecordsError, UnknownName, UsageError
 from holdfast.methods import Pasta, Repetition
 from holdfast.report.tasks import average, read_results, table
+from holdfast.sampling import Sampling
 from holdfast.tasks import bias_in_bios, counterfact, data, json_format, metrics, pronouns, synthetic
 from holdfast.tasks.dialogues import training_dialogue
 from holdfast.tasks.evaluate import demonstrations, draw_samples, request_of

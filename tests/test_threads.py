@@ -39,7 +39,7 @@ def test_steps_of_a_small_model_take_one_thread_and_leave_the_number_as_it_was(m
     from tiny import chat, model
 
     from holdfast import Sampling, threads
-    from holdfast.decoding import Decoder
+    from holdfast.engine.decoder import Decoder
 
     seen, forward = {"admit": set(), "step": set()}, Decoder._forward
 

@@ -10,10 +10,10 @@ from page_outline import read_page
 from tiny import model
 
 from holdfast import Sampling, drift
+from holdfast.chat.prompt import render
 from holdfast.cli import main
 from holdfast.drift.traces import TurnTrace, read_traces
 from holdfast.errors import KnobOutOfRange, ModelError, RecordsError, UsageError
-from holdfast.prompt import render
 from holdfast.records import Run
 from holdfast.report import decay
 from holdfast.study.decay import Dialog, Sizes, check
@@ -172,7 +172,7 @@ def test_what_cannot_be_traced_is_refused_in_a_sentence(arguments, words, tmp_pa
 
 
 def test_models_without_a_mass_to_read_are_refused():
-    from holdfast.endpoint import connect
+    from holdfast.models.endpoint import connect
 
     with pytest.raises(ModelError, match=r"endpoint.*local"):
         check(connect("http://localhost:9/v1", "far"), None)

@@ -9,8 +9,8 @@ from tokenizers import Tokenizer, decoders, models, pre_tokenizers, trainers
 from transformers import AutoConfig, AutoModelForCausalLM, PreTrainedTokenizerFast
 
 from holdfast.attention import adopt
-from holdfast.loading import fingerprint_of, reuses_cache, stop_ids
-from holdfast.model import LocalModel
+from holdfast.models.loading import fingerprint_of, reuses_cache, stop_ids
+from holdfast.models.local import LocalModel
 
 SPECIAL = ("<pad>", "<s>", "<sys>", "<user>", "<assistant>", "</s>")
 TEMPLATE = (

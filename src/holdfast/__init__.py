@@ -11,16 +11,18 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from holdfast.chat import Message, Reply, Request, Sampling
+from holdfast.chat.messages import Message
 from holdfast.errors import HoldfastError
 from holdfast.methods import Boost, Gate, Guidance, Pasta, Repetition, SplitSoftmax, Spotlight
+from holdfast.models.requests import Reply, Request
+from holdfast.sampling import Sampling
 from holdfast.threads import wait_asleep
 
 if TYPE_CHECKING:
     from holdfast import drift, measures, methods, records, report, tasks
-    from holdfast.endpoint import connect
-    from holdfast.loading import load
-    from holdfast.steer import encode_chats, steering, unsteered
+    from holdfast.models.endpoint import connect
+    from holdfast.models.loading import load
+    from holdfast.models.steering import encode_chats, steering, unsteered
 
 __version__ = "0.1.0"
 __all__ = [
@@ -51,8 +53,8 @@ __all__ = [
 
 # Imported at first use, so that importing the package imports no torch.
 _LATER = {
-    "load": "holdfast.loading", "connect": "holdfast.endpoint",
-    "encode_chats": "holdfast.steer", "steering": "holdfast.steer", "unsteered": "holdfast.steer",
+    "load": "holdfast.models.loading", "connect": "holdfast.models.endpoint",
+    "encode_chats": "holdfast.models.steering", "steering": "holdfast.models.steering", "unsteered": "holdfast.models.steering",
 }
 
 

@@ -5,9 +5,9 @@
     plan.py        which columns belong to the span, the reply and the rest: found once per pass, not per layer
     kernels.py     attention over a range of keys that also returns its log-sum-exp
     fused.py       the attention outputs of the groups, merged by their moved masses
-    literal.py     the same by explicit scores, block by block: soft caps, sinks, biases, values narrower than keys
+    explicit.py    the same by explicit scores, block by block: soft caps, sinks, biases, values narrower than keys
     interface.py   what transformers calls
-    reach.py       switching a loaded model to it, and GPT-J, which needs a door of its own
+    patching.py    switching a loaded model to it, and GPT-J, which needs a door of its own
 
 Every attention method moves the log-odds x = lse(scores on the span) - lse(scores on the rest) to x' and leaves the ratios inside each
 group alone, so a head's output becomes sigmoid(x') * O_span + sigmoid(-x') * O_rest: no attention matrix is needed.
@@ -16,7 +16,7 @@ group alone, so a head's output becomes sigmoid(x') * O_span + sigmoid(-x') * O_
 from __future__ import annotations
 
 from holdfast.attention.interface import IMPLEMENTATION, holdfast_attention
-from holdfast.attention.reach import adopt, check_methods, layers_with_attention
+from holdfast.attention.patching import adopt, check_methods, layers_with_attention
 from holdfast.attention.steering import AttentionTrace, Steering, steered
 
 __all__ = [

@@ -18,8 +18,8 @@ from transformers.modeling_utils import ALL_ATTENTION_FUNCTIONS
 
 from holdfast.attention import fused
 from holdfast.attention.blocks import WAITING, Ahead, OpenModel, check_padding
+from holdfast.attention.explicit import Scoring, attend_explicitly, mass_at
 from holdfast.attention.kernels import is_fused
-from holdfast.attention.literal import Scoring, attend_literally, mass_at
 from holdfast.attention.steering import PASS, Steering
 from holdfast.errors import ModelError
 
@@ -89,7 +89,7 @@ def holdfast_attention(
         if output is None:
             return sdpa_attention_forward(module, query, key, value, attention_mask, **kwargs)
     else:
-        output = attend_literally(steering, layer, query, key, value, attention_mask, scoring)
+        output = attend_explicitly(steering, layer, query, key, value, attention_mask, scoring)
     if steering is not None and steering.trace and steering.last is not None and query.shape[2] > 1:
         steering.note(
             mass_at(

@@ -47,10 +47,10 @@ def add_parser(commands) -> None:
 
 def run(arguments: argparse.Namespace) -> None:
     from holdfast import drift, knobs
-    from holdfast.chat import Sampling
     from holdfast.report import calibration as report
     from holdfast.report.calibration_figures import write_calibration_figures
     from holdfast.report.calibration_page import calibration_document, write_summaries
+    from holdfast.sampling import Sampling
     from holdfast.study.calibrate import DEFAULT_SWEEPS, Plan, calibrate, choose_prompts, conversations, units_of
     from holdfast.study.capability import load_capability
 

@@ -76,8 +76,8 @@ def add_parser(commands) -> None:
 
 def run(arguments: argparse.Namespace) -> None:
     from holdfast import drift, methods, report
-    from holdfast.chat import Sampling
     from holdfast.report.endings import endings
+    from holdfast.sampling import Sampling
 
     settings = drift.Settings(
         rounds=arguments.rounds, conversations=arguments.conversations, seed=arguments.seed,

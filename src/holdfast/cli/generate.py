@@ -13,7 +13,7 @@ from holdfast.cli.options import add_model, load_model
 from holdfast.errors import UsageError
 
 if TYPE_CHECKING:
-    from holdfast.chat import Message
+    from holdfast.chat.messages import Message
     from holdfast.methods import Method
 
 EXAMPLES = """examples:
@@ -52,7 +52,8 @@ def add_parser(commands) -> None:
 
 def run(arguments: argparse.Namespace) -> None:
     from holdfast import methods
-    from holdfast.chat import NO_CONTENT, Request, Sampling
+    from holdfast.models.requests import NO_CONTENT, Request
+    from holdfast.sampling import Sampling
 
     chosen = methods.parse(_method(arguments.method))
     request = Request(
@@ -135,7 +136,7 @@ def _check_effect(
 
 def _marked(messages: Sequence[Message]) -> bool:
     """Whether a message has what --marks would read as emphasis."""
-    from holdfast.emphasis import read_marks
+    from holdfast.chat.emphasis import read_marks
     from holdfast.errors import HoldfastError
 
     try:

@@ -39,7 +39,7 @@ def is_url(model: str) -> bool:
 def load_model(arguments: argparse.Namespace):
     """The model that the arguments of `add_model` name."""
     if is_url(arguments.model):
-        from holdfast.endpoint import connect
+        from holdfast.models.endpoint import connect
 
         model = connect(
             arguments.model, arguments.endpoint_model, arguments.api_key_env,
@@ -49,7 +49,7 @@ def load_model(arguments: argparse.Namespace):
         arguments.endpoint_model = model.name
         return model
     _quiet_transformers()
-    from holdfast.loading import load
+    from holdfast.models.loading import load
 
     size = {} if arguments.batch_size is None else {"batch_size": arguments.batch_size}
     return load(

@@ -12,11 +12,12 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
-from holdfast.chat import ChatModel, Reply, Request
 from holdfast.drift.benchmark import identity_of
 from holdfast.drift.cases import Suite
 from holdfast.drift.selfchat import Pairing, Probe, draw_pairing, user_prompt_of
 from holdfast.drift.settings import Settings
+from holdfast.models.protocol import ChatModel
+from holdfast.models.requests import Reply, Request
 from holdfast.records import MANIFEST, RunData, open_run, read_run
 from holdfast.seeds import seed_of
 

@@ -10,13 +10,13 @@ from pathlib import Path
 from typing import Any
 
 from holdfast import methods as steering
-from holdfast.chat import ChatModel
 from holdfast.drift.selfchat import converse, draw_pairing, user_prompt_of
 from holdfast.drift.settings import Settings
 from holdfast.drift.suites import Suite, load_suite
 from holdfast.drift.traces import TurnTrace, write_traces
 from holdfast.errors import UsageError
 from holdfast.methods import Method, read_methods
+from holdfast.models.protocol import ChatModel
 from holdfast.records import Compatibility, RunData, open_run, read_run, union
 
 # Draws belong to a conversation and its rounds, so more of them begin like fewer; batches of fixed

@@ -6,8 +6,9 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
-from holdfast.chat import Request, Session
 from holdfast.errors import ModelError, RequestFailed
+from holdfast.models.protocol import Session
+from holdfast.models.requests import Request
 
 MOST_IN_A_ROW = 5  # conversations
 

@@ -13,12 +13,14 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from holdfast.chat import NO_CONTENT, Job, Message, Reply, Request, Session
+from holdfast.chat.messages import Message
 from holdfast.drift.cases import Case, Persona, Rule
 from holdfast.drift.failures import Failures
 from holdfast.drift.settings import Settings
 from holdfast.drift.traces import TurnTrace
 from holdfast.errors import PromptError, RequestFailed, UsageError
+from holdfast.models.protocol import Job, Session
+from holdfast.models.requests import NO_CONTENT, Reply, Request
 from holdfast.seeds import seed_of
 
 if TYPE_CHECKING:

@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from holdfast import knobs
-from holdfast.chat import Sampling
+from holdfast.chat.prompt import SYSTEM_AS
 from holdfast.errors import UsageError
-from holdfast.prompt import SYSTEM_AS
+from holdfast.sampling import Sampling
 
 USER_PROMPTS = ("auto", "suite", "persona", "empty")
 PROBE_AT = ("in-place", "after-round")

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
 from holdfast import knobs
-from holdfast.emphasis import Message
+from holdfast.chat.messages import Message
 
 if TYPE_CHECKING:
     from torch import Tensor

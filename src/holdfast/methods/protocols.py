@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, ClassVar, Protocol, runtime_checkable
 
-from holdfast.emphasis import Message
+from holdfast.chat.messages import Message
 
 if TYPE_CHECKING:
     from torch import Tensor

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from holdfast import knobs
-from holdfast.emphasis import Message
+from holdfast.chat.messages import Message
 from holdfast.errors import PromptError
 
 

@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from holdfast.chat import NO_CONTENT
+from holdfast.models.requests import NO_CONTENT
 
 _ENDED = {
     "context": "filled the model's context",

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from holdfast import drift
-from holdfast.chat import ChatModel
 from holdfast.errors import UnknownName, UsageError
+from holdfast.models.protocol import ChatModel
 from holdfast.progress import Watch, unwatched
 from holdfast.records import RunData, read_run
 from holdfast.report.calibration import Calibration, Setting, ahead_at_cost, read_calibration
@@ -38,7 +38,7 @@ from holdfast.study.capability import load_capability
 from holdfast.study.geometry import embedding_norms
 
 if TYPE_CHECKING:
-    from holdfast.model import LocalModel
+    from holdfast.models.local import LocalModel
 
 _NARROW, _WIDE = 0.2, 0.5  # coefficient of variation of norms: up to the first we call them concentrated, from the second on not
 

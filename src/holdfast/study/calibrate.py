@@ -17,11 +17,13 @@ from typing import Any
 
 from holdfast import drift, knobs
 from holdfast import methods as steering
-from holdfast.chat import ChatModel, Message, Reply, Request, Sampling, Session
+from holdfast.chat.messages import Message
 from holdfast.drift.benchmark import Progress
 from holdfast.errors import KnobOutOfRange, ModelError, UnknownName, UsageError
 from holdfast.measures.choice import read_choice
 from holdfast.methods import Gate, Method, Sweep, parse_sweep
+from holdfast.models.protocol import ChatModel, Session
+from holdfast.models.requests import Reply, Request
 from holdfast.records import (
     Compatibility,
     RunData,
@@ -30,6 +32,7 @@ from holdfast.records import (
     refuse_another,
     superset,
 )
+from holdfast.sampling import Sampling
 from holdfast.seeds import seed_of
 from holdfast.study.capability import LETTERS, Capability, Item
 

@@ -14,7 +14,7 @@ from holdfast.methods import Method
 from holdfast.progress import Progress, ignored
 
 if TYPE_CHECKING:
-    from holdfast.model import LocalModel
+    from holdfast.models.local import LocalModel
 
 Head = tuple[int, int]
 Dialog = dict[int, TurnTrace]  # the agent's turns, by round

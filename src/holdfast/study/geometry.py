@@ -15,14 +15,14 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from holdfast import drift, knobs
+from holdfast.chat.prompt import render
 from holdfast.errors import ModelError
 from holdfast.files import write_whole
 from holdfast.progress import Progress, Watch, unwatched
-from holdfast.prompt import render
 from holdfast.study import cone as theory
 
 if TYPE_CHECKING:
-    from holdfast.model import LocalModel
+    from holdfast.models.local import LocalModel
 
 SPEAKERS = ("user", "agent")
 _DRAWS = 20  # subsamples of equally many tokens

@@ -18,16 +18,18 @@ from typing import Any
 
 from holdfast import knobs
 from holdfast.attention import layers_with_attention
-from holdfast.cache import first_tokens
-from holdfast.chat import Message, Request, Sampling
-from holdfast.decoding import Decoder, Row, Stream
-from holdfast.emphasis import Part
+from holdfast.chat.emphasis import Part
+from holdfast.chat.messages import Message
+from holdfast.engine.cache import first_tokens
+from holdfast.engine.decoder import Decoder, Row, Stream
+from holdfast.engine.scoring import score_rows
 from holdfast.errors import HoldfastError, ModelError, RecordsError, UsageError
 from holdfast.methods import Pasta, Ranking, Shape, ShiftsAttention, parse, spell
 from holdfast.methods.heads import Head, HeadSet
-from holdfast.model import LocalModel
+from holdfast.models.local import LocalModel
+from holdfast.models.requests import Request
 from holdfast.records import RunData, open_run, read_run
-from holdfast.scoring import score_rows
+from holdfast.sampling import Sampling
 from holdfast.seeds import seed_of
 from holdfast.study.forking import Asked, Forks
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import random
 
-from holdfast.chat import Message
+from holdfast.chat.messages import Message
 from holdfast.errors import UnknownName
 from holdfast.tasks import bias_in_bios, counterfact, json_format, pronouns
 from holdfast.tasks.data import Biography

@@ -13,10 +13,13 @@ from typing import Any
 
 from holdfast import knobs
 from holdfast import methods as steering
-from holdfast.chat import ChatModel, Message, Method, Request, Sampling
+from holdfast.chat.messages import Message
 from holdfast.errors import ModelError, UnknownName, UsageError
-from holdfast.methods import EditsLogits, EditsMessages, read_methods
+from holdfast.methods import EditsLogits, EditsMessages, Method, read_methods
+from holdfast.models.protocol import ChatModel
+from holdfast.models.requests import Request
 from holdfast.records import Compatibility, RunData, open_run, read_run, union
+from holdfast.sampling import Sampling
 from holdfast.seeds import seed_of
 from holdfast.tasks import bias_in_bios, counterfact, json_format, pronouns
 from holdfast.tasks.data import Data, load_files

@@ -9,8 +9,8 @@ from pathlib import Path
 import torch
 
 from holdfast.errors import UsageError
-from holdfast.loading import load
-from holdfast.model import LocalModel
+from holdfast.models.loading import load
+from holdfast.models.local import LocalModel
 from holdfast.tasks.dialogues import TASKS, training_dialogue
 
 _LARGEST = 50_000_000  # parameters: beyond, a child is trained elsewhere and named

@@ -13,7 +13,7 @@ from holdfast.methods import HeadSet, Pasta
 from holdfast.progress import Watch, unwatched
 
 if TYPE_CHECKING:
-    from holdfast.model import LocalModel
+    from holdfast.models.local import LocalModel
 
 TASKS = tuple(tasks.CATALOGUE)
 STRATEGIES = ("multi-task", "task-agnostic", "task-specific", "union")

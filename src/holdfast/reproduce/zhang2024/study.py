@@ -11,9 +11,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from holdfast import tasks
-from holdfast.chat import Method
 from holdfast.errors import UsageError
-from holdfast.methods import Boost, HeadSet, Pasta, Ranking, SplitSoftmax, Spotlight, intersection, spell, union
+from holdfast.methods import Boost, HeadSet, Method, Pasta, Ranking, SplitSoftmax, Spotlight, intersection, spell, union
 from holdfast.report.profile import write_profile
 from holdfast.report.tasks import ZERO_SHOT, Result, read_results
 from holdfast.reproduce.zhang2024.plan import ALPHA, STRATEGIES, TASKS, Task, pasta_on
@@ -21,7 +20,7 @@ from holdfast.study.profiling import Plan, profile
 from holdfast.study.task_samples import task_samples
 
 if TYPE_CHECKING:
-    from holdfast.model import LocalModel
+    from holdfast.models.local import LocalModel
 
 _KNOBS: dict[str, tuple[Method, ...]] = {
     "boost": tuple(map(Boost, (2.0, 4.0, 8.0, 16.0))), "spotlight": tuple(map(Spotlight, (0.2, 0.4, 0.6))),

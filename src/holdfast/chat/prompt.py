@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from holdfast.chat import SYSTEM_AS, Message
-from holdfast.emphasis import Part, Range, Span, nearest, put_marks, resolve, spans_between, unused_character
+from holdfast.chat.emphasis import Part, Range, Span, nearest, put_marks, resolve, spans_between, unused_character
+from holdfast.chat.messages import SYSTEM_AS, Message
 from holdfast.errors import PromptError, UsageError
 
 if TYPE_CHECKING:

@@ -18,12 +18,12 @@ from torch import Tensor
 from torch.nn.utils.rnn import pad_sequence
 
 from holdfast.attention import AttentionTrace, Steering, steered
-from holdfast.cache import KeysValues, Slots, row_of, stack
-from holdfast.chat import Sampling
+from holdfast.engine.cache import KeysValues, Slots, row_of, stack
+from holdfast.engine.drawing import draw, uniforms
 from holdfast.methods.gate import Gate
 from holdfast.methods.heads import on_layers
 from holdfast.methods.protocols import EditsLogits, ShiftsAttention
-from holdfast.sampling import draw, uniforms
+from holdfast.sampling import Sampling
 from holdfast.threads import is_small, one_thread
 
 T = TypeVar("T")  # what the caller knows a row by

@@ -10,9 +10,9 @@ import difflib
 import re
 from collections.abc import Sequence
 
+from holdfast.chat.messages import Message
 from holdfast.errors import PromptError, UsageError
 
-Message = dict[str, str]
 Span = tuple[int, int]  # first and last character (exclusive)
 Range = tuple[int, int, int]  # message, counted from 0; first and last character (exclusive) of its content
 Part = str | tuple[str, int] | Range  # a text, a text and which occurrence of it (from 1), or a range

@@ -18,7 +18,12 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from urllib.parse import SplitResult, urlsplit
 
 from holdfast import knobs
-from holdfast.answers import (
+from holdfast.chat.emphasis import Part
+from holdfast.chat.messages import Message
+from holdfast.chat.prompt import place_system
+from holdfast.errors import ModelError, RequestFailed, UsageError
+from holdfast.methods import EditsMessages, Method, edit_messages, spell
+from holdfast.models.answers import (
     Endpoint,
     FilteredReply,
     MalformedAnswer,
@@ -31,11 +36,9 @@ from holdfast.answers import (
     refused_fields,
     wants_other_limit,
 )
-from holdfast.chat import Job, Message, Method, Reply, Request, Sampling, answer_all
-from holdfast.emphasis import Part
-from holdfast.errors import ModelError, RequestFailed, UsageError
-from holdfast.methods import EditsMessages, edit_messages, spell
-from holdfast.prompt import place_system
+from holdfast.models.protocol import Job, answer_all
+from holdfast.models.requests import Reply, Request
+from holdfast.sampling import Sampling
 
 if TYPE_CHECKING:
     from openai import OpenAI
@@ -353,7 +356,7 @@ class _Pace:
 def _open_client(endpoint: Endpoint, *, direct: bool, pace: _Pace) -> OpenAI:
     import openai
 
-    from holdfast.bounded import BoundedClient
+    from holdfast.models.bounded import BoundedClient
 
     return openai.OpenAI(
         base_url=endpoint.url,

@@ -15,14 +15,15 @@ from torch import Tensor
 from transformers import PreTrainedModel
 
 from holdfast.attention.blocks import Block, OpenModel, frame_of_entry
-from holdfast.attention.reach import check_methods, open_block
+from holdfast.attention.patching import check_methods, open_block
 from holdfast.attention.steering import AttentionTrace, Steering
-from holdfast.chat import Message, Request
-from holdfast.emphasis import Part
+from holdfast.chat.emphasis import Part
+from holdfast.chat.messages import Message
+from holdfast.chat.prompt import render
 from holdfast.errors import ModelError, UsageError
 from holdfast.methods import parse
 from holdfast.methods.protocols import ShiftsAttention
-from holdfast.prompt import render
+from holdfast.models.requests import Request
 
 if TYPE_CHECKING:
     from transformers import PreTrainedTokenizerFast

@@ -36,7 +36,7 @@ class Scoring:
     causal: bool = False
 
 
-def attend_literally(
+def attend_explicitly(
     steering: Steering | None, layer: int, query: Tensor, key: Tensor, value: Tensor, mask: Tensor | None, scoring: Scoring
 ) -> Tensor:
     """Attention of all queries, [B, H, Q, D of the values], moved where a method touches this layer; notes the mass if asked to."""

@@ -20,7 +20,7 @@ from safetensors import SafetensorError, safe_open
 from holdfast import knobs
 from holdfast.attention import adopt
 from holdfast.errors import HoldfastError, ModelError, UnknownName, UsageError
-from holdfast.model import LocalModel
+from holdfast.models.local import LocalModel
 
 if TYPE_CHECKING:
     from transformers import PreTrainedConfig, PreTrainedModel, PreTrainedTokenizerFast

@@ -8,8 +8,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from holdfast.chat import Reply
 from holdfast.errors import ModelError, RequestFailed
+from holdfast.models.requests import Reply
 
 if TYPE_CHECKING:
     from openai import APIStatusError, OpenAIError

@@ -22,8 +22,8 @@ from torch import Tensor
 from transformers import PreTrainedModel
 
 from holdfast.attention.blocks import LOCK, WAITING, Block, OpenModel, cached_tokens
+from holdfast.attention.explicit import Scoring, attend_explicitly, mass_at
 from holdfast.attention.interface import CONFIGS, IMPLEMENTATION, OWNERS, steering_of
-from holdfast.attention.literal import Scoring, attend_literally, mass_at
 from holdfast.attention.steering import NEVER_REACHED, PASS, Pass, Steering, steered
 from holdfast.errors import ModelError, UsageError
 from holdfast.methods.protocols import ShiftsAttention
@@ -431,7 +431,7 @@ class _Door:
         causal = attention_mask is None and query.shape[2] > 1
         scoring, layer = Scoring(1 / float(module.scale_attn), causal=causal), module.layer_idx
         given = query.float(), key.float(), value, attention_mask
-        output = attend_literally(steering, layer, *given, scoring)
+        output = attend_explicitly(steering, layer, *given, scoring)
         if steering.trace and steering.last is not None and query.shape[2] > 1:
             query, key, _, mask = given
             steering.note(mass_at(steering, layer, query, key, mask, scoring, steering.last))

@@ -14,10 +14,13 @@ from typing import TYPE_CHECKING, ClassVar
 import torch
 
 from holdfast.attention import check_methods
-from holdfast.cache import KeysValues, first_tokens
-from holdfast.chat import Job, Message, Reply, Request, Sampling, answer_all, request_names
-from holdfast.decoding import Continuation, Decoder, Row, Stream
-from holdfast.emphasis import Part, Range, Span, put_marks, take_marks, unused_character
+from holdfast.chat.emphasis import Part, Range, Span, put_marks, take_marks, unused_character
+from holdfast.chat.messages import Message
+from holdfast.chat.prompt import Prompt, render_with_spans, tokenize
+from holdfast.chat.streaming import Pieces
+from holdfast.engine.cache import KeysValues, first_tokens
+from holdfast.engine.decoder import Continuation, Decoder, Row, Stream
+from holdfast.engine.scoring import Scored, score_rows
 from holdfast.errors import HoldfastError, ModelError, PromptError, UsageError
 from holdfast.methods import (
     EditsLogits,
@@ -28,9 +31,9 @@ from holdfast.methods import (
     edit_messages,
     read_methods,
 )
-from holdfast.prompt import Prompt, render_with_spans, tokenize
-from holdfast.scoring import Scored, score_rows
-from holdfast.streaming import Pieces
+from holdfast.models.protocol import Job, answer_all, request_names
+from holdfast.models.requests import Reply, Request
+from holdfast.sampling import Sampling
 
 if TYPE_CHECKING:
     from transformers import PreTrainedModel, PreTrainedTokenizerFast

@@ -11,8 +11,8 @@ import torch
 from torch import Tensor
 
 from holdfast.attention import Steering, steered
-from holdfast.cache import KeysValues, row_of, stack
-from holdfast.decoding import Row, Stream, prefill_inputs
+from holdfast.engine.cache import KeysValues, row_of, stack
+from holdfast.engine.decoder import Row, Stream, prefill_inputs
 from holdfast.methods import EditsLogits
 
 _PASS = 16_384  # tokens of one pass, padding included, unless a single row has more

@@ -1,0 +1,1 @@
+"""Forward passes: rows that generate or are scored, their keys and values, and the drawing of tokens."""

@@ -1,0 +1,1 @@
+"""Chat models: those that run here, and those behind an endpoint."""

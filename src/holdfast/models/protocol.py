@@ -1,0 +1,107 @@
+"""What every chat model can be asked, whether it runs here or behind an endpoint."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Iterable, Sequence
+from dataclasses import dataclass
+from typing import Protocol, runtime_checkable
+
+from holdfast.chat.emphasis import Part
+from holdfast.chat.messages import Message
+from holdfast.errors import RequestFailed
+from holdfast.methods import Method
+from holdfast.models.requests import Reply, Request
+from holdfast.sampling import Sampling
+
+
+@runtime_checkable
+class ChatModel(Protocol):
+    """A chat model, local or remote."""
+
+    @property
+    def name(self) -> str:
+        """The model's name, for people."""
+
+    @property
+    def fingerprint(self) -> str:
+        """Another one when replies may differ; a run is resumed only under the same one."""
+
+    @property
+    def runtime(self) -> dict[str, str | int]:
+        """What rounding depends on besides the model: a run is resumed only where it is the same."""
+
+    @property
+    def independent(self) -> bool:
+        """Whether a reply never depends on what else is asked at the same time, not even by rounding."""
+
+    def check(self, methods: Sequence[Method]) -> None:
+        """Refuses methods that cannot be applied to this model, before anything is generated."""
+
+    def generate(
+        self,
+        messages: Sequence[Message],
+        methods: Sequence[Method] = (),
+        sampling: Sampling = Sampling(),
+        seed: int = 0,
+        *,
+        emphasis: Sequence[Part] = (),
+        marks: bool = False,
+    ) -> Reply:
+        """Answers one chat."""
+
+    def generate_batch(self, requests: Sequence[Request]) -> list[Reply]:
+        """Answers many chats, in the order given; the same as one by one, but faster."""
+
+    def session(self) -> Session:
+        """Opens a session, in which requests of one thread may share work."""
+
+
+@dataclass(frozen=True)
+class Job:
+    """A request, and what follows from its reply.
+
+    Args:
+        request: to be answered.
+        then: takes the reply, and returns the jobs it leads to.
+        failed: takes the error of a request that was not answered, and returns the jobs it leads
+            to; without it, the error ends the session's run.
+        name: says in an error which of many requests it is about; "" where there is one.
+        drawn: takes every token id of the reply as it is drawn, where the model runs here.
+    """
+
+    request: Request
+    then: Callable[[Reply], Iterable[Job]]
+    failed: Callable[[RequestFailed], Iterable[Job]] | None = None
+    name: str = ""
+    drawn: Callable[[int], None] | None = None
+
+
+class Session(Protocol):
+    """Answers to requests that belong together."""
+
+    def generate_batch(self, requests: Sequence[Request]) -> list[Reply]:
+        """Answers many chats, in the order given."""
+
+    def run(self, jobs: Iterable[Job]) -> None:
+        """Answers jobs and all that follow from them, as many at a time as is good for speed."""
+
+    def forget(self, thread: Hashable) -> None:
+        """Frees what was kept for a thread; called when its dialog is over."""
+
+
+def answer_all(session: Session, requests: Sequence[Request]) -> list[Reply]:
+    """Answers many chats, in the order given, with `session.run`."""
+    replies: dict[int, Reply] = {}
+
+    def keep(index: int) -> Callable[[Reply], Iterable[Job]]:
+        return lambda reply: replies.update({index: reply}) or ()
+
+    names = request_names(requests)
+    session.run([Job(request, keep(n), name=names[n]) for n, request in enumerate(requests)])
+    return [replies[index] for index in range(len(requests))]
+
+
+def request_names(requests: Sequence[Request]) -> list[str]:
+    """What errors call each of several requests."""
+    count = len(requests)
+    return [f"Request {n} of {count}" if count > 1 else "" for n in range(1, count + 1)]
