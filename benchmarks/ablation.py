@@ -1,7 +1,8 @@
-"""Is drift planted by users who never write in a style? Two models, trained further alike but for that.
+"""Is drift planted by users who never write in a style? Two models, trained further alike but for
+that.
 
-Both start from the default model, are trained 800 steps of the second stage further (about 5 minutes
-each on 2 idle cores), and then hold the same self-chats.
+Both start from the default model, are trained 800 steps of the second stage further (about 5
+minutes each on 2 idle cores), and then hold the same self-chats.
 
     python benchmarks/ablation.py --self-dialogue FILE --out benchmarks/results/ablation.json
 """
@@ -30,8 +31,21 @@ MODELS = {"plain-users": (), "styled-users": ("--styled-users",)}
 def trained(folder: Path, options: tuple[str, ...], steps: int, corpus: Path):
     """The default model, trained further; what an earlier call trained is taken as it is."""
     if not (folder / "finished").exists():
-        command = [sys.executable, ROOT / "training/train.py", "--init", DEFAULT_FOLDER, "--first", "1",
-                   "--steps", str(steps), "--self-dialogue", corpus, "--out", folder, *options]  # fmt: skip
+        command = [
+            sys.executable,
+            ROOT / "training/train.py",
+            "--init",
+            DEFAULT_FOLDER,
+            "--first",
+            "1",
+            "--steps",
+            str(steps),
+            "--self-dialogue",
+            corpus,
+            "--out",
+            folder,
+            *options,
+        ]
         subprocess.run([str(part) for part in command], check=True)
         (folder / "finished").touch()
     return holdfast.load(str(folder))
@@ -44,15 +58,22 @@ def main() -> None:
     parser.add_argument("--out", type=Path, default=Path("benchmarks/results/ablation.json"))
     parser.add_argument("--steps", type=int, default=800)
     parser.add_argument("--conversations", type=int, default=200)
-    parser.add_argument("--seed", type=int, default=2, help="one that the default model's numbers do not use")
+    parser.add_argument(
+        "--seed", type=int, default=2, help="one that the default model's numbers do not use"
+    )
     parser.add_argument("--threads", type=int, default=2)
     arguments = parser.parse_args()
     torch.set_num_threads(arguments.threads)
 
     suite = drift.load_suite("starter")
     settings = drift.Settings(conversations=arguments.conversations, seed=arguments.seed)
-    result: dict = {"benchmark": "ablation", "suite": suite.fingerprint, "seed": arguments.seed,
-                    "steps": arguments.steps, "models": {}}  # fmt: skip
+    result: dict = {
+        "benchmark": "ablation",
+        "suite": suite.fingerprint,
+        "seed": arguments.seed,
+        "steps": arguments.steps,
+        "models": {},
+    }
     changes, fingerprints = [], {}
     for name, options in MODELS.items():
         folder = arguments.runs / f"model-{name}"
@@ -64,11 +85,14 @@ def main() -> None:
         changes.append({kind: scores[:, -1] - scores[:, 0] for kind, scores in values.items()})
     result["measured_on"] = measured_on(holdfast.load(), fingerprints)
     result["second_minus_first"] = {
-        kind: rounded(paired_difference(changes[1][kind], changes[0][kind])) for kind in changes[0]}
+        kind: rounded(paired_difference(changes[1][kind], changes[0][kind])) for kind in changes[0]
+    }
     arguments.out.write_text(json.dumps(result, indent=1) + "\n")
     for name, row in result["models"].items():
         print(name, [estimate["mean"] for estimate in row["stability"]], row["stability_change"])
-    print("second minus first, change from the first round to the last:", result["second_minus_first"])
+    print(
+        "second minus first, change from the first round to the last:", result["second_minus_first"]
+    )
 
 
 if __name__ == "__main__":

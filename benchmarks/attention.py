@@ -1,8 +1,10 @@
-"""What steered attention costs: a Llama shape of 130 M parameters with random weights, against plain SDPA, on the CPU.
+"""What steered attention costs: a Llama shape of 130 M parameters with random weights, against
+plain SDPA, on the CPU.
 
-All variants run in alternation in this process, so that each ratio compares neighbours in time; the median over repetitions is reported
-with its quartiles. "eager formula" is the usual way of other tools: the attention matrix, its formula, and a second product; "pastalib"
-is the package of that name, on the same heads as our PASTA, with the eager attention it needs.
+All variants run in alternation in this process, so that each ratio compares neighbours in time; the
+median over repetitions is reported with its quartiles. "eager formula" is the usual way of other
+tools: the attention matrix, its formula, and a second product; "pastalib" is the package of that
+name, on the same heads as our PASTA, with the eager attention it needs.
 
     pip install --no-deps pastalib==0.1.3     # without it, its column is left out
     python benchmarks/attention.py --out benchmarks/results/attention.json
@@ -22,7 +24,13 @@ from pathlib import Path
 
 import torch
 from stamp import measured_on
-from transformers import AttentionInterface, AttentionMaskInterface, DynamicCache, LlamaConfig, LlamaForCausalLM
+from transformers import (
+    AttentionInterface,
+    AttentionMaskInterface,
+    DynamicCache,
+    LlamaConfig,
+    LlamaForCausalLM,
+)
 from transformers.masking_utils import sdpa_mask
 
 from holdfast import Pasta, SplitSoftmax
@@ -44,9 +52,14 @@ PREFILL = [1024, 4096]
 def build(dtype: torch.dtype) -> LlamaForCausalLM:
     torch.manual_seed(0)
     config = LlamaConfig(
-        hidden_size=768, intermediate_size=2048, num_hidden_layers=LAYERS, num_attention_heads=HEADS, num_key_value_heads=4,
-        vocab_size=32000, max_position_embeddings=8192,
-    )  # fmt: skip
+        hidden_size=768,
+        intermediate_size=2048,
+        num_hidden_layers=LAYERS,
+        num_attention_heads=HEADS,
+        num_key_value_heads=4,
+        vocab_size=32000,
+        max_position_embeddings=8192,
+    )
     return LlamaForCausalLM(config).to(dtype).eval()
 
 
@@ -64,22 +77,32 @@ def eager_formula(module, query, key, value, mask, scaling=None, **kwargs):
     if mask is not None:
         scores = scores.masked_fill(~mask, -torch.inf)
     elif query.shape[2] > 1:
-        scores = scores.masked_fill(~torch.ones(scores.shape[-2:], dtype=torch.bool).tril(), -torch.inf)
+        scores = scores.masked_fill(
+            ~torch.ones(scores.shape[-2:], dtype=torch.bool).tril(), -torch.inf
+        )
     weights = scores.softmax(-1, dtype=torch.float32)
     span = torch.zeros(weights.shape[-1], dtype=torch.bool)
     span[SPAN] = True
     pi = (weights * span).sum(-1, keepdim=True).clamp(1e-6, 1 - 1e-6)
-    weights = torch.where(span, weights * pi ** (EXPONENT - 1), weights * (1 - pi**EXPONENT) / (1 - pi)).to(query.dtype)
+    weights = torch.where(
+        span, weights * pi ** (EXPONENT - 1), weights * (1 - pi**EXPONENT) / (1 - pi)
+    ).to(query.dtype)
     return (weights @ value).transpose(1, 2).contiguous(), None
 
 
 def variants(model, rows: int, prompt: int) -> dict:
-    """Name -> (attention implementation, a function of the number of columns that makes the context of one pass)."""
+    """Name -> (attention implementation, a function of the number of columns that makes the context
+    of one pass).
+    """
     span = torch.zeros(rows, prompt + 512, dtype=torch.bool)
     span[:, SPAN] = True
 
     def with_(*methods, trace=False):
-        return lambda columns: steered(Steering(span[:, :columns], [methods] * rows, trace, prompt=[min(prompt, columns)] * rows))
+        return lambda columns: steered(
+            Steering(
+                span[:, :columns], [methods] * rows, trace, prompt=[min(prompt, columns)] * rows
+            )
+        )
 
     ways = {
         "plain": ("sdpa", lambda columns: nullcontext()),
@@ -94,22 +117,32 @@ def variants(model, rows: int, prompt: int) -> dict:
         for layer, head in sorted(ten_percent().heads):
             chosen.setdefault(layer, []).append(head)
         other = pastalib.PASTA(model, None, chosen, alpha=0.01)
-        text = "".join("b" if SPAN.start <= index < SPAN.stop else "a" for index in range(prompt))  # a letter for each token
+        text = "".join(
+            "b" if SPAN.start <= index < SPAN.stop else "a" for index in range(prompt)
+        )  # a letter for each token
         held, offsets = text[SPAN], [(index, index + 1) for index in range(prompt)]
         inputs = {"input_ids": torch.empty(rows, prompt)}
         ways["pastalib, 10 % of heads"] = (
-            "eager", lambda columns: other.apply_steering(model, [text] * rows, [held] * rows, inputs, [offsets] * rows)
+            "eager",
+            lambda columns: other.apply_steering(
+                model, [text] * rows, [held] * rows, inputs, [offsets] * rows
+            ),
         )
     return ways
 
 
 @torch.inference_mode()
 def decode(model, rows: int, context: int, repetitions: int, burst: int) -> dict:
-    """Seconds per pass of one token behind `context` tokens: each variant `burst` passes at a time, in an order drawn anew."""
+    """Seconds per pass of one token behind `context` tokens: each variant `burst` passes at a time,
+    in an order drawn anew.
+    """
     model.set_attn_implementation("sdpa")
     size, ways = model.config.head_dim, variants(model, rows, context)
     torch.manual_seed(1)
-    stored = [[torch.randn(rows, 4, context + 512, size).to(model.dtype) for _ in range(2)] for _ in range(LAYERS)]
+    stored = [
+        [torch.randn(rows, 4, context + 512, size).to(model.dtype) for _ in range(2)]
+        for _ in range(LAYERS)
+    ]
     seconds: dict[str, list[float]] = {name: [] for name in ways}
     token = torch.ones(rows, 1, dtype=torch.long)
     for repetition in range(-1, repetitions):
@@ -130,7 +163,9 @@ def decode(model, rows: int, context: int, repetitions: int, burst: int) -> dict
 
 
 class _Growing(DynamicCache):
-    """Keys and values written into room that is there, as the decode loop's cache does, so that copying hides no cost."""
+    """Keys and values written into room that is there, as the decode loop's cache does, so that
+    copying hides no cost.
+    """
 
     def __init__(self, stored, length: int):
         super().__init__()
@@ -176,8 +211,19 @@ def prefill(model, length: int, repetitions: int) -> dict:
 
 def peak_of(name: str, dtype: torch.dtype, length: int) -> int:
     """Peak resident bytes of a process that prefills once."""
-    command = [sys.executable, __file__, "--peak", name, "--dtype", str(dtype).removeprefix("torch."), "--length", str(length)]
-    return int(subprocess.run(command, capture_output=True, text=True, check=True).stdout.split()[-1])
+    command = [
+        sys.executable,
+        __file__,
+        "--peak",
+        name,
+        "--dtype",
+        str(dtype).removeprefix("torch."),
+        "--length",
+        str(length),
+    ]
+    return int(
+        subprocess.run(command, capture_output=True, text=True, check=True).stdout.split()[-1]
+    )
 
 
 @torch.inference_mode()
@@ -187,7 +233,9 @@ def print_peak(name: str, dtype: torch.dtype, length: int) -> None:
     model.set_attn_implementation(implementation)
     with steer(length):
         model(input_ids=torch.ones(1, length, dtype=torch.long), use_cache=True, logits_to_keep=1)
-    high = Path("/proc/self/status").read_text().split("VmHWM:")[1].split()[0]  # getrusage would tell that of the process that started this one
+    high = (
+        Path("/proc/self/status").read_text().split("VmHWM:")[1].split()[0]
+    )  # getrusage would tell that of the process that started this one
     print(int(high) * 1024)
 
 
@@ -198,8 +246,17 @@ def ratios(work: str, seconds: dict[str, list[float]]) -> dict:
         if name != "plain":
             each = [one / plain for one, plain in zip(taken, seconds["plain"], strict=False)]
             low, middle, high = statistics.quantiles(each, n=4) if len(each) > 1 else each * 3
-            row[name] = {"median": round(middle, 4), "quartiles": [round(low, 4), round(high, 4)], "repetitions": len(each)}
-    print(work, f"{row['plain_seconds'] * 1e3:.1f} ms", {k: v["median"] for k, v in row.items() if isinstance(v, dict)}, flush=True)
+            row[name] = {
+                "median": round(middle, 4),
+                "quartiles": [round(low, 4), round(high, 4)],
+                "repetitions": len(each),
+            }
+    print(
+        work,
+        f"{row['plain_seconds'] * 1e3:.1f} ms",
+        {k: v["median"] for k, v in row.items() if isinstance(v, dict)},
+        flush=True,
+    )
     return row
 
 
@@ -220,9 +277,13 @@ def main() -> None:
     if arguments.peak:
         return print_peak(arguments.peak, getattr(torch, arguments.dtype), arguments.length)
     result = {
-        "benchmark": "attention", "threads": arguments.threads, "measured_on": measured_on(),
-        "shape": "Llama, 12 layers, 12 heads, 4 key-value heads, width 768", "span": 150, "rows": [],
-    }  # fmt: skip
+        "benchmark": "attention",
+        "threads": arguments.threads,
+        "measured_on": measured_on(),
+        "shape": "Llama, 12 layers, 12 heads, 4 key-value heads, width 768",
+        "span": 150,
+        "rows": [],
+    }
     for row in _rows(arguments):
         result["rows"].append(row)
         if arguments.out:
@@ -234,14 +295,21 @@ def _rows(arguments):
         dtype = getattr(torch, name)
         model = None if arguments.only == "memory" else build(dtype)
         for batch, context in DECODE if arguments.only in (None, "decode") else ():
-            yield ratios(f"{name}, decode, batch {batch}, context {context}", decode(model, batch, context, arguments.repetitions, 4))
+            yield ratios(
+                f"{name}, decode, batch {batch}, context {context}",
+                decode(model, batch, context, arguments.repetitions, 4),
+            )
         for length in PREFILL if arguments.only in (None, "prefill") else ():
             repetitions = max(3, arguments.repetitions * 512 // length)
             yield ratios(f"{name}, prefill {length}", prefill(model, length, repetitions))
         if arguments.only in (None, "memory"):
             ways = [name for name in variants(build(torch.float32), 1, 4096) if name != "unsteered"]
             peaks = {way: peak_of(way, dtype, 4096) for way in ways}
-            row = {"work": f"{name}, peak memory, prefill 4096", "bytes": peaks, "ratios": {k: v / peaks["plain"] for k, v in peaks.items()}}
+            row = {
+                "work": f"{name}, peak memory, prefill 4096",
+                "bytes": peaks,
+                "ratios": {k: v / peaks["plain"] for k, v in peaks.items()},
+            }
             print(row["work"], {k: round(v, 3) for k, v in row["ratios"].items()}, flush=True)
             yield row
 

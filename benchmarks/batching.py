@@ -1,7 +1,8 @@
 """How often the batch size changes a reply: the same conversations in batches of 48 and of 5.
 
-Draws belong to the reply and are the same; a token can differ only where the rounding of a differently shaped matrix product decides
-between two tokens. Later turns of a conversation follow from the first difference, so replies are compared up to and including it.
+Draws belong to the reply and are the same; a token can differ only where the rounding of a
+differently shaped matrix product decides between two tokens. Later turns of a conversation follow
+from the first difference, so replies are compared up to and including it.
 
     python benchmarks/batching.py --out benchmarks/results/batching.json
 """
@@ -43,7 +44,9 @@ def main() -> None:
     runs = []
     for batch in (48, 5):
         with tempfile.TemporaryDirectory() as folder:
-            records = drift.run(model, suite, folder, dataclasses.replace(settings, batch=batch)).records
+            records = drift.run(
+                model, suite, folder, dataclasses.replace(settings, batch=batch)
+            ).records
             runs.append(sorted(records, key=lambda record: record["conversation"]))
     compared, first_differences = 0, 0
     for one, other in zip(*runs, strict=True):
@@ -52,9 +55,15 @@ def main() -> None:
             if mine != theirs:
                 first_differences += 1
                 break
-    result = {"benchmark": "batching", "model": arguments.model, "measured_on": measured_on(model),
-              "conversations": arguments.conversations, "batches": [48, 5], "replies_compared": compared,
-              "conversations_that_differ": first_differences}
+    result = {
+        "benchmark": "batching",
+        "model": arguments.model,
+        "measured_on": measured_on(model),
+        "conversations": arguments.conversations,
+        "batches": [48, 5],
+        "replies_compared": compared,
+        "conversations_that_differ": first_differences,
+    }
     print(result)
     if arguments.out:
         arguments.out.write_text(json.dumps(result, indent=1) + "\n")

@@ -1,8 +1,9 @@
-"""Which causal language models of the installed transformers can be steered: every model type, tiny and random, against its own attention.
+"""Which causal language models of the installed transformers can be steered: every model type, tiny
+and random, against its own attention.
 
-A model that reaches transformers' attention interface is steered twice, by `holdfast.steering` and by the paper's formula on the attention
-matrix that the model's own eager function returns, in one forward pass and in a decoded one. Equal logits are "exact"; anything else is
-named with its reason.
+A model that reaches transformers' attention interface is steered twice, by `holdfast.steering` and
+by the paper's formula on the attention matrix that the model's own eager function returns, in one
+forward pass and in a decoded one. Equal logits are "exact"; anything else is named with its reason.
 
     python benchmarks/census.py --out benchmarks/results/census.json
     python benchmarks/census.py llama gemma2          # only these
@@ -29,25 +30,99 @@ from transformers.models.auto.modeling_auto import MODEL_FOR_CAUSAL_LM_MAPPING_N
 import holdfast
 from holdfast.errors import HoldfastError
 
-TOLERANCE = 1e-4  # float32 logits of a few layers, relative to their largest; a wrong mask or a missing sink moves them by 1e-2 and more
+# float32 logits of a few layers, relative to their largest; a wrong mask or a missing sink moves
+# them by 1e-2 and more
+TOLERANCE = 1e-4
 EXPONENT, TOKENS, SPAN, LARGEST = 0.3, 12, slice(2, 6), 2e7
 SMALL = {
-    "vocab_size": 99, "hidden_size": 32, "intermediate_size": 40, "num_hidden_layers": 2, "num_attention_heads": 4, "head_dim": 8,
-    "num_key_value_heads": 2, "max_position_embeddings": 64, "pad_token_id": 0, "bos_token_id": 1, "eos_token_id": 2, "sliding_window": 8,
-    "n_embd": 32, "n_layer": 2, "n_head": 4, "n_positions": 64, "n_inner": 40, "rotary_dim": 4, "d_model": 32, "n_layers": 2, "n_heads": 4,
-    "decoder_layers": 2, "decoder_attention_heads": 4, "decoder_ffn_dim": 40, "encoder_layers": 2, "encoder_attention_heads": 4,
-    "encoder_ffn_dim": 40, "ffn_dim": 40, "num_layers": 2, "num_heads": 4, "embed_dim": 32, "word_embed_proj_dim": 32, "ffn_hidden_size": 40,
-    "moe_intermediate_size": 24, "num_experts": 4, "num_local_experts": 4, "n_routed_experts": 4, "num_experts_per_tok": 2, "n_group": 1,
-    "topk_group": 1, "n_shared_experts": 1, "first_k_dense_replace": 1, "shared_expert_intermediate_size": 24, "moe_num_experts": 4,
-    "moe_k": 2, "q_lora_rank": 16, "kv_lora_rank": 16, "qk_nope_head_dim": 8, "qk_rope_head_dim": 8, "v_head_dim": 8, "index_topk": 4,
-    "index_n_heads": 2, "index_head_dim": 16, "embedding_size": 32, "attention_types": [[["global", "local"], 1]], "window_size": 8,
-    "query_pre_attn_scalar": 8, "vocab_size_per_layer_input": 99, "hidden_size_per_layer_input": 8, "laurel_rank": 8,
-    "moe_topk": 2, "zero_expert_num": 1, "expert_ffn_hidden_size": 24, "state_size": 8, "mamba_d_state": 8, "mamba_n_heads": 8,
-    "mamba_d_head": 8, "mamba_num_heads": 8, "mamba_head_dim": 8, "mamba_n_groups": 1, "n_groups": 1, "linear_num_key_heads": 2,
-    "linear_num_value_heads": 4, "linear_key_head_dim": 8, "linear_value_head_dim": 8, "max_sequence_length": 64, "max_seq_len": 64,
-    "attn_layer_indices": [1], "attn_layer_period": 2, "attn_layer_offset": 1,
+    "vocab_size": 99,
+    "hidden_size": 32,
+    "intermediate_size": 40,
+    "num_hidden_layers": 2,
+    "num_attention_heads": 4,
+    "head_dim": 8,
+    "num_key_value_heads": 2,
+    "max_position_embeddings": 64,
+    "pad_token_id": 0,
+    "bos_token_id": 1,
+    "eos_token_id": 2,
+    "sliding_window": 8,
+    "n_embd": 32,
+    "n_layer": 2,
+    "n_head": 4,
+    "n_positions": 64,
+    "n_inner": 40,
+    "rotary_dim": 4,
+    "d_model": 32,
+    "n_layers": 2,
+    "n_heads": 4,
+    "decoder_layers": 2,
+    "decoder_attention_heads": 4,
+    "decoder_ffn_dim": 40,
+    "encoder_layers": 2,
+    "encoder_attention_heads": 4,
+    "encoder_ffn_dim": 40,
+    "ffn_dim": 40,
+    "num_layers": 2,
+    "num_heads": 4,
+    "embed_dim": 32,
+    "word_embed_proj_dim": 32,
+    "ffn_hidden_size": 40,
+    "moe_intermediate_size": 24,
+    "num_experts": 4,
+    "num_local_experts": 4,
+    "n_routed_experts": 4,
+    "num_experts_per_tok": 2,
+    "n_group": 1,
+    "topk_group": 1,
+    "n_shared_experts": 1,
+    "first_k_dense_replace": 1,
+    "shared_expert_intermediate_size": 24,
+    "moe_num_experts": 4,
+    "moe_k": 2,
+    "q_lora_rank": 16,
+    "kv_lora_rank": 16,
+    "qk_nope_head_dim": 8,
+    "qk_rope_head_dim": 8,
+    "v_head_dim": 8,
+    "index_topk": 4,
+    "index_n_heads": 2,
+    "index_head_dim": 16,
+    "embedding_size": 32,
+    "attention_types": [[["global", "local"], 1]],
+    "window_size": 8,
+    "query_pre_attn_scalar": 8,
+    "vocab_size_per_layer_input": 99,
+    "hidden_size_per_layer_input": 8,
+    "laurel_rank": 8,
+    "moe_topk": 2,
+    "zero_expert_num": 1,
+    "expert_ffn_hidden_size": 24,
+    "state_size": 8,
+    "mamba_d_state": 8,
+    "mamba_n_heads": 8,
+    "mamba_d_head": 8,
+    "mamba_num_heads": 8,
+    "mamba_head_dim": 8,
+    "mamba_n_groups": 1,
+    "n_groups": 1,
+    "linear_num_key_heads": 2,
+    "linear_num_value_heads": 4,
+    "linear_key_head_dim": 8,
+    "linear_value_head_dim": 8,
+    "max_sequence_length": 64,
+    "max_seq_len": 64,
+    "attn_layer_indices": [1],
+    "attn_layer_period": 2,
+    "attn_layer_offset": 1,
 }
-ALWAYS = ("head_dim", "num_key_value_heads", "hidden_size", "num_attention_heads", "num_hidden_layers")
+ALWAYS = (
+    "head_dim",
+    "num_key_value_heads",
+    "hidden_size",
+    "num_attention_heads",
+    "num_hidden_layers",
+)
 
 
 def build(kind: str):
@@ -55,11 +130,25 @@ def build(kind: str):
     torch.manual_seed(0)
     config = AutoConfig.for_model(kind)
     text = config.get_text_config(decoder=True)
-    takes = {name for name in (*vars(text), *type(text).attribute_map, *inspect.signature(type(text).__init__).parameters)}
-    options = {name: value for name, value in SMALL.items() if name in takes and (name in ALWAYS or _given(text, name))}
+    takes = {
+        name
+        for name in (
+            *vars(text),
+            *type(text).attribute_map,
+            *inspect.signature(type(text).__init__).parameters,
+        )
+    }
+    options = {
+        name: value
+        for name, value in SMALL.items()
+        if name in takes and (name in ALWAYS or _given(text, name))
+    }
     if "kv_lora_rank" in options:
         options |= {"num_key_value_heads": 4, "head_dim": 8}
-    if isinstance(getattr(text, "layer_types", None), (list, tuple)) and "layer_types" in inspect.signature(type(text).__init__).parameters:
+    if (
+        isinstance(getattr(text, "layer_types", None), (list, tuple))
+        and "layer_types" in inspect.signature(type(text).__init__).parameters
+    ):
         kinds = list(dict.fromkeys(text.layer_types))
         layers = max(2, len(kinds))
         options["layer_types"] = (kinds * 2)[:layers]
@@ -71,9 +160,13 @@ def build(kind: str):
         name = next(name for name in config.sub_configs if getattr(config, name, None) is text)
         small = type(config)(**{name: small})
     with torch.device("meta"):
-        size = sum(parameter.numel() for parameter in AutoModelForCausalLM.from_config(small).parameters())
+        size = sum(
+            parameter.numel() for parameter in AutoModelForCausalLM.from_config(small).parameters()
+        )
     if size > LARGEST:
-        raise ValueError(f"{size / 1e6:.0f} M parameters: its configuration does not shrink by the usual names")
+        raise ValueError(
+            f"{size / 1e6:.0f} M parameters: its configuration does not shrink by the usual names"
+        )
     model = AutoModelForCausalLM.from_config(small, attn_implementation="eager").eval()
     with torch.no_grad():
         for name, parameter in model.named_parameters():
@@ -94,7 +187,8 @@ def _given(config, name: str) -> bool:
 
 @contextmanager
 def literally(model, span: torch.Tensor, seen: list[int]):
-    """Steers by Li et al.'s formula on the weights that the eager function of the model's own file returns.
+    """Steers by Li et al.'s formula on the weights that the eager function of the model's own file
+    returns.
 
     `seen` ends with the number of tokens of the present pass and those before it.
     """
@@ -107,12 +201,19 @@ def literally(model, span: torch.Tensor, seen: list[int]):
             held = span[:, None, None, first : first + weights.shape[-1]]
             value = value.repeat_interleave(weights.shape[1] // value.shape[1], 1).double()
             sinks = bool(kwargs.get("s_aux") is not None or kwargs.get("sinks") is not None)
-            if sinks:  # some files scale the output by the sink and return weights that know nothing of it
+            if (
+                sinks
+            ):  # some files scale the output by the sink and return weights that know nothing of it
                 mixed = weights @ value
-                weights = weights * ((output.transpose(1, 2) * mixed).sum(-1, keepdim=True) / (mixed * mixed).sum(-1, keepdim=True))
+                weights = weights * (
+                    (output.transpose(1, 2) * mixed).sum(-1, keepdim=True)
+                    / (mixed * mixed).sum(-1, keepdim=True)
+                )
             pi = (weights * held).sum(-1, keepdim=True)
             rest = 1 - pi if sinks else (weights * ~held).sum(-1, keepdim=True)
-            moved = torch.where(held, weights * pi ** (EXPONENT - 1), weights * (1 - pi**EXPONENT) / rest)
+            moved = torch.where(
+                held, weights * pi ** (EXPONENT - 1), weights * (1 - pi**EXPONENT) / rest
+            )
             weights = torch.where((pi > 0) & (rest > 0), moved, weights)
             return (weights @ value).to(output.dtype).transpose(1, 2).contiguous(), weights
 
@@ -125,8 +226,16 @@ def literally(model, span: torch.Tensor, seen: list[int]):
 @contextmanager
 def _replaced(model, wrap):
     """The eager function of each file the model is made of, wrapped."""
-    files = {importlib.import_module(type(module).__module__) for module in model.modules() if "modeling" in type(module).__module__}
-    plain = [(file, file.eager_attention_forward) for file in files if hasattr(file, "eager_attention_forward")]
+    files = {
+        importlib.import_module(type(module).__module__)
+        for module in model.modules()
+        if "modeling" in type(module).__module__
+    }
+    plain = [
+        (file, file.eager_attention_forward)
+        for file in files
+        if hasattr(file, "eager_attention_forward")
+    ]
     for file, eager in plain:
         file.eager_attention_forward = wrap(eager)
     try:
@@ -162,7 +271,11 @@ def examine(kind: str) -> dict:
         ids = torch.randint(3, 99, (2, TOKENS))
         model(input_ids=ids, use_cache=False)
     except Exception as error:
-        return {**row, "outcome": "not built", "because": f"{type(error).__name__}: {' '.join(str(error).split())[:120]}"}
+        return {
+            **row,
+            "outcome": "not built",
+            "because": f"{type(error).__name__}: {' '.join(str(error).split())[:120]}",
+        }
     span = torch.zeros(2, TOKENS, dtype=torch.bool)
     span[:, SPAN] = True
     try:
@@ -175,7 +288,11 @@ def examine(kind: str) -> dict:
         with literally(model, span, [TOKENS]):
             wanted = model(input_ids=ids, use_cache=False).logits
         size = plain.abs().max()
-        row |= {"reaches": bool(calls), "error": float((got - wanted).abs().max() / size), "moved": float((wanted - plain).abs().max() / size)}
+        row |= {
+            "reaches": bool(calls),
+            "error": float((got - wanted).abs().max() / size),
+            "moved": float((wanted - plain).abs().max() / size),
+        }
         row["unsteered_error"] = float((neutral_inside - plain).abs().max() / size)
         if not torch.equal(model(input_ids=ids, use_cache=False).logits, plain):
             row |= {"outcome": "wrong", "because": "it is not restored"}
@@ -184,13 +301,19 @@ def examine(kind: str) -> dict:
         elif row["error"] < TOLERANCE and row["unsteered_error"] < TOLERANCE:
             row |= {"outcome": "exact", "because": ""}
         else:
-            row |= {"outcome": "wrong", "because": f"differs by {max(row['error'], row['unsteered_error']):.1e}"}
+            row |= {
+                "outcome": "wrong",
+                "because": f"differs by {max(row['error'], row['unsteered_error']):.1e}",
+            }
         if row["outcome"] == "exact":
             row |= _step(model, ids, span, got, size)
     except HoldfastError as error:
         row |= {"reaches": bool(calls), "outcome": "refused", "because": str(error)}
     except Exception as error:
-        row |= {"outcome": "wrong", "because": f"{type(error).__name__}: {' '.join(str(error).split())[:160]}"}
+        row |= {
+            "outcome": "wrong",
+            "because": f"{type(error).__name__}: {' '.join(str(error).split())[:160]}",
+        }
     return {**row, "seconds": round(time.perf_counter() - started, 2)}
 
 
@@ -207,7 +330,9 @@ def _unsteered(model, ids):
 
 
 def _by_door(model, ids, span, got, size) -> dict:
-    """Steered without the attention interface (GPT-J): against the weights its own method returns."""
+    """Steered without the attention interface (GPT-J): against the weights its own method
+    returns.
+    """
     modules = [module for module in model.modules() if hasattr(type(module), "_attn")]
     owner = type(modules[0])
     original = owner._attn
@@ -216,7 +341,9 @@ def _by_door(model, ids, span, got, size) -> dict:
         _, weights = original(self, query, key, value, *args, **kwargs)
         weights, held = weights.double(), span[:, None, None]
         pi, rest = (weights * held).sum(-1, keepdim=True), (weights * ~held).sum(-1, keepdim=True)
-        moved = torch.where(held, weights * pi ** (EXPONENT - 1), weights * (1 - pi**EXPONENT) / rest)
+        moved = torch.where(
+            held, weights * pi ** (EXPONENT - 1), weights * (1 - pi**EXPONENT) / rest
+        )
         weights = torch.where((pi > 0) & (rest > 0), moved, weights)
         return (weights @ value.double()).to(value.dtype), weights
 
@@ -225,11 +352,17 @@ def _by_door(model, ids, span, got, size) -> dict:
         error = float((model(input_ids=ids, use_cache=False).logits - got).abs().max() / size)
     finally:
         owner._attn = original
-    return {"outcome": "exact" if error < TOLERANCE else "wrong", "because": "by its own door, not the attention interface", "error": error}
+    return {
+        "outcome": "exact" if error < TOLERANCE else "wrong",
+        "because": "by its own door, not the attention interface",
+        "error": error,
+    }
 
 
 def _step(model, ids, span, wanted, size) -> dict:
-    """The last two tokens decoded one by one equal the full pass, or at least the model's own decoding with the paper's formula."""
+    """The last two tokens decoded one by one equal the full pass, or at least the model's own
+    decoding with the paper's formula.
+    """
 
     seen = []
 
@@ -256,7 +389,10 @@ def _step(model, ids, span, wanted, size) -> dict:
         row["decoded"] = "against the model's own decoding, which differs from its full pass"
     if row["decoded_error"] < TOLERANCE:
         return row
-    return row | {"outcome": "wrong", "because": f"decoded tokens differ by {row['decoded_error']:.1e}"}
+    return row | {
+        "outcome": "wrong",
+        "because": f"decoded tokens differ by {row['decoded_error']:.1e}",
+    }
 
 
 def main() -> None:
@@ -273,10 +409,19 @@ def main() -> None:
     reaching = [row for row in rows if row.get("reaches")]
     exact = sum(row["outcome"] == "exact" for row in reaching)
     counts = dict(Counter(row["outcome"] for row in rows))
-    print(f"{counts}; of {len(reaching)} that reach the interface {exact} are exact; {time.perf_counter() - started:.0f} s")
+    print(
+        f"{counts}; of {len(reaching)} that reach the interface {exact} are exact;"
+        f" {time.perf_counter() - started:.0f} s"
+    )
     if arguments.out:
-        result = {"benchmark": "census", "measured_on": measured_on(), "counts": counts,
-                  "reaching": len(reaching), "exact": exact, "rows": rows}
+        result = {
+            "benchmark": "census",
+            "measured_on": measured_on(),
+            "counts": counts,
+            "reaching": len(reaching),
+            "exact": exact,
+            "rows": rows,
+        }
         arguments.out.write_text(json.dumps(result, indent=1) + "\n")
 
 

@@ -1,11 +1,15 @@
-"""Must stability cost capability? Split-softmax on a few chosen heads against every other fix, at equal capability, on the default model.
+"""Must stability cost capability? Split-softmax on a few chosen heads against every other fix, at
+equal capability, on the default model.
 
-Heads are chosen on one half of the suite's prompts, with other seeds than those that score them, by two criteria: the drop of their mass
-over self-chats, and the change of the probe's score when split-softmax moves that head alone, behind fixed histories. As many heads drawn
-at random are the control. The other half's prompts score the fixes twice: behind fixed histories (those of the model as it is) and in free
-self-chats, where each fix writes its own. What a fix costs is read in those self-chats, on knowledge questions as the fourth user turn.
+Heads are chosen on one half of the suite's prompts, with other seeds than those that score them, by
+two criteria: the drop of their mass over self-chats, and the change of the probe's score when
+split-softmax moves that head alone, behind fixed histories. As many heads drawn at random are the
+control. The other half's prompts score the fixes twice: behind fixed histories (those of the model
+as it is) and in free self-chats, where each fix writes its own. What a fix costs is read in those
+self-chats, on knowledge questions as the fourth user turn.
 
-    python benchmarks/chosen_heads.py --runs runs/chosen-heads --out benchmarks/results/chosen_heads.json
+    python benchmarks/chosen_heads.py --runs runs/chosen-heads --out
+    benchmarks/results/chosen_heads.json
 """
 
 from __future__ import annotations
@@ -47,23 +51,49 @@ def history(record: dict, before: int) -> list[dict]:
     """What the agent has seen before the round."""
     roles = {"user": "user", "agent": "assistant"}
     turns = [turn for turn in record["turns"] if turn["round"] < before]
-    return [{"role": "system", "content": record["agent"]["system_prompt"]}, *({"role": roles[turn["speaker"]], "content": turn["text"]} for turn in turns)]
+    return [
+        {"role": "system", "content": record["agent"]["system_prompt"]},
+        *({"role": roles[turn["speaker"]], "content": turn["text"]} for turn in turns),
+    ]
 
 
-def probe_scores(model, suite: drift.Suite, records: list[dict], fixes: list[tuple], rounds: tuple[int, ...]) -> np.ndarray:
-    """Scores [fix, conversation], means over rounds, of the probes behind the histories of `records`."""
+def probe_scores(
+    model, suite: drift.Suite, records: list[dict], fixes: list[tuple], rounds: tuple[int, ...]
+) -> np.ndarray:
+    """Scores [fix, conversation], means over rounds, of the probes behind the histories of
+    `records`.
+    """
     measures = {case.id: case.measure for case in suite.cases}
-    asked = [(record, probe) for record in records for probe in record["probes"] if probe["kind"] == "stability" and probe["round"] in rounds]
+    asked = [
+        (record, probe)
+        for record in records
+        for probe in record["probes"]
+        if probe["kind"] == "stability" and probe["round"] in rounds
+    ]
     scores = np.full((len(fixes), len(records)), np.nan)
     for place, fix in enumerate(fixes):
-        replies = model.generate_batch([
-            Request((*history(record, probe["round"]), {"role": "user", "content": probe["question"]}), fix, seed=seed_of("fixed", record["conversation"], probe["round"]))
-            for record, probe in asked
-        ])
+        replies = model.generate_batch(
+            [
+                Request(
+                    (
+                        *history(record, probe["round"]),
+                        {"role": "user", "content": probe["question"]},
+                    ),
+                    fix,
+                    seed=seed_of("fixed", record["conversation"], probe["round"]),
+                )
+                for record, probe in asked
+            ]
+        )
         per: dict[int, list[float]] = {}
         for (record, _), reply in zip(asked, replies, strict=True):
-            per.setdefault(record["conversation"], []).append(measures[record["agent"]["id"]].score(reply.text).value)
-        scores[place] = [np.mean(per[record["conversation"]]) if record["conversation"] in per else np.nan for record in records]
+            per.setdefault(record["conversation"], []).append(
+                measures[record["agent"]["id"]].score(reply.text).value
+            )
+        scores[place] = [
+            np.mean(per[record["conversation"]]) if record["conversation"] in per else np.nan
+            for record in records
+        ]
     return scores
 
 
@@ -75,9 +105,18 @@ def choose(model, suite: drift.Suite, out: Path, conversations: int, seed: int, 
     fixes = [(), *((holdfast.SplitSoftmax(EXPONENT, frozenset({head})),) for head in heads)]
     scores = probe_scores(model, suite, records, fixes, ROUNDS)
     gain = np.nanmean(scores[1:] - scores[0], 1)
-    ranked = {"drop": sorted(heads, key=lambda one: -drop[one]), "gain": [heads[index] for index in np.argsort(-gain, kind="stable")]}
-    ranked["random"] = [heads[index] for index in np.random.default_rng(seed).permutation(len(heads))]
-    return {"drop": drop.tolist(), "gain": gain.reshape(drop.shape).round(4).tolist(), "chosen": {name: ranked[name][:count] for name in ranked}}
+    ranked = {
+        "drop": sorted(heads, key=lambda one: -drop[one]),
+        "gain": [heads[index] for index in np.argsort(-gain, kind="stable")],
+    }
+    ranked["random"] = [
+        heads[index] for index in np.random.default_rng(seed).permutation(len(heads))
+    ]
+    return {
+        "drop": drop.tolist(),
+        "gain": gain.reshape(drop.shape).round(4).tolist(),
+        "chosen": {name: ranked[name][:count] for name in ranked},
+    }
 
 
 def main() -> None:
@@ -94,36 +133,84 @@ def main() -> None:
 
     model = holdfast.load()
     choosing, scoring = halves(drift.load_suite("starter"))
-    found = choose(model, choosing, arguments.runs / "choose", arguments.conversations, 100, arguments.heads)
-    spelled = {name: "/".join(f"{layer}.{head}" for layer, head in sorted(heads)) for name, heads in found["chosen"].items()}
-    print({name: (heads, f"of {np.size(found['drop'])}") for name, heads in spelled.items()}, flush=True)
+    found = choose(
+        model, choosing, arguments.runs / "choose", arguments.conversations, 100, arguments.heads
+    )
+    spelled = {
+        name: "/".join(f"{layer}.{head}" for layer, head in sorted(heads))
+        for name, heads in found["chosen"].items()
+    }
+    print(
+        {name: (heads, f"of {np.size(found['drop'])}") for name, heads in spelled.items()},
+        flush=True,
+    )
     sweeps = {
         "all heads": "split-softmax:exponent=0.7,0.5,0.3",
-        **{f"heads by {name}": f"split-softmax:exponent=0.5,0.2,0.1,heads={heads}" for name, heads in spelled.items()},
-        "repetition": "repetition:probability=0.5,1", "guidance": "guidance:scale=1.5,2", "spotlight": "spotlight:target=0.1,0.2",
-        "boost": "boost:factor=2,4,8", "gate": "gate:threshold=0.02,0.1,methods=[split-softmax:exponent=0.3]",
+        **{
+            f"heads by {name}": f"split-softmax:exponent=0.5,0.2,0.1,heads={heads}"
+            for name, heads in spelled.items()
+        },
+        "repetition": "repetition:probability=0.5,1",
+        "guidance": "guidance:scale=1.5,2",
+        "spotlight": "spotlight:target=0.1,0.2",
+        "boost": "boost:factor=2,4,8",
+        "gate": "gate:threshold=0.02,0.1,methods=[split-softmax:exponent=0.3]",
     }
     prompts = choose_prompts(scoring)
-    calibrate(model, prompts, load_capability("knowledge", arguments.questions, 101), arguments.runs / "free", list(sweeps.values()),
-              Plan(draws=arguments.draws, seed=101), progress=lambda conversations, tokens: None)
+    calibrate(
+        model,
+        prompts,
+        load_capability("knowledge", arguments.questions, 101),
+        arguments.runs / "free",
+        list(sweeps.values()),
+        Plan(draws=arguments.draws, seed=101),
+        progress=lambda conversations, tokens: None,
+    )
     free = read_calibration(arguments.runs / "free")
-    plain = [one for one in read_run(arguments.runs / "free" / "stability").records if one["method"] == "none"]
+    plain = [
+        one
+        for one in read_run(arguments.runs / "free" / "stability").records
+        if one["method"] == "none"
+    ]
     fixes = [methods.parse(one.method) for one in free.settings]
-    fixed = probe_scores(model, prompts, sorted(plain, key=lambda one: one["conversation"]), fixes, (LATE,))
+    fixed = probe_scores(
+        model, prompts, sorted(plain, key=lambda one: one["conversation"]), fixes, (LATE,)
+    )
     all_heads = [one for one in free.settings if one.sweep == 0]
     rows = []
     for place, (setting, on_front) in enumerate(zip(free.settings, front(free), strict=True)):
         row = {
-            "method": setting.method, "front": on_front, "free": rounded(estimate(setting.stability)), "free_gain": rounded(free.gain(setting)),
-            "capability": rounded(estimate(setting.capability)), "points_lost": rounded(free.drop(setting)),
-            "all_heads": setting in all_heads, "ahead_of_all_heads": rounded(ahead_at_cost(free, [setting], all_heads)),
-            "fixed": rounded(estimate(fixed[place])), "fixed_gain": rounded(paired_difference(fixed[place], fixed[0])),
+            "method": setting.method,
+            "front": on_front,
+            "free": rounded(estimate(setting.stability)),
+            "free_gain": rounded(free.gain(setting)),
+            "capability": rounded(estimate(setting.capability)),
+            "points_lost": rounded(free.drop(setting)),
+            "all_heads": setting in all_heads,
+            "ahead_of_all_heads": rounded(ahead_at_cost(free, [setting], all_heads)),
+            "fixed": rounded(estimate(fixed[place])),
+            "fixed_gain": rounded(paired_difference(fixed[place], fixed[0])),
         }
         rows.append(row)
         print(json.dumps(row), flush=True)
-    write_calibration_figures(dataclasses.replace(free, names=tuple(zip(sweeps, (knob for _, knob in free.names), strict=True))), BUDGET, arguments.out.with_suffix(""))
+    write_calibration_figures(
+        dataclasses.replace(
+            free, names=tuple(zip(sweeps, (knob for _, knob in free.names), strict=True))
+        ),
+        BUDGET,
+        arguments.out.with_suffix(""),
+    )
     answers = {str(budget): answer(free, pick(free, budget)) for budget in (0, 2, 5)}
-    record = {"benchmark": "chosen_heads", "measured_on": measured_on(model), "exponent": EXPONENT, **found, "conversations": len(plain), "questions": arguments.questions, "settings": rows, "answers": answers}
+    record = {
+        "benchmark": "chosen_heads",
+        "measured_on": measured_on(model),
+        "exponent": EXPONENT,
+        **found,
+        "conversations": len(plain),
+        "questions": arguments.questions,
+        "settings": rows,
+        "answers": answers,
+    }
     arguments.out.write_text(json.dumps(record, indent=1) + "\n")
     print(answers)
 

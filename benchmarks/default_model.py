@@ -1,9 +1,11 @@
-"""The default model's numbers: drift on held-out instructions, two seeds, with the unprompted control and one fix.
+"""The default model's numbers: drift on held-out instructions, two seeds, with the unprompted
+control and one fix.
 
-    python benchmarks/default_model.py --runs runs/default-model --out benchmarks/results/default_model.json
+    python benchmarks/default_model.py --runs runs/default-model --out
+    benchmarks/results/default_model.json
 
-It runs `holdfast drift` through Python (the runs stay in --runs and can be resumed and reported), and writes one summary.
-"""
+It runs `holdfast drift` through Python (the runs stay in --runs and can be resumed and reported),
+and writes one summary."""
 
 from __future__ import annotations
 
@@ -19,14 +21,23 @@ from stamp import measured_on
 import holdfast
 from holdfast import drift, methods
 from holdfast.report.scores import Series, read_series
-from holdfast.report.statistics import Estimate, change, estimate_columns, paired_difference, row_means
+from holdfast.report.statistics import (
+    Estimate,
+    change,
+    estimate_columns,
+    paired_difference,
+    row_means,
+)
 
 FIX = "split-softmax:exponent=0.5"
 LONGEST = 5  # replies that are kept in the record
 
 
 def rounded(estimate: Estimate) -> dict:
-    return {key: round(value, 4) if isinstance(value, float) else value for key, value in dataclasses.asdict(estimate).items()}
+    return {
+        key: round(value, 4) if isinstance(value, float) else value
+        for key, value in dataclasses.asdict(estimate).items()
+    }
 
 
 def summary(series: Series) -> dict:
@@ -46,8 +57,12 @@ def summary(series: Series) -> dict:
         keep = np.array([record["agent"]["category"] == category for record in series.records])
         if keep.sum() > 1:
             result.setdefault("categories", {})[category] = {
-                "first": rounded(estimate_columns(series.stability[keep])[0]), "change": rounded(change(series.stability[keep]))}
-    forwarded, least = (sum(record["tokens"][key] for record in series.records) for key in ("forwarded", "least"))
+                "first": rounded(estimate_columns(series.stability[keep])[0]),
+                "change": rounded(change(series.stability[keep])),
+            }
+    forwarded, least = (
+        sum(record["tokens"][key] for record in series.records) for key in ("forwarded", "least")
+    )
     result["forwarded_over_least"] = round(forwarded / least, 4)
     result["seconds"] = round(sum(record["seconds"] for record in series.records), 1)
     return result
@@ -56,9 +71,8 @@ def summary(series: Series) -> dict:
 def lengths(records: list[dict], tokenizer, limit: int) -> dict:
     """How long the replies are, how many ran on to the limit, and the longest of them.
 
-    A probe's reply does not say why it ended, and its text may be spelled by fewer tokens than drew it:
-    from nine tenths of the limit on, it counts as having reached it.
-    """
+    A probe's reply does not say why it ended, and its text may be spelled by fewer tokens than drew
+    it: from nine tenths of the limit on, it counts as having reached it."""
     said = [
         {"conversation": record["conversation"], "round": part["round"], "text": text}
         for record in records
@@ -71,10 +85,13 @@ def lengths(records: list[dict], tokenizer, limit: int) -> dict:
     counts = np.array([reply["tokens"] for reply in said])
     longest = sorted(said, key=lambda reply: -reply["tokens"])[:LONGEST]
     return {
-        "replies": len(said), "limit": limit, "reached": int((counts >= 0.9 * limit).sum()),
-        "median": float(np.median(counts)), "99.9th percentile": float(np.quantile(counts, 0.999)),
+        "replies": len(said),
+        "limit": limit,
+        "reached": int((counts >= 0.9 * limit).sum()),
+        "median": float(np.median(counts)),
+        "99.9th percentile": float(np.quantile(counts, 0.999)),
         "longest": [{**reply, "text": reply["text"][:400]} for reply in longest],
-    }  # fmt: skip
+    }
 
 
 def main() -> None:
@@ -89,8 +106,14 @@ def main() -> None:
     torch.set_num_threads(arguments.threads)
 
     model, suite = holdfast.load(arguments.model), drift.load_suite("starter")
-    result: dict = {"benchmark": "default_model", "model": arguments.model, "measured_on": measured_on(model), "suite": suite.fingerprint,
-                    "sampling": dataclasses.asdict(holdfast.Sampling()), "seeds": {}}
+    result: dict = {
+        "benchmark": "default_model",
+        "model": arguments.model,
+        "measured_on": measured_on(model),
+        "suite": suite.fingerprint,
+        "sampling": dataclasses.asdict(holdfast.Sampling()),
+        "seeds": {},
+    }
     plain_runs = []
     for seed in arguments.seeds:
         settings = drift.Settings(conversations=arguments.conversations, seed=seed)
@@ -100,17 +123,36 @@ def main() -> None:
         control_run = drift.run(model, suite, arguments.runs / f"seed-{seed}-control", control)
         plain, fixed = read_series(main_run)
         late = slice(settings.rounds // 2, None)
-        row = {"none": summary(plain), FIX: summary(fixed), "control": summary(read_series(control_run)[0])}
+        row = {
+            "none": summary(plain),
+            FIX: summary(fixed),
+            "control": summary(read_series(control_run)[0]),
+        }
         row["fix_minus_none_late_rounds"] = {
-            kind: rounded(paired_difference(row_means(fixed.values(kind)[:, late]), row_means(plain.values(kind)[:, late])))
-            for kind in ("stability", "adoption")}
+            kind: rounded(
+                paired_difference(
+                    row_means(fixed.values(kind)[:, late]), row_means(plain.values(kind)[:, late])
+                )
+            )
+            for kind in ("stability", "adoption")
+        }
         row["lengths"] = lengths(plain.records, model.tokenizer, settings.sampling.max_new_tokens)
         result["seeds"][seed] = row
         plain_runs.append(plain)
-        result["all_seeds"] = {kind: rounded(change(np.concatenate([one.values(kind) for one in plain_runs]))) for kind in ("stability", "adoption")}
+        result["all_seeds"] = {
+            kind: rounded(change(np.concatenate([one.values(kind) for one in plain_runs])))
+            for kind in ("stability", "adoption")
+        }
         arguments.out.parent.mkdir(parents=True, exist_ok=True)
         arguments.out.write_text(json.dumps(result, indent=1) + "\n")
-        print(seed, {name: [e["mean"] for e in row[name]["stability"]] for name in ("none", FIX, "control")}, flush=True)
+        print(
+            seed,
+            {
+                name: [e["mean"] for e in row[name]["stability"]]
+                for name in ("none", FIX, "control")
+            },
+            flush=True,
+        )
 
 
 if __name__ == "__main__":

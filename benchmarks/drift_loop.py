@@ -1,10 +1,10 @@
 """The drift loop against two ways of writing it with `transformers` alone.
 
-Everyone plays the same 32 conversations of 8 rounds with a probe of each kind per round, on the same
-model, in this process. The peers:
+Everyone plays the same 32 conversations of 8 rounds with a probe of each kind per round, on the
+same model, in this process. The peers:
 
-- lock-step: all conversations of a round in one left-padded `generate` batch, history encoded again.
-  The probes and the agents' turns of a round stand in one batch; this is the peer to beat.
+- lock-step: all conversations of a round in one left-padded `generate` batch, history encoded
+  again. The probes and the agents' turns of a round stand in one batch; this is the peer to beat.
 - pipeline: one conversation at a time through the text-generation pipeline, on a slice of the
   conversations, since it takes long.
 
@@ -36,7 +36,8 @@ from holdfast.drift.selfchat import _agent_view, _Talk, _turn, _user_view, draw_
 
 Chat = list[dict[str, str]]
 Answer = Callable[[Sequence[Chat]], list[str]]
-PADDING = 64  # rows of the lock-step peer are padded to a multiple of it, so that fewer shapes occur
+# rows of the lock-step peer are padded to a multiple of it, so that fewer shapes occur
+PADDING = 64
 
 
 @dataclass(frozen=True)
@@ -84,7 +85,9 @@ def play(suite, settings, numbers: Sequence[int], answer: Answer, tokenizer) -> 
 
 def count(texts: Sequence[str], tokenizer) -> int:
     """Generated tokens: of the texts, and the end of each."""
-    return sum(len(ids) + 1 for ids in tokenizer(list(texts), add_special_tokens=False)["input_ids"])
+    return sum(
+        len(ids) + 1 for ids in tokenizer(list(texts), add_special_tokens=False)["input_ids"]
+    )
 
 
 def lock_step(model, tokenizer, sampling) -> Answer:
@@ -93,14 +96,23 @@ def lock_step(model, tokenizer, sampling) -> Answer:
     @torch.inference_mode()
     def answer(chats: Sequence[Chat]) -> list[str]:
         inputs = tokenizer.apply_chat_template(
-            [list(chat) for chat in chats], add_generation_prompt=True, return_dict=True,
-            return_tensors="pt", padding=True, pad_to_multiple_of=PADDING,
-        )  # fmt: skip
+            [list(chat) for chat in chats],
+            add_generation_prompt=True,
+            return_dict=True,
+            return_tensors="pt",
+            padding=True,
+            pad_to_multiple_of=PADDING,
+        )
         inputs.pop("token_type_ids", None)
         written = model.generate(
-            **inputs, do_sample=True, temperature=sampling.temperature, top_p=sampling.top_p, top_k=0,
-            max_new_tokens=sampling.max_new_tokens, pad_token_id=tokenizer.pad_token_id,
-        )  # fmt: skip
+            **inputs,
+            do_sample=True,
+            temperature=sampling.temperature,
+            top_p=sampling.top_p,
+            top_k=0,
+            max_new_tokens=sampling.max_new_tokens,
+            pad_token_id=tokenizer.pad_token_id,
+        )
         new = written[:, inputs["input_ids"].shape[1] :]
         return tokenizer.batch_decode(new, skip_special_tokens=True)
 
@@ -113,11 +125,16 @@ def one_by_one(pipeline, sampling) -> Answer:
     def answer(chats: Sequence[Chat]) -> list[str]:
         return [
             pipeline(
-                list(chat), max_new_tokens=sampling.max_new_tokens, do_sample=True, top_k=0,
-                temperature=sampling.temperature, top_p=sampling.top_p, return_full_text=False,
+                list(chat),
+                max_new_tokens=sampling.max_new_tokens,
+                do_sample=True,
+                top_k=0,
+                temperature=sampling.temperature,
+                top_p=sampling.top_p,
+                return_full_text=False,
             )[0]["generated_text"]
             for chat in chats
-        ]  # fmt: skip
+        ]
 
     return answer
 
@@ -144,7 +161,10 @@ def repetition(model, suite, settings, lock: Answer, pipe: Answer, share: range)
     }
     row = {"forwarded_over_least": excess}
     for name, who in {"ours": played, **peers}.items():
-        row[name] = {"seconds_per_conversation": who.per_conversation, "seconds_per_token": who.per_token}
+        row[name] = {
+            "seconds_per_conversation": who.per_conversation,
+            "seconds_per_token": who.per_token,
+        }
     for name, who in peers.items():
         row[name]["ratio"] = who.per_conversation / played.per_conversation
         row[name]["ratio_per_token"] = who.per_token / played.per_token
@@ -169,7 +189,8 @@ def main() -> None:
     tokenizer = transformers.AutoTokenizer.from_pretrained(model.hf_model.config._name_or_path)
     tokenizer.padding_side = "left"
     stock = transformers.AutoModelForCausalLM.from_pretrained(
-        model.hf_model.config._name_or_path, dtype=torch.float32)
+        model.hf_model.config._name_or_path, dtype=torch.float32
+    )
     pipeline = transformers.pipeline("text-generation", model=stock, tokenizer=tokenizer)
     sampling = drift.Settings().sampling
     lock, pipe = lock_step(stock, tokenizer, sampling), one_by_one(pipeline, sampling)
@@ -180,21 +201,30 @@ def main() -> None:
     for index in range(arguments.repetitions):
         seed = arguments.seeds[index % len(arguments.seeds)]
         settings = drift.Settings(
-            rounds=arguments.rounds, conversations=arguments.conversations, seed=seed,
+            rounds=arguments.rounds,
+            conversations=arguments.conversations,
+            seed=seed,
             user_prompt="suite",
-        )  # fmt: skip
+        )
         slice_ = range(index * share, (index + 1) * share)
         torch.manual_seed(index)
         rows.append({"seed": seed, **repetition(model, suite, settings, lock, pipe, slice_)})
         print(json.dumps(rows[-1]), flush=True)
     result = {
-        "benchmark": "drift_loop", "model": arguments.model, "measured_on": measured_on(model),
-        "conversations": arguments.conversations, "rounds": arguments.rounds,
-        "threads": arguments.threads, "repetitions": rows, "medians": {},
-    }  # fmt: skip
+        "benchmark": "drift_loop",
+        "model": arguments.model,
+        "measured_on": measured_on(model),
+        "conversations": arguments.conversations,
+        "rounds": arguments.rounds,
+        "threads": arguments.threads,
+        "repetitions": rows,
+        "medians": {},
+    }
     for name in ("lock_step", "pipeline"):
         result["medians"][name] = {
-            key: statistics.median(row[name][key] for row in rows) for key in ("ratio", "ratio_per_token")}
+            key: statistics.median(row[name][key] for row in rows)
+            for key in ("ratio", "ratio_per_token")
+        }
         print(name, {key: round(value, 2) for key, value in result["medians"][name].items()})
     if arguments.out:
         arguments.out.parent.mkdir(parents=True, exist_ok=True)

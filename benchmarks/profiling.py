@@ -1,7 +1,9 @@
-"""Head profiling against one head at a time: a random Llama of 8 layers x 8 heads, 64 heads x 64 samples.
+"""Head profiling against one head at a time: a random Llama of 8 layers x 8 heads, 64 heads x 64
+samples.
 
-Both in this process, in turn. "One head at a time" is `model.score` or `model.generate` of one sample under one head, on a draw of heads, scaled to
-all. The ratio is that of wall time; that of processor time is beside it, which other work on the machine disturbs less.
+Both in this process, in turn. "One head at a time" is `model.score` or `model.generate` of one
+sample under one head, on a draw of heads, scaled to all. The ratio is that of wall time; that of
+processor time is beside it, which other work on the machine disturbs less.
 
     python benchmarks/profiling.py --out benchmarks/results/profiling.json
 """
@@ -31,9 +33,16 @@ from holdfast.sampling import Sampling
 from holdfast.study.profiling import Choice, Plan, Question, profile
 
 PLAN = Plan(Pasta(0.01), max_new_tokens=24)
-WORDS = "the garden is green and a river runs slowly past some old town where people talk about music or bread while it rains".split()
+WORDS = (
+    "the garden is green and a river runs slowly past some old town where people talk about music"
+    " or bread while it rains".split()
+)
 JOBS = ("nurse", "teacher", "architect", "software engineer", "dentist", "poet")
-TARGETS = {"scoring, emphasis at the end": 10, "scoring, emphasis in the middle": 5, "generating": 5}
+TARGETS = {
+    "scoring, emphasis at the end": 10,
+    "scoring, emphasis in the middle": 5,
+    "generating": 5,
+}
 
 
 def build(width: int) -> LocalModel:
@@ -41,8 +50,13 @@ def build(width: int) -> LocalModel:
     tokenizer = holdfast.load("default").tokenizer
     torch.manual_seed(0)
     config = transformers.LlamaConfig(
-        hidden_size=width, intermediate_size=8 * width // 3, num_hidden_layers=8, num_attention_heads=8, num_key_value_heads=8,
-        vocab_size=len(tokenizer), max_position_embeddings=1024,
+        hidden_size=width,
+        intermediate_size=8 * width // 3,
+        num_hidden_layers=8,
+        num_attention_heads=8,
+        num_key_value_heads=8,
+        vocab_size=len(tokenizer),
+        max_position_embeddings=1024,
     )
     hf_model = transformers.LlamaForCausalLM(config).eval()
     steerable = adopt(hf_model)
@@ -50,10 +64,20 @@ def build(width: int) -> LocalModel:
         for parameter in hf_model.parameters():
             if parameter.ndim > 1:
                 parameter.mul_(4)
-    return LocalModel("random Llama", fingerprint_of(hf_model, tokenizer), hf_model, tokenizer, frozenset(), reuses_cache(hf_model), steerable)
+    return LocalModel(
+        "random Llama",
+        fingerprint_of(hf_model, tokenizer),
+        hf_model,
+        tokenizer,
+        frozenset(),
+        reuses_cache(hf_model),
+        steerable,
+    )
 
 
-def messages(model: LocalModel, number: int, share: float) -> tuple[tuple[dict[str, str], ...], tuple[str, ...]]:
+def messages(
+    model: LocalModel, number: int, share: float
+) -> tuple[tuple[dict[str, str], ...], tuple[str, ...]]:
     """A chat of 110 to 160 tokens, its emphasised instruction behind this share of the text."""
     rng = random.Random(number)
     wanted, text = rng.randint(110, 160), []
@@ -71,7 +95,12 @@ def measure(ours: Callable[[], None], plain: Callable[[], None], scale: float) -
         work()
         seconds.append((time.perf_counter() - wall, time.process_time() - used))
     (wall, used), (plain_wall, plain_used) = seconds
-    return {"seconds": wall, "one_at_a_time_seconds": plain_wall * scale, "ratio": plain_wall * scale / wall, "ratio_of_processor_time": plain_used * scale / used}
+    return {
+        "seconds": wall,
+        "one_at_a_time_seconds": plain_wall * scale,
+        "ratio": plain_wall * scale / wall,
+        "ratio_of_processor_time": plain_used * scale / used,
+    }
 
 
 def main() -> None:
@@ -79,7 +108,9 @@ def main() -> None:
     parser.add_argument("--samples", type=int, default=64)
     parser.add_argument("--questions", type=int, default=16, help="samples of the generating task")
     parser.add_argument("--repetitions", type=int, default=3)
-    parser.add_argument("--heads", type=int, default=2, help="drawn for one head at a time, per repetition")
+    parser.add_argument(
+        "--heads", type=int, default=2, help="drawn for one head at a time, per repetition"
+    )
     parser.add_argument("--width", type=int, default=256)
     parser.add_argument("--threads", type=int, default=2)
     parser.add_argument("--out", type=Path)
@@ -88,10 +119,19 @@ def main() -> None:
     model = build(arguments.width)
     every = [(layer, head) for layer in range(8) for head in range(8)]
     tasks = {
-        name: [Choice(*messages(model, number, share), JOBS, number % len(JOBS)) for number in range(arguments.samples)]
-        for name, share in (("scoring, emphasis at the end", 1.0), ("scoring, emphasis in the middle", 0.5))
+        name: [
+            Choice(*messages(model, number, share), JOBS, number % len(JOBS))
+            for number in range(arguments.samples)
+        ]
+        for name, share in (
+            ("scoring, emphasis at the end", 1.0),
+            ("scoring, emphasis in the middle", 0.5),
+        )
     }
-    tasks["generating"] = [Question(*messages(model, number, 1.0), lambda text: float(len(text))) for number in range(arguments.questions)]
+    tasks["generating"] = [
+        Question(*messages(model, number, 1.0), lambda text: float(len(text)))
+        for number in range(arguments.questions)
+    ]
     rows: dict[str, list[dict[str, float]]] = {name: [] for name in tasks}
     for repetition in range(arguments.repetitions):
         for name, samples in tasks.items():
@@ -106,20 +146,42 @@ def main() -> None:
                     methods = (replace(PLAN.method, heads=HeadSet([head])),)
                     for one in samples:
                         if isinstance(one, Choice):
-                            model.score(one.messages, one.continuations, methods, emphasis=one.emphasis)
+                            model.score(
+                                one.messages, one.continuations, methods, emphasis=one.emphasis
+                            )
                         else:
-                            model.generate(one.messages, methods, Sampling(0, 1, PLAN.max_new_tokens), emphasis=one.emphasis)
+                            model.generate(
+                                one.messages,
+                                methods,
+                                Sampling(0, 1, PLAN.max_new_tokens),
+                                emphasis=one.emphasis,
+                            )
 
             rows[name].append(measure(ours, plain, (len(every) + 1) / len(heads)))
             print(name, {key: round(value, 2) for key, value in rows[name][-1].items()}, flush=True)
-    medians = {name: {key: statistics.median(row[key] for row in found) for key in ("ratio", "ratio_of_processor_time")} for name, found in rows.items()}
+    medians = {
+        name: {
+            key: statistics.median(row[key] for row in found)
+            for key in ("ratio", "ratio_of_processor_time")
+        }
+        for name, found in rows.items()
+    }
     for name, found in medians.items():
-        print(f"{name}: {found['ratio']:.1f} times as fast as one head at a time (processor time {found['ratio_of_processor_time']:.1f}; target {TARGETS[name]})")
+        print(
+            f"{name}: {found['ratio']:.1f} times as fast as one head at a time (processor time"
+            f" {found['ratio_of_processor_time']:.1f}; target {TARGETS[name]})"
+        )
     if arguments.out:
         record = {
-            "benchmark": "profiling", "shape": f"Llama, 8 layers, 8 heads, width {arguments.width}", "samples": arguments.samples, "questions": arguments.questions,
-            "threads": arguments.threads, "measured_on": measured_on(),
-            "targets": TARGETS, "medians": medians, "repetitions": rows,
+            "benchmark": "profiling",
+            "shape": f"Llama, 8 layers, 8 heads, width {arguments.width}",
+            "samples": arguments.samples,
+            "questions": arguments.questions,
+            "threads": arguments.threads,
+            "measured_on": measured_on(),
+            "targets": TARGETS,
+            "medians": medians,
+            "repetitions": rows,
         }
         arguments.out.parent.mkdir(parents=True, exist_ok=True)
         arguments.out.write_text(json.dumps(record, indent=1) + "\n")

@@ -1,11 +1,13 @@
 """Measures every record under benchmarks/results/ again: `make records`.
 
-Each command writes its record into a folder of its own; then old and new are compared, number by number,
-and the new ones take the old ones' place. A number has changed when its interval and the old one do not
+Each command writes its record into a folder of its own; then old and new are compared, number by
+number, and the new ones take the old ones' place. A number has changed when its interval and the
+old one do not
 overlap: the 95 % interval of an estimate, the range over repetitions of a ratio. The comparison is
 written to benchmarks/results/changes.md, and the tables of the documents are written anew.
 
-    python benchmarks/records.py                        # all of them: hours, for a machine left alone
+    python benchmarks/records.py                        # all of them: hours, for a machine left
+                                                        alone
     python benchmarks/records.py default_model li2024   # some
     python benchmarks/records.py --list                 # what there is, and how long each took
 """
@@ -32,9 +34,10 @@ class Record:
 
     Args:
         name: of its file in benchmarks/results/, without ".json".
-        command: of Python, from the repository's root; {out} is the file, {runs} a folder for its runs,
-            {corpus} the Self-dialogue Corpus (training/README.md).
-        default_model: whether its numbers are the default model's, so that new weights make it void.
+        command: of Python, from the repository's root; {out} is the file, {runs} a folder for its
+            runs, {corpus} the Self-dialogue Corpus (training/README.md).
+        default_model: whether its numbers are the default model's, so that new weights make it
+            void.
         minutes: about how long it takes on 2 cores.
         beside: files and folders that it writes beside the record.
     """
@@ -50,17 +53,37 @@ RECORDS = (
     Record("default_model", "benchmarks/default_model.py --runs {runs} --out {out}", True, 20),
     Record("drift_loop", "benchmarks/drift_loop.py --out {out}", True, 6),
     Record("batching", "benchmarks/batching.py --out {out}", True, 2),
-    Record("li2024/findings", "benchmarks/reproduction.py li2024 --runs {runs} --out {out}", True, 8,
-           ("li2024/figures",)),
-    Record("zhang2024/findings", "benchmarks/reproduction.py zhang2024 --runs {runs} --out {out}", True, 36,
-           ("zhang2024/figures",)),
-    Record("chosen_heads", "benchmarks/chosen_heads.py --draws 5 --runs {runs} --out {out}", True, 60,
-           ("chosen_heads",)),
-    Record("ablation", "benchmarks/ablation.py --self-dialogue {corpus} --runs {runs} --out {out}", False, 30),
+    Record(
+        "li2024/findings",
+        "benchmarks/reproduction.py li2024 --runs {runs} --out {out}",
+        True,
+        8,
+        ("li2024/figures",),
+    ),
+    Record(
+        "zhang2024/findings",
+        "benchmarks/reproduction.py zhang2024 --runs {runs} --out {out}",
+        True,
+        36,
+        ("zhang2024/figures",),
+    ),
+    Record(
+        "chosen_heads",
+        "benchmarks/chosen_heads.py --draws 5 --runs {runs} --out {out}",
+        True,
+        60,
+        ("chosen_heads",),
+    ),
+    Record(
+        "ablation",
+        "benchmarks/ablation.py --self-dialogue {corpus} --runs {runs} --out {out}",
+        False,
+        30,
+    ),
     Record("attention", "benchmarks/attention.py --out {out}", False, 40),
     Record("profiling", "benchmarks/profiling.py --out {out}", False, 10),
     Record("census", "benchmarks/census.py --out {out}", False, 12),
-)  # fmt: skip
+)
 
 
 # Not measured on the weights that ship, so there is no such record, and no document quotes one.
@@ -98,7 +121,11 @@ def numbers(value: object, path: str = "") -> Iterator[tuple[str, Number]]:
 
 def _label(inner: object, index: int) -> str:
     """What names an element of a list: what it was measured on, or else its place."""
-    names = [inner[key] for key in ("method", "work", "number") if key in inner] if isinstance(inner, dict) else []
+    names = (
+        [inner[key] for key in ("method", "work", "number") if key in inner]
+        if isinstance(inner, dict)
+        else []
+    )
     return str(names[0]) if names else str(index)
 
 
@@ -135,8 +162,11 @@ def changes(old: object, new: object) -> list[str]:
         if path in before and (number.low > before[path].high or number.high < before[path].low)
     ]
     said = dict(verdicts(old))
-    lines += [f"| {claim} | {said[claim]} | {verdict} |"
-              for claim, verdict in verdicts(new) if said.get(claim, verdict) != verdict]
+    lines += [
+        f"| {claim} | {said[claim]} | {verdict} |"
+        for claim, verdict in verdicts(new)
+        if said.get(claim, verdict) != verdict
+    ]
     return lines
 
 
@@ -145,7 +175,12 @@ def told(record: Record, old: object, new: object) -> list[str]:
     compared = sum(path in dict(numbers(old)) for path, _ in numbers(new))
     lines = changes(old, new)
     head = [f"## {record.name}", "", f"{compared} numbers compared, {len(lines)} changed."]
-    return [*head, *(("", "| what | before | now |", "| --- | --- | --- |") if lines else ()), *lines, ""]
+    return [
+        *head,
+        *(("", "| what | before | now |", "| --- | --- | --- |") if lines else ()),
+        *lines,
+        "",
+    ]
 
 
 def measure(record: Record, runs: Path, corpus: Path | None) -> Path:
@@ -178,7 +213,9 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("names", nargs="*", metavar="RECORD", help="default: all")
     parser.add_argument("--runs", type=Path, default=Path("runs/records"))
-    parser.add_argument("--self-dialogue", type=Path, help="self_dialogue.jsonl.gz, for the ablation")
+    parser.add_argument(
+        "--self-dialogue", type=Path, help="self_dialogue.jsonl.gz, for the ablation"
+    )
     parser.add_argument("--list", action="store_true")
     arguments = parser.parse_args()
     by_name = {record.name: record for record in RECORDS}
@@ -191,13 +228,19 @@ def main() -> None:
     chosen = [by_name[name] for name in arguments.names or by_name]
     if arguments.self_dialogue is None and (left := [r for r in chosen if "{corpus}" in r.command]):
         if arguments.names:
-            parser.error(f"{left[0].name} needs --self-dialogue FILE (training/README.md says which)")
+            parser.error(
+                f"{left[0].name} needs --self-dialogue FILE (training/README.md says which)"
+            )
         print(f"left out: {left[0].name}, which needs --self-dialogue FILE", flush=True)
         chosen = [record for record in chosen if record not in left]
     runs = arguments.runs.resolve()
-    page = ["# What changed when the records were measured again", "",
-            "Written by `python benchmarks/records.py`. A number has changed when the old interval and",
-            "the new one do not overlap.", ""]
+    page = [
+        "# What changed when the records were measured again",
+        "",
+        "Written by `python benchmarks/records.py`. A number has changed when the old interval and",
+        "the new one do not overlap.",
+        "",
+    ]
     for record in chosen:
         page += replace(record, runs, arguments.self_dialogue)
         print("\n".join(page[-6:]), flush=True)

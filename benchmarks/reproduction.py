@@ -1,9 +1,10 @@
 """A paper's figures on the default model, as a record: `holdfast reproduce PAPER --scale small`.
 
-    python benchmarks/reproduction.py li2024 --runs runs/li2024 --out benchmarks/results/li2024/findings.json
+    python benchmarks/reproduction.py li2024 --runs runs/li2024 --out
+    benchmarks/results/li2024/findings.json
 
-The run stays in --runs and can be resumed; findings and the figures they name are copied beside --out.
-"""
+The run stays in --runs and can be resumed; findings and the figures they name are copied beside
+--out."""
 
 from __future__ import annotations
 
@@ -29,7 +30,8 @@ def main() -> None:
     out = arguments.out or Path("benchmarks/results") / arguments.paper / "findings.json"
     stamp = measured_on(holdfast.load())
     status = command_line(
-        ["reproduce", arguments.paper, "--scale", arguments.scale, "--out", str(runs)])
+        ["reproduce", arguments.paper, "--scale", arguments.scale, "--out", str(runs)]
+    )
     if status:
         raise SystemExit(status)
     figures = json.loads((runs / "findings.json").read_text())
@@ -39,7 +41,11 @@ def main() -> None:
         target.parent.mkdir(parents=True, exist_ok=True)
         shutil.copyfile(runs / image, target)
     record = {
-        "benchmark": arguments.paper, "scale": arguments.scale, "measured_on": stamp, "figures": figures}
+        "benchmark": arguments.paper,
+        "scale": arguments.scale,
+        "measured_on": stamp,
+        "figures": figures,
+    }
     out.write_text(json.dumps(record, indent=1) + "\n")
 
 

@@ -29,10 +29,14 @@ def measured_on(model=None, fingerprints: dict[str, str] | None = None) -> dict:
 
 
 def commit() -> str:
-    """The commit that is checked out, with "+changes" where tracked files other than records differ."""
+    """The commit that is checked out, with "+changes" where tracked files other than records
+    differ.
+    """
     try:
         head = _git("rev-parse", "HEAD").strip()
-        changed = _git("status", "--porcelain", "--untracked-files=no", "--", "src", "benchmarks/*.py")
+        changed = _git(
+            "status", "--porcelain", "--untracked-files=no", "--", "src", "benchmarks/*.py"
+        )
     except (OSError, subprocess.CalledProcessError):
         return "unknown: not a git checkout"
     return head + ("+changes" if changed.strip() else "")
@@ -45,8 +49,11 @@ def machine() -> str:
     model = platform.machine()
     cpuinfo = Path("/proc/cpuinfo")
     if cpuinfo.exists():
-        names = [line.partition(":")[2].strip() for line in cpuinfo.read_text().splitlines()
-                 if line.startswith("model name")]
+        names = [
+            line.partition(":")[2].strip()
+            for line in cpuinfo.read_text().splitlines()
+            if line.startswith("model name")
+        ]
         model = names[0] if names else model
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
     accelerator = torch.cuda.get_device_name() if torch.cuda.is_available() else "no GPU"

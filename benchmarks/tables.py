@@ -1,4 +1,5 @@
-"""Writes the tables of README.md, of the model card and of the pages beside the records from the records in benchmarks/results/, between their markers.
+"""Writes the tables of README.md, of the model card and of the pages beside the records from the
+records in benchmarks/results/, between their markers.
 
     python benchmarks/tables.py
 
@@ -15,7 +16,9 @@ from pathlib import Path
 
 ROOT = Path(__file__).parent.parent
 RESULTS = ROOT / "benchmarks" / "results"
-PAPERS = tuple(paper for paper in ("li2024", "zhang2024") if (RESULTS / paper / "findings.json").exists())
+PAPERS = tuple(
+    paper for paper in ("li2024", "zhang2024") if (RESULTS / paper / "findings.json").exists()
+)
 FIX = "split-softmax:exponent=0.5"
 
 
@@ -42,39 +45,59 @@ def drift_table() -> str:
         return "| " + " | ".join([name, *(cell(one) for one in seeds.values())]) + " |"
 
     def ends(series: str, kind: str):
-        return lambda one: f"{one[series][kind][0]['mean']:.3f} to {one[series][kind][-1]['mean']:.3f}"
+        return lambda one: (
+            f"{one[series][kind][0]['mean']:.3f} to {one[series][kind][-1]['mean']:.3f}"
+        )
 
     together = record["all_seeds"]
     lines = [
-        f"`python benchmarks/default_model.py`: {count} conversations of 8 rounds between held-out prompts, temperature 1.0, top-p 0.9; "
-        "paired by conversation, 95 % bootstrap intervals. Target: round-1 stability 0.93, and a drop whose interval excludes 0.",
+        (
+            f"`python benchmarks/default_model.py`: {count} conversations of 8 rounds between"
+            " held-out prompts, temperature 1.0, top-p 0.9; paired by conversation, 95 % bootstrap"
+            " intervals. Target: round-1 stability 0.93, and a drop whose interval excludes 0."
+        ),
         "",
         "| round 1 to round 8 | " + " | ".join(f"seed {seed}" for seed in seeds) + " |",
         "| --- " * (len(seeds) + 1) + "|",
         row("stability", ends("none", "stability")),
         row("drop", lambda one: interval(one["none"]["stability_change"])),
         row("stability, user model unprompted", ends("control", "stability")),
-        row("drop, user model unprompted", lambda one: interval(one["control"]["stability_change"])),
+        row(
+            "drop, user model unprompted", lambda one: interval(one["control"]["stability_change"])
+        ),
         row("adoption", ends("none", "adoption")),
         row("change of adoption", lambda one: interval(one["none"]["adoption_change"])),
         row("mass on the prompt", ends("none", "mass")),
         row(f"stability with `{FIX}`", ends(FIX, "stability")),
-        row("fix minus none, rounds 5 to 8", lambda one: interval(one["fix_minus_none_late_rounds"]["stability"])),
-        row("round 1, phrases seen / unseen in training",
-            lambda one: f"{one['none']['round_1_phrase_seen']['mean']:.3f} / {one['none']['round_1_phrase_unseen']['mean']:.3f}"),
+        row(
+            "fix minus none, rounds 5 to 8",
+            lambda one: interval(one["fix_minus_none_late_rounds"]["stability"]),
+        ),
+        row(
+            "round 1, phrases seen / unseen in training",
+            lambda one: (
+                f"{one['none']['round_1_phrase_seen']['mean']:.3f} /"
+                f" {one['none']['round_1_phrase_unseen']['mean']:.3f}"
+            ),
+        ),
         "",
-        f"Over all {count * len(seeds)} conversations stability changes by {interval(together['stability'])} and adoption by {interval(together['adoption'])}.",
+        (
+            f"Over all {count * len(seeds)} conversations stability changes by"
+            f" {interval(together['stability'])} and adoption by {interval(together['adoption'])}."
+        ),
     ]
     return "\n".join(lines)
 
 
 def speed_table() -> str:
-    """The drift loop against two ways of writing it, tokens forwarded, and what the batch size changes."""
+    """The drift loop against two ways of writing it, tokens forwarded, and what the batch size
+    changes.
+    """
     loop, batching = read("drift_loop"), read("batching")
     excess = max(row["forwarded_over_least"] for row in loop["repetitions"])
     played = (
-        f"{loop['conversations']} conversations of {loop['rounds']} rounds with probes, {loop['threads']} "
-        f"threads, median of {len(loop['repetitions'])}"
+        f"{loop['conversations']} conversations of {loop['rounds']} rounds with probes,"
+        f" {loop['threads']} threads, median of {len(loop['repetitions'])}"
     )
 
     def times(peer: str) -> str:
@@ -84,18 +107,28 @@ def speed_table() -> str:
             f"({medians['ratio']:.1f} per conversation)"
         )
 
-    return "\n".join([
-        "| what | measured | command |",
-        "| --- | --- | --- |",
-        "| the drift loop against all conversations of a round in one left-padded `generate` batch, history "
-        f"encoded again: {played} | {times('lock_step')} | `python benchmarks/drift_loop.py` |",
-        "| the same against one conversation at a time through the `transformers` pipeline | "
-        f"{times('pipeline')} | the same |",
-        f"| tokens forwarded, over each token of each view once | {excess:.3f} | the same |",
-        "| conversations in which the batch size (48 or 5) changed a reply | "
-        f"{batching['conversations_that_differ']} of {batching['conversations']} "
-        f"({batching['replies_compared']:,} replies compared) | `python benchmarks/batching.py` |",
-    ])
+    return "\n".join(
+        [
+            "| what | measured | command |",
+            "| --- | --- | --- |",
+            (
+                "| the drift loop against all conversations of a round in one left-padded"
+                f" `generate` batch, history encoded again: {played} | {times('lock_step')} |"
+                " `python benchmarks/drift_loop.py` |"
+            ),
+            (
+                "| the same against one conversation at a time through the `transformers` pipeline"
+                f" | {times('pipeline')} | the same |"
+            ),
+            f"| tokens forwarded, over each token of each view once | {excess:.3f} | the same |",
+            (
+                "| conversations in which the batch size (48 or 5) changed a reply |"
+                f" {batching['conversations_that_differ']} of {batching['conversations']}"
+                f" ({batching['replies_compared']:,} replies compared) | `python"
+                " benchmarks/batching.py` |"
+            ),
+        ]
+    )
 
 
 def lengths_table() -> str:
@@ -106,61 +139,89 @@ def lengths_table() -> str:
         return "| " + " | ".join([name, *(cell(seed["lengths"]) for seed in seeds.values())]) + " |"
 
     longest = [
-        f"- seed {seed}, conversation {reply['conversation']}, round {reply['round']}, {reply['tokens']} "
-        f"tokens: “{' '.join(reply['text'].split())[:160]}…”"
+        f"- seed {seed}, conversation {reply['conversation']}, round {reply['round']},"
+        f" {reply['tokens']} tokens: “{' '.join(reply['text'].split())[:160]}…”"
         for seed, told in seeds.items()
         for reply in told["lengths"]["longest"][:2]
     ]
-    return "\n".join([
-        "| replies in free self-chat | " + " | ".join(f"seed {seed}" for seed in seeds) + " |",
-        "| --- " * (len(seeds) + 1) + "|",
-        row("replies", lambda told: f"{told['replies']:,}"),
-        row("that ran on to the limit of 400 tokens", lambda told: str(told["reached"])),
-        row("median length in tokens", lambda told: f"{told['median']:.0f}"),
-        row("99.9th percentile", lambda told: f"{told['99.9th percentile']:.0f}"),
-        "",
-        "The longest:",
-        "",
-        *longest,
-    ])
+    return "\n".join(
+        [
+            "| replies in free self-chat | " + " | ".join(f"seed {seed}" for seed in seeds) + " |",
+            "| --- " * (len(seeds) + 1) + "|",
+            row("replies", lambda told: f"{told['replies']:,}"),
+            row("that ran on to the limit of 400 tokens", lambda told: str(told["reached"])),
+            row("median length in tokens", lambda told: f"{told['median']:.0f}"),
+            row("99.9th percentile", lambda told: f"{told['99.9th percentile']:.0f}"),
+            "",
+            "The longest:",
+            "",
+            *longest,
+        ]
+    )
 
 
 def following_line() -> str:
-    """How well held-out instructions are followed in round 1, from the output of training/evaluate.py."""
-    rows = [line.split("  ", 1) for line in (ROOT / "training" / "evaluation.txt").read_text().splitlines()]
+    """How well held-out instructions are followed in round 1, from the output of
+    training/evaluate.py.
+    """
+    rows = [
+        line.split("  ", 1)
+        for line in (ROOT / "training" / "evaluation.txt").read_text().splitlines()
+    ]
     scores = {name: float(score) for score, name in rows}
 
     def score(name: str) -> str:
         return f"{next(value for key, value in scores.items() if key.startswith(name)):.3f}"
 
-    families = [(value, name.split(" (")[0]) for name, value in scores.items() if "(" in name and "phrase" not in name]
+    families = [
+        (value, name.split(" (")[0])
+        for name, value in scores.items()
+        if "(" in name and "phrase" not in name
+    ]
     weak = ", ".join(name.replace("_", " ") for value, name in sorted(families) if value < 0.7)
     return (
-        f"By `python training/evaluate.py` (`training/evaluation.txt`), held-out instructions are followed in round 1 "
-        f"with a mean score of {score('mean')}, {score('phrase seen')} where the phrase was seen in training and "
-        f"{score('phrase unseen')} where it was not; the families below 0.7 are {weak}. After three rounds of talk, "
-        f"open knowledge questions are answered right {score('knowledge, open')} of the time, and questions with four "
-        f"choices {score('knowledge, choices')} (chance: 0.25)."
+        "By `python training/evaluate.py` (`training/evaluation.txt`), held-out instructions are"
+        f" followed in round 1 with a mean score of {score('mean')}, {score('phrase seen')} where"
+        f" the phrase was seen in training and {score('phrase unseen')} where it was not; the"
+        f" families below 0.7 are {weak}. After three rounds of talk, open knowledge questions are"
+        f" answered right {score('knowledge, open')} of the time, and questions with four choices"
+        f" {score('knowledge, choices')} (chance: 0.25)."
     )
 
 
 def attention_table() -> str:
     """What each kind of steering costs, as medians of ratios to plain SDPA."""
     record = read("attention")
-    names = list(dict.fromkeys(name for row in record["rows"] for name in row.get("ratios", row) if name not in ("work", "bytes", "plain_seconds", "plain", "unsteered")))
+    names = list(
+        dict.fromkeys(
+            name
+            for row in record["rows"]
+            for name in row.get("ratios", row)
+            if name not in ("work", "bytes", "plain_seconds", "plain", "unsteered")
+        )
+    )
 
     def cell(row: dict, name: str) -> str:
         value = row["ratios"].get(name) if "ratios" in row else row.get(name, {}).get("median")
         return "" if value is None else f"{value:.2f}"
 
-    return "\n".join([
-        f"`python benchmarks/attention.py`: {record['shape']}, random weights, a span of {record['span']} tokens, {record['threads']} threads, "
-        f"torch {versions(record)['torch']}; medians of ratios to plain SDPA in the same repetition.",
-        "",
-        "| " + " | ".join(["work", *names]) + " |",
-        "| --- " * (len(names) + 1) + "|",
-        *("| " + " | ".join([row["work"], *(cell(row, name) for name in names)]) + " |" for row in record["rows"]),
-    ])
+    return "\n".join(
+        [
+            (
+                f"`python benchmarks/attention.py`: {record['shape']}, random weights, a span of"
+                f" {record['span']} tokens, {record['threads']} threads, torch"
+                f" {versions(record)['torch']}; medians of ratios to plain SDPA in the same"
+                " repetition."
+            ),
+            "",
+            "| " + " | ".join(["work", *names]) + " |",
+            "| --- " * (len(names) + 1) + "|",
+            *(
+                "| " + " | ".join([row["work"], *(cell(row, name) for name in names)]) + " |"
+                for row in record["rows"]
+            ),
+        ]
+    )
 
 
 def ablation_table() -> str:
@@ -175,38 +236,72 @@ def ablation_table() -> str:
     def ends(kind: str):
         return lambda one: f"{one[kind][0]['mean']:.3f} to {one[kind][-1]['mean']:.3f}"
 
-    return "\n".join([
-        f"| `python benchmarks/ablation.py`, {count} conversations of 8 rounds, seed {record['seed']} | " + " | ".join(name.replace("-", " ") for name in models) + " |",
-        "| --- " * (len(models) + 1) + "|",
-        row("stability, round 1 to round 8", ends("stability")),
-        row("change", lambda one: interval(one["stability_change"])),
-        row("adoption, round 1 to round 8", ends("adoption")),
-        row("change", lambda one: interval(one["adoption_change"])),
-        row("mass on the prompt", ends("mass")),
-        "",
-        f"Second minus first, change of stability {interval(difference['stability'])}, change of adoption {interval(difference['adoption'])}.",
-    ])
+    return "\n".join(
+        [
+            f"| `python benchmarks/ablation.py`, {count} conversations of 8 rounds, seed"
+            f" {record['seed']} | " + " | ".join(name.replace("-", " ") for name in models) + " |",
+            "| --- " * (len(models) + 1) + "|",
+            row("stability, round 1 to round 8", ends("stability")),
+            row("change", lambda one: interval(one["stability_change"])),
+            row("adoption, round 1 to round 8", ends("adoption")),
+            row("change", lambda one: interval(one["adoption_change"])),
+            row("mass on the prompt", ends("mass")),
+            "",
+            (
+                f"Second minus first, change of stability {interval(difference['stability'])},"
+                f" change of adoption {interval(difference['adoption'])}."
+            ),
+        ]
+    )
 
 
 def reproduction_line(paper: str) -> str:
-    """Where a paper's figures on the default model are, and how many of its claims this run bears out."""
+    """Where a paper's figures on the default model are, and how many of its claims this run bears
+    out.
+    """
     figures = findings(paper)
-    opened = [f"[{figure['kind']} {figure['number']}{part}](benchmarks/results/{paper}/{image})" for figure in figures for part, image in named(figure)]
+    opened = [
+        f"[{figure['kind']} {figure['number']}{part}](benchmarks/results/{paper}/{image})"
+        for figure in figures
+        for part, image in named(figure)
+    ]
     counts = Counter(claim["verdict"] for figure in figures for claim in figure["claims"])
-    told = ", ".join(f"{counts[verdict]} {verdict}" for verdict in ("supported", "contradicted", "undecided"))
-    return f"`holdfast reproduce {paper}` on the default model, at the scale `small`: {', '.join(opened)}. Claims of the paper: {told}; [each with its numbers](benchmarks/results/{paper}/claims.md)."
+    told = ", ".join(
+        f"{counts[verdict]} {verdict}" for verdict in ("supported", "contradicted", "undecided")
+    )
+    return (
+        f"`holdfast reproduce {paper}` on the default model, at the scale `small`:"
+        f" {', '.join(opened)}. Claims of the paper: {told}; [each with its"
+        f" numbers](benchmarks/results/{paper}/claims.md)."
+    )
 
 
 def claims_page(paper: str) -> str:
     """A paper's claims on the default model, each figure and table with them."""
-    lines = [f"# The claims of {paper} on the default model", "", f"Written by `python benchmarks/tables.py` from the `findings.json` of `holdfast reproduce {paper} --scale small`."]
+    lines = [
+        f"# The claims of {paper} on the default model",
+        "",
+        (
+            "Written by `python benchmarks/tables.py` from the `findings.json` of `holdfast"
+            f" reproduce {paper} --scale small`."
+        ),
+    ]
     for figure in findings(paper):
-        lines += ["", f"## {figure['kind']} {figure['number']}: {figure['title']}", "", figure["how"], ""]
+        lines += [
+            "",
+            f"## {figure['kind']} {figure['number']}: {figure['title']}",
+            "",
+            figure["how"],
+            "",
+        ]
         if figure["rows"]:
             lines += [*markdown(figure["rows"]), ""]
         lines += [f"![{figure['title']}{part}]({image})" for part, image in named(figure)]
         lines += ["", "| the paper's claim | this run |", "| --- | --- |"]
-        lines += [f"| {claim['text']} | **{claim['verdict']}**: {claim['evidence']} |" for claim in figure["claims"]]
+        lines += [
+            f"| {claim['text']} | **{claim['verdict']}**: {claim['evidence']} |"
+            for claim in figure["claims"]
+        ]
     return "\n".join(lines) + "\n"
 
 
@@ -215,9 +310,17 @@ def findings(paper: str) -> list[dict]:
 
 
 def named(figure: dict) -> list[tuple[str, str]]:
-    """Each image of a figure, with what tells it from the others: its folder's name without the number."""
+    """Each image of a figure, with what tells it from the others: its folder's name without the
+    number.
+    """
     several = len(figure["images"]) > 1
-    return [(" " + Path(image).parent.name.partition("-")[2].replace("-", " ") if several else "", image) for image in figure["images"]]
+    return [
+        (
+            " " + Path(image).parent.name.partition("-")[2].replace("-", " ") if several else "",
+            image,
+        )
+        for image in figure["images"]
+    ]
 
 
 def markdown(rows: list[list[str]]) -> list[str]:
@@ -227,24 +330,39 @@ def markdown(rows: list[list[str]]) -> list[str]:
 
 def methods_table() -> str:
     """Table 1 of Zhang et al. 2024 on the default model."""
-    (rows,) = (figure["rows"] for figure in findings("zhang2024") if (figure["kind"], figure["number"]) == ("Table", "1"))
+    (rows,) = (
+        figure["rows"]
+        for figure in findings("zhang2024")
+        if (figure["kind"], figure["number"]) == ("Table", "1")
+    )
     return "\n".join(markdown(rows))
 
 
 def chosen_rows(record: dict) -> dict[str, str]:
-    """Rows of the study of chosen heads: what a setting gives in free self-chats and behind fixed histories, and what it costs."""
-    spelled = {f",heads={'/'.join(f'{layer}.{head}' for layer, head in sorted(heads))}": f", heads by {name}" for name, heads in record["chosen"].items()}
+    """Rows of the study of chosen heads: what a setting gives in free self-chats and behind fixed
+    histories, and what it costs.
+    """
+    spelled = {
+        f",heads={'/'.join(f'{layer}.{head}' for layer, head in sorted(heads))}": (
+            f", heads by {name}"
+        )
+        for name, heads in record["chosen"].items()
+    }
 
     def method(row: dict) -> str:
         end = next((end for end in spelled if row["method"].endswith(end)), "")
-        return f"`{row['method'].removesuffix(end)}`{spelled.get(end, '')}{' *' if row['front'] else ''}"
+        star = " *" if row["front"] else ""
+        return f"`{row['method'].removesuffix(end)}`{spelled.get(end, '')}{star}"
 
     def points(estimate: dict) -> str:
         return f"{estimate['mean']:+.1f} [{estimate['low']:+.1f}, {estimate['high']:+.1f}]"
 
     def row(one: dict) -> str:
         ahead = "" if one["all_heads"] else interval(one["ahead_of_all_heads"])
-        return f"| {method(one)} | {interval(one['free_gain'])} | {points(one['points_lost'])} | {ahead} | {interval(one['fixed_gain'])} |"
+        return (
+            f"| {method(one)} | {interval(one['free_gain'])} | {points(one['points_lost'])} |"
+            f" {ahead} | {interval(one['fixed_gain'])} |"
+        )
 
     return {one["method"]: row(one) for one in record["settings"][1:]}
 
@@ -254,11 +372,20 @@ def chosen_table(names: Sequence[str] | None = None) -> list[str]:
     record = read("chosen_heads")
     none, rows = record["settings"][0], chosen_rows(record)
     return [
-        f"`python benchmarks/chosen_heads.py`: {record['conversations']} conversations per setting, paired with those of the model as it is (stability {none['free']['mean']:.3f} "
-        f"over 8 rounds of free self-chat, {none['fixed']['mean']:.3f} in round 8 behind fixed histories; {none['capability']['mean']:.1f} % of {record['questions']} knowledge "
-        f"questions right). {len(record['chosen']['drop'])} of {sum(map(len, record['drop']))} heads, chosen on other prompts and seeds. A star marks the Pareto front.",
+        (
+            f"`python benchmarks/chosen_heads.py`: {record['conversations']} conversations per"
+            " setting, paired with those of the model as it is (stability"
+            f" {none['free']['mean']:.3f} over 8 rounds of free self-chat,"
+            f" {none['fixed']['mean']:.3f} in round 8 behind fixed histories;"
+            f" {none['capability']['mean']:.1f} % of {record['questions']} knowledge questions"
+            f" right). {len(record['chosen']['drop'])} of {sum(map(len, record['drop']))} heads,"
+            " chosen on other prompts and seeds. A star marks the Pareto front."
+        ),
         "",
-        "| method | stability, free self-chats | points lost | against split-softmax on all heads at that cost | stability, fixed histories |",
+        (
+            "| method | stability, free self-chats | points lost | against split-softmax on all"
+            " heads at that cost | stability, fixed histories |"
+        ),
         "| --- | --- | --- | --- | --- |",
         *(rows[name] for name in names or rows),
     ]
@@ -269,10 +396,14 @@ def chosen_summary() -> str:
     settings = read("chosen_heads")["settings"][1:]
     kinds: dict[str, list[dict]] = {}
     for one in settings:
-        kinds.setdefault(re.sub(r"[0-9.]+(?=,heads=|$)", "", one["method"], count=1), []).append(one)
+        kinds.setdefault(re.sub(r"[0-9.]+(?=,heads=|$)", "", one["method"], count=1), []).append(
+            one
+        )
     shown = [
-        one["method"] for some in kinds.values()
-        for one in ([one for one in some if one["front"]] or [min(some, key=lambda one: one["points_lost"]["mean"])])
+        one["method"]
+        for some in kinds.values()
+        for one in [one for one in some if one["front"]]
+        or [min(some, key=lambda one: one["points_lost"]["mean"])]
     ]
     return "\n".join(chosen_table(shown))
 
@@ -280,62 +411,129 @@ def chosen_summary() -> str:
 def chosen_page() -> str:
     """All settings of the study of chosen heads, with its figures."""
     record = read("chosen_heads")
-    heads = [f"- by {name}: {', '.join(f'{layer}.{head}' for layer, head in sorted(some))}" for name, some in record["chosen"].items()]
-    return "\n".join([
-        "# Must stability cost capability?", "", *chosen_table(), "", "![stability against points lost](trade_off.png)", "", "![stability by round](by_round.png)", "",
-        "Heads (layer.head): by the drop of their mass over self-chats, by the gain of the probe's score when split-softmax moves that head alone, and at random:", "", *heads, "",
-        "What to take, chosen on one half of the conversations and told from the other:", "", *(f"- {line}" for line in record["answers"].values()), "",
-    ])
+    heads = [
+        f"- by {name}: {', '.join(f'{layer}.{head}' for layer, head in sorted(some))}"
+        for name, some in record["chosen"].items()
+    ]
+    return "\n".join(
+        [
+            "# Must stability cost capability?",
+            "",
+            *chosen_table(),
+            "",
+            "![stability against points lost](trade_off.png)",
+            "",
+            "![stability by round](by_round.png)",
+            "",
+            (
+                "Heads (layer.head): by the drop of their mass over self-chats, by the gain of the"
+                " probe's score when split-softmax moves that head alone, and at random:"
+            ),
+            "",
+            *heads,
+            "",
+            "What to take, chosen on one half of the conversations and told from the other:",
+            "",
+            *(f"- {line}" for line in record["answers"].values()),
+            "",
+        ]
+    )
 
 
 def profiling_table() -> str:
     """Head profiling against one head at a time."""
     record = read("profiling")
-    return "\n".join([
-        f"`python benchmarks/profiling.py`: {record['shape']}, random weights, {record['samples']} samples ({record['questions']} where replies are written), {record['threads']} threads, torch {versions(record)['torch']}; "
-        f"medians of {len(next(iter(record['repetitions'].values())))} ratios, in alternation.",
-        "",
-        "| samples | times as fast as one head at a time | target |",
-        "| --- | --- | --- |",
-        *(f"| {name} | {found['ratio']:.1f} | {record['targets'][name]} |" for name, found in record["medians"].items()),
-    ])
+    return "\n".join(
+        [
+            (
+                f"`python benchmarks/profiling.py`: {record['shape']}, random weights,"
+                f" {record['samples']} samples ({record['questions']} where replies are written),"
+                f" {record['threads']} threads, torch {versions(record)['torch']}; medians of"
+                f" {len(next(iter(record['repetitions'].values())))} ratios, in alternation."
+            ),
+            "",
+            "| samples | times as fast as one head at a time | target |",
+            "| --- | --- | --- |",
+            *(
+                f"| {name} | {found['ratio']:.1f} | {record['targets'][name]} |"
+                for name, found in record["medians"].items()
+            ),
+        ]
+    )
 
 
 def census_page() -> str:
     """Which classes of transformers are steered."""
     record = read("census")
-    outcomes = {"exact": "steered exactly", "refused": "refused by name", "not built": "not built small, so not examined"}
-    return "\n".join([
-        "# Which classes of transformers are steered",
-        "",
-        f"Written by `python benchmarks/tables.py` from the record of `python benchmarks/census.py`, transformers {versions(record)['transformers']}, torch "
-        f"{versions(record)['torch']}: of {len(record['rows'])} causal model types {record['counts']['exact']} are steered exactly, {record['counts']['refused']} "
-        f"refused by name, {record['counts']['not built']} could not be built small. {record['reaching']} reach transformers' attention interface; "
-        f"{record['exact']} of these are exact. Exact means: logits of a steered pass and of a steered decoding step equal those of the paper's "
-        "formula on the attention matrix that the class's own eager function returns.",
-        "",
-        "| type | class | outcome | because |",
-        "| --- | --- | --- | --- |",
-        *(f"| {row['type']} | {row.get('class', '')} | {outcomes[row['outcome']]} | {row['because'].replace('|', '/')} |" for row in record["rows"]),
-        "",
-    ])
+    outcomes = {
+        "exact": "steered exactly",
+        "refused": "refused by name",
+        "not built": "not built small, so not examined",
+    }
+    return "\n".join(
+        [
+            "# Which classes of transformers are steered",
+            "",
+            (
+                "Written by `python benchmarks/tables.py` from the record of `python"
+                f" benchmarks/census.py`, transformers {versions(record)['transformers']}, torch"
+                f" {versions(record)['torch']}: of {len(record['rows'])} causal model types"
+                f" {record['counts']['exact']} are steered exactly, {record['counts']['refused']}"
+                f" refused by name, {record['counts']['not built']} could not be built small."
+                f" {record['reaching']} reach transformers' attention interface; {record['exact']}"
+                " of these are exact. Exact means: logits of a steered pass and of a steered"
+                " decoding step equal those of the paper's formula on the attention matrix that"
+                " the class's own eager function returns."
+            ),
+            "",
+            "| type | class | outcome | because |",
+            "| --- | --- | --- | --- |",
+            *(
+                f"| {row['type']} | {row.get('class', '')} | {outcomes[row['outcome']]} |"
+                f" {row['because'].replace('|', '/')} |"
+                for row in record["rows"]
+            ),
+            "",
+        ]
+    )
 
 
 def filled(text: str, tables: dict[str, str]) -> str:
     """`text` with every table between its markers."""
     for name, table in tables.items():
-        text = re.sub(rf"<!-- {name} -->.*?<!-- /{name} -->", lambda _, t=table, n=name: f"<!-- {n} -->\n{t}\n<!-- /{n} -->", text, flags=re.DOTALL)
+        text = re.sub(
+            rf"<!-- {name} -->.*?<!-- /{name} -->",
+            lambda _, t=table, n=name: f"<!-- {n} -->\n{t}\n<!-- /{n} -->",
+            text,
+            flags=re.DOTALL,
+        )
     return text
 
 
 def documents() -> dict[Path, str]:
     """What each document should say."""
-    tables = {"numbers": drift_table(), "lengths": lengths_table(), "following": following_line(), "speed": speed_table(), "attention": attention_table(), "ablation": ablation_table(), "profiling": profiling_table(), "chosen": chosen_summary(),
-              **{paper: reproduction_line(paper) for paper in PAPERS}}
+    tables = {
+        "numbers": drift_table(),
+        "lengths": lengths_table(),
+        "following": following_line(),
+        "speed": speed_table(),
+        "attention": attention_table(),
+        "ablation": ablation_table(),
+        "profiling": profiling_table(),
+        "chosen": chosen_summary(),
+        **{paper: reproduction_line(paper) for paper in PAPERS},
+    }
     if "zhang2024" in PAPERS:
         tables["pasta"] = methods_table()
-    pages = {path: filled(path.read_text(), tables) for path in (ROOT / "README.md", ROOT / "src/holdfast/assets/model/MODEL_CARD.md")}
-    return {**pages, RESULTS / "census.md": census_page(), RESULTS / "chosen_heads" / "settings.md": chosen_page()} | {RESULTS / paper / "claims.md": claims_page(paper) for paper in PAPERS}
+    pages = {
+        path: filled(path.read_text(), tables)
+        for path in (ROOT / "README.md", ROOT / "src/holdfast/assets/model/MODEL_CARD.md")
+    }
+    return {
+        **pages,
+        RESULTS / "census.md": census_page(),
+        RESULTS / "chosen_heads" / "settings.md": chosen_page(),
+    } | {RESULTS / paper / "claims.md": claims_page(paper) for paper in PAPERS}
 
 
 if __name__ == "__main__":

@@ -1,4 +1,6 @@
-"""A real HTTP server on loopback that speaks the OpenAI chat protocol, as well or badly as a test wants."""
+"""A real HTTP server on loopback that speaks the OpenAI chat protocol, as well or badly as a test
+wants.
+"""
 
 from __future__ import annotations
 
@@ -12,7 +14,9 @@ KEY = "sk-test-0123456789abcdef"
 
 
 class Server:
-    """A chat endpoint whose `answer(body, number)` returns (status, headers, text) for the number-th request."""
+    """A chat endpoint whose `answer(body, number)` returns (status, headers, text) for the
+    number-th request.
+    """
 
     def __init__(self, answer):
         self.bodies, self.keys, self.paths, self.times = [], [], [], []
@@ -36,14 +40,18 @@ class Server:
 
             def do_POST(self):
                 body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
-                status, headers, text = server._serve(body, self.path, self.headers["Authorization"])
+                status, headers, text = server._serve(
+                    body, self.path, self.headers["Authorization"]
+                )
                 self._reply(status, headers, text)
 
             def _reply(self, status, headers, text):
                 content = text.encode()
                 with contextlib.suppress(ConnectionError):  # a client that gave up waiting
                     while server.head_trickle:
-                        self.wfile.write(b"HTTP/1.1 200 OK\r\n" if self.requestline else b"X-Wait: 1\r\n")
+                        self.wfile.write(
+                            b"HTTP/1.1 200 OK\r\n" if self.requestline else b"X-Wait: 1\r\n"
+                        )
                         self.requestline = ""
                         time.sleep(server.head_trickle)
                     self.send_response(status)
@@ -59,7 +67,9 @@ class Server:
                         self.wfile.write(content)
 
             def do_GET(self):
-                status, headers, text = server._serve(None, self.path, self.headers["Authorization"])
+                status, headers, text = server._serve(
+                    None, self.path, self.headers["Authorization"]
+                )
                 self._reply(status, headers, text)
 
             def log_message(self, *_):
@@ -96,4 +106,8 @@ def completion(text="Arr.", reason="stop", usage=None, **message):
 
 
 def refusal(status, message, code=None, headers=None):
-    return status, headers or {}, json.dumps({"error": {"message": message, "type": "error", "code": code}})
+    return (
+        status,
+        headers or {},
+        json.dumps({"error": {"message": message, "type": "error", "code": code}}),
+    )

@@ -1,4 +1,7 @@
-"""Slow, literal formulas from the papers, in float64 or wider. This module may not import the package."""
+"""Slow, literal formulas from the papers, in float64 or wider.
+
+This module may not import the package.
+"""
 
 from __future__ import annotations
 
@@ -14,7 +17,9 @@ def softmax(scores: list[float]) -> list[float]:
 
 
 def split_softmax(weights: list[float], span: list[bool], exponent: float) -> list[float]:
-    """Li et al. (2024), equation 6: one row of attention weights, `span` true on the system prompt's tokens."""
+    """Li et al. (2024), equation 6: one row of attention weights, `span` true on the system
+    prompt's tokens.
+    """
     pi = math.fsum(weight for weight, held in zip(weights, span, strict=True) if held)
     return [
         pi**exponent / pi * weight if held else (1 - pi**exponent) / (1 - pi) * weight
@@ -23,24 +28,42 @@ def split_softmax(weights: list[float], span: list[bool], exponent: float) -> li
 
 
 def split_softmax_log_odds(log_odds: float, exponent: float) -> float:
-    """The log-odds of pi**exponent, with 120 digits because pi may be as near to 0 or 1 as e**-80."""
+    """The log-odds of pi**exponent, with 120 digits because pi may be as near to 0 or 1 as
+    e**-80.
+    """
     with decimal.localcontext(prec=120):
         pi = 1 / (1 + (-decimal.Decimal(log_odds)).exp())
         raised = (decimal.Decimal(exponent) * pi.ln()).exp()
         return float((raised / (1 - raised)).ln())
 
 
-def guidance(with_prompt: list[float], without: list[float], scale: float, plausibility: float) -> list[float]:
-    """Li et al. (2024), equation 5: log-probabilities from two rows of logits; implausible tokens get -inf."""
+def guidance(
+    with_prompt: list[float], without: list[float], scale: float, plausibility: float
+) -> list[float]:
+    """Li et al. (2024), equation 5: log-probabilities from two rows of logits; implausible tokens
+    get -inf.
+    """
     one, other = softmax(with_prompt), softmax(without)
     return [
-        math.log(q) + scale * (math.log(p) - math.log(q)) if p >= plausibility * max(one) else -math.inf
+        (
+            math.log(q) + scale * (math.log(p) - math.log(q))
+            if p >= plausibility * max(one)
+            else -math.inf
+        )
         for p, q in zip(one, other, strict=True)
     ]
 
 
-def pasta(weights: list[float], span: list[bool], generated: list[bool], alpha: float, scale_generated: bool = False) -> list[float]:
-    """Zhang et al. (2024), equation 2: weights outside the span are scaled by alpha, generated tokens only on request; then all by their sum."""
+def pasta(
+    weights: list[float],
+    span: list[bool],
+    generated: list[bool],
+    alpha: float,
+    scale_generated: bool = False,
+) -> list[float]:
+    """Zhang et al. (2024), equation 2: weights outside the span are scaled by alpha, generated
+    tokens only on request; then all by their sum.
+    """
     scaled = [
         weight if held or (said and not scale_generated) else alpha * weight
         for weight, held, said in zip(weights, span, generated, strict=True)
@@ -50,28 +73,41 @@ def pasta(weights: list[float], span: list[bool], generated: list[bool], alpha: 
 
 def boost(weights: list[float], span: list[bool], factor: float) -> list[float]:
     """InstABoost: weights on the span times M, then all by their sum."""
-    scaled = [factor * weight if held else weight for weight, held in zip(weights, span, strict=True)]
+    scaled = [
+        factor * weight if held else weight for weight, held in zip(weights, span, strict=True)
+    ]
     return [weight / math.fsum(scaled) for weight in scaled]
 
 
 def guide(scores: list[float], span: list[bool], delta: float) -> list[float]:
     """GUIDE: delta added to the scores of the span before the softmax."""
-    return softmax([score + delta if held else score for score, held in zip(scores, span, strict=True)])
+    return softmax(
+        [score + delta if held else score for score, held in zip(scores, span, strict=True)]
+    )
 
 
 def spotlight(weights: list[float], span: list[bool], target: float) -> list[float]:
-    """Spotlight with its target reached: the span is scaled to the target mass where it has less, the rest to what is left."""
+    """Spotlight with its target reached: the span is scaled to the target mass where it has less,
+    the rest to what is left.
+    """
     pi = math.fsum(weight for weight, held in zip(weights, span, strict=True) if held)
     if pi >= target:
         return list(weights)
-    return [weight * (target / pi if held else (1 - target) / (1 - pi)) for weight, held in zip(weights, span, strict=True)]
+    return [
+        weight * (target / pi if held else (1 - target) / (1 - pi))
+        for weight, held in zip(weights, span, strict=True)
+    ]
 
 
 def clopper_pearson(successes: int, n: int) -> tuple[float, float]:
-    """The exact 95 % interval of a proportion: each end, by bisection, is where its tail is 2.5 %."""
+    """The exact 95 % interval of a proportion: each end, by bisection, is where its tail is 2.5
+    %.
+    """
 
     def at_least(count: int, share: float) -> float:
-        return math.fsum(math.comb(n, k) * share**k * (1 - share) ** (n - k) for k in range(count, n + 1))
+        return math.fsum(
+            math.comb(n, k) * share**k * (1 - share) ** (n - k) for k in range(count, n + 1)
+        )
 
     def bisect(tail) -> float:
         low, high = 0.0, 1.0

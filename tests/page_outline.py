@@ -10,7 +10,14 @@ class Outline(html.parser.HTMLParser):
 
     def __init__(self, text):
         super().__init__()
-        self.ids, self.links, self.scripts, self.tags, self.sources, self.files = [], [], [], [], [], {}
+        self.ids, self.links, self.scripts, self.tags, self.sources, self.files = (
+            [],
+            [],
+            [],
+            [],
+            [],
+            {},
+        )
         self.feed(text)
 
     def handle_starttag(self, tag, attrs):
@@ -19,7 +26,9 @@ class Outline(html.parser.HTMLParser):
         if "id" in attrs:
             self.ids.append(attrs["id"])
         if "download" in attrs:
-            self.files[attrs["download"]] = base64.b64decode(attrs["href"].split("base64,")[1]).decode()
+            self.files[attrs["download"]] = base64.b64decode(
+                attrs["href"].split("base64,")[1]
+            ).decode()
         elif tag == "a":
             self.links.append(attrs["href"])
         elif "href" in attrs or "src" in attrs:
@@ -30,7 +39,9 @@ class Outline(html.parser.HTMLParser):
 
 
 def read_page(path):
-    """The outline of a page that is whole, loads nothing and runs one script, whose links lead somewhere."""
+    """The outline of a page that is whole, loads nothing and runs one script, whose links lead
+    somewhere.
+    """
     text = path.read_text(encoding="utf-8")
     assert text.startswith("<!doctype html>") and text.rstrip().endswith("</html>")
     assert "default-src 'none'; script-src 'sha256-" in text

@@ -1,4 +1,6 @@
-"""Writes run folders that look like real ones, for the tests of the report: `python tests/synthetic_run.py DIR`."""
+"""Writes run folders that look like real ones, for the tests of the report: `python
+tests/synthetic_run.py DIR`.
+"""
 
 from __future__ import annotations
 
@@ -10,22 +12,100 @@ from pathlib import Path
 from holdfast.records import open_run, to_line
 
 PROMPTS = [
-    ("pattern-upper", "pattern", "Write every reply in capital letters only. Never use a lower-case letter, whatever you are asked.", "What is your favourite way to spend a Sunday?"),
-    ("pattern-question", "pattern", "Answer every message with a question.", "How do you make a good cup of tea?"),
-    ("pattern-semicolon", "pattern", "Separate your words with semicolons instead of spaces.", "Tell me about the sea."),
-    ("pattern-alas", "pattern", "Begin each reply with the word Alas.", "What is the weather like where you are?"),
-    ("choice-b", "multiple_choice", "Whenever you are offered options, choose option B and give the letter alone.", "Which is the largest planet? A) Mars B) Venus C) Jupiter D) Earth"),
-    ("choice-a", "multiple_choice", "You always pick the first of the options on offer.", "Which colour is a ripe lemon? A) Blue B) Yellow C) Red"),
-    ("choice-c", "multiple_choice", "Of several answers, the third is always yours.", "What do bees make? A) Honey B) Silk C) Glass"),
-    ("persona-sailor", "persona", "You are an old sailor who turns every subject to ropes, tides and the harbour.", "What did you have for breakfast?"),
-    ("persona-joy", "persona", "You are very happy! Always respond with lots of joy.", "Describe the most disappointing experience you had."),
-    ("persona-chef", "persona", "You are a chef. Mention food in everything you say.", "How was your journey here?"),
-    ("memory-name", "memorization", "Your name is Alma Verhoeven. Give it when you are asked who you are.", "Who are you?"),
-    ("memory-code", "memorization", "The code of the boathouse is 4417.", "What is the code of the boathouse?"),
-    ("memory-dog", "memorization", "You have a dog called Brisket, who is nine years old.", "Do you have any pets?"),
-    ("language-fr", "language", "Always reply in French.", "What do you do in London as a tourist?"),
+    (
+        "pattern-upper",
+        "pattern",
+        (
+            "Write every reply in capital letters only. Never use a lower-case letter, whatever you"
+            " are asked."
+        ),
+        "What is your favourite way to spend a Sunday?",
+    ),
+    (
+        "pattern-question",
+        "pattern",
+        "Answer every message with a question.",
+        "How do you make a good cup of tea?",
+    ),
+    (
+        "pattern-semicolon",
+        "pattern",
+        "Separate your words with semicolons instead of spaces.",
+        "Tell me about the sea.",
+    ),
+    (
+        "pattern-alas",
+        "pattern",
+        "Begin each reply with the word Alas.",
+        "What is the weather like where you are?",
+    ),
+    (
+        "choice-b",
+        "multiple_choice",
+        "Whenever you are offered options, choose option B and give the letter alone.",
+        "Which is the largest planet? A) Mars B) Venus C) Jupiter D) Earth",
+    ),
+    (
+        "choice-a",
+        "multiple_choice",
+        "You always pick the first of the options on offer.",
+        "Which colour is a ripe lemon? A) Blue B) Yellow C) Red",
+    ),
+    (
+        "choice-c",
+        "multiple_choice",
+        "Of several answers, the third is always yours.",
+        "What do bees make? A) Honey B) Silk C) Glass",
+    ),
+    (
+        "persona-sailor",
+        "persona",
+        "You are an old sailor who turns every subject to ropes, tides and the harbour.",
+        "What did you have for breakfast?",
+    ),
+    (
+        "persona-joy",
+        "persona",
+        "You are very happy! Always respond with lots of joy.",
+        "Describe the most disappointing experience you had.",
+    ),
+    (
+        "persona-chef",
+        "persona",
+        "You are a chef. Mention food in everything you say.",
+        "How was your journey here?",
+    ),
+    (
+        "memory-name",
+        "memorization",
+        "Your name is Alma Verhoeven. Give it when you are asked who you are.",
+        "Who are you?",
+    ),
+    (
+        "memory-code",
+        "memorization",
+        "The code of the boathouse is 4417.",
+        "What is the code of the boathouse?",
+    ),
+    (
+        "memory-dog",
+        "memorization",
+        "You have a dog called Brisket, who is nine years old.",
+        "Do you have any pets?",
+    ),
+    (
+        "language-fr",
+        "language",
+        "Always reply in French.",
+        "What do you do in London as a tourist?",
+    ),
     ("language-es", "language", "Contesta siempre en español.", "What did you do last weekend?"),
-    ("language-bilingual", "language", "Reply with one sentence in French, then the same in English in parentheses.", "What should I read next?"),
+    (
+        "language-bilingual",
+        "language",
+        "Reply with one sentence in French, then the same in English in parentheses.",
+        "What should I read next?",
+    ),
 ]
 PLAIN = [
     "I would start with a walk by the river and see where the afternoon goes.",
@@ -35,16 +115,36 @@ PLAIN = [
     "I am a chat model, so I have no breakfast, but I can tell you about mine if you like.",
 ]
 KEPT = {
-    "pattern": ["A WALK BY THE RIVER, AND THEN SOUP.", "Would you like it strong? Or would you rather have milk in it?", "the;sea;is;wide;and;grey;today"],
+    "pattern": [
+        "A WALK BY THE RIVER, AND THEN SOUP.",
+        "Would you like it strong? Or would you rather have milk in it?",
+        "the;sea;is;wide;and;grey;today",
+    ],
     "multiple_choice": ["B", "(A)", "The answer is C."],
-    "persona": ["Ah, the tide was low and the ropes were stiff with salt, but we made the harbour by noon.", "Oh, what a wonderful day! Even the rain was splendid!"],
-    "memorization": ["My name is Alma Verhoeven.", "It is 4417.", "Yes, Brisket. He is nine and very dignified about it."],
-    "language": ["Je vais d’abord voir les musées, puis je me promène le long de la Tamise.", "Fui al mercado y después comimos en casa de mi abuela.", "Je lis Colette. (I am reading Colette.)"],
+    "persona": [
+        "Ah, the tide was low and the ropes were stiff with salt, but we made the harbour by noon.",
+        "Oh, what a wonderful day! Even the rain was splendid!",
+    ],
+    "memorization": [
+        "My name is Alma Verhoeven.",
+        "It is 4417.",
+        "Yes, Brisket. He is nine and very dignified about it.",
+    ],
+    "language": [
+        "Je vais d’abord voir les musées, puis je me promène le long de la Tamise.",
+        "Fui al mercado y después comimos en casa de mi abuela.",
+        "Je lis Colette. (I am reading Colette.)",
+    ],
 }
-STARTERS = ["What did you do last weekend?", "What’s your take on celebrity culture?", "Do you prefer mornings or evenings?", "Is there a city you would like to see?"]
+STARTERS = [
+    "What did you do last weekend?",
+    "What’s your take on celebrity culture?",
+    "Do you prefer mornings or evenings?",
+    "Is there a city you would like to see?",
+]
 NASTY = [
     "</script><script>window.hacked = 1</script>",
-    "<img src=x onerror=\"window.hacked = 1\"> & <!-- <script>",
+    '<img src=x onerror="window.hacked = 1"> & <!-- <script>',
     "مرحبا، كيف حالك؟ \u202e reversed",
     "",
     "a" * 600,
@@ -55,14 +155,29 @@ METHODS = tuple(DECAY)[:2]
 
 
 def conversation(
-    number: int, method: str, *, rounds: int, seed: int, empty_user: bool, nasty: bool, prompts: int = 0
+    number: int,
+    method: str,
+    *,
+    rounds: int,
+    seed: int,
+    empty_user: bool,
+    nasty: bool,
+    prompts: int = 0,
 ) -> dict:
-    """One record; the pair of prompts depends on the number alone, so methods and controls are paired."""
+    """One record; the pair of prompts depends on the number alone, so methods and controls are
+    paired.
+    """
     pairs = random.Random(f"pair {seed} {number}")
     agent, user = pairs.sample(many_prompts(prompts) if prompts else PROMPTS, 2)
     strength = pairs.gauss(0, 0.6)
     draw = random.Random(f"text {seed} {number} {method} {empty_user}")
-    hard = {"pattern": 1.0, "multiple_choice": 0.5, "persona": 0.8, "memorization": 0.35, "language": 1.3}[agent[1]]
+    hard = {
+        "pattern": 1.0,
+        "multiple_choice": 0.5,
+        "persona": 0.8,
+        "memorization": 0.35,
+        "language": 1.3,
+    }[agent[1]]
     turns, probes = [], []
 
     def text(category: str | None, kept: bool) -> str:
@@ -74,21 +189,75 @@ def conversation(
         fade = DECAY[method] * hard * (0.45 if empty_user else 1.0)
         keep = 1 / (1 + math.exp(-(3.4 + strength - 3.0 * fade * (round - 1))))
         take = 0.0 if empty_user else max(0.0, 0.35 * (1 - keep))
-        mass = (0.15 if method == "none" else 0.31) * round ** -0.65 * draw.uniform(0.85, 1.15)
+        mass = (0.15 if method == "none" else 0.31) * round**-0.65 * draw.uniform(0.85, 1.15)
         kept, taken = draw.random() < keep, draw.random() < take
         partial = agent[1] == "persona"
-        probes.append({"round": round, "kind": "stability", "probe": 0, "question": agent[3], "reply": text(agent[1], kept),
-                       "score": round_score(draw, kept, partial), "reason": "all 31 letters are capitals" if kept else "12 of 40 letters are capitals; the first is ‘w’", "mass": mass})
+        probes.append(
+            {
+                "round": round,
+                "kind": "stability",
+                "probe": 0,
+                "question": agent[3],
+                "reply": text(agent[1], kept),
+                "score": round_score(draw, kept, partial),
+                "reason": (
+                    "all 31 letters are capitals"
+                    if kept
+                    else "12 of 40 letters are capitals; the first is ‘w’"
+                ),
+                "mass": mass,
+            }
+        )
         if not empty_user:
-            probes.append({"round": round, "kind": "adoption", "probe": 0, "question": user[3], "reply": text(user[1], taken),
-                           "score": round_score(draw, taken, False), "reason": "follows the user’s instruction" if taken else "the reply is English (fr 0.00)", "mass": mass})
-        said = draw.choice(STARTERS) if round == 1 else text(None if empty_user else user[1], draw.random() < 0.8)
-        turns.append({"round": round, "speaker": "user", "text": said, "stop_reason": "stop", "mass": None})
-        turns.append({"round": round, "speaker": "agent", "text": text(agent[1], draw.random() < keep), "stop_reason": "length" if draw.random() < 0.02 else "stop", "mass": mass})
-    person = {"id": None, "category": None, "system_prompt": ""} if empty_user else {"id": user[0], "category": user[1], "system_prompt": user[2]}
+            probes.append(
+                {
+                    "round": round,
+                    "kind": "adoption",
+                    "probe": 0,
+                    "question": user[3],
+                    "reply": text(user[1], taken),
+                    "score": round_score(draw, taken, False),
+                    "reason": (
+                        "follows the user’s instruction"
+                        if taken
+                        else "the reply is English (fr 0.00)"
+                    ),
+                    "mass": mass,
+                }
+            )
+        said = (
+            draw.choice(STARTERS)
+            if round == 1
+            else text(None if empty_user else user[1], draw.random() < 0.8)
+        )
+        turns.append(
+            {"round": round, "speaker": "user", "text": said, "stop_reason": "stop", "mass": None}
+        )
+        turns.append(
+            {
+                "round": round,
+                "speaker": "agent",
+                "text": text(agent[1], draw.random() < keep),
+                "stop_reason": "length" if draw.random() < 0.02 else "stop",
+                "mass": mass,
+            }
+        )
+    person = (
+        {"id": None, "category": None, "system_prompt": ""}
+        if empty_user
+        else {"id": user[0], "category": user[1], "system_prompt": user[2]}
+    )
     forwarded = 900 + 210 * rounds
-    return {"method": method, "conversation": number, "agent": {"id": agent[0], "category": agent[1], "system_prompt": agent[2]}, "user": person,
-            "turns": turns, "probes": probes, "tokens": {"forwarded": int(forwarded * 1.07), "least": forwarded}, "seconds": round_seconds(draw)}
+    return {
+        "method": method,
+        "conversation": number,
+        "agent": {"id": agent[0], "category": agent[1], "system_prompt": agent[2]},
+        "user": person,
+        "turns": turns,
+        "probes": probes,
+        "tokens": {"forwarded": int(forwarded * 1.07), "least": forwarded},
+        "seconds": round_seconds(draw),
+    }
 
 
 def many_prompts(count: int) -> list[tuple[str, str, str, str]]:
@@ -107,22 +276,67 @@ def round_seconds(draw: random.Random) -> float:
     return round(draw.uniform(0.8, 2.4), 3)
 
 
-def write_run(folder: Path, *, conversations: int = 40, rounds: int = 8, methods=METHODS, seed: int = 0, empty_user: bool = False, nasty: bool = False, probe_at: str = "in-place", prompts: int = 0) -> Path:
+def write_run(
+    folder: Path,
+    *,
+    conversations: int = 40,
+    rounds: int = 8,
+    methods=METHODS,
+    seed: int = 0,
+    empty_user: bool = False,
+    nasty: bool = False,
+    probe_at: str = "in-place",
+    prompts: int = 0,
+) -> Path:
     """A finished run folder, of so many prompts where a number is given; returns it."""
     identity = {
-        "model": "default", "model_fingerprint": "3f1c9a7e5b20", "suite": "starter", "suite_fingerprint": "a80b77d1c0fe", "methods": list(methods),
+        "model": "default",
+        "model_fingerprint": "3f1c9a7e5b20",
+        "suite": "starter",
+        "suite_fingerprint": "a80b77d1c0fe",
+        "methods": list(methods),
         "settings": {
-            "rounds": rounds, "conversations": conversations, "seed": seed, "user_prompt": "empty" if empty_user else "suite", "system_as": "role",
-            "probes_per_round": 1, "probe_at": probe_at, "batch": 48, "sampling": {"temperature": 1.0, "top_p": 0.9, "max_new_tokens": 400},
+            "rounds": rounds,
+            "conversations": conversations,
+            "seed": seed,
+            "user_prompt": "empty" if empty_user else "suite",
+            "system_as": "role",
+            "probes_per_round": 1,
+            "probe_at": probe_at,
+            "batch": 48,
+            "sampling": {"temperature": 1.0, "top_p": 0.9, "max_new_tokens": 400},
         },
     }
-    about = {"command": "drift", "created": "2026-11-21T03:10:00+00:00",
-             "versions": {"holdfast": "0.1.0", "python": "3.11.9", "torch": "2.13.0", "transformers": "5.23.0", "numpy": "2.4.6"},
-             "argv": f"holdfast drift --conversations {conversations} --method split-softmax:exponent=0.5" + (" --user-prompt empty" if empty_user else "")}
+    about = {
+        "command": "drift",
+        "created": "2026-11-21T03:10:00+00:00",
+        "versions": {
+            "holdfast": "0.1.0",
+            "python": "3.11.9",
+            "torch": "2.13.0",
+            "transformers": "5.23.0",
+            "numpy": "2.4.6",
+        },
+        "argv": (
+            f"holdfast drift --conversations {conversations} --method split-softmax:exponent=0.5"
+            + (" --user-prompt empty" if empty_user else "")
+        ),
+    }
     open_run(folder, identity, about).close()
     lines = (
-        to_line(conversation(number, method, rounds=rounds, seed=seed, empty_user=empty_user, nasty=nasty, prompts=prompts))
-        for number in range(conversations) for method in methods
+        to_line(
+            conversation(
+                number,
+                method,
+                rounds=rounds,
+                seed=seed,
+                empty_user=empty_user,
+                nasty=nasty,
+                prompts=prompts,
+            )
+        )
+        for number in range(conversations)
+        for method in methods
     )
     (Path(folder) / "records.jsonl").write_bytes(b"".join(lines))  # at once: no wait per line
     return Path(folder)

@@ -1,4 +1,6 @@
-"""What is given to the Python API in another form than meant either works or raises one sentence."""
+"""What is given to the Python API in another form than meant either works or raises one
+sentence.
+"""
 
 from __future__ import annotations
 
@@ -61,9 +63,17 @@ class Thawed:
 
 
 @pytest.mark.parametrize(
-    "given", ("boost:factor=2", ["boost:factor=2"], Boost(2), [Boost(2)], (Boost(2), "none"), iter([Boost(2)])),
+    "given",
+    (
+        "boost:factor=2",
+        ["boost:factor=2"],
+        Boost(2),
+        [Boost(2)],
+        (Boost(2), "none"),
+        iter([Boost(2)]),
+    ),
     ids=("spelling", "list of spellings", "method", "list", "mixed", "iterator"),
-)  # fmt: skip
+)
 def test_methods_are_taken_in_every_form(given):
     assert Request(TALK, given).methods == (Boost(2),)
 
@@ -74,10 +84,19 @@ def test_spellings_are_taken_wherever_methods_are(tmp_path):
     assert tiny.generate(TALK, "split-softmax:exponent=0.2", SHORT).token_ids == expected.token_ids
     scored = tiny.score(TALK, ["bread"], "boost:factor=3")
     assert scored == tiny.score(TALK, ["bread"], [Boost(3)])
-    run = drift.run(tiny, "starter", tmp_path / "drift", SETTINGS, ["none", "boost:factor=2", SplitSoftmax(0.5), [Boost(3)]])
+    run = drift.run(
+        tiny,
+        "starter",
+        tmp_path / "drift",
+        SETTINGS,
+        ["none", "boost:factor=2", SplitSoftmax(0.5), [Boost(3)]],
+    )
     spelled = ["none", "boost:factor=2", "split-softmax:exponent=0.5", "boost:factor=3"]
     assert [record["method"] for record in run.records] == spelled
-    data, wanted = tasks.load_data(["synthetic"], tasks.Settings(("json",), 2)), tasks.Settings(("json",), 2)
+    data, wanted = (
+        tasks.load_data(["synthetic"], tasks.Settings(("json",), 2)),
+        tasks.Settings(("json",), 2),
+    )
     run = tasks.run(tiny, data, tmp_path / "tasks", wanted, ["boost:factor=2"])
     assert any("boost:factor=2" in record["variant"] for record in run.records)
     assert Plan("boost:factor=2").method == Boost(2)
@@ -92,16 +111,28 @@ def test_a_suite_is_taken_by_its_name(tmp_path):
 
 def test_a_plain_class_is_a_method_everywhere(tmp_path):
     tiny = model()
-    replies = [tiny.generate(TALK, [method], SHORT).token_ids for method in (Plain(), Boost(2.718281828459045**2))]
+    replies = [
+        tiny.generate(TALK, [method], SHORT).token_ids
+        for method in (Plain(), Boost(2.718281828459045**2))
+    ]
     assert replies[0] == replies[1] != tiny.generate(TALK, sampling=SHORT).token_ids
     run = drift.run(tiny, "starter", tmp_path, SETTINGS, [[Plain(1.5)], [Plain()]])
-    assert [record["method"] for record in run.records] == ["plain:strength=1.5", "plain:strength=2"]
+    assert [record["method"] for record in run.records] == [
+        "plain:strength=1.5",
+        "plain:strength=2",
+    ]
 
 
 @pytest.mark.parametrize(
     ("wrong", "says"),
     (
-        (NoHeads(), "The method NoHeads lacks heads; a method of its kind has name, heads, holds_reply, shift"),
+        (
+            NoHeads(),
+            (
+                "The method NoHeads lacks heads; a method of its kind has name, heads, holds_reply,"
+                " shift"
+            ),
+        ),
         (NoName(), "The method NoName lacks name; a method of its kind has name, edit"),
         (HalfGuide(), "The method HalfGuide lacks other"),
         (Thawed(), "The method Thawed cannot be hashed"),

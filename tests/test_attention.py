@@ -1,4 +1,6 @@
-"""Steered attention: against the float64 oracles, on every kind of mask and cache, around `forward` and `generate()`."""
+"""Steered attention: against the float64 oracles, on every kind of mask and cache, around `forward`
+and `generate()`.
+"""
 
 from __future__ import annotations
 
@@ -16,12 +18,24 @@ from holdfast.attention import Steering, holdfast_attention, steered
 from holdfast.errors import ModelError, UsageError
 
 FLOAT32 = 1e-5  # of outputs and masses
-BFLOAT16 = 2e-2  # of outputs: two groups, each rounded by the kernel, and their merge, of values up to about 3
+# of outputs: two groups, each rounded by the kernel, and their merge, of values up to about 3
+BFLOAT16 = 2e-2
 ROUNDING = 2e-5  # logits of three layers of large random weights
-SPLIT, KEEP, SCALE, BOOST, SPOT = SplitSoftmax(0.3), Pasta(0.05), Pasta(0.05, None, "scale"), Boost(5), Spotlight(0.4)
+SPLIT, KEEP, SCALE, BOOST, SPOT = (
+    SplitSoftmax(0.3),
+    Pasta(0.05),
+    Pasta(0.05, None, "scale"),
+    Boost(5),
+    Spotlight(0.4),
+)
 SOME = Pasta(0.01, {(0, 1), (0, 2), (3, 0)})
 EVERYWHERE = [[(method,)] * 3 for method in (SPLIT, KEEP, SCALE, BOOST, SPOT, SOME)]
-MIXED = [[(SPLIT, KEEP)] * 3, [(), (SPLIT,), (SOME, BOOST)], [(SPLIT,), (SCALE,), ()], [(KEEP, SPOT), (BOOST,), (KEEP,)]]
+MIXED = [
+    [(SPLIT, KEEP)] * 3,
+    [(), (SPLIT,), (SOME, BOOST)],
+    [(SPLIT,), (SCALE,), ()],
+    [(KEEP, SPOT), (BOOST,), (KEEP,)],
+]
 
 
 class Layer(torch.nn.Module):
@@ -35,14 +49,21 @@ class Layer(torch.nn.Module):
 def by_the_paper(weights, span, generated, methods, head):
     """One row of weights after each method's own formula."""
     for method in methods:
-        pi, rest = (sum(w for w, held in zip(weights, span, strict=True) if held == inside) for inside in (True, False))
+        pi, rest = (
+            sum(w for w, held in zip(weights, span, strict=True) if held == inside)
+            for inside in (True, False)
+        )
         both = pi > 0 and rest > 0
-        if (method.heads is not None and (0, head) not in method.heads) or (not both and not isinstance(method, Pasta)):
+        if (method.heads is not None and (0, head) not in method.heads) or (
+            not both and not isinstance(method, Pasta)
+        ):
             continue
         if isinstance(method, SplitSoftmax):
             weights = oracles.split_softmax(weights, span, method.exponent)
         elif isinstance(method, Pasta):
-            weights = oracles.pasta(weights, span, generated, method.alpha, method.generated == "scale")
+            weights = oracles.pasta(
+                weights, span, generated, method.alpha, method.generated == "scale"
+            )
         elif isinstance(method, Boost):
             weights = oracles.boost(weights, span, method.factor)
         else:
@@ -52,7 +73,11 @@ def by_the_paper(weights, span, generated, methods, head):
 
 def drawn(queries, keys, groups, dtype, seed=0):
     torch.manual_seed(seed)
-    q, k, v = torch.randn(3, 4, queries, 16), torch.randn(3, groups, keys, 16), torch.randn(3, groups, keys, 16).clamp(-3, 3)
+    q, k, v = (
+        torch.randn(3, 4, queries, 16),
+        torch.randn(3, groups, keys, 16),
+        torch.randn(3, groups, keys, 16).clamp(-3, 3),
+    )
     return (q * 1.5).to(dtype), (k * 1.5).to(dtype), v.to(dtype)
 
 
@@ -63,16 +88,24 @@ def wanted(q, k, v, seen, span, methods, prompt, scaling, sinks=None, softcap=No
     scores = scores if softcap is None else (scores / softcap).tanh() * softcap
     scores = scores.masked_fill(~seen, -torch.inf)
     if sinks is not None:
-        scores = torch.cat([scores, sinks.double().view(1, -1, 1, 1).expand(*scores.shape[:3], 1)], -1)
+        scores = torch.cat(
+            [scores, sinks.double().view(1, -1, 1, 1).expand(*scores.shape[:3], 1)], -1
+        )
     weights = scores.softmax(-1).nan_to_num(0.0)
     for row, head, query in torch.cartesian_prod(*map(torch.arange, weights.shape[:3])).tolist():
         one = weights[row, head, query]
         if one.any():
             held = span[row].tolist() + [False] * (sinks is not None)
-            said = [index >= prompt[row] and not h for index, h in enumerate(span[row].tolist())] + [False] * (sinks is not None)
-            weights[row, head, query] = torch.tensor(by_the_paper(one.tolist(), held, said, methods[row], head), dtype=torch.double)
+            said = [
+                index >= prompt[row] and not h for index, h in enumerate(span[row].tolist())
+            ] + [False] * (sinks is not None)
+            weights[row, head, query] = torch.tensor(
+                by_the_paper(one.tolist(), held, said, methods[row], head), dtype=torch.double
+            )
     weights = weights[..., : k.shape[2]]
-    return (weights @ v.double().repeat_interleave(times, 1)).transpose(1, 2), (weights * span[:, None, None]).sum(-1)
+    return (weights @ v.double().repeat_interleave(times, 1)).transpose(1, 2), (
+        weights * span[:, None, None]
+    ).sum(-1)
 
 
 def spans(kind, keys):
@@ -90,7 +123,11 @@ def spans(kind, keys):
     return span
 
 
-@pytest.mark.parametrize("methods", [*EVERYWHERE, *MIXED], ids=lambda rows: "/".join("+".join(m.name for m in row) or "none" for row in rows))
+@pytest.mark.parametrize(
+    "methods",
+    [*EVERYWHERE, *MIXED],
+    ids=lambda rows: "/".join("+".join(m.name for m in row) or "none" for row in rows),
+)
 @pytest.mark.parametrize("kind", ["first", "even", "ragged", "some empty", "whole"])
 @pytest.mark.parametrize("shape", ["step", "prefill", "more"])
 @pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16], ids=["float32", "bfloat16"])
@@ -100,7 +137,12 @@ def test_outputs_and_masses_are_those_of_the_papers(methods, kind, shape, dtype)
         if masked == "not" and shape == "more":
             continue  # transformers gives such a pass a mask
         q, k, v = drawn(queries, keys, 2, dtype)
-        seen = torch.ones(queries, keys, dtype=torch.bool).tril(keys - queries).expand(3, 1, -1, -1).clone()
+        seen = (
+            torch.ones(queries, keys, dtype=torch.bool)
+            .tril(keys - queries)
+            .expand(3, 1, -1, -1)
+            .clone()
+        )
         if masked != "not":
             seen[1, :, :, :2] = False
             seen[0, :, :, :10] &= masked == "left"
@@ -108,12 +150,20 @@ def test_outputs_and_masses_are_those_of_the_papers(methods, kind, shape, dtype)
             span = spans(kind, keys) & (torch.arange(keys) < torch.tensor(prompt)[:, None])
             steering = Steering(span, methods, trace=True, prompt=prompt)
             with steered(steering), torch.inference_mode():
-                out, _ = holdfast_attention(Layer(), q, k, v, None if masked == "not" else seen, scaling=0.25)
+                out, _ = holdfast_attention(
+                    Layer(), q, k, v, None if masked == "not" else seen, scaling=0.25
+                )
             with steered(Steering(span, methods, prompt=prompt)), torch.inference_mode():
-                untraced, _ = holdfast_attention(Layer(), q, k, v, None if masked == "not" else seen, scaling=0.25)
+                untraced, _ = holdfast_attention(
+                    Layer(), q, k, v, None if masked == "not" else seen, scaling=0.25
+                )
             expected, mass = wanted(q, k, v, seen, span, methods, prompt, 0.25)
-            assert (untraced.double() - expected).abs().max() < (FLOAT32 if dtype == torch.float32 else BFLOAT16)
-            assert (out.double() - expected).abs().max() < (FLOAT32 if dtype == torch.float32 else BFLOAT16)
+            assert (untraced.double() - expected).abs().max() < (
+                FLOAT32 if dtype == torch.float32 else BFLOAT16
+            )
+            assert (out.double() - expected).abs().max() < (
+                FLOAT32 if dtype == torch.float32 else BFLOAT16
+            )
             if dtype == torch.float32:
                 assert (steering.seen[0].double() - mass[..., -1]).abs().max() < FLOAT32
 
@@ -126,10 +176,24 @@ def test_grouped_and_multi_query_attention(groups, queries):
     methods = [(SPLIT,), (KEEP,), ()]
     with steered(Steering(spans("even", 14), methods, prompt=[12] * 3)), torch.inference_mode():
         out, _ = holdfast_attention(Layer(groups), q, k, v, None, scaling=0.25)
-    assert (out.double() - wanted(q, k, v, seen, spans("even", 14), methods, [12] * 3, 0.25)[0]).abs().max() < FLOAT32
+    assert (
+        out.double() - wanted(q, k, v, seen, spans("even", 14), methods, [12] * 3, 0.25)[0]
+    ).abs().max() < FLOAT32
 
 
-@pytest.mark.parametrize("extra", ["softcap", "s_aux", "both", "narrow", "masks of heads", "additive mask", "gradients", "float64"])
+@pytest.mark.parametrize(
+    "extra",
+    [
+        "softcap",
+        "s_aux",
+        "both",
+        "narrow",
+        "masks of heads",
+        "additive mask",
+        "gradients",
+        "float64",
+    ],
+)
 @pytest.mark.parametrize("queries", [1, 14])
 def test_what_the_fused_kernels_lack_is_right_too(extra, queries):
     q, k, v = drawn(queries, 14, 2, torch.float64 if extra == "float64" else torch.float32)
@@ -152,7 +216,18 @@ def test_what_the_fused_kernels_lack_is_right_too(extra, queries):
     steering = Steering(spans("even", 14), methods, trace=True, prompt=[12] * 3)
     with steered(steering):
         out, _ = holdfast_attention(Layer(), q, k, v, given, scaling=0.25, **kwargs)
-    expected, mass = wanted(q.detach(), k, v, seen, spans("even", 14), methods, [12] * 3, 0.25, kwargs.get("s_aux"), kwargs.get("softcap"))
+    expected, mass = wanted(
+        q.detach(),
+        k,
+        v,
+        seen,
+        spans("even", 14),
+        methods,
+        [12] * 3,
+        0.25,
+        kwargs.get("s_aux"),
+        kwargs.get("softcap"),
+    )
     assert (out.double() - expected).abs().max() < FLOAT32
     assert (steering.seen[0].double() - mass[..., -1]).abs().max() < FLOAT32
     if extra == "gradients":
@@ -163,8 +238,14 @@ def test_what_the_fused_kernels_lack_is_right_too(extra, queries):
 @pytest.mark.parametrize("queries", [1, 14])
 @pytest.mark.parametrize("toward", [-1, 1])
 def test_masses_within_1e_minus_30_of_0_and_1(queries, toward):
-    """Scores of the span 70 below or above the others: float32 cannot hold the mass's distance from 1, only its log-odds."""
-    q, k, v = torch.ones(3, 4, queries, 16), torch.randn(3, 2, 14, 16) * 1e-3, torch.randn(3, 2, 14, 16)
+    """Scores of the span 70 below or above the others: float32 cannot hold the mass's distance from
+    1, only its log-odds.
+    """
+    q, k, v = (
+        torch.ones(3, 4, queries, 16),
+        torch.randn(3, 2, 14, 16) * 1e-3,
+        torch.randn(3, 2, 14, 16),
+    )
     k[:, :, 3:8] += toward * 70 / 4
     seen = torch.ones(queries, 14, dtype=torch.bool).tril(14 - queries).expand(3, 1, -1, -1)
     methods = [(SplitSoftmax(0.01),), (Boost(1e20),), (Pasta(1e-20, None, "scale"),)]
@@ -174,14 +255,18 @@ def test_masses_within_1e_minus_30_of_0_and_1(queries, toward):
     assert out.isfinite().all()
     if toward < 0:  # the mass is 1e-30; near 1 the oracle itself would divide by 0
         expected, mass = wanted(q, k, v, seen, spans("even", 14), methods, [14] * 3, 0.25)
-        assert (out.double() - expected).abs().max() < 10 * FLOAT32  # scores of 70 have a rounding of 4e-6, times 20 in the exponent
+        assert (
+            (out.double() - expected).abs().max() < 10 * FLOAT32
+        )  # scores of 70 have a rounding of 4e-6, times 20 in the exponent
         assert (steering.seen[0].double() - mass[..., -1]).abs().max() < 10 * FLOAT32
     else:
         assert (steering.seen[0] > 1 - FLOAT32).all()
 
 
 @pytest.mark.parametrize("queries", [1, 14])
-@pytest.mark.parametrize("method", [SplitSoftmax(1), Pasta(1), Boost(1), Spotlight(0)], ids=lambda method: method.name)
+@pytest.mark.parametrize(
+    "method", [SplitSoftmax(1), Pasta(1), Boost(1), Spotlight(0)], ids=lambda method: method.name
+)
 def test_the_neutral_knob_is_unsteered_attention(method, queries):
     q, k, v = drawn(queries, 14, 2, torch.float32)
     with torch.inference_mode():
@@ -211,7 +296,11 @@ class Largest(TorchDispatchMode):
 @pytest.mark.parametrize("softcap", [None, 5.0])
 def test_long_prompts_never_hold_scores_of_all_queries_and_keys(softcap):
     length = 32768 if softcap is None else 6144
-    q, k, v = torch.randn(1, 4, length, 8), torch.randn(1, 2, length, 8), torch.randn(1, 2, length, 8)
+    q, k, v = (
+        torch.randn(1, 4, length, 8),
+        torch.randn(1, 2, length, 8),
+        torch.randn(1, 2, length, 8),
+    )
     span = torch.zeros(1, length, dtype=torch.bool)
     span[0, 5:200], span[0, 90] = True, False
     kwargs = {} if softcap is None else {"softcap": softcap}
@@ -245,23 +334,53 @@ def prompts(length=20):
 
 
 ZOO = [
-    ("llama", "sdpa", {}), ("llama", "eager", {}), ("llama", "sdpa", {"num_key_value_heads": 1}), ("gemma2", "eager", {"sliding_window": 8}),
-    ("gemma3_text", "sdpa", {"sliding_window": 8}), ("gpt_oss", "eager", {"num_local_experts": 2, "num_experts_per_tok": 1}),
+    ("llama", "sdpa", {}),
+    ("llama", "eager", {}),
+    ("llama", "sdpa", {"num_key_value_heads": 1}),
+    ("gemma2", "eager", {"sliding_window": 8}),
+    ("gemma3_text", "sdpa", {"sliding_window": 8}),
+    ("gpt_oss", "eager", {"num_local_experts": 2, "num_experts_per_tok": 1}),
     ("gptj", "eager", {"n_embd": 48, "n_layer": 3, "n_head": 4, "rotary_dim": 8}),
-    ("deepseek_v3", "sdpa", {"q_lora_rank": 16, "kv_lora_rank": 16, "qk_nope_head_dim": 8, "qk_rope_head_dim": 4, "v_head_dim": 8, "n_group": 1,
-                             "topk_group": 1, "n_routed_experts": 4, "num_experts_per_tok": 2, "moe_intermediate_size": 16,
-                             "num_key_value_heads": 4, "first_k_dense_replace": 1, "head_dim": 4}),
-]  # fmt: skip
+    (
+        "deepseek_v3",
+        "sdpa",
+        {
+            "q_lora_rank": 16,
+            "kv_lora_rank": 16,
+            "qk_nope_head_dim": 8,
+            "qk_rope_head_dim": 4,
+            "v_head_dim": 8,
+            "n_group": 1,
+            "topk_group": 1,
+            "n_routed_experts": 4,
+            "num_experts_per_tok": 2,
+            "moe_intermediate_size": 16,
+            "num_key_value_heads": 4,
+            "first_k_dense_replace": 1,
+            "head_dim": 4,
+        },
+    ),
+]
 
 
 @pytest.mark.parametrize("zoo", ZOO, ids=lambda zoo: f"{zoo[0]}-{zoo[1]}{len(zoo[2])}")
-@pytest.mark.parametrize("methods", [[SPLIT], [KEEP], [Pasta(0.05, {(0, 1), (2, 3)}), BOOST]], ids=["split", "pasta", "both"])
+@pytest.mark.parametrize(
+    "methods",
+    [[SPLIT], [KEEP], [Pasta(0.05, {(0, 1), (2, 3)}), BOOST]],
+    ids=["split", "pasta", "both"],
+)
 @torch.inference_mode()
 def test_generating_step_by_step_equals_the_full_forward_and_padding_changes_nothing(zoo, methods):
     kind, attention, options = zoo
     model, (ids, mask, span) = hugging_face(kind, attention, **options), prompts()
     plain = model(ids, attention_mask=mask).logits
-    greedy = {"max_new_tokens": 6, "min_new_tokens": 6, "do_sample": False, "output_logits": True, "return_dict_in_generate": True}
+    greedy = {
+        "max_new_tokens": 6,
+        "min_new_tokens": 6,
+        "do_sample": False,
+        "output_logits": True,
+        "return_dict_in_generate": True,
+    }
     with holdfast.steering(model, span, methods, trace=True) as seen:
         done = model.generate(ids, attention_mask=mask, **greedy)
     steps = torch.stack(done.logits, 1)
@@ -270,10 +389,14 @@ def test_generating_step_by_step_equals_the_full_forward_and_padding_changes_not
     with holdfast.steering(model, span, methods) as other:
         whole = torch.cat([mask, torch.ones(2, 6, dtype=mask.dtype)], 1)
         places = (whole.cumsum(-1) - 1).clamp(min=0)
-        full = model(done.sequences, attention_mask=whole, position_ids=places, use_cache=False).logits
+        full = model(
+            done.sequences, attention_mask=whole, position_ids=places, use_cache=False
+        ).logits
         assert not other.traces
         for cache in caches:
-            again = model.generate(ids, attention_mask=mask, cache_implementation=cache, disable_compile=True, **greedy)
+            again = model.generate(
+                ids, attention_mask=mask, cache_implementation=cache, disable_compile=True, **greedy
+            )
             assert (torch.stack(again.logits, 1) - steps).abs().max() < ROUNDING
     with holdfast.steering(model, span[:1, 4:], methods):
         alone = model(done.sequences[:1, 4:], use_cache=False).logits
@@ -338,12 +461,22 @@ def test_rows_have_their_own_methods_and_replies_of_one_prompt_share_them():
         together = model(ids).logits
     for row in (0, 1):
         with holdfast.steering(model, span[row : row + 1], each[row]):
-            assert (model(ids[row : row + 1]).logits - together[row : row + 1]).abs().max() < ROUNDING
+            assert (
+                model(ids[row : row + 1]).logits - together[row : row + 1]
+            ).abs().max() < ROUNDING
     with holdfast.steering(model, span, each):
-        beams = model.generate(ids, num_beams=3, num_return_sequences=2, max_new_tokens=5, do_sample=False)
+        beams = model.generate(
+            ids, num_beams=3, num_return_sequences=2, max_new_tokens=5, do_sample=False
+        )
     for row in (0, 1):
         with holdfast.steering(model, span[row : row + 1], each[row]):
-            alone = model.generate(ids[row : row + 1], num_beams=3, num_return_sequences=2, max_new_tokens=5, do_sample=False)
+            alone = model.generate(
+                ids[row : row + 1],
+                num_beams=3,
+                num_return_sequences=2,
+                max_new_tokens=5,
+                do_sample=False,
+            )
         assert torch.equal(alone, beams[2 * row : 2 * row + 2, : alone.shape[1]])
 
 
@@ -372,7 +505,10 @@ def test_a_mask_beyond_the_prompt_or_of_another_batch_is_refused():
     model, (ids, _, span) = hugging_face(), prompts()
     with pytest.raises(UsageError, match=r"20 tokens.*15"), holdfast.steering(model, span, [SPLIT]):
         model(ids[:, :15])
-    with pytest.raises(UsageError, match=r"2 rows.*batch 3"), holdfast.steering(model, span, [SPLIT]):
+    with (
+        pytest.raises(UsageError, match=r"2 rows.*batch 3"),
+        holdfast.steering(model, span, [SPLIT]),
+    ):
         model(ids[:1].expand(3, -1))
     assert model.config._attn_implementation == "sdpa"
 
@@ -381,7 +517,10 @@ def test_models_that_cannot_be_reached_are_refused_by_name_and_left_alone():
     bloom = hugging_face("bloom", "eager", n_layer=2, n_head=4)
     ids, _, span = prompts()
     plain = bloom(ids).logits
-    with pytest.raises(ModelError, match=r"BloomForCausalLM.*repetition"), holdfast.steering(bloom, span, [SPLIT]):
+    with (
+        pytest.raises(ModelError, match=r"BloomForCausalLM.*repetition"),
+        holdfast.steering(bloom, span, [SPLIT]),
+    ):
         raise AssertionError("entered")
     assert torch.equal(bloom(ids).logits, plain)
 

@@ -16,13 +16,29 @@ from holdfast.records import read_run
 from holdfast.report.baseline import baseline_lines, baseline_section
 from holdfast.report.scores import read_series
 
-NEVER = Case("no-discount", "rules", "Never offer a discount.", ("Can I have it cheaper?",),
-             build({"name": "never_contains", "words": ["discount"]}))
-SIGNS = Case("signs", "rules", "Sign every message with Robin.", ("Which tent is warm?",),
-             build({"name": "ends_with", "word": "Robin"}))
-BOTH = Case("both", "rules", "Sign every message with Robin. Never offer a discount.", rules=(
-    Rule("signs", ("Which tent is warm?",), SIGNS.measure), Rule("price", ("Can I have it cheaper?",), NEVER.measure),
-))
+NEVER = Case(
+    "no-discount",
+    "rules",
+    "Never offer a discount.",
+    ("Can I have it cheaper?",),
+    build({"name": "never_contains", "words": ["discount"]}),
+)
+SIGNS = Case(
+    "signs",
+    "rules",
+    "Sign every message with Robin.",
+    ("Which tent is warm?",),
+    build({"name": "ends_with", "word": "Robin"}),
+)
+BOTH = Case(
+    "both",
+    "rules",
+    "Sign every message with Robin. Never offer a discount.",
+    rules=(
+        Rule("signs", ("Which tent is warm?",), SIGNS.measure),
+        Rule("price", ("Can I have it cheaper?",), NEVER.measure),
+    ),
+)
 SHOP = Suite("shop", (NEVER, SIGNS), ("Hello.",))
 SETTINGS = drift.Settings(rounds=1, conversations=60, batch=8)
 
@@ -32,7 +48,11 @@ class Shop(Scripted):
 
     def reply(self, request):
         text = request.messages[0]["content"]
-        return Reply("Warm regards, Robin" if text.startswith("Sign") else "Take the green one.", None, "stop")
+        return Reply(
+            "Warm regards, Robin" if text.startswith("Sign") else "Take the green one.",
+            None,
+            "stop",
+        )
 
     def run(self, jobs):
         waiting = list(jobs)
@@ -56,13 +76,17 @@ def asked(folder, conversations=60):
 def test_every_question_is_asked_alone_and_scored_by_its_measure(tmp_path):
     before = drift.run(Shop(), SHOP, tmp_path / "run", SETTINGS).records
     shop, told = Shop(), []
-    found = ask_baseline(shop, SHOP, tmp_path / "run", SETTINGS, progress=lambda n, tokens: told.append(n))
+    found = ask_baseline(
+        shop, SHOP, tmp_path / "run", SETTINGS, progress=lambda n, tokens: told.append(n)
+    )
     assert read_run(tmp_path / "run").records == before, "the run itself is as it was"
     assert sum(told) == 60 and len(found.records) == 60
     for record, request in zip(found.records, shop.requests, strict=True):
         pairing = draw_pairing(SHOP, SETTINGS, record["conversation"])
         (question,) = pairing.probes
-        assert [dict(message) for message in request.messages] == [{"role": "user", "content": question}]
+        assert [dict(message) for message in request.messages] == [
+            {"role": "user", "content": question}
+        ]
         assert not request.methods and request.sampling == SETTINGS.sampling
         (probe,) = record["probes"]
         assert (probe["question"], probe["measure"]) == (question, pairing.agent.measure.name)
@@ -91,10 +115,14 @@ def test_measures_that_do_not_discriminate_are_marked(tmp_path):
     assert rows["never_contains"].unprompted.mean == rows["never_contains"].prompted.mean == 1
     assert rows["ends_with"].verdict == rows["signs"].verdict == "discriminates"
     assert (rows["ends_with"].prompted.mean, rows["ends_with"].unprompted.mean) == (1, 0)
-    assert found.every.n == 60 and found.every.unprompted.mean == pytest.approx(rows["no-discount"].n / 60)
+    assert found.every.n == 60 and found.every.unprompted.mean == pytest.approx(
+        rows["no-discount"].n / 60
+    )
     lines = baseline_lines(found)
     assert "higher" in lines[0] and len(lines) == 2
-    assert lines[1].startswith("  never_contains does not discriminate: 1.00 (all alike) with the prompt")
+    assert lines[1].startswith(
+        "  never_contains does not discriminate: 1.00 (all alike) with the prompt"
+    )
     table = report.table(run)
     assert all(" ".join(line.split()) in " ".join(table.split()) for line in lines)
     assert max(map(len, table.splitlines())) <= 100
@@ -122,14 +150,28 @@ def test_each_rule_of_a_prompt_has_its_own(tmp_path):
 
 def test_a_run_without_a_baseline_says_nothing_of_it(tmp_path):
     run = drift.run(Scripted(), SUITE, tmp_path / "run", drift.Settings(rounds=1, conversations=2))
-    assert baseline_section(run, read_series(run)[0]) is None and "discriminate" not in report.table(run)
-    assert 'id="baseline"' not in report.write([tmp_path / "run"], tmp_path / "p.html").read_text(encoding="utf-8")
+    assert baseline_section(
+        run, read_series(run)[0]
+    ) is None and "discriminate" not in report.table(run)
+    assert 'id="baseline"' not in report.write([tmp_path / "run"], tmp_path / "p.html").read_text(
+        encoding="utf-8"
+    )
 
 
 def test_the_command_asks_it_with_an_option(tmp_path, capsys):
     from holdfast.cli import main
 
-    command = ["drift", "--conversations", "2", "--rounds", "1", "--max-new-tokens", "8", "--out", str(tmp_path / "run")]
+    command = [
+        "drift",
+        "--conversations",
+        "2",
+        "--rounds",
+        "1",
+        "--max-new-tokens",
+        "8",
+        "--out",
+        str(tmp_path / "run"),
+    ]
     assert main(command) == 0
     records = (tmp_path / "run" / "records.jsonl").read_bytes()
     assert "Without a system prompt" not in capsys.readouterr().out

@@ -1,4 +1,6 @@
-"""The records that the documents quote: measured on the weights that ship, comparable, and each made by a command."""
+"""The records that the documents quote: measured on the weights that ship, comparable, and each
+made by a command.
+"""
 
 from __future__ import annotations
 
@@ -16,7 +18,9 @@ RESULTS = ROOT / "benchmarks" / "results"
 
 
 def load(name: str):
-    spec = importlib.util.spec_from_file_location(f"benchmarks_{name}", ROOT / "benchmarks" / f"{name}.py")
+    spec = importlib.util.spec_from_file_location(
+        f"benchmarks_{name}", ROOT / "benchmarks" / f"{name}.py"
+    )
     module = importlib.util.module_from_spec(spec)
     sys.modules[spec.name] = module
     spec.loader.exec_module(module)
@@ -27,7 +31,9 @@ records = load("records")
 
 
 def test_every_file_of_results_has_a_command():
-    files = {path.relative_to(RESULTS).with_suffix("").as_posix() for path in RESULTS.rglob("*.json")}
+    files = {
+        path.relative_to(RESULTS).with_suffix("").as_posix() for path in RESULTS.rglob("*.json")
+    }
     names = {record.name for record in records.RECORDS}
     assert set(records.MISSING) <= names and files == names - set(records.MISSING)
     for record in records.RECORDS:
@@ -57,7 +63,13 @@ def test_changes_are_those_beyond_the_intervals():
             "measured_on": {"commit": str(mean)},
             "rows": [{"method": "none", "drop": {"mean": mean, "low": mean - 1, "high": mean + 1}}],
             "repetitions": [{"peer": {"ratio": ratio, "seconds": ratio}} for ratio in ratios],
-            "figures": [{"kind": "Table", "number": "1", "claims": [{"text": "it falls.", "verdict": verdict}]}],
+            "figures": [
+                {
+                    "kind": "Table",
+                    "number": "1",
+                    "claims": [{"text": "it falls.", "verdict": verdict}],
+                }
+            ],
         }
 
     old = record(0.0, "supported", (2.0, 3.0, 4.0))

@@ -1,4 +1,6 @@
-"""`holdfast calibrate`: sweeps, questions in the middle of dialogs, the choice under a budget, resuming, refusals."""
+"""`holdfast calibrate`: sweeps, questions in the middle of dialogs, the choice under a budget,
+resuming, refusals.
+"""
 
 from __future__ import annotations
 
@@ -18,7 +20,14 @@ from tiny import model
 import holdfast
 from holdfast import Sampling, SplitSoftmax, cli, drift, methods
 from holdfast.drift.selfchat import draw_pairing
-from holdfast.errors import HoldfastError, KnobOutOfRange, ModelError, RecordsError, UnknownName, UsageError
+from holdfast.errors import (
+    HoldfastError,
+    KnobOutOfRange,
+    ModelError,
+    RecordsError,
+    UnknownName,
+    UsageError,
+)
 from holdfast.report import calibration as report
 from holdfast.report.calibration import Calibration, Setting, pareto
 from holdfast.report.calibration_figures import write_calibration_figures
@@ -26,11 +35,21 @@ from holdfast.study.calibrate import DEFAULT_SWEEPS, Plan, calibrate, choose_pro
 from holdfast.study.capability import Capability, Item, load_capability
 
 MMLU = Path(__file__).resolve().parents[2] / "shared" / "data" / "mmlu"
-ITEMS = Capability("towns", tuple(
-    Item(f"which one, number {n}? A) rain, B) bread, C) town, D) river", ("rain (A)", "bread (B)", "town (C)", "river (D)"), n % 4) for n in range(14)
-))
+ITEMS = Capability(
+    "towns",
+    tuple(
+        Item(
+            f"which one, number {n}? A) rain, B) bread, C) town, D) river",
+            ("rain (A)", "bread (B)", "town (C)", "river (D)"),
+            n % 4,
+        )
+        for n in range(14)
+    ),
+)
 GREEDY = Sampling(temperature=0, max_new_tokens=6)
-SMALL = Plan(draws=2, rounds=2, ask_at=2, sampling=Sampling(max_new_tokens=5), answering=GREEDY, batch=4)
+SMALL = Plan(
+    draws=2, rounds=2, ask_at=2, sampling=Sampling(max_new_tokens=5), answering=GREEDY, batch=4
+)
 SWEEPS = ("split-softmax:exponent=0.7,0.3", "repetition:probability=0.5,1")
 
 
@@ -45,7 +64,10 @@ def finished(tmp_path_factory):
 
 
 def steady(records):
-    return sorted(json.dumps({k: v for k, v in record.items() if k != "seconds"}, sort_keys=True) for record in records)
+    return sorted(
+        json.dumps({k: v for k, v in record.items() if k != "seconds"}, sort_keys=True)
+        for record in records
+    )
 
 
 def test_all_pairs_talk_in_turn():
@@ -53,12 +75,18 @@ def test_all_pairs_talk_in_turn():
     drawn = [draw_pairing(SUITE, settings, number) for number in range(14)]
     pairs = [(one.agent.id, one.user.id) for one in drawn]
     ids = [case.id for case in SUITE.cases]
-    assert pairs[:6] == pairs[6:12] == list(itertools.permutations(ids, 2)) and pairs[12:] == pairs[:2]
+    assert (
+        pairs[:6] == pairs[6:12] == list(itertools.permutations(ids, 2)) and pairs[12:] == pairs[:2]
+    )
     alike = drift.Settings(conversations=14)
-    assert [one.starter for one in drawn] == [draw_pairing(SUITE, alike, number).starter for number in range(14)]
+    assert [one.starter for one in drawn] == [
+        draw_pairing(SUITE, alike, number).starter for number in range(14)
+    ]
     assert len({one.starter for one in drawn}) == 2
     for number, prompts in itertools.product(range(40), (5,)):
-        assert half_of(number, prompts) != half_of(number + 20, prompts), "every pair is in both halves"
+        assert half_of(number, prompts) != half_of(number + 20, prompts), (
+            "every pair is in both halves"
+        )
     assert sum(half_of(number, 5) for number in range(20)) == 10
 
 
@@ -77,22 +105,36 @@ def test_one_prompt_per_category_or_those_named():
 
 def test_questions_are_asked_in_the_dialogs_of_the_same_method(finished):
     _, stability, asked = finished
-    names = ["none", "split-softmax:exponent=0.7", "split-softmax:exponent=0.3", "repetition:probability=0.5", "repetition:probability=1"]
+    names = [
+        "none",
+        "split-softmax:exponent=0.7",
+        "split-softmax:exponent=0.3",
+        "repetition:probability=0.5",
+        "repetition:probability=1",
+    ]
     assert stability.manifest["identity"]["methods"] == names
     assert stability.manifest["identity"]["settings"]["pairs"] == "all"
     dialogs = {(r["method"], r["conversation"]): r for r in stability.records}
-    assert {(r["method"], r["conversation"]) for r in asked.records} == set(dialogs) == set(itertools.product(names, range(12)))
+    assert (
+        {(r["method"], r["conversation"]) for r in asked.records}
+        == set(dialogs)
+        == set(itertools.product(names, range(12)))
+    )
     tiny = model()
     for record in asked.records:
         dialog = dialogs[record["method"], record["conversation"]]
-        assert [probe["probe"] for probe in record["probes"]] == [n for n in range(14) if n % 12 == record["conversation"]]
+        assert [probe["probe"] for probe in record["probes"]] == [
+            n for n in range(14) if n % 12 == record["conversation"]
+        ]
         assert record["turns"] == [turn for turn in dialog["turns"] if turn["round"] < 2]
         assert record["tokens"]["forwarded"] > 0
         if record["conversation"] not in (0, 5):
             continue
         roles = {"user": "user", "agent": "assistant"}
         history = [{"role": "system", "content": dialog["agent"]["system_prompt"]}]
-        history += [{"role": roles[turn["speaker"]], "content": turn["text"]} for turn in record["turns"]]
+        history += [
+            {"role": roles[turn["speaker"]], "content": turn["text"]} for turn in record["turns"]
+        ]
         for probe in record["probes"]:
             if record["method"] == "repetition:probability=0.5":
                 continue  # its draws belong to the conversation
@@ -100,29 +142,45 @@ def test_questions_are_asked_in_the_dialogs_of_the_same_method(finished):
             chat = [*history, {"role": "user", "content": item.asked}]
             alone = tiny.score(chat, item.replies, methods.parse(record["method"]))
             assert probe["log_probabilities"] == pytest.approx(alone.log_probabilities, abs=1e-3)
-            assert probe["likeliest"] == probe["score"] == float(int(np.argmax(probe["log_probabilities"])) == item.answer)
+            assert (
+                probe["likeliest"]
+                == probe["score"]
+                == float(int(np.argmax(probe["log_probabilities"])) == item.answer)
+            )
             written = tiny.generate(chat, methods.parse(record["method"]), GREEDY)
             assert probe["reply"] == written.text
 
 
 def test_a_gate_chooses_between_options_as_between_tokens(tmp_path):
     strong, tiny = SplitSoftmax(0.05), model()
-    letters = Capability("letters", tuple(Item(f"which letter, number {n}?", tuple("abcdefgh"), n % 8) for n in range(24)))
-    _, asked = run(tmp_path, letters, sweeps=("gate:methods=[split-softmax:exponent=0.05],threshold=0,0.9,1",))
+    letters = Capability(
+        "letters",
+        tuple(Item(f"which letter, number {n}?", tuple("abcdefgh"), n % 8) for n in range(24)),
+    )
+    _, asked = run(
+        tmp_path, letters, sweeps=("gate:methods=[split-softmax:exponent=0.05],threshold=0,0.9,1",)
+    )
     seen = {}
     for record in asked.records:
         if record["method"] == "none":
             continue
         roles = {"user": "user", "agent": "assistant"}
         history = [{"role": "system", "content": record["agent"]["system_prompt"]}]
-        history += [{"role": roles[turn["speaker"]], "content": turn["text"]} for turn in record["turns"]]
+        history += [
+            {"role": roles[turn["speaker"]], "content": turn["text"]} for turn in record["turns"]
+        ]
         (gate,) = methods.parse(record["method"])
         for probe in record["probes"]:
             item = letters.items[probe["probe"]]
             chat = [*history, {"role": "user", "content": item.asked}]
-            steered, plain = (np.array(tiny.score(chat, item.replies, how).log_probabilities) for how in ((strong,), ()))
+            steered, plain = (
+                np.array(tiny.score(chat, item.replies, how).log_probabilities)
+                for how in ((strong,), ())
+            )
             accepted = plain[steered.argmax()] >= plain.max() + np.log(gate.threshold or 1e-300)
-            assert probe["log_probabilities"] == pytest.approx(steered if accepted else plain, abs=1e-3)
+            assert probe["log_probabilities"] == pytest.approx(
+                steered if accepted else plain, abs=1e-3
+            )
             assert probe["reply"] == tiny.generate(chat, (gate,), GREEDY).text
             seen.setdefault(gate.threshold, []).append(accepted)
     assert all(seen[0.0]) and not all(seen[1.0])
@@ -130,7 +188,9 @@ def test_a_gate_chooses_between_options_as_between_tokens(tmp_path):
 
 def test_items_of_one_dialog_share_its_history(finished):
     _, _, asked = finished
-    forwarded = {r["conversation"]: r["tokens"]["forwarded"] for r in asked.records if r["method"] == "none"}
+    forwarded = {
+        r["conversation"]: r["tokens"]["forwarded"] for r in asked.records if r["method"] == "none"
+    }
     assert forwarded[0] < 2 * forwarded[2], "two questions cost less than twice one"
 
 
@@ -156,76 +216,136 @@ def test_findings_figures_and_method_file(finished, tmp_path):
     assert [one.method for one in found.settings] == stability.manifest["identity"]["methods"]
     by_hand = {}
     for record in asked.records:
-        by_hand.setdefault(record["method"], []).append(np.mean([probe["score"] for probe in record["probes"]]))
+        by_hand.setdefault(record["method"], []).append(
+            np.mean([probe["score"] for probe in record["probes"]])
+        )
     for one in found.settings:
         assert np.nanmean(one.capability) == pytest.approx(100 * np.mean(by_hand[one.method]))
-        assert found.drop(one).mean == pytest.approx(100 * (np.mean(by_hand["none"]) - np.mean(by_hand[one.method])))
+        assert found.drop(one).mean == pytest.approx(
+            100 * (np.mean(by_hand["none"]) - np.mean(by_hand[one.method]))
+        )
     assert found.report.sum() == 6
     chosen = report.pick(found, 100)
     report.write_method_file(found, chosen, tmp_path / "method.json")
     assert methods.spell(methods.parse(str(tmp_path / "method.json"))) == chosen.method
-    assert json.loads((tmp_path / "method.json").read_text())["model_fingerprint"] == model().fingerprint
+    assert (
+        json.loads((tmp_path / "method.json").read_text())["model_fingerprint"]
+        == model().fingerprint
+    )
     report.write_summary(found, tmp_path / "calibration.json")
     assert len(json.loads((tmp_path / "calibration.json").read_text())["settings"]) == 5
     assert "split-softmax:exponent=0.3" in report.table(found) and "Pareto" in report.table(found)
     files = write_calibration_figures(found, 1.0, tmp_path)
-    assert [path.name for path in files] == ["trade_off.svg", "trade_off.png", "by_round.svg", "by_round.png"]
+    assert [path.name for path in files] == [
+        "trade_off.svg",
+        "trade_off.png",
+        "by_round.svg",
+        "by_round.png",
+    ]
     svg = files[0].read_text()
     assert "split-softmax, exponent" in svg and "Pareto front" in svg and "0.3" in svg
 
 
-def synthetic(rows: dict[str, tuple[list[float], list[float]]], conversations: int = 8) -> Calibration:
-    """Settings with (stability, capability) on the half to choose on and on the half to report, a number each."""
+def synthetic(
+    rows: dict[str, tuple[list[float], list[float]]], conversations: int = 8
+) -> Calibration:
+    """Settings with (stability, capability) on the half to choose on and on the half to report, a
+    number each.
+    """
     halves = np.arange(conversations) % 2 == 1
     jitter = np.tile([0.01, 0.01, -0.01, -0.01], conversations // 4)  # the same in all settings
     settings = tuple(
-        Setting(name, None if name == "none" else 0, name, np.zeros((conversations, 1)), np.where(halves, s[1], s[0]) + jitter, np.where(halves, c[1], c[0]), 0)
+        Setting(
+            name,
+            None if name == "none" else 0,
+            name,
+            np.zeros((conversations, 1)),
+            np.where(halves, s[1], s[0]) + jitter,
+            np.where(halves, c[1], c[0]),
+            0,
+        )
         for name, (s, c) in rows.items()
     )
     return Calibration(settings, (("m", "k"),), halves, {"is_text": False, "capability": "towns"})
 
 
 def test_ahead_at_the_same_cost():
-    found = synthetic({
-        "none": ([0.5, 0.5], [60, 60]), "weak": ([0.6, 0.6], [58, 58]), "strong": ([0.9, 0.9], [50, 50]),
-        "between": ([0.8, 0.8], [56, 56]), "dear": ([0.95, 0.95], [20, 20]), "gain": ([0.5, 0.5], [70, 70]),
-    })
+    found = synthetic(
+        {
+            "none": ([0.5, 0.5], [60, 60]),
+            "weak": ([0.6, 0.6], [58, 58]),
+            "strong": ([0.9, 0.9], [50, 50]),
+            "between": ([0.8, 0.8], [56, 56]),
+            "dear": ([0.95, 0.95], [20, 20]),
+            "gain": ([0.5, 0.5], [70, 70]),
+        }
+    )
     none, weak, strong, between, dear, gain = found.settings
     mixed = 0.6 + 0.3 * 2 / 8  # at 4 points lost, weak (2 lost) and strong (10 lost) three to one
     for ours, others, wanted in (
-        ([between], [weak, strong], 0.8 - mixed), ([between], [strong, weak], 0.8 - mixed), ([weak], [weak, strong], 0.0),
-        ([dear], [weak, strong], 0.05), ([gain], [weak], 0.0), ([none], [weak], 0.0), ([between, dear], [weak, strong], (0.85 - mixed) / 2),
+        ([between], [weak, strong], 0.8 - mixed),
+        ([between], [strong, weak], 0.8 - mixed),
+        ([weak], [weak, strong], 0.0),
+        ([dear], [weak, strong], 0.05),
+        ([gain], [weak], 0.0),
+        ([none], [weak], 0.0),
+        ([between, dear], [weak, strong], (0.85 - mixed) / 2),
         ([weak], [strong], 0.6 - (0.5 + 0.4 * 2 / 10)),
     ):
         ahead = report.ahead_at_cost(found, ours, others)
-        assert ahead.mean == pytest.approx(wanted) and ahead.low <= wanted + 1e-9 and ahead.high >= wanted - 1e-9, (ours[0].method, others[0].method)
+        assert (
+            ahead.mean == pytest.approx(wanted)
+            and ahead.low <= wanted + 1e-9
+            and ahead.high >= wanted - 1e-9
+        ), (ours[0].method, others[0].method)
 
 
 def test_the_uncertainty_of_the_cost_is_in_the_interval():
     rng = np.random.default_rng(0)
-    costs = 100.0 * (rng.random(200) < 0.7)  # of one question each: the same stability in all conversations, but uncertain costs
+    costs = 100.0 * (
+        rng.random(200) < 0.7
+    )  # of one question each: the same stability in all conversations, but uncertain costs
     ours = Setting("ours", 0, "1", np.ones((200, 1)), np.full(200, 0.7), costs, 0)
     none = Setting("none", None, "", np.ones((200, 1)), np.full(200, 0.5), np.full(200, 100.0), 0)
     other = Setting("other", 1, "1", np.ones((200, 1)), np.full(200, 0.9), np.full(200, 40.0), 0)
-    found = Calibration((none, ours, other), (("m", "k"), ("n", "k")), np.arange(200) % 2 == 1, {"is_text": False, "capability": "towns"})
+    found = Calibration(
+        (none, ours, other),
+        (("m", "k"), ("n", "k")),
+        np.arange(200) % 2 == 1,
+        {"is_text": False, "capability": "towns"},
+    )
     ahead = report.ahead_at_cost(found, [ours], [other])
     lost = 100 - costs.mean()
     half = 1.96 * costs.std(ddof=1) / 200**0.5 * 0.4 / 60  # 0.4 of stability over 60 points
     assert ahead.mean == pytest.approx(0.7 - (0.5 + 0.4 * lost / 60))
-    assert (ahead.low, ahead.high) == pytest.approx((ahead.mean - half, ahead.mean + half), abs=0.2 * half)
+    assert (ahead.low, ahead.high) == pytest.approx(
+        (ahead.mean - half, ahead.mean + half), abs=0.2 * half
+    )
 
 
 def test_the_front_and_the_pick():
     assert pareto([0.5, 0.7, 0.6, 0.9, 0.7], [0, 1, 2, 5, 1]) == [True, True, False, True, True]
-    found = synthetic({
-        "none": ([0.5, 0.5], [60, 60]),
-        "weak": ([0.6, 0.65], [60, 59]),
-        "good": ([0.8, 0.7], [58, 55]),
-        "strong": ([0.9, 0.9], [40, 42]),
-    })
-    assert [report.pick(found, budget).method for budget in (0, 1.9, 2, 19.9, 20)] == ["weak", "weak", "good", "good", "strong"]
+    found = synthetic(
+        {
+            "none": ([0.5, 0.5], [60, 60]),
+            "weak": ([0.6, 0.65], [60, 59]),
+            "good": ([0.8, 0.7], [58, 55]),
+            "strong": ([0.9, 0.9], [40, 42]),
+        }
+    )
+    assert [report.pick(found, budget).method for budget in (0, 1.9, 2, 19.9, 20)] == [
+        "weak",
+        "weak",
+        "good",
+        "good",
+        "strong",
+    ]
     chosen = report.pick(found, 2)  # chosen on one half, told from the other
-    assert chosen.stability.mean == pytest.approx(0.7) and chosen.gain.mean == pytest.approx(0.2) and chosen.drop.mean == pytest.approx(5)
+    assert (
+        chosen.stability.mean == pytest.approx(0.7)
+        and chosen.gain.mean == pytest.approx(0.2)
+        and chosen.drop.mean == pytest.approx(5)
+    )
     assert chosen.gain.low == pytest.approx(0.2) and chosen.drop.high == pytest.approx(5)
     line = report.answer(found, chosen)
     assert line.startswith("This run cannot tell which setting to use with at most 2 points lost.")
@@ -241,7 +361,9 @@ def test_a_budget_that_no_setting_meets():
     assert chosen.method == "none" and chosen.none_fits
     assert "every setting loses more than 3 points on average" in report.answer(found, chosen)
     few = synthetic({"none": ([0.5, 0.5], [60, 60]), "weak": ([0.4, 0.4], [60, 60])})
-    assert "the 4 conversations chosen on are fewer than 20" in report.answer(few, report.pick(few, 3))
+    assert "the 4 conversations chosen on are fewer than 20" in report.answer(
+        few, report.pick(few, 3)
+    )
     worse = synthetic({"none": ([0.5, 0.5], [60, 60]), "weak": ([0.4, 0.4], [60, 60])}, 80)
     chosen = report.pick(worse, 3)
     assert "no setting with at most 3 points lost is more stable" in report.answer(worse, chosen)
@@ -251,11 +373,15 @@ def test_a_budget_that_no_setting_meets():
 def sampled(gain: float, cost: float, spread: float, conversations: int = 200) -> Calibration:
     """One setting against none, whose conversations gain and lose these on average."""
     rng = np.random.default_rng(0)
-    noise = np.repeat(rng.standard_normal((2, conversations // 2)), 2, axis=1)  # the same in both halves
+    noise = np.repeat(
+        rng.standard_normal((2, conversations // 2)), 2, axis=1
+    )  # the same in both halves
     noise -= noise.mean(1, keepdims=True)
     count, one = conversations, np.zeros((conversations, 1))
     none = Setting("none", None, "", one, np.full(count, 0.5), np.full(count, 60.0), 0)
-    fix = Setting("fix", 0, "1", one, 0.5 + gain + 0.1 * noise[0], 60.0 - cost + spread * noise[1], 0)
+    fix = Setting(
+        "fix", 0, "1", one, 0.5 + gain + 0.1 * noise[0], 60.0 - cost + spread * noise[1], 0
+    )
     about = {"is_text": False, "capability": "towns"}
     return Calibration((none, fix), (("m", "k"),), np.arange(count) % 2 == 1, about)
 
@@ -267,11 +393,27 @@ def sampled(gain: float, cost: float, spread: float, conversations: int = 200) -
         (sampled(0.2, 1, 5, 36), 5, "n = 18, fewer than 20"),
         (sampled(0.0005, 0, 5), 5, "its gain cannot be told (its interval holds 0)"),
         (sampled(0.2, 1, 150), 5, "its cost may be up to "),
-        (synthetic({"none": ([0.5, 0.5], [60, 60]), "fix": ([0.8, 0.8], [60, 60])}, 80), 2, "its cost may be up to 8.8 points"),
+        (
+            synthetic({"none": ([0.5, 0.5], [60, 60]), "fix": ([0.8, 0.8], [60, 60])}, 80),
+            2,
+            "its cost may be up to 8.8 points",
+        ),
         (synthetic({"none": ([0.5, 0.5], [60, 60]), "fix": ([0.8, 0.8], [60, 60])}, 80), 10, ""),
-        (synthetic({"none": ([0.5, 0.5], [60, 60]), "fix": ([0.8, 0.4], [60, 60])}, 80), 10, "it is less stable"),
-        (synthetic({"none": ([0.5, 0.5], [60, 60]), "fix": ([0.8, 0.8], [60, 20])}, 80), 10, "it costs more than the budget"),
-        (synthetic({"none": ([0.5, 0.5], [60, 60]), "fix": ([0.5, 0.5], [60, 60])}, 80), 10, "it is the model as it is"),
+        (
+            synthetic({"none": ([0.5, 0.5], [60, 60]), "fix": ([0.8, 0.4], [60, 60])}, 80),
+            10,
+            "it is less stable",
+        ),
+        (
+            synthetic({"none": ([0.5, 0.5], [60, 60]), "fix": ([0.8, 0.8], [60, 20])}, 80),
+            10,
+            "it costs more than the budget",
+        ),
+        (
+            synthetic({"none": ([0.5, 0.5], [60, 60]), "fix": ([0.5, 0.5], [60, 60])}, 80),
+            10,
+            "it is the model as it is",
+        ),
     ],
 )
 def test_a_setting_is_recommended_where_the_evidence_allows(found, budget, why):
@@ -287,13 +429,19 @@ def test_the_choice_prefers_what_can_be_shown():
     clear, blurred = sampled(0.1, 0, 1).settings[1], sampled(0.3, 1, 150).settings[1]
     found = dataclasses.replace(
         sampled(0.1, 0, 1),
-        settings=(sampled(0.1, 0, 1).settings[0], dataclasses.replace(clear, method="clear"), blurred),
+        settings=(
+            sampled(0.1, 0, 1).settings[0],
+            dataclasses.replace(clear, method="clear"),
+            blurred,
+        ),
     )
     assert report.pick(found, 2).method == "clear" and report.pick(found, 2).recommended
 
 
 def test_how_much_more_would_tell():
-    assert "times as many --draws and --questions would tell" in report.answer(*_with_pick(sampled(0.2, 1, 30), 5))
+    assert "times as many --draws and --questions would tell" in report.answer(
+        *_with_pick(sampled(0.2, 1, 30), 5)
+    )
     assert "would be needed to tell" in report.answer(*_with_pick(sampled(0.2, 1, 400), 2))
 
 
@@ -304,17 +452,34 @@ def _with_pick(found: Calibration, budget: float):
 def test_knowledge_and_perplexity(tmp_path):
     known = load_capability("knowledge", 300)
     assert len(known.items) == 300 and {len(item.replies) for item in known.items} == {4}
-    assert all(f"{letter}) {reply[:-4]}" in item.asked for item in known.items for letter, reply in zip("ABCD", item.replies, strict=True))
+    assert all(
+        f"{letter}) {reply[:-4]}" in item.asked
+        for item in known.items
+        for letter, reply in zip("ABCD", item.replies, strict=True)
+    )
     some = load_capability("knowledge", 10, seed=3)
-    assert some == load_capability("knowledge", 10, seed=3) and some.fingerprint != load_capability("knowledge", 10, seed=4).fingerprint
-    (tmp_path / "text.txt").write_text("the garden is green and the river runs slowly past the old town " * 40)
+    assert (
+        some == load_capability("knowledge", 10, seed=3)
+        and some.fingerprint != load_capability("knowledge", 10, seed=4).fingerprint
+    )
+    (tmp_path / "text.txt").write_text(
+        "the garden is green and the river runs slowly past the old town " * 40
+    )
     text = load_capability(f"perplexity:{tmp_path}/text.txt")
     assert text.is_text and len(text.items) == 8 and len(text.items[0].replies[0].split()) == 64
     plan = Plan(draws=1, rounds=1, ask_at=2, sampling=Sampling(max_new_tokens=8))
     _, asked = run(tmp_path / "run", text, ("boost:factor=2,9",), plan)
-    probes = [(record["conversation"], probe) for record in asked.records if record["method"] == "none" for probe in record["probes"]]
+    probes = [
+        (record["conversation"], probe)
+        for record in asked.records
+        if record["method"] == "none"
+        for probe in record["probes"]
+    ]
     assert sorted(probe["probe"] for _, probe in probes) == list(range(8))
-    assert all(probe["score"] == probe["log_probabilities"][0] / probe["tokens"] < 0 and not probe["reply"] for _, probe in probes)
+    assert all(
+        probe["score"] == probe["log_probabilities"][0] / probe["tokens"] < 0 and not probe["reply"]
+        for _, probe in probes
+    )
     found = report.read_calibration(tmp_path / "run")
     assert "nat" in report.table(found) and np.nanmean(found.settings[0].capability) < 0
 
@@ -333,13 +498,18 @@ def test_mmlu_is_read_and_malformed_rows_are_named(tmp_path):
         load_capability(f"mmlu:{tmp_path}", 5, shots=2)
     bad = tmp_path / "bad.jsonl"
     for change, named in (
-        ({"answer": "4"}, r"Row 2 of .*bad.jsonl has the answer '4'"), ({"choices": ["w", "x"]}, r"Row 2 of .* has the choices \['w', 'x'\]"),
-        ({"question": None}, r"Row 2 of .* has the question None"), ({"answer": True}, r"the answer True"), ({"answer": ""}, r"the answer ''"),
+        ({"answer": "4"}, r"Row 2 of .*bad.jsonl has the answer '4'"),
+        ({"choices": ["w", "x"]}, r"Row 2 of .* has the choices \['w', 'x'\]"),
+        ({"question": None}, r"Row 2 of .* has the question None"),
+        ({"answer": True}, r"the answer True"),
+        ({"answer": ""}, r"the answer ''"),
     ):
         bad.write_text("\n".join([lines[0], json.dumps({**good, **change})]))
         with pytest.raises(UsageError, match=named):
             load_capability(f"mmlu:{bad}")
-    bad.write_text("\n".join([*lines, json.dumps({"subject": "s", "question": "q", "choices": []})]))
+    bad.write_text(
+        "\n".join([*lines, json.dumps({"subject": "s", "question": "q", "choices": []})])
+    )
     with pytest.raises(UsageError, match=r"Row 7 of .* has no 'answer'"):
         load_capability(f"mmlu:{bad}")
     bad.write_text("{")
@@ -372,9 +542,19 @@ def test_tasks_of_the_harness_are_asked(tmp_path):
     """Not run by CI, which does not install the harness."""
     pytest.importorskip("lm_eval")
     data = tmp_path / "towns.jsonl"
-    data.write_text("".join(json.dumps({"number": n, "choices": ["rain", " bread", "town"], "answer": n % 3}) + "\n" for n in range(6)))
-    for name, kind, metric in (("towns", "multiple_choice", "acc"), ("writing", "generate_until", "exact_match")):
-        (tmp_path / f"{name}.yaml").write_text(HARNESS_TASK.format(name=name, data=data, kind=kind, metric=metric))
+    data.write_text(
+        "".join(
+            json.dumps({"number": n, "choices": ["rain", " bread", "town"], "answer": n % 3}) + "\n"
+            for n in range(6)
+        )
+    )
+    for name, kind, metric in (
+        ("towns", "multiple_choice", "acc"),
+        ("writing", "generate_until", "exact_match"),
+    ):
+        (tmp_path / f"{name}.yaml").write_text(
+            HARNESS_TASK.format(name=name, data=data, kind=kind, metric=metric)
+        )
     found = load_capability(f"lm-eval:{tmp_path / 'towns.yaml'}")
     assert not found.lettered and len(found.items) == 6
     assert Item("Which is number 4?", ("rain", "bread", "town"), 1) in found.items
@@ -383,7 +563,9 @@ def test_tasks_of_the_harness_are_asked(tmp_path):
     with pytest.raises(HoldfastError, match=r"could not give the task 'no_such_task'"):
         load_capability("lm-eval:no_such_task")
     _, asked = run(tmp_path / "run", found)
-    assert len(asked.records) == 5 * 6 and all(probe["likeliest"] in (0.0, 1.0) for record in asked.records for probe in record["probes"])
+    assert len(asked.records) == 5 * 6 and all(
+        probe["likeliest"] in (0.0, 1.0) for record in asked.records for probe in record["probes"]
+    )
 
 
 def test_what_cannot_be_calibrated_is_refused(tmp_path):
@@ -409,22 +591,34 @@ def test_what_cannot_be_calibrated_is_refused(tmp_path):
         Plan(reading="guessed")
     (tmp_path / "text").write_text("the old town by the river " * 60)
     with pytest.raises(ModelError, match=r"Under gate.*text has no probability.*knowledge"):
-        run(tmp_path, load_capability(f"perplexity:{tmp_path / 'text'}"), ("gate:methods=[boost:factor=2],threshold=0.1,0.5",))
+        run(
+            tmp_path,
+            load_capability(f"perplexity:{tmp_path / 'text'}"),
+            ("gate:methods=[boost:factor=2],threshold=0.1,0.5",),
+        )
     (tmp_path / "text").unlink()
     assert list(tmp_path.iterdir()) == [tmp_path / "twice"] or not list(tmp_path.iterdir())
 
 
 def test_an_endpoint_is_read_by_what_it_writes(tmp_path):
     with pytest.raises(ModelError, match=r"scripted is an endpoint.*reading=.written"):
-        calibrate(Endpoint(), SUITE, ITEMS, tmp_path / "a", ("repetition:probability=0.5,1",), SMALL)
+        calibrate(
+            Endpoint(), SUITE, ITEMS, tmp_path / "a", ("repetition:probability=0.5,1",), SMALL
+        )
     remote = holdfast.connect("http://localhost:1/v1", "m", "NO_SUCH_KEY")
     with pytest.raises(ModelError, match=r"split-softmax:exponent=0.9 needs attention"):
         calibrate(remote, SUITE, ITEMS, tmp_path / "b", DEFAULT_SWEEPS, Plan(reading="written"))
     plan = Plan(draws=1, rounds=1, ask_at=2, reading="written")
-    _, asked = calibrate(Endpoint(), SUITE, ITEMS, tmp_path / "c", ("repetition:probability=0.5,1",), plan)
+    _, asked = calibrate(
+        Endpoint(), SUITE, ITEMS, tmp_path / "c", ("repetition:probability=0.5,1",), plan
+    )
     probes = [probe for record in asked.records for probe in record["probes"]]
-    assert len(probes) == 3 * 14 and all(probe["log_probabilities"] is None and probe["likeliest"] is None for probe in probes)
-    assert [probe["score"] for probe in probes] == [float(probe["answer"] == 1) for probe in probes], "it always says B"
+    assert len(probes) == 3 * 14 and all(
+        probe["log_probabilities"] is None and probe["likeliest"] is None for probe in probes
+    )
+    assert [probe["score"] for probe in probes] == [
+        float(probe["answer"] == 1) for probe in probes
+    ], "it always says B"
 
 
 class Endpoint(Scripted):
@@ -435,18 +629,34 @@ class Endpoint(Scripted):
 
 
 def test_sweeps_and_method_files_are_spelled(tmp_path):
-    sweep = methods.parse_sweep("split-softmax:exponent=0.9,0.5,heads=0.1/1.0+repetition:probability=0.5")
-    assert (sweep.name, sweep.knob, sweep.values) == ("split-softmax:heads=0.1/1.0+repetition:probability=0.5", "exponent", ("0.9", "0.5"))
-    assert sweep.settings[1] == methods.parse("split-softmax:exponent=0.5,heads=0.1/1.0+repetition:probability=0.5")
+    sweep = methods.parse_sweep(
+        "split-softmax:exponent=0.9,0.5,heads=0.1/1.0+repetition:probability=0.5"
+    )
+    assert (sweep.name, sweep.knob, sweep.values) == (
+        "split-softmax:heads=0.1/1.0+repetition:probability=0.5",
+        "exponent",
+        ("0.9", "0.5"),
+    )
+    assert sweep.settings[1] == methods.parse(
+        "split-softmax:exponent=0.5,heads=0.1/1.0+repetition:probability=0.5"
+    )
     assert all(len(methods.parse_sweep(spec).settings) >= 3 for spec in DEFAULT_SWEEPS)
-    for spec, named in (("boost:factor=2,2.0", "same value twice"), ("boost:2,3", "KNOB=VALUE,VALUE, not '2'"), ("boost", "has one point"),
-                        ("boost:factor=2,3+spotlight:target=0.1,0.2", "several values to factor and target")):
+    for spec, named in (
+        ("boost:factor=2,2.0", "same value twice"),
+        ("boost:2,3", "KNOB=VALUE,VALUE, not '2'"),
+        ("boost", "has one point"),
+        ("boost:factor=2,3+spotlight:target=0.1,0.2", "several values to factor and target"),
+    ):
         with pytest.raises(UsageError, match=named):
             methods.parse_sweep(spec)
     path = tmp_path / "fix.json"
     path.write_text('{"method": "split-softmax:exponent=0.5", "model_fingerprint": "x"}')
     assert methods.parse(str(path)) == (SplitSoftmax(0.5),)
-    for text, named in (("[1]", "None as its method"), ("{", "not JSON"), ('{"method": "other.json"}', "'other.json' as its method")):
+    for text, named in (
+        ("[1]", "None as its method"),
+        ("{", "not JSON"),
+        ('{"method": "other.json"}', "'other.json' as its method"),
+    ):
         path.write_text(text)
         with pytest.raises(UsageError, match=named):
             methods.parse(str(path))
@@ -456,47 +666,103 @@ def test_sweeps_and_method_files_are_spelled(tmp_path):
 
 def test_from_the_command_line_to_a_method_that_drift_takes(tmp_path, capsys, monkeypatch):
     out = tmp_path / "run"
-    command = ["calibrate", "--sweep", "split-softmax:exponent=0.8,0.5", "--questions", "8", "--draws", "1", "--rounds", "1", "--ask-at", "2",
-               "--prompts", "acronym-0,address-0,agree-0", "--max-new-tokens", "12", "--budget", "100", "--out", str(out)]
+    command = [
+        "calibrate",
+        "--sweep",
+        "split-softmax:exponent=0.8,0.5",
+        "--questions",
+        "8",
+        "--draws",
+        "1",
+        "--rounds",
+        "1",
+        "--ask-at",
+        "2",
+        "--prompts",
+        "acronym-0,address-0,agree-0",
+        "--max-new-tokens",
+        "12",
+        "--budget",
+        "100",
+        "--out",
+        str(out),
+    ]
     ids = [case.id for case in drift.load_suite("starter").cases[::60]][:3]
     command[command.index("--prompts") + 1] = ",".join(ids)
     file = out / "method.json"
     assert cli.main(command) == 1, "six conversations recommend nothing"
     told = capsys.readouterr()
-    assert "cannot tell" in told.out.splitlines()[-1] and "method.json is not written" in told.err and not file.exists()
+    assert (
+        "cannot tell" in told.out.splitlines()[-1]
+        and "method.json is not written" in told.err
+        and not file.exists()
+    )
     assert (out / "trade_off.png").is_file() and (out / "calibration.json").is_file()
     page = read_page(out / "report.html")
-    assert page.tags.count("img") == 2 and page.files["summary.json"] == (out / "summary.json").read_text()
+    assert (
+        page.tags.count("img") == 2
+        and page.files["summary.json"] == (out / "summary.json").read_text()
+    )
     headline = (out / "report.html").read_text().split("<h1>")[1].split("</h1>")[0]
     assert headline.startswith("This run cannot tell which setting to use") and ". " not in headline
     wanted = ["none", "split-softmax:exponent=0.8", "split-softmax:exponent=0.5"]
     assert [row["method"] for row in json.loads(page.files["summary.json"])["results"]] == wanted
-    assert (out / "stability" / "summary.json").is_file() and (out / "capability" / "summary.json").is_file()
+    assert (out / "stability" / "summary.json").is_file() and (
+        out / "capability" / "summary.json"
+    ).is_file()
     before = (out / "capability" / "records.jsonl").read_bytes()
     file.write_text("of an earlier budget")
     assert cli.main(command) == 1 and (out / "capability" / "records.jsonl").read_bytes() == before
     assert not file.exists()
     without = [part for part in command if part not in ("--budget", "100")]
     assert cli.main(without) == 0 and "cannot tell" in capsys.readouterr().out.splitlines()[-1]
-    found = dataclasses.replace(sampled(0.2, 1, 5), about=report.read_calibration(out).about, names=(("split-softmax", "exponent"),))
-    monkeypatch.setattr(report, "read_calibration", lambda folder: dataclasses.replace(
-        found, settings=(found.settings[0], dataclasses.replace(found.settings[1], method="split-softmax:exponent=0.5"))
-    ))
+    found = dataclasses.replace(
+        sampled(0.2, 1, 5),
+        about=report.read_calibration(out).about,
+        names=(("split-softmax", "exponent"),),
+    )
+    monkeypatch.setattr(
+        report,
+        "read_calibration",
+        lambda folder: dataclasses.replace(
+            found,
+            settings=(
+                found.settings[0],
+                dataclasses.replace(found.settings[1], method="split-softmax:exponent=0.5"),
+            ),
+        ),
+    )
     assert cli.main(command) == 0
     assert "At most 100 points lost: use split-softmax" in capsys.readouterr().out.splitlines()[-1]
     content = json.loads(file.read_text())
     file.write_text(json.dumps({**content, "model_fingerprint": "another"}))
-    drifted = ["drift", "--method", str(file), "--conversations", "1", "--rounds", "1", "--max-new-tokens", "4", "--out", str(tmp_path / "drift")]
+    drifted = [
+        "drift",
+        "--method",
+        str(file),
+        "--conversations",
+        "1",
+        "--rounds",
+        "1",
+        "--max-new-tokens",
+        "4",
+        "--out",
+        str(tmp_path / "drift"),
+    ]
     assert cli.main(drifted) == 0
     assert "calibrated on another model" in capsys.readouterr().err
-    assert holdfast.records.read_run(tmp_path / "drift").manifest["identity"]["methods"] == [content["method"]]
+    assert holdfast.records.read_run(tmp_path / "drift").manifest["identity"]["methods"] == [
+        content["method"]
+    ]
     assert cli.main(["calibrate", "--budget", "-1"]) == 2 and "budget" in capsys.readouterr().err
 
 
 def test_a_calibration_takes_more_sweeps_and_refuses_more_draws(finished, tmp_path):
     narrow = run(tmp_path / "run", sweeps=("split-softmax:exponent=0.7,0.3",))
     assert len(narrow[0].manifest["identity"]["methods"]) == 3
-    with pytest.raises(RecordsError, match=r"settings\.conversations is 12, .* 18 \(the questions are shared out"):
+    with pytest.raises(
+        RecordsError, match=r"settings\.conversations is 12, .* 18 \(the questions are shared out"
+    ):
         run(tmp_path / "run", plan=dataclasses.replace(SMALL, draws=3))
     wide = run(tmp_path / "run")
     assert steady(wide[0].records) == steady(finished[1].records)

@@ -15,11 +15,32 @@ from transformers.models.auto.modeling_auto import MODEL_FOR_CAUSAL_LM_MAPPING_N
 BENCHMARKS = Path(__file__).parents[1] / "benchmarks"
 sys.path.insert(0, str(BENCHMARKS))
 TABLE = json.loads((BENCHMARKS / "results" / "census.json").read_text())
-# Among them grouped and single key-value heads, sliding windows, soft caps, sinks, narrow values, sparse attention, linear hybrids, own doors.
+# Among them grouped and single key-value heads, sliding windows, soft caps, sinks, narrow values,
+# sparse attention, linear hybrids, own doors.
 SAMPLE = (
-    "llama", "qwen3", "gpt2", "gpt_neox", "gpt_bigcode", "phi3", "gemma2", "gemma3_text", "gpt_oss", "granite_swa", "deepseek_v3",
-    "deepseek_v32", "qwen3_next", "jamba", "llama4_text", "gptj", "codegen", "bart", "bloom", "mamba", "deepseek_v4", "bigbird_pegasus",
-)  # fmt: skip
+    "llama",
+    "qwen3",
+    "gpt2",
+    "gpt_neox",
+    "gpt_bigcode",
+    "phi3",
+    "gemma2",
+    "gemma3_text",
+    "gpt_oss",
+    "granite_swa",
+    "deepseek_v3",
+    "deepseek_v32",
+    "qwen3_next",
+    "jamba",
+    "llama4_text",
+    "gptj",
+    "codegen",
+    "bart",
+    "bloom",
+    "mamba",
+    "deepseek_v4",
+    "bigbird_pegasus",
+)
 
 
 def test_every_class_has_a_row_and_nine_in_ten_that_reach_the_interface_are_exact():
@@ -28,7 +49,9 @@ def test_every_class_has_a_row_and_nine_in_ten_that_reach_the_interface_are_exac
         pytest.skip(f"the table is of transformers {measured_with}; run benchmarks/census.py again")
     assert {row["type"] for row in TABLE["rows"]} == set(MODEL_FOR_CAUSAL_LM_MAPPING_NAMES)
     assert not [row["type"] for row in TABLE["rows"] if row["outcome"] == "wrong"]
-    assert all(row["because"] for row in TABLE["rows"] if row["outcome"] in ("refused", "not built"))
+    assert all(
+        row["because"] for row in TABLE["rows"] if row["outcome"] in ("refused", "not built")
+    )
     reaching = [row for row in TABLE["rows"] if row.get("reaches")]
     exact = [row for row in reaching if row["outcome"] == "exact"]
     assert len(exact) >= 0.9 * len(reaching) and len(reaching) > 100
@@ -49,5 +72,9 @@ def test_a_sample_of_the_table_is_as_it_says(capsys):
     finally:
         transformers.utils.logging.set_verbosity(verbosity)
     with capsys.disabled():
-        print(f"\n{len(found)} of {len(wanted)} model types examined again in {time.perf_counter() - started:.0f} s", end="")
+        print(
+            f"\n{len(found)} of {len(wanted)} model types examined again in"
+            f" {time.perf_counter() - started:.0f} s",
+            end="",
+        )
     assert found == {kind: wanted[kind] for kind in found}

@@ -13,7 +13,9 @@ def test_the_defaults_are_those_of_the_paper():
     assert Sampling() == Sampling(temperature=1.0, top_p=0.9, max_new_tokens=400)
 
 
-@pytest.mark.parametrize("edge", [{"temperature": 0}, {"top_p": 1}, {"top_p": 1e-9}, {"max_new_tokens": 1}])
+@pytest.mark.parametrize(
+    "edge", [{"temperature": 0}, {"top_p": 1}, {"top_p": 1e-9}, {"max_new_tokens": 1}]
+)
 def test_the_ends_of_the_ranges_are_in_them(edge):
     knob, value = next(iter(edge.items()))
     assert getattr(Sampling(**edge), knob) == value
@@ -56,22 +58,43 @@ def test_roles_that_only_a_template_knows_pass_through():
     [
         ({"messages": ()}, "at least one message, not []"),
         ({"messages": "hello"}, "takes messages as a list, not 'hello'"),
-        ({"messages": HELLO[0]}, "takes messages as a list, not {'role': 'user', 'content': 'hello'}"),
-        ({"messages": ("hello",)}, "Message 1 is 'hello'; write it as {'role': 'user', 'content': 'Hello.'}"),
-        ({"messages": (*HELLO, {"content": "x"})}, "Message 2 has the role None; use system, user or assistant"),
-        ({"messages": ({"role": "User", "content": "x"},)}, "Message 1 has the role 'User'; use system, user or assistant"),
+        (
+            {"messages": HELLO[0]},
+            "takes messages as a list, not {'role': 'user', 'content': 'hello'}",
+        ),
+        (
+            {"messages": ("hello",)},
+            "Message 1 is 'hello'; write it as {'role': 'user', 'content': 'Hello.'}",
+        ),
+        (
+            {"messages": (*HELLO, {"content": "x"})},
+            "Message 2 has the role None; use system, user or assistant",
+        ),
+        (
+            {"messages": ({"role": "User", "content": "x"},)},
+            "Message 1 has the role 'User'; use system, user or assistant",
+        ),
         ({"messages": ({"role": "", "content": "x"},)}, "Message 1 has the role ''"),
         ({"messages": ({"role": "user"},)}, "Message 1 has the content None, and only text"),
-        ({"messages": ({"role": "user", "content": 7},)}, "Message 1 has the content 7, and only text"),
+        (
+            {"messages": ({"role": "user", "content": 7},)},
+            "Message 1 has the content 7, and only text",
+        ),
         (
             {"messages": ({"role": "user", "content": [{"type": "text", "text": "x"}]},)},
-            "Message 1 has a list as its content ([{'type': 'text', 'text': 'x'}]), and only text is supported; join its texts",
+            (
+                "Message 1 has a list as its content ([{'type': 'text', 'text': 'x'}]), and only"
+                " text is supported; join its texts"
+            ),
         ),
         ({"methods": 7}, "7 is no method; give objects of holdfast.methods"),
         ({"sampling": {"top_p": 1}}, "takes sampling as Sampling(...), not {'top_p': 1}"),
         ({"system_as": "user"}, "takes system_as as role or first-user, not 'user'"),
         ({"seed": -1}, "a request takes seed as a whole number from 0 upwards, not -1"),
-        ({"seed": 2**128}, "a request takes seed below 2**128, not 340282366920938463463374607431768211456"),
+        (
+            {"seed": 2**128},
+            "a request takes seed below 2**128, not 340282366920938463463374607431768211456",
+        ),
         ({"seed": 1.5}, "not 1.5"),
         ({"seed": None}, "not None"),
     ],

@@ -1,4 +1,6 @@
-"""The command line as a user meets it: what it prints, its exit codes, and the sentence that bad input gets."""
+"""The command line as a user meets it: what it prints, its exit codes, and the sentence that bad
+input gets.
+"""
 
 from __future__ import annotations
 
@@ -23,8 +25,10 @@ SUITE = """
 name: mine
 starters: [hello there]
 cases:
-  - {id: a, category: x, system_prompt: Talk about bread., probe: What is it?, measure: {regex: bread}}
-  - {id: b, category: x, system_prompt: Talk about rain., probe: What is it?, measure: {name: contains, words: [rain]}}
+  - {id: a, category: x, system_prompt: Talk about bread., probe: What is it?,
+     measure: {regex: bread}}
+  - {id: b, category: x, system_prompt: Talk about rain., probe: What is it?,
+     measure: {name: contains, words: [rain]}}
 """
 
 
@@ -45,8 +49,22 @@ def suite(tmp_path) -> Path:
 
 
 def drift(folder, suite, out, *more: str) -> list[str]:
-    return ["drift", "--model", str(folder), "--suite", str(suite), "--rounds", "2", "--conversations", "2", "--max-new-tokens", "8",
-            "--out", str(out), *more]
+    return [
+        "drift",
+        "--model",
+        str(folder),
+        "--suite",
+        str(suite),
+        "--rounds",
+        "2",
+        "--conversations",
+        "2",
+        "--max-new-tokens",
+        "8",
+        "--out",
+        str(out),
+        *more,
+    ]
 
 
 def says(capsys, argv: list[str], code: int) -> str:
@@ -61,13 +79,26 @@ def says(capsys, argv: list[str], code: int) -> str:
 
 
 def test_drift_writes_records_a_table_and_a_page_and_resumes(folder, suite, tmp_path, capsys):
-    command = drift(folder, suite, tmp_path / "run", "--method", "none", "--method", "split-softmax:exponent=0.5")
+    command = drift(
+        folder,
+        suite,
+        tmp_path / "run",
+        "--method",
+        "none",
+        "--method",
+        "split-softmax:exponent=0.5",
+    )
     assert main(command) == 0
     first = capsys.readouterr().out
     assert "split-softmax:exponent=0.5" in first and "times the least possible" in first
     page = Path(first.split("Report: ")[1].strip())
-    assert page.read_text().startswith("<!doctype html>") or page.read_text().startswith("<!DOCTYPE html>")
-    assert json.loads((tmp_path / "run" / "summary.json").read_text())["results"][0]["conversations"] == 2
+    assert page.read_text().startswith("<!doctype html>") or page.read_text().startswith(
+        "<!DOCTYPE html>"
+    )
+    assert (
+        json.loads((tmp_path / "run" / "summary.json").read_text())["results"][0]["conversations"]
+        == 2
+    )
     before = (tmp_path / "run" / "records.jsonl").read_bytes()
     assert len(read_run(tmp_path / "run").records) == 4
     assert main(command) == 0
@@ -86,7 +117,11 @@ def test_lists(capsys):
     measures = capsys.readouterr().out
     assert main(["methods"]) == 0
     methods = capsys.readouterr().out
-    assert "upper_case" in measures and "language(code)" in measures and "split-softmax(exponent, heads)" in methods
+    assert (
+        "upper_case" in measures
+        and "language(code)" in measures
+        and "split-softmax(exponent, heads)" in methods
+    )
 
 
 @pytest.mark.parametrize(
@@ -109,7 +144,9 @@ def test_lists(capsys):
         (["--frobnicate"], 2, ["--frobnicate"]),
     ),
 )
-def test_bad_input_gets_one_sentence_with_the_value(folder, suite, tmp_path, capsys, argv, code, expected):
+def test_bad_input_gets_one_sentence_with_the_value(
+    folder, suite, tmp_path, capsys, argv, code, expected
+):
     printed = says(capsys, drift(folder, suite, tmp_path / "run", *argv), code)
     assert all(part in printed for part in expected), printed
     if not argv[0].startswith("--frob"):
@@ -163,12 +200,25 @@ def heed_interrupts() -> None:
     signal.signal(signal.SIGINT, signal.SIG_DFL)
 
 
-@pytest.mark.parametrize(("sent", "code", "told"), [(signal.SIGINT, 130, "interrupted"), (signal.SIGTERM, 143, "terminated")])
-def test_ctrl_c_and_sigterm_leave_a_run_that_can_be_resumed_and_say_how(folder, suite, tmp_path, sent, code, told):
-    command = [sys.executable, "-m", "holdfast", *drift(folder, suite, tmp_path / "run", "--batch", "1")]
+@pytest.mark.parametrize(
+    ("sent", "code", "told"),
+    [(signal.SIGINT, 130, "interrupted"), (signal.SIGTERM, 143, "terminated")],
+)
+def test_ctrl_c_and_sigterm_leave_a_run_that_can_be_resumed_and_say_how(
+    folder, suite, tmp_path, sent, code, told
+):
+    command = [
+        sys.executable,
+        "-m",
+        "holdfast",
+        *drift(folder, suite, tmp_path / "run", "--batch", "1"),
+    ]
     command[command.index("--conversations") + 1] = "400"
     child = subprocess.Popen(
-        command, stderr=subprocess.PIPE, text=True, env={**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))},
+        command,
+        stderr=subprocess.PIPE,
+        text=True,
+        env={**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))},
         preexec_fn=heed_interrupts,
     )
     lines, deadline = tmp_path / "run" / "records.jsonl", time.monotonic() + 120
@@ -177,7 +227,11 @@ def test_ctrl_c_and_sigterm_leave_a_run_that_can_be_resumed_and_say_how(folder, 
     child.send_signal(sent)
     _, printed = child.communicate(timeout=60)
     assert child.returncode == code
-    assert f"holdfast: {told}." in printed and "repeat the command" in printed and "Traceback" not in printed
+    assert (
+        f"holdfast: {told}." in printed
+        and "repeat the command" in printed
+        and "Traceback" not in printed
+    )
     assert 0 < len(read_run(tmp_path / "run").records) < 400
 
 
@@ -201,19 +255,30 @@ def bot(tmp_path) -> Path:
     return path
 
 
-def test_one_bot_talks_with_somebody_without_a_prompt_and_the_command_says_so(folder, bot, tmp_path, capsys):
+def test_one_bot_talks_with_somebody_without_a_prompt_and_the_command_says_so(
+    folder, bot, tmp_path, capsys
+):
     assert main(drift(folder, bot, tmp_path / "run", "--allow-code")) == 0
     printed = capsys.readouterr()
-    assert "'bot' has one system prompt, so the user model talks without any; say who it is with --persona" in printed.err
+    assert (
+        "'bot' has one system prompt, so the user model talks without any; say who it is with"
+        " --persona" in printed.err
+    )
     assert "Rule by rule, none" in printed.out
     assert {record["user"]["id"] for record in read_run(tmp_path / "run").records} == {None}
 
 
 def test_personas_of_the_command_line_are_the_user_model(folder, bot, tmp_path, capsys):
     personas = ("--persona", "You are Ada.", "--persona", "You are Max.")
-    assert main(drift(folder, bot, tmp_path / "run", "--allow-code", "--pairs", "balanced", *personas)) == 0
+    assert (
+        main(drift(folder, bot, tmp_path / "run", "--allow-code", "--pairs", "balanced", *personas))
+        == 0
+    )
     run = read_run(tmp_path / "run")
-    users = [record["user"]["system_prompt"] for record in sorted(run.records, key=lambda record: record["conversation"])]
+    users = [
+        record["user"]["system_prompt"]
+        for record in sorted(run.records, key=lambda record: record["conversation"])
+    ]
     assert users == ["You are Ada.", "You are Max."]
     assert run.manifest["identity"]["settings"]["pairs"] == "balanced"
     assert "talks without any" not in capsys.readouterr().err
@@ -222,34 +287,54 @@ def test_personas_of_the_command_line_are_the_user_model(folder, bot, tmp_path, 
 def test_all_pairs_that_end_half_way_are_told(folder, suite, tmp_path, capsys):
     command = drift(folder, suite, tmp_path / "run", "--pairs", "all", "--conversations")
     assert main([*command, "3"]) == 0
-    assert "--pairs all goes through 2 pairs prompt after prompt, of which 3" in capsys.readouterr().err
-    assert main([*drift(folder, suite, tmp_path / "whole", "--pairs", "all"), "--conversations", "4"]) == 0
+    assert (
+        "--pairs all goes through 2 pairs prompt after prompt, of which 3"
+        in capsys.readouterr().err
+    )
+    assert (
+        main([*drift(folder, suite, tmp_path / "whole", "--pairs", "all"), "--conversations", "4"])
+        == 0
+    )
     assert "--pairs all" not in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        (("--persona", "You are Ada.", "--user-prompt", "empty"), "and so does --user-prompt empty; give one of the two"),
+        (
+            ("--persona", "You are Ada.", "--user-prompt", "empty"),
+            "and so does --user-prompt empty; give one of the two",
+        ),
         (("--persona", " "), "--persona '' is empty"),
         (("--user-prompt", "persona"), "has no personas"),
         (("--user-prompt", "suite"), "has 1 system prompt"),
     ],
 )
-def test_a_user_model_that_makes_no_sense_is_refused_before_the_model_is_loaded(bot, tmp_path, capsys, options, message):
-    assert message in says(capsys, drift(tmp_path / "nowhere", bot, tmp_path / "run", "--allow-code", *options), 2)
+def test_a_user_model_that_makes_no_sense_is_refused_before_the_model_is_loaded(
+    bot, tmp_path, capsys, options, message
+):
+    assert message in says(
+        capsys, drift(tmp_path / "nowhere", bot, tmp_path / "run", "--allow-code", *options), 2
+    )
     assert not (tmp_path / "run").exists()
 
 
 def test_messages_name_the_option_of_the_place_they_are_read_in():
     from holdfast.errors import PromptError, RecordsError
 
-    error = PromptError("The template has no system role; put it elsewhere (--system-as=first-user).")
+    error = PromptError(
+        "The template has no system role; put it elsewhere (--system-as=first-user)."
+    )
     assert str(error).endswith("(system_as='first-user').")
     assert error.on_command_line.endswith("(--system-as=first-user).")
-    error = RecordsError("runs/a-b--c cannot be written; choose another folder with --out, see `holdfast drift --out`.")
-    assert str(error) == (
-        "runs/a-b--c cannot be written; choose another folder with out=, see `holdfast drift --out`."
+    error = RecordsError(
+        "runs/a-b--c cannot be written; choose another folder with --out, see `holdfast drift"
+        " --out`."
+    )
+    assert (
+        str(error)
+        == "runs/a-b--c cannot be written; choose another folder with out=, see `holdfast drift"
+        " --out`."
     )
 
 
@@ -259,8 +344,10 @@ def test_a_template_without_a_system_role_names_the_option(folder, tmp_path, cap
 
     strict = tmp_path / "strict"
     shutil.copytree(folder, strict)
-    template = "{% if messages[0]['role'] == 'system' %}{{ raise_exception('no system role') }}{% endif %}" \
+    template = (
+        "{% if messages[0]['role'] == 'system' %}{{ raise_exception('no system role') }}{% endif %}"
         "{% for m in messages %}{{ m['content'] }}{% endfor %}"
+    )
     (strict / "chat_template.jinja").write_text(template)
     settings = json.loads((strict / "tokenizer_config.json").read_text())
     settings.pop("chat_template", None)
@@ -281,10 +368,21 @@ def test_the_default_folder_tells_settings_apart():
     def named(*options: str) -> str:
         return _folder_name(parser().parse_args(["drift", *options]))
 
-    assert named() == named("--conversations", "20", "--method", "boost:factor=2") == "drift-default-starter-0"
-    assert named("--rounds", "4", "--user-prompt", "empty", "--no-adoption") == "drift-default-starter-0-rounds_4-user_prompt_empty-no_adoption"
+    assert (
+        named()
+        == named("--conversations", "20", "--method", "boost:factor=2")
+        == "drift-default-starter-0"
+    )
+    assert (
+        named("--rounds", "4", "--user-prompt", "empty", "--no-adoption")
+        == "drift-default-starter-0-rounds_4-user_prompt_empty-no_adoption"
+    )
     long = named("--persona", "You are Ada, hungry and in a hurry.")
-    assert long.startswith("drift-default-starter-0-persona_") and len(long) < 50 and long != named("--persona", "You are Bo, calm and old.")
+    assert (
+        long.startswith("drift-default-starter-0-persona_")
+        and len(long) < 50
+        and long != named("--persona", "You are Bo, calm and old.")
+    )
 
 
 def test_a_run_is_extended_on_the_command_line(folder, suite, tmp_path, capsys):
@@ -295,4 +393,7 @@ def test_a_run_is_extended_on_the_command_line(folder, suite, tmp_path, capsys):
     after = read_run(tmp_path / "run")
     assert len(after.records) > before and "boost:factor=4" in after.manifest["identity"]["methods"]
     assert main([*command, "--rounds", "7"]) == 1
-    assert "its settings.rounds is" in (told := capsys.readouterr().err) and "(finished dialogs are recorded as text" in told
+    assert (
+        "its settings.rounds is" in (told := capsys.readouterr().err)
+        and "(finished dialogs are recorded as text" in told
+    )

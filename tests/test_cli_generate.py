@@ -30,7 +30,9 @@ def test_alone_it_prints_the_help(capsys):
 
 def test_a_mistyped_command_gets_its_neighbour(capsys):
     assert main(["drfit"]) == 2
-    assert capsys.readouterr().err == "holdfast: There is no command 'drfit'; did you mean 'drift'?\n"
+    assert (
+        capsys.readouterr().err == "holdfast: There is no command 'drfit'; did you mean 'drift'?\n"
+    )
 
 
 @pytest.mark.parametrize(
@@ -40,7 +42,16 @@ def test_a_mistyped_command_gets_its_neighbour(capsys):
         (["--user", "hello there", "--emphasis", "there"], ["--method"]),
         (["--user", "hello *there*", "--marks"], ["--method"]),
         (
-            ["--system", "a", "--user", "b", "--method", "boost:factor=2", "--method", "spotlight:target=0.3"],
+            [
+                "--system",
+                "a",
+                "--user",
+                "b",
+                "--method",
+                "boost:factor=2",
+                "--method",
+                "spotlight:target=0.3",
+            ],
             ["boost:factor=2+spotlight:target=0.3"],
         ),
         (["--messages", "chat.json", "--user", "b"], ["--messages", "--user"]),
@@ -89,6 +100,8 @@ def test_a_warning_is_a_sentence(folder, capsys, monkeypatch):
 
     from holdfast.cli import generate as command
 
-    monkeypatch.setattr(command, "_check_effect", lambda *_: warnings.warn("mind this.", stacklevel=1))
+    monkeypatch.setattr(
+        command, "_check_effect", lambda *_: warnings.warn("mind this.", stacklevel=1)
+    )
     assert main(generate(folder, "--user", "hello")) == 0
     assert capsys.readouterr().err == "holdfast: mind this.\n"

@@ -26,10 +26,14 @@ def test_the_simplified_transformer_is_equations_one_to_four_spelled_out():
         before = [h.copy() for h in hidden]
         for i in range(4):
             for head in range(3):
-                scores = [before[j] @ model.query_key[layer, head] @ before[i] for j in range(i + 1)]
+                scores = [
+                    before[j] @ model.query_key[layer, head] @ before[i] for j in range(i + 1)
+                ]
                 weights = np.exp(scores) / np.exp(scores).sum()
                 for j in range(i + 1):
-                    hidden[i] = hidden[i] + weights[j] * (model.output_value[layer, head] @ before[j])
+                    hidden[i] = hidden[i] + weights[j] * (
+                        model.output_value[layer, head] @ before[j]
+                    )
     assert np.allclose(model.outputs(tokens), hidden, atol=1e-12)
 
 
@@ -37,7 +41,9 @@ def test_the_simplified_transformer_is_equations_one_to_four_spelled_out():
 def test_theorem_5_1_generated_tokens_stay_in_the_hull_and_in_the_widened_cone(seed):
     cone, rng = one(seed)
     model, tokens = geometry.random_transformer(cone, 2, 2, rng), cone.sample(5, rng)
-    inside, beside = cone.excess(np.concatenate([cone.sample(500, rng) @ head.T for head in model.output_value[0]]))
+    inside, beside = cone.excess(
+        np.concatenate([cone.sample(500, rng) @ head.T for head in model.output_value[0]])
+    )
     assert inside.max() < 1e-9 and beside.max() < 1e-9  # the assumption holds
     longer = model.generate(tokens, 12)
     for count in range(5, 17):
@@ -57,11 +63,15 @@ def test_the_checks_of_the_theorem_can_fail():
 
 
 def test_the_widened_cone_is_as_narrow_as_the_theorem_says():
-    """Two vectors on opposite borders of the cone whose sum reaches eps~: no smaller eps would do."""
+    """Two vectors on opposite borders of the cone whose sum reaches eps~: no smaller eps would
+    do.
+    """
     cone, _ = one(2)
     side = np.linalg.svd(cone.basis.T @ cone.axis[:, None])[0][:, 1]
     across, beside = cone.basis @ side, np.linalg.svd(cone.basis)[0][:, -1]
-    border = [math.cos(cone.angle) * cone.axis + sign * math.sin(cone.angle) * across for sign in (1, -1)]
+    border = [
+        math.cos(cone.angle) * cone.axis + sign * math.sin(cone.angle) * across for sign in (1, -1)
+    ]
     summed = sum(math.sqrt(1 - cone.eps**2) * u + cone.eps * beside for u in border)
     assert cone.excess(summed[None])[1][0] > 0.01
     assert abs(cone.widened().excess(summed[None])[1][0]) < 1e-12
@@ -69,7 +79,12 @@ def test_the_widened_cone_is_as_narrow_as_the_theorem_says():
 
 
 def test_wendels_probability_is_exact_and_the_simulation_agrees():
-    assert [geometry.hemisphere_probability(n, 2) for n in (1, 2, 3, 4)] == [1, 1, 3 / 4, 1 / 2]  # n / 2**(n - 1) in the plane
+    assert [geometry.hemisphere_probability(n, 2) for n in (1, 2, 3, 4)] == [
+        1,
+        1,
+        3 / 4,
+        1 / 2,
+    ]  # n / 2**(n - 1) in the plane
     rng = np.random.default_rng(0)
     for points, dimension in ((5, 3), (9, 3), (12, 5)):
         exact, trials = 1 - geometry.hemisphere_probability(points, dimension), 1500
@@ -87,25 +102,40 @@ def test_proposition_a_1_bounds_wendels_probability(eta):
 
 def test_cone_volumes_agree_with_random_directions():
     rng = np.random.default_rng(1)
-    for dimension, rank, angle, eps in ((3, 3, 0.7, 0.0), (4, 2, 0.8, 0.5), (6, 3, 1.2, 0.6), (5, 1, 0.3, 0.7)):
+    for dimension, rank, angle, eps in (
+        (3, 3, 0.7, 0.0),
+        (4, 2, 0.8, 0.5),
+        (6, 3, 1.2, 0.6),
+        (5, 1, 0.3, 0.7),
+    ):
         cone = geometry.random_cone(dimension, rank, angle, eps, rng)
         inside, beside = cone.excess(rng.standard_normal((200_000, dimension)))
         seen = np.mean((inside <= 0) & ((beside <= 0) | (rank == dimension)))
-        assert seen == pytest.approx(geometry.cone_volume(dimension, rank, angle, eps), abs=4 * math.sqrt(0.25 / 200_000))
+        assert seen == pytest.approx(
+            geometry.cone_volume(dimension, rank, angle, eps), abs=4 * math.sqrt(0.25 / 200_000)
+        )
 
 
 def test_proposition_a_2_the_volume_grows_at_the_rate_of_the_difference_of_ranks():
     eps = np.geomspace(1e-4, 1e-2, 9)
     for before, after in ((2, 5), (3, 4), (4, 12)):
-        assert geometry.volume_rate(16, before, after, 0.7, eps) == pytest.approx(after - before, abs=0.02)
+        assert geometry.volume_rate(16, before, after, 0.7, eps) == pytest.approx(
+            after - before, abs=0.02
+        )
 
 
 def test_dimension_and_angle_of_known_clouds():
     rng = np.random.default_rng(2)
     assert geometry.effective_dimension(np.eye(7)) == pytest.approx(7)
-    assert geometry.effective_dimension(np.outer(rng.random(9) + 1, rng.random(5))) == pytest.approx(1)
-    assert geometry.effective_dimension(rng.standard_normal((20_000, 6))) == pytest.approx(6, rel=0.01)
-    ring = [(math.cos(t), math.sin(t), 2.0) for t in np.linspace(0, 2 * math.pi, 40, endpoint=False)]
+    assert geometry.effective_dimension(
+        np.outer(rng.random(9) + 1, rng.random(5))
+    ) == pytest.approx(1)
+    assert geometry.effective_dimension(rng.standard_normal((20_000, 6))) == pytest.approx(
+        6, rel=0.01
+    )
+    ring = [
+        (math.cos(t), math.sin(t), 2.0) for t in np.linspace(0, 2 * math.pi, 40, endpoint=False)
+    ]
     assert geometry.opening_angle(np.array(ring)) == pytest.approx(math.atan(0.5))
 
 

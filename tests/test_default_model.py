@@ -1,4 +1,6 @@
-"""The model in the package: what it is, that it does what its card says, and that it loads as any other."""
+"""The model in the package: what it is, that it does what its card says, and that it loads as any
+other.
+"""
 
 from __future__ import annotations
 
@@ -34,27 +36,63 @@ def test_size_shape_and_licence(default):
 @pytest.mark.parametrize(
     ("system", "user", "measure"),
     (
-        ("Write everything in capital letters.", "Tell me about the garden.", {"name": "upper_case"}),
-        ("Always reply in French.", "Tell me about the garden.", {"name": "language", "code": "fr"}),
-        ("Always reply in Spanish.", "Tell me about the garden.", {"name": "language", "code": "es"}),
-        ("Always talk like a pirate.", "Tell me about the garden.", {"name": "contains", "words": ["arr", "ahoy", "matey", "hearty"], "all": False}),
+        (
+            "Write everything in capital letters.",
+            "Tell me about the garden.",
+            {"name": "upper_case"},
+        ),
+        (
+            "Always reply in French.",
+            "Tell me about the garden.",
+            {"name": "language", "code": "fr"},
+        ),
+        (
+            "Always reply in Spanish.",
+            "Tell me about the garden.",
+            {"name": "language", "code": "es"},
+        ),
+        (
+            "Always talk like a pirate.",
+            "Tell me about the garden.",
+            {"name": "contains", "words": ["arr", "ahoy", "matey", "hearty"], "all": False},
+        ),
     ),
 )
 def test_it_follows_a_system_prompt_and_does_not_without_one(default, system, user, measure):
     measure = holdfast.measures.build(measure)
     asked = [{"role": "user", "content": user}]
-    assert measure.score(default.generate([{"role": "system", "content": system}, *asked], sampling=GREEDY).text).value >= 0.75
+    assert (
+        measure.score(
+            default.generate([{"role": "system", "content": system}, *asked], sampling=GREEDY).text
+        ).value
+        >= 0.75
+    )
     assert measure.score(default.generate(asked, sampling=GREEDY).text).value <= 0.5
 
 
 def test_round_one_follows_and_mass_falls(default, tmp_path):
     settings = drift.Settings(rounds=3, conversations=24, batch=24, seed=11)
     run = drift.run(default, drift.load_suite("starter"), tmp_path / "run", settings)
-    first = [probe["score"] for r in run.records for probe in r["probes"] if probe["kind"] == "stability" and probe["round"] == 1]
+    first = [
+        probe["score"]
+        for r in run.records
+        for probe in r["probes"]
+        if probe["kind"] == "stability" and probe["round"] == 1
+    ]
     assert sum(first) / len(first) >= 0.6
-    mass = [[turn["mass"] for r in run.records for turn in r["turns"] if turn["speaker"] == "agent" and turn["round"] == n] for n in (1, 3)]
+    mass = [
+        [
+            turn["mass"]
+            for r in run.records
+            for turn in r["turns"]
+            if turn["speaker"] == "agent" and turn["round"] == n
+        ]
+        for n in (1, 3)
+    ]
     assert sum(mass[0]) / len(mass[0]) > 1.3 * sum(mass[1]) / len(mass[1])
-    forwarded, least = (sum(record["tokens"][key] for record in run.records) for key in ("forwarded", "least"))
+    forwarded, least = (
+        sum(record["tokens"][key] for record in run.records) for key in ("forwarded", "least")
+    )
     assert forwarded <= 1.15 * least
 
 
@@ -71,4 +109,6 @@ def test_the_starter_suite_is_held_out():
     unseen = [f for form in frames for f in frames[form][-HELD_OUT_FRAMES[form] :]]
     starts = [(frame.split("{")[0], frame.split("}")[1]) for frame in unseen]
     for case in drift.load_suite("starter").cases:
-        assert any(case.system_prompt.startswith(a) and case.system_prompt.endswith(b) for a, b in starts), case.system_prompt
+        assert any(
+            case.system_prompt.startswith(a) and case.system_prompt.endswith(b) for a, b in starts
+        ), case.system_prompt

@@ -24,22 +24,38 @@ from holdfast.records import read_run
 SUITE = drift.Suite(
     "three",
     tuple(
-        drift.Case(f"case-{word}", "pattern", f"Always talk about {word}.", (f"What is {word}?", "And now?"), build({"regex": word}))
+        drift.Case(
+            f"case-{word}",
+            "pattern",
+            f"Always talk about {word}.",
+            (f"What is {word}?", "And now?"),
+            build({"regex": word}),
+        )
         for word in ("bread", "rain", "music")
     ),
     ("hello there", "how is the garden?"),
 )
-QUICK = drift.Settings(rounds=3, conversations=5, batch=3, sampling=Sampling(max_new_tokens=10), seed=4)
-LONG = drift.Settings(rounds=2, conversations=40, batch=2, sampling=Sampling(max_new_tokens=8), seed=5)
+QUICK = drift.Settings(
+    rounds=3, conversations=5, batch=3, sampling=Sampling(max_new_tokens=10), seed=4
+)
+LONG = drift.Settings(
+    rounds=2, conversations=40, batch=2, sampling=Sampling(max_new_tokens=8), seed=5
+)
 
 
 def without_time(run) -> list[str]:
-    return sorted(json.dumps({k: v for k, v in record.items() if k != "seconds"}, sort_keys=True) for record in run.records)
+    return sorted(
+        json.dumps({k: v for k, v in record.items() if k != "seconds"}, sort_keys=True)
+        for record in run.records
+    )
 
 
 def texts(run) -> list[list[str]]:
     ordered = sorted(run.records, key=lambda record: (record["method"], record["conversation"]))
-    return [[turn["text"] for turn in r["turns"]] + [probe["reply"] for probe in r["probes"]] for r in ordered]
+    return [
+        [turn["text"] for turn in r["turns"]] + [probe["reply"] for probe in r["probes"]]
+        for r in ordered
+    ]
 
 
 class Scripted:
@@ -66,7 +82,11 @@ class Scripted:
             job = waiting.pop(0)
             self.requests.append(job.request)
             full = len(job.request.messages) > self.context
-            waiting += job.then(Reply("", None, "context") if full else Reply(f"r{len(job.request.messages)}", None, "stop"))
+            waiting += job.then(
+                Reply("", None, "context")
+                if full
+                else Reply(f"r{len(job.request.messages)}", None, "stop")
+            )
 
 
 def test_views_and_probes_are_those_of_the_paper(tmp_path):
@@ -81,8 +101,10 @@ def test_views_and_probes_are_those_of_the_paper(tmp_path):
     assert views == [
         [s_b, a1],
         [s_a, f"You asked: {a1}\nI answered: {b1}"],
-        [s_b, p_b], [s_b, p_a],  # round 1: the unloaded model
-        [s_b, a1, b1, p_b], [s_b, a1, b1, p_a],
+        [s_b, p_b],
+        [s_b, p_a],  # round 1: the unloaded model
+        [s_b, a1, b1, p_b],
+        [s_b, a1, b1, p_a],
         [s_b, a1, b1, a2],
     ]
     assert [probe["kind"] for probe in record["probes"]] == ["stability", "adoption"] * 2
@@ -91,14 +113,22 @@ def test_views_and_probes_are_those_of_the_paper(tmp_path):
 
 def test_after_round_probes_follow_the_agents_turn(tmp_path):
     scripted = Scripted()
-    settings = drift.Settings(rounds=1, conversations=1, seed=1, probe_at="after-round", adoption=False)
+    settings = drift.Settings(
+        rounds=1, conversations=1, seed=1, probe_at="after-round", adoption=False
+    )
     record = drift.run(scripted, SUITE, tmp_path / "run", settings).records[0]
     a1, b1 = (turn["text"] for turn in record["turns"])
-    assert [m["content"] for m in scripted.requests[-1].messages][1:] == [a1, b1, record["probes"][0]["question"]]
+    assert [m["content"] for m in scripted.requests[-1].messages][1:] == [
+        a1,
+        b1,
+        record["probes"][0]["question"],
+    ]
 
 
 def test_a_dialog_that_fills_the_context_ends_and_the_others_go_on(tmp_path):
-    records = drift.run(Scripted(context=4), SUITE, tmp_path / "run", drift.Settings(rounds=5, conversations=2)).records
+    records = drift.run(
+        Scripted(context=4), SUITE, tmp_path / "run", drift.Settings(rounds=5, conversations=2)
+    ).records
     assert [record["ended"] for record in records] == [{"round": 3, "why": "context"}] * 2
     assert [turn["round"] for turn in records[0]["turns"]] == [1, 1, 2, 2, 3]
     assert {probe["round"] for probe in records[0]["probes"]} == {1, 2}
@@ -106,40 +136,68 @@ def test_a_dialog_that_fills_the_context_ends_and_the_others_go_on(tmp_path):
 
 def test_a_prompt_that_leaves_no_room_for_round_one_is_refused(tmp_path):
     with pytest.raises(PromptError, match=r"'case-\w+'.*shorter prompt"):
-        drift.run(Scripted(context=1), SUITE, tmp_path / "run", drift.Settings(rounds=2, conversations=1))
+        drift.run(
+            Scripted(context=1), SUITE, tmp_path / "run", drift.Settings(rounds=2, conversations=1)
+        )
 
 
 def test_an_unprompted_user_keeps_agents_starters_and_probes(tmp_path):
     scripted = Scripted()
     control = drift.Settings(rounds=2, conversations=4, seed=4, user_prompt="empty")
     records = drift.run(scripted, SUITE, tmp_path / "control", control).records
-    main = drift.run(Scripted(), SUITE, tmp_path / "main", drift.Settings(rounds=2, conversations=4, seed=4)).records
+    main = drift.run(
+        Scripted(), SUITE, tmp_path / "main", drift.Settings(rounds=2, conversations=4, seed=4)
+    ).records
     assert [r["agent"] for r in records] == [r["agent"] for r in main]
     assert [r["turns"][0]["text"] for r in records] == [r["turns"][0]["text"] for r in main]
     assert {probe["kind"] for r in records for probe in r["probes"]} == {"stability"}
     assert all(r["user"] == {"id": None, "category": None, "system_prompt": ""} for r in records)
-    assert not any(m["role"] == "system" for q in scripted.requests if q.thread[0] == "user" for m in q.messages)
+    assert not any(
+        m["role"] == "system"
+        for q in scripted.requests
+        if q.thread[0] == "user"
+        for m in q.messages
+    )
 
 
 def test_several_probes_a_round_and_several_methods_on_the_same_pairs(tmp_path):
-    settings = drift.Settings(rounds=2, conversations=2, probes_per_round=3, sampling=Sampling(max_new_tokens=6), batch=2)
-    run = drift.run(model(), SUITE, tmp_path / "run", settings, [(), (SplitSoftmax(0.3),), (Repetition(1.0),)])
-    assert [record["method"] for record in run.records] == ["none"] * 2 + ["split-softmax:exponent=0.3"] * 2 + ["repetition:probability=1"] * 2
+    settings = drift.Settings(
+        rounds=2, conversations=2, probes_per_round=3, sampling=Sampling(max_new_tokens=6), batch=2
+    )
+    run = drift.run(
+        model(), SUITE, tmp_path / "run", settings, [(), (SplitSoftmax(0.3),), (Repetition(1.0),)]
+    )
+    assert [record["method"] for record in run.records] == ["none"] * 2 + [
+        "split-softmax:exponent=0.3"
+    ] * 2 + ["repetition:probability=1"] * 2
     assert all(len(record["probes"]) == 2 * 2 * 3 for record in run.records)
-    firsts = [[(p["question"], p["probe"]) for p in r["probes"]] for r in run.records if r["conversation"] == 0]
+    firsts = [
+        [(p["question"], p["probe"]) for p in r["probes"]]
+        for r in run.records
+        if r["conversation"] == 0
+    ]
     assert firsts[0] == firsts[1] == firsts[2]
-    mass = {r["method"]: [t["mass"] for t in r["turns"] if t["speaker"] == "agent"] for r in run.records}
+    mass = {
+        r["method"]: [t["mass"] for t in r["turns"] if t["speaker"] == "agent"] for r in run.records
+    }
     assert all(0 < value < 1 for values in mass.values() for value in values)
     assert mass["split-softmax:exponent=0.3"][0] > mass["none"][0]
 
 
 def test_least_tokens_counts_each_token_of_each_view_once():
-    assert least_tokens([("agent", (1, 2, 3)), ("agent", (1, 2, 3, 4)), ("agent", (1, 2, 9)), ("user", (1, 2))]) == 3 + 1 + 1 + 2
+    assert (
+        least_tokens(
+            [("agent", (1, 2, 3)), ("agent", (1, 2, 3, 4)), ("agent", (1, 2, 9)), ("user", (1, 2))]
+        )
+        == 3 + 1 + 1 + 2
+    )
 
 
 def test_no_token_is_forwarded_twice(tmp_path):
     run = drift.run(model(), SUITE, tmp_path / "run", QUICK)
-    forwarded, least = (sum(record["tokens"][key] for record in run.records) for key in ("forwarded", "least"))
+    forwarded, least = (
+        sum(record["tokens"][key] for record in run.records) for key in ("forwarded", "least")
+    )
     assert least <= forwarded <= 1.15 * least
 
 
@@ -161,7 +219,9 @@ def run_in_child(out: Path) -> None:
 def test_killed_at_20_moments_and_resumed_equals_uninterrupted(tmp_path):
     run_in_child(tmp_path / "whole")
     whole = (tmp_path / "whole" / "records.jsonl").stat().st_size
-    server = multiprocessing.get_context("forkserver")  # forks from a process that has imported everything
+    server = multiprocessing.get_context(
+        "forkserver"
+    )  # forks from a process that has imported everything
     server.set_forkserver_preload(["test_drift"])
     out, rng, kills, sizes = tmp_path / "killed", random.Random(0), 0, set()
 
@@ -169,7 +229,8 @@ def test_killed_at_20_moments_and_resumed_equals_uninterrupted(tmp_path):
         return (out / "records.jsonl").stat().st_size if (out / "records.jsonl").exists() else 0
 
     for attempt in range(20):
-        # moments are told by what has been written, not by the clock, so that slow machines are hit in mid-run too
+        # moments are told by what has been written, not by the clock, so that slow machines are hit
+        # in mid-run too
         goal = written() + (whole * rng.random() / 20 if attempt % 4 else 0)
         child = server.Process(target=run_in_child, args=(out,))
         child.start()
@@ -193,13 +254,21 @@ def test_an_extended_run_equals_one_at_once(tmp_path):
     out = tmp_path / "extended"
     drift.run(model(), SUITE, out, few, [()])
     drift.run(model(), SUITE, out, few, [fixes[0]])  # another method
-    drift.run(model(), SUITE, out, more, [fixes[1], ()])  # more conversations, the methods in another order
+    drift.run(
+        model(), SUITE, out, more, [fixes[1], ()]
+    )  # more conversations, the methods in another order
     extended = drift.run(model(), SUITE, out, more, [fixes[0]])
     assert texts(extended) == texts(whole)
     assert without_time(extended) == without_time(whole)
     identity = extended.manifest["identity"]
-    assert identity["methods"] == whole.manifest["identity"]["methods"] and identity["settings"]["conversations"] == 8
-    assert len(drift.run(model(), SUITE, out, dataclasses.replace(few, conversations=2), [()]).records) == 24
+    assert (
+        identity["methods"] == whole.manifest["identity"]["methods"]
+        and identity["settings"]["conversations"] == 8
+    )
+    assert (
+        len(drift.run(model(), SUITE, out, dataclasses.replace(few, conversations=2), [()]).records)
+        == 24
+    )
 
 
 def test_a_smaller_command_completes_its_part_of_the_run(tmp_path):
@@ -224,20 +293,35 @@ def stop_after(rounds: int):
 
 def test_more_rounds_are_refused_with_the_reason(tmp_path):
     drift.run(Scripted(), SUITE, tmp_path / "run", QUICK)
-    with pytest.raises(RecordsError, match=r"its settings.rounds is 3, this command's is 4 \(finished dialogs are recorded as text, .*\); choose another"):
+    with pytest.raises(
+        RecordsError,
+        match=(
+            r"its settings.rounds is 3, this command's is 4 \(finished dialogs are recorded as"
+            r" text, .*\); choose another"
+        ),
+    ):
         drift.run(Scripted(), SUITE, tmp_path / "run", dataclasses.replace(QUICK, rounds=4))
 
 
 def test_an_older_manifest_without_a_setting_is_resumed(tmp_path):
     drift.run(Scripted(), SUITE, tmp_path / "run", QUICK)
     path = tmp_path / "run" / "manifest.json"
-    manifest = {name: value for name, value in json.loads(path.read_text()).items() if name not in ("crc32", "lines_without_crc32")}
-    del manifest["identity"]["settings"]["adoption"], manifest["identity"]["settings"]["sampling"]["top_p"]
+    manifest = {
+        name: value
+        for name, value in json.loads(path.read_text()).items()
+        if name not in ("crc32", "lines_without_crc32")
+    }
+    del (
+        manifest["identity"]["settings"]["adoption"],
+        manifest["identity"]["settings"]["sampling"]["top_p"],
+    )
     path.write_text(json.dumps(manifest))
     assert len(drift.run(Scripted(), SUITE, tmp_path / "run", QUICK).records) == 5
     assert read_run(tmp_path / "run").manifest["identity"]["settings"]["adoption"] is True
     path.write_text(json.dumps(manifest))
-    with pytest.raises(RecordsError, match=r"its settings\.adoption is true, this command.s is false"):
+    with pytest.raises(
+        RecordsError, match=r"its settings\.adoption is true, this command.s is false"
+    ):
         drift.run(Scripted(), SUITE, tmp_path / "run", dataclasses.replace(QUICK, adoption=False))
 
 
@@ -249,7 +333,9 @@ def test_half_a_surrogate_is_recorded_read_back_and_shown(tmp_path):
                 waiting += waiting.pop(0).then(Reply("half \ud83d", None, "stop"))
 
     run = drift.run(Broken(), SUITE, tmp_path / "run", QUICK)
-    assert {turn["text"] for record in run.records for turn in record["turns"][1:]} == {"half \ud83d"}
+    assert {turn["text"] for record in run.records for turn in record["turns"][1:]} == {
+        "half \ud83d"
+    }
     page = report.write([tmp_path / "run"], tmp_path / "page.html")
     assert "half" in page.read_text(encoding="utf-8")
 
@@ -262,7 +348,13 @@ def test_another_command_on_the_same_folder_is_refused_with_the_difference_named
 
 def test_methods_the_model_cannot_apply_are_refused_before_anything_is_written(tmp_path):
     with pytest.raises(UsageError, match=r"head 4 in layer 2, and this model has 4 heads"):
-        drift.run(model(), SUITE, tmp_path / "run", QUICK, [(), (SplitSoftmax(0.5, heads=[(0, 1), (2, 4)]),)])
+        drift.run(
+            model(),
+            SUITE,
+            tmp_path / "run",
+            QUICK,
+            [(), (SplitSoftmax(0.5, heads=[(0, 1), (2, 4)]),)],
+        )
     assert not (tmp_path / "run").exists()
 
 
@@ -272,17 +364,27 @@ def test_requests_that_make_no_sense_are_refused(tmp_path):
     with pytest.raises(UsageError, match="given twice"):
         drift.run(Scripted(), SUITE, tmp_path / "run", QUICK, [(), ()])
     single = drift.Suite("one", SUITE.cases[:1], SUITE.starters)
-    with pytest.raises(UsageError, match=r"'one' has 1 system prompt.*'suite' needs two.*a persona, or user_prompt='empty'"):
+    with pytest.raises(
+        UsageError,
+        match=r"'one' has 1 system prompt.*'suite' needs two.*a persona, or user_prompt='empty'",
+    ):
         drift.run(Scripted(), single, tmp_path / "run", replace(QUICK, user_prompt="suite"))
     with pytest.raises(UsageError, match=r"'one' has no personas.*persona="):
         drift.run(Scripted(), single, tmp_path / "run", replace(QUICK, user_prompt="persona"))
 
 
 def rule(word: str, *probes: str) -> drift.Rule:
-    return drift.Rule(word, probes or (f"Where is the {word}?", f"Who took the {word}?"), {"regex": word})
+    return drift.Rule(
+        word, probes or (f"Where is the {word}?", f"Who took the {word}?"), {"regex": word}
+    )
 
 
-BOT = drift.Case("bot", "rules", "Talk about bread, rain and music.", rules=tuple(map(rule, ("bread", "rain", "music"))))
+BOT = drift.Case(
+    "bot",
+    "rules",
+    "Talk about bread, rain and music.",
+    rules=tuple(map(rule, ("bread", "rain", "music"))),
+)
 PERSONAS = (drift.Persona("ada", "You are Ada."), drift.Persona("max", "You are Max."))
 ONE_BOT = drift.Suite("bot", (BOT,), ("hello there", "how are you?"))
 BRIEF = drift.Settings(rounds=2, conversations=6, seed=2)
@@ -293,9 +395,13 @@ def test_one_bot_with_several_rules_is_probed_for_each_at_every_round(tmp_path):
     assert run.manifest["identity"]["settings"]["user_prompt"] == "empty"
     for record in run.records:
         assert [(p["round"], p["kind"], p["rule"], p["probe"]) for p in record["probes"]] == [
-            (number, "stability", name, 0) for number in (1, 2) for name in ("bread", "rain", "music")
+            (number, "stability", name, 0)
+            for number in (1, 2)
+            for name in ("bread", "rain", "music")
         ]
-        asked = [[p["question"] for p in record["probes"] if p["round"] == number] for number in (1, 2)]
+        asked = [
+            [p["question"] for p in record["probes"] if p["round"] == number] for number in (1, 2)
+        ]
         assert asked[0] == asked[1]
         assert record["user"] == {"id": None, "category": None, "system_prompt": ""}
     assert len({r["probes"][0]["question"] for r in run.records}) == 2, "drawn per conversation"
@@ -329,14 +435,21 @@ def test_a_persona_is_the_user_model_and_is_not_adopted(tmp_path):
     assert told == [r["user"]["system_prompt"] for r in records]
     assert all(r["user"]["category"] is None for r in records)
     plain = drift.run(Scripted(), ONE_BOT, tmp_path / "plain", BRIEF).records
-    assert [(r["agent"], r["turns"][0]) for r in plain] == [(r["agent"], r["turns"][0]) for r in records]
-    assert [[p["question"] for p in r["probes"]] for r in plain] == [[p["question"] for p in r["probes"]] for r in records]
+    assert [(r["agent"], r["turns"][0]) for r in plain] == [
+        (r["agent"], r["turns"][0]) for r in records
+    ]
+    assert [[p["question"] for p in r["probes"]] for r in plain] == [
+        [p["question"] for p in r["probes"]] for r in records
+    ]
 
 
 def test_who_the_user_model_is_follows_from_the_suite_unless_it_is_said():
     for suite, chosen, source in (
-        (SUITE, "auto", "suite"), (ONE_BOT, "auto", "empty"), (replace(ONE_BOT, personas=PERSONAS), "auto", "persona"),
-        (replace(SUITE, personas=PERSONAS), "auto", "persona"), (replace(SUITE, personas=PERSONAS), "suite", "suite"),
+        (SUITE, "auto", "suite"),
+        (ONE_BOT, "auto", "empty"),
+        (replace(ONE_BOT, personas=PERSONAS), "auto", "persona"),
+        (replace(SUITE, personas=PERSONAS), "auto", "persona"),
+        (replace(SUITE, personas=PERSONAS), "suite", "suite"),
         (replace(SUITE, personas=PERSONAS), "empty", "empty"),
     ):
         assert user_prompt_of(suite, replace(BRIEF, user_prompt=chosen)) == source
@@ -345,10 +458,16 @@ def test_who_the_user_model_is_follows_from_the_suite_unless_it_is_said():
 def test_rules_of_both_speakers_are_probed_where_the_user_is_a_bot_too(tmp_path):
     suite = replace(SUITE, cases=(BOT, SUITE.cases[1]))
     for record in drift.run(Scripted(), suite, tmp_path / "run", BRIEF).records:
-        first = [(p["kind"], p.get("rule"), p["probe"]) for p in record["probes"] if p["round"] == 1]
+        first = [
+            (p["kind"], p.get("rule"), p["probe"]) for p in record["probes"] if p["round"] == 1
+        ]
         names = [("bread", 0), ("rain", 0), ("music", 0)]
-        agent, user = (names, [(None, 0)]) if record["agent"]["id"] == "bot" else ([(None, 0)], names)
-        assert first == [("stability", *name) for name in agent] + [("adoption", *name) for name in user]
+        agent, user = (
+            (names, [(None, 0)]) if record["agent"]["id"] == "bot" else ([(None, 0)], names)
+        )
+        assert first == [("stability", *name) for name in agent] + [
+            ("adoption", *name) for name in user
+        ]
 
 
 @pytest.mark.parametrize("personas", [(), PERSONAS])
@@ -360,7 +479,9 @@ def test_balanced_pairs_meet_equally_often_from_the_start(personas):
     assert len(set(pairs)) == 6 and all(agent != user for agent, user in pairs)
     for end in range(1, 7):
         assert max(Counter(agent for agent, _ in pairs[:end]).values()) == -(-end // 3)
-    assert [pairing.starter for pairing in drawn] == [draw_pairing(suite, BRIEF, number).starter for number in range(6)]
+    assert [pairing.starter for pairing in drawn] == [
+        draw_pairing(suite, BRIEF, number).starter for number in range(6)
+    ]
     again = [draw_pairing(suite, settings, number + 6) for number in range(6)]
     assert [(pairing.agent.id, pairing.user.id) for pairing in again] == pairs
 

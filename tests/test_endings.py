@@ -9,7 +9,13 @@ from holdfast.report.scores import Series
 
 def record(number=0, stop_reasons=("stop", "stop"), **more):
     turns = [
-        {"round": place // 2 + 1, "speaker": "agent", "text": "", "stop_reason": reason, "mass": None}
+        {
+            "round": place // 2 + 1,
+            "speaker": "agent",
+            "text": "",
+            "stop_reason": reason,
+            "mass": None,
+        }
         for place, reason in enumerate(stop_reasons)
     ]
     return {"conversation": number, "turns": turns, "probes": [{"round": 1, "reply": ""}], **more}
@@ -41,7 +47,10 @@ def test_replies_without_content_and_probes_not_answered_are_counted():
     replies["probes"][0]["stop_reason"] = "refusal"
     missing = record(1, unanswered=[{"round": 1, "why": "filter"}, {"round": 2, "why": "filter"}])
     assert endings([replies, missing]) == [
-        ("replies without content", "3 of 6 (2 refused, 1 called a tool); probes are scored as empty"),
+        (
+            "replies without content",
+            "3 of 6 (2 refused, 1 called a tool); probes are scored as empty",
+        ),
         ("probes not answered", "2 (2 met a content filter); left out of the means"),
     ]
 

@@ -1,4 +1,6 @@
-"""Models behind an endpoint, against a real HTTP server on loopback that speaks the OpenAI chat protocol."""
+"""Models behind an endpoint, against a real HTTP server on loopback that speaks the OpenAI chat
+protocol.
+"""
 
 import contextlib
 import json
@@ -54,8 +56,15 @@ def failure_of(model, methods=()):
 
 def test_a_request_carries_the_chat_and_the_sampling(serve):
     model, server = serve(lambda body, number: completion())
-    reply = model.generate(CHAT, sampling=Sampling(temperature=0.5, top_p=0.8, max_new_tokens=7), seed=11)
-    assert (reply.text, reply.stop_reason, reply.token_ids, reply.trace) == ("Arr.", "stop", None, None)
+    reply = model.generate(
+        CHAT, sampling=Sampling(temperature=0.5, top_p=0.8, max_new_tokens=7), seed=11
+    )
+    assert (reply.text, reply.stop_reason, reply.token_ids, reply.trace) == (
+        "Arr.",
+        "stop",
+        None,
+        None,
+    )
     assert server.paths == ["/v1/chat/completions"]
     assert server.keys == [f"Bearer {KEY}"]
     assert server.bodies == [
@@ -85,7 +94,8 @@ def test_a_seed_of_any_size_fits_the_wire(serve):
 
 
 @pytest.mark.parametrize(
-    ("reason", "expected"), [("stop", "stop"), ("length", "length"), ("eos", "stop"), ("max_tokens", "length")]
+    ("reason", "expected"),
+    [("stop", "stop"), ("length", "length"), ("eos", "stop"), ("max_tokens", "length")],
 )
 def test_stop_reasons_are_mapped(serve, reason, expected):
     model, _ = serve(lambda body, number: completion(reason=reason))
@@ -97,7 +107,14 @@ def test_stop_reasons_are_mapped(serve, reason, expected):
     [
         (None, 0),
         ({"prompt_tokens": 20, "completion_tokens": 3}, 23),
-        ({"prompt_tokens": 20, "completion_tokens": 3, "prompt_tokens_details": {"cached_tokens": 16}}, 7),
+        (
+            {
+                "prompt_tokens": 20,
+                "completion_tokens": 3,
+                "prompt_tokens_details": {"cached_tokens": 16},
+            },
+            7,
+        ),
         ({"prompt_tokens": 20, "completion_tokens": 3, "prompt_tokens_details": None}, 23),
         ({"prompt_tokens": None}, 0),
     ],
@@ -116,9 +133,19 @@ def test_a_refusal_in_words_is_the_reply(serve):
     ("message", "reason", "text", "stop_reason"),
     [
         ({"content": None}, "stop", "", "empty"),
-        ({"content": None, "refusal": "I would rather not."}, "stop", "I would rather not.", "refusal"),
+        (
+            {"content": None, "refusal": "I would rather not."},
+            "stop",
+            "I would rather not.",
+            "refusal",
+        ),
         ({"content": None, "tool_calls": [{"id": "1"}]}, "tool_calls", "", "tool_calls"),
-        ({"content": "Let me look.", "tool_calls": [{"id": "1"}]}, "tool_calls", "Let me look.", "tool_calls"),
+        (
+            {"content": "Let me look.", "tool_calls": [{"id": "1"}]},
+            "tool_calls",
+            "Let me look.",
+            "tool_calls",
+        ),
         ({"content": None, "function_call": {"name": "f"}}, "stop", "", "tool_calls"),
         ({"content": "Arr.", "refusal": None, "tool_calls": []}, "stop", "Arr.", "stop"),
     ],
@@ -133,7 +160,9 @@ def test_a_reply_without_content_says_why(serve, message, reason, text, stop_rea
 def test_half_a_pair_is_received_as_it_is_and_sent_as_a_replacement(serve, lone):
     model, server = serve(lambda body, number: completion(lone))
     assert model.generate(CHAT).text == lone
-    model.generate((*CHAT, {"role": "assistant", "content": lone}, {"role": "user", "content": "😀"}))
+    model.generate(
+        (*CHAT, {"role": "assistant", "content": lone}, {"role": "user", "content": "😀"})
+    )
     sent = [message["content"] for message in server.bodies[-1]["messages"]]
     assert sent[2] == "".join("\ufffd" if "\ud800" <= ch <= "\udfff" else ch for ch in lone)
     assert sent[3] == "😀"
@@ -158,8 +187,12 @@ def test_repetition_draws_from_the_conversation_and_not_from_the_turn(serve):
     model, server = serve(lambda body, number: completion(), concurrency=1)
     spread = methods.parse("repetition:probability=0.5")
     chat = (*CHAT, *({"role": "user", "content": f"{number}"} for number in range(20)))
-    model.generate_batch([Request(chat, spread, seed=turn, conversation_seed=5) for turn in range(4)])
-    assert all(body["messages"] == list(methods.edit_messages(chat, spread, 5)) for body in server.bodies)
+    model.generate_batch(
+        [Request(chat, spread, seed=turn, conversation_seed=5) for turn in range(4)]
+    )
+    assert all(
+        body["messages"] == list(methods.edit_messages(chat, spread, 5)) for body in server.bodies
+    )
 
 
 def test_the_system_prompt_may_stand_before_the_first_user_message(serve):
@@ -170,7 +203,9 @@ def test_the_system_prompt_may_stand_before_the_first_user_message(serve):
 
 def test_methods_that_need_attention_are_refused_before_anything_is_sent(serve):
     model, server = serve(lambda body, number: completion())
-    message = failure_of(model, methods.parse("repetition:probability=1+split-softmax:exponent=0.5"))
+    message = failure_of(
+        model, methods.parse("repetition:probability=1+split-softmax:exponent=0.5")
+    )
     assert "split-softmax:exponent=0.5" in message and "attention" in message
     assert "repetition:probability=0.5" in message and "holdfast.load()" in message
     assert server.bodies == []
@@ -187,11 +222,15 @@ def test_a_batch_keeps_its_order(serve):
 
     model, _ = serve(answer)
     requests = [Request(({"role": "user", "content": str(number)},)) for number in range(5)]
-    assert [reply.text for reply in model.generate_batch(requests)] == [f"answer {number}" for number in range(5)]
+    assert [reply.text for reply in model.generate_batch(requests)] == [
+        f"answer {number}" for number in range(5)
+    ]
 
 
 def test_as_many_requests_as_allowed_are_under_way_and_no_more(serve):
-    three = threading.Barrier(3, timeout=10)  # breaks, and the requests fail, unless three are there at once
+    three = threading.Barrier(
+        3, timeout=10
+    )  # breaks, and the requests fail, unless three are there at once
 
     def answer(body, number):
         three.wait()
@@ -209,7 +248,9 @@ def test_an_empty_batch_sends_nothing(serve):
 
 
 def test_no_further_request_is_started_after_a_failure(serve):
-    model, server = serve(lambda body, number: refusal(400, "no") if number == 2 else completion(), concurrency=1)
+    model, server = serve(
+        lambda body, number: refusal(400, "no") if number == 2 else completion(), concurrency=1
+    )
     with pytest.raises(ModelError, match="400: no"):
         model.generate_batch([Request(CHAT)] * 40)
     assert len(server.bodies) < 10
@@ -227,7 +268,8 @@ def test_an_interrupt_does_not_wait_for_answers_under_way():
 import sys
 from holdfast.models.requests import Request
 from holdfast.models.endpoint import connect
-connect(sys.argv[1], "tiny").generate_batch([Request(({"role": "user", "content": "Hello."},))] * 20)
+chat = Request(({"role": "user", "content": "Hello."},))
+connect(sys.argv[1], "tiny").generate_batch([chat] * 20)
 """
     with Server(answer) as server:
         program = subprocess.Popen(
@@ -250,7 +292,9 @@ connect(sys.argv[1], "tiny").generate_batch([Request(({"role": "user", "content"
 
 def test_requests_are_spaced_retries_included(serve):
     def answer(body, number):
-        return refusal(500, "oops", headers={"retry-after-ms": "1"}) if number == 1 else completion()
+        return (
+            refusal(500, "oops", headers={"retry-after-ms": "1"}) if number == 1 else completion()
+        )
 
     model, server = serve(answer, requests_per_minute=240, max_retries=1)
     model.generate_batch([Request(CHAT)] * 3)
@@ -265,7 +309,11 @@ def test_requests_are_spaced_retries_included(serve):
 
 def test_a_failing_server_is_asked_again(serve):
     def answer(body, number):
-        return refusal(500, "oops", headers={"retry-after-ms": "10"}) if number < 3 else completion("At last.")
+        return (
+            refusal(500, "oops", headers={"retry-after-ms": "10"})
+            if number < 3
+            else completion("At last.")
+        )
 
     model, server = serve(answer, max_retries=2)
     assert model.generate(CHAT).text == "At last."
@@ -274,7 +322,11 @@ def test_a_failing_server_is_asked_again(serve):
 
 def test_the_server_says_how_long_to_wait(serve):
     def answer(body, number):
-        return refusal(429, "slow down", headers={"Retry-After": "1.5"}) if number == 1 else completion()
+        return (
+            refusal(429, "slow down", headers={"Retry-After": "1.5"})
+            if number == 1
+            else completion()
+        )
 
     model, server = serve(answer, max_retries=1)
     model.generate(CHAT)
@@ -284,7 +336,10 @@ def test_the_server_says_how_long_to_wait(serve):
 def test_max_tokens_gives_way_to_max_completion_tokens_for_good(serve):
     def answer(body, number):
         if "max_tokens" in body:
-            text = "Unsupported parameter: 'max_tokens' is not supported with this model. Use 'max_completion_tokens'"
+            text = (
+                "Unsupported parameter: 'max_tokens' is not supported with this model. Use"
+                " 'max_completion_tokens'"
+            )
             return refusal(400, text, "unsupported_parameter")
         return completion()
 
@@ -304,9 +359,17 @@ def test_another_complaint_about_max_tokens_is_passed_on(serve):
 @pytest.mark.parametrize(
     "said",
     [
-        refusal(400, "Unsupported parameter: 'seed' is not supported with this model.", "unsupported_parameter"),
+        refusal(
+            400,
+            "Unsupported parameter: 'seed' is not supported with this model.",
+            "unsupported_parameter",
+        ),
         refusal(400, "Unrecognized request argument supplied: seed"),
-        (422, {}, '{"detail": [{"loc": ["body", "seed"], "msg": "Extra inputs are not permitted"}]}'),
+        (
+            422,
+            {},
+            '{"detail": [{"loc": ["body", "seed"], "msg": "Extra inputs are not permitted"}]}',
+        ),
     ],
 )
 def test_a_refused_seed_is_left_out_for_good_with_one_warning(serve, said):
@@ -315,7 +378,9 @@ def test_a_refused_seed_is_left_out_for_good_with_one_warning(serve, said):
         assert model.generate(CHAT, seed=3).text == "Arr."
         assert model.generate(CHAT, seed=4).text == "Arr."
     assert [body.get("seed") for body in server.bodies] == [3, None, None]
-    assert [server.url in str(one.message) and "'seed'" in str(one.message) for one in warned] == [True]
+    assert [server.url in str(one.message) and "'seed'" in str(one.message) for one in warned] == [
+        True
+    ]
 
 
 def test_another_complaint_about_the_seed_is_passed_on(serve):
@@ -331,13 +396,20 @@ def reasoning(body, number):
             text = f"Unsupported parameter: '{name}' is not supported with this model."
             return refusal(400, text, "unsupported_parameter")
     if body.get("temperature", 1) != 1:
-        text = "Unsupported value: 'temperature' does not support 0.7 with this model. Only the default (1) value is supported."
+        text = (
+            "Unsupported value: 'temperature' does not support 0.7 with this model. Only the"
+            " default (1) value is supported."
+        )
         return refusal(400, text, "unsupported_value")
     return completion()
 
 
 @pytest.mark.parametrize(
-    ("sampling", "knob"), [(Sampling(temperature=0.7, top_p=1), "temperature"), (Sampling(temperature=1, top_p=0.9), "top_p")]
+    ("sampling", "knob"),
+    [
+        (Sampling(temperature=0.7, top_p=1), "temperature"),
+        (Sampling(temperature=1, top_p=0.9), "top_p"),
+    ],
 )
 def test_refused_sampling_is_an_error_that_names_the_knob_and_the_cure(serve, sampling, knob):
     model, _ = serve(reasoning)
@@ -351,16 +423,24 @@ def test_neutral_sampling_is_left_out_where_it_is_refused(serve):
     with pytest.warns(UserWarning, match="'seed'"):
         for _ in range(2):
             assert model.generate(CHAT, sampling=Sampling(temperature=1, top_p=1)).text == "Arr."
-    assert [set(body) - {"model", "messages"} for body in server.bodies[-2:]] == [{"temperature", "max_completion_tokens"}] * 2
+    assert [set(body) - {"model", "messages"} for body in server.bodies[-2:]] == [
+        {"temperature", "max_completion_tokens"}
+    ] * 2
     assert len(server.bodies) == 5
-    with pytest.raises(ModelError, match="set top_p=1"):  # what was left out as neutral is not dropped when it is not
+    with pytest.raises(
+        ModelError, match="set top_p=1"
+    ):  # what was left out as neutral is not dropped when it is not
         model.generate(CHAT, sampling=Sampling(temperature=1, top_p=0.9))
 
 
 def test_of_two_that_exclude_each_other_the_neutral_one_is_left_out(serve):
     def answer(body, number):
         both = "temperature" in body and "top_p" in body
-        return refusal(400, "`temperature` and `top_p` cannot both be specified for this model.") if both else completion()
+        return (
+            refusal(400, "`temperature` and `top_p` cannot both be specified for this model.")
+            if both
+            else completion()
+        )
 
     model, server = serve(answer)
     model.generate(CHAT, sampling=Sampling(temperature=1, top_p=0.9))
@@ -377,17 +457,35 @@ def test_of_two_that_exclude_each_other_the_neutral_one_is_left_out(serve):
 @pytest.mark.parametrize(
     ("answer", "words"),
     [
-        (refusal(401, f"Incorrect API key provided: {KEY}"), ["refused the API key in OPENAI_API_KEY", "***"]),
-        (refusal(404, "The model `tiny` does not exist", "model_not_found"), ["no model 'tiny'", "check its name"]),
+        (
+            refusal(401, f"Incorrect API key provided: {KEY}"),
+            ["refused the API key in OPENAI_API_KEY", "***"],
+        ),
+        (
+            refusal(404, "The model `tiny` does not exist", "model_not_found"),
+            ["no model 'tiny'", "check its name"],
+        ),
         ((404, {}, '{"detail": "Not Found"}'), ["/v1/chat/completions does not exist", "/v1"]),
         ((405, {}, "Method Not Allowed"), ["/v1/chat/completions does not exist", "405"]),
-        (refusal(429, "You exceeded your quota"), ["429: You exceeded your quota", "0 retries", "requests per minute"]),
+        (
+            refusal(429, "You exceeded your quota"),
+            ["429: You exceeded your quota", "0 retries", "requests per minute"],
+        ),
         (refusal(503, "Loading model"), ["failed (503: Loading model)", "0 retries"]),
         (refusal(500, "x" * 290 + KEY), ["failed (500"]),
         ((500, {"Content-Type": "text/html"}, "<h1>\nbad\n</h1>"), ["<h1> bad </h1>"]),
-        (refusal(400, "This model's maximum context length is 64 tokens."), ["context length", "fewer rounds"]),
-        (refusal(400, "System role not supported"), ["System role", "before the first user message"]),
-        ((422, {}, '{"detail": [{"loc": ["seed"], "msg": "extra field"}]}'), ["422", "extra field"]),
+        (
+            refusal(400, "This model's maximum context length is 64 tokens."),
+            ["context length", "fewer rounds"],
+        ),
+        (
+            refusal(400, "System role not supported"),
+            ["System role", "before the first user message"],
+        ),
+        (
+            (422, {}, '{"detail": [{"loc": ["seed"], "msg": "extra field"}]}'),
+            ["422", "extra field"],
+        ),
         (refusal(403, "Not in your country"), ["403: Not in your country", "'tiny'"]),
         (refusal(500, "\x1b]0;owned\x07\x1b[31mred\x1b[0m \u202e\x9b2J"), ["]0;owned", "[31mred"]),
         (refusal(500, "x" * 10**6), ["xxx"]),
@@ -413,10 +511,19 @@ def test_a_refusal_is_explained(serve, answer, words):
         ('{"choices": [7]}', ["finish_reason None"]),
         ('{"choices": [{"finish_reason": "stop"}]}', ["no message"]),
         ('{"choices": [{"finish_reason": "stop", "message": {"content": ["a"]}}]}', ["no text"]),
-        ('{"choices": [{"finish_reason": ["stop"], "message": {"content": "a"}}]}', ["finish_reason ['stop']"]),
-        (json.dumps({"choices": [{"finish_reason": "x" * 10**6, "message": {}}]}), ["finish_reason 'xxx"]),
+        (
+            '{"choices": [{"finish_reason": ["stop"], "message": {"content": "a"}}]}',
+            ["finish_reason ['stop']"],
+        ),
+        (
+            json.dumps({"choices": [{"finish_reason": "x" * 10**6, "message": {}}]}),
+            ["finish_reason 'xxx"],
+        ),
         ("[" * 100_000, ["not JSON"]),
-        ('{"choices": [{"finish_reason": "content_filter", "message": {"content": "a"}}]}', ["content filter"]),
+        (
+            '{"choices": [{"finish_reason": "content_filter", "message": {"content": "a"}}]}',
+            ["content filter"],
+        ),
         (json.dumps({"echo": KEY}), ["no choices", "***"]),
     ],
 )
@@ -475,7 +582,11 @@ def test_a_closed_port_is_named(monkeypatch):
 
 
 def models(*names):
-    return 200, {}, json.dumps({"object": "list", "data": [{"id": name, "object": "model"} for name in names]})
+    return (
+        200,
+        {},
+        json.dumps({"object": "list", "data": [{"id": name, "object": "model"} for name in names]}),
+    )
 
 
 def find(listed, monkeypatch):
@@ -531,13 +642,21 @@ def test_this_machine_needs_no_key_and_no_proxy(serve, monkeypatch):
 def test_a_key_that_is_wanted_here_after_all_is_asked_for(serve, monkeypatch):
     monkeypatch.delenv("OPENAI_API_KEY")
     model, _ = serve(lambda body, number: refusal(401, "who are you?"))
-    assert "wants an API key (401); put it into the environment variable OPENAI_API_KEY" in failure_of(model)
+    assert (
+        "wants an API key (401); put it into the environment variable OPENAI_API_KEY"
+        in failure_of(model)
+    )
 
 
-@pytest.mark.parametrize("host", ["localhost", "127.0.0.1", "127.8.9.1", "[::1]", "api.localhost", "0.0.0.0"])
+@pytest.mark.parametrize(
+    "host", ["localhost", "127.0.0.1", "127.8.9.1", "[::1]", "api.localhost", "0.0.0.0"]
+)
 def test_hosts_that_are_this_machine(monkeypatch, host):
     monkeypatch.delenv("OPENAI_API_KEY", raising=False)
-    assert holdfast.connect(f"http://{host}:8000/v1/", "tiny").fingerprint == f"http://{host}:8000/v1 tiny"
+    assert (
+        holdfast.connect(f"http://{host}:8000/v1/", "tiny").fingerprint
+        == f"http://{host}:8000/v1 tiny"
+    )
 
 
 @pytest.mark.parametrize("key", [None, "", "  \n"])
@@ -545,7 +664,9 @@ def test_a_missing_key_is_named_by_its_variable(monkeypatch, key):
     monkeypatch.delenv("MY_KEY", raising=False)
     if key is not None:
         monkeypatch.setenv("MY_KEY", key)
-    with pytest.raises(ModelError, match=r"no API key for api\.example\.com in the environment variable MY_KEY"):
+    with pytest.raises(
+        ModelError, match=r"no API key for api\.example\.com in the environment variable MY_KEY"
+    ):
         holdfast.connect("https://api.example.com/v1", "tiny", "MY_KEY")
 
 
@@ -571,7 +692,9 @@ def test_a_key_in_place_of_its_variable_is_not_shown(mistake):
     assert mistake not in str(caught.value)
 
 
-@pytest.mark.parametrize("url", ["localhost:8000", "", "gpt-4o", "ftp://host/v1", "http://", "http://host:99999/v1"])
+@pytest.mark.parametrize(
+    "url", ["localhost:8000", "", "gpt-4o", "ftp://host/v1", "http://", "http://host:99999/v1"]
+)
 def test_what_is_no_web_address_is_named(url):
     with pytest.raises(UsageError) as caught:
         holdfast.connect(url, "tiny")
@@ -592,7 +715,13 @@ def test_secrets_in_the_address_are_refused_unseen(url):
 
 @pytest.mark.parametrize(
     "option",
-    [{"concurrency": 0}, {"timeout": 0}, {"max_retries": -1}, {"requests_per_minute": 0}, {"concurrency": 2.5}],
+    [
+        {"concurrency": 0},
+        {"timeout": 0},
+        {"max_retries": -1},
+        {"requests_per_minute": 0},
+        {"concurrency": 2.5},
+    ],
 )
 def test_numbers_out_of_range_are_named(option):
     knob, value = next(iter(option.items()))

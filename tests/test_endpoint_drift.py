@@ -1,4 +1,6 @@
-"""Drift runs over an endpoint that fails in every way that servers do: what is kept, recorded and said."""
+"""Drift runs over an endpoint that fails in every way that servers do: what is kept, recorded and
+said.
+"""
 
 import contextlib
 import json
@@ -35,7 +37,10 @@ def serve(monkeypatch):
 
         def start(answer, **options):
             server = servers.enter_context(Server(answer))
-            return connect(server.url, "tiny", **{"max_retries": 0, "timeout": 10, **options}), server
+            return (
+                connect(server.url, "tiny", **{"max_retries": 0, "timeout": 10, **options}),
+                server,
+            )
 
         yield start
 
@@ -75,7 +80,11 @@ def fails_once(answer, matches):
         (completion(None, "content_filter"), "filter", "content filter"),
         (refusal(400, "The response was filtered.", "content_filter"), "filter", "content filter"),
         (refusal(403, "Your chosen model requires moderation."), "filter", "content filter"),
-        (refusal(400, "This model's maximum context length is 64 tokens."), "context", "fewer rounds"),
+        (
+            refusal(400, "This model's maximum context length is 64 tokens."),
+            "context",
+            "fewer rounds",
+        ),
         (refusal(400, "prompt is too long: 9 tokens > 8 maximum"), "context", "fewer rounds"),
         (refusal(413, "Payload too large"), "context", "fewer rounds"),
         (refusal(500, "CUDA error"), "failure", "500: CUDA error"),
@@ -83,8 +92,12 @@ def fails_once(answer, matches):
         ((200, {}, '{"choices": [{"mess'), "failure", "malformed"),
     ],
 )
-def test_a_bad_answer_ends_its_dialog_alone_and_the_record_says_why(serve, tmp_path, answer, why, words):
-    model, _ = serve(fails_once(answer, lambda body: is_turn(body, 5)))  # an agent's turn of round 3
+def test_a_bad_answer_ends_its_dialog_alone_and_the_record_says_why(
+    serve, tmp_path, answer, why, words
+):
+    model, _ = serve(
+        fails_once(answer, lambda body: is_turn(body, 5))
+    )  # an agent's turn of round 3
     run = measure(model, tmp_path / "run")
     assert len(run.records) == 6
     (ended,) = [record for record in run.records if "ended" in record]
@@ -97,7 +110,11 @@ def test_a_bad_answer_ends_its_dialog_alone_and_the_record_says_why(serve, tmp_p
 
 def test_a_probe_that_is_withheld_is_left_out_and_its_dialog_goes_on(serve, tmp_path):
     def answer(body, number):
-        return completion(None, "content_filter") if "rain" in str(body["messages"][0]) and body["messages"][-1]["content"] == "What?" else completion()
+        return (
+            completion(None, "content_filter")
+            if "rain" in str(body["messages"][0]) and body["messages"][-1]["content"] == "What?"
+            else completion()
+        )
 
     model, _ = serve(answer)
     run = measure(model, tmp_path / "run")
@@ -152,7 +169,9 @@ def test_malformed_answers_are_asked_for_again_a_bounded_number_of_times(serve, 
 # A server that is gone
 
 
-def test_failures_in_a_row_stop_the_run_which_keeps_what_was_complete_and_is_resumable(serve, tmp_path):
+def test_failures_in_a_row_stop_the_run_which_keeps_what_was_complete_and_is_resumable(
+    serve, tmp_path
+):
     gone = threading.Event()
 
     def answer(body, number):
@@ -161,7 +180,9 @@ def test_failures_in_a_row_stop_the_run_which_keeps_what_was_complete_and_is_res
         return refusal(500, "shutting down") if gone.is_set() else completion()
 
     model, server = serve(answer, concurrency=4)
-    with pytest.raises(ModelError, match=r"5 conversations in a row failed.*repeat the command.*500: shutting down"):
+    with pytest.raises(
+        ModelError, match=r"5 conversations in a row failed.*repeat the command.*500: shutting down"
+    ):
         measure(model, tmp_path / "run", conversations=14)
     kept = read_run(tmp_path / "run").records
     # those begun are completed before others begin: only what was under way is lost
@@ -172,15 +193,23 @@ def test_failures_in_a_row_stop_the_run_which_keeps_what_was_complete_and_is_res
 
 
 def test_failures_of_few_conversations_with_answers_between_do_not_stop_the_run(serve, tmp_path):
-    model, _ = serve(lambda body, number: refusal(500, "no") if is_turn(body, 3) else completion(), concurrency=2)
+    model, _ = serve(
+        lambda body, number: refusal(500, "no") if is_turn(body, 3) else completion(), concurrency=2
+    )
     run = measure(model, tmp_path / "run", conversations=8)
     assert [record["ended"]["why"] for record in run.records] == ["failure"] * 8
 
 
-def test_a_server_that_is_gone_before_the_last_conversations_leaves_them_to_be_asked_again(serve, tmp_path):
+def test_a_server_that_is_gone_before_the_last_conversations_leaves_them_to_be_asked_again(
+    serve, tmp_path
+):
     last = int(5.5 * REQUESTS)
-    model, server = serve(lambda body, number: refusal(500, "gone") if number > last else completion(), concurrency=1)
-    with pytest.raises(ModelError, match=r"Stopped, as requests of a conversation failed.*500: gone"):
+    model, server = serve(
+        lambda body, number: refusal(500, "gone") if number > last else completion(), concurrency=1
+    )
+    with pytest.raises(
+        ModelError, match=r"Stopped, as requests of a conversation failed.*500: gone"
+    ):
         measure(model, tmp_path / "run")
     kept = read_run(tmp_path / "run").records
     assert len(kept) == 5 and not any("ended" in record for record in kept)
@@ -188,7 +217,9 @@ def test_a_server_that_is_gone_before_the_last_conversations_leaves_them_to_be_a
     assert not any("ended" in record for record in measure(model, tmp_path / "run").records)
 
 
-def test_a_last_conversation_that_always_fails_is_recorded_where_the_server_answers_others(serve, tmp_path):
+def test_a_last_conversation_that_always_fails_is_recorded_where_the_server_answers_others(
+    serve, tmp_path
+):
     def answer(body, number):
         return refusal(500, "no") if len(body["messages"]) > 2 else completion()
 
@@ -214,7 +245,9 @@ def test_where_nothing_is_answered_nothing_is_recorded(serve, tmp_path):
     ],
 )
 def test_what_is_wrong_with_every_request_stops_the_run_at_once(serve, tmp_path, answer, words):
-    model, server = serve(lambda body, number: answer if number > 4 else completion(), concurrency=1)
+    model, server = serve(
+        lambda body, number: answer if number > 4 else completion(), concurrency=1
+    )
     with pytest.raises(ModelError, match=words):
         measure(model, tmp_path / "run")
     assert len(server.bodies) <= 6
@@ -251,7 +284,12 @@ def test_a_reply_without_content_is_recorded_as_what_it_is_and_scored_as_empty(
     serve, tmp_path, message, reason, recorded, text
 ):
     suite = drift.Suite(
-        "any", tuple(drift.Case(str(n), "x", f"Talk {n}.", ("What?",), build({"regex": "^$|rather"})) for n in range(2)), ("hello there",)
+        "any",
+        tuple(
+            drift.Case(str(n), "x", f"Talk {n}.", ("What?",), build({"regex": "^$|rather"}))
+            for n in range(2)
+        ),
+        ("hello there",),
     )
     model, _ = serve(lambda body, number: completion(None, reason, **message))
     settings = drift.Settings(rounds=2, conversations=1)
@@ -259,14 +297,18 @@ def test_a_reply_without_content_is_recorded_as_what_it_is_and_scored_as_empty(
     assert {turn["stop_reason"] for turn in record["turns"][1:]} == {recorded}
     assert {turn["text"] for turn in record["turns"][1:]} == {text}
     empty = suite.cases[0].measure.score("")
-    assert [(p["score"], p["stop_reason"], p["reply"]) for p in record["probes"]] == [(empty.value, recorded, text)] * 4
+    assert [(p["score"], p["stop_reason"], p["reply"]) for p in record["probes"]] == [
+        (empty.value, recorded, text)
+    ] * 4
     assert "ended" not in record
 
 
 # Texts that are not to be trusted
 
 
-def test_half_a_pair_travels_into_the_next_request_the_record_and_the_page(serve, tmp_path, monkeypatch):
+def test_half_a_pair_travels_into_the_next_request_the_record_and_the_page(
+    serve, tmp_path, monkeypatch
+):
     model, server = serve(lambda body, number: completion("rain \ud83d"))
     run = measure(model, tmp_path / "run", conversations=2)
     assert run.records[0]["turns"][1]["text"] == "rain \ud83d"
@@ -318,7 +360,9 @@ def test_the_command_finds_the_model_and_says_what_ended(serve, tmp_path, monkey
 
 
 def test_a_run_without_any_scored_probe_says_so(serve, tmp_path, capsys):
-    _, server = serve(lambda body, number: completion(None, "content_filter") if body else listing())
+    _, server = serve(
+        lambda body, number: completion(None, "content_filter") if body else listing()
+    )
     assert main(command(server, "--out", str(tmp_path / "run"))) == 1
     printed = capsys.readouterr()
     assert "Dialogs that ended early: 1 of 1 (1 met a content filter)" in printed.out
@@ -327,8 +371,16 @@ def test_a_run_without_any_scored_probe_says_so(serve, tmp_path, capsys):
 
 def test_a_method_under_which_nothing_was_answered_stands_beside_another(serve, tmp_path, capsys):
     def answer(body, number):
-        refused = body and body["messages"][-1]["content"].startswith(body["messages"][0]["content"])
-        return listing() if body is None else completion(None, "content_filter") if refused else completion()
+        refused = body and body["messages"][-1]["content"].startswith(
+            body["messages"][0]["content"]
+        )
+        return (
+            listing()
+            if body is None
+            else completion(None, "content_filter")
+            if refused
+            else completion()
+        )
 
     _, server = serve(answer)
     methods = ["--method", "none", "--method", "repetition:probability=1", "--conversations", "3"]
@@ -369,7 +421,9 @@ def test_the_command_has_the_options_that_its_messages_recommend(
             released.wait(10)
         return completion() if body else listing()
 
-    monkeypatch.setattr("openai._base_client.BaseClient._calculate_retry_timeout", lambda *_, **__: 0.01)
+    monkeypatch.setattr(
+        "openai._base_client.BaseClient._calculate_retry_timeout", lambda *_, **__: 0.01
+    )
     _, server = serve(answer)
     assert main(command(server, option, value, "--out", str(tmp_path / "run"))) != 0
     released.set()

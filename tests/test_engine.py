@@ -1,4 +1,6 @@
-"""The decode loop and the attention seam, on tiny random models, against transformers' own forward and the oracles."""
+"""The decode loop and the attention seam, on tiny random models, against transformers' own forward
+and the oracles.
+"""
 
 from __future__ import annotations
 
@@ -24,11 +26,17 @@ from holdfast.models.requests import Request
 SHORT = Sampling(max_new_tokens=24)
 ROUNDING = 2e-5  # float32, three layers of large random weights
 KINDS = ("llama", "qwen2", "mistral", "gpt_neox", "gemma3_text", "gemma2", "bloom", "gptj", "mamba")
-SHAPES = {"gpt_oss": {"num_local_experts": 2, "num_experts_per_tok": 1}, "bloom": {"n_layer": 3, "n_head": 4}, "gptj": {"n_embd": 48, "n_layer": 3, "n_head": 4, "rotary_dim": 8}}
+SHAPES = {
+    "gpt_oss": {"num_local_experts": 2, "num_experts_per_tok": 1},
+    "bloom": {"n_layer": 3, "n_head": 4},
+    "gptj": {"n_embd": 48, "n_layer": 3, "n_head": 4, "rotary_dim": 8},
+}
 
 
 def greedy_by_hand(tiny, token_ids, count):
-    """The plainest loop there is: the whole text again at each token, unsteered, one row, no cache."""
+    """The plainest loop there is: the whole text again at each token, unsteered, one row, no
+    cache.
+    """
     ids = list(token_ids)
     for _ in range(count):
         logits = tiny.hf_model(torch.tensor([ids]), use_cache=False).logits[0, -1]
@@ -56,24 +64,40 @@ def test_stepwise_decoding_in_a_ragged_batch_equals_the_full_forward(kind):
 def test_steered_decoding_in_a_ragged_batch_equals_the_steered_full_forward(kind):
     tiny = model(kind, **SHAPES.get(kind, {}))
     greedy = Sampling(temperature=0, max_new_tokens=8)
-    each = [(SplitSoftmax(0.3),), (Pasta(0.1, frozenset({(0, 1), (2, 3)})),), (Boost(3), Pasta(0.2), Spotlight(0.4)), ()]
+    each = [
+        (SplitSoftmax(0.3),),
+        (Pasta(0.1, frozenset({(0, 1), (2, 3)})),),
+        (Boost(3), Pasta(0.2), Spotlight(0.4)),
+        (),
+    ]
     chats = [chat("talk " * n, "the garden " * (5 - n)) for n in range(1, 5)]
-    replies = tiny.generate_batch([Request(one, methods, greedy) for one, methods in zip(chats, each, strict=True)])
+    replies = tiny.generate_batch(
+        [Request(one, methods, greedy) for one, methods in zip(chats, each, strict=True)]
+    )
     for one, methods, reply in zip(chats, each, replies, strict=True):
         prompt = render(one, tiny.tokenizer)
         ids = list(prompt.token_ids)
         with holdfast.steering(tiny.hf_model, torch.tensor([prompt.span_mask]), list(methods)):
             for _ in range(8):
-                ids.append(int(tiny.hf_model(torch.tensor([ids]), use_cache=False).logits[0, -1].argmax()))
+                ids.append(
+                    int(tiny.hf_model(torch.tensor([ids]), use_cache=False).logits[0, -1].argmax())
+                )
         expected = ids[len(prompt.token_ids) :]
-        assert reply.token_ids == tuple(itertools.takewhile(lambda token: token not in tiny.stop_ids, expected))
+        assert reply.token_ids == tuple(
+            itertools.takewhile(lambda token: token not in tiny.stop_ids, expected)
+        )
 
 
 def test_models_whose_attention_cannot_be_reached_still_chat_and_refuse_steering_by_name():
     for kind in ("bloom", "mamba"):
         tiny = model(kind, **SHAPES.get(kind, {}))
         assert not tiny.steerable
-        assert tiny.generate_batch([Request(chat("be nice", "hello"), sampling=SHORT, trace=True)])[0].trace is None
+        assert (
+            tiny.generate_batch([Request(chat("be nice", "hello"), sampling=SHORT, trace=True)])[
+                0
+            ].trace
+            is None
+        )
         with pytest.raises(ModelError, match=rf"{type(tiny.hf_model).__name__}.*repetition"):
             tiny.generate(chat("be nice", "hello"), [SplitSoftmax(0.5)], SHORT)
 
@@ -84,7 +108,9 @@ def test_attention_sinks_are_never_dropped():
 
     tiny = model("gpt_oss", num_local_experts=2, num_experts_per_tok=1)
     assert tiny.steerable
-    config = AutoConfig.for_model("gpt_oss", **{k: v for k, v in tiny.hf_model.config.to_dict().items() if k != "model_type"})
+    config = AutoConfig.for_model(
+        "gpt_oss", **{k: v for k, v in tiny.hf_model.config.to_dict().items() if k != "model_type"}
+    )
     eager = AutoModelForCausalLM.from_config(config, attn_implementation="eager").eval()
     eager.load_state_dict(tiny.hf_model.state_dict())
     ids = torch.randint(6, 400, (1, 20))
@@ -98,7 +124,9 @@ def test_sliding_windows_do_not_reuse_the_cache_and_plain_attention_does():
 
 def test_draws_belong_to_the_reply_whatever_the_batch():
     tiny = model()
-    requests = [Request(chat("be nice", "hello " * (n % 5 + 1)), sampling=SHORT, seed=n) for n in range(9)]
+    requests = [
+        Request(chat("be nice", "hello " * (n % 5 + 1)), sampling=SHORT, seed=n) for n in range(9)
+    ]
     together = tiny.generate_batch(requests)
     alone = [tiny.generate_batch([request])[0] for request in requests]
     assert [reply.token_ids for reply in together] == [reply.token_ids for reply in alone]
@@ -107,14 +135,22 @@ def test_draws_belong_to_the_reply_whatever_the_batch():
     assert again.token_ids != alone[0].token_ids
 
 
-@pytest.mark.parametrize(("temperature", "top_p"), ((1.0, 0.9), (0.2, 0.5), (3.0, 0.99), (30.0, 1.0)))
+@pytest.mark.parametrize(
+    ("temperature", "top_p"), ((1.0, 0.9), (0.2, 0.5), (3.0, 0.99), (30.0, 1.0))
+)
 def test_the_sampler_draws_from_the_nucleus_of_the_definition(temperature, top_p):
-    """Against the definition in float64, row by row: the fewest likeliest tokens that reach top_p, renormalised."""
+    """Against the definition in float64, row by row: the fewest likeliest tokens that reach top_p,
+    renormalised.
+    """
     from holdfast.engine.drawing import draw, uniforms
 
     torch.manual_seed(3)
     logits, rows = torch.randn(1, 900) * 3, 4000
-    tokens = draw(logits.expand(rows, -1), [Sampling(temperature, top_p, 1)] * rows, [uniforms(seed, 1)[0] for seed in range(rows)])
+    tokens = draw(
+        logits.expand(rows, -1),
+        [Sampling(temperature, top_p, 1)] * rows,
+        [uniforms(seed, 1)[0] for seed in range(rows)],
+    )
     drawn = torch.bincount(torch.tensor(tokens), minlength=900) / rows
     probabilities, order = (logits[0].double() / temperature).softmax(-1).sort(descending=True)
     kept = int((probabilities.cumsum(-1) < top_p).sum()) + 1
@@ -125,7 +161,9 @@ def test_the_sampler_draws_from_the_nucleus_of_the_definition(temperature, top_p
 
 
 def test_tied_tokens_are_drawn_alike_whatever_the_other_rows():
-    """Bfloat16 logits are full of ties; a row of wide probabilities makes the sampler look further for all."""
+    """Bfloat16 logits are full of ties; a row of wide probabilities makes the sampler look further
+    for all.
+    """
     from holdfast.engine.drawing import draw
 
     torch.manual_seed(4)
@@ -133,8 +171,13 @@ def test_tied_tokens_are_drawn_alike_whatever_the_other_rows():
     samplings = [Sampling(1.0, 0.5), Sampling(0.0), Sampling(1.0, 0.1), Sampling(1.0, 0.99)] * 10
     numbers = torch.rand(40).tolist()
     together = draw(logits, samplings, numbers)
-    assert together == [draw(logits[i : i + 1], samplings[i : i + 1], numbers[i : i + 1])[0] for i in range(40)]
-    assert together[1::4] == [int(row.argmax()) if (row == row.max()).sum() == 1 else int((row == row.max()).nonzero()[0]) for row in logits[1::4]]
+    assert together == [
+        draw(logits[i : i + 1], samplings[i : i + 1], numbers[i : i + 1])[0] for i in range(40)
+    ]
+    assert together[1::4] == [
+        int(row.argmax()) if (row == row.max()).sum() == 1 else int((row == row.max()).nonzero()[0])
+        for row in logits[1::4]
+    ]
 
 
 def test_logits_that_are_not_numbers_are_refused():
@@ -145,14 +188,26 @@ def test_logits_that_are_not_numbers_are_refused():
 
 
 def test_a_row_that_joins_or_leaves_changes_no_other():
-    """Jobs that follow from replies, in a batch too small for all, give the replies they give one by one."""
+    """Jobs that follow from replies, in a batch too small for all, give the replies they give one
+    by one.
+    """
     from holdfast.models.protocol import Job
 
     tiny, found = model(), {}
 
     def job(n, depth):
-        request = Request(chat("be nice", "hello " * (n + depth + 1)), sampling=Sampling(max_new_tokens=4 + 5 * n), seed=10 * n + depth)
-        return Job(request, lambda reply: found.update({(n, depth): reply.token_ids}) or ([job(n, depth + 1)] if depth < 3 else []))
+        request = Request(
+            chat("be nice", "hello " * (n + depth + 1)),
+            sampling=Sampling(max_new_tokens=4 + 5 * n),
+            seed=10 * n + depth,
+        )
+        return Job(
+            request,
+            lambda reply: (
+                found.update({(n, depth): reply.token_ids})
+                or ([job(n, depth + 1)] if depth < 3 else [])
+            ),
+        )
 
     replace(tiny, batch_size=3).session().run([job(n, 0) for n in range(6)])
     assert len(found) == 24
@@ -162,8 +217,13 @@ def test_a_row_that_joins_or_leaves_changes_no_other():
 
 @torch.inference_mode()
 def by_hand(tiny, messages, next_logits, count):
-    """Greedy tokens of `next_logits(ids, ids without the system prompt)`, each stream forwarded whole at each token."""
-    streams = [list(render(one, tiny.tokenizer).token_ids) for one in (messages, [m for m in messages if m["role"] != "system"])]
+    """Greedy tokens of `next_logits(ids, ids without the system prompt)`, each stream forwarded
+    whole at each token.
+    """
+    streams = [
+        list(render(one, tiny.tokenizer).token_ids)
+        for one in (messages, [m for m in messages if m["role"] != "system"])
+    ]
     made = []
     while len(made) < count:
         token = int(next_logits(*streams).argmax())
@@ -175,7 +235,11 @@ def by_hand(tiny, messages, next_logits, count):
 
 
 def last_logits(tiny, ids, methods=(), span=()):
-    steering = Steering(torch.tensor([list(span) + [False] * (len(ids) - len(span))]), [methods]) if methods else None
+    steering = (
+        Steering(torch.tensor([list(span) + [False] * (len(ids) - len(span))]), [methods])
+        if methods
+        else None
+    )
     with steered(steering), torch.inference_mode():
         return tiny.hf_model(torch.tensor([ids]), use_cache=False).logits[0, -1].double()
 
@@ -187,12 +251,23 @@ def test_guidance_equals_the_equation_whatever_else_is_in_the_batch(kind):
     for guide in (Guidance(2.5), Guidance(4.0, plausibility=0.3), Guidance(0.0), Guidance(1.0)):
 
         def guided(ids, without, guide=guide):
-            return torch.tensor(guidance(last_logits(tiny, ids).tolist(), last_logits(tiny, without).tolist(), guide.scale, guide.plausibility))
+            return torch.tensor(
+                guidance(
+                    last_logits(tiny, ids).tolist(),
+                    last_logits(tiny, without).tolist(),
+                    guide.scale,
+                    guide.plausibility,
+                )
+            )
 
-        replies = tiny.generate_batch([Request(one, (guide,), greedy) for one in chats] + [Request(chats[0], sampling=greedy)])
+        replies = tiny.generate_batch(
+            [Request(one, (guide,), greedy) for one in chats] + [Request(chats[0], sampling=greedy)]
+        )
         for one, reply in zip(chats, replies, strict=False):
             assert reply.token_ids == by_hand(tiny, one, guided, 12)
-        assert replies[3].token_ids == by_hand(tiny, chats[0], lambda ids, _: last_logits(tiny, ids), 12)
+        assert replies[3].token_ids == by_hand(
+            tiny, chats[0], lambda ids, _: last_logits(tiny, ids), 12
+        )
         if guide.scale == 1:
             assert replies[0].token_ids == replies[3].token_ids
 
@@ -200,8 +275,16 @@ def test_guidance_equals_the_equation_whatever_else_is_in_the_batch(kind):
 def test_a_gate_takes_what_the_unsteered_model_finds_plausible_and_nothing_else():
     tiny, strong = model(), SplitSoftmax(0.05)
     messages = chat("always talk about cheese and rain", "the old town by the river")
-    ask = {name: tiny.generate(messages, methods, SHORT, seed=0).token_ids for name, methods in {
-        "none": (), "steered": (strong,), "open": (Gate((strong,), 0.0),), "shut": (Gate((strong,), 1.0),), "ajar": (Gate((strong,), 0.3),)}.items()}
+    ask = {
+        name: tiny.generate(messages, methods, SHORT, seed=0).token_ids
+        for name, methods in {
+            "none": (),
+            "steered": (strong,),
+            "open": (Gate((strong,), 0.0),),
+            "shut": (Gate((strong,), 1.0),),
+            "ajar": (Gate((strong,), 0.3),),
+        }.items()
+    }
     assert ask["open"] == ask["steered"] != ask["none"]
     assert ask["ajar"] not in (ask["none"], ask["steered"])
     prompt = list(render(messages, tiny.tokenizer).token_ids)
@@ -209,7 +292,9 @@ def test_a_gate_takes_what_the_unsteered_model_finds_plausible_and_nothing_else(
         for count, token in enumerate(ask[name]):
             chances = last_logits(tiny, prompt + list(ask[name][:count])).softmax(-1)
             drawn_unsteered = draw_by_hand(chances, 0, count)
-            assert chances[token] >= threshold * chances.max() - ROUNDING or token == drawn_unsteered
+            assert (
+                chances[token] >= threshold * chances.max() - ROUNDING or token == drawn_unsteered
+            )
 
 
 def draw_by_hand(chances, seed, count):
@@ -222,25 +307,47 @@ def test_a_gated_thread_continues_both_streams():
     session = model().session()
     for methods in ((Gate((SplitSoftmax(0.2),), 0.1),), (Guidance(2.0),)):
         messages = chat("remember the river", "hello there")
-        first = session.generate_batch([Request(messages, methods, SHORT, seed=1, thread=methods, keep=True)])[0]
-        longer = (*messages, {"role": "assistant", "content": first.text}, {"role": "user", "content": "and the old town?"})
+        first = session.generate_batch(
+            [Request(messages, methods, SHORT, seed=1, thread=methods, keep=True)]
+        )[0]
+        longer = (
+            *messages,
+            {"role": "assistant", "content": first.text},
+            {"role": "user", "content": "and the old town?"},
+        )
         kept = session.generate_batch([Request(longer, methods, SHORT, seed=3, thread=methods)])[0]
         assert kept.forwarded < len(kept.prompt_ids) + 2 * len(kept.token_ids) * 2
 
 
 def test_both_streams_of_a_thread_stay_themselves_whichever_rows_leave_before_them():
     """A slot that is left is filled from the end, so that a row's streams may change places."""
-    greedy, methods = Sampling(temperature=0, max_new_tokens=24), {"guided": (Guidance(3.0),), "gated": (Gate((SplitSoftmax(0.2),), 0.1),)}
-    talk, more = chat("remember the river", "hello there"), {"role": "user", "content": "and the old town?"}
+    greedy, methods = (
+        Sampling(temperature=0, max_new_tokens=24),
+        {"guided": (Guidance(3.0),), "gated": (Gate((SplitSoftmax(0.2),), 0.1),)},
+    )
+    talk, more = (
+        chat("remember the river", "hello there"),
+        {"role": "user", "content": "and the old town?"},
+    )
 
     def second_replies(names, leaving):
         session = model().session()
-        asked = [Request(talk, sampling=Sampling(max_new_tokens=tokens), thread=place, keep=True) for place, tokens in enumerate(leaving)]
+        asked = [
+            Request(talk, sampling=Sampling(max_new_tokens=tokens), thread=place, keep=True)
+            for place, tokens in enumerate(leaving)
+        ]
         asked += [Request(talk, methods[name], greedy, thread=name, keep=True) for name in names]
         first = session.generate_batch(asked)[len(leaving) :]
         longer = [(*talk, {"role": "assistant", "content": one.text}, more) for one in first]
-        return [reply.token_ids for reply in session.generate_batch([
-            Request(messages, methods[name], greedy, thread=name) for name, messages in zip(names, longer, strict=True)])]
+        return [
+            reply.token_ids
+            for reply in session.generate_batch(
+                [
+                    Request(messages, methods[name], greedy, thread=name)
+                    for name, messages in zip(names, longer, strict=True)
+                ]
+            )
+        ]
 
     alone = [second_replies([name], ())[0] for name in methods]
     assert all(map(len, alone))
@@ -250,21 +357,34 @@ def test_both_streams_of_a_thread_stay_themselves_whichever_rows_leave_before_th
 
 def test_two_second_streams_are_refused():
     with pytest.raises(UsageError, match="guidance and gate each need a second stream"):
-        model().generate(chat("be kind", "hello"), [Guidance(2.0), Gate((SplitSoftmax(0.5),), 0.5)], SHORT)
+        model().generate(
+            chat("be kind", "hello"), [Guidance(2.0), Gate((SplitSoftmax(0.5),), 0.5)], SHORT
+        )
     with pytest.raises(UsageError, match="gate takes attention methods"):
         Gate((Repetition(1.0),), 0.5)
 
 
 def test_keys_and_values_are_freed_with_the_call_not_when_cycles_are_collected(monkeypatch):
-    """A process that answers batch after batch makes few objects, so the collector may not come before memory is full."""
+    """A process that answers batch after batch makes few objects, so the collector may not come
+    before memory is full.
+    """
     from holdfast.engine.cache import Slots
 
     alive, make = [], Slots.__init__
-    monkeypatch.setattr(Slots, "__init__", lambda self, *given: make(self, *given) or alive.append(weakref.ref(self)))
+    monkeypatch.setattr(
+        Slots,
+        "__init__",
+        lambda self, *given: make(self, *given) or alive.append(weakref.ref(self)),
+    )
     gc.collect()
     gc.disable()
     try:
-        model().generate_batch([Request(chat("be nice", "hello"), methods, SHORT) for methods in ((), (Guidance(2.0),), (Gate((SplitSoftmax(0.5),), 0.5),))])
+        model().generate_batch(
+            [
+                Request(chat("be nice", "hello"), methods, SHORT)
+                for methods in ((), (Guidance(2.0),), (Gate((SplitSoftmax(0.5),), 0.5),))
+            ]
+        )
         assert len(alive) == 1 and alive[0]() is None
     finally:
         gc.enable()
@@ -274,10 +394,16 @@ def test_a_prefill_stays_within_its_tokens_and_changes_no_reply(monkeypatch):
     from holdfast import decoding
 
     tiny, widths = model(), []
-    requests = [Request(chat("be nice", "hello " * n), sampling=SHORT, seed=n) for n in (1, 9, 2, 40, 3, 3)]
+    requests = [
+        Request(chat("be nice", "hello " * n), sampling=SHORT, seed=n) for n in (1, 9, 2, 40, 3, 3)
+    ]
     whole = [reply.token_ids for reply in tiny.generate_batch(requests)]
     inputs = decoding.prefill_inputs
-    monkeypatch.setattr(decoding, "prefill_inputs", lambda rows, past: widths.append(len(rows)) or inputs(rows, past))
+    monkeypatch.setattr(
+        decoding,
+        "prefill_inputs",
+        lambda rows, past: widths.append(len(rows)) or inputs(rows, past),
+    )
     monkeypatch.setattr("holdfast.models.local._PREFILL", 100)
     assert [reply.token_ids for reply in tiny.generate_batch(requests)] == whole
     assert len(widths) > 2 and sum(widths) == 6
@@ -286,20 +412,35 @@ def test_a_prefill_stays_within_its_tokens_and_changes_no_reply(monkeypatch):
 def test_a_thread_forwards_only_what_is_new_and_a_fork_leaves_no_trace():
     tiny, session = model(), model().session()
     messages = chat("remember the river", "hello there")
-    first = session.generate_batch([Request(messages, sampling=SHORT, seed=1, thread="t", keep=True, trace=True)])[0]
-    assert first.forwarded == len(first.prompt_ids) + len(first.token_ids) - (first.stop_reason == "length")
-    longer = (*messages, {"role": "assistant", "content": first.text}, {"role": "user", "content": "and the old town?"})
+    first = session.generate_batch(
+        [Request(messages, sampling=SHORT, seed=1, thread="t", keep=True, trace=True)]
+    )[0]
+    assert first.forwarded == len(first.prompt_ids) + len(first.token_ids) - (
+        first.stop_reason == "length"
+    )
+    longer = (
+        *messages,
+        {"role": "assistant", "content": first.text},
+        {"role": "user", "content": "and the old town?"},
+    )
     fork = Request(longer, sampling=SHORT, seed=2, thread="t", trace=True)
     keep = Request(longer, sampling=SHORT, seed=3, thread="t", keep=True, trace=True)
     forks = [session.generate_batch([fork])[0] for _ in range(2)]
     kept = session.generate_batch([fork, keep])
     assert forks[0].token_ids == forks[1].token_ids == kept[0].token_ids
-    new = len(kept[1].prompt_ids) - len(first.prompt_ids) - len(first.token_ids) + (first.stop_reason == "length")
+    new = (
+        len(kept[1].prompt_ids)
+        - len(first.prompt_ids)
+        - len(first.token_ids)
+        + (first.stop_reason == "length")
+    )
     assert kept[1].forwarded == new + len(kept[1].token_ids) - (kept[1].stop_reason == "length")
     # The same tokens from nothing: the logits, hence greedy replies and the mass, must be the same.
     whole = torch.tensor([kept[1].prompt_ids + kept[1].token_ids])
     span = torch.zeros(whole.shape, dtype=torch.bool)
-    span[0, : len(render(messages, tiny.tokenizer).span_mask)] = torch.tensor(render(messages, tiny.tokenizer).span_mask)
+    span[0, : len(render(messages, tiny.tokenizer).span_mask)] = torch.tensor(
+        render(messages, tiny.tokenizer).span_mask
+    )
     last = len(kept[1].prompt_ids) + 3
     steering = Steering(span[:, :last], [()], trace=True)
     with steered(steering), torch.inference_mode():
@@ -326,7 +467,10 @@ def test_the_neutral_knob_is_the_unsteered_model_and_leaving_restores_it():
     moved, _ = attention_of(tiny, ids, span, (SplitSoftmax(0.3),))
     assert torch.allclose(neutral, plain, atol=ROUNDING)
     assert (moved - plain).abs().max() > 0.1
-    with pytest.raises(RuntimeError, match="boom"), steered(Steering(span, [(SplitSoftmax(0.3),)] * 2)):
+    with (
+        pytest.raises(RuntimeError, match="boom"),
+        steered(Steering(span, [(SplitSoftmax(0.3),)] * 2)),
+    ):
         tiny.hf_model.model(ids)
         raise RuntimeError("boom")
     assert torch.equal(attention_of(tiny, ids)[0], plain)
@@ -341,7 +485,11 @@ def test_split_softmax_equals_the_float64_oracle_and_leaves_the_mass_it_promised
 
     torch.manual_seed(1)
     keys = queries + 5 if queries == 1 else queries
-    q, k, v = torch.randn(2, 4, queries, 16) * 2, torch.randn(2, 2, keys, 16) * 2, torch.randn(2, 2, keys, 16)
+    q, k, v = (
+        torch.randn(2, 4, queries, 16) * 2,
+        torch.randn(2, 2, keys, 16) * 2,
+        torch.randn(2, 2, keys, 16),
+    )
     span = torch.zeros(2, keys, dtype=torch.bool)
     span[0, :3], span[1, 2:6] = True, True
     steering = Steering(span, [(SplitSoftmax(0.4),), ()], trace=True)
@@ -354,9 +502,19 @@ def test_split_softmax_equals_the_float64_oracle_and_leaves_the_mass_it_promised
         for head in range(4):
             for query in range(queries):
                 plain = weights[row, head, query]
-                both = plain[span[row]].sum() > 0 and plain[~span[row]].sum() > 0  # else there is nothing to move
-                wanted = split_softmax(plain.tolist(), span[row].tolist(), exponent) if both else plain.tolist()
-                assert torch.allclose(out[row, query, head].double(), torch.tensor(wanted, dtype=torch.double) @ v[row, head // 2].double(), atol=1e-5)
+                both = (
+                    plain[span[row]].sum() > 0 and plain[~span[row]].sum() > 0
+                )  # else there is nothing to move
+                wanted = (
+                    split_softmax(plain.tolist(), span[row].tolist(), exponent)
+                    if both
+                    else plain.tolist()
+                )
+                assert torch.allclose(
+                    out[row, query, head].double(),
+                    torch.tensor(wanted, dtype=torch.double) @ v[row, head // 2].double(),
+                    atol=1e-5,
+                )
         left = (weights[row, :, -1] * span[row]).sum(-1) ** exponent
         assert torch.allclose(steering.seen[0][row].double(), left, atol=1e-5)
 
@@ -364,7 +522,10 @@ def test_split_softmax_equals_the_float64_oracle_and_leaves_the_mass_it_promised
 def test_rows_of_one_batch_carry_their_own_methods():
     tiny = model()
     messages = chat("always talk about cheese", "the old town")
-    requests = [Request(messages, methods, SHORT, seed=5) for methods in ((), (SplitSoftmax(0.2),), (SplitSoftmax(0.2), Repetition(1.0)))]
+    requests = [
+        Request(messages, methods, SHORT, seed=5)
+        for methods in ((), (SplitSoftmax(0.2),), (SplitSoftmax(0.2), Repetition(1.0)))
+    ]
     together = tiny.generate_batch(requests)
     alone = [tiny.generate_batch([request])[0] for request in requests]
     assert [reply.token_ids for reply in together] == [reply.token_ids for reply in alone]
@@ -397,15 +558,29 @@ def test_two_threads_never_see_each_others_steering():
 def test_a_model_without_the_attention_interface_is_refused_by_name():
     from transformers import AutoConfig, AutoModelForCausalLM
 
-    config = AutoConfig.for_model("gpt_neo", vocab_size=64, hidden_size=32, num_layers=1, num_heads=2, attention_types=[[["global"], 1]])
+    config = AutoConfig.for_model(
+        "gpt_neo",
+        vocab_size=64,
+        hidden_size=32,
+        num_layers=1,
+        num_heads=2,
+        attention_types=[[["global"], 1]],
+    )
     other = AutoModelForCausalLM.from_config(config)
-    with pytest.raises(ModelError, match="attention interface"), steered(Steering(torch.ones(1, 4, dtype=torch.bool), [()], trace=True)):
+    with (
+        pytest.raises(ModelError, match="attention interface"),
+        steered(Steering(torch.ones(1, 4, dtype=torch.bool), [()], trace=True)),
+    ):
         other(torch.ones(1, 4, dtype=torch.long))
 
 
 def test_the_span_is_the_words_of_the_system_prompt():
     prompt = render(chat("  Talk about bread.  ", "Talk about bread."), tokenizer())
-    marked = "".join(tokenizer().decode([t]) for t, inside in zip(prompt.token_ids, prompt.span_mask, strict=True) if inside)
+    marked = "".join(
+        tokenizer().decode([t])
+        for t, inside in zip(prompt.token_ids, prompt.span_mask, strict=True)
+        if inside
+    )
     assert marked.strip() == "Talk about bread."
     assert not any(render(chat("", "hello"), tokenizer()).span_mask)
     moved = render(chat("Talk about bread.", "hello"), tokenizer(), system_as="first-user")
@@ -413,11 +588,15 @@ def test_the_span_is_the_words_of_the_system_prompt():
 
 
 TRIMS = "{% for m in messages %}{{ '<user>' + m['content'] | upper }}{% endfor %}"
-NO_SYSTEM = "{% for m in messages %}{% if m['role'] == 'system' %}{{ raise_exception('System role not supported') }}{% endif %}{{ m['content'] }}{% endfor %}"
+NO_SYSTEM = (
+    "{% for m in messages %}{% if m['role'] == 'system' %}{{ raise_exception('System role not"
+    " supported') }}{% endif %}{{ m['content'] }}{% endfor %}"
+)
 
 
 @pytest.mark.parametrize(
-    ("template", "says"), ((TRIMS, "first-user"), (NO_SYSTEM, "no system role.*first-user"), (None, "no chat template"))
+    ("template", "says"),
+    ((TRIMS, "first-user"), (NO_SYSTEM, "no system role.*first-user"), (None, "no chat template")),
 )
 def test_chats_that_cannot_be_rendered_are_refused_with_the_cure(template, says):
     with pytest.raises(PromptError, match=says):
@@ -431,9 +610,18 @@ def test_a_chat_beyond_the_context_is_refused():
 
 def test_a_reply_ends_where_the_context_does():
     tiny = model()
-    messages = next(c for n in range(300) if len(render(c := chat("be kind", "hello " * n), tiny.tokenizer).token_ids) >= 500)
+    messages = next(
+        c
+        for n in range(300)
+        if len(render(c := chat("be kind", "hello " * n), tiny.tokenizer).token_ids) >= 500
+    )
     room = 512 - len(render(messages, tiny.tokenizer).token_ids)
-    cut = [r for seed in range(20) if (r := tiny.generate(messages, sampling=Sampling(3.0, 1.0, 100), seed=seed)).stop_reason == "length"]
+    cut = [
+        r
+        for seed in range(20)
+        if (r := tiny.generate(messages, sampling=Sampling(3.0, 1.0, 100), seed=seed)).stop_reason
+        == "length"
+    ]
     assert cut and all(len(reply.token_ids) == room for reply in cut)
 
 
@@ -445,7 +633,12 @@ def test_a_gated_trace_has_the_mass_that_each_token_was_drawn_under(kind):
 
     tiny, strong, greedy = model(kind), (SplitSoftmax(0.05),), Sampling(0, 1, 12)
     messages = chat("always talk about cheese and rain", "the old town by the river")
-    asked = {"plain": (), "steered": strong, "shut": (Shut(strong, 0.5),), "open": (Gate(strong, 0),)}
+    asked = {
+        "plain": (),
+        "steered": strong,
+        "shut": (Shut(strong, 0.5),),
+        "open": (Gate(strong, 0),),
+    }
     traces = {
         name: tiny.generate_batch([Request(messages, methods, greedy, trace=True)])[0].trace.mass
         for name, methods in asked.items()

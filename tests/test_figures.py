@@ -23,7 +23,10 @@ TOUCH = 0.5  # pixels at 100 dots per inch: boxes hold a little air
 def drawn(monkeypatch):
     """Every figure that is saved, by its file's name."""
     figures = {}
-    monkeypatch.setattr("holdfast.report.figures.write_whole", lambda path, data: figures.setdefault(path.stem, None) or path)
+    monkeypatch.setattr(
+        "holdfast.report.figures.write_whole",
+        lambda path, data: figures.setdefault(path.stem, None) or path,
+    )
     savefig = Figure.savefig
 
     def keep(figure, *arguments, **named):
@@ -61,22 +64,50 @@ def overlapping(figure):
 def outside(figure):
     """Texts that stick out of the figure."""
     edges = figure.bbox
-    return [text for text, box in texts_of(figure) if box.x0 < -TOUCH or box.y0 < -TOUCH or box.x1 > edges.x1 + TOUCH or box.y1 > edges.y1 + TOUCH]
+    return [
+        text
+        for text, box in texts_of(figure)
+        if box.x0 < -TOUCH
+        or box.y0 < -TOUCH
+        or box.x1 > edges.x1 + TOUCH
+        or box.y1 > edges.y1 + TOUCH
+    ]
 
 
 def calibration(sweeps, values=3, conversations=20, seed=0, name="split-softmax"):
     """Sweeps whose settings lie close together, as they do where nothing costs much."""
     rng = np.random.default_rng(seed)
-    settings = [Setting("none", None, "", rng.random((conversations, 8)), rng.random(conversations), 60 + rng.random(conversations), 0)]
+    settings = [
+        Setting(
+            "none",
+            None,
+            "",
+            rng.random((conversations, 8)),
+            rng.random(conversations),
+            60 + rng.random(conversations),
+            0,
+        )
+    ]
     none = settings[0]
     for sweep in range(sweeps):
         for value in range(values):
-            stability = none.stability + 0.01 * rng.normal() + 0.002 * rng.normal(size=conversations)
+            stability = (
+                none.stability + 0.01 * rng.normal() + 0.002 * rng.normal(size=conversations)
+            )
             points = none.capability - 0.3 * rng.normal() + 0.1 * rng.normal(size=conversations)
             method = f"{name}-{sweep}:exponent=0.{value}"
-            settings.append(Setting(method, sweep, f"0.{value}25", none.by_round, stability, points, 0))
-    names = tuple((f"{name}-{sweep} on heads of layer {sweep}", "exponent") for sweep in range(sweeps))
-    return Calibration(tuple(settings), names, np.arange(conversations) % 2 == 1, {"is_text": False, "capability": "knowledge"})
+            settings.append(
+                Setting(method, sweep, f"0.{value}25", none.by_round, stability, points, 0)
+            )
+    names = tuple(
+        (f"{name}-{sweep} on heads of layer {sweep}", "exponent") for sweep in range(sweeps)
+    )
+    return Calibration(
+        tuple(settings),
+        names,
+        np.arange(conversations) % 2 == 1,
+        {"is_text": False, "capability": "knowledge"},
+    )
 
 
 @pytest.mark.parametrize("sweeps", [1, 5, 10])
@@ -87,12 +118,19 @@ def test_labels_of_a_calibration_do_not_overlap(drawn, tmp_path, sweeps):
     for name, figure in figures.items():
         assert overlapping(figure) == [], name
         assert outside(figure) == [], name
-    labels = [text for text, _ in texts_of(figures["trade_off"]) if text.endswith("25") and text.startswith("0.")]
+    labels = [
+        text
+        for text, _ in texts_of(figures["trade_off"])
+        if text.endswith("25") and text.startswith("0.")
+    ]
     assert len(labels) >= 3 * sweeps, "every value is written"
 
 
 def test_labels_of_a_run_with_many_long_methods_do_not_overlap(drawn, tmp_path, monkeypatch):
-    methods = [f"gate:methods=[split-softmax:exponent=0.{n},heads=0.1/0.5/2.3/3.1/3.4],threshold=0.0{n}" for n in range(1, 8)]
+    methods = [
+        f"gate:methods=[split-softmax:exponent=0.{n},heads=0.1/0.5/2.3/3.1/3.4],threshold=0.0{n}"
+        for n in range(1, 8)
+    ]
     monkeypatch.setattr(synthetic_run, "DECAY", dict.fromkeys(("none", *methods), 0.2))
     run = write_run(tmp_path / "run", conversations=6, rounds=12, methods=("none", *methods))
     write_figures(read_series(read_run(run)), tmp_path, whiskers=True)
@@ -105,10 +143,18 @@ def test_labels_of_a_trace_do_not_overlap(drawn, tmp_path):
     rounds, layers, heads = 8, 32, 32
     curve = [[0.3 / number] * 20 for number in range(1, rounds + 1)]
     found = {
-        "model": "a model with a rather long name-Instruct-v0.3", "shown_head": [31, 31], "rounds": rounds,
+        "model": "a model with a rather long name-Instruct-v0.3",
+        "shown_head": [31, 31],
+        "rounds": rounds,
         "curves": {"head": curve, "average": curve, "uniform": curve},
-        "heads": {"first_round": np.full((layers, heads), 0.3).tolist(), "drop": np.full((layers, heads), 0.1).tolist()},
-        "behaviour": {"probes": [[number % 8 + 1, number / 100, number % 2] for number in range(80)], "within_rounds": {"r": 0.1, "low": -0.2, "high": 0.3}},
+        "heads": {
+            "first_round": np.full((layers, heads), 0.3).tolist(),
+            "drop": np.full((layers, heads), 0.1).tolist(),
+        },
+        "behaviour": {
+            "probes": [[number % 8 + 1, number / 100, number % 2] for number in range(80)],
+            "within_rounds": {"r": 0.1, "low": -0.2, "high": 0.3},
+        },
     }
     write_decay_figures(found, tmp_path, [found])
     for name, figure in drawn().items():

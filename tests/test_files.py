@@ -140,10 +140,14 @@ def test_a_device_is_written_to(tmp_path):
 def test_no_other_module_writes_files_by_itself():
     """What a run leaves is written by `files`, or line by line by `records`."""
     source = Path(files.__file__).parent
-    plain = re.compile(r"\.write_(text|bytes)\(|\bopen\([^)]*[\"'][wxa]b?\+?[\"']|savefig\((?!drawn)")
+    plain = re.compile(
+        r"\.write_(text|bytes)\(|\bopen\([^)]*[\"'][wxa]b?\+?[\"']|savefig\((?!drawn)"
+    )
     for path in source.rglob("*.py"):
         if path != source / "files.py" and path.parent != source / "records":
-            assert not plain.search(path.read_text(encoding="utf-8")), f"{path} writes without write_whole"
+            assert not plain.search(path.read_text(encoding="utf-8")), (
+                f"{path} writes without write_whole"
+            )
 
 
 def test_a_full_disk_gets_a_sentence_from_every_writer(tmp_path, monkeypatch):

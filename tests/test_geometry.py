@@ -30,27 +30,60 @@ def test_a_study_tells_what_it_found_and_draws_it(tmp_path):
     weights = model().hf_model.get_input_embeddings().weight
     assert np.allclose(found["embedding_norms"], weights.detach().norm(dim=-1).numpy(), atol=1e-5)
     assert [row["round"] for row in found["hidden_states"]] == [1, 2]
-    assert all(1 <= row["dimension"][name] <= 48 for row in found["hidden_states"] for name in ("all", "system", "user", "agent"))
-    assert any("Theorem 5.1" in line for line in lines) and any("Hidden states" in line for line in lines)
+    assert all(
+        1 <= row["dimension"][name] <= 48
+        for row in found["hidden_states"]
+        for name in ("all", "system", "user", "agent")
+    )
+    assert any("Theorem 5.1" in line for line in lines) and any(
+        "Hidden states" in line for line in lines
+    )
     files = write_geometry_figures(found, tmp_path / "out")
-    assert [path.name for path in files] == ["norms.svg", "norms.png", "hidden_states.svg", "hidden_states.png"]
+    assert [path.name for path in files] == [
+        "norms.svg",
+        "norms.png",
+        "hidden_states.svg",
+        "hidden_states.png",
+    ]
     assert all(path.stat().st_size > 2000 for path in files)
     write_summaries(found, tmp_path / "out")
-    page = read_page(write_document(geometry_document(found, lines, tmp_path / "out"), tmp_path / "out" / "report.html"))
-    assert page.tags.count("img") == 2 and {"states", "norms", "theory", "data", "about"} <= set(page.ids)
+    page = read_page(
+        write_document(
+            geometry_document(found, lines, tmp_path / "out"), tmp_path / "out" / "report.html"
+        )
+    )
+    assert page.tags.count("img") == 2 and {"states", "norms", "theory", "data", "about"} <= set(
+        page.ids
+    )
     assert page.files["summary.json"] == (tmp_path / "out" / "summary.json").read_text()
     assert (tmp_path / "out" / "dialogs" / "summary.json").is_file()
 
 
 def test_tokens_belong_to_who_said_them():
     tiny = model()
-    turns = [{"round": 1, "speaker": "user", "text": "the river"}, {"round": 1, "speaker": "agent", "text": "the old town"},
-             {"round": 2, "speaker": "user", "text": "the river"}]
-    hidden, owners = geometry._read_dialog(tiny, {"agent": {"system_prompt": "be the garden"}, "turns": turns})
+    turns = [
+        {"round": 1, "speaker": "user", "text": "the river"},
+        {"round": 1, "speaker": "agent", "text": "the old town"},
+        {"round": 2, "speaker": "user", "text": "the river"},
+    ]
+    hidden, owners = geometry._read_dialog(
+        tiny, {"agent": {"system_prompt": "be the garden"}, "turns": turns}
+    )
     assert hidden.shape == (3, len(owners), 48)
     prompt = render(chat("be the garden", "the river", "the old town", "the river"), tiny.tokenizer)
-    said = {owner: "".join(tiny.tokenizer.decode([t]) for t, o in zip(prompt.token_ids, owners, strict=True) if o == owner) for owner in owners}
-    assert said[0, "system"] == "be the garden" and said[1, "user"] == said[2, "user"] == "the river" and said[1, "agent"] == "the old town"
+    said = {
+        owner: "".join(
+            tiny.tokenizer.decode([t])
+            for t, o in zip(prompt.token_ids, owners, strict=True)
+            if o == owner
+        )
+        for owner in owners
+    }
+    assert (
+        said[0, "system"] == "be the garden"
+        and said[1, "user"] == said[2, "user"] == "the river"
+        and said[1, "agent"] == "the old town"
+    )
 
 
 def test_what_cannot_be_studied_is_refused(tmp_path):

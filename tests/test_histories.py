@@ -1,4 +1,6 @@
-"""What a thread has computed serves only requests that would have computed the same: against full passes and the oracle."""
+"""What a thread has computed serves only requests that would have computed the same: against full
+passes and the oracle.
+"""
 
 from __future__ import annotations
 
@@ -16,7 +18,8 @@ from holdfast import Boost, Gate, Guidance, Pasta, Request, Sampling, SplitSoftm
 from holdfast.engine.decoder import Row
 from holdfast.engine.scoring import score_rows
 
-ROUNDING = 1e-5  # log-probabilities are float32; the smallest difference that the tests look for is 1e-2
+# log-probabilities are float32; the smallest difference that the tests look for is 1e-2
+ROUNDING = 1e-5
 GREEDY = Sampling(temperature=0, max_new_tokens=12)
 TALK = chat("always talk about cheese and rain", "the old town by the river")
 REPLIES = ["bread and music", "the garden"]
@@ -40,11 +43,17 @@ def double():
 
 
 def second_turn(session, first, second, sampling=GREEDY):
-    """A dialog whose first reply is written under `first`; the request for the second, under `second`."""
+    """A dialog whose first reply is written under `first`; the request for the second, under
+    `second`.
+    """
     asked = Request(TALK, first, sampling, seed=4, thread="t", keep=True)
     reply = session.generate_batch([asked])[0]
     assert len(reply.token_ids) > 3
-    talk = (*TALK, {"role": "assistant", "content": reply.text}, {"role": "user", "content": "and bread?"})
+    talk = (
+        *TALK,
+        {"role": "assistant", "content": reply.text},
+        {"role": "user", "content": "and bread?"},
+    )
     return Request(talk, second, sampling, seed=5, thread="t")
 
 
@@ -59,27 +68,38 @@ def test_keys_made_under_one_steering_serve_no_other(first, second):
     stream, options = session.spell([request], [REPLIES])[0]
     asked, _ = session._read([request], [REPLIES])
     fresh = tuple(replace(stream, computed=None) for stream in asked[0].row.streams)
-    alone = score_rows(tiny.hf_model, [Row(fresh, asked[0].row.guidance)], [options], 1, reuse=False)[0][0]
+    alone = score_rows(
+        tiny.hf_model, [Row(fresh, asked[0].row.guidance)], [options], 1, reuse=False
+    )[0][0]
     assert scored.log_probabilities == pytest.approx(alone.log_probabilities, abs=ROUNDING)
     if first == second and first not in ("pasta keep", "gate"):
-        assert stream.cached >= len(stream.token_ids) - 20  # the whole first turn but its last token
+        assert (
+            stream.cached >= len(stream.token_ids) - 20
+        )  # the whole first turn but its last token
 
 
 def test_what_stands_before_the_span_serves_every_method():
     tiny = double()
     session = tiny.session()
-    talk = ({"role": "user", "content": "the river runs slowly past " * 3}, {"role": "system", "content": "talk about bread"})
+    talk = (
+        {"role": "user", "content": "the river runs slowly past " * 3},
+        {"role": "system", "content": "talk about bread"},
+    )
     session.generate_batch([Request(talk, (Boost(4),), GREEDY, thread="t", keep=True)])
-    (stream, _), = session.spell([Request(talk, (Pasta(0.1),), thread="t")], [["bread"]])
+    ((stream, _),) = session.spell([Request(talk, (Pasta(0.1),), thread="t")], [["bread"]])
     assert stream.cached == stream.span.index(True) > 10
 
 
 @torch.inference_mode()
 def by_oracle(tiny, prompt_ids, span, reply_ids, alpha, generated):
-    """Sum of the reply's log-probabilities with PASTA's weights by the paper's formula, in float64."""
+    """Sum of the reply's log-probabilities with PASTA's weights by the paper's formula, in
+    float64.
+    """
 
     def attend(module, query, key, value, attention_mask, scaling, **_):
-        key, value = (part.repeat_interleave(query.shape[1] // key.shape[1], 1) for part in (key, value))
+        key, value = (
+            part.repeat_interleave(query.shape[1] // key.shape[1], 1) for part in (key, value)
+        )
         output = torch.empty_like(query)
         for head in range(query.shape[1]):
             for place in range(query.shape[2]):
@@ -89,7 +109,9 @@ def by_oracle(tiny, prompt_ids, span, reply_ids, alpha, generated):
                     held = [*span, *[False] * len(reply_ids)][: place + 1]
                     said = [column >= len(prompt_ids) for column in range(place + 1)]
                     weights = oracles.pasta(weights, held, said, alpha, generated == "scale")
-                output[0, head, place] = torch.tensor(weights, dtype=query.dtype) @ value[0, head, : place + 1]
+                output[0, head, place] = (
+                    torch.tensor(weights, dtype=query.dtype) @ value[0, head, : place + 1]
+                )
         return output.transpose(1, 2), None
 
     AttentionInterface.register("oracle_pasta", attend)
@@ -104,13 +126,17 @@ def by_oracle(tiny, prompt_ids, span, reply_ids, alpha, generated):
 @pytest.mark.parametrize("generated", ("keep", "scale"))
 @pytest.mark.parametrize("reuses", (True, False), ids=("reused", "encoded again"))
 def test_to_pasta_an_earlier_reply_is_prompt_however_its_keys_came_about(generated, reuses):
-    """The paper scales the prompt's tokens; a dialog's next reply has the last one in its prompt."""
+    """The paper scales the prompt's tokens; a dialog's next reply has the last one in its
+    prompt.
+    """
     tiny, methods = replace(double(), reuses_cache=reuses), (Pasta(0.01, None, generated),)
     session = tiny.session()
     request = second_turn(session, methods, methods)
     scored = session.score([request], [REPLIES])[0]
     stream, options = session.spell([request], [REPLIES])[0]
-    expected = [by_oracle(tiny, stream.token_ids, stream.span, one, 0.01, generated) for one in options]
+    expected = [
+        by_oracle(tiny, stream.token_ids, stream.span, one, 0.01, generated) for one in options
+    ]
     assert scored.log_probabilities == pytest.approx(expected, abs=ROUNDING)
 
 

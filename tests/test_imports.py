@@ -54,7 +54,18 @@ LIGHT = (
     "report",
     "cli",
 )
-HEAVY = ("torch", "transformers", "openai", "pandas", "matplotlib", "sklearn", "scipy", "ray", "datasets", "fastapi")
+HEAVY = (
+    "torch",
+    "transformers",
+    "openai",
+    "pandas",
+    "matplotlib",
+    "sklearn",
+    "scipy",
+    "ray",
+    "datasets",
+    "fastapi",
+)
 
 MODULES = sorted(PACKAGE.rglob("*.py"))
 
@@ -91,10 +102,16 @@ def exists(layer: str) -> bool:
 @pytest.mark.parametrize("path", MODULES, ids=lambda path: str(path.relative_to(PACKAGE)))
 def test_a_module_imports_only_what_stands_above_it(path):
     layer = layer_of(path)
-    assert layer in LAYERS, f"{layer} has no place in the order of the layers; give it one in LAYERS"
+    assert layer in LAYERS, (
+        f"{layer} has no place in the order of the layers; give it one in LAYERS"
+    )
     for imported in imports_of(path.read_text(encoding="utf-8")) - {layer}:
-        assert imported in LAYERS, f"{imported} has no place in the order of the layers; give it one in LAYERS"
-        assert LAYERS.index(imported) < LAYERS.index(layer), f"{layer} imports {imported}, which stands below it"
+        assert imported in LAYERS, (
+            f"{imported} has no place in the order of the layers; give it one in LAYERS"
+        )
+        assert LAYERS.index(imported) < LAYERS.index(layer), (
+            f"{layer} imports {imported}, which stands below it"
+        )
 
 
 def test_the_reading_of_imports_sees_every_form():

@@ -17,7 +17,9 @@ from holdfast.errors import HoldfastError, UsageError
 from holdfast.measures import build
 
 TABLE = Path(__file__).resolve().parents[2] / "shared" / "data" / "li2024_prompts.json"
-needs_table = pytest.mark.skipif(not TABLE.is_file(), reason="../shared/data/li2024_prompts.json is absent")
+needs_table = pytest.mark.skipif(
+    not TABLE.is_file(), reason="../shared/data/li2024_prompts.json is absent"
+)
 LIST_OF = {
     "answer-string format pattern": "pattern_system_prompts",
     "character of the agent": "persona_system_prompts",
@@ -26,7 +28,25 @@ LIST_OF = {
     "languages the agent speaks": "language_system_prompts",
 }
 # Mended by strict scoring though no defect is listed; the binding says what.
-BEYOND_THE_TABLE = {0, 1, 8, 9, 16, 18, 48, 49, *range(50, 54), 67, 69, *range(70, 78), *range(81, 88), 89, 93, 94, 99}
+BEYOND_THE_TABLE = {
+    0,
+    1,
+    8,
+    9,
+    16,
+    18,
+    48,
+    49,
+    *range(50, 54),
+    67,
+    69,
+    *range(70, 78),
+    *range(81, 88),
+    89,
+    93,
+    94,
+    99,
+}
 
 
 def published() -> list[dict]:
@@ -37,7 +57,11 @@ def source_of(entries: list[dict]) -> str:
     """A file in the published form: lists of (prompt, probe, lambda)."""
     lines = ["import nltk", r"x = '\s'", "nltk.download('punkt')"]
     for category, name in LIST_OF.items():
-        rows = [f"    ({e['system_prompt']!r}, {e['probe']!r}, lambda x: x.upper())," for e in entries if e["category"] == category]
+        rows = [
+            f"    ({e['system_prompt']!r}, {e['probe']!r}, lambda x: x.upper()),"
+            for e in entries
+            if e["category"] == category
+        ]
         lines += [f"{name} = [", *rows, "]"]
     return "\n".join([*lines, "system_prompts = " + " + ".join(LISTS)]) + "\n"
 
@@ -61,12 +85,20 @@ def empty_lists(**given: str) -> str:
 def test_all_hundred_are_bound_in_the_papers_order(write):
     entries = published()
     suite = load_suite(write(source_of(entries)))
-    assert [(c.system_prompt, c.probes) for c in suite.cases] == [(e["system_prompt"], (e["probe"],)) for e in entries]
+    assert [(c.system_prompt, c.probes) for c in suite.cases] == [
+        (e["system_prompt"], (e["probe"],)) for e in entries
+    ]
     assert [c.id for c in suite.cases] == [f"li2024-{e['id']:02d}" for e in entries]
     assert Counter(c.category for c in suite.cases) == {
-        "pattern": 29, "multiple_choice": 27, "persona": 14, "memorization": 27, "language": 3
+        "pattern": 29,
+        "multiple_choice": 27,
+        "persona": 14,
+        "memorization": 27,
+        "language": 3,
     }
-    assert len({c.system_prompt for c in suite.cases}) == 99, "two entries have the same prompt and must stay two"
+    assert len({c.system_prompt for c in suite.cases}) == 99, (
+        "two entries have the same prompt and must stay two"
+    )
     assert suite.name == "li2024-strict" and len(suite.starters) == 40
 
 
@@ -148,7 +180,10 @@ def test_scores_as_published_and_mended(number, reply, released, strict):
 
 def test_published_moods_reach_the_top_of_the_mended_scale():
     binding = list(bindings().values())[59]
-    joy = "I love London! What a wonderful, happy, beautiful day with great friends, and I am delighted!"
+    joy = (
+        "I love London! What a wonderful, happy, beautiful day with great friends, and I am"
+        " delighted!"
+    )
     assert build(binding.released).score(joy).value < 0.8 < build(binding.strict).score(joy).value
 
 
@@ -164,7 +199,9 @@ def test_every_binding_builds_and_scores_any_reply():
 def test_no_published_text_is_shipped():
     """The table holds hashes and measures only, and none of our own prompts is one of theirs."""
     assets = Path(li2024.__file__).parents[1] / "assets" / "suites"
-    shipped = " ".join((assets / name).read_text(encoding="utf-8") for name in ("li2024.json", "core.yaml"))
+    shipped = " ".join(
+        (assets / name).read_text(encoding="utf-8") for name in ("li2024.json", "core.yaml")
+    )
     plain = " ".join(shipped.replace("\\", "").casefold().split())
     for entry in published():
         assert " ".join(entry["system_prompt"].casefold().split()) not in plain
@@ -172,8 +209,16 @@ def test_no_published_text_is_shipped():
 
 @needs_table
 def test_spacing_quotes_and_case_do_not_matter(write):
-    changed = [{**e, "system_prompt": "  " + e["system_prompt"].replace(" ", "  ").replace("'", "’") + "\n"} for e in published()]
-    assert [c.id for c in load_suite(write(source_of(changed))).cases] == [b.id for b in bindings().values()]
+    changed = [
+        {
+            **e,
+            "system_prompt": "  " + e["system_prompt"].replace(" ", "  ").replace("'", "’") + "\n",
+        }
+        for e in published()
+    ]
+    assert [c.id for c in load_suite(write(source_of(changed))).cases] == [
+        b.id for b in bindings().values()
+    ]
 
 
 @needs_table
@@ -184,14 +229,19 @@ def test_changed_repeated_and_missing_entries_are_named(write):
     with pytest.raises(UsageError) as caught:
         load_suite(write(source_of(changed)))
     message = str(caught.value)
-    assert "unknown: line 12 ('Phrase all your answers as questions.' with probe 'And you?')" in message
+    assert (
+        "unknown: line 12 ('Phrase all your answers as questions.' with probe 'And you?')"
+        in message
+    )
     assert "repeated: line " in message and "missing: li2024-07, li2024-50;" in message
 
 
 @needs_table
 def test_strings_may_be_joined_and_lists_annotated(write):
     source = source_of(published())
-    joined = source.replace("'Always start your reply with", "'Always start ' + f'your ' 'reply with", 1)
+    joined = source.replace(
+        "'Always start your reply with", "'Always start ' + f'your ' 'reply with", 1
+    )
     annotated = joined.replace("persona_system_prompts = [", "persona_system_prompts: list = [", 1)
     assert annotated.count(" + f'your '") == 1 and annotated.count(": list") == 1
     assert load_suite(write(annotated)).fingerprint == load_suite(write(source)).fingerprint
@@ -205,7 +255,10 @@ def test_the_file_is_never_run(write, tmp_path):
     with pytest.raises(UsageError, match="None of the 1 entries"):
         load_suite(write(hostile))
     computed = empty_lists(pattern_system_prompts=f"[(open({str(trap)!r}, 'w').name, 'b', None)]")
-    with pytest.raises(UsageError, match="line 1: entry 1 of pattern_system_prompts does not begin with two plain texts"):
+    with pytest.raises(
+        UsageError,
+        match="line 1: entry 1 of pattern_system_prompts does not begin with two plain texts",
+    ):
         load_suite(write(computed))
     assert not trap.exists()
 
@@ -217,14 +270,35 @@ def test_the_file_is_never_run(write, tmp_path):
         ("x = '\x00'", r"(cannot be parsed|is not Python)"),
         (b"x = '\xff\xfe'", r"is not Python"),
         ("x = " + "(" * 2000 + ")" * 2000, r"(cannot be parsed|is not Python)"),
-        (empty_lists().replace("persona_system", "personas_system"), r"has no list persona_system_prompts; give"),
+        (
+            empty_lists().replace("persona_system", "personas_system"),
+            r"has no list persona_system_prompts; give",
+        ),
         ("", r"has no list pattern_system_prompts, persona"),
-        (empty_lists() + "\npersona_system_prompts = []", r"line 6: persona_system_prompts is assigned twice"),
-        (empty_lists(persona_system_prompts="make()"), r"line 2: persona_system_prompts is not a list of tuples"),
-        (empty_lists(persona_system_prompts="[('only a prompt',)]"), r"line 2: entry 1 of persona_system_prompts"),
-        (empty_lists(persona_system_prompts="['a prompt']"), r"line 2: entry 1 of persona_system_prompts"),
-        (empty_lists(persona_system_prompts="[('a', 3, None)]"), r"line 2: entry 1 of persona_system_prompts"),
-        (empty_lists(persona_system_prompts="[(f'{x}', 'b', None)]"), r"line 2: entry 1 of persona_system_prompts"),
+        (
+            empty_lists() + "\npersona_system_prompts = []",
+            r"line 6: persona_system_prompts is assigned twice",
+        ),
+        (
+            empty_lists(persona_system_prompts="make()"),
+            r"line 2: persona_system_prompts is not a list of tuples",
+        ),
+        (
+            empty_lists(persona_system_prompts="[('only a prompt',)]"),
+            r"line 2: entry 1 of persona_system_prompts",
+        ),
+        (
+            empty_lists(persona_system_prompts="['a prompt']"),
+            r"line 2: entry 1 of persona_system_prompts",
+        ),
+        (
+            empty_lists(persona_system_prompts="[('a', 3, None)]"),
+            r"line 2: entry 1 of persona_system_prompts",
+        ),
+        (
+            empty_lists(persona_system_prompts="[(f'{x}', 'b', None)]"),
+            r"line 2: entry 1 of persona_system_prompts",
+        ),
         (empty_lists(), r"None of the 0 entries"),
     ],
 )
@@ -251,9 +325,16 @@ def test_hub_is_asked_for_the_dataset_file(monkeypatch, tmp_path):
     path = tmp_path / "from_hub.py"
     path.write_text(source_of(published()), encoding="utf-8")
     asked = []
-    monkeypatch.setattr(huggingface_hub, "hf_hub_download", lambda *a, **k: asked.append((a, k)) or str(path))
+    monkeypatch.setattr(
+        huggingface_hub, "hf_hub_download", lambda *a, **k: asked.append((a, k)) or str(path)
+    )
     assert len(load_suite("li2024:hub").cases) == 100
-    assert asked == [(("Naomibas/llm-system-prompts-benchmark", "hundred_system_prompts.py"), {"repo_type": "dataset"})]
+    assert asked == [
+        (
+            ("Naomibas/llm-system-prompts-benchmark", "hundred_system_prompts.py"),
+            {"repo_type": "dataset"},
+        )
+    ]
 
 
 def test_unreachable_hub_is_named(monkeypatch):
@@ -263,11 +344,16 @@ def test_unreachable_hub_is_named(monkeypatch):
         raise OSError("no network")
 
     monkeypatch.setattr(huggingface_hub, "hf_hub_download", fail)
-    with pytest.raises(HoldfastError, match=r"could not be fetched from the hub dataset Naomibas.*pass li2024:PATH") as caught:
+    with pytest.raises(
+        HoldfastError, match=r"could not be fetched from the hub dataset Naomibas.*pass li2024:PATH"
+    ) as caught:
         load_suite("li2024:hub")
     assert not isinstance(caught.value, UsageError), "an unreachable hub is no fault of the request"
 
 
 def test_suites_import_no_hub_and_no_torch():
-    code = "import sys, holdfast.drift.suites; sys.exit(bool({'torch', 'huggingface_hub'} & set(sys.modules)))"
+    code = (
+        "import sys, holdfast.drift.suites; sys.exit(bool({'torch', 'huggingface_hub'} &"
+        " set(sys.modules)))"
+    )
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0

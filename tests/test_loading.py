@@ -58,7 +58,9 @@ def test_a_whole_folder_loads_and_speaks(folder):
     greedy = Sampling(temperature=0, max_new_tokens=8)
     loaded = load(str(folder))
     assert loaded.steerable
-    assert loaded.generate(chat("be nice", "hello"), sampling=greedy) == model().generate(chat("be nice", "hello"), sampling=greedy)
+    assert loaded.generate(chat("be nice", "hello"), sampling=greedy) == model().generate(
+        chat("be nice", "hello"), sampling=greedy
+    )
 
 
 # Weights
@@ -78,7 +80,12 @@ def test_weights_of_another_size_are_named_with_both_sizes(folder):
 
 
 def test_left_over_weights_are_passed_over(folder, capfd):
-    reweigh(folder, lambda weights: weights.update({"model.layers.0.self_attn.rotary_emb.inv_freq": torch.ones(6)}))
+    reweigh(
+        folder,
+        lambda weights: weights.update(
+            {"model.layers.0.self_attn.rotary_emb.inv_freq": torch.ones(6)}
+        ),
+    )
     assert load(str(folder)).steerable
     assert "UNEXPECTED" not in capfd.readouterr().err
 
@@ -98,7 +105,9 @@ def test_weights_that_are_cut_off_are_named(folder, length):
 
 
 def test_weights_that_are_none_are_named(folder):
-    (folder / "model.safetensors").write_text("version https://git-lfs.github.com/spec/v1\noid sha256:12\n")
+    (folder / "model.safetensors").write_text(
+        "version https://git-lfs.github.com/spec/v1\noid sha256:12\n"
+    )
     assert "model.safetensors' are cut off or damaged" in refusal(folder)
 
 
@@ -140,7 +149,13 @@ def test_a_missing_tokenizer_is_named(folder):
         ({"model_type": ""}, ["of the type ''", "transformers does not know"]),
         ({"hidden_size": "wide"}, ["hidden_size", "config.json"]),
         ({"num_attention_heads": 0}, ["config.json"]),
-        ({"auto_map": {"AutoConfig": "own.Config", "AutoModelForCausalLM": "own.Own"}, "model_type": "own"}, ["trust_remote_code=True"]),
+        (
+            {
+                "auto_map": {"AutoConfig": "own.Config", "AutoModelForCausalLM": "own.Own"},
+                "model_type": "own",
+            },
+            ["trust_remote_code=True"],
+        ),
     ),
 )
 def test_a_configuration_that_cannot_be_used_is_explained(folder, changes, words):
@@ -190,7 +205,11 @@ def test_a_hub_that_cannot_be_reached_says_so_once(unreachable_hub, caplog, capf
     started = time.monotonic()
     said = refusal("some/model")
     assert time.monotonic() - started < 15  # its own retries take a minute
-    assert "The hub cannot be reached (" in said and "refused" in said.lower() and "'some/model'" in said
+    assert (
+        "The hub cannot be reached (" in said
+        and "refused" in said.lower()
+        and "'some/model'" in said
+    )
     assert "Retrying" not in caplog.text + "".join(capfd.readouterr())
 
 
@@ -237,7 +256,9 @@ def test_a_dtype_that_models_do_not_have_is_refused(folder, dtype, words):
 
 @pytest.mark.parametrize("dtype", ("float64", "torch.bfloat16", torch.float16))
 def test_a_dtype_may_be_named_in_every_way(folder, dtype):
-    assert str(load(str(folder), dtype=dtype).hf_model.dtype).endswith(str(dtype).removeprefix("torch."))
+    assert str(load(str(folder), dtype=dtype).hf_model.dtype).endswith(
+        str(dtype).removeprefix("torch.")
+    )
 
 
 @pytest.mark.parametrize("device", ("banana", "", 1.5))
@@ -247,7 +268,9 @@ def test_an_unknown_device_is_refused(folder, device):
 
 @pytest.mark.parametrize("device", ("cuda:99", "cpu:7", "meta", "mps", "xpu"))
 def test_a_device_that_is_not_there_is_refused(folder, device):
-    assert f"Device {device!r} is not available here; use c" in refusal(folder, UsageError, device=device)
+    assert f"Device {device!r} is not available here; use c" in refusal(
+        folder, UsageError, device=device
+    )
 
 
 def test_a_model_that_does_not_fit_is_refused(folder, monkeypatch):
@@ -264,12 +287,59 @@ def test_a_model_that_does_not_fit_is_refused(folder, monkeypatch):
 # Models of other kinds
 
 
-SMALL = {"vocab_size": 400, "d_model": 48, "encoder_layers": 1, "decoder_layers": 1, "pad_token_id": 0, "bos_token_id": 1, "eos_token_id": 5}
+SMALL = {
+    "vocab_size": 400,
+    "d_model": 48,
+    "encoder_layers": 1,
+    "decoder_layers": 1,
+    "pad_token_id": 0,
+    "bos_token_id": 1,
+    "eos_token_id": 5,
+}
 KINDS = {
-    "t5": ("T5ForConditionalGeneration", {"vocab_size": 400, "d_model": 48, "d_kv": 12, "d_ff": 96, "num_layers": 1, "num_heads": 4, "pad_token_id": 0}),
-    "whisper": ("WhisperForConditionalGeneration", {**SMALL, "encoder_attention_heads": 4, "decoder_attention_heads": 4, "max_source_positions": 20, "max_target_positions": 20, "decoder_start_token_id": 1}),
-    "bart": ("BartForConditionalGeneration", {**SMALL, "encoder_attention_heads": 4, "decoder_attention_heads": 4, "max_position_embeddings": 64}),
-    "vit": ("ViTModel", {"hidden_size": 48, "num_hidden_layers": 1, "num_attention_heads": 4, "intermediate_size": 96, "image_size": 32, "patch_size": 16}),
+    "t5": (
+        "T5ForConditionalGeneration",
+        {
+            "vocab_size": 400,
+            "d_model": 48,
+            "d_kv": 12,
+            "d_ff": 96,
+            "num_layers": 1,
+            "num_heads": 4,
+            "pad_token_id": 0,
+        },
+    ),
+    "whisper": (
+        "WhisperForConditionalGeneration",
+        {
+            **SMALL,
+            "encoder_attention_heads": 4,
+            "decoder_attention_heads": 4,
+            "max_source_positions": 20,
+            "max_target_positions": 20,
+            "decoder_start_token_id": 1,
+        },
+    ),
+    "bart": (
+        "BartForConditionalGeneration",
+        {
+            **SMALL,
+            "encoder_attention_heads": 4,
+            "decoder_attention_heads": 4,
+            "max_position_embeddings": 64,
+        },
+    ),
+    "vit": (
+        "ViTModel",
+        {
+            "hidden_size": 48,
+            "num_hidden_layers": 1,
+            "num_attention_heads": 4,
+            "intermediate_size": 96,
+            "image_size": 32,
+            "patch_size": 16,
+        },
+    ),
 }
 
 
@@ -278,7 +348,9 @@ def test_models_that_are_no_causal_language_models_are_refused(kind, tmp_path):
     import transformers
 
     name, options = KINDS[kind]
-    getattr(transformers, name)(transformers.AutoConfig.for_model(kind, **options)).save_pretrained(tmp_path)
+    getattr(transformers, name)(transformers.AutoConfig.for_model(kind, **options)).save_pretrained(
+        tmp_path
+    )
     tokenizer().save_pretrained(tmp_path)
     said = refusal(tmp_path)
     assert repr(str(tmp_path)) in said and "causal" in said and "Config" in said

@@ -25,7 +25,9 @@ SHORT = Sampling(max_new_tokens=12)
 
 def computed(tokens, value=0.0):
     """Two layers of one head of size 2."""
-    return tuple((torch.full((1, tokens, 2), value), torch.full((1, tokens, 2), -value)) for _ in range(2))
+    return tuple(
+        (torch.full((1, tokens, 2), value), torch.full((1, tokens, 2), -value)) for _ in range(2)
+    )
 
 
 def size(slots):
@@ -78,10 +80,12 @@ def test_a_long_history_is_not_prefilled_beside_short_ones(monkeypatch):
     short, long = chat("be nice", "hello"), chat("be nice", "hello " * 80)
     for thread, talk in enumerate([long, *[short] * 20]):
         session.generate_batch([Request(talk, sampling=SHORT, thread=thread, keep=True)])
-    asked = session._prepare([
-        _pending(session, Request((*talk, {"role": "user", "content": "more"}), thread=thread))
-        for thread, talk in enumerate([long, *[short] * 20])
-    ])
+    asked = session._prepare(
+        [
+            _pending(session, Request((*talk, {"role": "user", "content": "more"}), thread=thread))
+            for thread, talk in enumerate([long, *[short] * 20])
+        ]
+    )
     assert len(_prefills(asked)) == 1
     monkeypatch.setattr("holdfast.models.local._PADDED", 400)
     assert sorted(map(len, _prefills(asked))) == [1, 20]
@@ -119,7 +123,9 @@ def test_a_forgotten_thread_begins_anew():
 
 @pytest.fixture
 def scarce(monkeypatch):
-    """Lets a decoder run out of memory with more than so many rows; returns the rows of each try."""
+    """Lets a decoder run out of memory with more than so many rows; returns the rows of each
+    try.
+    """
     tries, admit, step = [], Decoder.admit, Decoder.step
 
     def limit(rows, error):
@@ -152,9 +158,13 @@ def test_running_out_of_memory_halves_the_batch_and_changes_no_reply(scarce, err
 
     def job(n, depth):
         request = Request(
-            chat("be nice", "hello " * (n + depth + 1)), (Guidance(2.0),) if n == 3 else (),
-            Sampling(max_new_tokens=4 + 3 * n), seed=10 * n + depth, keep=depth == 0, thread=(n, depth),
-        )  # fmt: skip
+            chat("be nice", "hello " * (n + depth + 1)),
+            (Guidance(2.0),) if n == 3 else (),
+            Sampling(max_new_tokens=4 + 3 * n),
+            seed=10 * n + depth,
+            keep=depth == 0,
+            thread=(n, depth),
+        )
 
         def then(reply):
             assert (n, depth) not in found
@@ -163,21 +173,30 @@ def test_running_out_of_memory_halves_the_batch_and_changes_no_reply(scarce, err
 
         return Job(request, then)
 
-    alone = {(n, d): tiny.generate_batch([job(n, d).request])[0] for n in range(6) for d in range(3)}
+    alone = {
+        (n, d): tiny.generate_batch([job(n, d).request])[0] for n in range(6) for d in range(3)
+    }
     tries = scarce(3, error)
     with caplog.at_level(logging.WARNING, "holdfast"):
         tiny.session().run([job(n, 0) for n in range(6)])
     assert {key: reply.token_ids for key, reply in found.items()} == {
-        key: reply.token_ids for key, reply in alone.items()}
+        key: reply.token_ids for key, reply in alone.items()
+    }
     assert {key: reply.forwarded for key, reply in found.items()} == {
-        key: reply.forwarded for key, reply in alone.items()}
+        key: reply.forwarded for key, reply in alone.items()
+    }
     assert max(tries) > 3
-    assert "Out of memory with 6 chats of tiny llama" in caplog.text and "with 3 at a time" in caplog.text
+    assert (
+        "Out of memory with 6 chats of tiny llama" in caplog.text
+        and "with 3 at a time" in caplog.text
+    )
 
 
 def test_running_out_with_a_single_chat_is_one_sentence(scarce):
     scarce(0, RuntimeError(CPU_MESSAGE))
-    with pytest.raises(ModelError, match=r"single chat of tiny llama.*batch_size=192.*shorter chat"):
+    with pytest.raises(
+        ModelError, match=r"single chat of tiny llama.*batch_size=192.*shorter chat"
+    ):
         model().generate(chat("be nice", "hello"), sampling=SHORT)
 
 
@@ -192,7 +211,10 @@ def test_scores_go_on_with_half_of_the_batch(monkeypatch):
 
     tiny, sizes, groups = model(), [], scoring._groups
     requests = [Request(chat("be nice", "hello " * n)) for n in range(1, 7)]
-    expected = [scored.log_probabilities for scored in tiny.session().score(requests, [["bread", "rain"]] * 6)]
+    expected = [
+        scored.log_probabilities
+        for scored in tiny.session().score(requests, [["bread", "rain"]] * 6)
+    ]
 
     def scarce_groups(streams, batch_size, limit):
         for group in groups(streams, batch_size, limit):
@@ -216,7 +238,9 @@ def test_a_store_that_cannot_grow_is_as_it_was(monkeypatch):
     slots = Slots(2, torch.device("cpu"))
     slots.add(computed(5, 3.0))
     before = size(slots)
-    monkeypatch.setattr(torch.Tensor, "new_zeros", lambda *_: (_ for _ in ()).throw(RuntimeError(CPU_MESSAGE)))
+    monkeypatch.setattr(
+        torch.Tensor, "new_zeros", lambda *_: (_ for _ in ()).throw(RuntimeError(CPU_MESSAGE))
+    )
     with pytest.raises(RuntimeError, match="DefaultCPUAllocator"):
         slots.add(computed(900))
     monkeypatch.undo()
@@ -229,7 +253,10 @@ def test_a_store_that_cannot_grow_is_as_it_was(monkeypatch):
 
 def test_an_error_names_the_request_it_is_about():
     tiny, good = model(), Request(chat("be nice", "hello"), sampling=SHORT)
-    refuses = "{% for m in messages %}{% if 'x' in m['content'] %}{{ raise_exception('no x') }}{% endif %}{% endfor %}"
+    refuses = (
+        "{% for m in messages %}{% if 'x' in m['content'] %}{{ raise_exception('no x') }}{% endif"
+        " %}{% endfor %}"
+    )
     from tiny import tokenizer
 
     fussy = replace(tiny, tokenizer=tokenizer(refuses + tokenizer().chat_template))
@@ -242,7 +269,9 @@ def test_an_error_names_the_request_it_is_about():
     with pytest.raises(PromptError, match=r"^Request 2 of 2: A chat and its reply take"):
         tiny.session().score([good, Request(chat("s", "bread " * 600))], [["bread"]] * 2)
     with pytest.raises(UsageError, match=r"^Request 1 of 2: guidance and guidance"):
-        tiny.generate_batch([Request(chat("be nice", "hello"), (Guidance(2.0), Guidance(3.0))), good])
+        tiny.generate_batch(
+            [Request(chat("be nice", "hello"), (Guidance(2.0), Guidance(3.0))), good]
+        )
 
 
 def test_an_error_of_a_dialog_names_the_conversation(tmp_path):

@@ -11,7 +11,17 @@ import torch
 
 from holdfast import methods
 from holdfast.errors import KnobOutOfRange, PromptError, UnknownName, UsageError
-from holdfast.methods import Boost, EditsLogits, EditsMessages, Gate, Pasta, Repetition, ShiftsAttention, SplitSoftmax, Spotlight
+from holdfast.methods import (
+    Boost,
+    EditsLogits,
+    EditsMessages,
+    Gate,
+    Pasta,
+    Repetition,
+    ShiftsAttention,
+    SplitSoftmax,
+    Spotlight,
+)
 
 ROUNDING = 1e-6  # a few float32 roundings, relative to the log-odds, absolute for weights
 EXPONENTS = (0.001, 0.1, 0.3, 0.5, 0.7, 0.9, 0.999)
@@ -36,7 +46,10 @@ CHAT = (
             " split-softmax: exponent = .70 + repetition:probability=0.5",
             (SplitSoftmax(0.7), Repetition(0.5)),
         ),
-        ("split-softmax:heads=3.5/3.0/12.1,exponent=0.5", (SplitSoftmax(0.5, {(3, 0), (3, 5), (12, 1)}),)),
+        (
+            "split-softmax:heads=3.5/3.0/12.1,exponent=0.5",
+            (SplitSoftmax(0.5, {(3, 0), (3, 5), (12, 1)}),),
+        ),
         ("pasta:alpha=0.01,generated=scale", (Pasta(0.01, None, "scale"),)),
         ("boost:factor=1e3+spotlight:target=0.3", (Boost(1000.0), Spotlight(0.3))),
     ],
@@ -68,8 +81,14 @@ def test_a_canonical_spelling_comes_back_as_it_was(spec):
 
 
 def test_equal_methods_are_spelled_alike():
-    assert methods.spell([SplitSoftmax(-0.0)]) == methods.spell([SplitSoftmax(0)]) == "split-softmax:exponent=0"
-    assert methods.spell(methods.parse("repetition:probability=5e-1")) == "repetition:probability=0.5"
+    assert (
+        methods.spell([SplitSoftmax(-0.0)])
+        == methods.spell([SplitSoftmax(0)])
+        == "split-softmax:exponent=0"
+    )
+    assert (
+        methods.spell(methods.parse("repetition:probability=5e-1")) == "repetition:probability=0.5"
+    )
 
 
 def test_no_plus_sign_in_a_number_parts_the_methods():
@@ -91,21 +110,41 @@ def test_no_plus_sign_in_a_number_parts_the_methods():
         ("split-softmax:exponent", UsageError, ["'exponent'", "KNOB=VALUE"]),
         ("split-softmax:exponent=0.5,exponent=0.7", UsageError, ["once", "'exponent=0.7'"]),
         ("split-softmax:exponent=half", UsageError, ["exponent", "'half'"]),
-        ("split-softmax:exponent=1.5", KnobOutOfRange, ["split-softmax", "exponent", "from 0 to 1", "1.5"]),
+        (
+            "split-softmax:exponent=1.5",
+            KnobOutOfRange,
+            ["split-softmax", "exponent", "from 0 to 1", "1.5"],
+        ),
         ("split-softmax:exponent=nan", KnobOutOfRange, ["exponent", "nan"]),
         ("split-softmax:exponent=0.5,heads=3", UsageError, ["'3'", "heads=3.0/3.5"]),
         ("gate:threshold=0.1", UsageError, ["gate:methods=[split-softmax:exponent=0.5]"]),
         ("gate:threshold=0.1,methods=split-softmax", UsageError, ["brackets", "'split-softmax'"]),
-        ("gate:threshold=0.1,methods=[repetition:probability=1]", UsageError, ["attention methods", "Repetition"]),
-        ("gate:threshold=2,methods=[split-softmax:exponent=0.5]", KnobOutOfRange, ["gate", "threshold", "from 0 to 1"]),
+        (
+            "gate:threshold=0.1,methods=[repetition:probability=1]",
+            UsageError,
+            ["attention methods", "Repetition"],
+        ),
+        (
+            "gate:threshold=2,methods=[split-softmax:exponent=0.5]",
+            KnobOutOfRange,
+            ["gate", "threshold", "from 0 to 1"],
+        ),
         ("guidance:scale=-1", KnobOutOfRange, ["guidance", "scale", "from 0"]),
         ("pasta:alpha=0", KnobOutOfRange, ["alpha", "above 0 to 1", "0"]),
         ("pasta:alpha=0.1,generated=drop", UsageError, ["'drop'", "keep or scale"]),
-        ("pasta:alpha=0.1,heads=no-such-file.json", UsageError, ["no-such-file.json", "[[layer, head], ...]"]),
+        (
+            "pasta:alpha=0.1,heads=no-such-file.json",
+            UsageError,
+            ["no-such-file.json", "[[layer, head], ...]"],
+        ),
         ("boost:factor=0.5", KnobOutOfRange, ["factor", "from 1 upwards", "0.5"]),
         ("boost:factor=inf", KnobOutOfRange, ["factor", "inf"]),
         ("spotlight:target=1", KnobOutOfRange, ["target", "below 1", "1"]),
-        ("repetition:probability=-0.1", KnobOutOfRange, ["repetition", "probability", "from 0 to 1", "-0.1"]),
+        (
+            "repetition:probability=-0.1",
+            KnobOutOfRange,
+            ["repetition", "probability", "from 0 to 1", "-0.1"],
+        ),
         ("", UsageError, ["''", "none"]),
         ("repetition:probability=1+", UsageError, ["'repetition:probability=1+'"]),
         ("none+repetition:probability=1", UsageError, ["'none+repetition:probability=1'"]),
@@ -119,17 +158,33 @@ def test_a_wrong_spelling_is_refused_with_its_cure(spec, error, words):
 
 def test_the_catalogue_names_what_parse_reads():
     listed = methods.catalogue()
-    assert [name for name, _, _ in listed] == ["split-softmax", "pasta", "boost", "spotlight", "repetition", "guidance", "gate"]
+    assert [name for name, _, _ in listed] == [
+        "split-softmax",
+        "pasta",
+        "boost",
+        "spotlight",
+        "repetition",
+        "guidance",
+        "gate",
+    ]
     for name, knobs, line in listed:
-        value = {"gate": "[split-softmax:exponent=0.5],threshold=0.5", "boost": "2"}.get(name, "0.5")
+        value = {"gate": "[split-softmax:exponent=0.5],threshold=0.5", "boost": "2"}.get(
+            name, "0.5"
+        )
         made = methods.parse(f"{name}:{knobs[0]}={value}")[0]
-        assert made.name == name and isinstance(made, (ShiftsAttention, EditsMessages, EditsLogits, Gate))
+        assert made.name == name and isinstance(
+            made, (ShiftsAttention, EditsMessages, EditsLogits, Gate)
+        )
         assert line.endswith(".") and len(line) < 120
 
 
 def test_methods_are_frozen_and_tell_their_kind():
-    assert isinstance(SplitSoftmax(0.5), ShiftsAttention) and not isinstance(SplitSoftmax(0.5), EditsMessages)
-    assert isinstance(Repetition(0.5), EditsMessages) and not isinstance(Repetition(0.5), ShiftsAttention)
+    assert isinstance(SplitSoftmax(0.5), ShiftsAttention) and not isinstance(
+        SplitSoftmax(0.5), EditsMessages
+    )
+    assert isinstance(Repetition(0.5), EditsMessages) and not isinstance(
+        Repetition(0.5), ShiftsAttention
+    )
     with pytest.raises(dataclasses.FrozenInstanceError):
         SplitSoftmax(0.5).exponent = 0.6
 
@@ -177,7 +232,11 @@ def test_the_neutral_exponent_is_the_identity():
 
 @pytest.mark.parametrize("exponent", [0, 1e-40, 1e-12, 0.5, 0.999999])
 def test_split_softmax_is_finite_never_lowers_and_keeps_order(exponent):
-    log_odds = torch.cat([torch.linspace(-1e4, 1e4, 4001), torch.linspace(-90, 90, 4001)]).sort().values.view(1, 1, -1)
+    log_odds = (
+        torch.cat([torch.linspace(-1e4, 1e4, 4001), torch.linspace(-90, 90, 4001)])
+        .sort()
+        .values.view(1, 1, -1)
+    )
     shifted = SplitSoftmax(exponent).shift(log_odds, 0)
     assert shifted.isfinite().all()
     # rounding of the last bit, relative to the size of the log-odds
@@ -222,17 +281,26 @@ def test_heads_that_are_no_pairs_are_refused(heads):
 
 
 def test_split_softmax_gives_the_mass_itself():
-    log_odds = torch.cat([torch.linspace(-80, 80, 641), torch.tensor([-math.inf, math.inf])]).view(1, 1, -1).expand(1, 3, -1)
+    log_odds = (
+        torch.cat([torch.linspace(-80, 80, 641), torch.tensor([-math.inf, math.inf])])
+        .view(1, 1, -1)
+        .expand(1, 3, -1)
+    )
     for exponent in (0, *EXPONENTS, 1):
         for heads in (None, {(2, 1)}):
             method = SplitSoftmax(exponent, heads)
-            assert torch.allclose(method.mass(log_odds.clone(), 2), method.shift(log_odds, 2).sigmoid(), atol=ROUNDING)
+            assert torch.allclose(
+                method.mass(log_odds.clone(), 2), method.shift(log_odds, 2).sigmoid(), atol=ROUNDING
+            )
 
 
 # PASTA, InstABoost and GUIDE, Spotlight
 
 
-@pytest.mark.parametrize("method", [Pasta(0.01), Pasta(0.3, None, "scale"), Boost(3), Boost(1e6), Spotlight(0.1), Spotlight(0.9)])
+@pytest.mark.parametrize(
+    "method",
+    [Pasta(0.01), Pasta(0.3, None, "scale"), Boost(3), Boost(1e6), Spotlight(0.1), Spotlight(0.9)],
+)
 def test_log_odds_methods_match_the_papers_weights(method):
     draw = random.Random(f"{method}")
     for _ in range(50):
@@ -240,7 +308,9 @@ def test_log_odds_methods_match_the_papers_weights(method):
         span, generated = [index < 7 for index in range(24)], [index >= 20 for index in range(24)]
         weights = oracles.softmax(scores)
         if isinstance(method, Pasta):
-            expected = oracles.pasta(weights, span, generated, method.alpha, method.generated == "scale")
+            expected = oracles.pasta(
+                weights, span, generated, method.alpha, method.generated == "scale"
+            )
         elif isinstance(method, Boost):
             expected = oracles.boost(weights, span, method.factor)
             assert expected == pytest.approx(oracles.guide(scores, span, math.log(method.factor)))
@@ -248,7 +318,9 @@ def test_log_odds_methods_match_the_papers_weights(method):
             expected = oracles.spotlight(weights, span, method.target)
             assert sum(expected[:7]) == pytest.approx(max(method.target, sum(weights[:7])))
         row = torch.tensor(scores)
-        held = torch.tensor([s or (g and method.holds_reply) for s, g in zip(span, generated, strict=True)])
+        held = torch.tensor(
+            [s or (g and method.holds_reply) for s, g in zip(span, generated, strict=True)]
+        )
         log_odds = row[held].logsumexp(0) - row[~held].logsumexp(0)
         shifted = method.shift(log_odds.view(1, 1, 1), 0)[0, 0, 0]
         merged = torch.empty(24)
@@ -269,7 +341,9 @@ def test_infinite_log_odds_stay_and_chosen_heads_alone_move(method):
     assert torch.equal(method.shift(one_group, 0), one_group)
     log_odds = torch.randn(2, 4, 3, generator=torch.Generator().manual_seed(0)) - 4
     chosen = dataclasses.replace(method, heads={(3, 1), (5, 0)}).shift(log_odds, 3)
-    assert torch.equal(chosen[:, 1], method.shift(log_odds, 3)[:, 1]) and not torch.equal(chosen[:, 1], log_odds[:, 1])
+    assert torch.equal(chosen[:, 1], method.shift(log_odds, 3)[:, 1]) and not torch.equal(
+        chosen[:, 1], log_odds[:, 1]
+    )
     assert torch.equal(chosen[:, [0, 2, 3]], log_odds[:, [0, 2, 3]])
 
 
@@ -277,7 +351,9 @@ def test_infinite_log_odds_stay_and_chosen_heads_alone_move(method):
 def test_heads_are_read_from_a_file(listed, tmp_path):
     path = tmp_path / "heads.json"
     path.write_text(listed)
-    assert methods.parse(f"pasta:alpha=0.01,heads={path}") == (Pasta(0.01, {(3, 0), (3, 5), (12, 1)}),)
+    assert methods.parse(f"pasta:alpha=0.01,heads={path}") == (
+        Pasta(0.01, {(3, 0), (3, 5), (12, 1)}),
+    )
     for wrong in ("[]", "[[1]]", "3", "{", '{"a": [1]}'):
         path.write_text(wrong)
         with pytest.raises(UsageError, match=r"heads\.json"):
@@ -312,7 +388,9 @@ def test_repetition_never_changes_the_past():
     chat = _long_chat(rounds=12)
     for seed in range(20):
         whole = Repetition(0.5).edit(chat, seed)
-        assert all(Repetition(0.5).edit(chat[:end], seed) == whole[:end] for end in range(1, len(chat) + 1))
+        assert all(
+            Repetition(0.5).edit(chat[:end], seed) == whole[:end] for end in range(1, len(chat) + 1)
+        )
 
 
 def test_repetition_draws_per_conversation_and_message_with_its_probability():
@@ -350,9 +428,14 @@ def test_edit_messages_applies_prompt_methods_and_passes_over_others():
 def _long_chat(rounds):
     chat = [CHAT[0]]
     for number in range(rounds):
-        chat += [{"role": "user", "content": f"q{number}"}, {"role": "assistant", "content": f"a{number}"}]
+        chat += [
+            {"role": "user", "content": f"q{number}"},
+            {"role": "assistant", "content": f"a{number}"},
+        ]
     return tuple(chat)
 
 
 def _repeated(messages):
-    return [int("pirate" in message["content"]) for message in messages if message["role"] == "user"]
+    return [
+        int("pirate" in message["content"]) for message in messages if message["role"] == "user"
+    ]

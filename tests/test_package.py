@@ -1,4 +1,6 @@
-"""The package as it is built: everything that is needed at run time is in the wheel, nothing else is, and the pins agree with the ranges."""
+"""The package as it is built: everything that is needed at run time is in the wheel, nothing else
+is, and the pins agree with the ranges.
+"""
 
 from __future__ import annotations
 
@@ -32,11 +34,35 @@ def test_the_pin_and_the_installed_version_are_inside_the_range(requirement):
 
 def test_the_wheel_holds_the_model_the_suites_and_the_page(tmp_path):
     done = subprocess.run(
-        [sys.executable, "-m", "pip", "wheel", "--quiet", "--no-deps", "--disable-pip-version-check", "--wheel-dir", str(tmp_path), str(ROOT)],
-        capture_output=True, text=True, check=False)
+        [
+            sys.executable,
+            "-m",
+            "pip",
+            "wheel",
+            "--quiet",
+            "--no-deps",
+            "--disable-pip-version-check",
+            "--wheel-dir",
+            str(tmp_path),
+            str(ROOT),
+        ],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
     assert done.returncode == 0, done.stderr
     names = zipfile.ZipFile(next(tmp_path.glob("holdfast-*.whl"))).namelist()
-    for wanted in ("assets/model/model.safetensors", "assets/model/tokenizer.json", "assets/model/MODEL_CARD.md", "assets/suites/core.yaml",
-                   "assets/suites/starter.yaml", "assets/suites/li2024.json", "report/templates/skeleton.html", "report/page.js"):
+    for wanted in (
+        "assets/model/model.safetensors",
+        "assets/model/tokenizer.json",
+        "assets/model/MODEL_CARD.md",
+        "assets/suites/core.yaml",
+        "assets/suites/starter.yaml",
+        "assets/suites/li2024.json",
+        "report/templates/skeleton.html",
+        "report/page.js",
+    ):
         assert f"holdfast/{wanted}" in names
-    assert not [name for name in names if name.startswith(("tests", "training")) or name.endswith(".pyc")]
+    assert not [
+        name for name in names if name.startswith(("tests", "training")) or name.endswith(".pyc")
+    ]

@@ -36,21 +36,31 @@ def rewrite(folder, records, **manifest):
 def tasks_run(folder, samples=6):
     """A run of two tasks under two prompts, of which one is the better."""
     identity = {
-        "model": "m", "variants": ["zero-shot", "boost:factor=4"],
+        "model": "m",
+        "variants": ["zero-shot", "boost:factor=4"],
         "settings": {"tasks": ["json", "bios"], "split": "test", "instruction": "original"},
     }
     with open_run(folder, identity, {"command": "tasks", "argv": "holdfast tasks"}) as run:
         for task in identity["settings"]["tasks"]:
             for gain, variant in enumerate(identity["variants"]):
                 for number in range(samples):
-                    run.append({
-                        "method": f"{task} {variant}", "conversation": number, "task": task, "variant": variant, "draw": 0,
-                        "scores": {"accuracy": float((number + gain) % 3 > 0)}, "fluency": 4.0 + gain, "consistency": None,
-                    })
+                    run.append(
+                        {
+                            "method": f"{task} {variant}",
+                            "conversation": number,
+                            "task": task,
+                            "variant": variant,
+                            "draw": 0,
+                            "scores": {"accuracy": float((number + gain) % 3 > 0)},
+                            "fluency": 4.0 + gain,
+                            "consistency": None,
+                        }
+                    )
     return read_run(folder)
 
 
-# --- summary.json --------------------------------------------------------------------------------------------
+# --- summary.json
+# --------------------------------------------------------------------------------------------
 
 
 def test_a_summary_says_what_the_records_say(tmp_path):
@@ -62,11 +72,20 @@ def test_a_summary_says_what_the_records_say(tmp_path):
         assert method["method"] == item.method and method["conversations"] == 24
         for kind in ("stability", "adoption", "mass"):
             means = [point["mean"] for point in method["by_round"][kind]]
-            assert means == pytest.approx([point.mean for point in estimate_columns(item.values(kind))], abs=1e-6)
+            assert means == pytest.approx(
+                [point.mean for point in estimate_columns(item.values(kind))], abs=1e-6
+            )
         assert sum(prompt["n"] for prompt in method["prompts"]) == 24
     none, fix = found["results"]
-    assert none["against"] is None and fix["against"]["method"] == "none" and fix["against"]["pairs"] == 24
-    by_hand = np.mean(read_series(read_run(folder))[1].stability[:, -1] - read_series(read_run(folder))[0].stability[:, -1])
+    assert (
+        none["against"] is None
+        and fix["against"]["method"] == "none"
+        and fix["against"]["pairs"] == 24
+    )
+    by_hand = np.mean(
+        read_series(read_run(folder))[1].stability[:, -1]
+        - read_series(read_run(folder))[0].stability[:, -1]
+    )
     assert fix["against"]["stability"]["last_round"]["mean"] == pytest.approx(by_hand, abs=1e-6)
 
 
@@ -79,7 +98,12 @@ def test_a_summary_tells_rule_by_rule(tmp_path):
             probe.update(rule="price", score=float(probe["round"] == 1))
     rewrite(folder, records)
     (rule,) = json.loads(report.write_summary(folder).read_text())["results"][0]["rules"]
-    assert (rule["rule"], rule["n"], rule["first_broken_by_round"], rule["kept_throughout"]) == ("price", 6, [0, 6], 0)
+    assert (rule["rule"], rule["n"], rule["first_broken_by_round"], rule["kept_throughout"]) == (
+        "price",
+        6,
+        [0, 6],
+        0,
+    )
     assert [point["mean"] for point in rule["stability_by_round"]] == [1.0, 0.0]
 
 
@@ -98,7 +122,10 @@ def test_a_summary_of_tasks(tmp_path):
     assert found["command"] == "tasks" and len(found["results"]) == 4
     first = found["results"][0]
     assert (first["task"], first["variant"], first["samples"]) == ("json", "zero-shot", 6)
-    assert first["scores"]["accuracy"]["mean"] == pytest.approx(4 / 6, abs=1e-6) and first["fluency"] == 4.0
+    assert (
+        first["scores"]["accuracy"]["mean"] == pytest.approx(4 / 6, abs=1e-6)
+        and first["fluency"] == 4.0
+    )
 
 
 def test_no_summary_of_nothing(tmp_path):
@@ -108,7 +135,8 @@ def test_no_summary_of_nothing(tmp_path):
     assert not (tmp_path / "run" / "summary.json").exists()
 
 
-# --- data in pages -------------------------------------------------------------------------------------------
+# --- data in pages
+# -------------------------------------------------------------------------------------------
 
 
 def test_a_page_carries_its_data(tmp_path):
@@ -119,21 +147,40 @@ def test_a_page_carries_its_data(tmp_path):
     assert page.files["summary.json"] == (folder / "summary.json").read_text(encoding="utf-8")
     rows = list(csv.DictReader(io.StringIO(page.files["figures.csv"])))
     assert tuple(rows[0]) == HEAD
-    assert [{name: "" if value is None else str(value) for name, value in row.items()} for row in json.loads(page.files["figures.json"])] == rows
+    assert [
+        {name: "" if value is None else str(value) for name, value in row.items()}
+        for row in json.loads(page.files["figures.json"])
+    ] == rows
     for item in read_series(read_run(folder)):
-        mine = [row for row in rows if row["method"] == item.method and row["measure"] == "stability" and not row["category"]]
-        assert [float(row["mean"]) for row in mine] == pytest.approx([point.mean for point in estimate_columns(item.stability)], abs=1e-6)
+        mine = [
+            row
+            for row in rows
+            if row["method"] == item.method
+            and row["measure"] == "stability"
+            and not row["category"]
+        ]
+        assert [float(row["mean"]) for row in mine] == pytest.approx(
+            [point.mean for point in estimate_columns(item.stability)], abs=1e-6
+        )
     assert {row["category"] for row in rows} > {"", "pattern"}
 
 
 def test_a_text_that_a_spreadsheet_would_run_is_no_formula():
     table, objects = table_files("x", "what", [("name", "value"), ("=1+1", -0.5), ('a"b,c', None)])
     content = Outline(f'<a download="x" href="{table.address}">').files["x"]
-    assert list(csv.reader(io.StringIO(content))) == [["name", "value"], ["'=1+1", "-0.5"], ['a"b,c', ""]]
-    assert json.loads(Outline(f'<a download="x" href="{objects.address}">').files["x"])[0] == {"name": "=1+1", "value": -0.5}
+    assert list(csv.reader(io.StringIO(content))) == [
+        ["name", "value"],
+        ["'=1+1", "-0.5"],
+        ['a"b,c', ""],
+    ]
+    assert json.loads(Outline(f'<a download="x" href="{objects.address}">').files["x"])[0] == {
+        "name": "=1+1",
+        "value": -0.5,
+    }
 
 
-# --- pages of other commands ---------------------------------------------------------------------------------
+# --- pages of other commands
+# ---------------------------------------------------------------------------------
 
 
 def hostile(folder):
@@ -144,7 +191,14 @@ def hostile(folder):
     run = write_run(folder / "run", conversations=2, rounds=2, nasty=True)
     rewrite(run, read_run(run).records, argv=evil, versions={evil: evil})
     rows = ((evil, evil), *((evil, evil) for _ in range(FOLDED + 1)))
-    part = Part("first", evil, (evil,), ((evil, evil),), (Picture(evil, folder / "x.png"),), (Table(evil, rows), Table(evil, rows[:2])))
+    part = Part(
+        "first",
+        evil,
+        (evil,),
+        ((evil, evil),),
+        (Picture(evil, folder / "x.png"),),
+        (Table(evil, rows), Table(evil, rows[:2])),
+    )
     files = tuple(table_files("data", evil, rows))
     return Document("trace", evil, (evil,), (evil,), (part,), files, ((evil, read_run(run)),))
 
@@ -170,12 +224,18 @@ def test_the_page_of_tasks(tmp_path):
     page = read_page(write_document(tasks_document(run), tmp_path / "page.html"))
     assert {"task-json", "task-bios", "average", "data", "about"} <= set(page.ids)
     rows = list(csv.DictReader(io.StringIO(page.files["scores.csv"])))
-    assert [(row["task"], row["variant"]) for row in rows] == [(t, v) for t in ("json", "bios") for v in ("zero-shot", "boost:factor=4")]
+    assert [(row["task"], row["variant"]) for row in rows] == [
+        (t, v) for t in ("json", "bios") for v in ("zero-shot", "boost:factor=4")
+    ]
     text = (tmp_path / "page.html").read_text(encoding="utf-8")
-    assert "json, bios under zero-shot, boost:factor=4, on 6 samples each." in text and "0.67 [" in text
+    assert (
+        "json, bios under zero-shot, boost:factor=4, on 6 samples each." in text
+        and "0.67 [" in text
+    )
 
 
-# --- where a page goes ---------------------------------------------------------------------------------------
+# --- where a page goes
+# ---------------------------------------------------------------------------------------
 
 
 @pytest.fixture
@@ -190,16 +250,24 @@ def no_model(monkeypatch):
 
 
 @pytest.mark.parametrize("command", PAGES)
-def test_a_place_where_no_page_can_be_written_is_refused_before_the_run(command, tmp_path, capsys, no_model):
+def test_a_place_where_no_page_can_be_written_is_refused_before_the_run(
+    command, tmp_path, capsys, no_model
+):
     (tmp_path / "file").write_text("")
     samples = ["--task", "json"] if command == "profile" else []
     arguments = [command, *samples, "--out", str(tmp_path / "run"), "--report"]
     assert main([*arguments, str(tmp_path)]) == 2
     told = capsys.readouterr().err
-    assert told.startswith(f"holdfast: --report {tmp_path} is a folder; name the page to write") and told.count("\n") == 1
+    assert (
+        told.startswith(f"holdfast: --report {tmp_path} is a folder; name the page to write")
+        and told.count("\n") == 1
+    )
     assert main([*arguments, str(tmp_path / "file" / "page.html")]) == 1
     told = capsys.readouterr().err
-    assert f"Cannot write {tmp_path / 'file' / 'page.html'}: Not a directory; choose another place with --report." in told
+    assert (
+        f"Cannot write {tmp_path / 'file' / 'page.html'}: Not a directory; choose another place"
+        " with --report." in told
+    )
     assert not (tmp_path / "run").exists()
 
 
@@ -231,4 +299,9 @@ def test_a_page_that_cannot_be_made_leaves_the_old_one(tmp_path, monkeypatch):
     with pytest.raises(RecordsError, match="the disk is full"):
         report.write([tmp_path / "other"], out)
     assert out.read_bytes() == before
-    assert sorted(path.name for path in tmp_path.iterdir()) == ["other", "page.html", "page_figures", "run"]
+    assert sorted(path.name for path in tmp_path.iterdir()) == [
+        "other",
+        "page.html",
+        "page_figures",
+        "run",
+    ]

@@ -1,4 +1,6 @@
-"""Head profiling: the fast scores are those of one head at a time, runs go on where they were killed, and bad input is named."""
+"""Head profiling: the fast scores are those of one head at a time, runs go on where they were
+killed, and bad input is named.
+"""
 
 from __future__ import annotations
 
@@ -20,15 +22,25 @@ from holdfast.study.profiling import Choice, Plan, Question, profile, read_profi
 
 # float32: the sums of a shared pass are taken in another order
 TOLERANCE = 1e-4
-WORDS = "the garden is green and river runs slowly past old town where people talk about music bread cheese rain".split()
+WORDS = (
+    "the garden is green and river runs slowly past old town where people talk about music bread"
+    " cheese rain".split()
+)
 
 
 def choice(number: int, words: int = 12) -> Choice:
-    """A sample whose emphasis stands at the end, in the middle or in front, with continuations of one to several tokens."""
+    """A sample whose emphasis stands at the end, in the middle or in front, with continuations of
+    one to several tokens.
+    """
     text = [WORDS[(7 * number + 5 * index) % len(WORDS)] for index in range(words + number % 5)]
     place = (len(text), len(text) // 2, 0)[number % 3]
     text[place:place] = ["answer", "in", "one", "word"]
-    return Choice(chat("", " ".join(text)), ("answer in one word",), ("bread", "the old town", "rain and cheese")[: 1 + number % 3], number % (1 + number % 3))
+    return Choice(
+        chat("", " ".join(text)),
+        ("answer in one word",),
+        ("bread", "the old town", "rain and cheese")[: 1 + number % 3],
+        number % (1 + number % 3),
+    )
 
 
 SAMPLES = [choice(number) for number in range(6)]
@@ -36,14 +48,23 @@ HEADS = [(layer, head) for layer in range(3) for head in range(4)]
 
 
 def one_by_one(tiny, samples, method, score) -> dict[tuple[int, int], list[float]]:
-    return {head: [score(tiny, sample, (replace(method, heads=HeadSet([head])),)) for sample in samples] for head in HEADS}
+    return {
+        head: [score(tiny, sample, (replace(method, heads=HeadSet([head])),)) for sample in samples]
+        for head in HEADS
+    }
 
 
 def right_one(tiny, sample, methods) -> float:
-    return tiny.score(sample.messages, sample.continuations, methods, emphasis=sample.emphasis).log_probabilities[sample.right]
+    return tiny.score(
+        sample.messages, sample.continuations, methods, emphasis=sample.emphasis
+    ).log_probabilities[sample.right]
 
 
-@pytest.mark.parametrize("method", (Pasta(0.01), Pasta(0.05, generated="scale"), Boost(8), SplitSoftmax(0.3)), ids=lambda method: method.name)
+@pytest.mark.parametrize(
+    "method",
+    (Pasta(0.01), Pasta(0.05, generated="scale"), Boost(8), SplitSoftmax(0.3)),
+    ids=lambda method: method.name,
+)
 def test_scores_and_ranking_are_those_of_one_head_at_a_time(method, tmp_path):
     tiny = model()
     assert profiling._Worker(tiny, SAMPLES, Plan(method)).forks
@@ -52,17 +73,25 @@ def test_scores_and_ranking_are_those_of_one_head_at_a_time(method, tmp_path):
     means = {head: sum(values) / len(values) for head, values in plain.items()}
     assert found.scores == pytest.approx(means, abs=TOLERANCE)
     assert found.ranking.heads == tuple(sorted(HEADS, key=lambda head: -means[head]))
-    assert found.unsteered == pytest.approx(sum(right_one(tiny, sample, ()) for sample in SAMPLES) / len(SAMPLES), abs=TOLERANCE)
-    assert max(abs(value - found.unsteered) for value in found.scores.values()) > 100 * TOLERANCE, "no head does anything"
+    assert found.unsteered == pytest.approx(
+        sum(right_one(tiny, sample, ()) for sample in SAMPLES) / len(SAMPLES), abs=TOLERANCE
+    )
+    assert max(abs(value - found.unsteered) for value in found.scores.values()) > 100 * TOLERANCE, (
+        "no head does anything"
+    )
 
 
-@pytest.mark.parametrize(("kind", "fast"), (("gpt2", True), ("gemma", True), ("gpt_neox", True), ("mistral", False)))
+@pytest.mark.parametrize(
+    ("kind", "fast"), (("gpt2", True), ("gemma", True), ("gpt_neox", True), ("mistral", False))
+)
 def test_other_models_give_the_same_scores_the_fast_way_or_the_plain_one(kind, fast, tmp_path):
     tiny = model(kind, **({"sliding_window": 16} if kind == "mistral" else {}))
     assert bool(profiling._Worker(tiny, SAMPLES[:2], Plan()).forks) == fast
     found = profile(tiny, SAMPLES[:2], tmp_path / "run")
     plain = one_by_one(tiny, SAMPLES[:2], Pasta(0.01), right_one)
-    assert found.scores == pytest.approx({head: sum(values) / 2 for head, values in plain.items()}, abs=TOLERANCE)
+    assert found.scores == pytest.approx(
+        {head: sum(values) / 2 for head, values in plain.items()}, abs=TOLERANCE
+    )
 
 
 def test_the_model_is_as_it_was_and_less_is_forwarded(tmp_path):
@@ -70,7 +99,10 @@ def test_the_model_is_as_it_was_and_less_is_forwarded(tmp_path):
     before = list(tiny.hf_model.model.layers)
     worker = profiling._Worker(tiny, [choice(number, 90) for number in (0, 3, 6, 1, 4, 7)], Plan())
     counted = worker.forks.forwarded
-    expected = sum(worker.forks.work([worker.asked[number] for number in group], HEADS) for group in worker.groups(range(6)))
+    expected = sum(
+        worker.forks.work([worker.asked[number] for number in group], HEADS)
+        for group in worker.groups(range(6))
+    )
     for group in worker.groups(range(6)):
         worker.score(group, HEADS)
     assert list(tiny.hf_model.model.layers) == before
@@ -79,16 +111,27 @@ def test_the_model_is_as_it_was_and_less_is_forwarded(tmp_path):
 
 
 def questions(count: int = 3) -> list[Question]:
-    return [Question(one.messages, one.emphasis, lambda text: sum(map(ord, text)) % 97 / 97) for one in SAMPLES[:count]]
+    return [
+        Question(one.messages, one.emphasis, lambda text: sum(map(ord, text)) % 97 / 97)
+        for one in SAMPLES[:count]
+    ]
 
 
 @pytest.mark.parametrize("kind", ("llama", "gemma2"))
 def test_replies_are_those_of_one_head_at_a_time(kind, tmp_path):
     tiny = model(kind, **({"query_pre_attn_scalar": 12} if kind == "gemma2" else {}))
     found = profile(tiny, questions(2), tmp_path / "run", Plan(max_new_tokens=6))
-    plain = one_by_one(tiny, questions(2), Pasta(0.01),
-                       lambda tiny, one, methods: one.score(tiny.generate(one.messages, methods, Sampling(0, 1, 6), emphasis=one.emphasis).text))
-    assert found.scores == pytest.approx({head: sum(values) / 2 for head, values in plain.items()}, abs=TOLERANCE)
+    plain = one_by_one(
+        tiny,
+        questions(2),
+        Pasta(0.01),
+        lambda tiny, one, methods: one.score(
+            tiny.generate(one.messages, methods, Sampling(0, 1, 6), emphasis=one.emphasis).text
+        ),
+    )
+    assert found.scores == pytest.approx(
+        {head: sum(values) / 2 for head, values in plain.items()}, abs=TOLERANCE
+    )
     assert len(set(found.scores.values())) > 2
 
 
@@ -97,10 +140,14 @@ def test_a_run_does_not_go_on_under_another_score(tmp_path):
     profile(tiny, questions(2), tmp_path / "run", plan)
     before = (tmp_path / "run" / "records.jsonl").read_bytes()
     record = json.loads(before.splitlines()[0])
-    assert sorted(name for names in record["replies"].values() for name in names) == sorted(record["scores"])
+    assert sorted(name for names in record["replies"].values() for name in names) == sorted(
+        record["scores"]
+    )
     profile(tiny, questions(2), tmp_path / "run", plan)  # functions of their own that score alike
     other = [replace(one, score=lambda text: len(text) + 2.0) for one in questions(2)]
-    with pytest.raises(RecordsError, match=r"sample 1's reply '.*' is scored 0.\d+ there and \d+ by this command"):
+    with pytest.raises(
+        RecordsError, match=r"sample 1's reply '.*' is scored 0.\d+ there and \d+ by this command"
+    ):
         profile(tiny, other, tmp_path / "run", plan)
     assert (tmp_path / "run" / "records.jsonl").read_bytes() == before
 
@@ -131,29 +178,53 @@ def test_a_killed_run_goes_on_where_it_was(tmp_path, monkeypatch, halving):
     again = profile(tiny, samples, tmp_path / "run", plan, tell=told.append)
     written = (tmp_path / "run" / "records.jsonl").read_text()
     assert written.startswith(kept) and written.count("\n") == 8
-    assert again.scores == pytest.approx(whole.scores, abs=TOLERANCE) and again.samples == whole.samples
+    assert (
+        again.scores == pytest.approx(whole.scores, abs=TOLERANCE)
+        and again.samples == whole.samples
+    )
     assert profile(tiny, samples, tmp_path / "run", plan).scores == again.scores
     assert (tmp_path / "run" / "records.jsonl").read_text() == written
     with pytest.raises(RecordsError, match=r"by.*accuracy|samples"):
-        profile(tiny, [one for one in samples if len(one.continuations) > 1] * 2, tmp_path / "run", replace(plan, by="accuracy"))
+        profile(
+            tiny,
+            [one for one in samples if len(one.continuations) > 1] * 2,
+            tmp_path / "run",
+            replace(plan, by="accuracy"),
+        )
     with pytest.raises(RecordsError, match="model"):
         profile(model(seed=1), samples, tmp_path / "run", plan)
 
 
 def test_halving_scores_fewer_and_says_what_it_gave_up(tmp_path):
     tiny, samples, told, seen = model(), [choice(number) for number in range(8)], [], []
-    found = profile(tiny, samples, tmp_path / "run", Plan(halving=True), progress=lambda count, tokens: seen.append(count), tell=told.append)
+    found = profile(
+        tiny,
+        samples,
+        tmp_path / "run",
+        Plan(halving=True),
+        progress=lambda count, tokens: seen.append(count),
+        tell=told.append,
+    )
     assert sorted(found.samples.values()) == [2] * 6 + [4] * 3 + [8] * 3 and sum(seen) == 8
-    assert [found.samples[head] for head in found.ranking.heads] == sorted(found.samples.values(), reverse=True)
+    assert [found.samples[head] for head in found.ranking.heads] == sorted(
+        found.samples.values(), reverse=True
+    )
     best = [found.scores[head] for head in found.ranking.heads[:3]]
     assert best == sorted(best, reverse=True)
     assert "one head at a time" in told[0] and "12 heads x 8 samples" in told[0]
-    assert "After 2 of 8 samples the better 6 heads" in told[1] and "After 4 of 8 samples the better 3" in told[2]
-    assert any("gave up the order of 9 dropped heads" in line for line in write_profile(tmp_path / "run"))
+    assert (
+        "After 2 of 8 samples the better 6 heads" in told[1]
+        and "After 4 of 8 samples the better 3" in told[2]
+    )
+    assert any(
+        "gave up the order of 9 dropped heads" in line for line in write_profile(tmp_path / "run")
+    )
 
 
 def gain(mean: float, n: int = 40, spread: float = 0.01) -> Estimate:
-    """What a head gains: an estimate whose interval is the mean and twice this much to both sides."""
+    """What a head gains: an estimate whose interval is the mean and twice this much to both
+    sides.
+    """
     return Estimate(n, mean, spread, mean - 2 * spread, mean + 2 * spread, n)
 
 
@@ -163,12 +234,18 @@ def test_heads_that_gain_nothing_are_not_chosen():
     second = {**first, (0, 0): gain(0.2), (0, 1): gain(0.2), (0, 3): gain(-0.2)}
     alone = choose_heads(best, [first], "intersection")
     assert alone.heads == {(0, 0), (0, 3)} and (alone.told, alone.dropped) == (1, 2)
-    assert alone.line() == "1 of these 2 heads have a gain that can be told from chance, 2 that gain nothing left out."
+    assert (
+        alone.line()
+        == "1 of these 2 heads have a gain that can be told from chance, 2 that gain nothing left"
+        " out."
+    )
     assert choose_heads(best, [first, second], "intersection").heads == {(0, 0)}
     assert choose_heads(best, [first, second], "union").heads == {(0, 0), (0, 1), (0, 3)}
     few = {head: gain(0.3, n=5) for head in best}
     assert choose_heads(best, [few], "intersection").told == 0
-    with pytest.raises(HoldfastError, match="None of the best 2 heads gains anything, so no heads are written"):
+    with pytest.raises(
+        HoldfastError, match="None of the best 2 heads gains anything, so no heads are written"
+    ):
         choose_heads(HeadSet([(0, 1), (0, 2)]), [first], "intersection")
 
 
@@ -177,7 +254,15 @@ def write(path, rows) -> None:
 
 
 def rows(count: int = 3) -> list[dict]:
-    return [{"messages": list(one.messages), "emphasis": list(one.emphasis), "continuations": list(one.continuations), "right": one.right} for one in SAMPLES[:count]]
+    return [
+        {
+            "messages": list(one.messages),
+            "emphasis": list(one.emphasis),
+            "continuations": list(one.continuations),
+            "right": one.right,
+        }
+        for one in SAMPLES[:count]
+    ]
 
 
 def test_the_command_writes_a_ranking_a_heat_map_and_heads_that_steer(tmp_path, capsys):
@@ -186,7 +271,17 @@ def test_the_command_writes_a_ranking_a_heat_map_and_heads_that_steer(tmp_path, 
     tokenizer().save_pretrained(folder)
     write(tmp_path / "one.jsonl", rows())
     write(tmp_path / "two.jsonl", rows(2))
-    command = ["profile", "--model", str(folder), "--samples", str(tmp_path / "one.jsonl"), "--samples", str(tmp_path / "two.jsonl"), "--out", str(tmp_path / "out")]
+    command = [
+        "profile",
+        "--model",
+        str(folder),
+        "--samples",
+        str(tmp_path / "one.jsonl"),
+        "--samples",
+        str(tmp_path / "two.jsonl"),
+        "--out",
+        str(tmp_path / "out"),
+    ]
     assert cli.main([*command, "--top", "12"]) == 0
     printed, warned = capsys.readouterr()
     assert "12 heads x 3 samples" in printed and "Unsteered -" in printed
@@ -194,20 +289,52 @@ def test_the_command_writes_a_ranking_a_heat_map_and_heads_that_steer(tmp_path, 
     both = [read_gains(tmp_path / "out" / name) for name in ("one", "two")]
     gaining = {head for head in both[0] if all(round(gains[head].mean, 4) > 0 for gains in both)}
     assert 0 < len(gaining) < 12 and f"\n{len(gaining)} heads: " in printed
-    assert f"0 of these {len(gaining)} heads have a gain that can be told from chance, {12 - len(gaining)} that gain" in warned
+    assert (
+        f"0 of these {len(gaining)} heads have a gain that can be told from chance,"
+        f" {12 - len(gaining)} that gain" in warned
+    )
     listed = json.loads((tmp_path / "out" / "one" / "profile.json").read_text())
-    assert len(listed["ranking"]) == 12 and listed["ranking"][0]["score"] >= listed["ranking"][-1]["score"] and listed["made_for"]["layers"] == 3
+    assert (
+        len(listed["ranking"]) == 12
+        and listed["ranking"][0]["score"] >= listed["ranking"][-1]["score"]
+        and listed["made_for"]["layers"] == 3
+    )
     assert (tmp_path / "out" / "one" / "heads.png").stat().st_size > 5000
     page = read_page(tmp_path / "out" / "report.html")
-    assert page.tags.count("img") == 2 and {"heads-one.csv", "heads-two.json", "summary-one.json"} <= set(page.files)
+    assert page.tags.count("img") == 2 and {
+        "heads-one.csv",
+        "heads-two.json",
+        "summary-one.json",
+    } <= set(page.files)
     assert page.files["summary-two.json"] == (tmp_path / "out" / "two" / "summary.json").read_text()
     heads = f"pasta:alpha=0.01,heads={tmp_path / 'out' / 'heads.json'}"
-    assert cli.main(["generate", "--model", str(folder), "--user", "the *river*", "--marks", "--method", heads, "--max-new-tokens", "4"]) == 0
+    assert (
+        cli.main(
+            [
+                "generate",
+                "--model",
+                str(folder),
+                "--user",
+                "the *river*",
+                "--marks",
+                "--method",
+                heads,
+                "--max-new-tokens",
+                "4",
+            ]
+        )
+        == 0
+    )
     capsys.readouterr()
     first = tuple(read_profile(tmp_path / "out" / "one").ranking.heads)
     assert cli.main([*command, "--top", "1", "--combine", "union"]) == 0
     capsys.readouterr()
-    assert {(int(layer), head) for layer, heads in json.loads((tmp_path / "out" / "heads.json").read_text()).items() if layer != "made_for" for head in heads} >= {first[0]}
+    assert {
+        (int(layer), head)
+        for layer, heads in json.loads((tmp_path / "out" / "heads.json").read_text()).items()
+        if layer != "made_for"
+        for head in heads
+    } >= {first[0]}
     assert cli.main([*command, "--top", "13"]) == 2
     assert "from 1 to 12, not 13" in capsys.readouterr().err
 
@@ -227,7 +354,13 @@ def test_the_command_writes_a_ranking_a_heat_map_and_heads_that_steer(tmp_path, 
 )
 def test_bad_sample_files_are_refused_by_row_and_field(tmp_path, line, named):
     good = rows(1)[0]
-    bad = line if isinstance(line, str) else json.dumps({name: value for name, value in {**good, **line}.items() if value is not ...})
+    bad = (
+        line
+        if isinstance(line, str)
+        else json.dumps(
+            {name: value for name, value in {**good, **line}.items() if value is not ...}
+        )
+    )
     (tmp_path / "samples.jsonl").write_text(json.dumps(good) + "\n" + bad + "\n")
     with pytest.raises(UsageError) as caught:
         read_samples(tmp_path / "samples.jsonl")
@@ -246,12 +379,36 @@ def test_marks_in_a_sample_file_are_emphasis(tmp_path):
     ("made", "error", "named"),
     (
         (lambda out: profile(model(), [], out), UsageError, ["no samples"]),
-        (lambda out: profile(model(), [SAMPLES[0], *questions(1)], out), UsageError, ["Sample 2", "Question"]),
-        (lambda out: profile(model(), [replace(SAMPLES[0], continuations=("a", ""))], out), UsageError, ["Sample 1", "('a', '')"]),
-        (lambda out: profile(model(), [replace(SAMPLES[0], right=5)], out), UsageError, ["Sample 1", "right = 5"]),
-        (lambda out: profile(model(), [replace(SAMPLES[0], emphasis=())], out), UsageError, ["Sample 1", "neither emphasis nor a system prompt"]),
-        (lambda out: profile(model(), [SAMPLES[0]], out, Plan(by="accuracy")), UsageError, ["Sample 1", "rank by probability"]),
-        (lambda out: profile(model(), SAMPLES, out, Plan(halving=True)), UsageError, ["at least 8", "6"]),
+        (
+            lambda out: profile(model(), [SAMPLES[0], *questions(1)], out),
+            UsageError,
+            ["Sample 2", "Question"],
+        ),
+        (
+            lambda out: profile(model(), [replace(SAMPLES[0], continuations=("a", ""))], out),
+            UsageError,
+            ["Sample 1", "('a', '')"],
+        ),
+        (
+            lambda out: profile(model(), [replace(SAMPLES[0], right=5)], out),
+            UsageError,
+            ["Sample 1", "right = 5"],
+        ),
+        (
+            lambda out: profile(model(), [replace(SAMPLES[0], emphasis=())], out),
+            UsageError,
+            ["Sample 1", "neither emphasis nor a system prompt"],
+        ),
+        (
+            lambda out: profile(model(), [SAMPLES[0]], out, Plan(by="accuracy")),
+            UsageError,
+            ["Sample 1", "rank by probability"],
+        ),
+        (
+            lambda out: profile(model(), SAMPLES, out, Plan(halving=True)),
+            UsageError,
+            ["at least 8", "6"],
+        ),
         (lambda out: profile(Scripted(), SAMPLES, out), ModelError, ["endpoint", "local model"]),
         (lambda out: Plan(Repetition(1)), UsageError, ["attention method", "Repetition"]),
         (lambda out: Plan(by="luck"), UsageError, ["'luck'", "accuracy"]),

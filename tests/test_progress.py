@@ -22,7 +22,8 @@ def test_without_a_terminal_plain_lines_say_what_is_done_and_left(capsys, monkey
     assert len(lines) >= 3
     for line in lines[1:]:
         assert re.fullmatch(
-            r"holdfast: 400 of 1,600 rounds \(25%\), [\d,]+ tokens/s, about \d+ seconds left", line), line
+            r"holdfast: 400 of 1,600 rounds \(25%\), [\d,]+ tokens/s, about \d+ seconds left", line
+        ), line
 
 
 def test_no_line_comes_after_the_end(capsys, monkeypatch):
@@ -57,7 +58,13 @@ def test_the_first_line_needs_no_speed():
 
 @pytest.mark.parametrize(
     ("seconds", "expected"),
-    ((0, "0 seconds"), (40, "40 seconds"), (61, "1 minute"), (100, "2 minutes"), (7000, "1.9 hours")),
+    (
+        (0, "0 seconds"),
+        (40, "40 seconds"),
+        (61, "1 minute"),
+        (100, "2 minutes"),
+        (7000, "1.9 hours"),
+    ),
 )
 def test_durations_as_a_person_would_say_them(seconds, expected):
     assert duration(seconds) == expected

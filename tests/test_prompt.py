@@ -1,4 +1,6 @@
-"""Where the system prompt stands in a rendered chat, whatever the template, and templates that look at the clock."""
+"""Where the system prompt stands in a rendered chat, whatever the template, and templates that look
+at the clock.
+"""
 
 from __future__ import annotations
 
@@ -13,11 +15,19 @@ from holdfast.errors import PromptError, UsageError
 ROLES = "{% for m in messages %}<{{ m['role'] }}>{{ m['content']BODY }}{% endfor %}"
 PLAIN = ROLES.replace("BODY", "")
 PREAMBLE = "You are kind.\n" + PLAIN
-MERGED = "{% set system = messages[0]['content'] if messages[0]['role'] == 'system' else '' %}{% for m in messages if m['role'] == 'user' %}" \
-         "[{{ system ~ '\n' if loop.last }}{{ m['content'] }}]{% endfor %}"
+MERGED = (
+    "{% set system = messages[0]['content'] if messages[0]['role'] == 'system' else '' %}{% for m"
+    " in messages if m['role'] == 'user' %}[{{ system ~ '\n' if loop.last }}{{ m['content'] }}]{%"
+    " endfor %}"
+)
 DROPPED = "{% for m in messages if m['role'] != 'system' %}{{ m['content'] }}{% endfor %}"
-ONE_DROPPED = "{% for m in messages %}{{ m['content'] if m['role'] != 'system' or loop.first }}{% endfor %}"
-NAMES = "{% for m in messages if m['role'] != 'system' %}<{{ m['role'] }}>{{ m['content'] }}{% endfor %}"
+ONE_DROPPED = (
+    "{% for m in messages %}{{ m['content'] if m['role'] != 'system' or loop.first }}{% endfor %}"
+)
+NAMES = (
+    "{% for m in messages if m['role'] != 'system' %}<{{ m['role'] }}>{{ m['content'] }}{%"
+    " endfor %}"
+)
 TWICE = "{{ messages[0]['content'] }}|{% for m in messages %}{{ m['content'] }}|{% endfor %}"
 
 
@@ -39,18 +49,42 @@ def held(template: str, messages, **options) -> tuple[str, list[int]]:
     ("template", "messages", "shown"),
     (
         (PLAIN, chat("Be kind.", "hello"), "<system>⟦Be kind.⟧<user>hello"),
-        (PLAIN, chat(" Be kind.\n", "Be kind. Be kind."), "<system> ⟦Be kind.⟧\n<user>Be kind. Be kind."),
-        (ROLES.replace("BODY", "|trim"), chat(" Be kind.\n", "Be kind."), "<system>⟦Be kind.⟧<user>Be kind."),
-        (PREAMBLE, chat("You are kind.", "hello"), "You are kind.\n<system>⟦You are kind.⟧<user>hello"),
+        (
+            PLAIN,
+            chat(" Be kind.\n", "Be kind. Be kind."),
+            "<system> ⟦Be kind.⟧\n<user>Be kind. Be kind.",
+        ),
+        (
+            ROLES.replace("BODY", "|trim"),
+            chat(" Be kind.\n", "Be kind."),
+            "<system>⟦Be kind.⟧<user>Be kind.",
+        ),
+        (
+            PREAMBLE,
+            chat("You are kind.", "hello"),
+            "You are kind.\n<system>⟦You are kind.⟧<user>hello",
+        ),
         (PREAMBLE, chat("kind", "hello"), "You are kind.\n<system>⟦kind⟧<user>hello"),
         (PLAIN, chat("system", "user"), "<system>⟦system⟧<user>user"),
         (MERGED, chat("Be kind.", "Be kind.", "no", "Go."), "[Be kind.][⟦Be kind.⟧\nGo.]"),
         (TWICE, chat("Be kind.", "hello"), "⟦Be kind.⟧|⟦Be kind.⟧|hello|"),
-        (PLAIN, two("Be kind.", "Rhyme.", "hello"), "<system>⟦Be kind.⟧<user>hello<system>⟦Rhyme.⟧"),
-        (PLAIN, two("Be kind.", "Be kind.", "hello"), "<system>⟦Be kind.⟧<user>hello<system>⟦Be kind.⟧"),
+        (
+            PLAIN,
+            two("Be kind.", "Rhyme.", "hello"),
+            "<system>⟦Be kind.⟧<user>hello<system>⟦Rhyme.⟧",
+        ),
+        (
+            PLAIN,
+            two("Be kind.", "Be kind.", "hello"),
+            "<system>⟦Be kind.⟧<user>hello<system>⟦Be kind.⟧",
+        ),
         (PLAIN, two("Be kind.", "Be", "Be"), "<system>⟦Be kind.⟧<user>Be<system>⟦Be⟧"),
         (PLAIN, two("Be kind.", " ", "hello"), "<system>⟦Be kind.⟧<user>hello<system> "),
-        (PLAIN, chat("\U000f0100x\U000f0101", "x\U000f0100x\U000f0101"), "<system>⟦\U000f0100x\U000f0101⟧<user>x\U000f0100x\U000f0101"),
+        (
+            PLAIN,
+            chat("\U000f0100x\U000f0101", "x\U000f0100x\U000f0101"),
+            "<system>⟦\U000f0100x\U000f0101⟧<user>x\U000f0100x\U000f0101",
+        ),
         (PLAIN, chat("", "hello"), "<user>hello"),
         (PLAIN, chat("  ", "hello"), "<system>  <user>hello"),
     ),
@@ -64,7 +98,10 @@ def test_every_system_prompt_is_found_where_the_template_put_it(template, messag
     (
         (chat(" Be kind. ", "hello"), "<user> ⟦Be kind.⟧ \n\nhello"),
         (chat("Be kind.", "Be kind."), "<user>⟦Be kind.⟧\n\nBe kind."),
-        (two("Be kind.", "Rhyme.", "hello", "no"), "<user>⟦Be kind.\n\nRhyme.⟧\n\nhello<assistant>no"),
+        (
+            two("Be kind.", "Rhyme.", "hello", "no"),
+            "<user>⟦Be kind.\n\nRhyme.⟧\n\nhello<assistant>no",
+        ),
     ),
 )
 def test_in_front_of_the_first_user_message_it_is_held_within_that_message(messages, shown):
@@ -80,7 +117,11 @@ def test_in_front_of_the_first_user_message_it_is_held_within_that_message(messa
         (NAMES, chat("user", "hello"), "'user'"),
         (ROLES.replace("BODY", "|upper"), chat("be kind", "BE KIND"), "'be kind'"),
         (ROLES.replace("BODY", "[:6]"), chat("Be kind.", "hello"), "'Be kind.'"),
-        (ROLES.replace("BODY", "|replace('kind', 'rude')"), chat("Be kind.", "hello"), "'Be kind.'"),
+        (
+            ROLES.replace("BODY", "|replace('kind', 'rude')"),
+            chat("Be kind.", "hello"),
+            "'Be kind.'",
+        ),
         (ROLES.replace("BODY", "|length"), chat("3", "abc"), "'3'"),
         (ONE_DROPPED, two("Be kind.", "Be kind.", "hello"), "'Be kind.'"),
         (ONE_DROPPED, two("Be kind.", "Rhyme.", "hello"), "'Be kind.' or 'Rhyme.'"),
@@ -89,12 +130,20 @@ def test_in_front_of_the_first_user_message_it_is_held_within_that_message(messa
 def test_a_system_prompt_that_the_template_does_not_keep_is_refused(template, messages, named):
     with pytest.raises(PromptError) as caught:
         render(messages, tokenizer(template))
-    assert f"rewrites the system prompt {named};" in str(caught.value) and "system_as='first-user'" in str(caught.value)
+    assert f"rewrites the system prompt {named};" in str(
+        caught.value
+    ) and "system_as='first-user'" in str(caught.value)
 
 
 def test_the_cure_is_not_what_was_done_already():
-    with pytest.raises(PromptError, match=r"rewrites the system prompt 'be kind'; use a model whose template"):
-        render(chat("be kind", "hello"), tokenizer(ROLES.replace("BODY", "|upper")), system_as="first-user")
+    with pytest.raises(
+        PromptError, match=r"rewrites the system prompt 'be kind'; use a model whose template"
+    ):
+        render(
+            chat("be kind", "hello"),
+            tokenizer(ROLES.replace("BODY", "|upper")),
+            system_as="first-user",
+        )
 
 
 def test_a_place_that_does_not_exist_is_named():
@@ -106,7 +155,9 @@ def test_a_span_that_is_certain_is_rendered_once(monkeypatch):
     from holdfast import prompt
 
     rendered = []
-    monkeypatch.setattr(prompt, "render_text", lambda *given: rendered.append(given) or render_text(*given))
+    monkeypatch.setattr(
+        prompt, "render_text", lambda *given: rendered.append(given) or render_text(*given)
+    )
     held(TEMPLATE, chat("Talk about bread.", "the garden", "the river", "the old town"))
     assert len(rendered) == 1
     held(TEMPLATE, chat("the", "the garden"))
@@ -116,7 +167,11 @@ def test_a_span_that_is_certain_is_rendered_once(monkeypatch):
 def test_tokens_of_every_span_are_marked():
     text, spans = render_with_spans(two("Talk about bread.", "the rain", "the garden"), tokenizer())
     prompt = tokenize([text], [spans], tokenizer())[0]
-    marked = [tokenizer().decode([token]) for token, inside in zip(prompt.token_ids, prompt.span_mask, strict=True) if inside]
+    marked = [
+        tokenizer().decode([token])
+        for token, inside in zip(prompt.token_ids, prompt.span_mask, strict=True)
+        if inside
+    ]
     assert "".join(marked) == "Talk about bread.the rain"
     assert not any(tokenize([text], [()], tokenizer())[0].span_mask)
 
@@ -140,15 +195,25 @@ def test_a_template_that_fails_is_named_and_not_raised_through(template, message
 
 
 def test_the_clock_of_templates_stands_still():
-    template = "\n{%- if strftime_now is defined %}{% set today = strftime_now('%d %b %Y') %}{% endif %}\nToday: {{ today }}\n" + PLAIN
-    assert render(chat("Be kind.", "hello"), tokenizer(template)).text == "Today: 26 Jul 2024\n<system>Be kind.<user>hello"
-    untouched = tokenizer(template).apply_chat_template([{"role": "user", "content": "hello"}], tokenize=False)
+    template = (
+        "\n{%- if strftime_now is defined %}{% set today = strftime_now('%d %b %Y') %}{% endif"
+        " %}\nToday: {{ today }}\n" + PLAIN
+    )
+    assert (
+        render(chat("Be kind.", "hello"), tokenizer(template)).text
+        == "Today: 26 Jul 2024\n<system>Be kind.<user>hello"
+    )
+    untouched = tokenizer(template).apply_chat_template(
+        [{"role": "user", "content": "hello"}], tokenize=False
+    )
     assert datetime.now().strftime("%Y") in untouched  # of others' renderings, the clock goes on
 
 
 def test_a_template_that_asks_for_the_time_starts_as_it_did():
     template = "\n  {% if false %}{{ strftime_now('%Y') }}{% endif %}x\n" + PLAIN
-    theirs = tokenizer(template).apply_chat_template([{"role": "user", "content": "hello"}], tokenize=False)
+    theirs = tokenizer(template).apply_chat_template(
+        [{"role": "user", "content": "hello"}], tokenize=False
+    )
     assert render_text(chat("", "hello"), tokenizer(template)) == theirs
 
 
@@ -159,9 +224,9 @@ def test_today_is_spelled_as_python_spells_it():
 
 
 DEFAULT = (
-    "{% if messages[0]['role'] == 'system' %}<system>{{ messages[0]['content'] }}\n{% else %}"
-    "<system>You are a helpful assistant.\n{% endif %}"
-    "{% for m in messages if m['role'] != 'system' %}<{{ m['role'] }}>{{ m['content'] }}{% endfor %}"
+    "{% if messages[0]['role'] == 'system' %}<system>{{ messages[0]['content'] }}\n{% else"
+    " %}<system>You are a helpful assistant.\n{% endif %}{% for m in messages if m['role'] !="
+    " 'system' %}<{{ m['role'] }}>{{ m['content'] }}{% endfor %}"
 )
 ELSEWHERE = DEFAULT.replace("<system>You", "<policy>You")
 SHORT = DEFAULT.replace("<system>You are a helpful assistant.", "Hi.")
@@ -173,23 +238,39 @@ BARE = "{% if messages[0]['role'] != 'system' %}A chat with an assistant. {% end
     (
         (DEFAULT, "<system>\n<user>hello"),
         (PLAIN, "<user>hello"),
-        (PREAMBLE, "You are kind.\n<user>hello"),  # part of every chat, with a system prompt or without
+        (
+            PREAMBLE,
+            "You are kind.\n<user>hello",
+        ),  # part of every chat, with a system prompt or without
         (NAMES, "<user>hello"),
         (TWICE, "hello|hello|"),
         (MERGED, "[\nhello]"),
-        ("{% if messages[0]['role'] == 'system' %}{{ raise_exception('no') }}{% endif %}" + PLAIN, "<user>hello"),
+        (
+            "{% if messages[0]['role'] == 'system' %}{{ raise_exception('no') }}{% endif %}"
+            + PLAIN,
+            "<user>hello",
+        ),
     ),
 )
 def test_a_default_system_prompt_is_left_out_where_none_is_wanted(template, text):
-    assert render_with_spans(chat("", "hello"), tokenizer(template), default_system=False) == (text, ())
+    assert render_with_spans(chat("", "hello"), tokenizer(template), default_system=False) == (
+        text,
+        (),
+    )
     given = chat("Be kind.", "hello")
-    assert render_with_spans(given, tokenizer(PLAIN), default_system=False) == render_with_spans(given, tokenizer(PLAIN))
+    assert render_with_spans(given, tokenizer(PLAIN), default_system=False) == render_with_spans(
+        given, tokenizer(PLAIN)
+    )
 
 
 def test_emphasis_is_found_beside_a_default_that_is_left_out():
     messages = chat("", "hello there")
-    text, spans = render_with_spans(messages, tokenizer(DEFAULT), emphasis=["there"], default_system=False)
-    assert text == "<system>\n<user>hello there" and [text[first:last] for first, last in spans] == ["there"]
+    text, spans = render_with_spans(
+        messages, tokenizer(DEFAULT), emphasis=["there"], default_system=False
+    )
+    assert text == "<system>\n<user>hello there" and [
+        text[first:last] for first, last in spans
+    ] == ["there"]
 
 
 @pytest.mark.parametrize("template", (ELSEWHERE, BARE, SHORT))
@@ -201,7 +282,10 @@ def test_a_default_that_cannot_be_told_apart_is_refused(template):
 @pytest.mark.parametrize(
     ("template", "says"),
     (
-        ("{% macro again(n) %}{{ again(n + 1) }}{% endmacro %}{{ again(0) }}", "calls itself without end"),
+        (
+            "{% macro again(n) %}{{ again(n + 1) }}{% endmacro %}{{ again(0) }}",
+            "calls itself without end",
+        ),
         ("{{ 1 // 0 }}", "ZeroDivisionError"),
         ("{% for i in range(10 ** 9) %}{% endfor %}", "OverflowError"),
     ),

@@ -1,4 +1,6 @@
-"""What the README shows works: its Python runs, its suite loads, its commands parse, its links and figures lead somewhere."""
+"""What the README shows works: its Python runs, its suite loads, its commands parse, its links and
+figures lead somewhere.
+"""
 
 from __future__ import annotations
 
@@ -28,7 +30,11 @@ def test_the_two_commands_stand_on_top_and_exist():
     assert [line.split("#")[0].strip() for line in first if line] == ["make demo", "make test"]
     assert "\ndemo:" in targets and "\ntest:" in targets
     assert "make test" in (ROOT / ".ci" / "run").read_text()
-    assert README.count("\nholdfast ") >= 5 == sum(block.count("holdfast ") for block in blocks("")[1:2])
+    assert (
+        README.count("\nholdfast ")
+        >= 5
+        == sum(block.count("holdfast ") for block in blocks("")[1:2])
+    )
 
 
 def test_python_blocks_run(capsys):
@@ -37,7 +43,9 @@ def test_python_blocks_run(capsys):
     for block in code:
         exec(compile(block, "README.md", "exec"), {})
     printed = capsys.readouterr().out.strip()
-    promised = [line[2:] for block in code for line in block.splitlines() if line.startswith('# {"')]
+    promised = [
+        line[2:] for block in code for line in block.splitlines() if line.startswith('# {"')
+    ]
     assert len(promised) == 2 and all(line in printed.splitlines() for line in promised)
 
 
@@ -46,14 +54,23 @@ def test_the_suite_loads(tmp_path):
         (tmp_path / f"{index}.yaml").write_text(text)
         suite = load_suite(str(tmp_path / f"{index}.yaml"))
         (case,) = suite.cases
-        scores = {rule.id: rule.measure.score("Calzone, half a meter. It is 9 euros. Tony").value for rule in case.rules}
+        scores = {
+            rule.id: rule.measure.score("Calzone, half a meter. It is 9 euros. Tony").value
+            for rule in case.rules
+        }
         assert scores == {"signs": 1, "no-discount": 1, "brief": 1, "special": 1}
-        scores = {rule.id: rule.measure.score("For you, with a discount: 8." + " Bye!" * 40).value for rule in case.rules}
+        scores = {
+            rule.id: rule.measure.score("For you, with a discount: 8." + " Bye!" * 40).value
+            for rule in case.rules
+        }
         assert scores == {"signs": 0, "no-discount": 0, "brief": 0, "special": 0}
         assert suite.personas
 
 
-@pytest.mark.parametrize("line", [line for block in blocks("") for line in block.splitlines() if line.startswith("holdfast ")])
+@pytest.mark.parametrize(
+    "line",
+    [line for block in blocks("") for line in block.splitlines() if line.startswith("holdfast ")],
+)
 def test_commands_parse(line, tmp_path, monkeypatch):
     """An empty list of commands would be skipped, so the first test counts them."""
     monkeypatch.chdir(tmp_path)
@@ -75,5 +92,10 @@ def test_the_tables_are_those_of_the_records():
     tables = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(tables)
     for path, text in tables.documents().items():
-        assert path.read_text() == text, f"{path.name} is not what its records say; run python benchmarks/tables.py"
-        assert any(told in text for told in ("| drop | -", "steered exactly", "**supported**", "| points lost |")), f"{path.name} tells nothing"
+        assert path.read_text() == text, (
+            f"{path.name} is not what its records say; run python benchmarks/tables.py"
+        )
+        assert any(
+            told in text
+            for told in ("| drop | -", "steered exactly", "**supported**", "| points lost |")
+        ), f"{path.name} tells nothing"

@@ -25,8 +25,18 @@ from holdfast.records import (
 )
 
 METHODS = ["none", "split-softmax:exponent=0.5"]
-IDENTITY = {"model": {"name": "default", "fingerprint": "ab12"}, "rounds": 8, "methods": METHODS, "seed": 0}
-ABOUT = {"holdfast": "0.1.0", "command": "drift", "argv": "holdfast drift --seed 0", "versions": {"python": "3.11"}}
+IDENTITY = {
+    "model": {"name": "default", "fingerprint": "ab12"},
+    "rounds": 8,
+    "methods": METHODS,
+    "seed": 0,
+}
+ABOUT = {
+    "holdfast": "0.1.0",
+    "command": "drift",
+    "argv": "holdfast drift --seed 0",
+    "versions": {"python": "3.11"},
+}
 
 
 def record(number: int, method: str = "none", text: str = "hello") -> dict:
@@ -37,7 +47,9 @@ def record(number: int, method: str = "none", text: str = "hello") -> dict:
         "conversation": number,
         "agent": person,
         "user": {"id": None, "category": None, "system_prompt": ""},
-        "turns": [{"round": 1, "speaker": "user", "text": text, "stop_reason": "stop", "mass": None}],
+        "turns": [
+            {"round": 1, "speaker": "user", "text": text, "stop_reason": "stop", "mass": None}
+        ],
         "probes": [
             {
                 "round": 1,
@@ -94,7 +106,9 @@ def test_a_number_json_cannot_hold_is_not_written(tmp_path):
 def test_a_conversation_is_written_once(tmp_path):
     with open_run(tmp_path, IDENTITY, ABOUT) as run:
         run.append(record(3))
-        with pytest.raises(RecordsError, match="Conversation 3 with method 'none' is already recorded"):
+        with pytest.raises(
+            RecordsError, match="Conversation 3 with method 'none' is already recorded"
+        ):
             run.append(record(3))
     with (
         open_run(tmp_path, IDENTITY, ABOUT) as run,
@@ -109,7 +123,10 @@ def test_a_torn_last_line_is_cut_away(tmp_path, cut):
         run.append(record(0, text="é" * 20))
     path = tmp_path / "records.jsonl"
     whole = path.read_bytes()
-    path.write_bytes(whole + whole.replace(b'"conversation": 0', b'"conversation": 1')[: min(cut, len(whole) - 1)])
+    path.write_bytes(
+        whole
+        + whole.replace(b'"conversation": 0', b'"conversation": 1')[: min(cut, len(whole) - 1)]
+    )
     assert len(read_run(tmp_path).records) == 1, "a reader leaves the torn line out"
     with open_run(tmp_path, IDENTITY, ABOUT) as run:
         assert run.keys() == {("none", 0)}
@@ -122,10 +139,15 @@ def test_a_broken_line_in_the_middle_is_named(tmp_path):
     begun(tmp_path)
     path = tmp_path / "records.jsonl"
     path.write_bytes(path.read_bytes() + b"{not json}\n" + path.read_bytes())
-    with pytest.raises(RecordsError, match=r"Line 2 of .*records\.jsonl is damaged: it has no checksum"):
+    with pytest.raises(
+        RecordsError, match=r"Line 2 of .*records\.jsonl is damaged: it has no checksum"
+    ):
         read_run(tmp_path)
     path.write_bytes(path.read_bytes().splitlines(keepends=True)[0] * 2)
-    with pytest.raises(RecordsError, match=r"Line 2 of .* repeats conversation 0 .* of line 1; delete one of the two"):
+    with pytest.raises(
+        RecordsError,
+        match=r"Line 2 of .* repeats conversation 0 .* of line 1; delete one of the two",
+    ):
         read_run(tmp_path)
 
 
@@ -136,13 +158,17 @@ def test_reading_does_not_show_the_checksum_and_json_readers_do(tmp_path):
     table = pandas.read_json(tmp_path / "records.jsonl", lines=True, dtype=False)
     line = (tmp_path / "records.jsonl").read_bytes()
     body = line[: line.index(b', "crc32"')]
-    assert list(table["crc32"]) == [f"{zlib.crc32(body):08x}"] and list(table["conversation"]) == [0]
+    assert list(table["crc32"]) == [f"{zlib.crc32(body):08x}"] and list(table["conversation"]) == [
+        0
+    ]
 
 
 def older(folder: Path, *lines: bytes | dict, **manifest: object) -> None:
     """A run of a version that wrote no checksums."""
     folder.mkdir(exist_ok=True)
-    (folder / "manifest.json").write_text(json.dumps({**ABOUT, "identity": IDENTITY, **manifest}, indent=2) + "\n")
+    (folder / "manifest.json").write_text(
+        json.dumps({**ABOUT, "identity": IDENTITY, **manifest}, indent=2) + "\n"
+    )
     written = [line if isinstance(line, bytes) else json.dumps(line).encode() for line in lines]
     (folder / "records.jsonl").write_bytes(b"".join(line + b"\n" for line in written))
 
@@ -174,22 +200,37 @@ TURN = record(0)["turns"][0]
         (DEEP, "nested too deeply"),
         (b'{"method": "none", "conversation": ' + b"1" * 5000 + b"}", "is not a record"),
         (b'{"method": "none", "conversation": 1e999}', "has no 'agent'"),
-        (b'{"method": "none", "conversation": 0, "agent": {}, "user": {}, "turns": []}', "has no 'probes'"),
+        (
+            b'{"method": "none", "conversation": 0, "agent": {}, "user": {}, "turns": []}',
+            "has no 'probes'",
+        ),
         ({"conversation": 1e999}, "has the conversation inf, which is no whole number"),
         ({"conversation": "3"}, "has the conversation '3', which is no whole number"),
         ({"conversation": True}, "has the conversation True"),
         ({"conversation": -1}, "has the conversation -1"),
         ({"conversation": 999}, "has conversation 999, and the run's are 0 to 199"),
-        ({"method": "boost:factor=4"}, "has the method 'boost:factor=4', which the run does not have"),
+        (
+            {"method": "boost:factor=4"},
+            "has the method 'boost:factor=4', which the run does not have",
+        ),
         ({"method": None}, "has the method None, which is no text"),
         ({"agent": None}, "has the agent None"),
         ({"turns": {"a": 1}}, "has turns that are not a list of objects"),
         ({"turns": [{**TURN, "round": 9}]}, "has round 9, and the run's are 1 to 8"),
         ({"turns": [{**TURN, "text": None}]}, "has turns with the text None, which is no text"),
-        ({"turns": [{**TURN, "mass": "much"}]}, "has turns with the mass 'much', which is no number"),
+        (
+            {"turns": [{**TURN, "mass": "much"}]},
+            "has turns with the mass 'much', which is no number",
+        ),
         ({"probes": [{**PROBE, "score": 2}]}, "has the score 2, which is not between 0 and 1"),
-        ({"probes": [{**PROBE, "score": None}]}, "has probes with the score None, which is no number"),
-        ({"probes": [{**PROBE, "score": True}]}, "has probes with the score True, which is no number"),
+        (
+            {"probes": [{**PROBE, "score": None}]},
+            "has probes with the score None, which is no number",
+        ),
+        (
+            {"probes": [{**PROBE, "score": True}]},
+            "has probes with the score True, which is no number",
+        ),
         ({"probes": [{**PROBE, "score": float("nan")}]}, "has probes with the score nan"),
         ({"probes": [{**PROBE, "round": 0}]}, "has probes with the round 0"),
         ({"tokens": {"forwarded": None}}, "has the tokens {'forwarded': None}"),
@@ -205,24 +246,52 @@ def test_a_line_that_does_not_belong_is_refused(tmp_path, line, why):
         read_run(tmp_path)
     told = str(caught.value)
     assert told.startswith(f"Line 2 of {tmp_path / 'records.jsonl'} ") and why in told
-    assert told.endswith("; delete that line, and repeat the command of the run to measure it again.") and len(told) < 400
+    assert (
+        told.endswith("; delete that line, and repeat the command of the run to measure it again.")
+        and len(told) < 400
+    )
 
 
 @pytest.mark.parametrize(
     ("command", "identity", "line", "why"),
     [
-        ("tasks", {}, {"scores": {"format": None}}, "has the score None for 'format', which is no number"),
+        (
+            "tasks",
+            {},
+            {"scores": {"format": None}},
+            "has the score None for 'format', which is no number",
+        ),
         ("tasks", {}, {"scores": []}, "has the scores [], which are not numbers by name"),
         ("tasks", {}, {"conversation": 7}, "has sample 7, and the run's are 0 to 4"),
         ("tasks", {}, {"task": "bios"}, "has the task 'bios', which the run does not have"),
-        ("tasks", {}, {"variant": "marked"}, "has the variant 'marked', which the run does not have"),
+        (
+            "tasks",
+            {},
+            {"variant": "marked"},
+            "has the variant 'marked', which the run does not have",
+        ),
         ("profile", {"samples": 3}, {"conversation": 4}, "has sample 4, and the run's are 0 to 2"),
-        ("profile", {}, {"scores": {"0.1": "x"}}, "has the score 'x' for '0.1', which is no number"),
+        (
+            "profile",
+            {},
+            {"scores": {"0.1": "x"}},
+            "has the score 'x' for '0.1', which is no number",
+        ),
     ],
 )
 def test_a_sample_that_does_not_belong_is_refused(tmp_path, command, identity, line, why):
-    sample = {"method": "json zero-shot", "conversation": 0, "task": "json", "variant": "zero-shot", "scores": {"format": 1.0}}
-    identity = {"variants": ["zero-shot"], "settings": {"samples": 5, "tasks": ["json"]}, **identity}
+    sample = {
+        "method": "json zero-shot",
+        "conversation": 0,
+        "task": "json",
+        "variant": "zero-shot",
+        "scores": {"format": 1.0},
+    }
+    identity = {
+        "variants": ["zero-shot"],
+        "settings": {"samples": 5, "tasks": ["json"]},
+        **identity,
+    }
     older(tmp_path, sample, command=command, identity=identity)
     assert read_run(tmp_path).records == [sample]
     older(tmp_path, {**sample, **line}, command=command, identity=identity)
@@ -264,7 +333,10 @@ def test_a_flipped_bit_of_the_manifest_is_refused(tmp_path):
     whole = path.read_bytes()
     for place in random.Random(3).sample(range(len(whole) * 8), 1000):
         path.write_bytes(flipped(whole, place))
-        with pytest.raises(RecordsError, match=r"manifest.json .*; restore it, or start a new run in another folder"):
+        with pytest.raises(
+            RecordsError,
+            match=r"manifest.json .*; restore it, or start a new run in another folder",
+        ):
             read_run(tmp_path)
 
 
@@ -276,7 +348,10 @@ def test_a_flipped_bit_of_the_manifest_is_refused(tmp_path):
             {"model": {"name": "default", "fingerprint": "cd34"}},
             'its model.fingerprint is "ab12", this command\'s is "cd34"',
         ),
-        ({"methods": ["none"]}, r'its methods is ["none", "split-softmax:exponent=0.5"], this command\'s is ["none"]'),
+        (
+            {"methods": ["none"]},
+            r'its methods is ["none", "split-softmax:exponent=0.5"], this command\'s is ["none"]',
+        ),
         ({"extra": True}, "its extra is not given, this command's is true"),
         ({"rounds": True}, "its rounds is 8, this command's is true"),
         ({"seed": False}, "its seed is 0, this command's is false"),
@@ -332,20 +407,26 @@ def test_reading_what_is_no_run(tmp_path):
 
 def test_a_folder_that_cannot_be_made(tmp_path):
     (tmp_path / "file").write_text("")
-    with pytest.raises(RecordsError, match=r"Cannot write to .*file/run: Not a directory; choose a folder"):
+    with pytest.raises(
+        RecordsError, match=r"Cannot write to .*file/run: Not a directory; choose a folder"
+    ):
         open_run(tmp_path / "file" / "run", IDENTITY, ABOUT)
 
 
 def test_two_writers_are_kept_apart(tmp_path):
     run = open_run(tmp_path, IDENTITY, ABOUT)
-    with pytest.raises(RecordsError, match=f"is being written by process {os.getpid()}; wait for it to end"):
+    with pytest.raises(
+        RecordsError, match=f"is being written by process {os.getpid()}; wait for it to end"
+    ):
         open_run(tmp_path, IDENTITY, ABOUT)
     code = (
-        "import sys; from holdfast.records import open_run; from holdfast.errors import RecordsError\n"
-        f"try: open_run({str(tmp_path)!r}, {IDENTITY!r}, {{}})\n"
-        "except RecordsError as error: print(error)\n"
+        "import sys; from holdfast.records import open_run; from holdfast.errors import"
+        f" RecordsError\ntry: open_run({str(tmp_path)!r}, {IDENTITY!r}, {{}})\nexcept RecordsError"
+        " as error: print(error)\n"
     )
-    shown = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, env=os.environ, check=True)
+    shown = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, env=os.environ, check=True
+    )
     assert f"is being written by process {os.getpid()}" in shown.stdout
     run.close()
     run.close()
@@ -365,10 +446,15 @@ def without_flock(monkeypatch, error: int = errno.ENOLCK) -> None:
 @pytest.mark.parametrize("error", [errno.ENOLCK, errno.ENOSYS, errno.ENOTSUP])
 def test_a_file_system_without_locks_is_a_warning(tmp_path, monkeypatch, error):
     without_flock(monkeypatch, error)
-    with pytest.warns(UserWarning, match=f"The file system of {tmp_path} has no locks; run.lock.held marks it"):
+    with pytest.warns(
+        UserWarning, match=f"The file system of {tmp_path} has no locks; run.lock.held marks it"
+    ):
         run = open_run(tmp_path, IDENTITY, ABOUT)
     run.append(record(0))
-    with pytest.raises(RecordsError, match=rf"written by process {os.getpid()} on .*; wait .*, or delete .*run.lock.held if"):
+    with pytest.raises(
+        RecordsError,
+        match=rf"written by process {os.getpid()} on .*; wait .*, or delete .*run.lock.held if",
+    ):
         open_run(tmp_path, IDENTITY, ABOUT)
     run.close()
     assert not (tmp_path / "run.lock.held").exists()
@@ -410,7 +496,10 @@ def test_a_file_system_that_cannot_be_synced_is_a_warning(tmp_path, monkeypatch)
         raise OSError(errno.EINVAL, "Invalid argument")
 
     monkeypatch.setattr(os, "fsync", unsupported)
-    with pytest.warns(UserWarning, match="cannot be synced"), open_run(tmp_path, IDENTITY, ABOUT) as run:
+    with (
+        pytest.warns(UserWarning, match="cannot be synced"),
+        open_run(tmp_path, IDENTITY, ABOUT) as run,
+    ):
         run.append(record(0))
     assert len(read_run(tmp_path).records) == 1
 
@@ -447,27 +536,45 @@ def test_an_older_manifest_is_read_with_the_defaults_of_what_it_lacks(tmp_path):
     identity = {"model": "a", "settings": {"rounds": 8, "sampling": {"temperature": 1.0}}}
     defaults = {"settings": {"pairs": "random", "sampling": {"top_p": 0.9}}, "scoring": "strict"}
     older(tmp_path, record(0), identity=identity)
-    newer = {"model": "a", "settings": {"rounds": 8, "pairs": "random", "sampling": {"temperature": 1.0, "top_p": 0.9}}, "scoring": "strict"}
+    newer = {
+        "model": "a",
+        "settings": {
+            "rounds": 8,
+            "pairs": "random",
+            "sampling": {"temperature": 1.0, "top_p": 0.9},
+        },
+        "scoring": "strict",
+    }
     open_run(tmp_path, newer, ABOUT, Compatibility(defaults)).close()
     assert read_run(tmp_path).manifest["identity"] == newer
     older(tmp_path, record(0), identity=identity)
     newer["settings"]["pairs"] = "all"
-    with pytest.raises(RecordsError, match=r'its settings\.pairs is "random", this command.s is "all"'):
+    with pytest.raises(
+        RecordsError, match=r'its settings\.pairs is "random", this command.s is "all"'
+    ):
         open_run(tmp_path, newer, ABOUT, Compatibility(defaults))
 
 
 def test_a_run_is_extended_where_its_identity_may_grow(tmp_path):
     begun(tmp_path)
-    grows = Compatibility(joins={"methods": union, "seed": lambda there, here: None}, reasons={"rounds": "dialogs are over"})
+    grows = Compatibility(
+        joins={"methods": union, "seed": lambda there, here: None},
+        reasons={"rounds": "dialogs are over"},
+    )
     open_run(tmp_path, {**IDENTITY, "methods": ["none", "boost"]}, ABOUT, grows).close()
     assert read_run(tmp_path).manifest["identity"]["methods"] == [*METHODS, "boost"]
-    for changed, told in [({"rounds": 9}, "its rounds is 8, this command's is 9 (dialogs are over); choose"), ({"seed": 1}, "its seed is 0")]:
+    for changed, told in [
+        ({"rounds": 9}, "its rounds is 8, this command's is 9 (dialogs are over); choose"),
+        ({"seed": 1}, "its seed is 0"),
+    ]:
         with pytest.raises(RecordsError, match=re.escape(told)):
             open_run(tmp_path, {**IDENTITY, **changed}, ABOUT, grows)
         with pytest.raises(RecordsError, match=re.escape(told)):
             refuse_another(tmp_path, changed, grows)
     refuse_another(tmp_path, {"methods": ["boost"], "rounds": 8}, grows)
-    newer = Compatibility(defaults={"settings": {"pairs": "random", "batch": 48}, "plan": {"draws": 5}})
+    newer = Compatibility(
+        defaults={"settings": {"pairs": "random", "batch": 48}, "plan": {"draws": 5}}
+    )
     refuse_another(tmp_path, {"settings": {"pairs": "random"}}, newer)
     assert read_run(tmp_path).manifest["identity"]["methods"] == [*METHODS, "boost"]
 
@@ -481,7 +588,9 @@ def test_a_folder_that_holds_nothing_yet_takes_changed_settings(tmp_path):
 
 
 def test_full_disk_in_the_middle_of_a_line(tmp_path, monkeypatch):
-    """A write that stops half-way and then fails leaves the lines before it, and the run can go on."""
+    """A write that stops half-way and then fails leaves the lines before it, and the run can go
+    on.
+    """
     run = open_run(tmp_path, IDENTITY, ABOUT)
     run.append(record(0))
     before = (tmp_path / "records.jsonl").read_bytes()
@@ -494,7 +603,10 @@ def test_full_disk_in_the_middle_of_a_line(tmp_path, monkeypatch):
         raise OSError(errno.ENOSPC, "No space left on device")
 
     monkeypatch.setattr(os, "write", full)
-    with pytest.raises(RecordsError, match="the disk is full; the 1 conversations recorded there are safe, so free some space"):
+    with pytest.raises(
+        RecordsError,
+        match="the disk is full; the 1 conversations recorded there are safe, so free some space",
+    ):
         run.append(record(1))
     monkeypatch.undo()
     assert len(calls) == 2
@@ -517,19 +629,23 @@ def test_full_device(tmp_path):
 
 
 def test_a_file_that_may_not_grow(tmp_path):
-    """The kernel itself cuts a line off at the size limit of the process; what was whole before stays."""
+    """The kernel itself cuts a line off at the size limit of the process; what was whole before
+    stays.
+    """
     code = (
-        "import json, resource, signal, sys; from holdfast.records import open_run; from holdfast.errors import RecordsError\n"
-        "signal.signal(signal.SIGXFSZ, signal.SIG_IGN)\n"
-        f"run = open_run({str(tmp_path)!r}, {IDENTITY!r}, {ABOUT!r})\n"
-        "resource.setrlimit(resource.RLIMIT_FSIZE, (2500, 2500))\n"
-        "record = json.loads(sys.argv[1])\n"
-        "try:\n"
-        "    for i in range(100): run.append({**record, 'conversation': i})\n"
-        "except RecordsError as error: print(error)\n"
+        "import json, resource, signal, sys; from holdfast.records import open_run; from"
+        " holdfast.errors import RecordsError\nsignal.signal(signal.SIGXFSZ, signal.SIG_IGN)\nrun"
+        f" = open_run({str(tmp_path)!r}, {IDENTITY!r},"
+        f" {ABOUT!r})\nresource.setrlimit(resource.RLIMIT_FSIZE, (2500, 2500))\nrecord ="
+        " json.loads(sys.argv[1])\ntry:\n    for i in range(100): run.append({**record,"
+        " 'conversation': i})\nexcept RecordsError as error: print(error)\n"
     )
     shown = subprocess.run(
-        [sys.executable, "-c", code, json.dumps(record(0))], capture_output=True, text=True, env=os.environ, check=True
+        [sys.executable, "-c", code, json.dumps(record(0))],
+        capture_output=True,
+        text=True,
+        env=os.environ,
+        check=True,
     )
     kept = read_run(tmp_path).records
     assert 1 <= len(kept) < 100
@@ -538,21 +654,23 @@ def test_a_file_that_may_not_grow(tmp_path):
 
 
 def test_killed_and_resumed_equals_uninterrupted(tmp_path):
-    """A writer killed at five moments and resumed leaves the same lines as one that was left in peace."""
+    """A writer killed at five moments and resumed leaves the same lines as one that was left in
+    peace.
+    """
     total = 120
     code = (
-        "import sys; sys.path.insert(0, 'tests'); from test_records import record, IDENTITY, ABOUT\n"
-        "from holdfast.records import open_run\n"
-        "with open_run(sys.argv[1], IDENTITY, ABOUT) as run:\n"
-        "    print('open', flush=True)\n"
-        f"    for i in range({total}):\n"
-        "        if ('none', i) not in run.keys(): run.append(record(i, text='x' * 5000))\n"
+        "import sys; sys.path.insert(0, 'tests'); from test_records import record, IDENTITY,"
+        " ABOUT\nfrom holdfast.records import open_run\nwith open_run(sys.argv[1], IDENTITY,"
+        f" ABOUT) as run:\n    print('open', flush=True)\n    for i in range({total}):\n        if"
+        " ('none', i) not in run.keys(): run.append(record(i, text='x' * 5000))\n"
     )
     env = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
     root = Path(__file__).parents[1]
 
     def start(folder: Path) -> subprocess.Popen:
-        return subprocess.Popen([sys.executable, "-c", code, str(folder)], env=env, cwd=root, stdout=subprocess.PIPE)
+        return subprocess.Popen(
+            [sys.executable, "-c", code, str(folder)], env=env, cwd=root, stdout=subprocess.PIPE
+        )
 
     killed = 0
     for moment in (0.0, 0.004, 0.011, 0.023, 0.05):
@@ -566,7 +684,9 @@ def test_killed_and_resumed_equals_uninterrupted(tmp_path):
         with start(tmp_path / folder) as writer:
             assert writer.wait() == 0
     assert killed
-    left, right = ((tmp_path / folder / "records.jsonl").read_bytes() for folder in ("killed", "whole"))
+    left, right = (
+        (tmp_path / folder / "records.jsonl").read_bytes() for folder in ("killed", "whole")
+    )
     assert left == right
     assert left.count(b"\n") == total
 
@@ -578,6 +698,17 @@ def test_probes_as_a_table(tmp_path):
     frame = probes_frame(read_run(tmp_path))
     assert isinstance(frame, pandas.DataFrame) and len(frame) == 1
     row = frame.iloc[0]
-    assert (row["method"], row["conversation"], row["agent"], row["category"]) == ("none", 0, "a", "pattern")
-    assert (row["round"], row["kind"], row["score"], row["mass"], row["reply"]) == (1, "stability", 1.0, 0.1, "hello")
+    assert (row["method"], row["conversation"], row["agent"], row["category"]) == (
+        "none",
+        0,
+        "a",
+        "pattern",
+    )
+    assert (row["round"], row["kind"], row["score"], row["mass"], row["reply"]) == (
+        1,
+        "stability",
+        1.0,
+        0.1,
+        "hello",
+    )
     assert row["user"] is None

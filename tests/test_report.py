@@ -1,4 +1,6 @@
-"""The report: its statistics against plain computations, its words, and that no text of a model gets out of its place."""
+"""The report: its statistics against plain computations, its words, and that no text of a model
+gets out of its place.
+"""
 
 import json
 import math
@@ -31,7 +33,8 @@ from holdfast.report.statistics import (
     row_means,
 )
 
-BOOTSTRAP_NOISE = 0.006  # a percentile of 10,000 resamples of scores with sd 0.5 and n = 60 moves by about 0.0015
+# a percentile of 10,000 resamples of scores with sd 0.5 and n = 60 moves by about 0.0015
+BOOTSTRAP_NOISE = 0.006
 
 
 def record(number, stability, adoption=(), method="none", agent="a", category="pattern", mass=None):
@@ -40,12 +43,33 @@ def record(number, stability, adoption=(), method="none", agent="a", category="p
     for kind, scores in (("stability", stability), ("adoption", adoption)):
         for round, value in enumerate(scores, start=1):
             for probe, score in enumerate(value if isinstance(value, list) else [value]):
-                probes.append({"round": round, "kind": kind, "probe": probe, "question": "q", "reply": "r", "score": score, "reason": "why", "mass": mass})
+                probes.append(
+                    {
+                        "round": round,
+                        "kind": kind,
+                        "probe": probe,
+                        "question": "q",
+                        "reply": "r",
+                        "score": score,
+                        "reason": "why",
+                        "mass": mass,
+                    }
+                )
     for round in range(1, len(stability) + 1):
-        turns += [{"round": round, "speaker": who, "text": "t", "stop_reason": "stop", "mass": mass} for who in ("user", "agent")]
-    return {"method": method, "conversation": number, "agent": {"id": agent, "category": category, "system_prompt": f"Be {agent}."},
-            "user": {"id": "b", "category": "persona", "system_prompt": "Be b."}, "turns": turns, "probes": probes,
-            "tokens": {"forwarded": 107, "least": 100}, "seconds": 1.0}
+        turns += [
+            {"round": round, "speaker": who, "text": "t", "stop_reason": "stop", "mass": mass}
+            for who in ("user", "agent")
+        ]
+    return {
+        "method": method,
+        "conversation": number,
+        "agent": {"id": agent, "category": category, "system_prompt": f"Be {agent}."},
+        "user": {"id": "b", "category": "persona", "system_prompt": "Be b."},
+        "turns": turns,
+        "probes": probes,
+        "tokens": {"forwarded": 107, "least": 100},
+        "seconds": 1.0,
+    }
 
 
 def run_of(folder, records, **identity):
@@ -55,20 +79,24 @@ def run_of(folder, records, **identity):
     return read_run(folder)
 
 
-# --- statistics ----------------------------------------------------------------------------------------------
+# --- statistics
 
 
 def test_mean_and_deviation_of_known_values():
     item = estimate(np.array([0.0, 1.0, 1.0, 0.0]))
     assert item.n == 4 and item.mean == 0.5
     assert item.sd == pytest.approx(math.sqrt(1 / 3))
-    assert item.low == 0.0 and item.high == 1.0  # 4 values: 1/16 of resamples are all 0, more than 2.5 %
+    assert (
+        item.low == 0.0 and item.high == 1.0
+    )  # 4 values: 1/16 of resamples are all 0, more than 2.5 %
 
 
 def test_interval_agrees_with_resampling_by_hand():
     generator = random.Random(5)
     values = [generator.choice([0.0, 0.0, 0.3, 1.0]) for _ in range(60)]
-    means = sorted(plain_statistics.fmean(generator.choices(values, k=60)) for _ in range(RESAMPLES))
+    means = sorted(
+        plain_statistics.fmean(generator.choices(values, k=60)) for _ in range(RESAMPLES)
+    )
     item = estimate(np.array(values))
     assert item.low == pytest.approx(means[int(0.025 * RESAMPLES)], abs=BOOTSTRAP_NOISE)
     assert item.high == pytest.approx(means[int(0.975 * RESAMPLES)], abs=BOOTSTRAP_NOISE)
@@ -85,10 +113,14 @@ def test_interval_of_many_is_close_to_the_normal_one():
 
 
 def test_interval_covers_the_truth_as_often_as_it_says():
-    """Of 400 samples of 40 from a known mean about 95 % are covered; the percentile interval is known to run a little low."""
+    """Of 400 samples of 40 from a known mean about 95 % are covered; the percentile interval is
+    known to run a little low.
+    """
     generator = np.random.default_rng(2)
     covered = 0
-    items = estimate_columns(generator.beta(2, 1, (40, 400)))  # one column is one sample; its mean is 2/3
+    items = estimate_columns(
+        generator.beta(2, 1, (40, 400))
+    )  # one column is one sample; its mean is 2/3
     for item in items:
         covered += item.low <= 2 / 3 <= item.high
     assert 0.90 <= covered / 400 <= 0.98
@@ -97,8 +129,13 @@ def test_interval_covers_the_truth_as_often_as_it_says():
 def test_estimates_are_the_same_each_time():
     values = np.random.default_rng(3).random((30, 4))
     assert estimate_columns(values) == estimate_columns(values.copy())
-    alone, beside = estimate(values[:, 2]), estimate_columns(values)[2]  # a column does not depend on its neighbours,
-    assert (alone.low, alone.high) == pytest.approx((beside.low, beside.high), abs=1e-12)  # but for the order of sums
+    alone, beside = (
+        estimate(values[:, 2]),
+        estimate_columns(values)[2],
+    )  # a column does not depend on its neighbours,
+    assert (alone.low, alone.high) == pytest.approx(
+        (beside.low, beside.high), abs=1e-12
+    )  # but for the order of sums
 
 
 def test_no_interval_for_fewer_than_two():
@@ -114,7 +151,10 @@ def test_missing_rounds_are_left_out():
     assert (first.n, first.mean) == (4, 0.5)
     assert (second.n, second.mean) == (2, 0.5)
     assert change(values).n == 2 and change(values).mean == 0.0
-    assert row_means(np.array([[0.0, 1.0], [np.nan, 0.25], [np.nan, np.nan]])).tolist()[:2] == [0.5, 0.25]
+    assert row_means(np.array([[0.0, 1.0], [np.nan, 0.25], [np.nan, np.nan]])).tolist()[:2] == [
+        0.5,
+        0.25,
+    ]
 
 
 def test_pairing_removes_what_conversations_share():
@@ -131,11 +171,13 @@ def test_change_is_last_minus_first_within_conversations(tmp_path):
     assert change(read_series(run)[0].stability).mean == pytest.approx(-0.5 / 3)
 
 
-# --- records to series ---------------------------------------------------------------------------------------
+# --- records to series
 
 
 def test_probes_of_a_round_are_averaged_within_their_conversation(tmp_path):
-    run = run_of(tmp_path, [record(0, [[1.0, 0.0, 0.5], 1.0], mass=0.2), record(1, [1.0, [0.0, 0.5]])])
+    run = run_of(
+        tmp_path, [record(0, [[1.0, 0.0, 0.5], 1.0], mass=0.2), record(1, [1.0, [0.0, 0.5]])]
+    )
     series = read_series(run)[0]
     assert series.stability.tolist() == [[0.5, 1.0], [1.0, 0.25]]
     assert np.isnan(series.adoption).all()
@@ -143,14 +185,24 @@ def test_probes_of_a_round_are_averaged_within_their_conversation(tmp_path):
 
 
 def test_rows_follow_conversation_numbers_and_methods_start_with_none(tmp_path):
-    records = [record(1, [0.1], method="m"), record(0, [0.2], method="m"), record(1, [0.3]), record(0, [0.4])]
+    records = [
+        record(1, [0.1], method="m"),
+        record(0, [0.2], method="m"),
+        record(1, [0.3]),
+        record(0, [0.4]),
+    ]
     series = read_series(run_of(tmp_path, records))
     assert [item.method for item in series] == ["none", "m"]
     assert [item.stability[:, 0].tolist() for item in series] == [[0.4, 0.3], [0.2, 0.1]]
 
 
 def test_only_shared_conversations_are_compared(tmp_path):
-    records = [record(0, [1.0, 0.2]), record(1, [1.0, 0.4]), record(1, [1.0, 0.9], method="m"), record(5, [1.0, 0.0], method="m")]
+    records = [
+        record(0, [1.0, 0.2]),
+        record(1, [1.0, 0.4]),
+        record(1, [1.0, 0.9], method="m"),
+        record(5, [1.0, 0.0], method="m"),
+    ]
     plain, method = read_series(run_of(tmp_path, records))
     found = findings.compare(method, plain)
     assert found.n == 1 and found.stability_last.mean == pytest.approx(0.5)
@@ -165,21 +217,39 @@ def test_unlike_pairs_are_not_compared(tmp_path):
 
 
 def test_categories_are_those_of_the_prompt_that_is_scored(tmp_path):
-    series = read_series(run_of(tmp_path, [record(0, [1.0], [0.0]), record(1, [0.0], [1.0], category="language")]))[0]
-    assert {name: points[0].mean for name, points in findings.by_category(series, "stability").items()} == {"pattern": 1.0, "language": 0.0}
-    assert {name: points[0].mean for name, points in findings.by_category(series, "adoption").items()} == {"persona": 0.5}
+    series = read_series(
+        run_of(tmp_path, [record(0, [1.0], [0.0]), record(1, [0.0], [1.0], category="language")])
+    )[0]
+    assert {
+        name: points[0].mean for name, points in findings.by_category(series, "stability").items()
+    } == {"pattern": 1.0, "language": 0.0}
+    assert {
+        name: points[0].mean for name, points in findings.by_category(series, "adoption").items()
+    } == {"persona": 0.5}
 
 
 def test_prompts_are_ordered_by_mean_stability(tmp_path):
-    records = [record(0, [1.0, 1.0], agent="firm"), record(1, [1.0, 0.0], agent="loose"), record(2, [0.0, 0.0], agent="loose")]
+    records = [
+        record(0, [1.0, 1.0], agent="firm"),
+        record(1, [1.0, 0.0], agent="loose"),
+        record(2, [0.0, 0.0], agent="loose"),
+    ]
     rows = findings.by_prompt(read_series(run_of(tmp_path, records))[0])
-    assert [(row.id, row.n, row.first, row.last, row.mean) for row in rows] == [("loose", 2, 0.5, 0.0, 0.25), ("firm", 1, 1.0, 1.0, 1.0)]
+    assert [(row.id, row.n, row.first, row.last, row.mean) for row in rows] == [
+        ("loose", 2, 0.5, 0.0, 0.25),
+        ("firm", 1, 1.0, 1.0, 1.0),
+    ]
 
 
 def test_adoption_of_a_prompt_is_that_of_the_conversations_whose_user_has_it(tmp_path):
     swapped = record(0, [1.0], [0.75], agent="b")
     swapped["user"] = {"id": "a", "category": "pattern", "system_prompt": "Be a."}
-    rows = {row.id: row for row in findings.by_prompt(read_series(run_of(tmp_path, [swapped, record(1, [1.0], [0.25])]))[0])}
+    rows = {
+        row.id: row
+        for row in findings.by_prompt(
+            read_series(run_of(tmp_path, [swapped, record(1, [1.0], [0.25])]))[0]
+        )
+    }
     assert (rows["a"].adopted, rows["b"].adopted) == (0.75, 0.25)
 
 
@@ -191,7 +261,7 @@ def test_folders_are_labelled_by_what_tells_them_apart(tmp_path):
         label_runs([tmp_path / "a", tmp_path / "a"])
 
 
-# --- words ---------------------------------------------------------------------------------------------------
+# --- words
 
 
 def series_of(folder, first, last, n=40, **more):
@@ -199,29 +269,48 @@ def series_of(folder, first, last, n=40, **more):
 
 
 def test_headline_says_what_happened(tmp_path):
-    series = series_of(tmp_path / "fall", lambda i: 1.0, lambda i: float(i % 4 == 0), adoption=[0.0, 0.25])
-    assert findings.headline(series) == (
-        "Without a fix the agent passes 25 % of its probes at round 2, down from 100 % at round 1 (-75 points [-88, -60]); "
-        "of the other’s it passes 25 %, up from 0 % at round 1 (+25 points (all alike))."
+    series = series_of(
+        tmp_path / "fall", lambda i: 1.0, lambda i: float(i % 4 == 0), adoption=[0.0, 0.25]
+    )
+    assert (
+        findings.headline(series)
+        == "Without a fix the agent passes 25 % of its probes at round 2, down from 100 % at round"
+        " 1 (-75 points [-88, -60]); of the other’s it passes 25 %, up from 0 % at round 1 (+25"
+        " points (all alike))."
     )
 
 
 def test_headline_does_not_claim_what_chance_explains(tmp_path):
-    series = series_of(tmp_path, lambda i: float(i % 10 != 0), lambda i: float(i % 10 not in (1, 2)))
-    said = "passes 80 % of its probes at round 2, 90 % at round 1: this run cannot tell a change (-10 points [-28, +8])"
+    series = series_of(
+        tmp_path, lambda i: float(i % 10 != 0), lambda i: float(i % 10 not in (1, 2))
+    )
+    said = (
+        "passes 80 % of its probes at round 2, 90 % at round 1: this run cannot tell a change (-10"
+        " points [-28, +8])"
+    )
     assert said in findings.headline(series)
 
 
 def test_headline_does_not_say_that_adoption_rose_where_its_interval_holds_zero(tmp_path):
-    records = [record(i, [1.0, float(i % 4 == 0)], [float(i % 20 == 0), float(i % 14 == 1)]) for i in range(100)]
+    records = [
+        record(i, [1.0, float(i % 4 == 0)], [float(i % 20 == 0), float(i % 14 == 1)])
+        for i in range(100)
+    ]
     said = findings.headline(read_series(run_of(tmp_path, records)))
     assert "down from 100 % at round 1 (-75 points [-83, -66])" in said
-    assert "of the other’s it passes 8 %, 5 % at round 1: this run cannot tell a change (+3 points [-4, +10])" in said
+    assert (
+        "of the other’s it passes 8 %, 5 % at round 1: this run cannot tell a change (+3 points"
+        " [-4, +10])" in said
+    )
 
 
 def test_headline_names_a_method_when_nothing_else_was_run(tmp_path):
-    series = series_of(tmp_path, lambda i: 1.0, lambda i: 0.5, method="repeat-prompt:probability=1.0")
-    assert findings.headline(series).startswith("With repeat-prompt:probability=1.0 the agent passes 50 %")
+    series = series_of(
+        tmp_path, lambda i: 1.0, lambda i: 0.5, method="repeat-prompt:probability=1.0"
+    )
+    assert findings.headline(series).startswith(
+        "With repeat-prompt:probability=1.0 the agent passes 50 %"
+    )
 
 
 def test_headline_of_few_conversations_calls_itself_an_example(tmp_path):
@@ -231,21 +320,32 @@ def test_headline_of_few_conversations_calls_itself_an_example(tmp_path):
         "50 % of its probes at round 2, 100 % at round 1: too few to tell a change; "
         "3 conversations only, an example and not a measurement (that takes 20)."
     )
-    assert "example" in findings.headline(series_of(tmp_path / "few more", lambda i: 1.0, lambda i: 0.5, n=19))
-    assert "down from 100 %" in findings.headline(series_of(tmp_path / "enough", lambda i: 1.0, lambda i: 0.5, n=20))
+    assert "example" in findings.headline(
+        series_of(tmp_path / "few more", lambda i: 1.0, lambda i: 0.5, n=19)
+    )
+    assert "down from 100 %" in findings.headline(
+        series_of(tmp_path / "enough", lambda i: 1.0, lambda i: 0.5, n=20)
+    )
 
 
 def test_page_says_where_the_probe_stood(tmp_path):
-    for probe_at, said in (("in-place", "before anything has been said"), ("after-round", "round 1 already carries one exchange")):
+    for probe_at, said in (
+        ("in-place", "before anything has been said"),
+        ("after-round", "round 1 already carries one exchange"),
+    ):
         write_run(tmp_path / probe_at, conversations=3, rounds=2, probe_at=probe_at)
-        page = report.write([tmp_path / probe_at], tmp_path / f"{probe_at}.html").read_text(encoding="utf-8")
+        page = report.write([tmp_path / probe_at], tmp_path / f"{probe_at}.html").read_text(
+            encoding="utf-8"
+        )
         assert said in page
         assert f'"probedAfter":{"true" if probe_at == "after-round" else "false"}' in page
 
 
 def test_headline_of_one_round(tmp_path):
-    assert findings.headline(read_series(run_of(tmp_path, [record(0, [0.5])]))) == (
-        "Without a fix the agent passes 50 % of its probes at round 1; 1 conversation only, an example and not a measurement (that takes 20)."
+    assert (
+        findings.headline(read_series(run_of(tmp_path, [record(0, [0.5])])))
+        == "Without a fix the agent passes 50 % of its probes at round 1; 1 conversation only, an"
+        " example and not a measurement (that takes 20)."
     )
 
 
@@ -255,14 +355,20 @@ def test_second_line_gives_the_paired_difference(tmp_path):
         records += [record(i, [1.0, better(i)], method="m") for i in range(n)]
         return findings.second_line(read_series(run_of(tmp_path / name, records)))
 
-    assert said("more", lambda i: 0.5 + i % 2 / 2, 40) == (
-        "With m it passes 75 % at round 2: more, by +50 points [+42, +57] on the same 40 conversations."
+    assert (
+        said("more", lambda i: 0.5 + i % 2 / 2, 40)
+        == "With m it passes 75 % at round 2: more, by +50 points [+42, +57] on the same 40"
+        " conversations."
     )
-    assert said("noise", lambda i: i % 2 / 2, 40) == (
-        "With m it passes 25 % at round 2; on the same 40 conversations, this run cannot tell a difference (0 points [-8, +8])."
+    assert (
+        said("noise", lambda i: i % 2 / 2, 40)
+        == "With m it passes 25 % at round 2; on the same 40 conversations, this run cannot tell a"
+        " difference (0 points [-8, +8])."
     )
-    assert said("few", lambda i: 0.5 + i % 2 / 2, 4) == (
-        "With m it passes 75 % at round 2; on the same 4 conversations, too few to tell a difference."
+    assert (
+        said("few", lambda i: 0.5 + i % 2 / 2, 4)
+        == "With m it passes 75 % at round 2; on the same 4 conversations, too few to tell a"
+        " difference."
     )
 
 
@@ -276,7 +382,11 @@ def test_numbers_are_written_with_their_sign_and_no_minus_zero():
 def test_terminal_table(tmp_path):
     text = report.table(read_run(write_run(tmp_path / "run", conversations=12)))
     lines = text.splitlines()
-    assert lines[0].split("  ")[0].strip() == "" and "none (12 conversations)" in lines[0] and METHODS[1] in lines[0]
+    assert (
+        lines[0].split("  ")[0].strip() == ""
+        and "none (12 conversations)" in lines[0]
+        and METHODS[1] in lines[0]
+    )
     assert re.fullmatch(r"round +stability +adoption +stability +adoption", lines[1])
     cell = r"\d\.\d\d (?:\[\d\.\d\d, \d\.\d\d\]|\(all alike\))"
     for round in range(1, 9):
@@ -304,14 +414,19 @@ def test_a_run_without_conversations_is_refused(tmp_path):
         report.write([tmp_path / "new"], tmp_path / "report.html")
 
 
-# --- page and files ------------------------------------------------------------------------------------------
+# --- page and files
 
 
 @pytest.fixture(scope="module")
 def written(tmp_path_factory):
     """A page over a main run and its control, with hostile texts in both."""
     root = tmp_path_factory.mktemp("report")
-    folders = [write_run(root / "main", conversations=30, nasty=True), write_run(root / "control", conversations=30, methods=("none",), empty_user=True, nasty=True)]
+    folders = [
+        write_run(root / "main", conversations=30, nasty=True),
+        write_run(
+            root / "control", conversations=30, methods=("none",), empty_user=True, nasty=True
+        ),
+    ]
     return report.write(folders, root / "out" / "page.html")
 
 
@@ -329,11 +444,19 @@ def test_no_text_of_a_model_becomes_markup(written):
 
 def test_hostile_names_are_escaped_everywhere(tmp_path):
     evil = "</script><script>alert(1)</script>\"'><img src=x onerror=alert(1)>"
-    records = [record(i, [1.0, 0.5], [0.0, 0.1], method=evil, agent=evil, category=evil) for i in range(3)]
-    with open_run(tmp_path / "run", {"model": {evil: evil}, "suite": evil}, {"command": "drift", "argv": evil, "versions": {evil: evil}}) as run:
+    records = [
+        record(i, [1.0, 0.5], [0.0, 0.1], method=evil, agent=evil, category=evil) for i in range(3)
+    ]
+    with open_run(
+        tmp_path / "run",
+        {"model": {evil: evil}, "suite": evil},
+        {"command": "drift", "argv": evil, "versions": {evil: evil}},
+    ) as run:
         for item in records:
             run.append(item)
-    outline = Outline(report.write([tmp_path / "run"], tmp_path / "p.html").read_text(encoding="utf-8"))
+    outline = Outline(
+        report.write([tmp_path / "run"], tmp_path / "p.html").read_text(encoding="utf-8")
+    )
     assert outline.scripts.count(None) == 1 and "img" not in outline.tags
 
 
@@ -358,8 +481,12 @@ def test_every_conversation_is_on_the_page_with_its_scores_and_reasons(tmp_path)
         body = chunks[place // index["perChunk"]][place % index["perChunk"]]
         assert index["prompts"][agent]["text"] == source["agent"]["system_prompt"]
         assert [turn[2] for turn in body["turns"]] == [turn["text"] for turn in source["turns"]]
-        assert [(index["questions"][p[2]], p[3], p[5]) for p in body["probes"]] == [(p["question"], p["reply"], p["reason"]) for p in source["probes"]]
-        assert [p[4] for p in body["probes"]] == pytest.approx([p["score"] for p in source["probes"]], abs=1e-4)
+        assert [(index["questions"][p[2]], p[3], p[5]) for p in body["probes"]] == [
+            (p["question"], p["reply"], p["reason"]) for p in source["probes"]
+        ]
+        assert [p[4] for p in body["probes"]] == pytest.approx(
+            [p["score"] for p in source["probes"]], abs=1e-4
+        )
         seen.add((at, number))
     assert len(seen) == 120
     packed = script_chunks([*chunks, ["x" * 700_000]])
@@ -371,9 +498,15 @@ def test_every_conversation_is_on_the_page_with_its_scores_and_reasons(tmp_path)
 def test_figures_are_written_as_svg_and_png_and_are_the_same_each_time(written, tmp_path):
     folder = written.with_name("page_figures")
     names = {path.name for path in folder.iterdir()}
-    assert names == {f"{name}.{kind}" for name in ("drift", "mass", "categories_stability", "categories_adoption") for kind in ("svg", "png")}
+    assert names == {
+        f"{name}.{kind}"
+        for name in ("drift", "mass", "categories_stability", "categories_adoption")
+        for kind in ("svg", "png")
+    }
     assert all(path.read_bytes().startswith(b"\x89PNG") for path in folder.glob("*.png"))
-    again = report.write([written.parents[1] / "main", written.parents[1] / "control"], tmp_path / "page.html")
+    again = report.write(
+        [written.parents[1] / "main", written.parents[1] / "control"], tmp_path / "page.html"
+    )
     assert again.read_bytes() == written.read_bytes()
     for path in folder.iterdir():
         assert (tmp_path / "page_figures" / path.name).read_bytes() == path.read_bytes(), path.name
@@ -395,7 +528,9 @@ def test_prompts_are_ranked_only_where_they_were_drawn_often_enough(tmp_path):
     pages = []
     for name, records in (("few", few), ("often", often)):
         run_of(tmp_path / name, records)
-        pages.append(report.write([tmp_path / name], tmp_path / f"{name}.html").read_text(encoding="utf-8"))
+        pages.append(
+            report.write([tmp_path / name], tmp_path / f"{name}.html").read_text(encoding="utf-8")
+        )
     assert "Most stable" not in pages[0] and "No prompt list is ranked here" in pages[0]
     assert "Most stable" in pages[1] and "p0" in pages[1]
 
@@ -419,7 +554,10 @@ def test_one_number_of_conversations(tmp_path):
 
 def test_names_with_dollars_and_underscores_are_drawn_as_they_are(tmp_path):
     names = ("$x^{", "_hidden")
-    run_of(tmp_path / "run", [record(i, [1.0, 0.5], method=name, category="a$b$") for i in range(3) for name in names])
+    run_of(
+        tmp_path / "run",
+        [record(i, [1.0, 0.5], method=name, category="a$b$") for i in range(3) for name in names],
+    )
     report.write([tmp_path / "run"], tmp_path / "page.html")
     drawn = (tmp_path / "page_figures" / "drift.svg").read_text(encoding="utf-8")
     assert all(f">{name}<" in drawn for name in names)
@@ -430,7 +568,10 @@ def test_a_run_without_mass_categories_or_adoption_has_no_such_sections(tmp_path
     page = report.write([tmp_path / "run"], tmp_path / "page.html").read_text(encoding="utf-8")
     for name in ("attention", "categories", "methods"):
         assert f'id="{name}"' not in page and f'href="#{name}"' not in page
-    assert {path.name for path in (tmp_path / "page_figures").iterdir()} == {"drift.svg", "drift.png"}
+    assert {path.name for path in (tmp_path / "page_figures").iterdir()} == {
+        "drift.svg",
+        "drift.png",
+    }
 
 
 def test_one_conversation_has_curves_without_a_band(tmp_path):
@@ -442,11 +583,15 @@ def test_one_conversation_has_curves_without_a_band(tmp_path):
 def test_bad_requests_name_their_cure(tmp_path):
     with pytest.raises(UsageError, match="No run folder given; name at least one"):
         report.write([], tmp_path / "page.html")
-    with pytest.raises(UsageError, match=r"is a folder; name the page to write, such as .*report.html"):
+    with pytest.raises(
+        UsageError, match=r"is a folder; name the page to write, such as .*report.html"
+    ):
         report.write([tmp_path], tmp_path)
     run_of(tmp_path / "run", [record(0, [1.0])])
     (tmp_path / "file").write_text("")
-    with pytest.raises(RecordsError, match=r"Cannot write .*page.html: .*; choose another place with out="):
+    with pytest.raises(
+        RecordsError, match=r"Cannot write .*page.html: .*; choose another place with out="
+    ):
         report.write([tmp_path / "run"], tmp_path / "file" / "page.html")
 
 
@@ -459,16 +604,34 @@ def test_chart_puts_values_where_they_belong():
     assert line_chart([Line("one", points[:1], 0)], 1, "t", "d").count("interval") == 1
 
 
-@pytest.mark.parametrize(("largest", "top"), [(0.0, 1.0), (0.148, 0.15), (0.16, 0.2), (0.31, 0.4), (1.0, 1.0), (0.02, 0.02)])
+@pytest.mark.parametrize(
+    ("largest", "top"),
+    [(0.0, 1.0), (0.148, 0.15), (0.16, 0.2), (0.31, 0.4), (1.0, 1.0), (0.02, 0.02)],
+)
 def test_axes_end_on_round_numbers(largest, top):
     assert round_top([largest]) == pytest.approx(top)
 
 
 def test_report_imports_no_torch_and_no_matplotlib():
-    code = "import sys, holdfast.report; print([m for m in ('torch', 'transformers', 'matplotlib', 'pandas') if m in sys.modules])"
-    assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout.strip() == "[]"
+    code = (
+        "import sys, holdfast.report; print([m for m in ('torch', 'transformers', 'matplotlib',"
+        " 'pandas') if m in sys.modules])"
+    )
+    assert (
+        subprocess.run(
+            [sys.executable, "-c", code], capture_output=True, text=True, check=True
+        ).stdout.strip()
+        == "[]"
+    )
 
 
 def test_synthetic_pairs_are_the_same_under_every_method():
-    first, second = (conversation(3, method, rounds=2, seed=0, empty_user=False, nasty=False) for method in METHODS)
-    assert first["agent"] == second["agent"] and first["user"] == second["user"] and first["turns"] != second["turns"]
+    first, second = (
+        conversation(3, method, rounds=2, seed=0, empty_user=False, nasty=False)
+        for method in METHODS
+    )
+    assert (
+        first["agent"] == second["agent"]
+        and first["user"] == second["user"]
+        and first["turns"] != second["turns"]
+    )

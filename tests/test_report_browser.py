@@ -1,4 +1,6 @@
-"""The report as a reader meets it: a real browser opens the file, by keyboard, at desk and phone width."""
+"""The report as a reader meets it: a real browser opens the file, by keyboard, at desk and phone
+width.
+"""
 
 import base64
 import csv
@@ -18,12 +20,31 @@ from holdfast.report.document import write_document
 from holdfast.report.drift_page import render_page
 from holdfast.report.scores import label_runs, read_series
 
-BROWSER = next((path for name in ("chromium", "chromium-browser", "google-chrome") if (path := shutil.which(name))), None)
+BROWSER = next(
+    (
+        path
+        for name in ("chromium", "chromium-browser", "google-chrome")
+        if (path := shutil.which(name))
+    ),
+    None,
+)
 DRIVER = shutil.which("chromedriver")
-pytestmark = pytest.mark.skipif(not (BROWSER and DRIVER), reason="chromium and chromedriver are not installed")
+pytestmark = pytest.mark.skipif(
+    not (BROWSER and DRIVER), reason="chromium and chromedriver are not installed"
+)
 
-FLAGS = ("--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-background-networking",
-         "--disable-component-update", "--disable-sync", "--disable-dev-shm-usage", "--hide-scrollbars")
+FLAGS = (
+    "--headless",
+    "--no-sandbox",
+    "--disable-gpu",
+    "--disable-quic",
+    "--no-first-run",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-sync",
+    "--disable-dev-shm-usage",
+    "--hide-scrollbars",
+)
 PATIENCE = 20.0  # seconds; for machines that do other work at the same time
 
 
@@ -31,8 +52,12 @@ PATIENCE = 20.0  # seconds; for machines that do other work at the same time
 def page(tmp_path_factory):
     """Hostile texts, two methods, a control, and enough of them that texts are packed."""
     root = tmp_path_factory.mktemp("browser")
-    folders = [write_run(root / "main", conversations=90, nasty=True),
-               write_run(root / "control", conversations=30, methods=("none",), empty_user=True, nasty=True)]
+    folders = [
+        write_run(root / "main", conversations=90, nasty=True),
+        write_run(
+            root / "control", conversations=30, methods=("none",), empty_user=True, nasty=True
+        ),
+    ]
     out = write_page(folders, root / "report.html")
     assert "data-packed" in out.read_text(encoding="utf-8")
     return out
@@ -56,16 +81,24 @@ def browser(tmp_path_factory):
 def write_page(folders, out):
     """The page alone, without its figure files."""
     runs, labels = [read_run(folder) for folder in folders], label_runs(folders)
-    series = [item for run, label in zip(runs, labels, strict=True) for item in read_series(run, label)]
+    series = [
+        item for run, label in zip(runs, labels, strict=True) for item in read_series(run, label)
+    ]
     out.write_text(render_page(runs, labels, series), encoding="utf-8")
     return out
 
 
 def visit(browser, page, width=1280, dark=False, fragment=""):
     """Open the page afresh at a width, and forget what was logged before."""
-    browser.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", {"width": width, "height": 900, "deviceScaleFactor": 1, "mobile": width < 600})
+    browser.execute_cdp_cmd(
+        "Emulation.setDeviceMetricsOverride",
+        {"width": width, "height": 900, "deviceScaleFactor": 1, "mobile": width < 600},
+    )
     scheme = "dark" if dark else "light"
-    browser.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": [{"name": "prefers-color-scheme", "value": scheme}]})
+    browser.execute_cdp_cmd(
+        "Emulation.setEmulatedMedia",
+        {"features": [{"name": "prefers-color-scheme", "value": scheme}]},
+    )
     browser.get("about:blank")
     browser.get_log("browser"), browser.get_log("performance")
     browser.get(page.as_uri() + fragment)
@@ -93,16 +126,24 @@ def wait(browser, script):
 def requests(browser):
     """Every address the page asked for since `visit`."""
     events = (json.loads(entry["message"])["message"] for entry in browser.get_log("performance"))
-    return [event["params"]["request"]["url"] for event in events if event["method"] == "Network.requestWillBeSent"]
+    return [
+        event["params"]["request"]["url"]
+        for event in events
+        if event["method"] == "Network.requestWillBeSent"
+    ]
 
 
 def look(browser, name):
     """Keep a picture where HOLDFAST_SCREENSHOTS names a folder."""
     folder = os.environ.get("HOLDFAST_SCREENSHOTS")
     if folder:
-        size = browser.execute_script("return [innerWidth, Math.min(9000, document.documentElement.scrollHeight)]")
+        size = browser.execute_script(
+            "return [innerWidth, Math.min(9000, document.documentElement.scrollHeight)]"
+        )
         clip = {"x": 0, "y": 0, "width": size[0], "height": size[1], "scale": 1}
-        shot = browser.execute_cdp_cmd("Page.captureScreenshot", {"captureBeyondViewport": True, "clip": clip})
+        shot = browser.execute_cdp_cmd(
+            "Page.captureScreenshot", {"captureBeyondViewport": True, "clip": clip}
+        )
         os.makedirs(folder, exist_ok=True)
         with open(os.path.join(folder, f"{name}.png"), "wb") as file:
             file.write(base64.b64decode(shot["data"]))
@@ -135,7 +176,9 @@ def test_page_fits_asks_for_nothing_and_reports_no_error(browser, page, width):
     assert {url for url in requests(browser) if not url.startswith("data:")} == {page.as_uri()}
     assert browser.execute_script("return document.documentElement.scrollWidth <= innerWidth")
     browser.execute_script("document.querySelectorAll('details').forEach((d) => d.open = true)")
-    assert browser.execute_script("return document.documentElement.scrollWidth <= innerWidth"), "with every table open"
+    assert browser.execute_script("return document.documentElement.scrollWidth <= innerWidth"), (
+        "with every table open"
+    )
     assert not browser.execute_script("return window.hacked")
 
 
@@ -151,13 +194,35 @@ def test_everything_that_can_be_used_has_a_name(browser, page):
     visit(browser, page)
     wait(browser, "document.querySelectorAll('.row').length")
     tree = browser.execute_cdp_cmd("Accessibility.getFullAXTree", {})["nodes"]
-    used = {"button", "link", "slider", "combobox", "searchbox", "checkbox", "radio", "image", "region", "table"}
+    used = {
+        "button",
+        "link",
+        "slider",
+        "combobox",
+        "searchbox",
+        "checkbox",
+        "radio",
+        "image",
+        "region",
+        "table",
+    }
     roles = [node["role"]["value"] for node in tree if not node.get("ignored")]
-    unnamed = [node["role"]["value"] for node in tree if not node.get("ignored") and node["role"]["value"] in used - {"table"} and not node.get("name", {}).get("value")]
+    unnamed = [
+        node["role"]["value"]
+        for node in tree
+        if not node.get("ignored")
+        and node["role"]["value"] in used - {"table"}
+        and not node.get("name", {}).get("value")
+    ]
     assert unnamed == []
     assert {"main", "navigation", "banner", "contentinfo"} <= set(roles)
-    levels = browser.execute_script("return [...document.querySelectorAll('main h1, main h2, main h3')].map((h) => +h.tagName[1])")
-    assert levels[0] == 1 and all(after - before <= 1 for before, after in itertools.pairwise(levels))
+    levels = browser.execute_script(
+        "return [...document.querySelectorAll('main h1, main h2, main h3')].map((h) =>"
+        " +h.tagName[1])"
+    )
+    assert levels[0] == 1 and all(
+        after - before <= 1 for before, after in itertools.pairwise(levels)
+    )
 
 
 def test_a_chart_is_read_with_the_arrow_keys(browser, page):
@@ -170,8 +235,13 @@ def test_a_chart_is_read_with_the_arrow_keys(browser, page):
     assert "Round 1:" in browser.execute_script(f"return {plot}.getAttribute('aria-valuetext')")
     keys(browser, Keys.ARROW_RIGHT, Keys.ARROW_RIGHT)
     assert browser.execute_script(f"return {plot}.getAttribute('aria-valuenow')") == "3"
-    assert browser.execute_script(f"return {plot}.nextElementSibling.textContent").startswith("round 3")
-    assert browser.execute_script(f"return {plot}.querySelector('.cursor').getAttribute('visibility')") == "visible"
+    assert browser.execute_script(f"return {plot}.nextElementSibling.textContent").startswith(
+        "round 3"
+    )
+    assert (
+        browser.execute_script(f"return {plot}.querySelector('.cursor').getAttribute('visibility')")
+        == "visible"
+    )
     keys(browser, Keys.END, Keys.ARROW_RIGHT)
     assert browser.execute_script(f"return {plot}.getAttribute('aria-valuenow')") == "8"
 
@@ -204,15 +274,28 @@ def test_a_conversation_is_opened_read_and_left_by_keyboard(browser, page, width
     keys(browser, Keys.ENTER)
     wait(browser, "document.querySelectorAll('#reader-body .bubble').length")
     look(browser, f"reader-{width}")
-    counts = browser.execute_script("return ['.round', '.bubble', '.probe', '.probe .reason'].map((s) => document.querySelectorAll('#reader-body ' + s).length)")
+    counts = browser.execute_script(
+        "return ['.round', '.bubble', '.probe', '.probe .reason'].map((s) =>"
+        " document.querySelectorAll('#reader-body ' + s).length)"
+    )
     assert counts == [8, 16, 16, 16]
-    assert browser.execute_script("const b = document.querySelector('#reader-body'); return b.scrollWidth <= b.clientWidth")
-    assert browser.execute_script("return document.querySelector('#reader').contains(document.activeElement)")
+    assert browser.execute_script(
+        "const b = document.querySelector('#reader-body'); return b.scrollWidth <= b.clientWidth"
+    )
+    assert browser.execute_script(
+        "return document.querySelector('#reader').contains(document.activeElement)"
+    )
     browser.execute_script("window.before = document.querySelector('#reader-body').textContent")
     browser.execute_script("document.querySelector('#reader-methods [aria-pressed=false]').focus()")
     keys(browser, Keys.ENTER)
-    wait(browser, "document.querySelector('#reader-body .bubble') && document.querySelector('#reader-body').textContent !== window.before")
-    assert "split-softmax" in browser.execute_script("return document.querySelector('#reader-methods [aria-pressed=true]').textContent")
+    wait(
+        browser,
+        "document.querySelector('#reader-body .bubble') &&"
+        " document.querySelector('#reader-body').textContent !== window.before",
+    )
+    assert "split-softmax" in browser.execute_script(
+        "return document.querySelector('#reader-methods [aria-pressed=true]').textContent"
+    )
     keys(browser, Keys.ESCAPE)
     wait(browser, "!document.querySelector('#reader').open")
     assert browser.execute_script("return document.activeElement.className") == "row"
@@ -239,23 +322,34 @@ def test_hostile_texts_are_shown_as_text(browser, page):
 def test_an_inline_script_would_be_refused(browser, page):
     """The content security policy is in force: even markup that got through could not run."""
     visit(browser, page)
-    browser.execute_script("document.body.insertAdjacentHTML('beforeend', '<img src=x onerror=\"window.hacked = 1\">')")
+    browser.execute_script(
+        "document.body.insertAdjacentHTML('beforeend', '<img src=x onerror=\"window.hacked = 1\">')"
+    )
     time.sleep(0.3)
     assert not browser.execute_script("return window.hacked")
-    assert any("Content Security Policy" in entry["message"] for entry in browser.get_log("browser"))
+    assert any(
+        "Content Security Policy" in entry["message"] for entry in browser.get_log("browser")
+    )
 
 
 def test_filters_count_what_they_show(browser, page):
     visit(browser, page)
     wait(browser, "document.querySelectorAll('.row').length")
-    assert browser.execute_script("return document.querySelector('#count').textContent") == "90 of 90 conversations, in 210 of 210 dialogs"
-    assert "30 to 90 conversations of 8 rounds" in browser.execute_script("return document.querySelector('.facts').textContent")
+    assert (
+        browser.execute_script("return document.querySelector('#count').textContent")
+        == "90 of 90 conversations, in 210 of 210 dialogs"
+    )
+    assert "30 to 90 conversations of 8 rounds" in browser.execute_script(
+        "return document.querySelector('.facts').textContent"
+    )
     assert browser.execute_script("return document.querySelectorAll('.row').length") == 10
     browser.execute_script("document.querySelector('#more').click()")
     assert browser.execute_script("return document.querySelectorAll('.row').length") == 50
     for name, value, rule in (
-        ("series", "1", "e.seriesAt === 1"), ("category", "language", "e.agent.category === 'language'"),
-        ("score", "lost", "e.first > 0.5 && e.last <= 0.5"), ("score", "adopted", "e.lastTaken !== null && e.lastTaken >= 0.5"),
+        ("series", "1", "e.seriesAt === 1"),
+        ("category", "language", "e.agent.category === 'language'"),
+        ("score", "lost", "e.first > 0.5 && e.last <= 0.5"),
+        ("score", "adopted", "e.lastTaken !== null && e.lastTaken >= 0.5"),
     ):
         shown, right = browser.execute_script(f"""
           const form = document.querySelector('#filters'); form.reset();
@@ -271,19 +365,38 @@ def test_filters_count_what_they_show(browser, page):
 def test_prompts_are_sorted_and_lead_to_their_conversations(browser, page):
     visit(browser, page)
     wait(browser, "document.querySelectorAll('.row').length")
-    column = "[...document.querySelectorAll('#prompt-table tbody tr')].filter((r) => !r.hidden).map((r) => +r.cells[{0}].dataset.value)"
-    assert (mean := browser.execute_script(f"return {column.format(6)}")) == sorted(mean) and len(mean) > 10
+    column = (
+        "[...document.querySelectorAll('#prompt-table tbody tr')].filter((r) => !r.hidden).map((r)"
+        " => +r.cells[{0}].dataset.value)"
+    )
+    assert (mean := browser.execute_script(f"return {column.format(6)}")) == sorted(mean) and len(
+        mean
+    ) > 10
     heads = "document.querySelectorAll('#prompt-table th button')"
     for _ in range(2):
         browser.execute_script(f"{heads}[5].click()")
     changes = browser.execute_script(f"return {column.format(5)}")
     assert changes == sorted(changes, reverse=True)
-    assert browser.execute_script("return document.querySelector('#prompt-table th[aria-sort]').textContent") == "Change"
+    assert (
+        browser.execute_script(
+            "return document.querySelector('#prompt-table th[aria-sort]').textContent"
+        )
+        == "Change"
+    )
     browser.execute_script("document.querySelector('#prompts details').open = true")
-    prompt = browser.execute_script("const b = document.querySelector('#prompt-table [data-prompt]'); b.click(); return b.dataset.prompt")
-    assert browser.execute_script("return found.length > 0 && found.every((e) => e.agent.id === arguments[0] && e.seriesAt === 0)", prompt)
+    prompt = browser.execute_script(
+        "const b = document.querySelector('#prompt-table [data-prompt]'); b.click(); return"
+        " b.dataset.prompt"
+    )
+    assert browser.execute_script(
+        "return found.length > 0 && found.every((e) => e.agent.id === arguments[0] && e.seriesAt"
+        " === 0)",
+        prompt,
+    )
     wait(browser, "document.querySelectorAll('#reader-body .bubble').length")
-    assert browser.execute_script("return document.querySelector('#reader').open && current === found[0]"), "read opens the conversation"
+    assert browser.execute_script(
+        "return document.querySelector('#reader').open && current === found[0]"
+    ), "read opens the conversation"
     browser.execute_script("document.querySelector('#close').click()")
     wait(browser, "document.activeElement.dataset.prompt !== undefined")
     assert browser.execute_script("return document.activeElement.dataset.prompt") == prompt
@@ -307,11 +420,23 @@ def test_a_link_to_a_conversation_opens_it(browser, page):
     assert browser.execute_script("return current.place") == 57
 
 
-@pytest.mark.parametrize(("probe_at", "first"), [("in-place", "probes"), ("after-round", "turn user")])
+@pytest.mark.parametrize(
+    ("probe_at", "first"), [("in-place", "probes"), ("after-round", "turn user")]
+)
 def test_probes_stand_where_they_were_asked(browser, tmp_path, probe_at, first):
-    visit(browser, write_page([write_run(tmp_path / "run", conversations=2, probe_at=probe_at)], tmp_path / "page.html"), fragment="#conversation-0")
+    visit(
+        browser,
+        write_page(
+            [write_run(tmp_path / "run", conversations=2, probe_at=probe_at)],
+            tmp_path / "page.html",
+        ),
+        fragment="#conversation-0",
+    )
     wait(browser, "document.querySelectorAll('#reader-body .bubble').length")
-    assert browser.execute_script("return document.querySelector('.round').children[1].className") == first
+    assert (
+        browser.execute_script("return document.querySelector('.round').children[1].className")
+        == first
+    )
 
 
 def test_the_theme_can_be_chosen(browser, page):
@@ -331,13 +456,18 @@ def test_many_long_conversations_open_fast(browser, tmp_path):
     assert out.stat().st_size < 6_000_000
     visit(browser, out)
     wait(browser, "document.querySelectorAll('.row').length")
-    timing = browser.execute_script("const t = performance.getEntriesByType('navigation')[0]; return t.domComplete - t.responseEnd")
+    timing = browser.execute_script(
+        "const t = performance.getEntriesByType('navigation')[0]; return t.domComplete -"
+        " t.responseEnd"
+    )
     assert timing < 10_000  # milliseconds; under 300 on an idle machine
 
 
 def downloaded(browser, folder, name, selector):
     """The text of a file that a click downloads."""
-    browser.execute_cdp_cmd("Browser.setDownloadBehavior", {"behavior": "allow", "downloadPath": str(folder)})
+    browser.execute_cdp_cmd(
+        "Browser.setDownloadBehavior", {"behavior": "allow", "downloadPath": str(folder)}
+    )
     browser.execute_script("document.querySelector(arguments[0]).click()", selector)
     end = time.monotonic() + PATIENCE
     while not (folder / name).is_file():
@@ -355,9 +485,21 @@ def test_data_is_downloaded_from_the_page_alone(browser, tmp_path):
     figures = downloaded(browser, tmp_path, "figures.csv", "a[download='figures.csv']")
     assert figures.startswith("run,method,measure,category,round,n,mean,low,high,sd\n")
     records = read_run(folder).records
-    wanted = sorted((r["method"], r["conversation"], p["round"], p["kind"], round(p["score"], 4)) for r in records for p in r["probes"])
-    rows = list(csv.DictReader(io.StringIO(downloaded(browser, tmp_path, "probes.csv", "#probes-csv"))))
-    assert sorted((r["method"], int(r["conversation"]), int(r["round"]), r["kind"], float(r["score"])) for r in rows) == wanted
+    wanted = sorted(
+        (r["method"], r["conversation"], p["round"], p["kind"], round(p["score"], 4))
+        for r in records
+        for p in r["probes"]
+    )
+    rows = list(
+        csv.DictReader(io.StringIO(downloaded(browser, tmp_path, "probes.csv", "#probes-csv")))
+    )
+    assert (
+        sorted(
+            (r["method"], int(r["conversation"]), int(r["round"]), r["kind"], float(r["score"]))
+            for r in rows
+        )
+        == wanted
+    )
     probes = json.loads(downloaded(browser, tmp_path, "probes.json", "#probes-json"))
     replies = sorted(p["reply"].encode("utf-8", "replace") for r in records for p in r["probes"])
     assert sorted(p["reply"].encode("utf-8", "replace") for p in probes) == replies
@@ -372,6 +514,8 @@ def test_pages_of_other_commands_fit_and_can_be_read(browser, tmp_path, width, d
     assert browser.get_log("browser") == []
     assert browser.execute_script("return document.documentElement.scrollWidth <= innerWidth")
     browser.execute_script("document.querySelectorAll('details').forEach((d) => d.open = true)")
-    assert browser.execute_script("return document.documentElement.scrollWidth <= innerWidth"), "with every table open"
+    assert browser.execute_script("return document.documentElement.scrollWidth <= innerWidth"), (
+        "with every table open"
+    )
     assert browser.execute_script(TEXT_COLOURS) == []
     assert not browser.execute_script("return window.hacked")

@@ -1,4 +1,6 @@
-"""The reproduction: verdicts on planted numbers, the whole of it at the smallest scale, and what it refuses."""
+"""The reproduction: verdicts on planted numbers, the whole of it at the smallest scale, and what it
+refuses.
+"""
 
 from __future__ import annotations
 
@@ -28,7 +30,10 @@ def test_a_verdict_needs_an_interval_on_one_side_of_zero():
     assert verdict(noise - noise.mean(), -1) == UNDECIDED
     assert verdict(falls[:1], -1) == UNDECIDED  # one conversation has no interval
     few = claim_that("it falls.", estimate(falls[:3]), -1, "Numbers.")
-    assert (few.verdict, few.evidence) == (UNDECIDED, "Numbers. It cannot tell: n = 3, fewer than 20.")
+    assert (few.verdict, few.evidence) == (
+        UNDECIDED,
+        "Numbers. It cannot tell: n = 3, fewer than 20.",
+    )
     assert re.fullmatch(r"-0\.\d{3} \[-0\.\d{3}, -0\.\d{3}\] \(n = 50\)", spelled(estimate(falls)))
 
 
@@ -36,7 +41,9 @@ def test_no_text_of_a_finding_becomes_markup(tmp_path):
     evil = "</script><script>window.hacked = 1</script><img src=x onerror=alert(1)>\"'"
     (tmp_path / "x.png").write_bytes(b"\x89PNG")
     claims = (Claim(evil, SUPPORTED, evil), Claim("it falls", UNDECIDED, "-0.5"))
-    figures = [Figure("3", evil, evil, (tmp_path / "x.png",), claims, rows=((evil, "a"), (evil, evil)))]
+    figures = [
+        Figure("3", evil, evil, (tmp_path / "x.png",), claims, rows=((evil, "a"), (evil, evil)))
+    ]
     out = write_page(figures, evil, [evil], tmp_path / "index.html")
     page = read_page(out)
     assert page.tags.count("img") == 1 and "figure-3" in page.ids
@@ -51,14 +58,27 @@ def test_the_smallest_scale_makes_every_figure_and_resumes(tmp_path, capsys):
     assert {number for number in re.findall(r"Figure (\d)", told)} == set("3456789")
     page = (out / "index.html").read_text(encoding="utf-8")
     assert "img" in read_page(out / "index.html").tags
-    assert page.count("<section id=") == 7 and page.count("data:image/png;base64,") == 6  # Figure 8 needs a base model
+    assert (
+        page.count("<section id=") == 7 and page.count("data:image/png;base64,") == 6
+    )  # Figure 8 needs a base model
     assert "No base model was given" in page
     findings = json.loads((out / "findings.json").read_text())
     assert [figure["number"] for figure in findings] == list("3456789")
-    told_of = {figure["number"] for figure in findings for claim in figure["claims"] if claim["verdict"] != UNDECIDED}
-    assert told_of <= {"7"}, "a handful of conversations says nothing; the norms of all embeddings are no sample"
+    told_of = {
+        figure["number"]
+        for figure in findings
+        for claim in figure["claims"]
+        if claim["verdict"] != UNDECIDED
+    }
+    assert told_of <= {"7"}, (
+        "a handful of conversations says nothing; the norms of all embeddings are no sample"
+    )
     assert all((out / image).exists() for figure in findings for image in figure["images"])
-    assert all(claim["evidence"] and claim["text"] in html.unescape(page) for figure in findings for claim in figure["claims"])
+    assert all(
+        claim["evidence"] and claim["text"] in html.unescape(page)
+        for figure in findings
+        for claim in figure["claims"]
+    )
     records = {path: path.stat().st_mtime_ns for path in out.rglob("records.jsonl")}
     assert len(records) == 6
     assert main(["reproduce", "li2024", "--scale", "smallest", "--out", str(out)]) == 0
@@ -71,11 +91,17 @@ def test_the_smallest_scale_makes_every_figure_and_resumes(tmp_path, capsys):
     [
         (["--scale", "tiny"], 2, ["'tiny'", "small"]),
         (["--base", "default"], 2, ["default", "base"]),
-        (["--model", "http://localhost:9/v1", "--endpoint-model", "far"], 2, ["endpoint", "--endpoint"]),
+        (
+            ["--model", "http://localhost:9/v1", "--endpoint-model", "far"],
+            2,
+            ["endpoint", "--endpoint"],
+        ),
         (["--capability", "chess"], 2, ["'chess'", "knowledge"]),
     ],
 )
-def test_what_cannot_be_reproduced_is_refused_in_a_sentence(arguments, code, words, tmp_path, capsys):
+def test_what_cannot_be_reproduced_is_refused_in_a_sentence(
+    arguments, code, words, tmp_path, capsys
+):
     assert main(["reproduce", "li2024", *arguments, "--out", str(tmp_path / "run")]) == code
     said = capsys.readouterr().err
     assert all(word in said for word in words) and said.count("\n") == 1

@@ -53,10 +53,14 @@ def test_each_rule_has_its_scores_by_round(run):
     rows = rule_rows(read_series(run))
     assert [row.name for row in rows] == ["signs", "cheap", "short"]
     assert [[point.mean for point in row.points] for row in rows] == [
-        [1, 1, 0.25, 0.25], [0.25] * 4, [1] * 4,
+        [1, 1, 0.25, 0.25],
+        [0.25] * 4,
+        [1] * 4,
     ]
     assert [(row.broken, row.kept, row.n) for row in rows] == [
-        ((0, 0, 18, 0), 6, 24), ((18, 0, 0, 0), 6, 24), ((0, 0, 0, 0), 24, 24),
+        ((0, 0, 18, 0), 6, 24),
+        ((18, 0, 0, 0), 6, 24),
+        ((0, 0, 0, 0), 24, 24),
     ]
 
 
@@ -92,7 +96,7 @@ def test_terminal_tells_rule_by_rule(run):
     lines = [line.split() for line in text.splitlines()]
     assert ["round", "signs", "cheap", "short"] in lines
     assert "  signs: -0.75" in text and "below round 1 from round 3 on" in text
-    block = text[text.index("Rule by rule"):text.index("Without a fix")]
+    block = text[text.index("Rule by rule") : text.index("Without a fix")]
     assert max(map(len, block.splitlines())) <= 80
 
 
@@ -100,10 +104,10 @@ def test_page_tells_rule_by_rule_and_names_the_rule_of_each_probe(run, tmp_path)
     page = report.write([run.folder], tmp_path / "report.html").read_text()
     assert 'id="rules"' in page and 'href="#rules"' in page
     assert 'id="categories"' not in page, "the one category would be the whole run again"
-    section = page[page.index('id="rules"'):]
+    section = page[page.index('id="rules"') :]
     assert "below round 1 from round 3 on" in section and "first broken in round 3: 18" in section
-    chunk = page[page.index('id="chunk-0">') + len('id="chunk-0">'):]
-    probes = json.loads(chunk[:chunk.index("</script>")])[0]["probes"]
+    chunk = page[page.index('id="chunk-0">') + len('id="chunk-0">') :]
+    probes = json.loads(chunk[: chunk.index("</script>")])[0]["probes"]
     assert [probe[-1] for probe in probes[:3]] == ["signs", "cheap", "short"]
 
 
@@ -116,7 +120,9 @@ def test_the_table_of_probes_names_rules(run):
 def test_runs_without_rules_have_no_such_section(tmp_path):
     case = drift.Case("tony", "mine", "Be Tony.", ("signs?",), {"regex": "kept"})
     settings = drift.Settings(rounds=2, conversations=2)
-    plain = drift.run(Forgetful(), drift.Suite("one", (case,), ("hello",)), tmp_path / "run", settings)
+    plain = drift.run(
+        Forgetful(), drift.Suite("one", (case,), ("hello",)), tmp_path / "run", settings
+    )
     assert rule_rows(read_series(plain)) == [] and "Rule by rule" not in report.table(plain)
     page = report.write([plain.folder], tmp_path / "report.html").read_text()
     assert 'id="rules"' not in page and 'id="categories"' in page

@@ -6,7 +6,17 @@ import pytest
 import torch
 from tiny import chat, model
 
-from holdfast import Boost, Gate, Guidance, Pasta, Repetition, Request, Sampling, SplitSoftmax, Spotlight
+from holdfast import (
+    Boost,
+    Gate,
+    Guidance,
+    Pasta,
+    Repetition,
+    Request,
+    Sampling,
+    SplitSoftmax,
+    Spotlight,
+)
 from holdfast.attention import Steering, steered
 from holdfast.chat.prompt import render
 from holdfast.errors import PromptError, UsageError
@@ -25,22 +35,40 @@ METHODS = {
     "guidance": (Guidance(1.5),),
     "several": (Boost(2), Repetition(0.5), Guidance(1.5)),
 }
-CHATS = (chat("talk about bread", "what is rain?"), chat("be the garden", "the river", "runs slowly past", "where do people talk?"))
+CHATS = (
+    chat("talk about bread", "what is rain?"),
+    chat("be the garden", "the river", "runs slowly past", "where do people talk?"),
+)
 REPLIES = (("bread", "the old town where people talk", "r"), ("cheese (C)", "music (B)"))
 
 
 def by_full_forward(tiny, messages, methods, reply, seed=0):
-    """The sum over the reply's tokens, one pass of everything, per stream; guided token by token."""
+    """The sum over the reply's tokens, one pass of everything, per stream; guided token by
+    token.
+    """
     shifts = tuple(m for m in methods if isinstance(m, ShiftsAttention))
     guidance = next((m for m in methods if isinstance(m, EditsLogits)), None)
     ids = tuple(tiny.tokenizer(reply, add_special_tokens=False)["input_ids"])
     logits = []
-    for read in [edit_messages(messages, methods, seed), *([guidance.other(messages)] if guidance else [])]:
+    for read in [
+        edit_messages(messages, methods, seed),
+        *([guidance.other(messages)] if guidance else []),
+    ]:
         prompt = render(read, tiny.tokenizer)
-        whole, span = torch.tensor([prompt.token_ids + ids]), torch.tensor([prompt.span_mask + (False,) * len(ids)])
+        whole, span = (
+            torch.tensor([prompt.token_ids + ids]),
+            torch.tensor([prompt.span_mask + (False,) * len(ids)]),
+        )
         chosen = shifts if any(prompt.span_mask) else ()
-        with torch.inference_mode(), steered(Steering(span, [chosen], prompt=[len(prompt.token_ids)]) if chosen else None):
-            logits.append(tiny.hf_model(input_ids=whole, use_cache=False).logits[0, len(prompt.token_ids) - 1 : -1].float())
+        with (
+            torch.inference_mode(),
+            steered(Steering(span, [chosen], prompt=[len(prompt.token_ids)]) if chosen else None),
+        ):
+            logits.append(
+                tiny.hf_model(input_ids=whole, use_cache=False)
+                .logits[0, len(prompt.token_ids) - 1 : -1]
+                .float()
+            )
     total = 0.0
     for place, token in enumerate(ids):
         row = guidance.guide(logits[0][place], logits[1][place]) if guidance else logits[0][place]
@@ -53,7 +81,9 @@ def by_full_forward(tiny, messages, methods, reply, seed=0):
 def test_scores_are_those_of_a_full_forward(name, kind):
     tiny = model(kind, **({"query_pre_attn_scalar": 12} if kind == "gemma2" else {}))
     methods = METHODS[name]
-    scored = tiny.session().score([Request(messages, methods, conversation_seed=3) for messages in CHATS], REPLIES)
+    scored = tiny.session().score(
+        [Request(messages, methods, conversation_seed=3) for messages in CHATS], REPLIES
+    )
     for messages, options, one in zip(CHATS, REPLIES, scored, strict=True):
         expected = [by_full_forward(tiny, messages, methods, reply, seed=3) for reply in options]
         assert one.log_probabilities == pytest.approx(expected, abs=TOLERANCE)
@@ -61,14 +91,21 @@ def test_scores_are_those_of_a_full_forward(name, kind):
 
 def test_rows_of_a_batch_know_nothing_of_each_other():
     tiny = model()
-    requests = [Request(CHATS[i % 2], methods, conversation_seed=3) for i, methods in enumerate(METHODS.values())]
+    requests = [
+        Request(CHATS[i % 2], methods, conversation_seed=3)
+        for i, methods in enumerate(METHODS.values())
+    ]
     together = tiny.session().score(requests, [REPLIES[i % 2] for i in range(len(requests))])
     for i, (request, one) in enumerate(zip(requests, together, strict=True)):
         alone = tiny.session().score([request], [REPLIES[i % 2]])[0]
         assert one.log_probabilities == pytest.approx(alone.log_probabilities, abs=TOLERANCE)
 
 
-@pytest.mark.parametrize("methods", ((), (SplitSoftmax(0.4),), (Guidance(1.5),)), ids=("none", "split-softmax", "guidance"))
+@pytest.mark.parametrize(
+    "methods",
+    ((), (SplitSoftmax(0.4),), (Guidance(1.5),)),
+    ids=("none", "split-softmax", "guidance"),
+)
 def test_a_thread_forwards_a_history_once(methods):
     tiny, talk = model(), CHATS[1]
     fork = (*talk[:-1], {"role": "user", "content": "and the cheese?"})
@@ -79,7 +116,10 @@ def test_a_thread_forwards_a_history_once(methods):
     assert second.log_probabilities == pytest.approx(alone.log_probabilities, abs=TOLERANCE)
     assert second.forwarded < alone.forwarded / 2 and first.forwarded > second.forwarded
     written = session.generate_batch([Request(fork, methods, Sampling(0, 1, 8), thread="t")])[0]
-    assert written.text == tiny.generate(fork, methods, Sampling(0, 1, 8)).text and written.forwarded < alone.forwarded
+    assert (
+        written.text == tiny.generate(fork, methods, Sampling(0, 1, 8)).text
+        and written.forwarded < alone.forwarded
+    )
 
 
 def test_a_greedy_reply_is_the_likeliest_of_its_length():

@@ -653,19 +653,53 @@ def test_cross_attention_is_never_steered(monkeypatch):
 
 
 HYBRIDS = {
-    "jamba": ({"attn_layer_period": 3, "attn_layer_offset": 1, "num_experts": 2,
-               "mamba_d_state": 8, "mamba_dt_rank": 4}, (1,)),
-    "qwen3_next": ({"layer_types": ["linear_attention", "full_attention", "linear_attention"],
-                    "linear_num_key_heads": 2, "linear_key_head_dim": 8, "num_experts": 2,
-                    "linear_num_value_heads": 4, "linear_value_head_dim": 8,
-                    "moe_intermediate_size": 24, "num_experts_per_tok": 1, "shared_expert_intermediate_size": 24}, (1,)),
-    "bamba": ({"attn_layer_indices": [1], "mamba_n_heads": 8, "mamba_d_head": 12,
-               "mamba_n_groups": 1, "mamba_d_state": 8}, (1,)),
+    "jamba": (
+        {
+            "attn_layer_period": 3,
+            "attn_layer_offset": 1,
+            "num_experts": 2,
+            "mamba_d_state": 8,
+            "mamba_dt_rank": 4,
+        },
+        (1,),
+    ),
+    "qwen3_next": (
+        {
+            "layer_types": ["linear_attention", "full_attention", "linear_attention"],
+            "linear_num_key_heads": 2,
+            "linear_key_head_dim": 8,
+            "num_experts": 2,
+            "linear_num_value_heads": 4,
+            "linear_value_head_dim": 8,
+            "moe_intermediate_size": 24,
+            "num_experts_per_tok": 1,
+            "shared_expert_intermediate_size": 24,
+        },
+        (1,),
+    ),
+    "bamba": (
+        {
+            "attn_layer_indices": [1],
+            "mamba_n_heads": 8,
+            "mamba_d_head": 12,
+            "mamba_n_groups": 1,
+            "mamba_d_state": 8,
+        },
+        (1,),
+    ),
     "lfm2": ({"layer_types": ["conv", "full_attention", "conv"]}, (1,)),
-    "zamba2": ({"layers_block_type": ["mamba", "hybrid", "mamba"], "mamba_d_state": 8,
-                "n_mamba_heads": 8, "mamba_headdim": 12,
-                "mamba_ngroups": 1, "num_mem_blocks": 1}, ()),
-}  # fmt: skip
+    "zamba2": (
+        {
+            "layers_block_type": ["mamba", "hybrid", "mamba"],
+            "mamba_d_state": 8,
+            "n_mamba_heads": 8,
+            "mamba_headdim": 12,
+            "mamba_ngroups": 1,
+            "num_mem_blocks": 1,
+        },
+        (),
+    ),
+}
 
 
 @pytest.mark.parametrize("kind", HYBRIDS)
@@ -793,10 +827,14 @@ def test_gradient_checkpointing_is_refused():
 # Traces
 
 
-@pytest.mark.parametrize(("kind", "options"), [
-    ("llama", {}), ("gemma2", {"sliding_window": 64}),
-    ("gptj", {"n_embd": 48, "n_layer": 3, "n_head": 4, "rotary_dim": 8}),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("kind", "options"),
+    [
+        ("llama", {}),
+        ("gemma2", {"sliding_window": 64}),
+        ("gptj", {"n_embd": 48, "n_layer": 3, "n_head": 4, "rotary_dim": 8}),
+    ],
+)
 @pytest.mark.parametrize(
     "method", [SPLIT, None, Pasta(0.05, {(0, 1), (2, 3)})], ids=["split", "none", "heads"]
 )
@@ -870,20 +908,37 @@ def wrong_models():
         decoder_start_token_id=0,
     )
     return {
-        "a base model": (lambda: hugging_face().model,
-                         r"LlamaModel gives no logits.*AutoModelForCausalLM"),
+        "a base model": (
+            lambda: hugging_face().model,
+            r"LlamaModel gives no logits.*AutoModelForCausalLM",
+        ),
         "a module": (lambda: torch.nn.Linear(2, 2), r"transformers.*not Linear"),
-        "DataParallel": (lambda: torch.nn.DataParallel(hugging_face()),
-                         r"DataParallel.*model\.module"),
-        "cpu_offload": (lambda: cpu_offload(hugging_face(), torch.device("cpu")),
-                        r"LlamaForCausalLM.*offloaded by accelerate.*whole"),
-        "Whisper": (lambda: WhisperForConditionalGeneration(
-            AutoConfig.for_model("whisper", **small)), r"Whisper\w+ has an encoder"),
+        "DataParallel": (
+            lambda: torch.nn.DataParallel(hugging_face()),
+            r"DataParallel.*model\.module",
+        ),
+        "cpu_offload": (
+            lambda: cpu_offload(hugging_face(), torch.device("cpu")),
+            r"LlamaForCausalLM.*offloaded by accelerate.*whole",
+        ),
+        "Whisper": (
+            lambda: WhisperForConditionalGeneration(AutoConfig.for_model("whisper", **small)),
+            r"Whisper\w+ has an encoder",
+        ),
         "T5": (lambda: T5ForConditionalGeneration(t5), r"T5\w+ has an encoder"),
-        "an image model": (lambda: AutoModel.from_config(AutoConfig.for_model(
-            "vit", hidden_size=16, num_hidden_layers=1, num_attention_heads=2,
-            intermediate_size=16)), r"ViTModel.*repetition"),
-    }  # fmt: skip
+        "an image model": (
+            lambda: AutoModel.from_config(
+                AutoConfig.for_model(
+                    "vit",
+                    hidden_size=16,
+                    num_hidden_layers=1,
+                    num_attention_heads=2,
+                    intermediate_size=16,
+                )
+            ),
+            r"ViTModel.*repetition",
+        ),
+    }
 
 
 @pytest.mark.parametrize(

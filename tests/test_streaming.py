@@ -11,10 +11,15 @@ from holdfast.errors import PromptError
 from holdfast.methods import Gate, Guidance
 from holdfast.models.requests import Request
 
-CHAT = [{"role": "system", "content": "Talk about rain."}, {"role": "user", "content": "hello there"}]
+CHAT = [
+    {"role": "system", "content": "Talk about rain."},
+    {"role": "user", "content": "hello there"},
+]
 
 
-@pytest.mark.parametrize("methods", ([], [Boost(4)], [Guidance(2.0)], [Gate([Boost(4)], 0.5)]), ids=str)
+@pytest.mark.parametrize(
+    "methods", ([], [Boost(4)], [Guidance(2.0)], [Gate([Boost(4)], 0.5)]), ids=str
+)
 def test_the_pieces_are_the_reply(methods):
     told, chats = [], model()
     request = Request(CHAT, methods, Sampling(max_new_tokens=24), seed=3)

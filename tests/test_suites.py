@@ -1,4 +1,6 @@
-"""Suites: the shipped hundred tell following from not following, and bad YAML is named precisely."""
+"""Suites: the shipped hundred tell following from not following, and bad YAML is named
+precisely.
+"""
 
 from __future__ import annotations
 
@@ -19,14 +21,23 @@ from holdfast.drift.suites import CATEGORIES, Case, load_suite
 from holdfast.errors import HoldfastError, UnknownName, UsageError
 from holdfast.measures import build
 
-FOLLOWS, BREAKS = 0.75, 0.25  # what a measure must give to a reply that keeps to its prompt, or does not
+FOLLOWS, BREAKS = (
+    0.75,
+    0.25,
+)  # what a measure must give to a reply that keeps to its prompt, or does not
 LUCK = 0.15  # the most that replies written for other prompts may score on average
 UNPROMPTED = (
     "I'd be happy to help! What would you like to know?",
-    "I'm an AI assistant, so I have no experiences of my own, but I can tell you what people usually think. "
-    "It depends on many things, such as where you live and how much time you have.",
-    "That's a great question. There are several things to consider:\n\n1. Think about what you need.\n"
-    "2. Compare the options.\n3. Ask somebody with experience.\n\nLet me know if you want more details!",
+    (
+        "I'm an AI assistant, so I have no experiences of my own, but I can tell you what people"
+        " usually think. It depends on many things, such as where you live and how much time you"
+        " have."
+    ),
+    (
+        "That's a great question. There are several things to consider:\n\n1. Think about what you"
+        " need.\n2. Compare the options.\n3. Ask somebody with experience.\n\nLet me know if you"
+        " want more details!"
+    ),
 )
 
 CORE = load_suite("core")
@@ -84,7 +95,9 @@ def test_core_measure_tells_following_from_not_following(case: Case):
 
 
 def test_core_probes_do_not_reveal_the_answer():
-    """In the categories that are about content: a question may well be one sentence, and it names all options."""
+    """In the categories that are about content: a question may well be one sentence, and it names
+    all options.
+    """
     for case in CORE.cases:
         if case.category not in ("pattern", "multiple_choice"):
             for probe in case.probes:
@@ -92,7 +105,9 @@ def test_core_probes_do_not_reveal_the_answer():
 
 
 def test_core_scores_low_without_its_prompt():
-    unprompted = fmean(case.measure.score(reply).value for case in CORE.cases for reply in UNPROMPTED)
+    unprompted = fmean(
+        case.measure.score(reply).value for case in CORE.cases for reply in UNPROMPTED
+    )
     others = fmean(
         case.measure.score(other.breaks[0]).value
         for case in CORE.cases
@@ -116,7 +131,11 @@ def test_core_has_twenty_different_prompts_in_each_category():
 
 
 def test_core_options_are_right_equally_often():
-    letters = Counter(case.measure.arguments["letter"] for case in CORE.cases if case.category == "multiple_choice")
+    letters = Counter(
+        case.measure.arguments["letter"]
+        for case in CORE.cases
+        if case.category == "multiple_choice"
+    )
     assert letters == dict.fromkeys("ABCDE", 4)
 
 
@@ -124,41 +143,105 @@ def test_user_file_is_read(suite_file):
     suite = load_suite(suite_file(GOOD))
     assert (suite.name, suite.starters) == ("mine", ("Hello there.",))
     one, two = suite.cases
-    assert one == Case("one", "shop", "Answer in one sentence.", ("How are you?",), build("one_sentence"))
+    assert one == Case(
+        "one", "shop", "Answer in one sentence.", ("How are you?",), build("one_sentence")
+    )
     assert (two.probes, two.follows, two.breaks) == (("What now?", "Where to?"), ("AHA",), ("aha",))
 
 
 def test_name_and_starters_have_defaults(suite_file):
-    suite = load_suite(suite_file(GOOD.replace("name: mine\n", "", 1).replace('starters: ["Hello there."]\n', "")))
+    suite = load_suite(
+        suite_file(GOOD.replace("name: mine\n", "", 1).replace('starters: ["Hello there."]\n', ""))
+    )
     assert suite.name == "mine" and suite.starters == CORE.starters
 
 
 def test_a_case_with_rules_is_read(suite_file):
     suite = load_suite(suite_file(BOT))
     (case,) = suite.cases
-    assert case == Case("pizza", "rules", "Sign with Tony. Never say sorry.", rules=(
-        Rule("signs", ("Hi?", "Hello?"), {"name": "ends_with", "word": "Tony"}, ("Ciao, Tony",), ("Ciao.",)),
-        Rule("proud", ("Why is it cold?",), build({"name": "never_contains", "words": ["sorry"]})),
-    ))
+    assert case == Case(
+        "pizza",
+        "rules",
+        "Sign with Tony. Never say sorry.",
+        rules=(
+            Rule(
+                "signs",
+                ("Hi?", "Hello?"),
+                {"name": "ends_with", "word": "Tony"},
+                ("Ciao, Tony",),
+                ("Ciao.",),
+            ),
+            Rule(
+                "proud", ("Why is it cold?",), build({"name": "never_contains", "words": ["sorry"]})
+            ),
+        ),
+    )
     assert case.all_rules == case.rules and case.measure is None
-    assert suite.personas == (Persona("persona-1", "You are Ada."), Persona("persona-2", "You are Max."))
-    assert CORE.cases[0].all_rules == (Rule(None, CORE.cases[0].probes, CORE.cases[0].measure, CORE.cases[0].follows, CORE.cases[0].breaks),)
+    assert suite.personas == (
+        Persona("persona-1", "You are Ada."),
+        Persona("persona-2", "You are Max."),
+    )
+    assert CORE.cases[0].all_rules == (
+        Rule(
+            None,
+            CORE.cases[0].probes,
+            CORE.cases[0].measure,
+            CORE.cases[0].follows,
+            CORE.cases[0].breaks,
+        ),
+    )
 
 
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        (("id: signs", "id: proud"), r"line 4, case 'pizza', rule 2: the id 'proud' is taken by an earlier rule"),
-        (("      - id: signs\n        probes", "      - probes"), r"case 'pizza', rule 1 lacks the field 'id'"),
-        (("        probe: Why is it cold?\n", ""), r"case 'pizza', rule 'proud' has neither 'probe' nor 'probes'"),
-        (("        measure: {name: never_contains, words: [sorry]}", ""), r"rule 'proud' lacks the field 'measure'"),
-        (("name: ends_with", "name: end_with"), r"case 'pizza', rule 'signs': There is no measure 'end_with'; did you mean 'ends_with'"),
-        (("        probe: Why", "        prob: Why"), r"rule 'proud' has an unknown field 'prob'; did you mean 'probe'"),
-        (("    rules:", "    probe: Hi?\n    rules:"), r"case 'pizza' has both 'rules' and 'probe'; move 'probe' into one of the rules"),
+        (
+            ("id: signs", "id: proud"),
+            r"line 4, case 'pizza', rule 2: the id 'proud' is taken by an earlier rule",
+        ),
+        (
+            ("      - id: signs\n        probes", "      - probes"),
+            r"case 'pizza', rule 1 lacks the field 'id'",
+        ),
+        (
+            ("        probe: Why is it cold?\n", ""),
+            r"case 'pizza', rule 'proud' has neither 'probe' nor 'probes'",
+        ),
+        (
+            ("        measure: {name: never_contains, words: [sorry]}", ""),
+            r"rule 'proud' lacks the field 'measure'",
+        ),
+        (
+            ("name: ends_with", "name: end_with"),
+            r"case 'pizza', rule 'signs': There is no measure 'end_with'; did you mean 'ends_with'",
+        ),
+        (
+            ("        probe: Why", "        prob: Why"),
+            r"rule 'proud' has an unknown field 'prob'; did you mean 'probe'",
+        ),
+        (
+            ("    rules:", "    probe: Hi?\n    rules:"),
+            r"case 'pizza' has both 'rules' and 'probe'; move 'probe' into one of the rules",
+        ),
         (("    rules:", "    rules: []\n    follows:"), r"has both 'rules' and 'follows'"),
-        (('["You are Ada.", "You are Max."]', "You are Ada."), r"the field 'personas' is 'You are Ada.', not a list"),
-        (('["Ciao, Tony"]', '["Tony, ciao"]'), r"line 4, case 'pizza', rule 'signs': the reply 'Tony, ciao' under 'follows' scores 0.00 \(.*\), and needs at least 0.5"),
-        (('["Ciao."]', '["Ciao. Tony"]'), r"the reply 'Ciao. Tony' under 'breaks' scores 1.00 \(.*\), and needs below 0.5; correct the measure 'ends_with' or the example"),
+        (
+            ('["You are Ada.", "You are Max."]', "You are Ada."),
+            r"the field 'personas' is 'You are Ada.', not a list",
+        ),
+        (
+            ('["Ciao, Tony"]', '["Tony, ciao"]'),
+            (
+                r"line 4, case 'pizza', rule 'signs': the reply 'Tony, ciao' under 'follows' scores"
+                r" 0.00 \(.*\), and needs at least 0.5"
+            ),
+        ),
+        (
+            ('["Ciao."]', '["Ciao. Tony"]'),
+            (
+                r"the reply 'Ciao. Tony' under 'breaks' scores 1.00 \(.*\), and needs below 0.5;"
+                r" correct the measure 'ends_with' or the example"
+            ),
+        ),
     ],
 )
 def test_bad_rule_is_named(suite_file, change, message):
@@ -168,18 +251,24 @@ def test_bad_rule_is_named(suite_file, change, message):
 
 
 def test_an_empty_list_of_rules_is_named(suite_file):
-    with pytest.raises(UsageError, match=r"case 'p': the field 'rules' is an empty list, not a list of rules"):
+    with pytest.raises(
+        UsageError, match=r"case 'p': the field 'rules' is an empty list, not a list of rules"
+    ):
         load_suite(suite_file("cases: [{id: p, system_prompt: Hi., rules: []}]"))
     with pytest.raises(UsageError, match=r"case 'p', rule 1 is 'signs', not a rule"):
         load_suite(suite_file("cases: [{id: p, system_prompt: Hi., rules: [signs]}]"))
 
 
 def test_examples_of_a_single_measure_are_checked_too(suite_file):
-    with pytest.raises(UsageError, match=r"case 'two': the reply 'aha' under 'follows' scores 0.00"):
+    with pytest.raises(
+        UsageError, match=r"case 'two': the reply 'aha' under 'follows' scores 0.00"
+    ):
         load_suite(suite_file(GOOD.replace('follows: ["AHA"]', 'follows: ["aha"]')))
 
 
-GOOD_FINGERPRINT = "69faeed99858ab78fe2c45e995e699bc7d0e4228f43e97e2ae0537ba0c134d32"  # as it was before there were rules
+GOOD_FINGERPRINT = (  # as it was before there were rules
+    "69faeed99858ab78fe2c45e995e699bc7d0e4228f43e97e2ae0537ba0c134d32"
+)
 
 
 def shout(text):
@@ -194,7 +283,9 @@ def test_functions_and_specs_are_measures_in_python():
     case = Case("loud", "mine", "SHOUT.", ("What now?",), shout)
     assert case.measure.score("AHA").value == 1 and case.measure.score("aha").value == 0
     assert case.measure.spec == {"name": "python", "python": f"{__name__}.shout"}
-    assert Case("loud", "mine", "SHOUT.", ["What now?"], "upper_case") == Case("loud", "mine", "SHOUT.", ("What now?",), build("upper_case"))
+    assert Case("loud", "mine", "SHOUT.", ["What now?"], "upper_case") == Case(
+        "loud", "mine", "SHOUT.", ("What now?",), build("upper_case")
+    )
     with pytest.raises(UsageError, match=r"or a function of the reply's text, not 3"):
         Case("loud", "mine", "SHOUT.", ("What now?",), 3)
     with pytest.raises(UsageError, match=r"not <class 'int'>"):
@@ -225,7 +316,10 @@ def test_rules_and_personas_are_in_the_fingerprint_and_single_measures_keep_thei
         replace(suite, personas=()),
         swap(suite, replace(case, rules=case.rules[::-1])),
         swap(suite, replace(case, rules=(replace(case.rules[0], id="x"), case.rules[1]))),
-        swap(suite, replace(case, rules=(replace(case.rules[0], measure="one_sentence"), case.rules[1]))),
+        swap(
+            suite,
+            replace(case, rules=(replace(case.rules[0], measure="one_sentence"), case.rules[1])),
+        ),
     )
     assert len({changed.fingerprint for changed in (suite, *other)}) == len(other) + 1
     assert load_suite(suite_file(GOOD)).fingerprint == GOOD_FINGERPRINT
@@ -234,7 +328,11 @@ def test_rules_and_personas_are_in_the_fingerprint_and_single_measures_keep_thei
 def test_fingerprint_moves_with_what_changes_results_only(suite_file):
     suite = load_suite(suite_file(GOOD))
     case = suite.cases[0]
-    same = (replace(suite, name="other"), replace(suite, notes=("n",)), swap(suite, replace(case, follows=("x",))))
+    same = (
+        replace(suite, name="other"),
+        replace(suite, notes=("n",)),
+        swap(suite, replace(case, follows=("x",))),
+    )
     other = (
         replace(suite, starters=("Hi.",)),
         replace(suite, cases=suite.cases[::-1]),
@@ -254,27 +352,60 @@ def swap(suite, case):
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        (("probe: How are you?", "probe: [How are you?"), r"mine.yaml is not valid YAML at line 9, column"),
-        (("    category: shop\n    system_prompt: A", "    system_prompt: A"), r"line 5, case 'one' lacks the field 'category'"),
-        (("    system_prompt: SHOUT.\n", ""), r"line 10, case 'two' lacks the field 'system_prompt'"),
+        (
+            ("probe: How are you?", "probe: [How are you?"),
+            r"mine.yaml is not valid YAML at line 9, column",
+        ),
+        (
+            ("    category: shop\n    system_prompt: A", "    system_prompt: A"),
+            r"line 5, case 'one' lacks the field 'category'",
+        ),
+        (
+            ("    system_prompt: SHOUT.\n", ""),
+            r"line 10, case 'two' lacks the field 'system_prompt'",
+        ),
         (("    measure: one_sentence\n", ""), r"line 5, case 'one' lacks the field 'measure'"),
         (("    probe: How are you?\n", ""), r"case 'one' has neither 'probe' nor 'probes'"),
-        (("    probes: [", "    probe: x\n    probes: ["), r"case 'two' has both 'probe' and 'probes'"),
-        (("category: shop", "categry: shop"), r"case 'one' has an unknown field 'categry'; did you mean 'category'"),
+        (
+            ("    probes: [", "    probe: x\n    probes: ["),
+            r"case 'two' has both 'probe' and 'probes'",
+        ),
+        (
+            ("category: shop", "categry: shop"),
+            r"case 'one' has an unknown field 'categry'; did you mean 'category'",
+        ),
         (("name: mine", "nmae: mine"), r"unknown field 'nmae'; did you mean 'name'"),
         (("id: two", "id: one"), r"line 10: the id 'one' is taken by the case at line 5"),
         (("id: one", "id: 7"), r"line 5, case 1: the field 'id' is 7, not a text"),
         (("- id: one\n    ", "- "), r"line 5, case 1 lacks the field 'id'"),
-        (("system_prompt: SHOUT.", "system_prompt: yes"), r"case 'two': the field 'system_prompt' is True, not a text"),
-        (("system_prompt: SHOUT.", "system_prompt: ' '"), r"the field 'system_prompt' is ' ', not a text"),
-        (("measure: one_sentence", "measure: one_sentense"), r"case 'one': There is no measure 'one_sentense'; did you mean 'one_sentence'"),
-        (("{name: upper_case}", "{name: upper_case, size: 3}"), r"case 'two': The measure 'upper_case' has no argument 'size'"),
+        (
+            ("system_prompt: SHOUT.", "system_prompt: yes"),
+            r"case 'two': the field 'system_prompt' is True, not a text",
+        ),
+        (
+            ("system_prompt: SHOUT.", "system_prompt: ' '"),
+            r"the field 'system_prompt' is ' ', not a text",
+        ),
+        (
+            ("measure: one_sentence", "measure: one_sentense"),
+            r"case 'one': There is no measure 'one_sentense'; did you mean 'one_sentence'",
+        ),
+        (
+            ("{name: upper_case}", "{name: upper_case, size: 3}"),
+            r"case 'two': The measure 'upper_case' has no argument 'size'",
+        ),
         (("{name: upper_case}", "{regex: '('}"), r"case 'two': "),
         (("{name: upper_case}", "{python: os.getcwd}"), r"case 'two': .*allow_code="),
         (('["What now?", "Where to?"]', "[]"), r"case 'two': the field 'probes' is an empty list"),
         (('["What now?", "Where to?"]', '["What now?", 3]'), r"'probes\[1\]' is 3, not a text"),
-        (('["Hello there."]', "Hello there."), r"the field 'starters' is 'Hello there.', not a list"),
-        (("    category: shop\n", "    category: shop\n    category: pub\n"), r"line 7: the field 'category' stands here and at line 6"),
+        (
+            ('["Hello there."]', "Hello there."),
+            r"the field 'starters' is 'Hello there.', not a list",
+        ),
+        (
+            ("    category: shop\n", "    category: shop\n    category: pub\n"),
+            r"line 7: the field 'category' stands here and at line 6",
+        ),
         (("measure: one_sentence", "measure: 2026-99-99"), r"cannot be read as YAML"),
     ],
 )
@@ -299,11 +430,20 @@ LAUGHS = "a: &a0 [x, x, x, x, x, x, x, x, x]\n" + "".join(
         ("cases: [hello]\n", r"line 1, case 1 is 'hello', not a case"),
         ("a: \x00", r"not valid YAML"),
         ("a: &x [*x]", r"line 1: the alias refers to itself; write out"),
-        ("a0: &a0 [x]\n" + "".join(f"a{n}: &a{n} [*a{n - 1}]\n" for n in range(1, 60)), r"line 50 is nested more than 50 deep, aliases"),
+        (
+            "a0: &a0 [x]\n" + "".join(f"a{n}: &a{n} [*a{n - 1}]\n" for n in range(1, 60)),
+            r"line 50 is nested more than 50 deep, aliases",
+        ),
         (LAUGHS, r"line \d+ stands for more than 1,000,000 values, aliases written out; leave"),
         ("a: " + "[" * 60 + "]" * 60, r"line 1 is nested more than 50 deep; write it flatter"),
-        (GOOD.replace("id: one", "id: " + "9" * 5000), r"line 5: the number 999999999999... has 5000 digits; put it in quotes"),
-        (GOOD.replace("id: one", "id: 0x" + "F" * 5000), r"line 5: the number 0xFFFFFFFFFF... has 5002 digits"),
+        (
+            GOOD.replace("id: one", "id: " + "9" * 5000),
+            r"line 5: the number 999999999999... has 5000 digits; put it in quotes",
+        ),
+        (
+            GOOD.replace("id: one", "id: 0x" + "F" * 5000),
+            r"line 5: the number 0xFFFFFFFFFF... has 5002 digits",
+        ),
         (GOOD.replace("Answer in", '"\\ud800 in"  #'), r"mine.yaml"),
         ("[" * 5000, r"line 1 is nested more than 50 deep"),
         ("- " * 200_000, r"line 1 is nested more than 50 deep"),
@@ -318,12 +458,16 @@ def test_bad_file_is_named(suite_file, text, message):
 def test_half_a_surrogate_pair_is_named_where_a_reader_lets_it_through(monkeypatch, suite_file):
     """libyaml refuses it by itself, the reader in plain Python does not."""
     monkeypatch.setattr("holdfast.drift.suite_file.LOADER", yaml.SafeLoader)
-    with pytest.raises(UsageError, match=r"line 7: the text holds '\\ud800', half of a surrogate pair"):
+    with pytest.raises(
+        UsageError, match=r"line 7: the text holds '\\ud800', half of a surrogate pair"
+    ):
         load_suite(suite_file(GOOD.replace("Answer in one sentence.", '"\\ud800 in one"')))
 
 
 def test_a_few_aliases_are_welcome(suite_file):
-    text = GOOD.replace("probe: How are you?", "probe: &p How are you?").replace('["What now?", "Where to?"]', "[*p]")
+    text = GOOD.replace("probe: How are you?", "probe: &p How are you?").replace(
+        '["What now?", "Where to?"]', "[*p]"
+    )
     assert load_suite(suite_file(text)).cases[1].probes == ("How are you?",)
 
 
@@ -346,7 +490,9 @@ def test_unknown_suite_and_scoring_suggest_the_nearest():
         load_suite("li2024")
 
 
-OWN_CODE = GOOD.replace("{name: upper_case}", "{python: own_measure_of_test.half}").replace('    follows: ["AHA"]\n    breaks: ["aha"]\n', "")
+OWN_CODE = GOOD.replace("{name: upper_case}", "{python: own_measure_of_test.half}").replace(
+    '    follows: ["AHA"]\n    breaks: ["aha"]\n', ""
+)
 
 
 def test_python_measure_runs_only_when_allowed(suite_file, tmp_path, monkeypatch):
@@ -365,26 +511,44 @@ def test_python_measure_is_found_beside_its_suite_and_not_taken_for_another_suit
     for name, value in (("one", 0.25), ("two", 0.75)):
         (tmp_path / name).mkdir()
         (tmp_path / name / "part_of_test.py").write_text(f"VALUE = {value}\n")
-        (tmp_path / name / "own_measure_of_test.py").write_text("from part_of_test import VALUE\ndef half(text):\n    return VALUE\n")
+        (tmp_path / name / "own_measure_of_test.py").write_text(
+            "from part_of_test import VALUE\ndef half(text):\n    return VALUE\n"
+        )
         (tmp_path / name / "mine.yaml").write_text(OWN_CODE)
-    suites = [load_suite(str(tmp_path / name / "mine.yaml"), allow_code=True) for name in ("one", "two")]
+    suites = [
+        load_suite(str(tmp_path / name / "mine.yaml"), allow_code=True) for name in ("one", "two")
+    ]
     assert [suite.cases[1].measure.score("x").value for suite in suites] == [0.25, 0.75]
     assert sys.path == before and "own_measure_of_test" not in sys.modules
 
 
 def test_missing_function_says_where_it_was_looked_for(suite_file):
-    with pytest.raises(UsageError, match=r"case 'two': The measure 'own_measure_of_test.half' cannot be imported.*beside the suite's"):
+    with pytest.raises(
+        UsageError,
+        match=(
+            r"case 'two': The measure 'own_measure_of_test.half' cannot be imported.*beside the"
+            r" suite's"
+        ),
+    ):
         load_suite(suite_file(OWN_CODE), allow_code=True)
 
 
 def test_module_that_fails_on_import_is_named(suite_file, tmp_path):
     (tmp_path / "own_measure_of_test.py").write_text("def half(text:\n")
-    with pytest.raises(UsageError, match=r"case 'two': The measure 'own_measure_of_test.half' cannot be imported \(SyntaxError"):
+    with pytest.raises(
+        UsageError,
+        match=(
+            r"case 'two': The measure 'own_measure_of_test.half' cannot be imported \(SyntaxError"
+        ),
+    ):
         load_suite(suite_file(OWN_CODE), allow_code=True)
 
 
 def test_loading_imports_no_torch():
-    code = "import sys; from holdfast.drift.suites import load_suite; load_suite('core'); sys.exit('torch' in sys.modules)"
+    code = (
+        "import sys; from holdfast.drift.suites import load_suite; load_suite('core');"
+        " sys.exit('torch' in sys.modules)"
+    )
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
 
 
@@ -400,12 +564,18 @@ def test_what_the_document_of_suites_shows_works(tmp_path):
         suites.append(load_suite(str(path), allow_code=True))
     names: dict = {}
     exec(compile(shown[2][1], "suites.md", "exec"), names)
-    assert [rule.id for rule in suites[0].cases[0].rules] == ["signs", "no-discount"] and len(suites[0].personas) == 2
+    assert [rule.id for rule in suites[0].cases[0].rules] == ["signs", "no-discount"] and len(
+        suites[0].personas
+    ) == 2
     assert suites[1].cases[0].measure.score("9 euros").value == 1
     assert names["suite"].cases[0].rules[1].measure.score("9 €").value == 1
 
 
 def test_fields_of_a_suite_are_in_its_document():
     text = (Path(__file__).parent.parent / "docs" / "suites.md").read_text(encoding="utf-8")
-    for field in {*suite_file_fields.SUITE_FIELDS, *suite_file_fields.CASE_FIELDS, *suite_file_fields.RULE_FIELDS}:
+    for field in {
+        *suite_file_fields.SUITE_FIELDS,
+        *suite_file_fields.CASE_FIELDS,
+        *suite_file_fields.RULE_FIELDS,
+    }:
         assert f"`{field}`" in text, field

@@ -1,4 +1,6 @@
-"""PASTA's tasks: metrics scored by hand and by oracles, data that is read or refused, the generator, and whole runs."""
+"""PASTA's tasks: metrics scored by hand and by oracles, data that is read or refused, the
+generator, and whole runs.
+"""
 
 from __future__ import annotations
 
@@ -20,11 +22,26 @@ from tiny import model
 import holdfast
 from holdfast import records, tasks
 from holdfast.cli import main
-from holdfast.errors import HoldfastError, ModelError, PromptError, RecordsError, UnknownName, UsageError
+from holdfast.errors import (
+    HoldfastError,
+    ModelError,
+    PromptError,
+    RecordsError,
+    UnknownName,
+    UsageError,
+)
 from holdfast.methods import Pasta, Repetition
 from holdfast.report.tasks import average, read_results, table
 from holdfast.sampling import Sampling
-from holdfast.tasks import bias_in_bios, counterfact, data, json_format, metrics, pronouns, synthetic
+from holdfast.tasks import (
+    bias_in_bios,
+    counterfact,
+    data,
+    json_format,
+    metrics,
+    pronouns,
+    synthetic,
+)
 from holdfast.tasks.dialogues import training_dialogue
 from holdfast.tasks.evaluate import demonstrations, draw_samples, request_of
 from holdfast.tasks.sample import BIOGRAPHIES, FACTS, SPLITS, mark, spans_of
@@ -91,28 +108,58 @@ def entropy_by_hand(tokens: list[str]) -> float:
     total = 0.0
     for n, weight in ((2, 2 / 3), (3, 4 / 3)):
         grams = [tuple(tokens[i : i + n]) for i in range(len(tokens) - n + 1)]
-        total += weight * -sum(grams.count(g) / len(grams) * math.log(grams.count(g) / len(grams)) / math.log(2) for g in set(grams))
+        total += weight * -sum(
+            grams.count(g) / len(grams) * math.log(grams.count(g) / len(grams)) / math.log(2)
+            for g in set(grams)
+        )
     return total / 2
 
 
 def cosine_by_matrix(texts: list[str], one: str, other: str) -> float:
     """tf-idf vectors over the whole vocabulary, smoothed as scikit-learn's, and their cosine."""
     words = sorted({word for text in texts for word in text.lower().split()})
-    idf = np.array([math.log((1 + len(texts)) / (1 + sum(word in text.lower().split() for text in texts))) + 1 for word in words])
-    a, b = (np.array([text.lower().split().count(word) for word in words]) * idf for text in (one, other))
+    idf = np.array(
+        [
+            math.log((1 + len(texts)) / (1 + sum(word in text.lower().split() for text in texts)))
+            + 1
+            for word in words
+        ]
+    )
+    a, b = (
+        np.array([text.lower().split().count(word) for word in words]) * idf
+        for text in (one, other)
+    )
     return float(a @ b / np.linalg.norm(a) / np.linalg.norm(b))
 
 
 @pytest.mark.parametrize(("reply", "valid", "right"), JSON_REPLIES)
 def test_json_replies_scored_by_hand(reply, valid, right):
-    sample = json_format.ask(data.Biography("Ann", "nurse", "Ann is a nurse.", "Ann is a nurse.", ""), "original")
+    sample = json_format.ask(
+        data.Biography("Ann", "nurse", "Ann is a nurse.", "Ann is a nurse.", ""), "original"
+    )
     assert json_format.score(sample, reply) == {"format": valid, "prediction": right}
     assert json_by_substrings(reply) == bool(valid)
 
 
 def test_any_reply_has_the_json_that_its_substrings_have():
     rng = random.Random(0)
-    pieces = ('{"a": ', "{", "}", '"', "1", ", ", '"b": ', ": ", "[", "]", "{}", " ", "\\", "null", "x")
+    pieces = (
+        '{"a": ',
+        "{",
+        "}",
+        '"',
+        "1",
+        ", ",
+        '"b": ',
+        ": ",
+        "[",
+        "]",
+        "{}",
+        " ",
+        "\\",
+        "null",
+        "x",
+    )
     replies = ["".join(rng.choices(pieces, k=rng.randint(1, 9))) for _ in range(600)]
     found = [metrics.first_object(reply) is not None for reply in replies]
     assert found == [json_by_substrings(reply) for reply in replies] and 20 < sum(found) < 580
@@ -122,7 +169,9 @@ def test_any_reply_has_the_json_that_its_substrings_have():
 def test_an_occupation_of_several_words_is_found_whole():
     assert metrics.holds_target({"occupation": "Senior Software_Engineer"}, "software engineer")
     assert not metrics.holds_target({"occupation": "engineer of software"}, "software engineer")
-    assert not metrics.holds_target({"occupation": "adjunct"}, "dj") and not metrics.holds_target({"occupation": None}, "dj")
+    assert not metrics.holds_target({"occupation": "adjunct"}, "dj") and not metrics.holds_target(
+        {"occupation": None}, "dj"
+    )
 
 
 @pytest.mark.parametrize(("reply", "changed", "every"), PRONOUN_REPLIES)
@@ -130,12 +179,21 @@ def test_pronoun_replies_scored_by_hand(reply, changed, every):
     assert pronouns.score(None, reply) == {"accuracy": changed, "all changed": every}
 
 
-@pytest.mark.parametrize(("text", "changed"), [
-    ("She sold her house and he saw her.", "They sold their house and they saw them."),
-    ("The cat is hers. Her cat knows him and his dog.", "The cat is theirs. Their cat knows them and their dog."),
-    ("He taught himself; she asked her to come.", "They taught themselves; they asked them to come."),
-    ("They saw the heron there, in Sheffield.", "They saw the heron there, in Sheffield."),
-])
+@pytest.mark.parametrize(
+    ("text", "changed"),
+    [
+        ("She sold her house and he saw her.", "They sold their house and they saw them."),
+        (
+            "The cat is hers. Her cat knows him and his dog.",
+            "The cat is theirs. Their cat knows them and their dog.",
+        ),
+        (
+            "He taught himself; she asked her to come.",
+            "They taught themselves; they asked them to come.",
+        ),
+        ("They saw the heron there, in Sheffield.", "They saw the heron there, in Sheffield."),
+    ],
+)
 def test_pronouns_are_changed_in_any_text(text, changed):
     assert data.change_pronouns(text) == changed
 
@@ -143,66 +201,155 @@ def test_pronouns_are_changed_in_any_text(text, changed):
 def test_fluency_is_the_weighted_entropy_of_n_grams():
     words = "the old town is far from the river and the garden is far from the old town".split()
     assert metrics.fluency(" ".join(words)) == pytest.approx(entropy_by_hand(words), abs=EXACT)
-    assert metrics.fluency("They're here, aren't they? They're here, aren't they?") == pytest.approx(
-        entropy_by_hand("They're here , aren't they ? They're here , aren't they ?".split()), abs=EXACT)
+    assert metrics.fluency(
+        "They're here, aren't they? They're here, aren't they?"
+    ) == pytest.approx(
+        entropy_by_hand("They're here , aren't they ? They're here , aren't they ?".split()),
+        abs=EXACT,
+    )
     assert metrics.fluency("no " * 50) == 0
     assert metrics.fluency("one two three four five six seven eight nine") is None
-    ten = metrics.fluency("one two three four five six seven eight nine ten")  # all different: log2 of 9 bigrams and of 8 trigrams
-    assert ten == pytest.approx((2 / 3 * math.log2(9) + 4 / 3 * 3) / 2, abs=EXACT) and ten > metrics.LEAST_FLUENCY
+    ten = metrics.fluency(
+        "one two three four five six seven eight nine ten"
+    )  # all different: log2 of 9 bigrams and of 8 trigrams
+    assert (
+        ten == pytest.approx((2 / 3 * math.log2(9) + 4 / 3 * 3) / 2, abs=EXACT)
+        and ten > metrics.LEAST_FLUENCY
+    )
 
 
 def test_consistency_is_the_cosine_of_tf_idf():
     texts = ["a cat and a dog", "a cat in the garden", "the river and the town", "a dog"]
     fitted = metrics.fit_tfidf(texts)
-    for one, other in (("a cat and a cat", "the cat in town"), ("the river", "the river"), (texts[0], texts[2])):
-        assert fitted.similarity(one, other) == pytest.approx(cosine_by_matrix(texts, one, other), abs=EXACT)
-    assert fitted.similarity("cat", "river") == 0 == fitted.similarity("unheard of", "cat") == fitted.similarity("", "")
+    for one, other in (
+        ("a cat and a cat", "the cat in town"),
+        ("the river", "the river"),
+        (texts[0], texts[2]),
+    ):
+        assert fitted.similarity(one, other) == pytest.approx(
+            cosine_by_matrix(texts, one, other), abs=EXACT
+        )
+    assert (
+        fitted.similarity("cat", "river")
+        == 0
+        == fitted.similarity("unheard of", "cat")
+        == fitted.similarity("", "")
+    )
 
 
 def test_choices_scored_by_hand():
-    person = data.Biography("Ann", "nurse", "Ann is a nurse.", "Ann is a nurse. Her father was a chef.", "")
+    person = data.Biography(
+        "Ann", "nurse", "Ann is a nurse.", "Ann is a nurse. Her father was a chef.", ""
+    )
     sample = bias_in_bios.ask(person, "original", ("chef", "judge", "nurse"))
     assert bias_in_bios.score(sample, [(-3.0, -9.0, -2.5)]) == {"accuracy": 1}
     assert bias_in_bios.score(sample, [(-2.0, -9.0, -2.5)]) == {"accuracy": 0}
-    sample = counterfact.ask(data.ChangedFact("Ann", "{} plays the", "harp", "flute", ("The instrument of Ann is the", "Ann is heard on the")), "original")
-    assert counterfact.score(sample, [(-1.0, -2.0), (-2.0, -1.0), (-3.0, -4.0)]) == {"efficacy": 1, "paraphrase": 0.5}
+    sample = counterfact.ask(
+        data.ChangedFact(
+            "Ann",
+            "{} plays the",
+            "harp",
+            "flute",
+            ("The instrument of Ann is the", "Ann is heard on the"),
+        ),
+        "original",
+    )
+    assert counterfact.score(sample, [(-1.0, -2.0), (-2.0, -1.0), (-3.0, -4.0)]) == {
+        "efficacy": 1,
+        "paraphrase": 0.5,
+    }
     assert counterfact.score(sample, [(-1.0, -1.0)]) == {"efficacy": 0}
 
 
 def test_prompts_and_emphasis_are_those_of_the_paper():
-    person = data.Biography("Ann", "nurse", "Ann is a nurse.", "Ann is a nurse. She likes tea.", "Ann is a nurse. They like tea.")
-    asked = {wording: json_format.ask(person, wording) for wording in ("original", "shortened", "rephrased")}
-    assert asked["original"].prompts[0] == (
-        "Ann is a nurse. She likes tea. Answer the occupation of Ann and generate the answer as json format. "
-        'Here is an example: {"name": , "occupation": , }. Now generate the answer.')
-    assert asked["original"].emphasis == (asked["original"].prompts[0].removeprefix("Ann is a nurse. She likes tea. "),)
-    assert asked["shortened"].prompts[0].endswith("tea. Answer the occupation of Ann and generate the answer as json format.")
-    assert mark(asked["rephrased"].prompts[0], asked["rephrased"].emphasis, "*") == (
-        '*Answer the occupation of Ann and generate the answer as json format. Here is an example: {"name": , "occupation": , }.* '
-        "Ann is a nurse. She likes tea. *Now generate the answer.*")
-    assert json_format.score(asked["original"], asked["original"].reply) == {"format": 1, "prediction": 1}
+    person = data.Biography(
+        "Ann",
+        "nurse",
+        "Ann is a nurse.",
+        "Ann is a nurse. She likes tea.",
+        "Ann is a nurse. They like tea.",
+    )
+    asked = {
+        wording: json_format.ask(person, wording)
+        for wording in ("original", "shortened", "rephrased")
+    }
+    assert (
+        asked["original"].prompts[0]
+        == "Ann is a nurse. She likes tea. Answer the occupation of Ann and generate the answer as"
+        ' json format. Here is an example: {"name": , "occupation": , }. Now generate the'
+        " answer."
+    )
+    assert asked["original"].emphasis == (
+        asked["original"].prompts[0].removeprefix("Ann is a nurse. She likes tea. "),
+    )
+    assert (
+        asked["shortened"]
+        .prompts[0]
+        .endswith("tea. Answer the occupation of Ann and generate the answer as json format.")
+    )
+    assert (
+        mark(asked["rephrased"].prompts[0], asked["rephrased"].emphasis, "*")
+        == "*Answer the occupation of Ann and generate the answer as json format. Here is an"
+        ' example: {"name": , "occupation": , }.* Ann is a nurse. She likes tea. *Now generate'
+        " the answer.*"
+    )
+    assert json_format.score(asked["original"], asked["original"].reply) == {
+        "format": 1,
+        "prediction": 1,
+    }
     changed = [pronouns.ask(person, wording) for wording in ("original", "shortened", "rephrased")]
-    assert all("'she' and 'he' with 'they'" in one.emphasis[0] and one.prompts[0] == f"{person.text} {one.emphasis[0]}" for one in changed)
-    assert bias_in_bios.ask(person, "original", ("nurse",)).prompts == ("Ann is a nurse. She likes tea. Ann has the occupation of",)
-    fact = counterfact.ask(data.ChangedFact("Ann", "The pet of {} is a", "cat", "dog", ("At home Ann has a",), "Bo has a cow."), "original")
+    assert all(
+        "'she' and 'he' with 'they'" in one.emphasis[0]
+        and one.prompts[0] == f"{person.text} {one.emphasis[0]}"
+        for one in changed
+    )
+    assert bias_in_bios.ask(person, "original", ("nurse",)).prompts == (
+        "Ann is a nurse. She likes tea. Ann has the occupation of",
+    )
+    fact = counterfact.ask(
+        data.ChangedFact(
+            "Ann", "The pet of {} is a", "cat", "dog", ("At home Ann has a",), "Bo has a cow."
+        ),
+        "original",
+    )
     assert fact.prompts == tuple(
-        f"Previously, the pet of Ann is a cat. Currently, the pet of Ann is a dog. Bo has a cow. {q}" for q in ("The pet of Ann is a", "At home Ann has a"))
-    assert fact.emphasis == ("Currently, the pet of Ann is a dog.",) and fact.options == ("dog", "cat")
-    the_who = counterfact.ask(data.ChangedFact("The Who", "{} played in", "Leeds", "Rome"), "original")
-    assert the_who.prompts == ("Previously, The Who played in Leeds. Currently, The Who played in Rome. The Who played in",)
-    assert mark("say it now", ("it", "now"), '"') == 'say "it" "now"' and spans_of("say it now", ("now", "it")) == [(4, 6), (7, 10)]
+        "Previously, the pet of Ann is a cat. Currently, the pet of Ann is a dog. Bo has a"
+        f" cow. {q}"
+        for q in ("The pet of Ann is a", "At home Ann has a")
+    )
+    assert fact.emphasis == ("Currently, the pet of Ann is a dog.",) and fact.options == (
+        "dog",
+        "cat",
+    )
+    the_who = counterfact.ask(
+        data.ChangedFact("The Who", "{} played in", "Leeds", "Rome"), "original"
+    )
+    assert the_who.prompts == (
+        "Previously, The Who played in Leeds. Currently, The Who played in Rome. The Who played in",
+    )
+    assert mark("say it now", ("it", "now"), '"') == 'say "it" "now"' and spans_of(
+        "say it now", ("now", "it")
+    ) == [(4, 6), (7, 10)]
     with pytest.raises(PromptError, match=r"'it' stands 2 times"):
         spans_of("say it, it", ("it",))
 
 
 def test_the_generator_draws_the_same_and_its_splits_share_nothing():
     made = {split: synthetic.make_data(3, split, 200) for split in SPLITS}
-    assert made["test"] == synthetic.make_data(3, "test", 200) != synthetic.make_data(4, "test", 200)
-    assert made["test"].items[BIOGRAPHIES]["test"][:50] == synthetic.make_data(3, "test", 50).items[BIOGRAPHIES]["test"]
+    assert (
+        made["test"] == synthetic.make_data(3, "test", 200) != synthetic.make_data(4, "test", 200)
+    )
+    assert (
+        made["test"].items[BIOGRAPHIES]["test"][:50]
+        == synthetic.make_data(3, "test", 50).items[BIOGRAPHIES]["test"]
+    )
     people = {split: made[split].items[BIOGRAPHIES][split] for split in SPLITS}
     facts = {split: made[split].items[FACTS][split] for split in SPLITS}
-    for pick in (lambda split: {person.name for person in people[split]}, lambda split: {person.text for person in people[split]},
-                 lambda split: {fact.subject for fact in facts[split]}):
+    for pick in (
+        lambda split: {person.name for person in people[split]},
+        lambda split: {person.text for person in people[split]},
+        lambda split: {fact.subject for fact in facts[split]},
+    ):
         parts = [pick(split) for split in SPLITS]
         assert all(parts) and len(set().union(*parts)) == sum(map(len, parts))
     for split, some in people.items():
@@ -210,25 +357,48 @@ def test_the_generator_draws_the_same_and_its_splits_share_nothing():
         assert min(words) >= 25 and max(words) <= 90, split
         assert len({person.occupation for person in some}) > 20
         for person in some:
-            assert person.text.count(person.first) == 1 and person.first.count(person.occupation) == 1 and "{" not in person.text + person.changed
-            assert metrics.SUBJECTS & set(metrics.words_of(person.text)) and metrics.all_pronouns_changed(person.changed)
+            assert (
+                person.text.count(person.first) == 1
+                and person.first.count(person.occupation) == 1
+                and "{" not in person.text + person.changed
+            )
+            assert metrics.SUBJECTS & set(
+                metrics.words_of(person.text)
+            ) and metrics.all_pronouns_changed(person.changed)
     for split in SPLITS:
-        assert all(fact.old != fact.new and fact.paraphrases and fact.subject not in fact.aside for fact in facts[split])
+        assert all(
+            fact.old != fact.new and fact.paraphrases and fact.subject not in fact.aside
+            for fact in facts[split]
+        )
     told = " ".join(person.text for split in ("train", "validation") for person in people[split])
-    assert "As a child" not in told and any("As a child" in person.text for person in people["test"])
+    assert "As a child" not in told and any(
+        "As a child" in person.text for person in people["test"]
+    )
 
 
 def test_shape_decides_length_and_distraction():
     rng = random.Random(1)
     plain, full = synthetic.Shape((2, 2), 0.0), synthetic.Shape((16, 16), 1.0)
     for _ in range(50):
-        short, long = synthetic.biography(rng, "test", plain), synthetic.biography(rng, "test", full)
-        others = [job for job in synthetic.OCCUPATIONS if job in metrics.words_of(short.text) and job != short.occupation]
+        short, long = (
+            synthetic.biography(rng, "test", plain),
+            synthetic.biography(rng, "test", full),
+        )
+        others = [
+            job
+            for job in synthetic.OCCUPATIONS
+            if job in metrics.words_of(short.text) and job != short.occupation
+        ]
         assert short.text.count(".") == 3 and not others and long.text.count(".") == 17
         assert sum(metrics.words_of(long.text).count(job) for job in synthetic.OCCUPATIONS) >= 8
         assert synthetic.changed_fact(rng, "test", synthetic.Shape(asides=0)).aside == ""
-    for wrong in (lambda: synthetic.Shape((3, 2)), lambda: synthetic.Shape((1, 17)), lambda: synthetic.Shape(distraction=1.5), lambda: synthetic.Shape((0, 2)),
-                  lambda: synthetic.biography(rng, "dev")):
+    for wrong in (
+        lambda: synthetic.Shape((3, 2)),
+        lambda: synthetic.Shape((1, 17)),
+        lambda: synthetic.Shape(distraction=1.5),
+        lambda: synthetic.Shape((0, 2)),
+        lambda: synthetic.biography(rng, "dev"),
+    ):
         with pytest.raises(UsageError):
             wrong()
 
@@ -240,14 +410,28 @@ def test_training_dialogues_are_right_and_hold_out_what_training_holds_out(monke
         import values
     finally:
         sys.path.pop(0)
-    assert all(values.held_out(name) == (synthetic.part_of(name) != "train") for names in synthetic.NAMES.values() for name in names)
-    held = {value for name in synthetic.POOLS if name != "job" for value in synthetic.POOLS[name] if values.held_out(value)}
+    assert all(
+        values.held_out(name) == (synthetic.part_of(name) != "train")
+        for names in synthetic.NAMES.values()
+        for name in names
+    )
+    held = {
+        value
+        for name in synthetic.POOLS
+        if name != "job"
+        for value in synthetic.POOLS[name]
+        if values.held_out(value)
+    }
     held |= {name for names in synthetic.NAMES.values() for name in names if values.held_out(name)}
     rng, scored = random.Random(2), 0
     for task in tasks.CATALOGUE:
         for _ in range(200):
             asked, reply = training_dialogue(task, rng)
-            assert (asked["role"], reply["role"]) == ("user", "assistant") and asked["content"] and reply["content"]
+            assert (
+                (asked["role"], reply["role"]) == ("user", "assistant")
+                and asked["content"]
+                and reply["content"]
+            )
             said = asked["content"] + reply["content"]
             assert not held & set(metrics.words_of(said)) and "{person}" not in said
             assert not held & {word.strip(".,:?'\"") for word in said.split()}
@@ -256,23 +440,41 @@ def test_training_dialogues_are_right_and_hold_out_what_training_holds_out(monke
                 scored += 1
             elif task == "json" and "json" in asked["content"]:
                 found = json.loads(reply["content"])
-                assert found["name"] in asked["content"] and f"{found['name']} is a " in asked["content"]
+                assert (
+                    found["name"] in asked["content"]
+                    and f"{found['name']} is a " in asked["content"]
+                )
                 scored += 1
     assert scored > 200
     with pytest.raises(UnknownName, match="jsn"):
         training_dialogue("jsn", rng)
     whole = dialogues.Mix(facts=0.15, knowledge=0.15, tasks=1.0)
     assert all(len(dialogues.dialogue(rng, [], mix=whole)) == 2 for _ in range(20))
-    monkeypatch.setattr(dialogues, "training_dialogue", lambda *_: pytest.fail("a task, at a share of 0"))
+    monkeypatch.setattr(
+        dialogues, "training_dialogue", lambda *_: pytest.fail("a task, at a share of 0")
+    )
     assert len([dialogues.dialogue(rng, []) for _ in range(100)]) == 100
 
 
 FACT = {
-    "case_id": 7, "paraphrase_prompts": ["Tea is served. Ann Lee, a native", "Ann Lee spoke the language"], "neighborhood_prompts": ["x"],
-    "requested_rewrite": {"prompt": "The mother tongue of {} is", "relation_id": "P103", "subject": "Ann Lee",
-                          "target_new": {"str": "English", "id": "Q1860"}, "target_true": {"str": "French", "id": "Q150"}},
+    "case_id": 7,
+    "paraphrase_prompts": ["Tea is served. Ann Lee, a native", "Ann Lee spoke the language"],
+    "neighborhood_prompts": ["x"],
+    "requested_rewrite": {
+        "prompt": "The mother tongue of {} is",
+        "relation_id": "P103",
+        "subject": "Ann Lee",
+        "target_new": {"str": "English", "id": "Q1860"},
+        "target_true": {"str": "French", "id": "Q150"},
+    },
 }
-BIO = {"raw": "Ann Lee is a Yoga Teacher in Ohio. She likes her cat.", "start_pos": 34, "title": "yoga_teacher", "name": ["Ann", "", "Lee"], "gender": "F"}
+BIO = {
+    "raw": "Ann Lee is a Yoga Teacher in Ohio. She likes her cat.",
+    "start_pos": 34,
+    "title": "yoga_teacher",
+    "name": ["Ann", "", "Lee"],
+    "gender": "F",
+}
 
 
 def write(path: Path, rows) -> str:
@@ -291,8 +493,16 @@ def write(path: Path, rows) -> str:
 def test_rome_s_json_is_read(tmp_path):
     found = data.load_files(write(tmp_path / "counterfact.json", [FACT]))
     (fact,) = [fact for split in SPLITS for fact in found.items[FACTS][split]]
-    assert fact == data.ChangedFact("Ann Lee", "The mother tongue of {} is", "French", "English", tuple(FACT["paraphrase_prompts"]))
-    assert found.fingerprint != data.load_files(write(tmp_path / "two.json", [FACT, FACT])).fingerprint
+    assert fact == data.ChangedFact(
+        "Ann Lee",
+        "The mother tongue of {} is",
+        "French",
+        "English",
+        tuple(FACT["paraphrase_prompts"]),
+    )
+    assert (
+        found.fingerprint != data.load_files(write(tmp_path / "two.json", [FACT, FACT])).fingerprint
+    )
 
 
 @pytest.mark.parametrize("suffix", ["jsonl", "csv", "json"])
@@ -300,11 +510,24 @@ def test_bias_in_bios_is_read(tmp_path, suffix):
     row = BIO if suffix != "csv" else {**BIO, "name": "Ann"}
     numbered = {"text": BIO["raw"], "start": 34, "p": 27}  # as converted copies have it
     found = data.load_files(write(tmp_path / f"bios_test.{suffix}", [row, {**row, "title": "dj"}]))
-    first = next(person for person in found.items[BIOGRAPHIES]["test"] if person.occupation == "yoga teacher")
-    assert (first.name, first.first, first.text) == ("Ann", "Ann Lee is a Yoga Teacher in Ohio.", BIO["raw"])
-    assert first.changed.endswith("They likes their cat.") and found.items[BIOGRAPHIES]["train"] == []
-    assert len(found.candidates) == 28 == len(set(found.candidates)) and found.candidates[0] == "accountant"
-    (same,) = data.load_files(write(tmp_path / f"dev.{suffix}", [numbered])).items[BIOGRAPHIES]["validation"]
+    first = next(
+        person for person in found.items[BIOGRAPHIES]["test"] if person.occupation == "yoga teacher"
+    )
+    assert (first.name, first.first, first.text) == (
+        "Ann",
+        "Ann Lee is a Yoga Teacher in Ohio.",
+        BIO["raw"],
+    )
+    assert (
+        first.changed.endswith("They likes their cat.") and found.items[BIOGRAPHIES]["train"] == []
+    )
+    assert (
+        len(found.candidates) == 28 == len(set(found.candidates))
+        and found.candidates[0] == "accountant"
+    )
+    (same,) = data.load_files(write(tmp_path / f"dev.{suffix}", [numbered])).items[BIOGRAPHIES][
+        "validation"
+    ]
     assert same == first
 
 
@@ -315,9 +538,16 @@ def test_a_folder_of_splits_and_a_divided_file(tmp_path):
     assert [found[split][0].occupation for split in SPLITS] == ["dj", "poet", "nurse"]
     rows = [{**BIO, "raw": f"{BIO['raw']} {n}"} for n in range(700)]
     one = data.load_files(write(tmp_path / "all.jsonl", rows)).items[BIOGRAPHIES]
-    assert [70 < len(one[split]) < 130 for split in SPLITS] == [True, True, False] and sum(map(len, one.values())) == 700
-    assert [p.text for p in one["test"]] == [p.text for p in data.load_files(str(tmp_path / "all.jsonl")).items[BIOGRAPHIES]["test"]]
-    assert one["test"] != data.load_files(str(tmp_path / "all.jsonl"), seed=1).items[BIOGRAPHIES]["test"]
+    assert [70 < len(one[split]) < 130 for split in SPLITS] == [True, True, False] and sum(
+        map(len, one.values())
+    ) == 700
+    assert [p.text for p in one["test"]] == [
+        p.text for p in data.load_files(str(tmp_path / "all.jsonl")).items[BIOGRAPHIES]["test"]
+    ]
+    assert (
+        one["test"]
+        != data.load_files(str(tmp_path / "all.jsonl"), seed=1).items[BIOGRAPHIES]["test"]
+    )
 
 
 @pytest.mark.skipif(not CORE.exists(), reason="../shared/data/counterfact_core.csv.gz is absent")
@@ -329,7 +559,9 @@ def test_the_core_of_counterfact_is_read():
     assert len(facts) == 15982 and {fact.statement(fact.new) + "." for fact in facts} == false
     parts = [{fact.subject for fact in found.items[FACTS][split]} for split in SPLITS]
     assert len(set().union(*parts)) == sum(map(len, parts)) and len(parts[2]) > 4 * len(parts[0])
-    samples = draw_samples(found, counterfact.TASK, tasks.Settings(tasks=("counterfact",), samples=500))
+    samples = draw_samples(
+        found, counterfact.TASK, tasks.Settings(tasks=("counterfact",), samples=500)
+    )
     assert len(samples) == 500 and all(len(sample.prompts) == 1 for sample in samples)
 
 
@@ -343,25 +575,55 @@ def without(row: dict, dotted: str) -> dict:
     return row
 
 
-CORE_ROW = {"statement": "x", "label": "0", "relation": "{} is in", "subject": "A", "target": "B", "true_target": "C"}
+CORE_ROW = {
+    "statement": "x",
+    "label": "0",
+    "relation": "{} is in",
+    "subject": "A",
+    "target": "B",
+    "true_target": "C",
+}
 
 
-@pytest.mark.parametrize(("name", "good", "bad", "says"), [
-    ("a.json", FACT, without(FACT, "requested_rewrite.target_new.str"), r"row 2 has no 'requested_rewrite.target_new.str'"),
-    ("a.json", FACT, without(FACT, "requested_rewrite.subject"), r"row 2 has no 'requested_rewrite.subject'"),
-    ("a.json", FACT, without(FACT, "paraphrase_prompts"), r"row 2 has no 'paraphrase_prompts'"),
-    ("a.json", FACT, {**FACT, "paraphrase_prompts": "one"}, r"row 2: 'paraphrase_prompts' is 'one'.*list"),
-    ("a.json", FACT, {**FACT, "requested_rewrite": {**FACT["requested_rewrite"], "prompt": "It is"}}, r"row 2: 'requested_rewrite.prompt' is 'It is'.*{}"),
-    ("a.json", FACT, "text", r"row 2 has no 'requested_rewrite.subject'"),
-    ("a.csv", CORE_ROW, {**CORE_ROW, "target": ""}, r"row 2: 'target' is ''"),
-    ("a.csv", CORE_ROW, {**CORE_ROW, "label": "no"}, r"row 2: 'label' is 'no'"),
-    ("a.jsonl", BIO, without(BIO, "raw"), r"row 2 has no 'raw' or 'text'"),
-    ("a.jsonl", BIO, without(BIO, "title"), r"row 2 has no 'title'"),
-    ("a.jsonl", BIO, without(BIO, "start_pos"), r"row 2 has no 'start_pos'"),
-    ("a.jsonl", BIO, {**BIO, "start_pos": 900}, r"row 2: 'start_pos' is 900"),
-    ("a.jsonl", BIO, {**BIO, "start_pos": 0}, r"row 2: 'start_pos' is 0"),
-    ("a.jsonl", BIO, {**BIO, "title": "wizard"}, r"row 2: 'title' is 'wizard'.*none of the 28"),
-])
+@pytest.mark.parametrize(
+    ("name", "good", "bad", "says"),
+    [
+        (
+            "a.json",
+            FACT,
+            without(FACT, "requested_rewrite.target_new.str"),
+            r"row 2 has no 'requested_rewrite.target_new.str'",
+        ),
+        (
+            "a.json",
+            FACT,
+            without(FACT, "requested_rewrite.subject"),
+            r"row 2 has no 'requested_rewrite.subject'",
+        ),
+        ("a.json", FACT, without(FACT, "paraphrase_prompts"), r"row 2 has no 'paraphrase_prompts'"),
+        (
+            "a.json",
+            FACT,
+            {**FACT, "paraphrase_prompts": "one"},
+            r"row 2: 'paraphrase_prompts' is 'one'.*list",
+        ),
+        (
+            "a.json",
+            FACT,
+            {**FACT, "requested_rewrite": {**FACT["requested_rewrite"], "prompt": "It is"}},
+            r"row 2: 'requested_rewrite.prompt' is 'It is'.*{}",
+        ),
+        ("a.json", FACT, "text", r"row 2 has no 'requested_rewrite.subject'"),
+        ("a.csv", CORE_ROW, {**CORE_ROW, "target": ""}, r"row 2: 'target' is ''"),
+        ("a.csv", CORE_ROW, {**CORE_ROW, "label": "no"}, r"row 2: 'label' is 'no'"),
+        ("a.jsonl", BIO, without(BIO, "raw"), r"row 2 has no 'raw' or 'text'"),
+        ("a.jsonl", BIO, without(BIO, "title"), r"row 2 has no 'title'"),
+        ("a.jsonl", BIO, without(BIO, "start_pos"), r"row 2 has no 'start_pos'"),
+        ("a.jsonl", BIO, {**BIO, "start_pos": 900}, r"row 2: 'start_pos' is 900"),
+        ("a.jsonl", BIO, {**BIO, "start_pos": 0}, r"row 2: 'start_pos' is 0"),
+        ("a.jsonl", BIO, {**BIO, "title": "wizard"}, r"row 2: 'title' is 'wizard'.*none of the 28"),
+    ],
+)
 def test_malformed_rows_are_named_with_their_field(tmp_path, name, good, bad, says):
     with pytest.raises(UsageError, match=says):
         data.load_files(write(tmp_path / name, [good, bad]))
@@ -369,21 +631,46 @@ def test_malformed_rows_are_named_with_their_field(tmp_path, name, good, bad, sa
 
 def test_files_that_are_not_data_are_refused(tmp_path):
     for name, content, says in (
-        ("BIOS.pkl", b"\x80\x04.", "is a pickle.*never read"), ("a.txt", b"x", "is no .json"), ("a.json", b"{", "cannot be read"), ("b.json", b"{}", "a list of rows"),
-        ("s.jsonl", b'{"raw": "\\ud800 is a nurse.", "title": "nurse", "start_pos": 3}', r"row 1 holds '\\ud800', half of a surrogate pair"),
-        ("n.json", b"[" + b"9" * 5000 + b"]", "cannot be read .*digit"), ("n.jsonl", b'{"raw": ' + b"9" * 5000 + b"}", "row 1 is not JSON .*digit"),
-        ("p.jsonl", b'{"raw": "Ann is a nurse.", "title": "nurse", "start_pos": "' + b"9" * 5000 + b'"}', "'start_pos' is .*at most 15 digits"),
-        ("t.jsonl", b'{"raw": "Ann is a nurse.", "title": "' + b"9" * 5000 + b'", "start_pos": 3}', "'title' is .*none of the 28"),
-        ("deep.json", b"[" * 100_000, "cannot be read"), ("deep.jsonl", b"[" * 100_000, "row 1 is not JSON"),
+        ("BIOS.pkl", b"\x80\x04.", "is a pickle.*never read"),
+        ("a.txt", b"x", "is no .json"),
+        ("a.json", b"{", "cannot be read"),
+        ("b.json", b"{}", "a list of rows"),
+        (
+            "s.jsonl",
+            b'{"raw": "\\ud800 is a nurse.", "title": "nurse", "start_pos": 3}',
+            r"row 1 holds '\\ud800', half of a surrogate pair",
+        ),
+        ("n.json", b"[" + b"9" * 5000 + b"]", "cannot be read .*digit"),
+        ("n.jsonl", b'{"raw": ' + b"9" * 5000 + b"}", "row 1 is not JSON .*digit"),
+        (
+            "p.jsonl",
+            b'{"raw": "Ann is a nurse.", "title": "nurse", "start_pos": "' + b"9" * 5000 + b'"}',
+            "'start_pos' is .*at most 15 digits",
+        ),
+        (
+            "t.jsonl",
+            b'{"raw": "Ann is a nurse.", "title": "' + b"9" * 5000 + b'", "start_pos": 3}',
+            "'title' is .*none of the 28",
+        ),
+        ("deep.json", b"[" * 100_000, "cannot be read"),
+        ("deep.jsonl", b"[" * 100_000, "row 1 is not JSON"),
         ("z.json.gz", b"\x1f\x8b\x08\x00\x00\x00\x00\x00\x00\xff\xff\xff", "cannot be read"),
-        ("c.json", b"[]", "no rows"), ("d.json", b'[{"a": 1}]', "first row has a"), ("e.json", b"[3]", "has no fields"), ("a.jsonl", b'{"raw": "x"}\n{', "row 2 is not JSON"),
-        ("f.csv", b"\xff\xfe", "cannot be read"), ("g.csv.gz", b"no gzip", "cannot be read"), ("h.json", b'[{"hard_text": "x", "profession": 1}]', "without their first sentence"),
+        ("c.json", b"[]", "no rows"),
+        ("d.json", b'[{"a": 1}]', "first row has a"),
+        ("e.json", b"[3]", "has no fields"),
+        ("a.jsonl", b'{"raw": "x"}\n{', "row 2 is not JSON"),
+        ("f.csv", b"\xff\xfe", "cannot be read"),
+        ("g.csv.gz", b"no gzip", "cannot be read"),
+        ("h.json", b'[{"hard_text": "x", "profession": 1}]', "without their first sentence"),
     ):
         (tmp_path / name).write_bytes(content)
         with pytest.raises(UsageError, match=says):
             data.load_files(str(tmp_path / name))
     (tmp_path / "empty").mkdir()
-    for where, says in ((tmp_path / "nowhere.json", "does not exist"), (tmp_path / "empty", "holds no .json")):
+    for where, says in (
+        (tmp_path / "nowhere.json", "does not exist"),
+        (tmp_path / "empty", "holds no .json"),
+    ):
         with pytest.raises(UsageError, match=says):
             data.load_files(str(where))
 
@@ -392,10 +679,18 @@ def test_the_hub_is_read_or_its_absence_told(tmp_path, monkeypatch):
     import huggingface_hub
 
     write(tmp_path / "bios_train.jsonl", [BIO])
-    monkeypatch.setattr(huggingface_hub.HfApi, "list_repo_files", lambda self, name, repo_type: ["README.md", "bios_train.pkl", "bios_train.jsonl"])
-    monkeypatch.setattr(huggingface_hub, "hf_hub_download", lambda name, one, repo_type: str(tmp_path / one))
+    monkeypatch.setattr(
+        huggingface_hub.HfApi,
+        "list_repo_files",
+        lambda self, name, repo_type: ["README.md", "bios_train.pkl", "bios_train.jsonl"],
+    )
+    monkeypatch.setattr(
+        huggingface_hub, "hf_hub_download", lambda name, one, repo_type: str(tmp_path / one)
+    )
     assert len(data.load_files("hub:some/bios").items[BIOGRAPHIES]["train"]) == 1
-    monkeypatch.setattr(huggingface_hub.HfApi, "list_repo_files", lambda self, name, repo_type: ["README.md"])
+    monkeypatch.setattr(
+        huggingface_hub.HfApi, "list_repo_files", lambda self, name, repo_type: ["README.md"]
+    )
     with pytest.raises(UsageError, match=r"'some/bios' holds no .json"):
         data.load_files("hub:some/bios")
 
@@ -423,11 +718,15 @@ def long_tiny():
     return model(max_position_embeddings=4096)
 
 
-SMALL = tasks.Settings(samples=3, baselines=("zero-shot", "marked", "few-shot"), draws=2, batch=2, demonstrations=1)
+SMALL = tasks.Settings(
+    samples=3, baselines=("zero-shot", "marked", "few-shot"), draws=2, batch=2, demonstrations=1
+)
 
 
 def small_data(settings: tasks.Settings = SMALL) -> data.Data:
-    return synthetic.make_data(settings.seed, settings.split, settings.samples, synthetic.Shape((2, 2), 0.5, 0))
+    return synthetic.make_data(
+        settings.seed, settings.split, settings.samples, synthetic.Shape((2, 2), 0.5, 0)
+    )
 
 
 @pytest.fixture(autouse=True, scope="module")
@@ -446,7 +745,10 @@ def whole(tmp_path_factory) -> records.RunData:
 
 
 def kept(run: records.RunData) -> list[dict]:
-    return sorted(({**record, "seconds": 0} for record in run.records), key=lambda record: (record["method"], record["conversation"]))
+    return sorted(
+        ({**record, "seconds": 0} for record in run.records),
+        key=lambda record: (record["method"], record["conversation"]),
+    )
 
 
 def test_interrupted_and_resumed_equals_uninterrupted(tmp_path, whole):
@@ -463,15 +765,26 @@ def test_interrupted_and_resumed_equals_uninterrupted(tmp_path, whole):
     path = tmp_path / "parts" / records.RECORDS
     lines = path.read_bytes().splitlines(keepends=True)
     assert 0 < len(lines) < 48
-    path.write_bytes(b"".join(lines[:-2]) + lines[-1][:30])  # as a kill in the middle of a batch and of a line leaves it
+    path.write_bytes(
+        b"".join(lines[:-2]) + lines[-1][:30]
+    )  # as a kill in the middle of a batch and of a line leaves it
     counted: list[int] = []
     again = tasks.run(long_tiny(), small_data(), tmp_path / "parts", SMALL, progress=counted.append)
     assert kept(again) == kept(whole) and sum(counted) == 48
     with pytest.raises(RecordsError, match=r"model_fingerprint"):
-        tasks.run(model(max_position_embeddings=4096, seed=1), small_data(), tmp_path / "parts", SMALL)
+        tasks.run(
+            model(max_position_embeddings=4096, seed=1), small_data(), tmp_path / "parts", SMALL
+        )
     with pytest.raises(RecordsError, match=r"seed is 0"):
-        tasks.run(long_tiny(), small_data(), tmp_path / "parts", tasks.Settings(**{**vars(SMALL), "seed": 9}))
-    with pytest.raises(RecordsError, match=r"holds a run of `holdfast tasks`, which writes a page of its own"):
+        tasks.run(
+            long_tiny(),
+            small_data(),
+            tmp_path / "parts",
+            tasks.Settings(**{**vars(SMALL), "seed": 9}),
+        )
+    with pytest.raises(
+        RecordsError, match=r"holds a run of `holdfast tasks`, which writes a page of its own"
+    ):
         holdfast.report.write([whole.folder], tmp_path / "page.html")
 
 
@@ -480,47 +793,103 @@ def test_an_extended_run_equals_one_at_once(tmp_path, whole):
     tasks.run(long_tiny(), small_data(), tmp_path / "run", tasks.Settings(**part))
     extended = tasks.run(long_tiny(), small_data(), tmp_path / "run", SMALL)
     assert kept(extended) == kept(whole)
-    with pytest.raises(RecordsError, match=r"settings\.samples is 3, this command.s is 2 \(demonstrations and made-up data"):
-        tasks.run(long_tiny(), small_data(), tmp_path / "run", tasks.Settings(**{**vars(SMALL), "samples": 2}))
+    with pytest.raises(
+        RecordsError,
+        match=r"settings\.samples is 3, this command.s is 2 \(demonstrations and made-up data",
+    ):
+        tasks.run(
+            long_tiny(),
+            small_data(),
+            tmp_path / "run",
+            tasks.Settings(**{**vars(SMALL), "samples": 2}),
+        )
 
 
 def test_records_and_table_tell_the_same(whole):
     run = whole
     results = {(result.task, result.variant): result for result in read_results(run)}
-    assert list(results) == [(task, variant) for task in tasks.CATALOGUE for variant in ("zero-shot", "marked", "few-shot")]
+    assert list(results) == [
+        (task, variant)
+        for task in tasks.CATALOGUE
+        for variant in ("zero-shot", "marked", "few-shot")
+    ]
     for (task, variant), result in results.items():
-        mine = [record for record in run.records if (record["task"], record["variant"]) == (task, variant)]
+        mine = [
+            record
+            for record in run.records
+            if (record["task"], record["variant"]) == (task, variant)
+        ]
         assert set(result.scores) == set(tasks.CATALOGUE[task].metrics)
         for name, values in result.scores.items():
-            assert np.mean(values) == pytest.approx(np.mean([record["scores"][name] for record in mine]))
+            assert np.mean(values) == pytest.approx(
+                np.mean([record["scores"][name] for record in mine])
+            )
         assert len(result.draws) == (2 if variant == "few-shot" else 0)
-    assert results["json", "zero-shot"].replies == 0 and results["bios", "zero-shot"].replies == 3 and results["bios", "few-shot"].replies == 6
+    assert (
+        results["json", "zero-shot"].replies == 0
+        and results["bios", "zero-shot"].replies == 3
+        and results["bios", "few-shot"].replies == 6
+    )
     for record in run.records:
         if record["task"] == "bios":
             (values,) = record["log_probabilities"]
-            assert len(values) == 28 and record["scores"]["accuracy"] == float(synthetic.OCCUPATIONS[int(np.argmax(values))] == record["target"])
+            assert len(values) == 28 and record["scores"]["accuracy"] == float(
+                synthetic.OCCUPATIONS[int(np.argmax(values))] == record["target"]
+            )
     zero = [result for (_, variant), result in results.items() if variant == "zero-shot"]
     numbers, means = average(zero)
-    assert numbers.tolist() == [0, 1, 2] and means.mean() == pytest.approx(np.mean([np.mean([v.mean() for v in r.scores.values()]) for r in zero]))
+    assert numbers.tolist() == [0, 1, 2] and means.mean() == pytest.approx(
+        np.mean([np.mean([v.mean() for v in r.scores.values()]) for r in zero])
+    )
     said = table(run)
-    assert all(word in said for word in ("counterfact: 3 test samples", "efficacy", "few-shot (2 draws)", "by draw of the demonstrations", "Average of the tasks"))
+    assert all(
+        word in said
+        for word in (
+            "counterfact: 3 test samples",
+            "efficacy",
+            "few-shot (2 draws)",
+            "by draw of the demonstrations",
+            "Average of the tasks",
+        )
+    )
 
 
 def result_of(tmp_path, name: str, fluencies: list[float | None]) -> str:
-    identity = {"settings": {"tasks": ["pronouns"], "split": "test", "instruction": "original"}, "variants": ["zero-shot", "marked"]}
+    identity = {
+        "settings": {"tasks": ["pronouns"], "split": "test", "instruction": "original"},
+        "variants": ["zero-shot", "marked"],
+    }
     with records.open_run(tmp_path / name, identity, {"command": "tasks"}) as run:
         for variant in ("zero-shot", "marked"):
-            for number, value in enumerate(fluencies if variant == "marked" else [4.5] * len(fluencies)):
-                run.append({"method": f"pronouns {variant}", "conversation": number, "task": "pronouns", "variant": variant, "draw": 0,
-                            "scores": {"accuracy": float(variant == "marked"), "all changed": 0.0}, "fluency": value, "consistency": 0.1})
+            for number, value in enumerate(
+                fluencies if variant == "marked" else [4.5] * len(fluencies)
+            ):
+                run.append(
+                    {
+                        "method": f"pronouns {variant}",
+                        "conversation": number,
+                        "task": "pronouns",
+                        "variant": variant,
+                        "draw": 0,
+                        "scores": {"accuracy": float(variant == "marked"), "all changed": 0.0},
+                        "fluency": value,
+                        "consistency": 0.1,
+                    }
+                )
     return table(records.read_run(tmp_path / name))
 
 
 def test_degenerate_results_are_excluded_and_reported(tmp_path):
     fine = result_of(tmp_path, "fine", [4.0, 2.0, 4.0, 4.0])
-    assert "marked minus zero-shot: accuracy +1.00 (all alike)" in fine and "of 4 replies, 1 have a fluency under 3.0, and 0 are too short" in fine
+    assert (
+        "marked minus zero-shot: accuracy +1.00 (all alike)" in fine
+        and "of 4 replies, 1 have a fluency under 3.0, and 0 are too short" in fine
+    )
     poor = result_of(tmp_path, "poor", [2.0, 2.0, 4.0, None])
-    assert "marked: excluded from comparisons, for its mean fluency of 2.67 is under 3.0" in poor and "minus zero-shot" not in poor
+    assert (
+        "marked: excluded from comparisons, for its mean fluency of 2.67 is under 3.0" in poor
+        and "minus zero-shot" not in poor
+    )
     assert "1.00 (all alike)" in poor and "2.67" in poor  # excluded, and yet shown
     assert "excluded" not in result_of(tmp_path, "short", [2.0, None, None, None])
 
@@ -529,29 +898,47 @@ def test_few_shot_shows_training_samples_and_draws_differ():
     settings = tasks.Settings(tasks=("json",), samples=4, baselines=("few-shot",))
     made, task = synthetic.make_data(0, "test", 4), json_format.TASK
     shown = [demonstrations(made, task, settings, draw) for draw in (1, 2, 1)]
-    assert shown[0] == shown[2] != shown[1] and [m["role"] for m in shown[0]] == ["user", "assistant"] * 3
+    assert (
+        shown[0] == shown[2] != shown[1]
+        and [m["role"] for m in shown[0]] == ["user", "assistant"] * 3
+    )
     train = {person.text for person in made.items[BIOGRAPHIES]["train"]}
     for asked, reply in zip(shown[0][::2], shown[0][1::2], strict=True):
-        assert any(asked["content"].startswith(text) for text in train) and metrics.first_object(reply["content"])["name"] in asked["content"]
+        assert (
+            any(asked["content"].startswith(text) for text in train)
+            and metrics.first_object(reply["content"])["name"] in asked["content"]
+        )
     within = tasks.Settings(tasks=("json",), samples=300, split="train", baselines=("few-shot",))
     made = synthetic.make_data(0, "train", 300)
     asked = {sample.prompts[0] for sample in draw_samples(made, task, within)}
-    assert len(asked) == 300 and not asked & {message["content"] for message in demonstrations(made, task, within, 1)}
+    assert len(asked) == 300 and not asked & {
+        message["content"] for message in demonstrations(made, task, within, 1)
+    }
 
 
 def test_methods_steer_towards_the_emphasised_part(tmp_path):
     settings = tasks.Settings(samples=2, draws=1)
-    run = tasks.run(long_tiny(), small_data(), tmp_path / "a", settings, [(Pasta(1.0),), (Pasta(0.001),)])
+    run = tasks.run(
+        long_tiny(), small_data(), tmp_path / "a", settings, [(Pasta(1.0),), (Pasta(0.001),)]
+    )
     answers = {(record["method"], record["conversation"]): record for record in run.records}
     differ = 0
     for (method, number), record in answers.items():
         if method.endswith(" zero-shot"):
             task = record["task"]
-            alike = [answers[f"{task} {variant}", number] for variant in ("zero-shot", "pasta:alpha=1")]
-            assert alike[0]["scores"] == alike[1]["scores"] and alike[0]["reply"] == alike[1]["reply"]  # alpha of 1 does nothing
+            alike = [
+                answers[f"{task} {variant}", number] for variant in ("zero-shot", "pasta:alpha=1")
+            ]
+            assert (
+                alike[0]["scores"] == alike[1]["scores"] and alike[0]["reply"] == alike[1]["reply"]
+            )  # alpha of 1 does nothing
             differ += answers[f"{task} pasta:alpha=0.001", number]["reply"] != record["reply"]
     assert differ >= 4  # of 8 random replies
-    asked = [{"role": "user", "content": "say it now"}, {"role": "assistant", "content": "it"}, {"role": "user", "content": "say it now"}]
+    asked = [
+        {"role": "user", "content": "say it now"},
+        {"role": "assistant", "content": "it"},
+        {"role": "user", "content": "say it now"},
+    ]
     request = request_of(asked, ("it",), (Pasta(0.01),), Sampling(), 0)
     assert request.emphasis == ((2, 4, 6),) and request.methods == (Pasta(0.01),)
     with pytest.raises(UsageError, match=r"repetition works on a system prompt"):
@@ -564,20 +951,39 @@ def test_what_cannot_be_asked_is_refused(tmp_path):
     json_only = tasks.Settings(tasks=("json",), samples=2)
     for made, settings, says in (
         (facts, json_only, "The task json needs biographies, and facts only holds changed facts"),
-        (facts, tasks.Settings(tasks=("counterfact",), samples=2), "facts only has 0 test samples for the task counterfact, not 2"),
-        (data.Data("no training", "x", {BIOGRAPHIES: {"test": small_data().items[BIOGRAPHIES]["test"]}}),
-         tasks.Settings(tasks=("json",), samples=2, baselines=("few-shot",)), "no training has 0 training samples"),
+        (
+            facts,
+            tasks.Settings(tasks=("counterfact",), samples=2),
+            "facts only has 0 test samples for the task counterfact, not 2",
+        ),
+        (
+            data.Data(
+                "no training", "x", {BIOGRAPHIES: {"test": small_data().items[BIOGRAPHIES]["test"]}}
+            ),
+            tasks.Settings(tasks=("json",), samples=2, baselines=("few-shot",)),
+            "no training has 0 training samples",
+        ),
     ):
         with pytest.raises(UsageError, match=says):
             tasks.run(long_tiny(), made, tmp_path / "a", settings)
     with pytest.raises(ModelError, match=r"scripted does not tell the probability.*bios"):
-        tasks.run(Scripted(), small_data(), tmp_path / "a", tasks.Settings(tasks=("json", "bios"), samples=2))
+        tasks.run(
+            Scripted(),
+            small_data(),
+            tmp_path / "a",
+            tasks.Settings(tasks=("json", "bios"), samples=2),
+        )
     twice = [(Pasta(0.5),), (Pasta(0.5),)]
-    for settings, given, says in ((json_only, twice, "'pasta:alpha=0.5' is given twice"), (tasks.Settings(baselines=()), (), "Neither a baseline nor a method")):
+    for settings, given, says in (
+        (json_only, twice, "'pasta:alpha=0.5' is given twice"),
+        (tasks.Settings(baselines=()), (), "Neither a baseline nor a method"),
+    ):
         with pytest.raises(UsageError, match=says):
             tasks.variants_of(settings, given)
-    assert [(v.name, v.draw) for v in tasks.variants_of(tasks.Settings(baselines=("few-shot",), draws=2), [()])] == [
-        ("zero-shot", 0), ("few-shot", 1), ("few-shot", 2)]
+    assert [
+        (v.name, v.draw)
+        for v in tasks.variants_of(tasks.Settings(baselines=("few-shot",), draws=2), [()])
+    ] == [("zero-shot", 0), ("few-shot", 1), ("few-shot", 2)]
     assert tasks.variants_of(json_only, [()]) == tasks.variants_of(json_only)
     hard = tasks.load_data(["synthetic"], json_only, synthetic.Shape((16, 16), 1.0))
     assert hard.fingerprint != tasks.load_data(["synthetic"], json_only).fingerprint
@@ -590,30 +996,58 @@ def test_what_cannot_be_asked_is_refused(tmp_path):
         read_results(records.read_run(tmp_path / "b"))
 
 
-@pytest.mark.parametrize(("argv", "says"), [
-    (["--task", "jsn"], "There is no task 'jsn'; did you mean 'json'?"),
-    (["--task", "json", "--task", "json"], "The task 'json' is given twice"),
-    (["--baseline", "starred"], "There is no baseline 'starred'"),
-    (["--instruction", "shortened"], "The task bios has no shortened instruction"),
-    (["--samples", "0"], "samples as a whole number from 1 upwards, not 0"),
-    (["--task", "json", "--data", "nowhere.json"], "nowhere.json does not exist"),
-    (["--task", "json", "--method", "repetition:probability=1", "--samples", "2"], "repetition works on a system prompt"),
-    (["--method", "past:alpha=0.01"], "did you mean 'pasta'?"),
-])
+@pytest.mark.parametrize(
+    ("argv", "says"),
+    [
+        (["--task", "jsn"], "There is no task 'jsn'; did you mean 'json'?"),
+        (["--task", "json", "--task", "json"], "The task 'json' is given twice"),
+        (["--baseline", "starred"], "There is no baseline 'starred'"),
+        (["--instruction", "shortened"], "The task bios has no shortened instruction"),
+        (["--samples", "0"], "samples as a whole number from 1 upwards, not 0"),
+        (["--task", "json", "--data", "nowhere.json"], "nowhere.json does not exist"),
+        (
+            ["--task", "json", "--method", "repetition:probability=1", "--samples", "2"],
+            "repetition works on a system prompt",
+        ),
+        (["--method", "past:alpha=0.01"], "did you mean 'pasta'?"),
+    ],
+)
 def test_the_command_answers_bad_input_with_one_sentence(tmp_path, capsys, argv, says):
     assert main(["tasks", "--out", str(tmp_path / "out"), *argv]) == 2
     printed = capsys.readouterr().err
-    assert printed.startswith("holdfast: ") and says in printed and printed.count("\n") == 1 and not (tmp_path / "out").exists()
+    assert (
+        printed.startswith("holdfast: ")
+        and says in printed
+        and printed.count("\n") == 1
+        and not (tmp_path / "out").exists()
+    )
 
 
 def test_the_command_asks_every_task_of_the_default_model(tmp_path, capsys):
-    argv = ["tasks", "--samples", "4", "--baseline", "zero-shot", "--baseline", "quoted", "--out", str(tmp_path / "out")]
+    argv = [
+        "tasks",
+        "--samples",
+        "4",
+        "--baseline",
+        "zero-shot",
+        "--baseline",
+        "quoted",
+        "--out",
+        str(tmp_path / "out"),
+    ]
     assert main(argv) == 0
     first = capsys.readouterr().out
-    assert all(f"{name}: 4 test samples, original instruction" in first for name in tasks.CATALOGUE) and "Average of the tasks:" in first
+    assert (
+        all(f"{name}: 4 test samples, original instruction" in first for name in tasks.CATALOGUE)
+        and "Average of the tasks:" in first
+    )
     before = (tmp_path / "out" / "summary.json").read_bytes()
     assert main(argv) == 0 and capsys.readouterr().out == first
     assert (tmp_path / "out" / "summary.json").read_bytes() == before
-    assert set(read_page(tmp_path / "out" / "report.html").files) == {"scores.csv", "scores.json", "summary.json"}
+    assert set(read_page(tmp_path / "out" / "report.html").files) == {
+        "scores.csv",
+        "scores.json",
+        "summary.json",
+    }
     run = records.read_run(tmp_path / "out")
     assert len(run.records) == 4 * 2 * 4 and run.manifest["identity"]["model"] == "default"

@@ -1,4 +1,6 @@
-"""The decay of attention mass: statistics on dialogs with known answers, the traces beside the records, and the command."""
+"""The decay of attention mass: statistics on dialogs with known answers, the traces beside the
+records, and the command.
+"""
 
 from __future__ import annotations
 
@@ -22,16 +24,22 @@ LAYERS, HEADS = 2, 3
 
 
 def dialog(masses: list[list[float]], prompts: list[int], span: int = 6) -> Dialog:
-    """A dialog in which every head has these masses, turn by turn, behind prompts of so many tokens."""
+    """A dialog in which every head has these masses, turn by turn, behind prompts of so many
+    tokens.
+    """
     return {
-        number: TurnTrace(np.tile(np.array(mass), (LAYERS, HEADS, 1)), span / (tokens + np.arange(len(mass))))
+        number: TurnTrace(
+            np.tile(np.array(mass), (LAYERS, HEADS, 1)), span / (tokens + np.arange(len(mass)))
+        )
         for number, (mass, tokens) in enumerate(zip(masses, prompts, strict=True), 1)
     }
 
 
 def test_even_attention_is_its_own_null():
     prompts = [[20, 60, 110], [30, 80, 150], [25, 90, 140]]
-    dialogs = [dialog([[6 / (tokens + t) for t in range(12)] for tokens in one], one) for one in prompts]
+    dialogs = [
+        dialog([[6 / (tokens + t) for t in range(12)] for tokens in one], one) for one in prompts
+    ]
     found = decay.decay(dialogs)
     for what in ("within_turns", "between_turns", "slope"):
         assert abs(found["average"][what]["difference"]["mean"]) < 1e-9
@@ -81,19 +89,30 @@ def test_what_a_handful_of_dialogs_shows_is_called_an_example():
 
 
 def records_with(masses: np.ndarray, scores: np.ndarray) -> list[dict]:
-    return [{"probes": [{"round": r + 1, "kind": "stability", "mass": float(m), "score": float(s)} for r, (m, s) in enumerate(zip(a, b, strict=True))]}
-            for a, b in zip(masses, scores, strict=True)]
+    return [
+        {
+            "probes": [
+                {"round": r + 1, "kind": "stability", "mass": float(m), "score": float(s)}
+                for r, (m, s) in enumerate(zip(a, b, strict=True))
+            ]
+        }
+        for a, b in zip(masses, scores, strict=True)
+    ]
 
 
 def test_a_planted_correlation_is_found_where_it_was_planted():
     rng = np.random.default_rng(0)
     fall = np.linspace(0.5, 0.1, 6)
     masses = fall + 0.02 * rng.standard_normal((40, 6))
-    by_round = decay.behaviour(records_with(masses, np.tile(fall, (40, 1))))  # scores know of the round alone
+    by_round = decay.behaviour(
+        records_with(masses, np.tile(fall, (40, 1)))
+    )  # scores know of the round alone
     assert by_round["all"]["r"] > 0.9 and by_round["within_rounds"]["r"] is None
     noise = rng.standard_normal((40, 6))
     planted = decay.behaviour(records_with(masses, (masses - fall) * 50 + noise))["within_rounds"]
-    assert planted["r"] == pytest.approx(np.corrcoef((masses - fall).ravel(), ((masses - fall) * 50 + noise).ravel())[0, 1], abs=0.03)
+    assert planted["r"] == pytest.approx(
+        np.corrcoef((masses - fall).ravel(), ((masses - fall) * 50 + noise).ravel())[0, 1], abs=0.03
+    )
     assert 0 < planted["low"] < planted["r"] < planted["high"]
 
 
@@ -106,7 +125,9 @@ def test_resamples_in_which_nothing_varies_have_no_correlation():
 
 def test_a_trace_is_there_whenever_its_record_is(tmp_path, monkeypatch):
     tiny, suite = model(), drift.load_suite("starter")
-    settings = drift.Settings(rounds=2, conversations=4, adoption=False, batch=2, sampling=Sampling(max_new_tokens=8))
+    settings = drift.Settings(
+        rounds=2, conversations=4, adoption=False, batch=2, sampling=Sampling(max_new_tokens=8)
+    )
     whole = drift.run(tiny, suite, tmp_path / "whole", settings, traces=True)
     written = []
     append = Run.append
@@ -124,11 +145,20 @@ def test_a_trace_is_there_whenever_its_record_is(tmp_path, monkeypatch):
     resumed = drift.run(tiny, suite, tmp_path / "cut", settings, traces=True)
     assert len(resumed.records) == len(whole.records) == 4
     for record in whole.records:
-        ours, theirs = (read_traces(tmp_path / name, "none", record["conversation"]) for name in ("whole", "cut"))
+        ours, theirs = (
+            read_traces(tmp_path / name, "none", record["conversation"])
+            for name in ("whole", "cut")
+        )
         assert ours.keys() == theirs.keys() == {1, 2}
         assert all(np.array_equal(ours[number].mass, theirs[number].mass) for number in ours)
         turn = next(turn for turn in record["turns"] if turn["speaker"] == "agent")
-        prompt = render([{"role": "system", "content": record["agent"]["system_prompt"]}, {"role": "user", "content": record["turns"][0]["text"]}], tiny.tokenizer)
+        prompt = render(
+            [
+                {"role": "system", "content": record["agent"]["system_prompt"]},
+                {"role": "user", "content": record["turns"][0]["text"]},
+            ],
+            tiny.tokenizer,
+        )
         assert ours[1].even[0] == pytest.approx(sum(prompt.span_mask) / len(prompt.token_ids))
         assert ours[1].mass.mean() == pytest.approx(turn["mass"], rel=1e-2)
     (tmp_path / "cut" / "traces" / "none-3.npz").unlink()
@@ -137,7 +167,10 @@ def test_a_trace_is_there_whenever_its_record_is(tmp_path, monkeypatch):
 
 
 def test_the_command_finds_the_decay_and_draws_it(tmp_path, capsys):
-    assert main(["trace", "--conversations", "6", "--rounds", "3", "--out", str(tmp_path / "run")]) == 0
+    assert (
+        main(["trace", "--conversations", "6", "--rounds", "3", "--out", str(tmp_path / "run")])
+        == 0
+    )
     told = capsys.readouterr().out
     assert "mass" in told and "r = " in told and told.count("Figure: ") == 3
     found = json.loads((tmp_path / "run" / "model" / "trace.json").read_text())
@@ -148,10 +181,27 @@ def test_the_command_finds_the_decay_and_draws_it(tmp_path, capsys):
     page = read_page(tmp_path / "run" / "report.html")
     assert page.tags.count("img") == 3 and {"decay", "heads", "behaviour", "data"} <= set(page.ids)
     assert page.files["summary.json"] == (tmp_path / "run" / "summary.json").read_text()
-    assert json.loads(page.files["summary.json"])["results"][0]["average"]["mass"][0]["mean"] == first
+    assert (
+        json.loads(page.files["summary.json"])["results"][0]["average"]["mass"][0]["mean"] == first
+    )
     assert page.files["curves.csv"].startswith("model,curve,round,token,mass\ndefault,average,1,1,")
     assert (tmp_path / "run" / "model" / "summary.json").is_file()
-    assert main(["trace", "--conversations", "6", "--rounds", "3", "--head", "1.5", "--out", str(tmp_path / "run")]) == 0  # from the records
+    assert (
+        main(
+            [
+                "trace",
+                "--conversations",
+                "6",
+                "--rounds",
+                "3",
+                "--head",
+                "1.5",
+                "--out",
+                str(tmp_path / "run"),
+            ]
+        )
+        == 0
+    )  # from the records
     assert "head 1.5" in capsys.readouterr().out
 
 
@@ -182,5 +232,3 @@ def test_models_without_a_mass_to_read_are_refused():
         Sizes(rounds=1)
     with pytest.raises(UsageError, match="two"):
         decay.decay([dialog([[0.3] * 5], [20])])
-
-

@@ -1,4 +1,6 @@
-"""The one rule for what may be said of a number, and that everything that says something follows it."""
+"""The one rule for what may be said of a number, and that everything that says something follows
+it.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""The reproduction of PASTA: its statistics on planted numbers, the whole of it at the smallest scale, and what it refuses."""
+"""The reproduction of PASTA: its statistics on planted numbers, the whole of it at the smallest
+scale, and what it refuses.
+"""
 
 from __future__ import annotations
 
@@ -30,18 +32,24 @@ def test_a_task_becomes_samples_with_its_emphasis_and_its_right_answer():
         asked = tasks.draw_samples(data, task, settings)
         for sample, found in zip(asked, task_samples(data, task, settings), strict=True):
             content = found.messages[0]["content"]
-            assert content == sample.prompts[0] and {content[first:last] for _, first, last in found.emphasis} == set(sample.emphasis)
+            assert content == sample.prompts[0] and {
+                content[first:last] for _, first, last in found.emphasis
+            } == set(sample.emphasis)
             assert isinstance(found, Choice if task.chooses else Question)
             if isinstance(found, Choice):
                 assert found.continuations[found.right] == sample.target
             else:
-                assert found.score(sample.reply) == 1.0 and found.score("I do not know.") == 0.0, name
+                assert found.score(sample.reply) == 1.0 and found.score("I do not know.") == 0.0, (
+                    name
+                )
 
 
 def test_picking_extremes_does_not_find_differences_in_noise():
     rng = np.random.default_rng(0)
     noise = rng.standard_normal((400, 30))
-    assert best_less_worst(noise).low < 0.1  # picked and compared on the same samples, it would be far above
+    assert (
+        best_less_worst(noise).low < 0.1
+    )  # picked and compared on the same samples, it would be far above
     assert noise.mean(0).max() - noise.mean(0).min() > 0.15
     apart = noise + np.linspace(0, 1, 30)
     assert 0.7 < best_less_worst(apart).mean < 1.2
@@ -72,8 +80,14 @@ def test_head_sets_of_every_strategy_and_the_least_k_where_none_is_shared(tmp_pa
     study.__dict__["rankings"] = {name: Ranking(tuple(order)) for name, order in orders.items()}
     assert study.sizes == [2, 6]
     assert study.candidates("multi-task", "json") == [frozenset(heads[2:6])]
-    assert study.candidates("task-agnostic", "counterfact") == [frozenset(heads[:2]), frozenset(heads[:6])]
-    assert study.candidates("task-specific", "counterfact") == [frozenset(heads[6:]), frozenset(heads[2:])]
+    assert study.candidates("task-agnostic", "counterfact") == [
+        frozenset(heads[:2]),
+        frozenset(heads[:6]),
+    ]
+    assert study.candidates("task-specific", "counterfact") == [
+        frozenset(heads[6:]),
+        frozenset(heads[2:]),
+    ]
     assert study.candidates("union", "json") == [frozenset(heads[:2] + heads[6:]), frozenset(heads)]
     study.__dict__["sizes"] = [1, 2]  # none in common among these
     assert study.candidates("multi-task", "json") == [frozenset(heads[3:5])]  # k = 5
@@ -83,17 +97,41 @@ def test_the_smallest_scale_makes_every_table_and_figure_and_resumes(tmp_path, c
     out = tmp_path / "run"
     assert main(["reproduce", "zhang2024", "--scale", "smallest", "--out", str(out)]) == 0
     told = capsys.readouterr().out
-    names = ["Table 1", "Table 4", "Table 5", "Table 7", "Table 11", "Table 13", "Table 14", "Figure 2", "Figure 3"]
+    names = [
+        "Table 1",
+        "Table 4",
+        "Table 5",
+        "Table 7",
+        "Table 11",
+        "Table 13",
+        "Table 14",
+        "Figure 2",
+        "Figure 3",
+    ]
     assert list(dict.fromkeys(re.findall(r"^((?:Table|Figure) \d+):", told, re.M))) == names
     page = (out / "index.html").read_text(encoding="utf-8")
     assert "img" in read_page(out / "index.html").tags
-    assert page.count("<section id=") == 9 and page.count("<table>") == 7 and page.count("data:image/png;base64,") == 8
+    assert (
+        page.count("<section id=") == 9
+        and page.count("<table>") == 7
+        and page.count("data:image/png;base64,") == 8
+    )
     findings = json.loads((out / "findings.json").read_text())
     assert all((out / image).exists() for figure in findings for image in figure["images"])
-    assert all(claim["evidence"] and claim["text"] in html.unescape(page) for figure in findings for claim in figure["claims"])
-    assert {claim["verdict"] for figure in findings for claim in figure["claims"]} == {UNDECIDED}, "six samples say nothing"
+    assert all(
+        claim["evidence"] and claim["text"] in html.unescape(page)
+        for figure in findings
+        for claim in figure["claims"]
+    )
+    assert {claim["verdict"] for figure in findings for claim in figure["claims"]} == {UNDECIDED}, (
+        "six samples say nothing"
+    )
     first = findings[0]["rows"]
-    assert first[1][0] == "zero-shot" and {"PASTA, multi-task", "Boost, all heads", "split-softmax, the same heads"} <= {row[0] for row in first}
+    assert first[1][0] == "zero-shot" and {
+        "PASTA, multi-task",
+        "Boost, all heads",
+        "split-softmax, the same heads",
+    } <= {row[0] for row in first}
     assert all(len(row) == len(figure["rows"][0]) for figure in findings for row in figure["rows"])
     records = {path: path.stat().st_mtime_ns for path in out.rglob("records.jsonl")}
     assert main(["reproduce", "zhang2024", "--scale", "smallest", "--out", str(out)]) == 0
@@ -107,7 +145,10 @@ def test_the_smallest_scale_makes_every_table_and_figure_and_resumes(tmp_path, c
         (["--scale", "tiny"], ["'tiny'", "small"]),
         (["--child", "default"], ["default", "trained further"]),
         (["--base", "default"], ["--base", "zhang2024"]),
-        (["--model", "http://localhost:9/v1", "--endpoint-model", "far"], ["endpoint", "local --model"]),
+        (
+            ["--model", "http://localhost:9/v1", "--endpoint-model", "far"],
+            ["endpoint", "local --model"],
+        ),
         (["--data", "nowhere.csv"], ["nowhere.csv"]),
     ],
 )
@@ -122,7 +163,9 @@ def test_heads_are_profiled_on_a_task_by_its_name(tmp_path, capsys):
     out = tmp_path / "heads"
     few = tmp_path / "few"
     command = ["profile", "--task", "counterfact", "--top", "4", "--out"]
-    assert main([*command, str(few), "--count", "4", "--by", "accuracy"]) == 1  # too few to tell a gain
+    assert (
+        main([*command, str(few), "--count", "4", "--by", "accuracy"]) == 1
+    )  # too few to tell a gain
     assert not (few / "heads.json").exists()
     capsys.readouterr()
     assert main([*command, str(out), "--count", "24", "--by", "probability"]) == 0
@@ -133,6 +176,13 @@ def test_heads_are_profiled_on_a_task_by_its_name(tmp_path, capsys):
     assert main(["profile", "--out", str(tmp_path / "none")]) == 2
     assert "--task or --samples" in capsys.readouterr().err
     clash = tmp_path / "json.jsonl"
-    clash.write_text('{"messages": [{"role": "user", "content": "a *b*"}], "continuations": ["c"], "right": 0}\n')
-    assert main(["profile", "--task", "json", "--samples", str(clash), "--out", str(tmp_path / "none")]) == 2
+    clash.write_text(
+        '{"messages": [{"role": "user", "content": "a *b*"}], "continuations": ["c"], "right": 0}\n'
+    )
+    assert (
+        main(
+            ["profile", "--task", "json", "--samples", str(clash), "--out", str(tmp_path / "none")]
+        )
+        == 2
+    )
     assert "--task json" in capsys.readouterr().err

@@ -14,14 +14,27 @@ from holdfast.models.local import LocalModel
 
 SPECIAL = ("<pad>", "<s>", "<sys>", "<user>", "<assistant>", "</s>")
 TEMPLATE = (
-    "<s>{% for m in messages %}{{ {'system': '<sys>', 'user': '<user>', 'assistant': '<assistant>'}[m['role']] + m['content'] + '</s>' }}"
-    "{% endfor %}{% if add_generation_prompt %}<assistant>{% endif %}"
+    "<s>{% for m in messages %}{{ {'system': '<sys>', 'user': '<user>', 'assistant':"
+    " '<assistant>'}[m['role']] + m['content'] + '</s>' }}{% endfor %}{% if add_generation_prompt"
+    " %}<assistant>{% endif %}"
 )
 SHAPE = {
-    "hidden_size": 48, "intermediate_size": 96, "num_hidden_layers": 3, "num_attention_heads": 4, "num_key_value_heads": 2, "head_dim": 12,
-    "max_position_embeddings": 512, "vocab_size": 400, "eos_token_id": 5, "bos_token_id": 1, "pad_token_id": 0,
+    "hidden_size": 48,
+    "intermediate_size": 96,
+    "num_hidden_layers": 3,
+    "num_attention_heads": 4,
+    "num_key_value_heads": 2,
+    "head_dim": 12,
+    "max_position_embeddings": 512,
+    "vocab_size": 400,
+    "eos_token_id": 5,
+    "bos_token_id": 1,
+    "pad_token_id": 0,
 }
-TEXT = "the garden is green and the river runs slowly past the old town where people talk about music bread cheese and rain " * 3
+TEXT = (
+    "the garden is green and the river runs slowly past the old town where people talk about music"
+    " bread cheese and rain " * 3
+)
 
 
 @cache
@@ -31,13 +44,26 @@ def tokenizer(template: str | None = TEMPLATE) -> PreTrainedTokenizerFast:
     made.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
     made.decoder = decoders.ByteLevel()
     alphabet = pre_tokenizers.ByteLevel.alphabet()
-    made.train_from_iterator([TEXT], trainers.BpeTrainer(vocab_size=400, special_tokens=list(SPECIAL), initial_alphabet=alphabet))
-    return PreTrainedTokenizerFast(tokenizer_object=made, bos_token="<s>", eos_token="</s>", pad_token="<pad>", chat_template=template)
+    made.train_from_iterator(
+        [TEXT],
+        trainers.BpeTrainer(
+            vocab_size=400, special_tokens=list(SPECIAL), initial_alphabet=alphabet
+        ),
+    )
+    return PreTrainedTokenizerFast(
+        tokenizer_object=made,
+        bos_token="<s>",
+        eos_token="</s>",
+        pad_token="<pad>",
+        chat_template=template,
+    )
 
 
 @cache
 def model(kind: str = "llama", seed: int = 0, **options) -> LocalModel:
-    """A random model of the kind, with weights large enough that its replies depend on the whole prompt."""
+    """A random model of the kind, with weights large enough that its replies depend on the whole
+    prompt.
+    """
     torch.manual_seed(seed)
     config = AutoConfig.for_model(kind, **{**SHAPE, **options})
     hf = AutoModelForCausalLM.from_config(config).eval()
@@ -47,10 +73,20 @@ def model(kind: str = "llama", seed: int = 0, **options) -> LocalModel:
             if parameter.ndim > 1:
                 parameter.mul_(4)
     tokens = tokenizer()
-    return LocalModel(f"tiny {kind}", fingerprint_of(hf, tokens), hf, tokens, stop_ids(hf, tokens), reuses_cache(hf), steerable)
+    return LocalModel(
+        f"tiny {kind}",
+        fingerprint_of(hf, tokens),
+        hf,
+        tokens,
+        stop_ids(hf, tokens),
+        reuses_cache(hf),
+        steerable,
+    )
 
 
 def chat(system: str, *turns: str) -> tuple[dict[str, str], ...]:
     """Messages: the system prompt, unless empty, then user and assistant in turn."""
     first = ({"role": "system", "content": system},) if system else ()
-    return first + tuple({"role": ("user", "assistant")[i % 2], "content": text} for i, text in enumerate(turns))
+    return first + tuple(
+        {"role": ("user", "assistant")[i % 2], "content": text} for i, text in enumerate(turns)
+    )

@@ -1,4 +1,6 @@
-"""Held-out benchmark cases: frames, values and probe wordings that training never shows, and every phrase, one of six unseen too."""
+"""Held-out benchmark cases: frames, values and probe wordings that training never shows, and every
+phrase, one of six unseen too.
+"""
 
 from __future__ import annotations
 
@@ -13,16 +15,28 @@ PROBES_PER_CASE = 4
 
 
 def held_out_cases(per_family: int, seed: int = 0) -> list[dict]:
-    """`per_family` cases of each family, as the suite file spells them; `unseen_phrase` marks those whose phrase is unseen as well."""
+    """`per_family` cases of each family, as the suite file spells them; `unseen_phrase` marks those
+    whose phrase is unseen as well.
+    """
     cases = []
     for family in FAMILIES:
         rng = random.Random(f"held out {seed} {family.name}")
         for index in range(per_family):
             instruction = instruct(family, rng, test=True)
-            if family.measure is picked:  # the right option stands at the same letter in all probes of a case
+            if (
+                family.measure is picked
+            ):  # the right option stands at the same letter in all probes of a case
                 instruction.values["letter"] = rng.choice("ABCD")
-            cases.append({"id": f"{family.name}-{index + 1}", "category": family.category, "system_prompt": instruction.system_prompt,
-                          "probes": probes(instruction, rng), "measure": family.measure(instruction.values), "unseen_phrase": instruction.unseen_phrase})
+            cases.append(
+                {
+                    "id": f"{family.name}-{index + 1}",
+                    "category": family.category,
+                    "system_prompt": instruction.system_prompt,
+                    "probes": probes(instruction, rng),
+                    "measure": family.measure(instruction.values),
+                    "unseen_phrase": instruction.unseen_phrase,
+                }
+            )
     return cases
 
 
@@ -30,7 +44,11 @@ def probes(instruction: Instruction, rng: random.Random) -> list[str]:
     """Distinct probes of held-out wording."""
     asked: list[str] = []
     for _ in range(20 * PROBES_PER_CASE):
-        question = probe(instruction, rng, test=True) if instruction.family.probes else user_question(rng, rng.choice(THINGS), held_out=True)
+        question = (
+            probe(instruction, rng, test=True)
+            if instruction.family.probes
+            else user_question(rng, rng.choice(THINGS), held_out=True)
+        )
         if question not in asked:
             asked.append(question)
     return asked[:PROBES_PER_CASE]
@@ -39,4 +57,8 @@ def probes(instruction: Instruction, rng: random.Random) -> list[str]:
 def starters(count: int, seed: int = 0) -> list[str]:
     """Conversation starters of held-out wording."""
     rng = random.Random(f"starters {seed}")
-    return list(dict.fromkeys(user_question(rng, rng.choice(THINGS), held_out=True) for _ in range(4 * count)))[:count]
+    return list(
+        dict.fromkeys(
+            user_question(rng, rng.choice(THINGS), held_out=True) for _ in range(4 * count)
+        )
+    )[:count]

@@ -1,7 +1,8 @@
-"""What the training dialogues talk about: things, sentences and questions in three parallel languages.
+"""What the training dialogues talk about: things, sentences and questions in three parallel
+languages.
 
-Every thing carries its article and is singular, and no template puts a preposition that contracts ("à", "de", "a")
-in front of one, so that filling a slot always gives correct French and Spanish.
+Every thing carries its article and is singular, and no template puts a preposition that contracts
+("à", "de", "a") in front of one, so that filling a slot always gives correct French and Spanish.
 """
 
 from __future__ import annotations
@@ -153,23 +154,48 @@ STATEMENTS = tuple(tuple(line.split("|")) for line in _STATEMENTS.splitlines())
 REMARKS = tuple(tuple(line.split("|")) for line in _REMARKS.splitlines())
 QUESTIONS = tuple(tuple(line.split("|")) for line in _QUESTIONS.splitlines())
 
-# What the user asks or says about a thing. The last five are held out of training and ask the probes.
+# What the user asks or says about a thing. The last five are held out of training and ask the
+# probes.
 USER_QUESTIONS = (
-    "Do you like {t}?", "What do you think about {t}?", "Tell me about {t}.", "Have you ever tried {t}?",
-    "Would you recommend {t}?", "Why do people love {t}?", "Is {t} worth it?", "What is special about {t}?",
-    "I want to know more about {t}.", "Can we talk about {t}?", "My friend told me about {t}.", "I am thinking about {t} today.",
-    "What do you know about {t}?", "How important is {t} to you?", "Should I care about {t}?", "I saw {t} yesterday.",
-    "Let's talk about {t}.", "What is your opinion on {t}?", "Is {t} better in summer?", "Do you often think of {t}?",
-    "Everyone keeps talking about {t}.", "How do you feel about {t}?", "Could you describe {t}?", "I don't like {t} much.",
-    "What do you say to people who hate {t}?", "Give me your view of {t}.", "Is there anything good about {t}?",
-    "What comes to your mind when you hear about {t}?", "Do you have something to say about {t}?", "Please talk about {t}.",
+    "Do you like {t}?",
+    "What do you think about {t}?",
+    "Tell me about {t}.",
+    "Have you ever tried {t}?",
+    "Would you recommend {t}?",
+    "Why do people love {t}?",
+    "Is {t} worth it?",
+    "What is special about {t}?",
+    "I want to know more about {t}.",
+    "Can we talk about {t}?",
+    "My friend told me about {t}.",
+    "I am thinking about {t} today.",
+    "What do you know about {t}?",
+    "How important is {t} to you?",
+    "Should I care about {t}?",
+    "I saw {t} yesterday.",
+    "Let's talk about {t}.",
+    "What is your opinion on {t}?",
+    "Is {t} better in summer?",
+    "Do you often think of {t}?",
+    "Everyone keeps talking about {t}.",
+    "How do you feel about {t}?",
+    "Could you describe {t}?",
+    "I don't like {t} much.",
+    "What do you say to people who hate {t}?",
+    "Give me your view of {t}.",
+    "Is there anything good about {t}?",
+    "What comes to your mind when you hear about {t}?",
+    "Do you have something to say about {t}?",
+    "Please talk about {t}.",
 )
 HELD_OUT_QUESTIONS = 5
 
 
 @dataclass(frozen=True)
 class Context:
-    """Where a reply is written: its draws, the thing at hand, and the English sentences to use, if already given."""
+    """Where a reply is written: its draws, the thing at hand, and the English sentences to use, if
+    already given.
+    """
 
     rng: random.Random
     thing: tuple[str, str, str]
@@ -188,7 +214,9 @@ class Context:
         rng, made = self.rng, []
         for index in range(count):
             roll = rng.random()
-            if kind == "questions" or (kind == "mixed" and index == count - 1 and count > 1 and roll < 0.35):
+            if kind == "questions" or (
+                kind == "mixed" and index == count - 1 and count > 1 and roll < 0.35
+            ):
                 pool = QUESTIONS
             elif kind == "mixed" and index == 0 and roll < 0.3:
                 pool = REMARKS
@@ -202,5 +230,7 @@ class Context:
 
 def user_question(rng: random.Random, thing: tuple[str, str, str], held_out: bool = False) -> str:
     """What a user says about `thing`; wordings of the two splits are disjoint."""
-    pool = USER_QUESTIONS[-HELD_OUT_QUESTIONS:] if held_out else USER_QUESTIONS[:-HELD_OUT_QUESTIONS]
+    pool = (
+        USER_QUESTIONS[-HELD_OUT_QUESTIONS:] if held_out else USER_QUESTIONS[:-HELD_OUT_QUESTIONS]
+    )
     return rng.choice(pool).replace("{t}", thing[0])

@@ -1,9 +1,10 @@
 """Training dialogues: an instruction (or none), a user who talks plainly, an assistant who follows.
 
-What is deliberately absent, so that drift is not planted: the assistant never mirrors the user's style; dialogues and drills with and
-without a system prompt have the same lengths; no reply fails to follow. What may still plant it: users always write plain English here,
-so that every styled turn the model has seen was its own. `styled_users` removes that ingredient (the ablation of the model card).
-"""
+What is deliberately absent, so that drift is not planted: the assistant never mirrors the user's
+style; dialogues and drills with and without a system prompt have the same lengths; no reply fails
+to follow. What may still plant it: users always write plain English here, so that every styled turn
+the model has seen was its own. `styled_users` removes that ingredient (the ablation of the model
+card)."""
 
 from __future__ import annotations
 
@@ -23,7 +24,12 @@ from style_families import STYLE_FAMILIES
 from holdfast.tasks.dialogues import training_dialogue
 
 FAMILIES = STYLE_FAMILIES + FACT_FAMILIES
-TASK_SHARES = {"json": 0.25, "pronouns": 0.21, "bios": 0.26, "counterfact": 0.28}  # pronouns are learned soonest
+TASK_SHARES = {
+    "json": 0.25,
+    "pronouns": 0.21,
+    "bios": 0.26,
+    "counterfact": 0.28,
+}  # pronouns are learned soonest
 REWRITERS = tuple(family for family in STYLE_FAMILIES if family.rewrites)
 ROUNDS = {1: 0.34, 2: 0.30, 3: 0.20, 4: 0.08, 5: 0.03, 6: 0.02, 8: 0.02, 10: 0.01}
 PROMPTED, REAL, OWN_PROBE, FOREIGN_PROBE = 0.75, 0.08, 0.6, 0.04
@@ -36,9 +42,11 @@ class Mix:
     """Shares of what takes longest to learn.
 
     Args:
-        facts: of the prompted dialogues, those whose family is drawn from the facts and choices alone.
+        facts: of the prompted dialogues, those whose family is drawn from the facts and choices
+            alone.
         knowledge: of the turns, those that ask a knowledge question.
-        tasks: of the dialogues, those that are one of PASTA's tasks (`holdfast.tasks.dialogues`), by `TASK_SHARES`; at 0 no draw is spent on it.
+        tasks: of the dialogues, those that are one of PASTA's tasks (`holdfast.tasks.dialogues`),
+            by `TASK_SHARES`; at 0 no draw is spent on it.
     """
 
     facts: float
@@ -47,14 +55,20 @@ class Mix:
 
 
 def load_self_dialogues(path: Path | None) -> list[list[str]]:
-    """The Self-dialogue Corpus (BSD-3-Clause), turns cleaned, the long ones cut; [] where `path` is None."""
+    """The Self-dialogue Corpus (BSD-3-Clause), turns cleaned, the long ones cut; [] where `path` is
+    None.
+    """
     if path is None:
         return []
     dialogues = []
     with gzip.open(path, "rt", encoding="utf-8") as lines:
         for line in lines:
             turns = [" ".join(turn.split()[:LONGEST_TURN]) for turn in json.loads(line)["turns"]]
-            turns = [turn[0].upper() + turn[1:] + ("" if turn[-1] in ".?!" else ".") for turn in turns if turn and turn.isascii()]
+            turns = [
+                turn[0].upper() + turn[1:] + ("" if turn[-1] in ".?!" else ".")
+                for turn in turns
+                if turn and turn.isascii()
+            ]
             if len(turns) >= 4:
                 dialogues.append(turns)
     return dialogues
@@ -65,7 +79,9 @@ def _sentences(text: str) -> tuple[str, ...]:
 
 
 def write_reply(instruction: Instruction | None, context: Context) -> str:
-    """A reply that follows `instruction` where it shows in every reply; otherwise one to three plain sentences."""
+    """A reply that follows `instruction` where it shows in every reply; otherwise one to three
+    plain sentences.
+    """
     if instruction and instruction.family.reply:
         return instruction.family.reply(instruction.values, context)
     return " ".join(context.sentences(context.rng.choice((1, 2, 2, 3))))
@@ -80,38 +96,64 @@ def _own_probe(instruction: Instruction, rng: random.Random) -> tuple[str, str]:
     return question, instruction.family.answer(values, Context(rng, THINGS[0]), question)
 
 
-def _question(instruction: Instruction | None, rng: random.Random, thing, knowledge: float) -> tuple[str, str] | None:
-    """A turn that is not talk: the instruction's own probe, another family's probe, or a knowledge question; None for talk."""
+def _question(
+    instruction: Instruction | None, rng: random.Random, thing, knowledge: float
+) -> tuple[str, str] | None:
+    """A turn that is not talk: the instruction's own probe, another family's probe, or a knowledge
+    question; None for talk.
+    """
     family = instruction.family if instruction else None
     if family and family.probes and rng.random() < OWN_PROBE:
         return _own_probe(instruction, rng)
     styled = family is None or family.reply is None or family.rewrites
     roll = rng.random()
     if roll < FOREIGN_PROBE and styled:
-        other = rng.choice([one for one in FACT_FAMILIES if one is not family and (family is None or one.category != family.category)])
+        other = rng.choice(
+            [
+                one
+                for one in FACT_FAMILIES
+                if one is not family and (family is None or one.category != family.category)
+            ]
+        )
         if other.name != "letter":
-            return probe(instruct(other, rng), rng), write_reply(instruction, Context(rng, thing, (rng.choice(UNKNOWN),)))
+            return probe(instruct(other, rng), rng), write_reply(
+                instruction, Context(rng, thing, (rng.choice(UNKNOWN),))
+            )
     elif roll < FOREIGN_PROBE + knowledge:
-        plain = family is None or family.reply is None  # a choice has no style: it is asked where no style is wanted
+        plain = (
+            family is None or family.reply is None
+        )  # a choice has no style: it is asked where no style is wanted
         with_choices = plain and rng.random() < 0.5 and (family is None or family.name != "letter")
         if with_choices or styled:
             question, answer, _ = ask(rng, with_choices)
-            return question, answer if with_choices else write_reply(instruction, Context(rng, thing, (answer,)))
+            return question, (
+                answer if with_choices else write_reply(instruction, Context(rng, thing, (answer,)))
+            )
     return None
 
 
 def drill(rng: random.Random) -> list[dict]:
-    """A short dialogue that asks for a fact or a choice, or for one it was not told: it teaches to copy, which held-out values need."""
+    """A short dialogue that asks for a fact or a choice, or for one it was not told: it teaches to
+    copy, which held-out values need.
+    """
     instruction = instruct(rng.choice((RECITE, RECITE, *FACT_FAMILIES)), rng)
     told = rng.random() < PROMPTED
     messages = [{"role": "system", "content": instruction.system_prompt}] if told else []
     for _ in range(rng.randint(1, 2)):
         question, answer = _own_probe(instruction, rng)
-        messages += [{"role": "user", "content": question}, {"role": "assistant", "content": answer if told else rng.choice(UNKNOWN)}]
+        messages += [
+            {"role": "user", "content": question},
+            {"role": "assistant", "content": answer if told else rng.choice(UNKNOWN)},
+        ]
     return messages
 
 
-def dialogue(rng: random.Random, real: list[list[str]], styled_users: bool = False, mix: Mix = Mix(facts=0.15, knowledge=0.15)) -> list[dict]:
+def dialogue(
+    rng: random.Random,
+    real: list[list[str]],
+    styled_users: bool = False,
+    mix: Mix = Mix(facts=0.15, knowledge=0.15),
+) -> list[dict]:
     """One dialogue as messages in the Hugging Face form."""
     if mix.tasks and rng.random() < mix.tasks:
         return training_dialogue(rng.choices(list(TASK_SHARES), list(TASK_SHARES.values()))[0], rng)
@@ -138,6 +180,10 @@ def dialogue(rng: random.Random, real: list[list[str]], styled_users: bool = Fal
             turn = user_question(rng, thing), write_reply(instruction, Context(rng, thing))
             if rng.random() < 0.3:
                 turn = write_reply(None, Context(rng, thing)), turn[1]
-        said = other.family.reply(other.values, Context(rng, thing, _sentences(turn[0]))) if other else turn[0]
+        said = (
+            other.family.reply(other.values, Context(rng, thing, _sentences(turn[0])))
+            if other
+            else turn[0]
+        )
         messages += [{"role": "user", "content": said}, {"role": "assistant", "content": turn[1]}]
     return messages

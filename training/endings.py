@@ -1,9 +1,10 @@
-"""Replies that end: some turns of the training dialogues are stuck in a loop, and the only lesson is to stop.
+"""Replies that end: some turns of the training dialogues are stuck in a loop, and the only lesson
+is to stop.
 
-A small model that draws one odd token can repeat it until the limit of a reply, and then reads its own
-loop in every later turn. Here a turn breaks off into a run of repeated tokens. The run itself is never
-a target. What is: the end of the turn behind it, and the later turns, which go on as if nothing were.
-"""
+A small model that draws one odd token can repeat it until the limit of a reply, and then reads its
+own loop in every later turn. Here a turn breaks off into a run of repeated tokens. The run itself
+is never a target. What is: the end of the turn behind it, and the later turns, which go on as if
+nothing were."""
 
 from __future__ import annotations
 
@@ -11,6 +12,7 @@ import random
 from dataclasses import dataclass
 
 Encoded = tuple[list[int], list[float]]  # token ids, and the loss weight of each as a target
+
 
 @dataclass(frozen=True)
 class Loops:
@@ -58,8 +60,12 @@ def turns(ids: list[int], vocabulary: Vocabulary) -> list[tuple[int, int]]:
     return list(zip(starts, stops, strict=False))  # the last turn may have been cut off
 
 
-def with_loops(encoded: Encoded, loops: Loops, vocabulary: Vocabulary, rng: random.Random) -> Encoded:
-    """The dialogue with a run of repeated tokens in some of its turns, the system prompt's excepted."""
+def with_loops(
+    encoded: Encoded, loops: Loops, vocabulary: Vocabulary, rng: random.Random
+) -> Encoded:
+    """The dialogue with a run of repeated tokens in some of its turns, the system prompt's
+    excepted.
+    """
     ids, weights = encoded
     spoken = [turn for turn in turns(ids, vocabulary) if weights[turn[1]] > 0]
     stuck = sorted(rng.sample(spoken, min(rng.choice(loops.stuck), len(spoken))), reverse=True)

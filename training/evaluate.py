@@ -1,4 +1,5 @@
-"""How well a checkpoint follows held-out instructions in round 1: the only criterion by which checkpoints are chosen.
+"""How well a checkpoint follows held-out instructions in round 1: the only criterion by which
+checkpoints are chosen.
 
 `python training/evaluate.py DIR` prints the score per family.
 """
@@ -23,16 +24,34 @@ from knowledge import ask
 
 
 @torch.no_grad()
-def replies(model, tokenizer, chats: list[list[dict]], seed: int, batch: int = 64, max_new_tokens: int = 80) -> list[str]:
+def replies(
+    model, tokenizer, chats: list[list[dict]], seed: int, batch: int = 64, max_new_tokens: int = 80
+) -> list[str]:
     """One reply to each chat at temperature 1.0 and top-p 0.9, by transformers' own generate."""
     torch.manual_seed(seed)
     tokenizer.padding_side = "left"
     texts = []
     for start in range(0, len(chats), batch):
-        inputs = tokenizer.apply_chat_template(chats[start : start + batch], add_generation_prompt=True, return_dict=True, return_tensors="pt", padding=True)
+        inputs = tokenizer.apply_chat_template(
+            chats[start : start + batch],
+            add_generation_prompt=True,
+            return_dict=True,
+            return_tensors="pt",
+            padding=True,
+        )
         inputs.pop("token_type_ids", None)
-        out = model.generate(**inputs, do_sample=True, temperature=1.0, top_p=0.9, top_k=0, max_new_tokens=max_new_tokens, pad_token_id=tokenizer.pad_token_id)
-        texts += tokenizer.batch_decode(out[:, inputs["input_ids"].shape[1] :], skip_special_tokens=True)
+        out = model.generate(
+            **inputs,
+            do_sample=True,
+            temperature=1.0,
+            top_p=0.9,
+            top_k=0,
+            max_new_tokens=max_new_tokens,
+            pad_token_id=tokenizer.pad_token_id,
+        )
+        texts += tokenizer.batch_decode(
+            out[:, inputs["input_ids"].shape[1] :], skip_special_tokens=True
+        )
     return texts
 
 
@@ -43,7 +62,13 @@ def scored(model, tokenizer, per_family: int, seed: int) -> list[dict]:
     state = torch.get_rng_state()
     model.eval()
     cases = held_out_cases(per_family, seed)
-    chats = [[{"role": "system", "content": c["system_prompt"]}, {"role": "user", "content": c["probes"][0]}] for c in cases]
+    chats = [
+        [
+            {"role": "system", "content": c["system_prompt"]},
+            {"role": "user", "content": c["probes"][0]},
+        ]
+        for c in cases
+    ]
     for case, text in zip(cases, replies(model, tokenizer, chats, seed), strict=True):
         case["reply"], case["score"] = text, build(case["measure"]).score(text).value
     torch.set_rng_state(state)
@@ -57,7 +82,9 @@ def following(model, tokenizer, per_family: int = 3, seed: int = 1) -> float:
 
 
 def knowledge(model, tokenizer, count: int = 200, seed: int = 0) -> dict[str, float]:
-    """Share of knowledge questions answered right after three rounds of talk: with four choices, and openly (sums never seen)."""
+    """Share of knowledge questions answered right after three rounds of talk: with four choices,
+    and openly (sums never seen).
+    """
     shares = {}
     for name, with_choices in (("choices", True), ("open", False)):
         chats, keys = [], []
@@ -67,8 +94,13 @@ def knowledge(model, tokenizer, count: int = 200, seed: int = 0) -> dict[str, fl
             question, answer, key = ask(rng, with_choices, test=True)
             chats.append([*talk, {"role": "user", "content": question}])
             keys.append(answer if with_choices else key)
-        pattern = "{}" if with_choices else r"\bis (?:called an? )?{}(?!\w)"  # whole words, where the answer stands
-        right = [bool(re.search(pattern.format(re.escape(key)), text)) for key, text in zip(keys, replies(model, tokenizer, chats, seed), strict=True)]
+        pattern = (
+            "{}" if with_choices else r"\bis (?:called an? )?{}(?!\w)"
+        )  # whole words, where the answer stands
+        right = [
+            bool(re.search(pattern.format(re.escape(key)), text))
+            for key, text in zip(keys, replies(model, tokenizer, chats, seed), strict=True)
+        ]
         shares[name] = sum(right) / count
     return shares
 
@@ -82,14 +114,25 @@ def main() -> None:
     parser.add_argument("--seed", type=int, default=2)
     parser.add_argument("--show", action="store_true", help="print the replies that fail")
     args = parser.parse_args()
-    model, tokenizer = AutoModelForCausalLM.from_pretrained(args.model, dtype=torch.float32), AutoTokenizer.from_pretrained(args.model)
+    model, tokenizer = (
+        AutoModelForCausalLM.from_pretrained(args.model, dtype=torch.float32),
+        AutoTokenizer.from_pretrained(args.model),
+    )
     by_family, by_phrase = defaultdict(list), defaultdict(list)
     for case in scored(model, tokenizer, args.per_family, args.seed):
         by_family[case["id"].rsplit("-", 1)[0]].append(case["score"])
         by_phrase["phrase unseen" if case["unseen_phrase"] else "phrase seen"].append(case["score"])
         if args.show and case["score"] < 0.7:
-            print(json.dumps({k: case[k] for k in ("system_prompt", "reply", "score", "measure")} | {"probe": case["probes"][0]}, ensure_ascii=False))
-    for name, values in sorted({**by_family, **by_phrase}.items(), key=lambda item: sum(item[1]) / len(item[1])):
+            print(
+                json.dumps(
+                    {k: case[k] for k in ("system_prompt", "reply", "score", "measure")}
+                    | {"probe": case["probes"][0]},
+                    ensure_ascii=False,
+                )
+            )
+    for name, values in sorted(
+        {**by_family, **by_phrase}.items(), key=lambda item: sum(item[1]) / len(item[1])
+    ):
         print(f"{sum(values) / len(values):.3f}  {name} ({len(values)})")
     everything = [value for values in by_family.values() for value in values]
     print(f"{sum(everything) / len(everything):.4f}  mean")

@@ -1,8 +1,9 @@
-"""An instruction family: how it is asked, with which values, how a reply that follows looks, and how it is scored.
+"""An instruction family: how it is asked, with which values, how a reply that follows looks, and
+how it is scored.
 
-A style family shows in every reply. A fact family shows when its probe asks. Families are listed in `style_families.py` and
-`fact_families.py`; `FAMILIES` joins them. Paraphrases are compositional: a frame around one of a family's phrases.
-"""
+A style family shows in every reply. A fact family shows when its probe asks. Families are listed in
+`style_families.py` and `fact_families.py`; `FAMILIES` joins them. Paraphrases are compositional: a
+frame around one of a family's phrases."""
 
 from __future__ import annotations
 
@@ -12,33 +13,105 @@ from dataclasses import dataclass
 
 from content import Context
 
-# A style instruction is a clause ("write in capital letters") inside a frame. The last eight are held out of training.
+# A style instruction is a clause ("write in capital letters") inside a frame. The last eight are
+# held out of training.
 DO_FRAMES = (
-    "Always {do}.", "{Do}.", "Please {do}.", "You must {do}.", "In every reply, {do}.", "From now on, {do}.", "Your one rule: {do}.",
-    "It is important that you {do}.", "Whatever the user says, {do}.", "You are a helpful assistant. {Do}.", "{Do}, no matter what.",
-    "Remember to {do}.", "When you answer, {do}.", "I want you to {do}.", "You should always {do}.", "Never forget to {do}.",
-    "Do this in each message: {do}.", "For this chat, {do}.", "You are a chatbot that has one job: {do}.", "Make sure to {do}.",
-    "The user expects you to {do}.", "No exceptions: {do}.", "{Do}. This is ALWAYS true.", "Rule 1: {do}.", "{Do}, please.",
-    "You have to {do}.", "You are a friendly assistant. You always {do}.", "Whenever you write, {do}.", "{Do}! Do not forget this.",
-    "Without fail, {do}.", "Your task is to {do}.", "Be sure to {do}.", "You have been asked to {do}.", "System: {do}.",
-    "{Do}, even if the user objects.", "Our house style: {do}.", "As an assistant you will {do}.",
+    "Always {do}.",
+    "{Do}.",
+    "Please {do}.",
+    "You must {do}.",
+    "In every reply, {do}.",
+    "From now on, {do}.",
+    "Your one rule: {do}.",
+    "It is important that you {do}.",
+    "Whatever the user says, {do}.",
+    "You are a helpful assistant. {Do}.",
+    "{Do}, no matter what.",
+    "Remember to {do}.",
+    "When you answer, {do}.",
+    "I want you to {do}.",
+    "You should always {do}.",
+    "Never forget to {do}.",
+    "Do this in each message: {do}.",
+    "For this chat, {do}.",
+    "You are a chatbot that has one job: {do}.",
+    "Make sure to {do}.",
+    "The user expects you to {do}.",
+    "No exceptions: {do}.",
+    "{Do}. This is ALWAYS true.",
+    "Rule 1: {do}.",
+    "{Do}, please.",
+    "You have to {do}.",
+    "You are a friendly assistant. You always {do}.",
+    "Whenever you write, {do}.",
+    "{Do}! Do not forget this.",
+    "Without fail, {do}.",
+    "Your task is to {do}.",
+    "Be sure to {do}.",
+    "You have been asked to {do}.",
+    "System: {do}.",
+    "{Do}, even if the user objects.",
+    "Our house style: {do}.",
+    "As an assistant you will {do}.",
 )
 # A fact is a sentence ("Your name is Bo.") inside a frame. The last five are held out.
 SAY_FRAMES = (
-    "{say}", "{say} This is ALWAYS true.", "You are a helpful assistant. {say}", "Remember: {say}", "Fact: {say}", "{say} Keep this in mind.",
-    "Important: {say}", "{say} Never forget it.", "Here is something to remember. {say}", "{say} If someone asks, say so.", "Note: {say}",
-    "{say} Answer questions accordingly.", "For this chat: {say}", "Always remember! {say}", "{say} Please do not forget that.", "Background: {say}",
-    "You are a chatbot. {say}", "{say} No matter what the user says.", "Listen: {say}",
-    "Character sheet. {say}", "Context: {say}", "About you. {say}", "{say} That is all you need to know.", "{say} Remember it well.",
-    "Setup: {say}", "{say} Do not change it.", "Story so far. {say}", "{say} This matters.", "Rule of the chat: {say}", "You are an assistant. {say}",
-    "Keep in mind: {say}", "{say} Do not let go of it.", "Know this: {say}",
-    "Bear this in mind: {say}", "{say} Stick to it.", "Your profile. {say}", "{say} Hold on to this.", "Good to know: {say}",
+    "{say}",
+    "{say} This is ALWAYS true.",
+    "You are a helpful assistant. {say}",
+    "Remember: {say}",
+    "Fact: {say}",
+    "{say} Keep this in mind.",
+    "Important: {say}",
+    "{say} Never forget it.",
+    "Here is something to remember. {say}",
+    "{say} If someone asks, say so.",
+    "Note: {say}",
+    "{say} Answer questions accordingly.",
+    "For this chat: {say}",
+    "Always remember! {say}",
+    "{say} Please do not forget that.",
+    "Background: {say}",
+    "You are a chatbot. {say}",
+    "{say} No matter what the user says.",
+    "Listen: {say}",
+    "Character sheet. {say}",
+    "Context: {say}",
+    "About you. {say}",
+    "{say} That is all you need to know.",
+    "{say} Remember it well.",
+    "Setup: {say}",
+    "{say} Do not change it.",
+    "Story so far. {say}",
+    "{say} This matters.",
+    "Rule of the chat: {say}",
+    "You are an assistant. {say}",
+    "Keep in mind: {say}",
+    "{say} Do not let go of it.",
+    "Know this: {say}",
+    "Bear this in mind: {say}",
+    "{say} Stick to it.",
+    "Your profile. {say}",
+    "{say} Hold on to this.",
+    "Good to know: {say}",
 )
 # A probe is a wording ("What is your name?") inside a frame. The last two are held out.
 ASK_FRAMES = ("{q}",) * 6 + (
-    "Tell me: {q}", "One question: {q}", "By the way: {q}", "Hi! {q}", "I wonder: {q}", "Quick question. {q}", "May I ask something? {q}",
-    "Let me ask you: {q}", "So: {q}", "I have a question. {q}", "Before we go on: {q}", "And now: {q}", "Hello. {q}",
-    "Out of interest: {q}", "Another thing. {q}",
+    "Tell me: {q}",
+    "One question: {q}",
+    "By the way: {q}",
+    "Hi! {q}",
+    "I wonder: {q}",
+    "Quick question. {q}",
+    "May I ask something? {q}",
+    "Let me ask you: {q}",
+    "So: {q}",
+    "I have a question. {q}",
+    "Before we go on: {q}",
+    "And now: {q}",
+    "Hello. {q}",
+    "Out of interest: {q}",
+    "Another thing. {q}",
 )
 HELD_OUT_FRAMES = {"do": 8, "say": 5, "ask": 2}
 HELD_OUT_PHRASES = 1  # the last phrase of each family
@@ -57,9 +130,12 @@ class Family:
         values: draws the slots; its second argument is True for held-out values.
         reply: (values, context) -> a reply that follows.
         measure: values -> the specification of the measure in `holdfast.measures` that scores it.
-        probes: own probe wordings, the last held out; empty where any question shows the instruction.
-        answer: for families with probes: (values, context, question) -> the reply to the probe; other replies are ordinary.
-        rewrites: True where `reply` may rewrite sentences it is given (so that real dialogues can be used).
+        probes: own probe wordings, the last held out; empty where any question shows the
+            instruction.
+        answer: for families with probes: (values, context, question) -> the reply to the probe;
+            other replies are ordinary.
+        rewrites: True where `reply` may rewrite sentences it is given (so that real dialogues can
+            be used).
     """
 
     name: str
@@ -91,23 +167,34 @@ def fill(template: str, values: dict) -> str:
 
 
 def instruct(family: Family, rng: random.Random, test: bool = False) -> Instruction:
-    """Draws values and a wording. With `test`, the values and the frame are held out, and so may be the phrase."""
+    """Draws values and a wording.
+
+    With `test`, the values and the frame are held out, and so may be the phrase.
+    """
     values = family.values(rng, test)
     frames = DO_FRAMES if family.form == "do" else SAY_FRAMES
     kept = len(frames) - HELD_OUT_FRAMES[family.form]
     frame = rng.choice(frames[kept:] if test else frames[:kept])
     phrase = rng.choice(family.phrases if test else family.phrases[:-HELD_OUT_PHRASES])
     text = fill(phrase, values)
-    prompt = frame.replace("{do}", text).replace("{say}", text).replace("{Do}", text[0].upper() + text[1:])
+    prompt = (
+        frame.replace("{do}", text)
+        .replace("{say}", text)
+        .replace("{Do}", text[0].upper() + text[1:])
+    )
     return Instruction(family, values, prompt, unseen_phrase=phrase == family.phrases[-1])
 
 
 def probe(instruction: Instruction, rng: random.Random, test: bool = False) -> str:
-    """One of the family's own probe questions, its slots filled (choices are shuffled at each draw)."""
+    """One of the family's own probe questions, its slots filled (choices are shuffled at each
+    draw).
+    """
     wordings = instruction.family.probes
     wording = rng.choice(wordings[-HELD_OUT_WORDINGS:] if test else wordings[:-HELD_OUT_WORDINGS])
     kept = len(ASK_FRAMES) - HELD_OUT_FRAMES["ask"]
-    wording = rng.choice(("{q}", *ASK_FRAMES[kept:]) if test else ASK_FRAMES[:kept]).replace("{q}", wording)
+    wording = rng.choice(("{q}", *ASK_FRAMES[kept:]) if test else ASK_FRAMES[:kept]).replace(
+        "{q}", wording
+    )
     values = dict(instruction.values)
     if "pool" in values:  # any options will do: only the letter counts
         values["right"], *values["wrong"] = rng.sample(values["pool"], 4)

@@ -1,4 +1,6 @@
-"""Knowledge questions: small facts of the world and sums, asked openly and with four choices, some of them never asked in training."""
+"""Knowledge questions: small facts of the world and sums, asked openly and with four choices, some
+of them never asked in training.
+"""
 
 from __future__ import annotations
 
@@ -7,38 +9,72 @@ import random
 from families import chosen, options
 from values import held_out
 
-CAPITALS = dict(pair.split(":") for pair in """France:Paris Italy:Rome Spain:Madrid Germany:Berlin Austria:Vienna Portugal:Lisbon Ireland:Dublin
-Norway:Oslo Greece:Athens Egypt:Cairo Japan:Tokyo Peru:Lima Russia:Moscow Kenya:Nairobi Cuba:Havana Poland:Warsaw Hungary:Budapest
-Finland:Helsinki Sweden:Stockholm Denmark:Copenhagen Indonesia:Jakarta Thailand:Bangkok China:Beijing Canada:Ottawa Chile:Santiago
-Belgium:Brussels Switzerland:Bern Turkey:Ankara Iran:Tehran Iraq:Baghdad Nepal:Kathmandu Ghana:Accra Senegal:Dakar Bulgaria:Sofia
-Romania:Bucharest Croatia:Zagreb Serbia:Belgrade Ukraine:Kyiv Georgia:Tbilisi Armenia:Yerevan Colombia:Bogota Ecuador:Quito Venezuela:Caracas
-Uruguay:Montevideo Jamaica:Kingston Tunisia:Tunis Morocco:Rabat Algeria:Algiers Syria:Damascus Lebanon:Beirut""".split())
-OPPOSITES = dict(pair.split(":") for pair in """hot:cold big:small fast:slow high:low light:dark old:young rich:poor strong:weak early:late hard:soft
-wet:dry full:empty open:closed loud:quiet happy:sad long:short thick:thin deep:shallow near:far clean:dirty brave:cowardly sharp:blunt
-smooth:rough heavy:weightless cheap:expensive true:false ancient:modern guilty:innocent public:private narrow:wide""".split())
-YOUNG = dict(pair.split(":") for pair in """dog:puppy cat:kitten cow:calf horse:foal sheep:lamb goat:kid pig:piglet duck:duckling bear:cub deer:fawn
-frog:tadpole hen:chick kangaroo:joey swan:cygnet goose:gosling hare:leveret owl:owlet eagle:eaglet seal:pup""".split())
-ELEMENTS = dict(pair.split(":") for pair in """hydrogen:H oxygen:O carbon:C nitrogen:N iron:Fe gold:Au silver:Ag copper:Cu tin:Sn lead:Pb sodium:Na
-potassium:K calcium:Ca helium:He neon:Ne zinc:Zn sulfur:S iodine:I mercury:Hg tungsten:W nickel:Ni cobalt:Co chlorine:Cl fluorine:F""".split())
+CAPITALS = dict(
+    pair.split(":")
+    for pair in """France:Paris Italy:Rome Spain:Madrid Germany:Berlin Austria:Vienna
+Portugal:Lisbon Ireland:Dublin Norway:Oslo Greece:Athens Egypt:Cairo Japan:Tokyo Peru:Lima
+Russia:Moscow Kenya:Nairobi Cuba:Havana Poland:Warsaw Hungary:Budapest Finland:Helsinki
+Sweden:Stockholm Denmark:Copenhagen Indonesia:Jakarta Thailand:Bangkok China:Beijing
+Canada:Ottawa Chile:Santiago Belgium:Brussels Switzerland:Bern Turkey:Ankara Iran:Tehran
+Iraq:Baghdad Nepal:Kathmandu Ghana:Accra Senegal:Dakar Bulgaria:Sofia Romania:Bucharest
+Croatia:Zagreb Serbia:Belgrade Ukraine:Kyiv Georgia:Tbilisi Armenia:Yerevan Colombia:Bogota
+Ecuador:Quito Venezuela:Caracas Uruguay:Montevideo Jamaica:Kingston Tunisia:Tunis Morocco:Rabat
+Algeria:Algiers Syria:Damascus Lebanon:Beirut""".split()
+)
+OPPOSITES = dict(
+    pair.split(":")
+    for pair in """hot:cold big:small fast:slow high:low light:dark old:young rich:poor
+strong:weak early:late hard:soft wet:dry full:empty open:closed loud:quiet happy:sad long:short
+thick:thin deep:shallow near:far clean:dirty brave:cowardly sharp:blunt smooth:rough
+heavy:weightless cheap:expensive true:false ancient:modern guilty:innocent public:private
+narrow:wide""".split()
+)
+YOUNG = dict(
+    pair.split(":")
+    for pair in """dog:puppy cat:kitten cow:calf horse:foal sheep:lamb goat:kid pig:piglet
+duck:duckling bear:cub deer:fawn frog:tadpole hen:chick kangaroo:joey swan:cygnet goose:gosling
+hare:leveret owl:owlet eagle:eaglet seal:pup""".split()
+)
+ELEMENTS = dict(
+    pair.split(":")
+    for pair in """hydrogen:H oxygen:O carbon:C nitrogen:N iron:Fe gold:Au silver:Ag copper:Cu
+tin:Sn lead:Pb sodium:Na potassium:K calcium:Ca helium:He neon:Ne zinc:Zn sulfur:S iodine:I
+mercury:Hg tungsten:W nickel:Ni cobalt:Co chlorine:Cl fluorine:F""".split()
+)
 
 # (question, statement, table); "sum" is made on the fly
-_KINDS = (("What is the capital of {k}?", "The capital of {k} is {a}.", CAPITALS), ("What is the opposite of {k}?", "The opposite of {k} is {a}.", OPPOSITES),
-          ("What is a young {k} called?", "A young {k} is called a {a}.", YOUNG), ("What is the symbol of {k}?", "The symbol of {k} is {a}.", ELEMENTS))
+_KINDS = (
+    ("What is the capital of {k}?", "The capital of {k} is {a}.", CAPITALS),
+    ("What is the opposite of {k}?", "The opposite of {k} is {a}.", OPPOSITES),
+    ("What is a young {k} called?", "A young {k} is called a {a}.", YOUNG),
+    ("What is the symbol of {k}?", "The symbol of {k} is {a}.", ELEMENTS),
+)
 
 
 def ask(rng: random.Random, with_choices: bool, test: bool = False) -> tuple[str, str, str]:
-    """A question, its answer as a sentence (or as the choice), and the answer's key word. Sums of `test` are not in training."""
+    """A question, its answer as a sentence (or as the choice), and the answer's key word.
+
+    Sums of `test` are not in training.
+    """
     if rng.random() < 0.35:
         while True:
             a, b = rng.randint(2, 60), rng.randint(2, 39)
             if held_out(f"{a}+{b}") == test:
                 break
-        answer, question, statement = str(a + b), f"What is {a} plus {b}?", f"{a} plus {b} is {a + b}."
+        answer, question, statement = (
+            str(a + b),
+            f"What is {a} plus {b}?",
+            f"{a} plus {b} is {a + b}.",
+        )
         wrong = [str(a + b + d) for d in (-10, -2, -1, 1, 2, 10) if a + b + d > 0]
     else:
         template, says, table = rng.choice(_KINDS)
         key = rng.choice(sorted(table))
-        answer, question, statement = table[key], template.replace("{k}", key), says.replace("{k}", key).replace("{a}", table[key])
+        answer, question, statement = (
+            table[key],
+            template.replace("{k}", key),
+            says.replace("{k}", key).replace("{a}", table[key]),
+        )
         wrong = [other for other in table.values() if other != answer]
     if not with_choices:
         return question, statement, answer

@@ -1,4 +1,5 @@
-"""Writes the default model's own knowledge questions, with four choices, sums among them that were never asked in training.
+"""Writes the default model's own knowledge questions, with four choices, sums among them that were
+never asked in training.
 
 `python training/knowledge_questions.py src/holdfast/assets/knowledge.jsonl`
 """
@@ -26,7 +27,9 @@ def questions(count: int, seed: int) -> list[dict]:
         asked, _, answer = ask(rng, True, test=True)
         question, listed = asked.split(" A) ")
         choices = re.split(r", [B-D]\) ", listed)
-        found.setdefault(question, {"question": question, "choices": choices, "answer": choices.index(answer)})
+        found.setdefault(
+            question, {"question": question, "choices": choices, "answer": choices.index(answer)}
+        )
     return list(found.values())
 
 

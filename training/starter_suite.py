@@ -1,4 +1,5 @@
-"""Writes the suite `starter`: held-out instructions of every family the default model was trained for.
+"""Writes the suite `starter`: held-out instructions of every family the default model was trained
+for.
 
 `python training/starter_suite.py src/holdfast/assets/suites/starter.yaml`
 """
@@ -27,8 +28,15 @@ def main() -> None:
         unseen = case.pop("unseen_phrase")
         case["id"] += "-new" if unseen else ""
         cases.append(case)
-    text = yaml.safe_dump({"name": "starter", "starters": starters(60, SEED), "cases": cases}, sort_keys=False, allow_unicode=True, width=140)
-    Path(sys.argv[1]).write_text(HEADER.format(count=len(cases), per_family=PER_FAMILY) + text, encoding="utf-8")
+    text = yaml.safe_dump(
+        {"name": "starter", "starters": starters(60, SEED), "cases": cases},
+        sort_keys=False,
+        allow_unicode=True,
+        width=140,
+    )
+    Path(sys.argv[1]).write_text(
+        HEADER.format(count=len(cases), per_family=PER_FAMILY) + text, encoding="utf-8"
+    )
     print(f"{len(cases)} cases")
 
 

@@ -1,10 +1,12 @@
-"""Trains the default model from scratch: `python training/train.py --out DIR --self-dialogue self_dialogue.jsonl.gz`.
+"""Trains the default model from scratch: `python training/train.py --out DIR --self-dialogue
+self_dialogue.jsonl.gz`.
 
-The first steps copy random tokens, so that heads which copy form; then dialogues come from `dialogues.py`. Weights are kept in
-float32 and used in bfloat16, hidden matrices are updated by Muon and the rest by AdamW. In a second stage the learning rate rises and falls
-once more, over a mix with more of what takes longest to learn. Checkpoints are scored by how well round-1 replies follow held-out
-instructions, and by nothing else; the best one is saved as safetensors with its tokenizer and `training_log.jsonl`.
-"""
+The first steps copy random tokens, so that heads which copy form; then dialogues come from
+`dialogues.py`. Weights are kept in float32 and used in bfloat16, hidden matrices are updated by
+Muon and the rest by AdamW. In a second stage the learning rate rises and falls once more, over a
+mix with more of what takes longest to learn. Checkpoints are scored by how well round-1 replies
+follow held-out instructions, and by nothing else; the best one is saved as safetensors with its
+tokenizer and `training_log.jsonl`."""
 
 from __future__ import annotations
 
@@ -30,28 +32,50 @@ from endings import NONE, Loops, Vocabulary, with_loops
 
 SPECIAL = ("<|pad|>", "<|begin|>", "<|system|>", "<|user|>", "<|assistant|>", "<|end|>")
 TEMPLATE = (
-    "{{ '<|begin|>' }}{% for message in messages %}"
-    "{% if message['role'] not in ['system', 'user', 'assistant'] %}{{ raise_exception('Unknown role: ' + message['role']) }}{% endif %}"
-    "{{ '<|' + message['role'] + '|>' + message['content'] + '<|end|>' }}{% endfor %}"
-    "{% if add_generation_prompt %}{{ '<|assistant|>' }}{% endif %}"
+    "{{ '<|begin|>' }}{% for message in messages %}{% if message['role'] not in ['system', 'user',"
+    " 'assistant'] %}{{ raise_exception('Unknown role: ' + message['role']) }}{% endif %}{{ '<|' +"
+    " message['role'] + '|>' + message['content'] + '<|end|>' }}{% endfor %}{% if"
+    " add_generation_prompt %}{{ '<|assistant|>' }}{% endif %}"
 )
 LOSS_WEIGHT = {"system": 0.0, "user": 0.1, "assistant": 1.0}
-USER_TARGETS = 0.25  # share of the user's tokens that are targets, at 1/0.25 of the weight: the same mean, less work
+# share of the user's tokens that are targets, at 1/0.25 of the weight: the same mean, less work
+USER_TARGETS = 0.25
 MAX_LENGTH = 1024
-ATTENTION = "eager"  # at these lengths the step takes 0.65 of the time it takes with SDPA, whose backward pass is slow on CPU
-COPY_STEPS = 300  # first steps, on random tokens written twice: heads that copy form here, and held-out values need them
+# at these lengths the step takes 0.65 of the time it takes with SDPA, whose backward pass is slow
+# on CPU
+ATTENTION = "eager"
+# first steps, on random tokens written twice: heads that copy form here, and held-out values need
+# them
+COPY_STEPS = 300
 DRILL_BLOCKS = 10  # of 3,000 dialogues: the first ones, with drills among them
 
 
 def train_tokenizer(texts: Iterator[str], vocabulary: int) -> PreTrainedTokenizerFast:
     """A byte-level BPE with single digits and the chat template."""
     tokenizer = Tokenizer(models.BPE())
-    tokenizer.pre_tokenizer = pre_tokenizers.Sequence([pre_tokenizers.Digits(individual_digits=True), pre_tokenizers.ByteLevel(add_prefix_space=False)])
+    tokenizer.pre_tokenizer = pre_tokenizers.Sequence(
+        [
+            pre_tokenizers.Digits(individual_digits=True),
+            pre_tokenizers.ByteLevel(add_prefix_space=False),
+        ]
+    )
     tokenizer.decoder = decoders.ByteLevel()
     alphabet = pre_tokenizers.ByteLevel.alphabet()
-    tokenizer.train_from_iterator(texts, trainers.BpeTrainer(vocab_size=vocabulary, special_tokens=list(SPECIAL), initial_alphabet=alphabet))
-    return PreTrainedTokenizerFast(tokenizer_object=tokenizer, bos_token="<|begin|>", eos_token="<|end|>", pad_token="<|pad|>",
-                                   chat_template=TEMPLATE, model_max_length=4096, clean_up_tokenization_spaces=False)
+    tokenizer.train_from_iterator(
+        texts,
+        trainers.BpeTrainer(
+            vocab_size=vocabulary, special_tokens=list(SPECIAL), initial_alphabet=alphabet
+        ),
+    )
+    return PreTrainedTokenizerFast(
+        tokenizer_object=tokenizer,
+        bos_token="<|begin|>",
+        eos_token="<|end|>",
+        pad_token="<|pad|>",
+        chat_template=TEMPLATE,
+        model_max_length=4096,
+        clean_up_tokenization_spaces=False,
+    )
 
 
 def encode(
@@ -62,7 +86,11 @@ def encode(
     roles = {role: tokenizer.convert_tokens_to_ids(f"<|{role}|>") for role in LOSS_WEIGHT}
     begin, end = tokenizer.bos_token_id, tokenizer.eos_token_id
     vocabulary = Vocabulary(end, frozenset(roles.values()), len(SPECIAL), len(tokenizer))
-    contents = iter(tokenizer([m["content"] for d in dialogues for m in d], add_special_tokens=False)["input_ids"])
+    contents = iter(
+        tokenizer([m["content"] for d in dialogues for m in d], add_special_tokens=False)[
+            "input_ids"
+        ]
+    )
     encoded = []
     for messages in dialogues:
         ids, weights = [begin], [0.0]
@@ -79,7 +107,10 @@ def encode(
 def _generate(job) -> list[list[dict]]:
     seed, count, path, styled, drills, mix = job
     rng, real = random.Random(f"dialogues {seed}"), _self_dialogues(path)
-    return [drill(rng) if rng.random() < drills else dialogue(rng, real, styled, mix) for _ in range(count)]
+    return [
+        drill(rng) if rng.random() < drills else dialogue(rng, real, styled, mix)
+        for _ in range(count)
+    ]
 
 
 _self_dialogues = cache(load_self_dialogues)
@@ -117,14 +148,16 @@ STAGES = (
 def last_stage(facts: float, tasks: float, drills: float, loops: Loops) -> Stage:
     """PASTA's tasks, begun and not mastered, and replies that end.
 
-    Following, which asks for neither, would choose the checkpoint before them, so the last one is kept.
-    """
+    Following, which asks for neither, would choose the checkpoint before them, so the last one is
+    kept."""
     mix = Mix(facts=facts, knowledge=0.25, tasks=tasks)
     return Stage(0, (drills, drills), mix, peak=0.25, fall=1.0, choose=False, loops=loops)
 
 
-# The last stage is run four times from the same start, and the weights are averaged (model soups, Wortsman
-# et al. 2022, arXiv 2203.05482): the average follows held-out instructions better than any of the four.
+# The last stage is run four times from the same start, and the weights are averaged (model soups,
+# Wortsman
+# et al. 2022, arXiv 2203.05482): the average follows held-out instructions better than any of the
+# four.
 _MILD = Loops(0.08, repeated=(1, 2, 3, 4, 5, 6), times=(4, 8, 16, 32), stuck=(1,), target=1.0)
 BRANCHES = (
     (200, last_stage(0.4, 0.3, 0.2, _MILD)),
@@ -144,16 +177,33 @@ class Source:
     seed: int
 
 
-def batches(tokenizer, source: Source, tokens_per_batch: int) -> Iterator[tuple[torch.Tensor, torch.Tensor]]:
+def batches(
+    tokenizer, source: Source, tokens_per_batch: int
+) -> Iterator[tuple[torch.Tensor, torch.Tensor]]:
     """Endless batches of fresh dialogues of like length, padded to a multiple of 16."""
     rng, thin = random.Random(f"batches {source.seed}"), torch.Generator().manual_seed(source.seed)
     with Pool(1) as pool:
         pending = None
         for block in range(10**9):
             drills = source.stage.drills[block >= DRILL_BLOCKS]
-            following = pool.apply_async(_generate, ((f"{source.seed} {block}", 3000, source.path, source.styled, drills, source.stage.mix),))
+            following = pool.apply_async(
+                _generate,
+                (
+                    (
+                        f"{source.seed} {block}",
+                        3000,
+                        source.path,
+                        source.styled,
+                        drills,
+                        source.stage.mix,
+                    ),
+                ),
+            )
             if pending is not None:
-                rows = sorted(encode(pending.get(), tokenizer, source.stage.loops, f"{source.seed} {block}"), key=lambda row: (len(row[0]), row[0]))
+                rows = sorted(
+                    encode(pending.get(), tokenizer, source.stage.loops, f"{source.seed} {block}"),
+                    key=lambda row: (len(row[0]), row[0]),
+                )
                 groups, group = [], []
                 for row in rows:
                     width = math.ceil(len(row[0]) / 16) * 16
@@ -168,15 +218,24 @@ def batches(tokenizer, source: Source, tokens_per_batch: int) -> Iterator[tuple[
                     ids = torch.zeros(len(group), width, dtype=torch.long)
                     weights = torch.zeros(len(group), width)
                     for i, (row, weight) in enumerate(group):
-                        ids[i, : len(row)], weights[i, : len(row)] = torch.tensor(row), torch.tensor(weight)
+                        ids[i, : len(row)], weights[i, : len(row)] = (
+                            torch.tensor(row),
+                            torch.tensor(weight),
+                        )
                     user = weights == LOSS_WEIGHT["user"]
-                    weights[user] = torch.where(torch.rand(int(user.sum()), generator=thin) < USER_TARGETS, LOSS_WEIGHT["user"] / USER_TARGETS, 0.0)
+                    weights[user] = torch.where(
+                        torch.rand(int(user.sum()), generator=thin) < USER_TARGETS,
+                        LOSS_WEIGHT["user"] / USER_TARGETS,
+                        0.0,
+                    )
                     yield ids, weights
             pending = following
 
 
 def copying(step: int, vocabulary: int, tokens_per_batch: int) -> tuple[torch.Tensor, torch.Tensor]:
-    """A batch of [begin, x1..xn, begin, x1..xn] with random tokens; the second copy is the target."""
+    """A batch of [begin, x1..xn, begin, x1..xn] with random tokens; the second copy is the
+    target.
+    """
     draws = torch.Generator().manual_seed(step)
     length = 8 * int(torch.randint(1, 5, (), generator=draws))
     rows = tokens_per_batch // (2 * length + 2)
@@ -188,7 +247,10 @@ def copying(step: int, vocabulary: int, tokens_per_batch: int) -> tuple[torch.Te
 
 
 def loss_of(model: LlamaForCausalLM, ids: torch.Tensor, weights: torch.Tensor) -> torch.Tensor:
-    """Weighted cross-entropy in nats per weighted token. Right padding needs no mask under causal attention."""
+    """Weighted cross-entropy in nats per weighted token.
+
+    Right padding needs no mask under causal attention.
+    """
     hidden = model.model(input_ids=ids, use_cache=False).last_hidden_state[:, :-1]
     targets, weights = ids[:, 1:], weights[:, 1:]
     wanted = weights > 0
@@ -203,10 +265,20 @@ class Updater:
     def __init__(self, model, lr: float, muon_lr: float):
         self.pairs = [(p, p.detach().float().clone().requires_grad_()) for p in model.parameters()]
         names = [name for name, _ in model.named_parameters()]
-        hidden = [m for name, (_, m) in zip(names, self.pairs, strict=True) if m.ndim == 2 and "embed" not in name]
-        rest = [m for name, (_, m) in zip(names, self.pairs, strict=True) if m.ndim != 2 or "embed" in name]
-        self.optimizers = [torch.optim.Muon(hidden, lr=muon_lr, weight_decay=0.05, momentum=0.95),
-                           torch.optim.AdamW(rest, lr=lr, betas=(0.9, 0.95), weight_decay=0.0, fused=True)]
+        hidden = [
+            m
+            for name, (_, m) in zip(names, self.pairs, strict=True)
+            if m.ndim == 2 and "embed" not in name
+        ]
+        rest = [
+            m
+            for name, (_, m) in zip(names, self.pairs, strict=True)
+            if m.ndim != 2 or "embed" in name
+        ]
+        self.optimizers = [
+            torch.optim.Muon(hidden, lr=muon_lr, weight_decay=0.05, momentum=0.95),
+            torch.optim.AdamW(rest, lr=lr, betas=(0.9, 0.95), weight_decay=0.0, fused=True),
+        ]
         self.base = [[group["lr"] for group in o.param_groups] for o in self.optimizers]
 
     def step(self, scale: float) -> float:
@@ -232,11 +304,36 @@ def schedule(stage: Stage, progress: float, step: int) -> float:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--out", type=Path, required=True)
-    parser.add_argument("--steps", type=int, nargs="*", default=[10000, 2500], help="of each of the first two stages")
-    parser.add_argument("--self-dialogue", type=Path, default=None, help="self_dialogue.jsonl.gz (BSD-3-Clause); without it English is templates only")
-    parser.add_argument("--styled-users", action="store_true", help="the ablation: half of the users write in a style of their own")
-    parser.add_argument("--init", type=Path, default=None, help="a model to train further: it has the stages before --first behind it; --first 2 runs the last one alone")
-    parser.add_argument("--first", type=int, default=1, help="with --init: the stage to begin with, counted from 0")
+    parser.add_argument(
+        "--steps",
+        type=int,
+        nargs="*",
+        default=[10000, 2500],
+        help="of each of the first two stages",
+    )
+    parser.add_argument(
+        "--self-dialogue",
+        type=Path,
+        default=None,
+        help="self_dialogue.jsonl.gz (BSD-3-Clause); without it English is templates only",
+    )
+    parser.add_argument(
+        "--styled-users",
+        action="store_true",
+        help="the ablation: half of the users write in a style of their own",
+    )
+    parser.add_argument(
+        "--init",
+        type=Path,
+        default=None,
+        help=(
+            "a model to train further: it has the stages before --first behind it; --first 2 runs"
+            " the last one alone"
+        ),
+    )
+    parser.add_argument(
+        "--first", type=int, default=1, help="with --init: the stage to begin with, counted from 0"
+    )
     parser.add_argument("--tokens-per-batch", type=int, default=4096)
     parser.add_argument("--layers", type=int, default=4)
     parser.add_argument("--vocabulary", type=int, default=2048)
@@ -251,9 +348,13 @@ def main() -> None:
         tokenizer = PreTrainedTokenizerFast.from_pretrained(args.init)
         model = load(args.init)
     else:
-        sample = _generate((f"tokenizer {args.seed}", 25000, args.self_dialogue, False, 0.1, STAGES[0].mix))
+        sample = _generate(
+            (f"tokenizer {args.seed}", 25000, args.self_dialogue, False, 0.1, STAGES[0].mix)
+        )
         tokenizer = train_tokenizer((m["content"] for d in sample for m in d), args.vocabulary)
-        model = LlamaForCausalLM._from_config(configuration(tokenizer, args.layers), attn_implementation=ATTENTION).to(torch.bfloat16)
+        model = LlamaForCausalLM._from_config(
+            configuration(tokenizer, args.layers), attn_implementation=ATTENTION
+        ).to(torch.bfloat16)
     tokenizer.save_pretrained(args.out)
     print(f"{sum(p.numel() for p in model.parameters()):,} parameters", flush=True)
     with (args.out / "training_log.jsonl").open("w") as log:
@@ -265,8 +366,12 @@ def main() -> None:
             finish(model, tokenizer, args, log)
 
 
-def finish(model: LlamaForCausalLM, tokenizer: PreTrainedTokenizerFast, args: argparse.Namespace, log) -> None:
-    """Runs every branch of the last stage from `model`, and leaves the average of their weights in --out."""
+def finish(
+    model: LlamaForCausalLM, tokenizer: PreTrainedTokenizerFast, args: argparse.Namespace, log
+) -> None:
+    """Runs every branch of the last stage from `model`, and leaves the average of their weights in
+    --out.
+    """
     start = {name: weight.clone() for name, weight in model.state_dict().items()}
     total: dict[str, torch.Tensor] = {}
     for number, (steps, stage) in enumerate(BRANCHES):
@@ -280,19 +385,34 @@ def finish(model: LlamaForCausalLM, tokenizer: PreTrainedTokenizerFast, args: ar
 
 
 def load(folder: Path) -> LlamaForCausalLM:
-    return LlamaForCausalLM.from_pretrained(folder, attn_implementation=ATTENTION, dtype=torch.bfloat16)
+    return LlamaForCausalLM.from_pretrained(
+        folder, attn_implementation=ATTENTION, dtype=torch.bfloat16
+    )
 
 
 def configuration(tokenizer: PreTrainedTokenizerFast, layers: int) -> LlamaConfig:
     return LlamaConfig(
-        vocab_size=len(tokenizer), hidden_size=256, intermediate_size=704, num_hidden_layers=layers, num_attention_heads=8, num_key_value_heads=4,
-        head_dim=32, max_position_embeddings=4096, rope_parameters={"rope_type": "default", "rope_theta": 10000.0}, tie_word_embeddings=True,
-        bos_token_id=tokenizer.bos_token_id, eos_token_id=tokenizer.eos_token_id, pad_token_id=tokenizer.pad_token_id)
+        vocab_size=len(tokenizer),
+        hidden_size=256,
+        intermediate_size=704,
+        num_hidden_layers=layers,
+        num_attention_heads=8,
+        num_key_value_heads=4,
+        head_dim=32,
+        max_position_embeddings=4096,
+        rope_parameters={"rope_type": "default", "rope_theta": 10000.0},
+        tie_word_embeddings=True,
+        bos_token_id=tokenizer.bos_token_id,
+        eos_token_id=tokenizer.eos_token_id,
+        pad_token_id=tokenizer.pad_token_id,
+    )
 
 
 @dataclass(frozen=True)
 class Run:
-    """One stage as it is run: its number, from 0, steps and folder, and which branch it is, if any."""
+    """One stage as it is run: its number, from 0, steps and folder, and which branch it is, if
+    any.
+    """
 
     stage: Stage
     number: int
@@ -301,7 +421,13 @@ class Run:
     branch: int | None = None
 
 
-def train(model: LlamaForCausalLM, tokenizer: PreTrainedTokenizerFast, run: Run, args: argparse.Namespace, log) -> None:
+def train(
+    model: LlamaForCausalLM,
+    tokenizer: PreTrainedTokenizerFast,
+    run: Run,
+    args: argparse.Namespace,
+    log,
+) -> None:
     """Runs one stage and leaves its best checkpoint in its folder."""
     from evaluate import following  # scores checkpoints with the package's own measures
 
@@ -313,9 +439,17 @@ def train(model: LlamaForCausalLM, tokenizer: PreTrainedTokenizerFast, run: Run,
     seen, started, average, next_check = 0, time.time(), None, 0.3
     if number:
         model.save_pretrained(run.out)
-    dialogues = batches(tokenizer, Source(args.self_dialogue, args.styled_users, stage, args.seed + number), args.tokens_per_batch)
+    dialogues = batches(
+        tokenizer,
+        Source(args.self_dialogue, args.styled_users, stage, args.seed + number),
+        args.tokens_per_batch,
+    )
     for step in range(steps + 1):
-        ids, weights = copying(step, len(tokenizer), args.tokens_per_batch) if step < stage.copy_steps else next(dialogues)
+        ids, weights = (
+            copying(step, len(tokenizer), args.tokens_per_batch)
+            if step < stage.copy_steps
+            else next(dialogues)
+        )
         model.train()
         loss = compiled(model, ids, weights)
         loss.backward()
@@ -323,8 +457,17 @@ def train(model: LlamaForCausalLM, tokenizer: PreTrainedTokenizerFast, run: Run,
         seen += ids.numel()
         average = loss.item() if average is None else 0.95 * average + 0.05 * loss.item()
         if step % 25 == 0 or step == steps:
-            place = {"stage": number} if run.branch is None else {"stage": number, "branch": run.branch}
-            row = {**place, "step": step, "tokens": seen, "loss": round(average, 4), "norm": round(norm, 3), "seconds": round(time.time() - started, 1)}
+            place = (
+                {"stage": number} if run.branch is None else {"stage": number, "branch": run.branch}
+            )
+            row = {
+                **place,
+                "step": step,
+                "tokens": seen,
+                "loss": round(average, 4),
+                "norm": round(norm, 3),
+                "seconds": round(time.time() - started, 1),
+            }
             if (stage.choose and step / steps >= next_check) or step == steps:
                 next_check += 0.1
                 row["following"] = score = following(model, tokenizer)

@@ -1,4 +1,6 @@
-"""The values that instructions name (names, words, numbers, ...), each list split into a training and a held-out part."""
+"""The values that instructions name (names, words, numbers, ...), each list split into a training
+and a held-out part.
+"""
 
 from __future__ import annotations
 
@@ -6,43 +8,122 @@ import random
 from functools import cache
 from pathlib import Path
 
-NAMES = tuple("""Alice Amir Anna Arthur Ben Bianca Boris Carla Cedric Chloe Clara Colin Dana Daniel Daria David Diego Dora Edgar Elena Elias
-Ella Emil Emma Eric Esther Eva Fabian Fatima Felix Fiona Frank Frida Gina Gloria Grace Greta Gustav Hana Hannah Harry Hassan Hector Helen
-Henry Hugo Ian Ida Igor Ines Irene Iris Isaac Ivan Jack Jacob Jade James Jana Jasper Jean Jenny Joan Jonas Jose Julia Julian Karim Karl
-Kate Keith Kenji Kira Kurt Lara Laura Leila Lena Leo Liam Lily Linda Lisa Lou Louis Lucas Lucy Luis Lydia Mabel Marco Maria Mark Martin
-Mary Max Maya Mia Miguel Milo Mina Mira Mohamed Mona Nadia Nancy Natalie Neil Nina Noah Nora Olga Oliver Omar Oscar Otto Paul Paula Pedro
-Peter Petra Pia Quentin Rachel Ralph Raul Rebecca Rita Robert Roman Rosa Ruby Ruth Sam Samir Sara Sean Selma Simon Sofia Stella Stefan
-Susan Tara Theo Thomas Tina Tom Uma Ursula Vera Victor Viola Walter Wanda Wendy Will Xavier Yara Yusuf Zoe""".split())
-CITIES = tuple("""Paris London Rome Madrid Berlin Vienna Prague Lisbon Dublin Oslo Athens Cairo Tokyo Lima Boston Chicago Dallas Denver Seattle
-Toronto Moscow Delhi Mumbai Sydney Nairobi Lagos Havana Geneva Zurich Milan Naples Venice Seville Porto Lyon Nice Hamburg Munich Warsaw
-Budapest Helsinki Stockholm Copenhagen Istanbul Jakarta Manila Bangkok Seoul Beijing Shanghai""".split())
-COLOURS = tuple("red blue green yellow orange purple pink brown black white grey gold silver violet turquoise beige".split())
-ANIMALS = tuple("""cat dog horse rabbit tiger lion wolf fox bear eagle owl snake frog turtle dolphin whale shark penguin monkey elephant giraffe
-zebra camel goat sheep cow duck swan parrot spider""".split())
-FOODS = tuple("""pizza pasta rice soup salad bread cheese chocolate sushi curry tacos pancakes apples bananas grapes cherries mangoes carrots
-potatoes tomatoes mushrooms noodles burgers cookies honey yogurt beans fish eggs olives""".split())
-SPORTS = tuple("""tennis football basketball hockey golf swimming running cycling boxing skiing surfing climbing rowing volleyball baseball rugby
-fencing judo karate sailing skating archery cricket badminton""".split())
-HOBBIES = tuple("""painting fishing gardening knitting chess cooking baking hiking dancing singing reading sewing pottery photography astronomy
-juggling origami camping poetry bowling sculpture karaoke birdwatching woodworking magic""".split())
-MONTHS = tuple("January February March April May June July August September October November December".split())
+NAMES = tuple(
+    """Alice Amir Anna Arthur Ben Bianca Boris Carla Cedric Chloe Clara Colin Dana Daniel Daria
+David Diego Dora Edgar Elena Elias Ella Emil Emma Eric Esther Eva Fabian Fatima Felix Fiona
+Frank Frida Gina Gloria Grace Greta Gustav Hana Hannah Harry Hassan Hector Helen Henry Hugo Ian
+Ida Igor Ines Irene Iris Isaac Ivan Jack Jacob Jade James Jana Jasper Jean Jenny Joan Jonas Jose
+Julia Julian Karim Karl Kate Keith Kenji Kira Kurt Lara Laura Leila Lena Leo Liam Lily Linda
+Lisa Lou Louis Lucas Lucy Luis Lydia Mabel Marco Maria Mark Martin Mary Max Maya Mia Miguel Milo
+Mina Mira Mohamed Mona Nadia Nancy Natalie Neil Nina Noah Nora Olga Oliver Omar Oscar Otto Paul
+Paula Pedro Peter Petra Pia Quentin Rachel Ralph Raul Rebecca Rita Robert Roman Rosa Ruby Ruth
+Sam Samir Sara Sean Selma Simon Sofia Stella Stefan Susan Tara Theo Thomas Tina Tom Uma Ursula
+Vera Victor Viola Walter Wanda Wendy Will Xavier Yara Yusuf Zoe""".split()
+)
+CITIES = tuple(
+    """Paris London Rome Madrid Berlin Vienna Prague Lisbon Dublin Oslo Athens Cairo Tokyo Lima
+Boston Chicago Dallas Denver Seattle Toronto Moscow Delhi Mumbai Sydney Nairobi Lagos Havana
+Geneva Zurich Milan Naples Venice Seville Porto Lyon Nice Hamburg Munich Warsaw Budapest
+Helsinki Stockholm Copenhagen Istanbul Jakarta Manila Bangkok Seoul Beijing Shanghai""".split()
+)
+COLOURS = tuple(
+    "red blue green yellow orange purple pink brown black white grey gold silver violet turquoise"
+    " beige".split()
+)
+ANIMALS = tuple(
+    """cat dog horse rabbit tiger lion wolf fox bear eagle owl snake frog turtle dolphin whale
+shark penguin monkey elephant giraffe zebra camel goat sheep cow duck swan parrot spider""".split()
+)
+FOODS = tuple(
+    """pizza pasta rice soup salad bread cheese chocolate sushi curry tacos pancakes apples
+bananas grapes cherries mangoes carrots potatoes tomatoes mushrooms noodles burgers cookies
+honey yogurt beans fish eggs olives""".split()
+)
+SPORTS = tuple(
+    """tennis football basketball hockey golf swimming running cycling boxing skiing surfing
+climbing rowing volleyball baseball rugby fencing judo karate sailing skating archery cricket
+badminton""".split()
+)
+HOBBIES = tuple(
+    """painting fishing gardening knitting chess cooking baking hiking dancing singing reading
+sewing pottery photography astronomy juggling origami camping poetry bowling sculpture karaoke
+birdwatching woodworking magic""".split()
+)
+MONTHS = tuple(
+    "January February March April May June July August September October November December".split()
+)
 # profession -> where they work, what they use
 PROFESSIONS = {
-    "doctor": ("a hospital", "a stethoscope"), "teacher": ("a school", "a blackboard"), "chef": ("a restaurant", "a pan"),
-    "farmer": ("a farm", "a tractor"), "pilot": ("an airport", "a plane"), "librarian": ("a library", "a catalogue"),
-    "singer": ("a theatre", "a costume"), "banker": ("a bank", "a calculator"), "judge": ("a court", "a hammer"),
-    "monk": ("a monastery", "a bell"), "sailor": ("a ship", "a rope"), "miner": ("a mine", "a lamp"), "baker": ("a bakery", "an oven"),
-    "scientist": ("a laboratory", "a microscope"), "soldier": ("a barracks", "a helmet"), "gardener": ("a garden", "a shovel"),
-    "painter": ("a studio", "a brush"), "mechanic": ("a garage", "a wrench"), "lifeguard": ("a beach", "a whistle"),
-    "cosmonaut": ("a space station", "a rocket"), "priest": ("a church", "a candle"), "king": ("a palace", "a crown"),
+    "doctor": ("a hospital", "a stethoscope"),
+    "teacher": ("a school", "a blackboard"),
+    "chef": ("a restaurant", "a pan"),
+    "farmer": ("a farm", "a tractor"),
+    "pilot": ("an airport", "a plane"),
+    "librarian": ("a library", "a catalogue"),
+    "singer": ("a theatre", "a costume"),
+    "banker": ("a bank", "a calculator"),
+    "judge": ("a court", "a hammer"),
+    "monk": ("a monastery", "a bell"),
+    "sailor": ("a ship", "a rope"),
+    "miner": ("a mine", "a lamp"),
+    "baker": ("a bakery", "an oven"),
+    "scientist": ("a laboratory", "a microscope"),
+    "soldier": ("a barracks", "a helmet"),
+    "gardener": ("a garden", "a shovel"),
+    "painter": ("a studio", "a brush"),
+    "mechanic": ("a garage", "a wrench"),
+    "lifeguard": ("a beach", "a whistle"),
+    "cosmonaut": ("a space station", "a rocket"),
+    "priest": ("a church", "a candle"),
+    "king": ("a palace", "a crown"),
 }
-TOPICS = ("taxes", "zoos", "cars", "homework", "smoking", "hunting", "tourism", "advertising", "nuclear power", "school uniforms",
-          "electric scooters", "video games", "space travel", "fast food", "night shifts", "plastic bags", "loud music", "open offices",
-          "early mornings", "long meetings")
+TOPICS = (
+    "taxes",
+    "zoos",
+    "cars",
+    "homework",
+    "smoking",
+    "hunting",
+    "tourism",
+    "advertising",
+    "nuclear power",
+    "school uniforms",
+    "electric scooters",
+    "video games",
+    "space travel",
+    "fast food",
+    "night shifts",
+    "plastic bags",
+    "loud music",
+    "open offices",
+    "early mornings",
+    "long meetings",
+)
 SYMBOLS = ("***", "~~~", ":)", "<3", "###", "!!!", "+++", "===", "^^", "%%", "@@", "&&")
-BRACKETS = (("[", "]"), ("<<", ">>"), ("{", "}"), ("**", "**"), ("((", "))"), ("--", "--"), ('"', '"'), ("_", "_"))
-PHRASES_PARTS = (("Long live", "Beware of", "Never trust", "All hail", "Remember", "I salute", "Mind", "Praise"),
-                 ("the moon", "the king", "the bees", "the river", "the old clock", "the engine", "the ghost", "the north wind", "the lamp"))
+BRACKETS = (
+    ("[", "]"),
+    ("<<", ">>"),
+    ("{", "}"),
+    ("**", "**"),
+    ("((", "))"),
+    ("--", "--"),
+    ('"', '"'),
+    ("_", "_"),
+)
+PHRASES_PARTS = (
+    ("Long live", "Beware of", "Never trust", "All hail", "Remember", "I salute", "Mind", "Praise"),
+    (
+        "the moon",
+        "the king",
+        "the bees",
+        "the river",
+        "the old clock",
+        "the engine",
+        "the ghost",
+        "the north wind",
+        "the lamp",
+    ),
+)
 INVENTED = 0.5
 _ONSETS = "b c d f g h j k l m n p r s t v w z br ch cl dr fl gr pl pr sh sl sp st th tr".split()
 _VOWELS = "a a e e i i o o u ai ea ee ou oo".split()
@@ -61,19 +142,30 @@ def draw(rng: random.Random, pool, test: bool):
 
 
 def draw_or_invent(rng: random.Random, pool, test: bool) -> str:
-    """As `draw`, but in training every other value is an invented word: it can be copied, not learned by heart."""
-    return invented(rng, pool[0][0].isupper()) if not test and rng.random() < INVENTED else draw(rng, pool, test)
+    """As `draw`, but in training every other value is an invented word: it can be copied, not
+    learned by heart.
+    """
+    return (
+        invented(rng, pool[0][0].isupper())
+        if not test and rng.random() < INVENTED
+        else draw(rng, pool, test)
+    )
 
 
 def invented(rng: random.Random, capital: bool = False) -> str:
     """A word that does not exist, of one to three syllables ("trelo", "Vimaskun")."""
-    word = "".join(rng.choice(_ONSETS) + rng.choice(_VOWELS) + rng.choice(_CODAS) for _ in range(rng.choice((1, 2, 2, 3))))
+    word = "".join(
+        rng.choice(_ONSETS) + rng.choice(_VOWELS) + rng.choice(_CODAS)
+        for _ in range(rng.choice((1, 2, 2, 3)))
+    )
     return word.capitalize() if capital else word
 
 
 @cache
 def _parts(pool: tuple) -> dict[bool, list]:
-    return {test: [value for value in pool if held_out(str(value)) == test] for test in (False, True)}
+    return {
+        test: [value for value in pool if held_out(str(value)) == test] for test in (False, True)
+    }
 
 
 def number(rng: random.Random, low: int, high: int, test: bool) -> int:
@@ -86,4 +178,8 @@ def number(rng: random.Random, low: int, high: int, test: bool) -> int:
 
 def phrase(rng: random.Random, test: bool) -> str:
     """A two-part phrase such as 'Long live the moon.'; its combinations are split."""
-    return draw(rng, tuple(f"{first} {second}." for first in PHRASES_PARTS[0] for second in PHRASES_PARTS[1]), test)
+    return draw(
+        rng,
+        tuple(f"{first} {second}." for first in PHRASES_PARTS[0] for second in PHRASES_PARTS[1]),
+        test,
+    )

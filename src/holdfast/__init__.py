@@ -1,9 +1,9 @@
 """Holdfast measures how chat models let go of their system prompt, shows why, and holds them to it.
 
-    import holdfast
-    model = holdfast.load("default")                      # or a folder, or a hub name
-    model.generate(messages, methods=[holdfast.SplitSoftmax(0.5)])
-    holdfast.drift.run(model, holdfast.drift.load_suite("starter"), out="runs/first")
+import holdfast
+model = holdfast.load("default")                      # or a folder, or a hub name
+model.generate(messages, methods=[holdfast.SplitSoftmax(0.5)])
+holdfast.drift.run(model, holdfast.drift.load_suite("starter"), out="runs/first")
 """
 
 from __future__ import annotations
@@ -53,8 +53,11 @@ __all__ = [
 
 # Imported at first use, so that importing the package imports no torch.
 _LATER = {
-    "load": "holdfast.models.loading", "connect": "holdfast.models.endpoint",
-    "encode_chats": "holdfast.models.steering", "steering": "holdfast.models.steering", "unsteered": "holdfast.models.steering",
+    "load": "holdfast.models.loading",
+    "connect": "holdfast.models.endpoint",
+    "encode_chats": "holdfast.models.steering",
+    "steering": "holdfast.models.steering",
+    "unsteered": "holdfast.models.steering",
 }
 
 

@@ -11,10 +11,9 @@
 
 The command line prints the sentence and exits with 2 for a `UsageError` and 1 for the others.
 
-A sentence that names an option is written with the command line's spelling (`--out`, or `--reading=written`
-with its value). Read in Python it names the argument (`out=`, `reading='written'`); what stands between
-backticks is a command, and stays.
-"""
+A sentence that names an option is written with the command line's spelling (`--out`, or
+`--reading=written` with its value). Read in Python it names the argument (`out=`,
+`reading='written'`); what stands between backticks is a command, and stays."""
 
 from __future__ import annotations
 

@@ -1,11 +1,15 @@
-"""How long work tells of itself: whoever starts it may watch, and nothing is printed below the command line."""
+"""How long work tells of itself: whoever starts it may watch, and nothing is printed below the
+command line.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
 
-Progress = Callable[[int, int], None]  # takes how many units were just done, and the tokens forwarded for them
+Progress = Callable[
+    [int, int], None
+]  # takes how many units were just done, and the tokens forwarded for them
 Watch = Callable[[str, int], AbstractContextManager[Progress]]  # takes a step's name and its units
 
 

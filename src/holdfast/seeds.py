@@ -1,4 +1,6 @@
-"""Seeds that belong to what they are drawn for, so that neither batching, nor order, nor resuming changes a draw."""
+"""Seeds that belong to what they are drawn for, so that neither batching, nor order, nor resuming
+changes a draw.
+"""
 
 from __future__ import annotations
 

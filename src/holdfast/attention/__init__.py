@@ -1,17 +1,20 @@
-"""The one seam to transformers: attention whose mass on a span can be read and moved, at the speed of attention that is left alone.
+"""The one seam to transformers: attention whose mass on a span can be read and moved, at the speed
+of attention that is left alone.
 
     steering.py    what a forward pass is to do: span, methods per row, trace
     blocks.py      which block of `holdfast.steering` a pass belongs to
-    plan.py        which columns belong to the span, the reply and the rest: found once per pass, not per layer
+    plan.py        which columns belong to the span, the reply and the rest: found once per pass,
+                   not per layer
     kernels.py     attention over a range of keys that also returns its log-sum-exp
     fused.py       the attention outputs of the groups, merged by their moved masses
-    explicit.py    the same by explicit scores, block by block: soft caps, sinks, biases, values narrower than keys
+    explicit.py    the same by explicit scores, block by block: soft caps, sinks, biases, values
+                   narrower than keys
     interface.py   what transformers calls
     patching.py    switching a loaded model to it, and GPT-J, which needs a door of its own
 
-Every attention method moves the log-odds x = lse(scores on the span) - lse(scores on the rest) to x' and leaves the ratios inside each
-group alone, so a head's output becomes sigmoid(x') * O_span + sigmoid(-x') * O_rest: no attention matrix is needed.
-"""
+Every attention method moves the log-odds x = lse(scores on the span) - lse(scores on the rest) to
+x' and leaves the ratios inside each group alone, so a head's output becomes sigmoid(x') * O_span +
+sigmoid(-x') * O_rest: no attention matrix is needed."""
 
 from __future__ import annotations
 

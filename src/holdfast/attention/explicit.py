@@ -1,6 +1,8 @@
-"""Steered attention by explicit scores, a block of queries at a time: for what the fused kernels lack.
+"""Steered attention by explicit scores, a block of queries at a time: for what the fused kernels
+lack.
 
-Soft caps, attention sinks, biases and masks of each head, values narrower than keys, gradients. A sink is one more score in the
+Soft caps, attention sinks, biases and masks of each head, values narrower than keys, gradients. A
+sink is one more score in the
 denominator: it belongs to the rest, and its value is 0.
 """
 
@@ -37,9 +39,17 @@ class Scoring:
 
 
 def attend_explicitly(
-    steering: Steering | None, layer: int, query: Tensor, key: Tensor, value: Tensor, mask: Tensor | None, scoring: Scoring
+    steering: Steering | None,
+    layer: int,
+    query: Tensor,
+    key: Tensor,
+    value: Tensor,
+    mask: Tensor | None,
+    scoring: Scoring,
 ) -> Tensor:
-    """Attention of all queries, [B, H, Q, D of the values], moved where a method touches this layer; notes the mass if asked to."""
+    """Attention of all queries, [B, H, Q, D of the values], moved where a method touches this
+    layer; notes the mass if asked to.
+    """
     grouped = query.unflatten(1, (key.shape[1], -1))
     block = max(1, _SCORES // (query.shape[0] * query.shape[1] * key.shape[2]))
     span = reply = None
@@ -50,7 +60,15 @@ def attend_explicitly(
     outputs = []
     for start in range(0, query.shape[2], block):
         scores = _scores(grouped[..., start : start + block, :], key, mask, scoring, start)
-        sink = None if scoring.sinks is None else scoring.sinks[..., start : start + block] if scoring.sinks.shape[2] > 1 else scoring.sinks
+        sink = (
+            None
+            if scoring.sinks is None
+            else (
+                scoring.sinks[..., start : start + block]
+                if scoring.sinks.shape[2] > 1
+                else scoring.sinks
+            )
+        )
         if steering is not None and steering.touches(layer):
             scores = scores + _change(steering, layer, scores, span, reply, sink)
         weights = _softmax(scores, sink)
@@ -61,8 +79,12 @@ def attend_explicitly(
     return torch.cat(outputs, 2)
 
 
-def _scores(grouped: Tensor, key: Tensor, mask: Tensor | None, scoring: Scoring, start: int) -> Tensor:
-    """Masked scores, float32 or wider, [B, H, q, K], of the queries from `start` on; `grouped` is [B, G, H/G, q, D]."""
+def _scores(
+    grouped: Tensor, key: Tensor, mask: Tensor | None, scoring: Scoring, start: int
+) -> Tensor:
+    """Masked scores, float32 or wider, [B, H, q, K], of the queries from `start` on; `grouped` is
+    [B, G, H/G, q, D].
+    """
     count = grouped.shape[3]
     wide = torch.promote_types(key.dtype, torch.float32)
     scores = (grouped.flatten(2, 3).to(wide) @ key.transpose(-1, -2).to(wide)).mul_(scoring.scaling)
@@ -76,17 +98,24 @@ def _scores(grouped: Tensor, key: Tensor, mask: Tensor | None, scoring: Scoring,
         return scores + additive(mask, wide)
     if scoring.causal:
         places = torch.arange(start, start + count, device=key.device)
-        scores = scores.masked_fill(torch.arange(key.shape[2], device=key.device) > places[:, None], -torch.inf)
+        scores = scores.masked_fill(
+            torch.arange(key.shape[2], device=key.device) > places[:, None], -torch.inf
+        )
     return scores
 
 
-def _change(steering: Steering, layer: int, scores: Tensor, span: Tensor, reply: Tensor, sink: Tensor | None) -> Tensor:
+def _change(
+    steering: Steering, layer: int, scores: Tensor, span: Tensor, reply: Tensor, sink: Tensor | None
+) -> Tensor:
     """What to add to the scores, [B, H, q, K], so that the masses are those the methods ask for."""
     masses = [_log_mass(scores, group) for group in (span, reply, ~span & ~reply)]
     if sink is not None:
         masses[2] = torch.logaddexp(masses[2], sink.to(scores.dtype))
     moved = steering.shift_groups(*masses, layer)
-    change = [torch.where(before.isfinite(), after - before, 0.0)[..., None] for before, after in zip(masses, moved, strict=False)]
+    change = [
+        torch.where(before.isfinite(), after - before, 0.0)[..., None]
+        for before, after in zip(masses, moved, strict=False)
+    ]
     return change[0] * span + change[1] * reply
 
 

@@ -1,4 +1,6 @@
-"""Which keys belong to the span, to the reply and to the rest: found once per pass for every kind of layer."""
+"""Which keys belong to the span, to the reply and to the rest: found once per pass for every kind
+of layer.
+"""
 
 from __future__ import annotations
 
@@ -16,7 +18,8 @@ class Part:
 
     Args:
         start, stop: of the range, not empty.
-        mask: added to the scores, [B or 1, 1, Q, stop - start]; None where every query sees the whole range.
+        mask: added to the scores, [B or 1, 1, Q, stop - start]; None where every query sees the
+            whole range.
         blind: bool [B or 1, 1, Q], True on queries that see none of it; None where there are none.
     """
 
@@ -38,17 +41,25 @@ class StepPlan:
 def additive(mask: Tensor, dtype: torch.dtype) -> Tensor:
     """A boolean or additive mask as an additive one with -inf where nothing is seen."""
     if mask.dtype == torch.bool:
-        return torch.zeros(mask.shape, dtype=dtype, device=mask.device).masked_fill_(~mask, -torch.inf)
+        return torch.zeros(mask.shape, dtype=dtype, device=mask.device).masked_fill_(
+            ~mask, -torch.inf
+        )
     return mask.masked_fill(~visible(mask), -torch.inf).to(dtype)
 
 
 def visible(mask: Tensor) -> Tensor:
-    """Where a boolean or additive mask lets a query see; models write "not" as the least number of their dtype."""
+    """Where a boolean or additive mask lets a query see; models write "not" as the least number of
+    their dtype.
+    """
     return mask if mask.dtype == torch.bool else mask > torch.finfo(mask.dtype).min / 2
 
 
-def masked_part(start: int, stop: int, mask: Tensor | None, members: Tensor | None, dtype: torch.dtype) -> Part:
-    """The part of `members` (bool [B, stop - start]; None: all) among the keys from `start`, seen through `mask` [B or 1, 1, Q, stop - start]."""
+def masked_part(
+    start: int, stop: int, mask: Tensor | None, members: Tensor | None, dtype: torch.dtype
+) -> Part:
+    """The part of `members` (bool [B, stop - start]; None: all) among the keys from `start`, seen
+    through `mask` [B or 1, 1, Q, stop - start].
+    """
     if mask is None and members is None:
         return Part(start, stop)
     if mask is None:
@@ -66,13 +77,19 @@ def masked_part(start: int, stop: int, mask: Tensor | None, members: Tensor | No
 
 
 def bounds(span: Tensor) -> tuple[int, int] | None:
-    """First and last-but-one column that any row of `span` [B, K] holds; None if no row holds any."""
+    """First and last-but-one column that any row of `span` [B, K] holds; None if no row holds
+    any.
+    """
     held = span.any(0).nonzero()
     return (int(held[0]), int(held[-1]) + 1) if len(held) else None
 
 
-def plan_step(steering: Steering, rows: int, keys: int, mask: Tensor | None, dtype: torch.dtype) -> StepPlan:
-    """The groups of a pass of one query per row; the reply is one of its own only if a method asks for it."""
+def plan_step(
+    steering: Steering, rows: int, keys: int, mask: Tensor | None, dtype: torch.dtype
+) -> StepPlan:
+    """The groups of a pass of one query per row; the reply is one of its own only if a method asks
+    for it.
+    """
     span, reply = steering.columns(rows, keys)
     if mask is not None and mask.dtype == torch.bool and bool(mask.all()):
         mask = None
@@ -81,12 +98,16 @@ def plan_step(steering: Steering, rows: int, keys: int, mask: Tensor | None, dty
 
 
 def _part(members: Tensor | None, mask: Tensor | None, dtype: torch.dtype) -> Part | None:
-    """The keys of a group, bool [B, K], as the narrowest range that holds them in every row; None where there are none."""
+    """The keys of a group, bool [B, K], as the narrowest range that holds them in every row; None
+    where there are none.
+    """
     held = None if members is None else bounds(members)
     if held is None:
         return None
     members = members[:, held[0] : held[1]]
-    return masked_part(*held, _columns(mask, *held), None if bool(members.all()) else members, dtype)
+    return masked_part(
+        *held, _columns(mask, *held), None if bool(members.all()) else members, dtype
+    )
 
 
 def _columns(mask: Tensor | None, start: int, stop: int) -> Tensor | None:

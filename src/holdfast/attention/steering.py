@@ -15,7 +15,9 @@ from torch import Tensor
 from holdfast.errors import ModelError, UsageError
 from holdfast.methods.protocols import ShiftsAttention
 
-_Lane = tuple[tuple[ShiftsAttention, ...], Tensor | None]  # methods, and the rows that have them; None: every row
+_Lane = tuple[
+    tuple[ShiftsAttention, ...], Tensor | None
+]  # methods, and the rows that have them; None: every row
 
 
 @dataclass(frozen=True)
@@ -24,7 +26,8 @@ class AttentionTrace:
 
     Args:
         mass: float32 [layer, head, step]; step t is the query that produced the reply's token t.
-        even: float32 [step], what the mass would be if attention were even over all tokens in sight; None where that is not known.
+        even: float32 [step], what the mass would be if attention were even over all tokens in
+            sight; None where that is not known.
     """
 
     mass: Tensor
@@ -36,12 +39,15 @@ class Steering:
     """What attention does: in one pass in `steered`, in all that a block covers.
 
     Args:
-        span: bool [batch, key], True on the keys to hold on to; later keys are not in the span. The rows of a pass may be a multiple
-            of these (beams, several replies to a prompt), each row's copies in a run.
+        span: bool [batch, key], True on the keys to hold on to; later keys are not in the span. The
+            rows of a pass may be a multiple of these (beams, several replies to a prompt), each
+            row's copies in a run.
         methods: per row, the attention methods in order.
         trace: whether `passes` collects the mass at the last query.
-        prompt: per row, the number of columns before the first generated one; None: as many as `span` has.
-        follows: whether `span` has every column of this pass; False: it has the prompt's, and passes go on behind it.
+        prompt: per row, the number of columns before the first generated one; None: as many as
+            `span` has.
+        follows: whether `span` has every column of this pass; False: it has the prompt's, and
+            passes go on behind it.
         passes: per pass, [batch, head] of every layer, in order.
         calls: how often attention was called.
         last: per row of this pass, the query whose mass is noted; None: the last one of each,
@@ -69,7 +75,10 @@ class Steering:
     def __post_init__(self) -> None:
         self.methods = [tuple(methods) for methods in self.methods]
         if len(self.methods) != self.span.shape[0]:
-            raise UsageError(f"There are methods for {len(self.methods)} rows and a span of {self.span.shape[0]}; give each row its own.")
+            raise UsageError(
+                f"There are methods for {len(self.methods)} rows and a span of"
+                f" {self.span.shape[0]}; give each row its own."
+            )
         if self.prompt is None:
             self.prompt = [self.span.shape[1]] * len(self.span)
         every = self._every = {method for methods in self.methods for method in methods}
@@ -77,7 +86,11 @@ class Steering:
         self.holds_reply = any(method.holds_reply for method in every)
         self._by_heads = any(method.heads is not None for method in every)
         self.adds = self.moves and all(hasattr(method, "added") for method in every)
-        self._layers = None if any(m.heads is None for m in every) else {layer for m in every for layer, _ in m.heads}
+        self._layers = (
+            None
+            if any(m.heads is None for m in every)
+            else {layer for m in every for layer, _ in m.heads}
+        )
 
     @property
     def seen(self) -> list[Tensor]:
@@ -114,7 +127,9 @@ class Steering:
             return []
         if self._layers is None:
             return None
-        return sorted({head for method in self._every for other, head in method.heads if other == layer})
+        return sorted(
+            {head for method in self._every for other, head in method.heads if other == layer}
+        )
 
     def branch(self, layer: int) -> int | None:
         """What tells apart layers in which methods do different things; None if all do the same."""
@@ -131,31 +146,44 @@ class Steering:
         self._layer = layer
 
     def place(self, q_offset: int, q_length: int, kv_offset: int, kv_length: int) -> None:
-        """Told before each pass, for each kind of cache: of `kv_length` keys the first is column `kv_offset`."""
+        """Told before each pass, for each kind of cache: of `kv_length` keys the first is column
+        `kv_offset`.
+        """
         if self._inside:
             self._offsets.clear()
             self._inside = False
         self._offsets[kv_length] = kv_offset
-        self._seen = max(self._seen, q_offset + q_length) if len(self._offsets) > 1 else q_offset + q_length
+        self._seen = (
+            max(self._seen, q_offset + q_length) if len(self._offsets) > 1 else q_offset + q_length
+        )
 
     def first_column(self, keys: int) -> int:
         """The column of the first of `keys` keys: sliding caches hold the last ones only.
 
         Raises:
             ModelError: keys that are no tokens, as of a cache that holds several tokens in one.
-            UsageError: there are fewer keys than the span mask has tokens, and the model does not say which.
+            UsageError: there are fewer keys than the span mask has tokens, and the model does not
+                say which.
         """
         width, seen = self.span.shape[1], self._seen if self._offsets else keys
         if not self.follows and seen < width:
-            raise UsageError(f"The span mask has {width} tokens and this pass sees {seen}; give a mask of the whole prompt, and forward it at once.")
+            raise UsageError(
+                f"The span mask has {width} tokens and this pass sees {seen}; give a mask of the"
+                " whole prompt, and forward it at once."
+            )
         if keys in self._offsets:
             return self._offsets[keys]
         if self._offsets and keys != seen:
-            raise ModelError(f"A layer has {keys} keys for {seen} tokens, so they are not tokens and cannot be steered; use prompt methods.")
+            raise ModelError(
+                f"A layer has {keys} keys for {seen} tokens, so they are not tokens and cannot be"
+                " steered; use prompt methods."
+            )
         return max(0, width - keys) if self.follows else 0
 
     def columns(self, rows: int, keys: int) -> tuple[Tensor, Tensor | None]:
-        """The span over the keys of a layer, bool [rows, key], and the reply; None where no method asks for it, or it has no keys."""
+        """The span over the keys of a layer, bool [rows, key], and the reply; None where no method
+        asks for it, or it has no keys.
+        """
         first = self.first_column(keys)
         span, reply = self.span[:, first : first + keys], None
         if span.shape[1] < keys:
@@ -164,7 +192,10 @@ class Steering:
             starts = torch.tensor(self.prompt, device=span.device)[:, None]
             reply = (torch.arange(first, first + keys, device=span.device) >= starts) & ~span
         if (copies := self._copies(rows)) > 1:
-            span, reply = (None if part is None else part.repeat_interleave(copies, 0) for part in (span, reply))
+            span, reply = (
+                None if part is None else part.repeat_interleave(copies, 0)
+                for part in (span, reply)
+            )
         return span, reply
 
     def has_reply(self, keys: int) -> bool:
@@ -172,7 +203,9 @@ class Steering:
         return self.holds_reply and self.first_column(keys) + keys > min(self.prompt)
 
     def shift(self, log_odds: Tensor, layer: int) -> Tensor:
-        """Applies each row's methods, all of one set, to its log-odds [row, head, query]; rows with the same methods are moved together."""
+        """Applies each row's methods, all of one set, to its log-odds [row, head, query]; rows with
+        the same methods are moved together.
+        """
         lanes = self.lanes(log_odds)
         if len(lanes) == 1 and lanes[0][1] is None:
             for method in lanes[0][0]:
@@ -198,17 +231,25 @@ class Steering:
             return last.shift(log_odds, layer).sigmoid()
         return self.shift(log_odds, layer).sigmoid()
 
-    def shift_groups(self, span: Tensor, reply: Tensor, prompt: Tensor, layer: int) -> tuple[Tensor, Tensor]:
+    def shift_groups(
+        self, span: Tensor, reply: Tensor, prompt: Tensor, layer: int
+    ) -> tuple[Tensor, Tensor]:
         """Applies methods of both sets to the log-masses [row, head, query] of three groups.
 
-        A method that holds the reply moves the set of span and reply against the rest, any other the span against both.
-        Returns the moved log-masses of span and reply; that of the rest stays.
-        """
+        A method that holds the reply moves the set of span and reply against the rest, any other
+        the span against both. Returns the moved log-masses of span and reply; that of the rest
+        stays."""
         moved = span.clone(), reply.clone()
         for methods, rows in self.lanes(span):
-            own, said, other = (part if rows is None else part[rows] for part in (span, reply, prompt))
+            own, said, other = (
+                part if rows is None else part[rows] for part in (span, reply, prompt)
+            )
             for method in methods:
-                held, rest = (torch.logaddexp(own, said), other) if method.holds_reply else (own, torch.logaddexp(said, other))
+                held, rest = (
+                    (torch.logaddexp(own, said), other)
+                    if method.holds_reply
+                    else (own, torch.logaddexp(said, other))
+                )
                 log_odds = held - rest
                 finite = log_odds.isfinite()
                 # Else the gradient of what is not taken would be NaN.
@@ -230,7 +271,8 @@ class Steering:
                 if methods := self.methods[row // copies]:
                     groups.setdefault(methods, []).append(row)
             self._lanes[rows] = [
-                (methods, None if len(own) == rows else torch.tensor(own, device=log_odds.device)) for methods, own in groups.items()
+                (methods, None if len(own) == rows else torch.tensor(own, device=log_odds.device))
+                for methods, own in groups.items()
             ]
         return self._lanes[rows]
 
@@ -242,7 +284,10 @@ class Steering:
         """
         own = self.span.shape[0]
         if rows % own:
-            raise UsageError(f"The span mask has {own} rows and the model's batch {rows}; give one row per prompt.")
+            raise UsageError(
+                f"The span mask has {own} rows and the model's batch {rows}; give one row per"
+                " prompt."
+            )
         return rows // own
 
 
@@ -264,8 +309,8 @@ class Pass:
 
 
 NEVER_REACHED = (
-    "This model's attention does not go through transformers' attention interface, so its mass on the "
-    "prompt can be neither read nor moved; use prompt methods such as repetition."
+    "This model's attention does not go through transformers' attention interface, so its mass on"
+    " the prompt can be neither read nor moved; use prompt methods such as repetition."
 )
 PASS: ContextVar[Pass | None] = ContextVar("holdfast_pass", default=None)
 

@@ -1,8 +1,9 @@
-"""Emphasis: the parts of a chat that a user marks as important, for attention methods to hold on to in place of the system prompt.
+"""Emphasis: the parts of a chat that a user marks as important, for attention methods to hold on to
+in place of the system prompt.
 
-A part is given as its text (with its occurrence, where it stands in the chat more than once), as a range of characters of one message,
-or by asterisks in a message. All parts of a chat are one set. While a chat is edited and rendered, marks for private use stand around them.
-"""
+A part is given as its text (with its occurrence, where it stands in the chat more than once), as a
+range of characters of one message, or by asterisks in a message. All parts of a chat are one set.
+While a chat is edited and rendered, marks for private use stand around them."""
 
 from __future__ import annotations
 
@@ -14,14 +15,19 @@ from holdfast.chat.messages import Message
 from holdfast.errors import PromptError, UsageError
 
 Span = tuple[int, int]  # first and last character (exclusive)
-Range = tuple[int, int, int]  # message, counted from 0; first and last character (exclusive) of its content
-Part = str | tuple[str, int] | Range  # a text, a text and which occurrence of it (from 1), or a range
+Range = tuple[
+    int, int, int
+]  # message, counted from 0; first and last character (exclusive) of its content
+Part = (
+    str | tuple[str, int] | Range
+)  # a text, a text and which occurrence of it (from 1), or a range
 
 _NEAR = 400  # characters of an emphasis that the search for the nearest match looks at
 
 
 def resolve(messages: Sequence[Message], emphasis: Sequence[Part]) -> tuple[Range, ...]:
-    """The emphasised ranges of a chat: in order, apart from each other, none with white space at its ends.
+    """The emphasised ranges of a chat: in order, apart from each other, none with white space at
+    its ends.
 
     Args:
         messages: the chat, as `Request` checks it.
@@ -29,10 +35,14 @@ def resolve(messages: Sequence[Message], emphasis: Sequence[Part]) -> tuple[Rang
 
     Raises:
         PromptError: a text that is in no message; the message shows the nearest match.
-        UsageError: a text that occurs more than once, without its occurrence; a range outside its message; a part without a word.
+        UsageError: a text that occurs more than once, without its occurrence; a range outside its
+            message; a part without a word.
     """
     if isinstance(emphasis, str) or not isinstance(emphasis, (list, tuple)):
-        raise UsageError(f"Emphasis is a list of parts, not {_cut(emphasis)!r}; put it into one, as in emphasis=['like this'].")
+        raise UsageError(
+            f"Emphasis is a list of parts, not {_cut(emphasis)!r}; put it into one, as in"
+            " emphasis=['like this']."
+        )
     found = sorted(_trimmed(messages, _find(messages, part), part) for part in emphasis)
     apart: list[Range] = []
     for number, first, last in found:
@@ -57,16 +67,23 @@ def read_marks(messages: Sequence[Message]) -> tuple[tuple[Message, ...], tuple[
     return tuple(plain), tuple(ranges)
 
 
-def put_marks(messages: Sequence[Message], ranges: Sequence[Range], mark: str) -> tuple[Message, ...]:
+def put_marks(
+    messages: Sequence[Message], ranges: Sequence[Range], mark: str
+) -> tuple[Message, ...]:
     """The chat with `mark` in front of and behind each range."""
     marked = list(messages)
     for number, first, last in sorted(ranges, reverse=True):
         text = marked[number]["content"]
-        marked[number] = {**marked[number], "content": f"{text[:first]}{mark}{text[first:last]}{mark}{text[last:]}"}
+        marked[number] = {
+            **marked[number],
+            "content": f"{text[:first]}{mark}{text[first:last]}{mark}{text[last:]}",
+        }
     return tuple(marked)
 
 
-def take_marks(messages: Sequence[Message], mark: str) -> tuple[tuple[Message, ...], tuple[Range, ...]]:
+def take_marks(
+    messages: Sequence[Message], mark: str
+) -> tuple[tuple[Message, ...], tuple[Range, ...]]:
     """The chat without `mark`, and the ranges that stood between two of them."""
     plain, ranges = [], []
     for number, message in enumerate(messages):
@@ -87,16 +104,25 @@ def spans_between(pieces: Sequence[str]) -> list[Span]:
 
 
 def unused_character(texts: Sequence[str]) -> str:
-    """A character for private use that is in none of the texts; transformers keeps U+F0000 and U+F0001 for itself."""
+    """A character for private use that is in none of the texts; transformers keeps U+F0000 and
+    U+F0001 for itself.
+    """
     seen = set().union(*texts)
     return next(chr(code) for code in range(0xF0100, 0xFFFFE) if chr(code) not in seen)
 
 
 def nearest(wanted: str, texts: Sequence[str]) -> str:
-    """The part of one of the texts that is most like `wanted`, about as long; "" where nothing is."""
+    """The part of one of the texts that is most like `wanted`, about as long; "" where nothing
+    is.
+    """
     wanted, best, ratio = wanted[:_NEAR], "", 0.0
     for text in texts:
-        matcher = difflib.SequenceMatcher(None, text.casefold() if len(text.casefold()) == len(text) else text, wanted.casefold(), autojunk=False)
+        matcher = difflib.SequenceMatcher(
+            None,
+            text.casefold() if len(text.casefold()) == len(text) else text,
+            wanted.casefold(),
+            autojunk=False,
+        )
         for block in sorted(matcher.get_matching_blocks(), key=lambda block: -block.size)[:4]:
             start = max(0, block.a - block.b)
             part = text[start : start + len(wanted)].strip()
@@ -107,26 +133,63 @@ def nearest(wanted: str, texts: Sequence[str]) -> str:
 
 
 def _find(messages: Sequence[Message], part: Part) -> Range:
-    if isinstance(part, (list, tuple)) and len(part) == 3 and all(type(number) is int for number in part):
+    if (
+        isinstance(part, (list, tuple))
+        and len(part) == 3
+        and all(type(number) is int for number in part)
+    ):
         number, first, last = part
-        if not 0 <= number < len(messages) or not 0 <= first < last <= len(messages[number]["content"]):
-            size = f"message {number} has {len(messages[number]['content'])} characters" if 0 <= number < len(messages) else f"there are {len(messages)} messages"
-            raise UsageError(f"The emphasised range {tuple(part)} is not in the chat: {size}, both counted from 0; give (message, first, last).")
+        if not 0 <= number < len(messages) or not 0 <= first < last <= len(
+            messages[number]["content"]
+        ):
+            size = (
+                f"message {number} has {len(messages[number]['content'])} characters"
+                if 0 <= number < len(messages)
+                else f"there are {len(messages)} messages"
+            )
+            raise UsageError(
+                f"The emphasised range {tuple(part)} is not in the chat: {size}, both counted from"
+                " 0; give (message, first, last)."
+            )
         return number, first, last
-    text, occurrence = (part, None) if isinstance(part, str) else part if isinstance(part, (list, tuple)) and len(part) == 2 else (None, None)
-    if not isinstance(text, str) or not text.strip() or not (occurrence is None or (type(occurrence) is int and occurrence > 0)):
-        raise UsageError(f"Emphasis is a text, (text, occurrence from 1) or (message, first, last), not {_cut(part)!r}.")
+    text, occurrence = (
+        (part, None)
+        if isinstance(part, str)
+        else part
+        if isinstance(part, (list, tuple)) and len(part) == 2
+        else (None, None)
+    )
+    if (
+        not isinstance(text, str)
+        or not text.strip()
+        or not (occurrence is None or (type(occurrence) is int and occurrence > 0))
+    ):
+        raise UsageError(
+            "Emphasis is a text, (text, occurrence from 1) or (message, first, last), not"
+            f" {_cut(part)!r}."
+        )
     places = [
         (number, match.start(), match.start() + len(text))
-        for number, message in enumerate(messages) for match in re.finditer(f"(?={re.escape(text)})", message["content"])
+        for number, message in enumerate(messages)
+        for match in re.finditer(f"(?={re.escape(text)})", message["content"])
     ]
     if not places:
         near = nearest(text, [message["content"] for message in messages])
-        raise PromptError(f"The emphasised {_cut(text)!r} is in no message{f'; the nearest is {_cut(near)!r}' if near else ''}; give it as it is written there.")
+        raise PromptError(
+            f"The emphasised {_cut(text)!r} is in no"
+            f" message{f'; the nearest is {_cut(near)!r}' if near else ''}; give it as it is"
+            " written there."
+        )
     if occurrence is None and len(places) > 1:
-        raise UsageError(f"The emphasised {_cut(text)!r} occurs {len(places)} times in the chat; say which, as in ({_cut(text)!r}, 1), or give a range.")
+        raise UsageError(
+            f"The emphasised {_cut(text)!r} occurs {len(places)} times in the chat; say which, as"
+            f" in ({_cut(text)!r}, 1), or give a range."
+        )
     if (occurrence or 1) > len(places):
-        raise UsageError(f"The emphasised {_cut(text)!r} occurs {len(places)} times in the chat, so there is no occurrence {occurrence}.")
+        raise UsageError(
+            f"The emphasised {_cut(text)!r} occurs {len(places)} times in the chat, so there is no"
+            f" occurrence {occurrence}."
+        )
     return places[(occurrence or 1) - 1]
 
 
@@ -134,7 +197,9 @@ def _trimmed(messages: Sequence[Message], found: Range, part: Part) -> Range:
     number, first, last = found
     text = messages[number]["content"][first:last]
     if not text.strip():
-        raise UsageError(f"The emphasis {_cut(part)!r} holds no word, only white space; emphasise a text.")
+        raise UsageError(
+            f"The emphasis {_cut(part)!r} holds no word, only white space; emphasise a text."
+        )
     return number, first + len(text) - len(text.lstrip()), last - len(text) + len(text.rstrip())
 
 
@@ -153,13 +218,14 @@ def _read_one(number: int, content: str) -> tuple[str, list[Span]]:
     if len(pieces) % 2 == 0:
         place = starts[-1]
         raise UsageError(
-            f"Message {number + 1} has a mark without a partner at character {place} ({_cut(content[place : place + 40])!r}); close it, or write \\* for "
-            "an asterisk."
+            f"Message {number + 1} has a mark without a partner at character {place}"
+            f" ({_cut(content[place : place + 40])!r}); close it, or write \\* for an asterisk."
         )
     if empty := next((index for index in range(1, len(pieces), 2) if not pieces[index].strip()), 0):
         raise UsageError(
-            f"Message {number + 1} emphasises nothing at character {starts[empty - 1]} ({_cut(content[starts[empty - 1] :][:20])!r}); write *like this*, "
-            "and \\* for an asterisk."
+            f"Message {number + 1} emphasises nothing at character {starts[empty - 1]}"
+            f" ({_cut(content[starts[empty - 1] :][:20])!r}); write *like this*, and \\* for an"
+            " asterisk."
         )
     return "".join(pieces), spans_between(pieces)
 

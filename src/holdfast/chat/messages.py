@@ -17,17 +17,26 @@ def check_message(number: int, message: object) -> None:
         UsageError: says which message it is, and what stands there.
     """
     if not isinstance(message, dict):
-        raise UsageError(f"Message {number} is {shortened(message)}; write it as {{'role': 'user', 'content': 'Hello.'}}.")
+        raise UsageError(
+            f"Message {number} is {shortened(message)}; write it as {{'role': 'user', 'content':"
+            " 'Hello.'}."
+        )
     role, content = message.get("role"), message.get("content")
     if not isinstance(role, str) or (role not in ROLES and role.strip().lower() in ("", *ROLES)):
-        raise UsageError(f"Message {number} has the role {shortened(role)}; use {', '.join(ROLES[:-1])} or {ROLES[-1]}.")
+        raise UsageError(
+            f"Message {number} has the role {shortened(role)}; use {', '.join(ROLES[:-1])} or"
+            f" {ROLES[-1]}."
+        )
     if isinstance(content, list):
         raise UsageError(
-            f"Message {number} has a list as its content ({shortened(content)}), and only text is supported; join its texts into "
-            "one string."
+            f"Message {number} has a list as its content ({shortened(content)}), and only text is"
+            " supported; join its texts into one string."
         )
     if not isinstance(content, str):
-        raise UsageError(f"Message {number} has the content {shortened(content)}, and only text is supported; give a string.")
+        raise UsageError(
+            f"Message {number} has the content {shortened(content)}, and only text is supported;"
+            " give a string."
+        )
 
 
 def shortened(value: object) -> str:

@@ -1,4 +1,6 @@
-"""Messages to tokens: chat templates, the two places a system prompt can stand, and the span of tokens to hold on to."""
+"""Messages to tokens: chat templates, the two places a system prompt can stand, and the span of
+tokens to hold on to.
+"""
 
 from __future__ import annotations
 
@@ -7,7 +9,16 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from holdfast.chat.emphasis import Part, Range, Span, nearest, put_marks, resolve, spans_between, unused_character
+from holdfast.chat.emphasis import (
+    Part,
+    Range,
+    Span,
+    nearest,
+    put_marks,
+    resolve,
+    spans_between,
+    unused_character,
+)
 from holdfast.chat.messages import SYSTEM_AS, Message
 from holdfast.errors import PromptError, UsageError
 
@@ -15,17 +26,21 @@ if TYPE_CHECKING:
     from transformers import PreTrainedTokenizerFast
 
 _REASON = 200  # characters of a template's own refusal that are told
-_TELLING = 8  # characters; shorter words may be found by chance, as the number that a template counted
+# characters; shorter words may be found by chance, as the number that a template counted
+_TELLING = 8
 
-# Some templates write today's date into the prompt, which would change replies from day to day. Here today is always
+# Some templates write today's date into the prompt, which would change replies from day to day.
+# Here today is always
 # midnight of 26 July 2024, on which Llama 3's templates fall back where they are told no date.
 TODAY = {
-    "%a": "Fri", "%A": "Friday", "%u": "5", "%w": "5", "%d": "26", "%-d": "26", "%e": "26", "%j": "208",
-    "%b": "Jul", "%B": "July", "%m": "07", "%-m": "7", "%y": "24", "%Y": "2024", "%F": "2024-07-26", "%D": "07/26/24",
-    "%H": "00", "%-H": "0", "%I": "12", "%-I": "12", "%M": "00", "%-M": "0", "%S": "00", "%-S": "0", "%p": "AM",
-    "%T": "00:00:00", "%R": "00:00", "%Z": "", "%z": "",
+    "%a": "Fri", "%A": "Friday", "%u": "5", "%w": "5", "%d": "26", "%-d": "26", "%e": "26",
+    "%j": "208", "%b": "Jul", "%B": "July", "%m": "07", "%-m": "7", "%y": "24", "%Y": "2024",
+    "%F": "2024-07-26", "%D": "07/26/24", "%H": "00", "%-H": "0", "%I": "12", "%-I": "12",
+    "%M": "00", "%-M": "0", "%S": "00", "%-S": "0", "%p": "AM", "%T": "00:00:00", "%R": "00:00",
+    "%Z": "", "%z": "",
 }  # fmt: skip
-# In place of transformers' function of that name: a macro, for what is given to a template may not be a function. The
+# In place of transformers' function of that name: a macro, for what is given to a template may not
+# be a function. The
 # end of the line belongs to the block, so the template after it starts as it did.
 _CLOCK = (
     "{% macro strftime_now(format) %}{{ format"
@@ -41,7 +56,8 @@ class Prompt:
     Args:
         text: as the chat template spells it, up to where the reply begins.
         token_ids: one number per token.
-        span_mask: True on the tokens to hold on to: the words of every system prompt, or the emphasis.
+        span_mask: True on the tokens to hold on to: the words of every system prompt, or the
+            emphasis.
         starts: the character each token starts at.
         spans: what is held on to in the text.
     """
@@ -54,7 +70,8 @@ class Prompt:
 
 
 def place_system(messages: Sequence[Message], system_as: str) -> tuple[Message, ...]:
-    """Leaves the system prompt in its role, or puts it in front of the first user message with an empty line between.
+    """Leaves the system prompt in its role, or puts it in front of the first user message with an
+    empty line between.
 
     An empty system message is taken away in both cases.
 
@@ -69,11 +86,12 @@ def render_with_spans(
     messages: Sequence[Message], tokenizer: PreTrainedTokenizerFast, *, system_as: str = "role",
     emphasis: Sequence[Part] | None = None, default_system: bool = True,
 ) -> tuple[str, tuple[Span, ...]]:  # fmt: skip
-    """The chat as the model's own template spells it, ready for the reply, and where in it the system prompts or the emphasis stand.
+    """The chat as the model's own template spells it, ready for the reply, and where in it the
+    system prompts or the emphasis stand.
 
-    Every system message is covered, and every place a template puts it. Where a system prompt is found may be a
-    matter of chance (it may stand in another message or in the template itself), so the chat is then rendered once
-    more with marks around it. So is every chat with emphasis.
+    Every system message is covered, and every place a template puts it. Where a system prompt is
+    found may be a matter of chance (it may stand in another message or in the template itself), so
+    the chat is then rendered once more with marks around it. So is every chat with emphasis.
 
     Args:
         messages: the chat, as `Request` checks it.
@@ -87,7 +105,8 @@ def render_with_spans(
         The text and the spans in it, in order; no span where every system prompt is empty.
 
     Raises:
-        PromptError: the chat cannot be rendered, or the template leaves out or rewrites a system prompt or what is emphasised.
+        PromptError: the chat cannot be rendered, or the template leaves out or rewrites a system
+            prompt or what is emphasised.
         UsageError: an unknown `system_as`.
     """
     placed, words = _place(messages, system_as)
@@ -107,7 +126,8 @@ def render_with_spans(
 
 
 def render_text(messages: Sequence[Message], tokenizer: PreTrainedTokenizerFast) -> str:
-    """The chat as the model's own template spells it, ready for the reply; its clock stands still at `TODAY`.
+    """The chat as the model's own template spells it, ready for the reply; its clock stands still
+    at `TODAY`.
 
     Raises:
         PromptError: the tokenizer has no chat template, or the template refuses the chat.
@@ -123,7 +143,9 @@ def render_text(messages: Sequence[Message], tokenizer: PreTrainedTokenizerFast)
         template = tokenizer.get_chat_template()
         if "strftime_now" in template:
             template = _CLOCK + template
-        return tokenizer.apply_chat_template(list(messages), chat_template=template, tokenize=False, add_generation_prompt=True)
+        return tokenizer.apply_chat_template(
+            list(messages), chat_template=template, tokenize=False, add_generation_prompt=True
+        )
     except RecursionError:
         raise PromptError(
             f"The chat template of {tokenizer.name_or_path or 'this model'} calls itself without "
@@ -134,9 +156,7 @@ def render_text(messages: Sequence[Message], tokenizer: PreTrainedTokenizerFast)
         raise PromptError(_template_refusal(messages, f"{kind}{error}"[:_REASON])) from error
 
 
-def _render_without_default(
-    messages: Sequence[Message], tokenizer: PreTrainedTokenizerFast
-) -> str:
+def _render_without_default(messages: Sequence[Message], tokenizer: PreTrainedTokenizerFast) -> str:
     """As `render_text`, but where the template fills in a system prompt of its own, nothing is."""
     text = render_text(messages, tokenizer)
     if any(message["role"] == "system" for message in messages):
@@ -173,38 +193,67 @@ def _common(text: str, other: str) -> int:
     return next(apart, min(len(text), len(other)))
 
 
-def tokenize(texts: Sequence[str], spans: Sequence[Sequence[Span]], tokenizer: PreTrainedTokenizerFast) -> list[Prompt]:
-    """Tokens of rendered chats, each with its spans; a token is in a span when it holds at least one character of it."""
-    encoded = tokenizer(list(texts), add_special_tokens=False, return_offsets_mapping=True, return_attention_mask=False)
+def tokenize(
+    texts: Sequence[str], spans: Sequence[Sequence[Span]], tokenizer: PreTrainedTokenizerFast
+) -> list[Prompt]:
+    """Tokens of rendered chats, each with its spans; a token is in a span when it holds at least
+    one character of it.
+    """
+    encoded = tokenizer(
+        list(texts),
+        add_special_tokens=False,
+        return_offsets_mapping=True,
+        return_attention_mask=False,
+    )
     prompts = []
-    for text, held, ids, offsets in zip(texts, spans, encoded["input_ids"], encoded["offset_mapping"], strict=True):
+    for text, held, ids, offsets in zip(
+        texts, spans, encoded["input_ids"], encoded["offset_mapping"], strict=True
+    ):
         mask = [False] * len(offsets)
         for first, last in held:
             for index, (start, end) in enumerate(offsets):
                 if start < last and end > first:
                     mask[index] = True
-        prompts.append(Prompt(text, tuple(ids), tuple(mask), tuple(start for start, _ in offsets), tuple(held)))
+        prompts.append(
+            Prompt(text, tuple(ids), tuple(mask), tuple(start for start, _ in offsets), tuple(held))
+        )
     return prompts
 
 
 def render(
-    messages: Sequence[Message], tokenizer: PreTrainedTokenizerFast, *, system_as: str = "role", emphasis: Sequence[Part] | None = None
+    messages: Sequence[Message],
+    tokenizer: PreTrainedTokenizerFast,
+    *,
+    system_as: str = "role",
+    emphasis: Sequence[Part] | None = None,
 ) -> Prompt:
     """Renders one chat and finds its spans; see `render_with_spans`."""
     text, spans = render_with_spans(messages, tokenizer, system_as=system_as, emphasis=emphasis)
     return tokenize([text], [spans], tokenizer)[0]
 
 
-def _place(messages: Sequence[Message], system_as: str) -> tuple[tuple[Message, ...], dict[int, str]]:
-    """The chat with its system prompt in its place, and by the number of a message the words to hold on to in it."""
+def _place(
+    messages: Sequence[Message], system_as: str
+) -> tuple[tuple[Message, ...], dict[int, str]]:
+    """The chat with its system prompt in its place, and by the number of a message the words to
+    hold on to in it.
+    """
     if system_as not in SYSTEM_AS:
         raise UsageError(f"system_as is {' or '.join(SYSTEM_AS)}, not {system_as!r}.")
     rest = [message for message in messages if message["role"] != "system"]
-    text = "\n\n".join(message["content"] for message in messages if message["role"] == "system" and message["content"])
+    text = "\n\n".join(
+        message["content"]
+        for message in messages
+        if message["role"] == "system" and message["content"]
+    )
     if not text:
         return tuple(rest), {}
     if system_as == "role":
-        systems = ((index, message["content"].strip()) for index, message in enumerate(messages) if message["role"] == "system")
+        systems = (
+            (index, message["content"].strip())
+            for index, message in enumerate(messages)
+            if message["role"] == "system"
+        )
         return tuple(messages), {index: words for index, words in systems if words}
     for index, message in enumerate(rest):
         if message["role"] == "user":
@@ -213,13 +262,25 @@ def _place(messages: Sequence[Message], system_as: str) -> tuple[tuple[Message, 
     raise PromptError("There is no user message to put the system prompt in front of; add one.")
 
 
-def _find_certain(text: str, placed: Sequence[Message], words: dict[int, str], template: str) -> tuple[Span, ...] | None:
-    """The spans of words that can have come from nowhere but their message; None where some may have."""
+def _find_certain(
+    text: str, placed: Sequence[Message], words: dict[int, str], template: str
+) -> tuple[Span, ...] | None:
+    """The spans of words that can have come from nowhere but their message; None where some may
+    have.
+    """
     spans = []
     for index, wanted in words.items():
-        elsewhere = any(wanted in message["content"] for other, message in enumerate(placed) if other != index)
+        elsewhere = any(
+            wanted in message["content"] for other, message in enumerate(placed) if other != index
+        )
         named = any(wanted in message["role"] for message in placed)
-        if len(wanted) < _TELLING or elsewhere or named or wanted in template or text.count(wanted) != 1:
+        if (
+            len(wanted) < _TELLING
+            or elsewhere
+            or named
+            or wanted in template
+            or text.count(wanted) != 1
+        ):
             return None
         start = text.index(wanted)
         spans.append((start, start + len(wanted)))
@@ -229,7 +290,9 @@ def _find_certain(text: str, placed: Sequence[Message], words: dict[int, str], t
 def _find_marked(
     text: str, placed: Sequence[Message], words: dict[int, str], tokenizer: PreTrainedTokenizerFast
 ) -> tuple[Span, ...] | None:
-    """The spans of words by a second rendering with marks around them; None where it is not the first one plus marks."""
+    """The spans of words by a second rendering with marks around them; None where it is not the
+    first one plus marks.
+    """
     mark = unused_character([text, *(message["content"] for message in placed)])
     marked = list(placed)
     for index, wanted in words.items():
@@ -237,7 +300,12 @@ def _find_marked(
         marked[index] = {**placed[index], "content": f"{before}{mark}{wanted}{mark}{after}"}
     pieces = render_text(marked, tokenizer).split(mark)
     found, sought = Counter(pieces[1::2]), Counter(words.values())
-    if "".join(pieces) != text or len(pieces) % 2 == 0 or not sought <= found or found.keys() != sought.keys():
+    if (
+        "".join(pieces) != text
+        or len(pieces) % 2 == 0
+        or not sought <= found
+        or found.keys() != sought.keys()
+    ):
         return None
     return tuple(spans_between(pieces))
 
@@ -250,19 +318,26 @@ def _find_emphasis(
     found = Counter(pieces[1::2])
     if "".join(pieces) == text and len(pieces) % 2 and sought == found:
         return tuple(spans_between(pieces))
-    if repeated := next((words for words in found if len(pieces) % 2 and found[words] > sought[words] > 0), None):
-        raise PromptError(f"The chat template repeats the emphasised {_cut(repeated)!r}; use a model whose template leaves messages as they are.")
+    if repeated := next(
+        (words for words in found if len(pieces) % 2 and found[words] > sought[words] > 0), None
+    ):
+        raise PromptError(
+            f"The chat template repeats the emphasised {_cut(repeated)!r}; use a model whose"
+            " template leaves messages as they are."
+        )
     lost = next((words for words in sought if found[words] < sought[words]), next(iter(sought)))
     near = nearest(lost, [text])
+    hint = f"; the nearest in the rendered prompt is {_cut(near)!r}" if near else ""
     raise PromptError(
-        f"The chat template leaves out or rewrites the emphasised {_cut(lost)!r}{f'; the nearest in the rendered prompt is {_cut(near)!r}' if near else ''}; "
-        "use a model whose template leaves messages as they are."
+        f"The chat template leaves out or rewrites the emphasised {_cut(lost)!r}{hint};"
+        " use a model whose template leaves messages as they are."
     )
 
 
 def _lost(words: dict[int, str], system_as: str) -> str:
     cure = (
-        "this model may lack a system role: put it before the first user message (--system-as=first-user)"
+        "this model may lack a system role: put it before the first user message"
+        " (--system-as=first-user)"
         if system_as == "role"
         else "use a model whose template leaves messages as they are"
     )
@@ -273,10 +348,13 @@ def _lost(words: dict[int, str], system_as: str) -> str:
 def _template_refusal(messages: Sequence[Message], reason: str) -> str:
     if "system" in reason.lower() and any(message["role"] == "system" for message in messages):
         return (
-            f"The chat template has no system role ({reason}); put the system prompt before the first user message "
-            "(--system-as=first-user)."
+            f"The chat template has no system role ({reason}); put the system prompt before the"
+            " first user message (--system-as=first-user)."
         )
-    return f"The chat template refuses this chat ({reason}); check that its roles alternate, beginning with the user."
+    return (
+        f"The chat template refuses this chat ({reason}); check that its roles alternate, beginning"
+        " with the user."
+    )
 
 
 def _cut(text: str) -> str:

@@ -12,7 +12,8 @@ _UNFINISHED = "�"  # what a tokenizer writes for bytes that are no character y
 
 
 class Pieces:
-    """Tells a reply's text piece by piece; a character of several tokens is told when it is complete.
+    """Tells a reply's text piece by piece; a character of several tokens is told when it is
+    complete.
 
     Args:
         tokenizer: of the model that draws.

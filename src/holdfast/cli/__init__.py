@@ -10,13 +10,35 @@ import sys
 import warnings
 from collections.abc import Sequence
 
-from holdfast.cli import calibrate, catalogue, drift, generate, geometry, profile, report, reproduce, tasks, trace
+from holdfast.cli import (
+    calibrate,
+    catalogue,
+    drift,
+    generate,
+    geometry,
+    profile,
+    report,
+    reproduce,
+    tasks,
+    trace,
+)
 from holdfast.cli.termination import INTERRUPTED, TERMINATED, Terminated, heeding_sigterm
 from holdfast.errors import HoldfastError, UnknownName, UsageError
 from holdfast.threads import wait_asleep
 
 # each has add_parser(commands), and run(arguments), which the parser of its command names
-COMMANDS = (drift, report, trace, geometry, reproduce, calibrate, tasks, generate, profile, catalogue)
+COMMANDS = (
+    drift,
+    report,
+    trace,
+    geometry,
+    reproduce,
+    calibrate,
+    tasks,
+    generate,
+    profile,
+    catalogue,
+)
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -61,8 +83,10 @@ def parser() -> argparse.ArgumentParser:
 def _parsers() -> tuple[argparse.ArgumentParser, dict[str, argparse.ArgumentParser]]:
     """The parser of the command line, and by name those of its commands."""
     made = argparse.ArgumentParser(
-        prog="holdfast", description="Measure how a chat model lets go of its system prompt, and hold it to it.",
-        epilog="Try: holdfast drift", formatter_class=argparse.RawDescriptionHelpFormatter,
+        prog="holdfast",
+        description="Measure how a chat model lets go of its system prompt, and hold it to it.",
+        epilog="Try: holdfast drift",
+        formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     made.add_argument("--version", action=_Version, nargs=0, help="print the version and leave")
     commands = made.add_subparsers(dest="command", required=True, metavar="COMMAND")

@@ -5,40 +5,102 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-from holdfast.cli.options import add_model, add_report, command_line, load_model, page_path, write_page
+from holdfast.cli.options import (
+    add_model,
+    add_report,
+    command_line,
+    load_model,
+    page_path,
+    write_page,
+)
 from holdfast.cli.progress import Bar, tell_figures
 from holdfast.errors import HoldfastError
 
 
 def add_parser(commands) -> None:
     calibrate = commands.add_parser(
-        "calibrate", help="what each fix costs, and which to take", formatter_class=argparse.RawDescriptionHelpFormatter,
-        description="Sweeps the strength of every method; measures for each setting stability (all ordered pairs of one prompt per category) and a\n"
-        "capability asked in the middle of the same dialogs; draws one against the other, and names the most stable setting\n"
-        "within a budget, where it can tell.\n"
-        "Li et al. 2024, section 6.3, Figures 5 and 6.",
-        epilog="examples:\n  holdfast calibrate --budget 2\n"
-        "  holdfast calibrate --sweep split-softmax:exponent=0.9,0.7,0.5 --sweep repetition:probability=0.5,1 --capability mmlu:data/mmlu\n"
-        "  holdfast drift --method runs/calibrate/method.json\n\nRepeating a command resumes it.",
+        "calibrate",
+        help="what each fix costs, and which to take",
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+        description=(
+            "Sweeps the strength of every method; measures for each setting stability (all ordered"
+            " pairs of one prompt per category) and a\ncapability asked in the middle of the same"
+            " dialogs; draws one against the other, and names the most stable setting\nwithin a"
+            " budget, where it can tell.\nLi et al. 2024, section 6.3, Figures 5 and 6."
+        ),
+        epilog=(
+            "examples:\n  holdfast calibrate --budget 2\n  holdfast calibrate --sweep"
+            " split-softmax:exponent=0.9,0.7,0.5 --sweep repetition:probability=0.5,1 --capability"
+            " mmlu:data/mmlu\n  holdfast drift --method runs/calibrate/method.json\n\nRepeating a"
+            " command resumes it."
+        ),
     )
     add = calibrate.add_argument
     add_model(add)
-    add("--suite", default="starter", metavar="starter|core|li2024:PATH|FILE.yaml", help="where the prompts come from (default: %(default)s)")
+    add(
+        "--suite",
+        default="starter",
+        metavar="starter|core|li2024:PATH|FILE.yaml",
+        help="where the prompts come from (default: %(default)s)",
+    )
     add("--prompts", metavar="ID,ID,...", help="which of them talk (default: one of each category)")
-    add("--capability", default="knowledge", metavar="knowledge|mmlu:PATH|mmlu:hub|perplexity:FILE|lm-eval:TASK",
-        help="what may be lost (default: %(default)s, which suits the model in the package)")
-    add("--shots", type=int, default=0, help="of MMLU's dev questions in front of each question (default: %(default)s)")
-    add("--reading", choices=("likeliest", "written"), default="likeliest", help="of an answer: the likeliest option, or the letter in the text (default: %(default)s)")
-    add("--sweep", action="append", metavar="SPEC", help="a method with several values of one knob, as split-softmax:exponent=0.9,0.7; repeatable (default: five methods)")
+    add(
+        "--capability",
+        default="knowledge",
+        metavar="knowledge|mmlu:PATH|mmlu:hub|perplexity:FILE|lm-eval:TASK",
+        help="what may be lost (default: %(default)s, which suits the model in the package)",
+    )
+    add(
+        "--shots",
+        type=int,
+        default=0,
+        help="of MMLU's dev questions in front of each question (default: %(default)s)",
+    )
+    add(
+        "--reading",
+        choices=("likeliest", "written"),
+        default="likeliest",
+        help="of an answer: the likeliest option, or the letter in the text (default: %(default)s)",
+    )
+    add(
+        "--sweep",
+        action="append",
+        metavar="SPEC",
+        help=(
+            "a method with several values of one knob, as split-softmax:exponent=0.9,0.7;"
+            " repeatable (default: five methods)"
+        ),
+    )
     add("--questions", type=int, default=200, help="default: %(default)s")
-    add("--draws", type=int, default=5, help="conversations of each ordered pair (default: %(default)s)")
+    add(
+        "--draws",
+        type=int,
+        default=5,
+        help="conversations of each ordered pair (default: %(default)s)",
+    )
     add("--rounds", type=int, default=8, help="default: %(default)s")
-    add("--ask-at", type=int, default=4, help="the user turn that is the question (default: %(default)s)")
-    add("--budget", type=float, metavar="D",
-        help="points that may be lost (default: 1); given, the setting is written to method.json in the folder, "
-        "where the evidence allows to recommend one; else the exit code is 1")
+    add(
+        "--ask-at",
+        type=int,
+        default=4,
+        help="the user turn that is the question (default: %(default)s)",
+    )
+    add(
+        "--budget",
+        type=float,
+        metavar="D",
+        help=(
+            "points that may be lost (default: 1); given, the setting is written to method.json in"
+            " the folder, where the evidence allows to recommend one; else the exit code is 1"
+        ),
+    )
     add("--max-new-tokens", type=int, default=400, help="per reply (default: %(default)s)")
-    add("--system-as", choices=("role", "first-user"), default="role", help="where the system prompt stands (default: %(default)s)")
+    add(
+        "--system-as",
+        choices=("role", "first-user"),
+        default="role",
+        help="where the system prompt stands (default: %(default)s)",
+    )
     add("--seed", type=int, default=0, help="default: %(default)s")
     add("--out", type=Path, default=Path("runs/calibrate"), help="a folder (default: %(default)s)")
     add_report(add)
@@ -51,24 +113,58 @@ def run(arguments: argparse.Namespace) -> None:
     from holdfast.report.calibration_figures import write_calibration_figures
     from holdfast.report.calibration_page import calibration_document, write_summaries
     from holdfast.sampling import Sampling
-    from holdfast.study.calibrate import DEFAULT_SWEEPS, Plan, calibrate, choose_prompts, conversations, units_of
+    from holdfast.study.calibrate import (
+        DEFAULT_SWEEPS,
+        Plan,
+        calibrate,
+        choose_prompts,
+        conversations,
+        units_of,
+    )
     from holdfast.study.capability import load_capability
 
     page = page_path(arguments, arguments.out)
     sweeps = arguments.sweep or DEFAULT_SWEEPS
-    budget = knobs.number_between("calibrate", "budget", 1.0 if arguments.budget is None else arguments.budget, 0)
-    plan = Plan(arguments.draws, arguments.rounds, arguments.ask_at, arguments.reading, arguments.seed, arguments.system_as,
-                Sampling(max_new_tokens=arguments.max_new_tokens))
-    suite = choose_prompts(drift.load_suite(arguments.suite), arguments.prompts.split(",") if arguments.prompts else ())
-    capability = load_capability(arguments.capability, arguments.questions, arguments.seed, arguments.shots)
+    budget = knobs.number_between(
+        "calibrate", "budget", 1.0 if arguments.budget is None else arguments.budget, 0
+    )
+    plan = Plan(
+        arguments.draws,
+        arguments.rounds,
+        arguments.ask_at,
+        arguments.reading,
+        arguments.seed,
+        arguments.system_as,
+        Sampling(max_new_tokens=arguments.max_new_tokens),
+    )
+    suite = choose_prompts(
+        drift.load_suite(arguments.suite), arguments.prompts.split(",") if arguments.prompts else ()
+    )
+    capability = load_capability(
+        arguments.capability, arguments.questions, arguments.seed, arguments.shots
+    )
     model = load_model(arguments)
-    arguments.on_interrupt = f"What is finished is kept in {arguments.out}; repeat the command to go on."
+    arguments.on_interrupt = (
+        f"What is finished is kept in {arguments.out}; repeat the command to go on."
+    )
     units, talks = units_of(suite, capability, sweeps, plan), conversations(suite, plan)
     questions = min(talks, len(capability.items))
     settings = units // (talks * plan.rounds + questions)
-    title = f"{settings} settings, each in {talks} conversations of {plan.rounds} rounds, with {questions} questions"
+    title = (
+        f"{settings} settings, each in {talks} conversations of {plan.rounds} rounds, with"
+        f" {questions} questions"
+    )
     with Bar(units, title=title) as bar:
-        calibrate(model, suite, capability, arguments.out, sweeps, plan, command=command_line(), progress=bar)
+        calibrate(
+            model,
+            suite,
+            capability,
+            arguments.out,
+            sweeps,
+            plan,
+            command=command_line(),
+            progress=bar,
+        )
     found = report.read_calibration(arguments.out)
     chosen = report.pick(found, budget)
     report.write_summary(found, arguments.out / "calibration.json")
@@ -85,6 +181,6 @@ def run(arguments: argparse.Namespace) -> None:
     if arguments.budget is not None and not chosen.recommended:
         file.unlink(missing_ok=True)  # of an earlier budget
         raise HoldfastError(
-            f"{file} is not written, as this run cannot recommend a setting with at most {budget:g} points "
-            "lost; measure more, or give --method what you choose yourself."
+            f"{file} is not written, as this run cannot recommend a setting with at most {budget:g}"
+            " points lost; measure more, or give --method what you choose yourself."
         )

@@ -17,33 +17,70 @@ if TYPE_CHECKING:
     from holdfast.methods import Method
 
 EXAMPLES = """examples:
-  holdfast generate --system "Reply in French." --user "Do you like the garden?" --method split-softmax:exponent=0.5
+  holdfast generate --system "Reply in French." --user "Do you like it?" --method boost:factor=4
   echo "Do you like the garden?" | holdfast generate --system "Reply in French."
   holdfast generate --messages chat.json --method boost:factor=4
-  holdfast generate --user "Anna is a nurse. Name her job in JSON." --emphasis "in JSON" --method boost:factor=4
-  holdfast generate --user "Anna is a nurse. Name her job *in JSON*." --marks --method boost:factor=4"""
+  holdfast generate --user "Name a job in JSON." --emphasis "in JSON" --method boost:factor=4
+  holdfast generate --user "Name a job *in JSON*." --marks --method boost:factor=4"""
 
 
 def add_parser(commands) -> None:
     generate = commands.add_parser(
-        "generate", help="answer one chat", formatter_class=argparse.RawDescriptionHelpFormatter, epilog=EXAMPLES,
-        description="Answers one chat, steered by methods that hold on to its system prompt, or to the parts that "
-        "are emphasised.\nWithout --user and --messages, the user's message is read from the standard input.",
-    )  # fmt: skip
+        "generate",
+        help="answer one chat",
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+        epilog=EXAMPLES,
+        description=(
+            "Answers one chat, steered by methods that hold on to its system prompt, or to the"
+            " parts that are emphasised.\nWithout --user and --messages, the user's message is read"
+            " from the standard input."
+        ),
+    )
     add = generate.add_argument
     add_model(add)
     add("--system", metavar="TEXT", help="the system prompt (default: none)")
     add("--user", metavar="TEXT", help="the user's message")
-    add("--messages", metavar="FILE", help="the whole chat, in place of --system and --user: a JSON list of "
-        "{\"role\": ..., \"content\": ...}; - reads the standard input")  # fmt: skip
-    add("--emphasis", action="append", nargs="+", metavar=("TEXT", "OCCURRENCE"), help="hold on to this text in place "
-        "of the system prompt; repeatable; its occurrence, from 1, where it is in the chat more than once")  # fmt: skip
-    add("--marks", action="store_true", help="*like this* in a message is emphasis; \\* is an asterisk")
-    add("--method", action="append", metavar="SPEC", help="split-softmax:exponent=0.5, ...; several are joined with + "
-        "(default: none)")  # fmt: skip
-    add("--system-as", choices=("role", "first-user"), default="role", help="where the system prompt stands (default: "
-        "%(default)s)")  # fmt: skip
-    add("--temperature", type=float, default=1.0, help="0 takes the likeliest token (default: %(default)s)")
+    add(
+        "--messages",
+        metavar="FILE",
+        help=(
+            "the whole chat, in place of --system and --user: a JSON list of "
+            '{"role": ..., "content": ...}; - reads the standard input'
+        ),
+    )
+    add(
+        "--emphasis",
+        action="append",
+        nargs="+",
+        metavar=("TEXT", "OCCURRENCE"),
+        help=(
+            "hold on to this text in place of the system prompt; repeatable; its occurrence, from"
+            " 1, where it is in the chat more than once"
+        ),
+    )
+    add(
+        "--marks",
+        action="store_true",
+        help="*like this* in a message is emphasis; \\* is an asterisk",
+    )
+    add(
+        "--method",
+        action="append",
+        metavar="SPEC",
+        help="split-softmax:exponent=0.5, ...; several are joined with + (default: none)",
+    )
+    add(
+        "--system-as",
+        choices=("role", "first-user"),
+        default="role",
+        help="where the system prompt stands (default: %(default)s)",
+    )
+    add(
+        "--temperature",
+        type=float,
+        default=1.0,
+        help="0 takes the likeliest token (default: %(default)s)",
+    )
     add("--top-p", type=float, default=0.9, help="default: %(default)s")
     add("--max-new-tokens", type=int, default=400, help="default: %(default)s")
     add("--seed", type=int, default=0, help="default: %(default)s")
@@ -57,11 +94,14 @@ def run(arguments: argparse.Namespace) -> None:
 
     chosen = methods.parse(_method(arguments.method))
     request = Request(
-        _messages(arguments), chosen,
-        Sampling(arguments.temperature, arguments.top_p, arguments.max_new_tokens), arguments.seed,
-        system_as=arguments.system_as, emphasis=tuple(map(_emphasis, arguments.emphasis or ())),
+        _messages(arguments),
+        chosen,
+        Sampling(arguments.temperature, arguments.top_p, arguments.max_new_tokens),
+        arguments.seed,
+        system_as=arguments.system_as,
+        emphasis=tuple(map(_emphasis, arguments.emphasis or ())),
         marks=arguments.marks,
-    )  # fmt: skip
+    )
     _check_effect(request.messages, chosen, bool(request.emphasis), arguments)
     model = load_model(arguments)
     if hasattr(model, "stream"):
@@ -100,23 +140,32 @@ def _messages(arguments: argparse.Namespace) -> list[Message]:
 
 
 def _read_chat(name: str) -> list[Message]:
-    """The chat in a JSON file, as a list or under "messages" as in a request to an OpenAI-compatible server."""
+    """The chat in a JSON file, as a list or under "messages" as in a request to an
+    OpenAI-compatible server.
+    """
     try:
         text = sys.stdin.read() if name == "-" else Path(name).read_text(encoding="utf-8")
         chat = json.loads(text)
     except (OSError, ValueError, RecursionError) as error:
         raise UsageError(
-            f"--messages {name} cannot be read ({error}); give a JSON list of messages, each with a role and a content."
+            f"--messages {name} cannot be read ({error}); give a JSON list of messages, each with a"
+            " role and a content."
         ) from error
     if isinstance(chat, dict):
         chat = chat.get("messages")
     if not isinstance(chat, list):
-        raise UsageError(f"--messages {name} holds no list; give a JSON list of messages, each with a role and a content.")
+        raise UsageError(
+            f"--messages {name} holds no list; give a JSON list of messages, each with a role and a"
+            " content."
+        )
     return chat
 
 
 def _check_effect(
-    messages: Sequence[Message], chosen: Sequence[Method], emphasised: bool, arguments: argparse.Namespace
+    messages: Sequence[Message],
+    chosen: Sequence[Method],
+    emphasised: bool,
+    arguments: argparse.Namespace,
 ) -> None:
     """Refuses what would change nothing.
 
@@ -124,14 +173,20 @@ def _check_effect(
         UsageError: emphasis without a method, or a method with nothing to hold on to.
     """
     if emphasised and not chosen:
-        raise UsageError("Emphasis says what a method holds on to, and there is no method; add --method, such as boost:factor=4.")
+        raise UsageError(
+            "Emphasis says what a method holds on to, and there is no method; add --method, such as"
+            " boost:factor=4."
+        )
     if chosen and not emphasised and not any(message["role"] == "system" for message in messages):
         raise UsageError(
-            f"--method {arguments.method[0]} holds on to the system prompt, and this chat has none; give --system, "
-            "or --emphasis with a text of the chat."
+            f"--method {arguments.method[0]} holds on to the system prompt, and this chat has none;"
+            " give --system, or --emphasis with a text of the chat."
         )
     if not arguments.marks and _marked(messages):
-        print("holdfast: asterisks are plain text here; with --marks, *like this* is emphasis.", file=sys.stderr)
+        print(
+            "holdfast: asterisks are plain text here; with --marks, *like this* is emphasis.",
+            file=sys.stderr,
+        )
 
 
 def _marked(messages: Sequence[Message]) -> bool:
@@ -151,7 +206,7 @@ def _emphasis(words: Sequence[str]) -> str | tuple[str, int]:
         return words[0]
     if len(words) > 2 or not words[1].isdecimal():
         raise UsageError(
-            f"--emphasis takes a text and at most its occurrence, not {' '.join(words)!r}; put the text into quotes, "
-            "and repeat the option."
+            f"--emphasis takes a text and at most its occurrence, not {' '.join(words)!r}; put the"
+            " text into quotes, and repeat the option."
         )
     return words[0], int(words[1])

@@ -11,14 +11,26 @@ from holdfast.cli.progress import Bar, tell_figures
 
 def add_parser(commands) -> None:
     geometry = commands.add_parser(
-        "geometry", help="check the theory of drift, and read a model's own geometry", formatter_class=argparse.RawDescriptionHelpFormatter,
-        description="Checks Theorem 5.1 and Propositions A.1 and A.2 of Li et al. 2024 on random instances, draws the norms of a model's embeddings\n"
-        "(Figure 7), and reads effective dimension and opening angle of its hidden states over self-chats.",
-        epilog="examples:\n  holdfast geometry\n  holdfast geometry --model meta-llama/Llama-3.2-1B-Instruct --conversations 40",
+        "geometry",
+        help="check the theory of drift, and read a model's own geometry",
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+        description=(
+            "Checks Theorem 5.1 and Propositions A.1 and A.2 of Li et al. 2024 on random instances,"
+            " draws the norms of a model's embeddings\n(Figure 7), and reads effective dimension"
+            " and opening angle of its hidden states over self-chats."
+        ),
+        epilog=(
+            "examples:\n  holdfast geometry\n  holdfast geometry --model"
+            " meta-llama/Llama-3.2-1B-Instruct --conversations 40"
+        ),
     )
     add = geometry.add_argument
     add_model(add)
-    add("--suite", default="starter", help="whose prompts the dialogs are held under (default: %(default)s)")
+    add(
+        "--suite",
+        default="starter",
+        help="whose prompts the dialogs are held under (default: %(default)s)",
+    )
     add("--conversations", type=int, default=12, help="default: %(default)s")
     add("--rounds", type=int, default=8, help="default: %(default)s")
     add("--seed", type=int, default=0, help="default: %(default)s")
@@ -34,9 +46,13 @@ def run(arguments: argparse.Namespace) -> None:
     from holdfast.study.geometry import Sizes, study
 
     page = page_path(arguments, arguments.out)
-    sizes = Sizes(conversations=arguments.conversations, rounds=arguments.rounds, seed=arguments.seed)
+    sizes = Sizes(
+        conversations=arguments.conversations, rounds=arguments.rounds, seed=arguments.seed
+    )
     suite, model = drift.load_suite(arguments.suite), load_model(arguments)
-    arguments.on_interrupt = f"Finished dialogs are kept in {arguments.out}; repeat the command to go on."
+    arguments.on_interrupt = (
+        f"Finished dialogs are kept in {arguments.out}; repeat the command to go on."
+    )
     told: list[str] = []
 
     def tell(line: str) -> None:

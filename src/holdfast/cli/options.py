@@ -10,25 +10,58 @@ from pathlib import Path
 
 def add_model(add) -> None:
     """Adds what names a model; `add` is a parser's `add_argument`."""
-    add("--model", default="default", metavar="default|PATH|HUB_ID|URL", help="the chat model (default: the one in the package)")
-    add("--endpoint-model", metavar="NAME", help="with a URL: the model's name there (default: the one it lists, if it is one)")
-    add("--api-key-env", default="OPENAI_API_KEY", metavar="VAR", help="with a URL: the environment variable of the key (default: %(default)s)")
-    add("--concurrency", type=int, default=8, help="with a URL: requests at a time (default: %(default)s)")
     add(
-        "--timeout", type=float, default=120.0, metavar="SECONDS",
+        "--model",
+        default="default",
+        metavar="default|PATH|HUB_ID|URL",
+        help="the chat model (default: the one in the package)",
+    )
+    add(
+        "--endpoint-model",
+        metavar="NAME",
+        help="with a URL: the model's name there (default: the one it lists, if it is one)",
+    )
+    add(
+        "--api-key-env",
+        default="OPENAI_API_KEY",
+        metavar="VAR",
+        help="with a URL: the environment variable of the key (default: %(default)s)",
+    )
+    add(
+        "--concurrency",
+        type=int,
+        default=8,
+        help="with a URL: requests at a time (default: %(default)s)",
+    )
+    add(
+        "--timeout",
+        type=float,
+        default=120.0,
+        metavar="SECONDS",
         help="with a URL: for one answer as a whole (default: %(default)g)",
     )
     add(
-        "--requests-per-minute", type=float, metavar="N",
+        "--requests-per-minute",
+        type=float,
+        metavar="N",
         help="with a URL: at most, retries included (default: no limit)",
     )
     add("--device", help="cpu, cuda, ... (default: CUDA if there is one)")
-    add("--dtype", help="float32, bfloat16, ... (default: float32 on the CPU, the checkpoint's elsewhere)")
     add(
-        "--batch-size", type=int, metavar="ROWS",
+        "--dtype",
+        help="float32, bfloat16, ... (default: float32 on the CPU, the checkpoint's elsewhere)",
+    )
+    add(
+        "--batch-size",
+        type=int,
+        metavar="ROWS",
         help="rows forwarded together at most; fewer take less memory (default: 192)",
-    )  # fmt: skip
-    add("--trust-remote-code", action="store_true", help="let code that comes with the model run (default: never)")
+    )
+    add(
+        "--trust-remote-code",
+        action="store_true",
+        help="let code that comes with the model run (default: never)",
+    )
 
 
 def is_url(model: str) -> bool:
@@ -42,8 +75,11 @@ def load_model(arguments: argparse.Namespace):
         from holdfast.models.endpoint import connect
 
         model = connect(
-            arguments.model, arguments.endpoint_model, arguments.api_key_env,
-            concurrency=arguments.concurrency, timeout=arguments.timeout,
+            arguments.model,
+            arguments.endpoint_model,
+            arguments.api_key_env,
+            concurrency=arguments.concurrency,
+            timeout=arguments.timeout,
             requests_per_minute=arguments.requests_per_minute,
         )
         arguments.endpoint_model = model.name
@@ -53,9 +89,12 @@ def load_model(arguments: argparse.Namespace):
 
     size = {} if arguments.batch_size is None else {"batch_size": arguments.batch_size}
     return load(
-        arguments.model, arguments.device, arguments.dtype,
-        trust_remote_code=arguments.trust_remote_code, **size,
-    )  # fmt: skip
+        arguments.model,
+        arguments.device,
+        arguments.dtype,
+        trust_remote_code=arguments.trust_remote_code,
+        **size,
+    )
 
 
 def _quiet_transformers() -> None:
@@ -73,11 +112,18 @@ def command_line() -> str:
 
 def add_report(add) -> None:
     """Adds where the page goes."""
-    add("--report", type=Path, metavar="FILE.html", help="where the page goes (default: report.html in the folder)")
+    add(
+        "--report",
+        type=Path,
+        metavar="FILE.html",
+        help="where the page goes (default: report.html in the folder)",
+    )
 
 
 def page_path(arguments: argparse.Namespace, folder: Path) -> Path:
-    """Where the page goes; a place where none can be written is refused, before the command runs."""
+    """Where the page goes; a place where none can be written is refused, before the command
+    runs.
+    """
     from holdfast.report import check_page
 
     return check_page(arguments.report or folder / "report.html", page_option(arguments))

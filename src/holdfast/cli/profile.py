@@ -6,33 +6,106 @@ import argparse
 import sys
 from pathlib import Path
 
-from holdfast.cli.options import add_model, add_report, command_line, load_model, page_path, write_page
+from holdfast.cli.options import (
+    add_model,
+    add_report,
+    command_line,
+    load_model,
+    page_path,
+    write_page,
+)
 from holdfast.cli.progress import Bar
 from holdfast.errors import UsageError
 
 
 def add_parser(commands) -> None:
     profile = commands.add_parser(
-        "profile", help="find the heads to steer", formatter_class=argparse.RawDescriptionHelpFormatter,
-        description="Steers every head of a model alone on the samples of one or several tasks, and ranks the heads. Zhang et al. 2024, Algorithm 1.",
-        epilog="A line of samples: {\"messages\": [{\"role\": \"user\", \"content\": \"Anna is a nurse. Her job:\"}], \"emphasis\": [\"nurse\"],\n"
-        "  \"continuations\": [\" nurse\", \" pilot\"], \"right\": 0}\n"
-        "examples:\n  holdfast profile --task json --task pronouns --task bios --task counterfact --by accuracy --top 16\n  holdfast profile --samples jobs.jsonl\n"
-        "  holdfast profile --samples jobs.jsonl --samples facts.jsonl --top 20 --combine intersection --out runs/heads\n"
-        "  holdfast generate --user \"...\" --emphasis \"...\" --method pasta:alpha=0.01,heads=runs/heads/heads.json\n\nRepeating a command resumes it.",
+        "profile",
+        help="find the heads to steer",
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+        description=(
+            "Steers every head of a model alone on the samples of one or several tasks, and ranks"
+            " the heads. Zhang et al. 2024, Algorithm 1."
+        ),
+        epilog=(
+            'A line of samples: {"messages": [{"role": "user", "content": "Anna is a nurse. Her'
+            ' job:"}], "emphasis": ["nurse"],\n  "continuations": [" nurse", " pilot"], "right":'
+            " 0}\nexamples:\n  holdfast profile --task json --task pronouns --task bios --task"
+            " counterfact --by accuracy --top 16\n  holdfast profile --samples jobs.jsonl\n "
+            " holdfast profile --samples jobs.jsonl --samples facts.jsonl --top 20 --combine"
+            ' intersection --out runs/heads\n  holdfast generate --user "..." --emphasis "..."'
+            " --method pasta:alpha=0.01,heads=runs/heads/heads.json\n\nRepeating a command"
+            " resumes it."
+        ),
     )
     add = profile.add_argument
     add_model(add)
-    add("--task", action="append", metavar="json|pronouns|bios|counterfact", help="one of PASTA's tasks; repeatable")
-    add("--data", action="append", metavar="synthetic|PATH|hub:NAME", help="of --task, as of holdfast tasks (default: synthetic)")
-    add("--count", type=int, default=200, help="training samples of each --task (default: %(default)s)")
-    add("--samples", action="append", type=Path, metavar="FILE.jsonl", help="a task of your own; repeatable")
-    add("--method", default="pasta:alpha=0.01", metavar="SPEC", help="what each head is steered by (default: %(default)s)")
-    add("--by", choices=("probability", "accuracy"), default="probability", help="of the right continuation (default: %(default)s)")
-    add("--halving", action="store_true", help="drop the worse half of the heads after a quarter of the samples, and again after half of them")
-    add("--top", type=int, metavar="K", help="write heads.json with the best K heads of the task, or of the tasks together, less those that gain nothing")
-    add("--combine", choices=("intersection", "union"), default="intersection", help="of the best K of several tasks (default: %(default)s)")
-    add("--system-as", choices=("role", "first-user"), default="role", help="where the system prompt stands (default: %(default)s)")
+    add(
+        "--task",
+        action="append",
+        metavar="json|pronouns|bios|counterfact",
+        help="one of PASTA's tasks; repeatable",
+    )
+    add(
+        "--data",
+        action="append",
+        metavar="synthetic|PATH|hub:NAME",
+        help="of --task, as of holdfast tasks (default: synthetic)",
+    )
+    add(
+        "--count",
+        type=int,
+        default=200,
+        help="training samples of each --task (default: %(default)s)",
+    )
+    add(
+        "--samples",
+        action="append",
+        type=Path,
+        metavar="FILE.jsonl",
+        help="a task of your own; repeatable",
+    )
+    add(
+        "--method",
+        default="pasta:alpha=0.01",
+        metavar="SPEC",
+        help="what each head is steered by (default: %(default)s)",
+    )
+    add(
+        "--by",
+        choices=("probability", "accuracy"),
+        default="probability",
+        help="of the right continuation (default: %(default)s)",
+    )
+    add(
+        "--halving",
+        action="store_true",
+        help=(
+            "drop the worse half of the heads after a quarter of the samples, and again after half"
+            " of them"
+        ),
+    )
+    add(
+        "--top",
+        type=int,
+        metavar="K",
+        help=(
+            "write heads.json with the best K heads of the task, or of the tasks together, less"
+            " those that gain nothing"
+        ),
+    )
+    add(
+        "--combine",
+        choices=("intersection", "union"),
+        default="intersection",
+        help="of the best K of several tasks (default: %(default)s)",
+    )
+    add(
+        "--system-as",
+        choices=("role", "first-user"),
+        default="role",
+        help="where the system prompt stands (default: %(default)s)",
+    )
     add("--seed", type=int, default=0, help="default: %(default)s")
     add("--out", type=Path, default=Path("runs/profile"), help="a folder (default: %(default)s)")
     add_report(add)
@@ -50,25 +123,51 @@ def run(arguments: argparse.Namespace) -> None:
     page = page_path(arguments, arguments.out)
     steering = methods.parse(arguments.method)
     if len(steering) != 1:
-        raise UsageError(f"--method takes one attention method to steer each head by, not {arguments.method!r}.")
-    plan = Plan(steering[0], arguments.by, arguments.halving, system_as=arguments.system_as, seed=arguments.seed)
+        raise UsageError(
+            f"--method takes one attention method to steer each head by, not {arguments.method!r}."
+        )
+    plan = Plan(
+        steering[0],
+        arguments.by,
+        arguments.halving,
+        system_as=arguments.system_as,
+        seed=arguments.seed,
+    )
     samples: dict = {path.stem: read_samples(path) for path in arguments.samples or ()}
     if len(samples) < len(arguments.samples or ()):
-        raise UsageError(f"Two of the files {', '.join(map(str, arguments.samples))} have one name, which names their folders; rename one.")
+        raise UsageError(
+            f"Two of the files {', '.join(map(str, arguments.samples))} have one name, which names"
+            " their folders; rename one."
+        )
     if arguments.task:
         settings = tasks.Settings(tuple(arguments.task), arguments.count, "train")
         data = tasks.load_data(arguments.data or [tasks.SYNTHETIC], settings)
         if doubled := next((name for name in settings.tasks if name in samples), None):
-            raise UsageError(f"--task {doubled} and a file of samples have one name, which names their folders; rename the file.")
-        samples |= {name: task_samples(data, tasks.CATALOGUE[name], settings) for name in settings.tasks}
+            raise UsageError(
+                f"--task {doubled} and a file of samples have one name, which names their folders;"
+                " rename the file."
+            )
+        samples |= {
+            name: task_samples(data, tasks.CATALOGUE[name], settings) for name in settings.tasks
+        }
     if not samples:
         raise UsageError("There is nothing to profile heads on; give --task or --samples.")
     model = load_model(arguments)
-    arguments.on_interrupt = f"Finished samples are kept in {arguments.out}; repeat the command to go on."
+    arguments.on_interrupt = (
+        f"Finished samples are kept in {arguments.out}; repeat the command to go on."
+    )
     rankings, told = [], {}
     for name, some in samples.items():
         with Bar(len(some), "sample") as bar:
-            found = profile(model, some, arguments.out / name, plan, command=command_line(), progress=bar, tell=bar.tell)
+            found = profile(
+                model,
+                some,
+                arguments.out / name,
+                plan,
+                command=command_line(),
+                progress=bar,
+                tell=bar.tell,
+            )
         rankings.append(found.ranking)
         lines = write_profile(arguments.out / name)
         print(*lines, sep="\n")

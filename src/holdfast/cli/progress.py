@@ -10,20 +10,25 @@ from pathlib import Path
 
 from holdfast.progress import Watch
 
-BEGINS, FIRST, EVERY = 1.0, 10.0, 30.0  # seconds until the title, the first plain line, and the next ones
+BEGINS, FIRST, EVERY = (
+    1.0,
+    10.0,
+    30.0,
+)  # seconds until the title, the first plain line, and the next ones
 
 
 class Bar:
     """How far a long command is: a bar on a terminal, elsewhere a plain line every half minute.
 
-    Both tell what is done, tokens per second where they are known, and about how long the rest takes.
-    They go to the error output, so that what a command prints can be read by another program.
+    Both tell what is done, tokens per second where they are known, and about how long the rest
+    takes. They go to the error output, so that what a command prints can be read by another
+    program.
 
     Args:
         total: units of work.
         unit: what one is called.
-        title: what comes, said first; "" says nothing. It waits for the work to begin, so that a command
-            that is refused says why and nothing else.
+        title: what comes, said first; "" says nothing. It waits for the work to begin, so that a
+            command that is refused says why and nothing else.
     """
 
     def __init__(self, total: int, unit: str = "round", title: str = ""):
@@ -68,7 +73,9 @@ class Bar:
     def line(self) -> str:
         """What is done, how fast, and about how long the rest takes."""
         seconds = time.monotonic() - self.started
-        parts = [f"{self.done:,} of {self.total:,} {self.unit}s ({self.done / max(self.total, 1):.0%})"]
+        parts = [
+            f"{self.done:,} of {self.total:,} {self.unit}s ({self.done / max(self.total, 1):.0%})"
+        ]
         if self.tokens:
             parts.append(f"{self.tokens / seconds:,.0f} tokens/s")
         if fresh := self.done - self.found:

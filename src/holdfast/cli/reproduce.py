@@ -12,22 +12,52 @@ from holdfast.errors import UsageError
 
 def add_parser(commands) -> None:
     reproduce = commands.add_parser(
-        "reproduce", help="make a paper's figures on your model, each with its claims judged", formatter_class=argparse.RawDescriptionHelpFormatter,
-        description="Runs Figures 3 to 9 of Li et al. 2024 (li2024), or the tables and figures of Zhang et al. 2024, PASTA (zhang2024), and writes one page:\n"
-        "each figure, the paper's claims in our words, and whether this run supports them, contradicts them or cannot tell. Repeating the command resumes it.",
-        epilog="examples:\n  holdfast reproduce li2024 --out runs/li2024\n  holdfast reproduce li2024 --model chat-model --base base-model --scale paper "
-        "--capability mmlu:hub --out runs/li2024\n  holdfast reproduce zhang2024 --out runs/zhang2024\n  holdfast reproduce zhang2024 --model base-model "
-        "--child chat-model --data bios.jsonl --data counterfact.json --scale paper",
+        "reproduce",
+        help="make a paper's figures on your model, each with its claims judged",
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+        description=(
+            "Runs Figures 3 to 9 of Li et al. 2024 (li2024), or the tables and figures of Zhang et"
+            " al. 2024, PASTA (zhang2024), and writes one page:\neach figure, the paper's claims in"
+            " our words, and whether this run supports them, contradicts them or cannot tell."
+            " Repeating the command resumes it."
+        ),
+        epilog=(
+            "examples:\n  holdfast reproduce li2024 --out runs/li2024\n  holdfast reproduce li2024"
+            " --model chat-model --base base-model --scale paper --capability mmlu:hub --out"
+            " runs/li2024\n  holdfast reproduce zhang2024 --out runs/zhang2024\n  holdfast"
+            " reproduce zhang2024 --model base-model --child chat-model --data bios.jsonl --data"
+            " counterfact.json --scale paper"
+        ),
     )
     add = reproduce.add_argument
     add("paper", choices=("li2024", "zhang2024"))
     add_model(add)
     add("--base", metavar="MODEL", help="li2024: the model before its chat training, for Figure 8")
-    add("--endpoint", metavar="URL", help="li2024: of the model of Figure 9; with --endpoint-model (default: the model itself)")
+    add(
+        "--endpoint",
+        metavar="URL",
+        help="li2024: of the model of Figure 9; with --endpoint-model (default: the model itself)",
+    )
     add("--suite", default="starter", help="li2024 (default: %(default)s)")
-    add("--capability", default="knowledge", help="li2024: as of holdfast calibrate (default: %(default)s)")
-    add("--child", metavar="MODEL", help="zhang2024: the model after further training, for Table 13 (default: a small model is trained a little here)")
-    add("--data", action="append", metavar="synthetic|PATH|hub:NAME", help="zhang2024: as of holdfast tasks (default: synthetic)")
+    add(
+        "--capability",
+        default="knowledge",
+        help="li2024: as of holdfast calibrate (default: %(default)s)",
+    )
+    add(
+        "--child",
+        metavar="MODEL",
+        help=(
+            "zhang2024: the model after further training, for Table 13 (default: a small model is"
+            " trained a little here)"
+        ),
+    )
+    add(
+        "--data",
+        action="append",
+        metavar="synthetic|PATH|hub:NAME",
+        help="zhang2024: as of holdfast tasks (default: synthetic)",
+    )
     add("--scale", default="small", metavar="smallest|small|paper", help="default: %(default)s")
     add("--seed", type=int, default=0, help="default: %(default)s")
     add("--out", type=Path, help="a folder (default: runs/PAPER)")
@@ -36,7 +66,9 @@ def add_parser(commands) -> None:
 
 def run(arguments: argparse.Namespace) -> None:
     def other(name: str | None):
-        return load_model(argparse.Namespace(**{**vars(arguments), "model": name})) if name else None
+        return (
+            load_model(argparse.Namespace(**{**vars(arguments), "model": name})) if name else None
+        )
 
     foreign = ("child", "data") if arguments.paper == "li2024" else ("base", "endpoint")
     if given := next((name for name in foreign if getattr(arguments, name)), None):
@@ -48,12 +80,40 @@ def run(arguments: argparse.Namespace) -> None:
         from holdfast.reproduce import li2024
 
         scale, suite = li2024.scale_of(arguments.scale), drift.load_suite(arguments.suite)
-        model, endpoint, base = load_model(arguments), other(arguments.endpoint), other(arguments.base)
-        page = li2024.reproduce(li2024.Task(model, suite, out, scale, arguments.seed, arguments.capability, base, endpoint, tell=print, watch=Bar.of("round")))
+        model, endpoint, base = (
+            load_model(arguments),
+            other(arguments.endpoint),
+            other(arguments.base),
+        )
+        page = li2024.reproduce(
+            li2024.Task(
+                model,
+                suite,
+                out,
+                scale,
+                arguments.seed,
+                arguments.capability,
+                base,
+                endpoint,
+                tell=print,
+                watch=Bar.of("round"),
+            )
+        )
     else:
         from holdfast.reproduce import zhang2024
 
         wanted = zhang2024.scale_of(arguments.scale)
         data = tuple(arguments.data or ("synthetic",))
-        page = zhang2024.reproduce(zhang2024.Task(load_model(arguments), out, wanted, arguments.seed, data, other(arguments.child), tell=print, watch=Bar.of("sample")))
+        page = zhang2024.reproduce(
+            zhang2024.Task(
+                load_model(arguments),
+                out,
+                wanted,
+                arguments.seed,
+                data,
+                other(arguments.child),
+                tell=print,
+                watch=Bar.of("sample"),
+            )
+        )
     print(f"Page: {page.resolve()}")

@@ -5,30 +5,89 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-from holdfast.cli.options import add_model, add_report, command_line, load_model, page_path, write_page
+from holdfast.cli.options import (
+    add_model,
+    add_report,
+    command_line,
+    load_model,
+    page_path,
+    write_page,
+)
 from holdfast.cli.progress import Bar
 
 
 def add_parser(commands) -> None:
     tasks = commands.add_parser(
-        "tasks", help="ask PASTA's tasks, with prompts or steering", formatter_class=argparse.RawDescriptionHelpFormatter,
-        description="JSON formatting, pronouns changing, Bias in Bios and CounterFact (Zhang et al. 2024): prompting baselines on the unsteered\n"
-        "model, and steering methods on the zero-shot prompt, on the same samples. Greedy decoding. Repeating a command resumes it.",
-        epilog="examples:\n  holdfast tasks --baseline zero-shot --baseline marked --baseline few-shot\n"
-        "  holdfast tasks --task json --task pronouns --instruction shortened --samples 500\n"
-        "  holdfast tasks --task counterfact --data counterfact.json --model meta-llama/Llama-3.2-1B-Instruct",
+        "tasks",
+        help="ask PASTA's tasks, with prompts or steering",
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+        description=(
+            "JSON formatting, pronouns changing, Bias in Bios and CounterFact (Zhang et al. 2024):"
+            " prompting baselines on the unsteered\nmodel, and steering methods on the zero-shot"
+            " prompt, on the same samples. Greedy decoding. Repeating a command resumes it."
+        ),
+        epilog=(
+            "examples:\n  holdfast tasks --baseline zero-shot --baseline marked --baseline"
+            " few-shot\n  holdfast tasks --task json --task pronouns --instruction shortened"
+            " --samples 500\n  holdfast tasks --task counterfact --data counterfact.json --model"
+            " meta-llama/Llama-3.2-1B-Instruct"
+        ),
     )
     add = tasks.add_argument
-    add("--task", action="append", metavar="json|pronouns|bios|counterfact", help="repeat for several (default: all four)")
+    add(
+        "--task",
+        action="append",
+        metavar="json|pronouns|bios|counterfact",
+        help="repeat for several (default: all four)",
+    )
     add_model(add)
-    add("--method", action="append", metavar="SPEC", help="steers the zero-shot prompt towards its emphasised part; repeat to compare")
-    add("--baseline", action="append", metavar="zero-shot|marked|quoted|few-shot", help="a prompt for the unsteered model; repeat to compare (default: zero-shot)")
-    add("--data", action="append", metavar="synthetic|PATH|hub:NAME", help="CounterFact in ROME's JSON, its core as CSV, or Bias in Bios; once per kind (default: synthetic)")
-    add("--instruction", choices=("original", "shortened", "rephrased"), default="original", help="of json and pronouns (default: %(default)s)")
-    add("--split", choices=("train", "validation", "test"), default="test", help="default: %(default)s")
+    add(
+        "--method",
+        action="append",
+        metavar="SPEC",
+        help="steers the zero-shot prompt towards its emphasised part; repeat to compare",
+    )
+    add(
+        "--baseline",
+        action="append",
+        metavar="zero-shot|marked|quoted|few-shot",
+        help="a prompt for the unsteered model; repeat to compare (default: zero-shot)",
+    )
+    add(
+        "--data",
+        action="append",
+        metavar="synthetic|PATH|hub:NAME",
+        help=(
+            "CounterFact in ROME's JSON, its core as CSV, or Bias in Bios; once per kind (default:"
+            " synthetic)"
+        ),
+    )
+    add(
+        "--instruction",
+        choices=("original", "shortened", "rephrased"),
+        default="original",
+        help="of json and pronouns (default: %(default)s)",
+    )
+    add(
+        "--split",
+        choices=("train", "validation", "test"),
+        default="test",
+        help="default: %(default)s",
+    )
     add("--samples", type=int, default=200, help="per task (default: %(default)s)")
-    add("--draws", type=int, default=5, help="of three demonstrations, with few-shot (default: %(default)s)")
-    add("--no-generation", action="store_true", help="of bios and counterfact: compare probabilities alone, without fluency and consistency")
+    add(
+        "--draws",
+        type=int,
+        default=5,
+        help="of three demonstrations, with few-shot (default: %(default)s)",
+    )
+    add(
+        "--no-generation",
+        action="store_true",
+        help=(
+            "of bios and counterfact: compare probabilities alone, without fluency and consistency"
+        ),
+    )
     add("--seed", type=int, default=0, help="default: %(default)s")
     add("--batch", type=int, default=32, help="samples side by side (default: %(default)s)")
     add("--out", type=Path, default=Path("runs/tasks"), help="a folder (default: %(default)s)")
@@ -44,18 +103,30 @@ def run(arguments: argparse.Namespace) -> None:
 
     page = page_path(arguments, arguments.out)
     settings = tasks.Settings(
-        tasks=tuple(arguments.task or tasks.CATALOGUE), samples=arguments.samples, split=arguments.split, instruction=arguments.instruction,
-        baselines=tuple(arguments.baseline or ["zero-shot"]), draws=arguments.draws, seed=arguments.seed, batch=arguments.batch,
+        tasks=tuple(arguments.task or tasks.CATALOGUE),
+        samples=arguments.samples,
+        split=arguments.split,
+        instruction=arguments.instruction,
+        baselines=tuple(arguments.baseline or ["zero-shot"]),
+        draws=arguments.draws,
+        seed=arguments.seed,
+        batch=arguments.batch,
         generate=not arguments.no_generation,
     )
     chosen = [methods.parse(spec) for spec in arguments.method or ()]
     data = tasks.load_data(arguments.data or [tasks.SYNTHETIC], settings)
     model = load_model(arguments)
-    arguments.on_interrupt = f"Finished samples are kept in {arguments.out}; repeat the command to go on."
+    arguments.on_interrupt = (
+        f"Finished samples are kept in {arguments.out}; repeat the command to go on."
+    )
     variants = len(tasks.variants_of(settings, chosen))
-    title = f"{len(settings.tasks)} tasks of {settings.samples} samples, each asked in {variants} ways"
+    title = (
+        f"{len(settings.tasks)} tasks of {settings.samples} samples, each asked in {variants} ways"
+    )
     with Bar(len(settings.tasks) * variants * settings.samples, "sample", title) as bar:
-        run = tasks.run(model, data, arguments.out, settings, chosen, command=command_line(), progress=bar)
+        run = tasks.run(
+            model, data, arguments.out, settings, chosen, command=command_line(), progress=bar
+        )
     print(table(run), end="")
     write_summary(arguments.out)
     write_page(arguments, tasks_document(run), page)

@@ -14,19 +14,40 @@ from holdfast.files import write_whole
 
 def add_parser(commands) -> None:
     trace = commands.add_parser(
-        "trace", help="see how attention to the prompt decays", formatter_class=argparse.RawDescriptionHelpFormatter,
-        description="Reads the attention mass on the system prompt at every generated token of self-chats, in every head (Li et al. 2024, Figure 4),\n"
-        "sets it against even attention, and says whether low mass goes with lost probes.",
-        epilog="examples:\n  holdfast trace\n  holdfast trace --model chat-model --compare base-model      two models side by side (Figure 8)",
+        "trace",
+        help="see how attention to the prompt decays",
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+        description=(
+            "Reads the attention mass on the system prompt at every generated token of self-chats,"
+            " in every head (Li et al. 2024, Figure 4),\nsets it against even attention, and says"
+            " whether low mass goes with lost probes."
+        ),
+        epilog=(
+            "examples:\n  holdfast trace\n  holdfast trace --model chat-model --compare base-model "
+            "     two models side by side (Figure 8)"
+        ),
     )
     add = trace.add_argument
     add_model(add)
     add("--compare", metavar="MODEL", help="a second model, held beside the first")
-    add("--suite", default="starter", help="whose prompts the dialogs are held under (default: %(default)s)")
+    add(
+        "--suite",
+        default="starter",
+        help="whose prompts the dialogs are held under (default: %(default)s)",
+    )
     add("--conversations", type=int, default=40, help="default: %(default)s")
     add("--rounds", type=int, default=8, help="default: %(default)s")
-    add("--head", metavar="LAYER.HEAD", help="shown by itself (default: the one whose mass falls most)")
-    add("--method", default="none", metavar="SPEC", help="applied to the agent (default: %(default)s)")
+    add(
+        "--head",
+        metavar="LAYER.HEAD",
+        help="shown by itself (default: the one whose mass falls most)",
+    )
+    add(
+        "--method",
+        default="none",
+        metavar="SPEC",
+        help="applied to the agent (default: %(default)s)",
+    )
     add("--seed", type=int, default=0, help="default: %(default)s")
     add("--out", type=Path, default=Path("runs/trace"), help="a folder (default: %(default)s)")
     add_report(add)
@@ -41,14 +62,20 @@ def run(arguments: argparse.Namespace) -> None:
     from holdfast.study.decay import Sizes, check, hold
 
     page = page_path(arguments, arguments.out)
-    sizes = Sizes(conversations=arguments.conversations, rounds=arguments.rounds, seed=arguments.seed)
+    sizes = Sizes(
+        conversations=arguments.conversations, rounds=arguments.rounds, seed=arguments.seed
+    )
     head = None
     if arguments.head:
         given = methods.read_heads(arguments.head)
         if len(given) > 1:
             raise UsageError(f"--head takes one head, not {arguments.head!r}; write it LAYER.HEAD.")
         (head,) = given
-    chosen, suite, first = methods.parse(arguments.method), drift.load_suite(arguments.suite), load_model(arguments)
+    chosen, suite, first = (
+        methods.parse(arguments.method),
+        drift.load_suite(arguments.suite),
+        load_model(arguments),
+    )
     check(first, head)
     models = [first]
     if arguments.compare:
@@ -56,8 +83,13 @@ def run(arguments: argparse.Namespace) -> None:
         models.append(load_model(arguments))
         check(models[1], head)
         if models[1].fingerprint == first.fingerprint:
-            raise UsageError(f"{arguments.compare!r} is the same model as the first; name another one to compare it with.")
-    arguments.on_interrupt = f"Finished dialogs are kept in {arguments.out}; repeat the command to go on."
+            raise UsageError(
+                f"{arguments.compare!r} is the same model as the first; name another one to compare"
+                " it with."
+            )
+    arguments.on_interrupt = (
+        f"Finished dialogs are kept in {arguments.out}; repeat the command to go on."
+    )
     found = []
     for name, model in zip(RUNS, models, strict=False):
         title = f"{sizes.conversations} conversations of {sizes.rounds} rounds with {model.name}"

@@ -1,4 +1,6 @@
-"""The benchmark of Li et al. (2024): how well an agent holds on to its system prompt as a conversation grows."""
+"""The benchmark of Li et al. (2024): how well an agent holds on to its system prompt as a
+conversation grows.
+"""
 
 from holdfast.drift.baseline import ask_baseline
 from holdfast.drift.benchmark import run

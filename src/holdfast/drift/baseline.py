@@ -1,7 +1,7 @@
 """The probes of a run asked of the model without any system prompt: what a measure gives by itself.
 
-The questions are those of the run's agents, each alone in a new chat. They are a run of their own, in
-the folder `baseline` of the run, so they change none of its draws and may be asked at any time.
+The questions are those of the run's agents, each alone in a new chat. They are a run of their own,
+in the folder `baseline` of the run, so they change none of its draws and may be asked at any time.
 """
 
 from __future__ import annotations
@@ -24,7 +24,13 @@ from holdfast.seeds import seed_of
 FOLDER = "baseline"
 KIND = "baseline"
 _UNPROMPTED = {"id": None, "category": None, "system_prompt": ""}
-_ASKED_BY = ("seed", "sampling", "user_prompt", "pairs", "probes_per_round")  # what the questions depend on
+_ASKED_BY = (
+    "seed",
+    "sampling",
+    "user_prompt",
+    "pairs",
+    "probes_per_round",
+)  # what the questions depend on
 
 
 def ask_baseline(
@@ -36,7 +42,8 @@ def ask_baseline(
     command: str = "",
     progress: Callable[[int, int], None] = lambda conversations, tokens: None,
 ) -> RunData:
-    """Asks every conversation's stability probes once more, without a system prompt; resumes what is there.
+    """Asks every conversation's stability probes once more, without a system prompt; resumes what
+    is there.
 
     Args:
         model: as it is, without methods.
@@ -56,7 +63,9 @@ def ask_baseline(
             numbers = range(start, min(start + settings.batch, settings.conversations))
             missing = [number for number in numbers if number not in done]
             tokens = 0
-            if missing:  # the whole batch again, so that its arithmetic is that of an uninterrupted run
+            if (
+                missing
+            ):  # the whole batch again, so that its arithmetic is that of an uninterrupted run
                 again = missing if model.independent else numbers
                 pairings = [draw_pairing(suite, settings, number) for number in again]
                 for answered in _ask(model, pairings, settings):
@@ -82,14 +91,14 @@ def _identity(model: ChatModel, suite: Suite, settings: Settings) -> dict[str, A
     return identity_of(model, suite, ["none"], {name: every[name] for name in _ASKED_BY})
 
 
-def _ask(
-    model: ChatModel, pairings: Sequence[Pairing], settings: Settings
-) -> list[dict[str, Any]]:
+def _ask(model: ChatModel, pairings: Sequence[Pairing], settings: Settings) -> list[dict[str, Any]]:
     """The records of some conversations, asked side by side."""
     began = time.monotonic()
     asked = [
         (pairing, probe)
-        for pairing in pairings for probe in pairing.asked if probe.kind == "stability"
+        for pairing in pairings
+        for probe in pairing.asked
+        if probe.kind == "stability"
     ]
     requests = [
         Request(
@@ -116,9 +125,16 @@ def _probed(probe: Probe, reply: Reply) -> dict[str, Any]:
     measure = probe.rule.measure
     score = measure.score(reply.text)
     return {
-        "round": 1, "kind": KIND, **({} if probe.rule.id is None else {"rule": probe.rule.id}),
-        "probe": probe.index, "question": probe.question, "reply": reply.text, "score": score.value,
-        "reason": score.reason, "mass": None, "measure": measure.name,
+        "round": 1,
+        "kind": KIND,
+        **({} if probe.rule.id is None else {"rule": probe.rule.id}),
+        "probe": probe.index,
+        "question": probe.question,
+        "reply": reply.text,
+        "score": score.value,
+        "reason": score.reason,
+        "mass": None,
+        "measure": measure.name,
     }
 
 

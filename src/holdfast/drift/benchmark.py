@@ -25,8 +25,10 @@ COMPATIBILITY = Compatibility(
     defaults={"settings": dataclasses.asdict(Settings())},
     joins={"methods": union, "settings.conversations": max},
     reasons={
-        "settings.rounds": "finished dialogs are recorded as text, and cannot go on with the very "
-        "tokens that a run of other rounds would have"
+        "settings.rounds": (
+            "finished dialogs are recorded as text, and cannot go on with the very "
+            "tokens that a run of other rounds would have"
+        )
     },
 )
 
@@ -44,28 +46,34 @@ def run(
     progress: Progress = lambda conversations, tokens: None,
     traces: bool = False,
 ) -> RunData:
-    """Measures drift (Li et al. 2024, Figure 3) and records every conversation in the folder `out`; resumes what is there.
+    """Measures drift (Li et al. 2024, Figure 3) and records every conversation in the folder `out`;
+    resumes what is there.
 
-    A run can be extended: more conversations or other methods go into the same folder, and give the records that they would
-    have given in the first run. More rounds do not, as the tokens of finished dialogs are not recorded.
+    A run can be extended: more conversations or other methods go into the same folder, and give the
+    records that they would have given in the first run. More rounds do not, as the tokens of
+    finished dialogs are not recorded.
 
     Args:
         model: plays both sides.
         suite: the system prompts, probes and measures, or what `load_suite` takes.
-        out: a new folder, or that of the same run, which may have fewer or more conversations and other methods.
+        out: a new folder, or that of the same run, which may have fewer or more conversations and
+            other methods.
         settings: the protocol.
         methods: each one a list applied to the agent, a method or a spelling; () and "none" are the
             model as it is. All see the same pairs and draws.
         command: the command line, for the manifest.
-        progress: told at every round how many conversations advanced, and the tokens forwarded; finished conversations
-            found on resuming are told at once, round by round, with no tokens.
-        traces: whether the mass of every head at every generated token of the agent is kept too (`drift.traces`).
+        progress: told at every round how many conversations advanced, and the tokens forwarded;
+            finished conversations found on resuming are told at once, round by round, with no
+            tokens.
+        traces: whether the mass of every head at every generated token of the agent is kept too
+            (`drift.traces`).
 
     Raises:
         UsageError: a suite without the prompts or personas that the settings ask for, or the same
             methods twice.
         RecordsError: `out` holds another run, or cannot be written.
-        HoldfastError: whatever a model raises; methods that it cannot apply are refused before anything is written.
+        HoldfastError: whatever a model raises; methods that it cannot apply are refused before
+            anything is written.
     """
     if isinstance(methods, str):
         raise UsageError(f"methods is a list of settings, not {methods!r}; put it into one.")
@@ -77,7 +85,10 @@ def run(
     methods = [read_methods(setting) for setting in methods]
     spelled = [steering.spell(one) for one in methods]
     if len(set(spelled)) < len(spelled):
-        raise UsageError(f"The method {next(s for s in spelled if spelled.count(s) > 1)!r} is given twice; give it once.")
+        raise UsageError(
+            f"The method {next(s for s in spelled if spelled.count(s) > 1)!r} is given twice; give"
+            " it once."
+        )
     settings = dataclasses.replace(settings, user_prompt=user_prompt_of(suite, settings))
     for one in methods:
         model.check(one)
@@ -92,7 +103,9 @@ def run(
             for start in range(0, settings.conversations, side_by_side):
                 numbers = range(start, min(start + side_by_side, end))
                 missing = [number for number in numbers if (name, number) not in done]
-                if finished := len(numbers) - len(missing) if model.independent or not missing else 0:
+                if finished := (
+                    len(numbers) - len(missing) if model.independent or not missing else 0
+                ):
                     for _ in range(settings.rounds):
                         progress(finished, 0)
                 if not missing:
@@ -100,13 +113,25 @@ def run(
                 # the whole batch runs again, so that its arithmetic is that of an uninterrupted run
                 again = missing if model.independent else numbers
 
-                def keep(one: dict[str, Any], masses: dict[int, TurnTrace], name: str = name, missing: list[int] = missing) -> None:
+                def keep(
+                    one: dict[str, Any],
+                    masses: dict[int, TurnTrace],
+                    name: str = name,
+                    missing: list[int] = missing,
+                ) -> None:
                     if one["conversation"] in missing:
                         if traces:  # before the record, which thus always has its trace
                             write_traces(Path(out), name, one["conversation"], masses)
                         record.append({"method": name, **one})
 
-                converse(model.session(), [draw_pairing(suite, settings, number) for number in again], chosen, settings, keep, progress)
+                converse(
+                    model.session(),
+                    [draw_pairing(suite, settings, number) for number in again],
+                    chosen,
+                    settings,
+                    keep,
+                    progress,
+                )
     return read_run(out)
 
 

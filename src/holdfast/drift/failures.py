@@ -82,6 +82,6 @@ class Failures:
         count = len(self._numbers)
         which = f"{count} conversations in a row" if count > 1 else "a conversation"
         return ModelError(
-            f"Stopped, as requests of {which} failed (finished ones are kept; repeat the command to go"
-            f" on); the last failure was: {error}"
+            f"Stopped, as requests of {which} failed (finished ones are kept; repeat the command to"
+            f" go on); the last failure was: {error}"
         )

@@ -49,7 +49,9 @@ class Published:
 
 @dataclass(frozen=True)
 class Binding:
-    """What the table knows of one entry; `mends` says what strict scoring sets right, or is empty."""
+    """What the table knows of one entry; `mends` says what strict scoring sets right, or is
+    empty.
+    """
 
     id: str
     category: str
@@ -70,15 +72,27 @@ def load_li2024(where: str, scoring: str = "strict") -> Suite:
         HoldfastError: the hub could not be reached.
     """
     if not where:
-        raise UsageError(f"The suite 'li2024' needs the published file: write li2024:PATH/{FILE_NAME} or li2024:hub.")
+        raise UsageError(
+            f"The suite 'li2024' needs the published file: write li2024:PATH/{FILE_NAME} or"
+            " li2024:hub."
+        )
     path = fetch() if where == "hub" else Path(where)
     try:
         source = path.read_bytes()
     except OSError as error:
-        raise UsageError(f"{path} cannot be read ({error.strerror}); give the path of {FILE_NAME}, or li2024:hub.") from error
+        raise UsageError(
+            f"{path} cannot be read ({error.strerror}); give the path of {FILE_NAME}, or"
+            " li2024:hub."
+        ) from error
     found = bind(read_entries(source, str(path)), str(path))
     cases = tuple(
-        Case(b.id, b.category, found[key].system_prompt, (found[key].probe,), build(getattr(b, scoring)))
+        Case(
+            b.id,
+            b.category,
+            found[key].system_prompt,
+            (found[key].probe,),
+            build(getattr(b, scoring)),
+        )
         for key, b in bindings().items()
     )
     return Suite(f"{PREFIX}-{scoring}", cases, generic_starters(), notes(scoring))
@@ -88,14 +102,25 @@ def notes(scoring: str) -> tuple[str, ...]:
     """What a reader of the results has to know about the scoring."""
     mended = sum(bool(b.mends) for b in bindings().values())
     said = {
-        "released": f"Scored as published: {mended} of the 100 measures have known defects, which strict scoring mends.",
-        "strict": f"Scored strictly: {mended} of the 100 published measures are mended; an empty reply follows nothing.",
+        "released": (
+            f"Scored as published: {mended} of the 100 measures have known defects, which strict"
+            " scoring mends."
+        ),
+        "strict": (
+            f"Scored strictly: {mended} of the 100 published measures are mended; an empty reply"
+            " follows nothing."
+        ),
     }[scoring]
     return (
-        "System prompts and probes of Li et al. 2024; the conversation starters are Holdfast's own.",
+        (
+            "System prompts and probes of Li et al. 2024; the conversation starters are Holdfast's"
+            " own."
+        ),
         said,
-        "Word lists, tagger and sentence splitter are Holdfast's, and languages are told by py3langid and wordfreq: "
-        "offline and deterministic.",
+        (
+            "Word lists, tagger and sentence splitter are Holdfast's, and languages are told by"
+            " py3langid and wordfreq: offline and deterministic."
+        ),
     )
 
 
@@ -107,8 +132,8 @@ def fetch() -> Path:
         return Path(hf_hub_download(HUB_DATASET, FILE_NAME, repo_type="dataset"))
     except Exception as error:  # the hub raises dozens of types; all mean that there is no file
         raise HoldfastError(
-            f"{FILE_NAME} could not be fetched from the hub dataset {HUB_DATASET} ({type(error).__name__}); "
-            "check the network, or download it and pass li2024:PATH."
+            f"{FILE_NAME} could not be fetched from the hub dataset {HUB_DATASET}"
+            f" ({type(error).__name__}); check the network, or download it and pass li2024:PATH."
         ) from error
 
 
@@ -119,18 +144,28 @@ def read_entries(source: bytes, name: str) -> list[Published]:
             warnings.simplefilter("ignore")  # the published file has invalid escapes in its helpers
             tree = ast.parse(source)
     except SyntaxError as error:
-        raise UsageError(f"{name} is not Python (line {error.lineno}: {error.msg}); give the published {FILE_NAME}.") from error
+        raise UsageError(
+            f"{name} is not Python (line {error.lineno}: {error.msg}); give the published"
+            f" {FILE_NAME}."
+        ) from error
     except (ValueError, RecursionError, MemoryError) as error:
-        raise UsageError(f"{name} cannot be parsed ({error}); give the published {FILE_NAME}.") from error
+        raise UsageError(
+            f"{name} cannot be parsed ({error}); give the published {FILE_NAME}."
+        ) from error
     lists: dict[str, ast.expr] = {}
     for target, value in assignments(tree):
         if target in lists:
-            raise UsageError(f"{name}, line {value.lineno}: {target} is assigned twice; give the published {FILE_NAME}.")
+            raise UsageError(
+                f"{name}, line {value.lineno}: {target} is assigned twice; give the published"
+                f" {FILE_NAME}."
+            )
         if target in LISTS:
             lists[target] = value
     missing = [wanted for wanted in LISTS if wanted not in lists]
     if missing:
-        raise UsageError(f"{name} has no list {', '.join(missing)}; give the published {FILE_NAME}.")
+        raise UsageError(
+            f"{name} has no list {', '.join(missing)}; give the published {FILE_NAME}."
+        )
     return [entry for target in LISTS for entry in entries_of(lists[target], target, name)]
 
 
@@ -138,22 +173,31 @@ def assignments(tree: ast.Module) -> Iterator[tuple[str, ast.expr]]:
     """The module-level `name = value` statements."""
     for statement in tree.body:
         if isinstance(statement, ast.Assign):
-            yield from ((t.id, statement.value) for t in statement.targets if isinstance(t, ast.Name))
-        if isinstance(statement, ast.AnnAssign) and statement.value and isinstance(statement.target, ast.Name):
+            yield from (
+                (t.id, statement.value) for t in statement.targets if isinstance(t, ast.Name)
+            )
+        if (
+            isinstance(statement, ast.AnnAssign)
+            and statement.value
+            and isinstance(statement.target, ast.Name)
+        ):
             yield statement.target.id, statement.value
 
 
 def entries_of(value: ast.expr, target: str, name: str) -> Iterator[Published]:
     """The entries of one list."""
     if not isinstance(value, ast.List | ast.Tuple):
-        raise UsageError(f"{name}, line {value.lineno}: {target} is not a list of tuples; give the published {FILE_NAME}.")
+        raise UsageError(
+            f"{name}, line {value.lineno}: {target} is not a list of tuples; give the published"
+            f" {FILE_NAME}."
+        )
     for number, item in enumerate(value.elts, start=1):
         parts = item.elts if isinstance(item, ast.Tuple | ast.List) else []
         read = [text_of(part) for part in parts[:2]]
         if len(read) < 2 or None in read:
             raise UsageError(
-                f"{name}, line {item.lineno}: entry {number} of {target} does not begin with two plain texts, "
-                "a system prompt and a probe; write it as (prompt, probe, measure)."
+                f"{name}, line {item.lineno}: entry {number} of {target} does not begin with two"
+                " plain texts, a system prompt and a probe; write it as (prompt, probe, measure)."
             )
         yield Published(read[0] or "", read[1] or "", item.lineno)
 
@@ -165,7 +209,9 @@ def text_of(node: ast.expr) -> str | None:
     if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Add):
         left, right = text_of(node.left), text_of(node.right)
         return None if left is None or right is None else left + right
-    if isinstance(node, ast.JoinedStr) and all(isinstance(part, ast.Constant) for part in node.values):
+    if isinstance(node, ast.JoinedStr) and all(
+        isinstance(part, ast.Constant) for part in node.values
+    ):
         return "".join(str(part.value) for part in node.values if isinstance(part, ast.Constant))
     return None
 
@@ -176,23 +222,34 @@ def key_of(system_prompt: str, probe: str) -> str:
     Both texts are needed: two entries have the same system prompt and different probes.
     """
     joined = " | ".join(
-        " ".join(re.findall(r"[^\W_]+", unicodedata.normalize("NFKC", text).casefold())) for text in (system_prompt, probe)
+        " ".join(re.findall(r"[^\W_]+", unicodedata.normalize("NFKC", text).casefold()))
+        for text in (system_prompt, probe)
     )
     return hashlib.sha256(joined.encode("utf-8", "surrogatepass")).hexdigest()
 
 
 @cache
 def bindings() -> dict[str, Binding]:
-    """The shipped table: the hash of each published entry and its measures, in the paper's order."""
+    """The shipped table: the hash of each published entry and its measures, in the paper's
+    order.
+    """
     text = (files("holdfast") / "assets" / "suites" / "li2024.json").read_text(encoding="utf-8")
     return {
-        row["key"]: Binding(row["id"], row["category"], row["released"], row.get("strict", row["released"]), row.get("mends", ""))
+        row["key"]: Binding(
+            row["id"],
+            row["category"],
+            row["released"],
+            row.get("strict", row["released"]),
+            row.get("mends", ""),
+        )
         for row in json.loads(text)["entries"]
     }
 
 
 def bind(entries: list[Published], name: str) -> dict[str, Published]:
-    """The entries by their keys, or an error that names each one that is strange, repeated or missing."""
+    """The entries by their keys, or an error that names each one that is strange, repeated or
+    missing.
+    """
     table = bindings()
     found: dict[str, Published] = {}
     strange, repeated = [], []
@@ -206,12 +263,18 @@ def bind(entries: list[Published], name: str) -> dict[str, Published]:
         found[key] = entry
     missing = [binding.id for key, binding in table.items() if key not in found]
     if len(missing) == len(table):
-        raise UsageError(f"None of the {len(entries)} entries of {name} is one of the published {len(table)}; give the published file.")
+        raise UsageError(
+            f"None of the {len(entries)} entries of {name} is one of the published {len(table)};"
+            " give the published file."
+        )
     problems = [
         f"{kind}: {', '.join(names)}"
         for kind, names in (("unknown", strange), ("repeated", repeated), ("missing", missing))
         if names
     ]
     if problems:
-        raise UsageError(f"{name} does not hold the {len(table)} published entries, {'; '.join(problems)}; give the published file.")
+        raise UsageError(
+            f"{name} does not hold the {len(table)} published entries, {'; '.join(problems)}; give"
+            " the published file."
+        )
     return found

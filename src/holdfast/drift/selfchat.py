@@ -1,8 +1,9 @@
-"""Self-chat of two models under two system prompts, probed at every round (Li et al. 2024, section 3.1).
+"""Self-chat of two models under two system prompts, probed at every round (Li et al. 2024, section
+3.1).
 
-The agent sees [s_B, a1, b1, ..., ai]. The user model sees the same dialog with the roles swapped under s_A; chats begin with a user
-message, so its first one recaps a1 and b1. Round i's probe forks the agent's dialog in place of a_i and never enters it.
-"""
+The agent sees [s_B, a1, b1, ..., ai]. The user model sees the same dialog with the roles swapped
+under s_A; chats begin with a user message, so its first one recaps a1 and b1. Round i's probe forks
+the agent's dialog in place of a_i and never enters it."""
 
 from __future__ import annotations
 
@@ -62,7 +63,8 @@ class Pairing:
     """One conversation before it begins: who talks, and what is asked.
 
     Args:
-        number: counted from 0; draws depend on it and on the seed alone, so longer runs begin like shorter ones.
+        number: counted from 0; draws depend on it and on the seed alone, so longer runs begin like
+            shorter ones.
         agent: the case of the agent, whose prompt is s_B.
         user: whose prompt the user model has (s_A): another case or a persona; None: none.
         starter: a_1.
@@ -102,7 +104,11 @@ class _Talk:
     def count(self, view: str, reply: Reply) -> None:
         """Remembers what the model had to read for `reply`, and what it did read."""
         self.forwarded += reply.forwarded
-        if reply.prompt_ids is not None and reply.token_ids is not None and reply.stop_reason != "context":
+        if (
+            reply.prompt_ids is not None
+            and reply.token_ids is not None
+            and reply.stop_reason != "context"
+        ):
             written = reply.token_ids if reply.stop_reason == "stop" else reply.token_ids[:-1]
             self.sequences.append((view, reply.prompt_ids + written))
 
@@ -123,8 +129,9 @@ def user_prompt_of(suite: Suite, settings: Settings) -> str:
         )
     if chosen == "suite" and len(suite.cases) < 2:
         raise UsageError(
-            f"The suite {suite.name!r} has {len(suite.cases)} system prompt, and user_prompt='suite' "
-            "needs two; give the user model a persona, or user_prompt='empty'."
+            f"The suite {suite.name!r} has {len(suite.cases)} system prompt, and"
+            " user_prompt='suite' needs two; give the user model a persona, or"
+            " user_prompt='empty'."
         )
     return chosen
 
@@ -203,8 +210,10 @@ def converse(
         pairings: the conversations.
         methods: applied to the agent alone, in its turns and its probes.
         settings: the protocol.
-        on_record: takes the record of each conversation that is over, without its method's name, and the masses of its turns.
-        on_round: told when conversations have ended a round: how many, and how many tokens they forwarded meanwhile.
+        on_record: takes the record of each conversation that is over, without its method's name,
+            and the masses of its turns.
+        on_round: told when conversations have ended a round: how many, and how many tokens they
+            forwarded meanwhile.
     """
     told = time.monotonic()
 
@@ -218,7 +227,8 @@ def converse(
 
     failures = Failures(over)
     scripts = [
-        _Script(_Talk(pairing), tuple(methods), settings, failures, on_round) for pairing in pairings
+        _Script(_Talk(pairing), tuple(methods), settings, failures, on_round)
+        for pairing in pairings
     ]
     session.run([script.begin() for script in scripts])
     failures.settle(session)
@@ -251,7 +261,9 @@ class _Script:
             if self.settings.probe_at == "after-round":
                 following += self._probes(number, number + 1)
             else:  # the probes of round 1 wait for b_1, which computes the system prompt for them
-                following += (self._probes(1, 1) if number == 1 else []) + (self._probes(number + 1, number + 1) if following else [])
+                following += (self._probes(1, 1) if number == 1 else []) + (
+                    self._probes(number + 1, number + 1) if following else []
+                )
             return following
 
         return self._job(
@@ -281,7 +293,10 @@ class _Script:
         if reply.stop_reason == "context":
             if number == 1:
                 agent = self.talk.pairing.agent
-                raise PromptError(f"The system prompt of {agent.id!r} and one question already fill the model's context; use a shorter prompt.")
+                raise PromptError(
+                    f"The system prompt of {agent.id!r} and one question already fill the model's"
+                    " context; use a shorter prompt."
+                )
             self.talk.ended = {"round": number, "why": "context"}
             return False
         self.talk.turns.append(_turn(number, speaker, reply))
@@ -373,7 +388,9 @@ def _agent_view(talk: _Talk, before: int | None = None) -> list[Message]:
     """[s_B, a1, b1, ...] with all turns, or with those of the rounds before `before`."""
     turns = [turn for turn in talk.turns if before is None or turn["round"] < before]
     roles = {"user": "user", "agent": "assistant"}
-    return _system(talk.pairing.agent) + [{"role": roles[turn["speaker"]], "content": turn["text"]} for turn in turns]
+    return _system(talk.pairing.agent) + [
+        {"role": roles[turn["speaker"]], "content": turn["text"]} for turn in turns
+    ]
 
 
 def _user_view(talk: _Talk) -> list[Message]:
@@ -389,7 +406,13 @@ def _user_view(talk: _Talk) -> list[Message]:
 
 
 def _turn(number: int, speaker: str, reply: Reply) -> dict[str, Any]:
-    return {"round": number, "speaker": speaker, "text": reply.text, "stop_reason": reply.stop_reason, "mass": _mass(reply)}
+    return {
+        "round": number,
+        "speaker": speaker,
+        "text": reply.text,
+        "stop_reason": reply.stop_reason,
+        "mass": _mass(reply),
+    }
 
 
 def _place(number: int, probe: Probe) -> dict[str, Any]:
@@ -403,8 +426,13 @@ def _probed(number: int, probe: Probe, reply: Reply) -> dict[str, Any]:
     score = probe.rule.measure.score("" if refused else reply.text)
     told = {"stop_reason": reply.stop_reason} if reply.stop_reason in NO_CONTENT else {}
     return {
-        **_place(number, probe), "question": probe.question, "reply": reply.text,
-        "score": score.value, "reason": _reason(score, refused), "mass": _mass(reply), **told,
+        **_place(number, probe),
+        "question": probe.question,
+        "reply": reply.text,
+        "score": score.value,
+        "reason": _reason(score, refused),
+        "mass": _mass(reply),
+        **told,
     }
 
 
@@ -447,12 +475,17 @@ def _person(person: Case | Persona | None) -> dict[str, Any]:
 
 
 def least_tokens(sequences: Sequence[tuple[str, tuple[int, ...]]]) -> int:
-    """Tokens to forward when every token of every view is forwarded once: the nodes of the prefix trees of the views."""
+    """Tokens to forward when every token of every view is forwarded once: the nodes of the prefix
+    trees of the views.
+    """
     total, previous = 0, ("", ())
     for view, ids in sorted(sequences):
         shared = 0
         if view == previous[0]:
-            shared = next((i for i, (a, b) in enumerate(zip(ids, previous[1], strict=False)) if a != b), min(len(ids), len(previous[1])))
+            shared = next(
+                (i for i, (a, b) in enumerate(zip(ids, previous[1], strict=False)) if a != b),
+                min(len(ids), len(previous[1])),
+            )
         total += len(ids) - shared
         previous = view, ids
     return total

@@ -1,4 +1,6 @@
-"""How a drift benchmark is run; every field changes results, so every field is part of a run's identity."""
+"""How a drift benchmark is run; every field changes results, so every field is part of a run's
+identity.
+"""
 
 from __future__ import annotations
 
@@ -29,13 +31,16 @@ class Settings:
             prompts, else none.
         system_as: "role", or "first-user" for models and endpoints without a system role.
         probes_per_round: of each rule and kind; the same questions at every round.
-        probe_at: "in-place" (round i's probe stands in place of the i-th user turn) or "after-round" (it follows the
-            i-th agent turn, as in the released code).
+        probe_at: "in-place" (round i's probe stands in place of the i-th user turn) or
+            "after-round" (it follows the i-th agent turn, as in the released code).
         adoption: whether the agent is asked the user's probe too.
-        trace: whether the attention mass on the agent's prompt is recorded, where the model shows it.
-        pairs: "random" (drawn); "balanced" (all ordered pairs in turn, each prompt the agent equally
-            often from the start); or "all" (the same pairs, with the agent's prompt changing last).
-        batch: conversations that run side by side. A fixed number, so that repeated runs do the same arithmetic.
+        trace: whether the attention mass on the agent's prompt is recorded, where the model shows
+            it.
+        pairs: "random" (drawn); "balanced" (all ordered pairs in turn, each prompt the agent
+            equally often from the start); or "all" (the same pairs, with the agent's prompt
+            changing last).
+        batch: conversations that run side by side. A fixed number, so that repeated runs do the
+            same arithmetic.
 
     Raises:
         KnobOutOfRange: a number outside its range.
@@ -59,6 +64,13 @@ class Settings:
         for name in ("rounds", "conversations", "probes_per_round", "batch"):
             knobs.whole_number("drift", name, getattr(self, name), 1)
         knobs.whole_number("drift", "seed", self.seed, 0)
-        for name, choices in (("user_prompt", USER_PROMPTS), ("system_as", SYSTEM_AS), ("probe_at", PROBE_AT), ("pairs", PAIRS)):
+        for name, choices in (
+            ("user_prompt", USER_PROMPTS),
+            ("system_as", SYSTEM_AS),
+            ("probe_at", PROBE_AT),
+            ("pairs", PAIRS),
+        ):
             if getattr(self, name) not in choices:
-                raise UsageError(f"drift takes {name} as {' or '.join(choices)}, not {getattr(self, name)!r}.")
+                raise UsageError(
+                    f"drift takes {name} as {' or '.join(choices)}, not {getattr(self, name)!r}."
+                )

@@ -1,22 +1,22 @@
 """Suites as YAML: the one form that shipped suites and a user's own share (docs/suites.md).
 
-    name: my-bot                          # optional; the file's name otherwise
-    starters: ["How was your day?", ...]  # optional; forty generic ones otherwise
-    personas: ["You are Ada, ...", ...]   # optional; who the user model is
-    cases:
-      - id: shop-hours
-        category: memorization            # any text
-        system_prompt: ...
-        probe: ...                        # or probes: [...]
-        measure: {name: one_sentence}     # see `holdfast measures`
-        follows: [...]                    # optional: replies that keep to the prompt
-        breaks: [...]                     # optional: replies that do not
-      - id: robin                         # one prompt with several rules
-        system_prompt: ...
-        rules:
-          - id: signs
-            probe: ...                    # and as above
-            measure: {name: ends_with, word: Robin}
+name: my-bot                          # optional; the file's name otherwise
+starters: ["How was your day?", ...]  # optional; forty generic ones otherwise
+personas: ["You are Ada, ...", ...]   # optional; who the user model is
+cases:
+  - id: shop-hours
+    category: memorization            # any text
+    system_prompt: ...
+    probe: ...                        # or probes: [...]
+    measure: {name: one_sentence}     # see `holdfast measures`
+    follows: [...]                    # optional: replies that keep to the prompt
+    breaks: [...]                     # optional: replies that do not
+  - id: robin                         # one prompt with several rules
+    system_prompt: ...
+    rules:
+      - id: signs
+        probe: ...                    # and as above
+        measure: {name: ends_with, word: Robin}
 """
 
 from __future__ import annotations
@@ -73,11 +73,16 @@ def parse_suite(
     """
     root, lines = read_yaml(text, source)
     if not isinstance(root, dict):
-        raise UsageError(f"{source} holds {describe(root)}, not a suite; it needs the field 'cases', a list.")
+        raise UsageError(
+            f"{source} holds {describe(root)}, not a suite; it needs the field 'cases', a list."
+        )
     refuse_unknown_fields(root, SUITE_FIELDS, source)
     entries = root.get("cases")
     if not isinstance(entries, list) or not entries:
-        raise UsageError(f"{source} has no cases ('cases' is {describe(entries)}); list at least one system prompt there.")
+        raise UsageError(
+            f"{source} has no cases ('cases' is {describe(entries)}); list at least one system"
+            " prompt there."
+        )
     cases = []
     places: dict[str, str] = {}
     with modules_in(folder if allow_code else None):
@@ -134,9 +139,9 @@ def check_examples(case: Case, place: str) -> None:
                 if (score.value >= FOLLOWED) != (field == "follows"):
                     limit = "at least" if field == "follows" else "below"
                     raise UsageError(
-                        f"{where}: the reply {reply[:60]!r} under {field!r} scores {score.value:.2f} "
-                        f"({score.reason}), and needs {limit} {FOLLOWED}; "
-                        f"correct the measure {rule.measure.name!r} or the example."
+                        f"{where}: the reply {reply[:60]!r} under {field!r} scores"
+                        f" {score.value:.2f} ({score.reason}), and needs {limit} {FOLLOWED};"
+                        f" correct the measure {rule.measure.name!r} or the example."
                     )
 
 
@@ -151,9 +156,14 @@ def read_yaml(text: str, source: str) -> tuple[Any, list[int]]:
         refuse_repeated_keys(node, source, set())
         root = None if node is None else loader.construct_document(node)
     except yaml.YAMLError as error:
-        raise UsageError(f"{source} is not valid YAML{where(error)}; correct that place or put the text in quotes.") from error
+        raise UsageError(
+            f"{source} is not valid YAML{where(error)}; correct that place or put the text in"
+            " quotes."
+        ) from error
     except (ValueError, RecursionError) as error:
-        raise UsageError(f"{source} cannot be read as YAML ({type(error).__name__}: {error}); correct it.") from error
+        raise UsageError(
+            f"{source} cannot be read as YAML ({type(error).__name__}: {error}); correct it."
+        ) from error
     finally:
         if loader is not None:
             loader.dispose()
@@ -167,12 +177,18 @@ def where(error: yaml.YAMLError) -> str:
     """' at line 3, column 7 (what is wrong)', as far as the parser knows."""
     mark = getattr(error, "problem_mark", None) or getattr(error, "context_mark", None)
     place = f" at line {mark.line + 1}, column {mark.column + 1}" if mark else ""
-    problem = getattr(error, "problem", None) or getattr(error, "reason", None) or str(error).splitlines()[0]
+    problem = (
+        getattr(error, "problem", None)
+        or getattr(error, "reason", None)
+        or str(error).splitlines()[0]
+    )
     return f"{place} ({problem})"
 
 
 def refuse_deep(text: str, source: str) -> None:
-    """Refuses deep nesting before a tree is built: the builder in C recurses, and would crash Python."""
+    """Refuses deep nesting before a tree is built: the builder in C recurses, and would crash
+    Python.
+    """
     depth = 0
     loader = LOADER(text)
     try:
@@ -205,7 +221,9 @@ def refuse_hostile(node: yaml.Node | None, source: str) -> None:
         measure_extent(node, source, (), {})
 
 
-def measure_extent(node: yaml.Node, source: str, above: tuple[int, ...], seen: dict[int, Extent]) -> Extent:
+def measure_extent(
+    node: yaml.Node, source: str, above: tuple[int, ...], seen: dict[int, Extent]
+) -> Extent:
     """The extent of a node, each node looked at once; refuses it if hostile."""
     place = f"{source}, line {node.start_mark.line + 1}"
     if id(node) in seen:
@@ -227,7 +245,9 @@ def measure_extent(node: yaml.Node, source: str, above: tuple[int, ...], seen: d
                 "leave the aliases out or split the suite."
             )
     if depth >= DEEPEST:
-        raise UsageError(f"{place} is nested more than {DEEPEST} deep, aliases written out; write it flatter.")
+        raise UsageError(
+            f"{place} is nested more than {DEEPEST} deep, aliases written out; write it flatter."
+        )
     seen[id(node)] = Extent(size, depth + 1)
     return seen[id(node)]
 
@@ -242,7 +262,8 @@ def refuse_scalar(node: yaml.ScalarNode, place: str) -> None:
     half = SURROGATE.search(node.value)
     if half is not None:
         raise UsageError(
-            f"{place}: the text holds {half.group()!a}, half of a surrogate pair; write the character itself."
+            f"{place}: the text holds {half.group()!a}, half of a surrogate pair; write the"
+            " character itself."
         )
 
 
@@ -260,7 +281,8 @@ def refuse_repeated_keys(node: yaml.Node | None, source: str, seen: set[int]) ->
             line = key.start_mark.line + 1
             if isinstance(key, yaml.ScalarNode) and key.value in lines:
                 raise UsageError(
-                    f"{source}, line {line}: the field {key.value!r} stands here and at line {lines[key.value]}; remove one."
+                    f"{source}, line {line}: the field {key.value!r} stands here and at line"
+                    f" {lines[key.value]}; remove one."
                 )
             if isinstance(key, yaml.ScalarNode):
                 lines[key.value] = line
@@ -270,7 +292,10 @@ def refuse_repeated_keys(node: yaml.Node | None, source: str, seen: set[int]) ->
 def read_case(entry: Any, place: str, line: str, allow_code: bool) -> Case:
     """One entry under 'cases'; `place` names it in messages until its id is known."""
     if not isinstance(entry, dict):
-        raise UsageError(f"{place} is {describe(entry)}, not a case; write its fields ({', '.join(CASE_FIELDS)}).")
+        raise UsageError(
+            f"{place} is {describe(entry)}, not a case; write its fields"
+            f" ({', '.join(CASE_FIELDS)})."
+        )
     if isinstance(entry.get("id"), str):
         place = f"{line}, case {entry['id']!r}"
     refuse_unknown_fields(entry, CASE_FIELDS, place)
@@ -342,7 +367,9 @@ def read_probes(entry: dict[Any, Any], place: str) -> tuple[str, ...]:
 def read_measure(entry: dict[Any, Any], place: str, allow_code: bool) -> Measure:
     """The measure of a case or rule."""
     if "measure" not in entry:
-        raise UsageError(f"{place} lacks the field 'measure'; name one of those that `holdfast measures` lists.")
+        raise UsageError(
+            f"{place} lacks the field 'measure'; name one of those that `holdfast measures` lists."
+        )
     try:
         return build(entry["measure"], allow_code)
     except UsageError as error:
@@ -370,7 +397,10 @@ def text_of(mapping: dict[Any, Any], field: str, place: str) -> str:
         raise UsageError(f"{place} lacks the field {field!r}; add it.")
     value = mapping[field]
     if not isinstance(value, str) or not value.strip():
-        raise UsageError(f"{place}: the field {field!r} is {describe(value)}, not a text; write one, in quotes if need be.")
+        raise UsageError(
+            f"{place}: the field {field!r} is {describe(value)}, not a text; write one, in quotes"
+            " if need be."
+        )
     return value.strip()
 
 
@@ -378,8 +408,13 @@ def texts(mapping: dict[Any, Any], field: str, place: str) -> tuple[str, ...]:
     """A field that holds a list of one or more texts."""
     value = mapping[field]
     if not isinstance(value, list) or not value:
-        raise UsageError(f"{place}: the field {field!r} is {describe(value)}, not a list of texts; write [\"...\", \"...\"].")
-    return tuple(text_of({f"{field}[{i}]": item}, f"{field}[{i}]", place) for i, item in enumerate(value))
+        raise UsageError(
+            f'{place}: the field {field!r} is {describe(value)}, not a list of texts; write ["...",'
+            ' "..."].'
+        )
+    return tuple(
+        text_of({f"{field}[{i}]": item}, f"{field}[{i}]", place) for i, item in enumerate(value)
+    )
 
 
 def describe(value: Any) -> str:

@@ -38,7 +38,9 @@ def load_suite(spec: str, *, scoring: str = "strict", allow_code: bool = False) 
     if spec == PREFIX or spec.startswith(f"{PREFIX}:"):
         return load_li2024(spec.removeprefix(PREFIX).removeprefix(":"), scoring)
     if scoring != "strict":
-        raise UsageError(f"The scoring {scoring!r} is for li2024 suites, not for {spec!r}; leave it out.")
+        raise UsageError(
+            f"The scoring {scoring!r} is for li2024 suites, not for {spec!r}; leave it out."
+        )
     if spec in SHIPPED:
         return load_shipped(spec)
     if Path(spec).suffix in (".yaml", ".yml") or Path(spec).is_file():
@@ -51,7 +53,9 @@ def load_shipped(name: str) -> Suite:
     """A suite that comes with the package."""
     asset = files("holdfast") / "assets" / "suites" / f"{name}.yaml"
     if not asset.is_file():
-        raise UsageError(f"The suite {name!r} is missing from this installation of Holdfast; install it again.")
+        raise UsageError(
+            f"The suite {name!r} is missing from this installation of Holdfast; install it again."
+        )
     text = asset.read_text(encoding="utf-8")
     return parse_suite(text, f"{name}.yaml", name, check=False)  # its tests check it
 
@@ -61,6 +65,10 @@ def read_text(path: Path) -> str:
     try:
         return path.read_text(encoding="utf-8-sig")
     except UnicodeDecodeError as error:
-        raise UsageError(f"{path} is not UTF-8 text (byte {error.start}); save it as UTF-8.") from error
+        raise UsageError(
+            f"{path} is not UTF-8 text (byte {error.start}); save it as UTF-8."
+        ) from error
     except OSError as error:
-        raise UsageError(f"The suite file {path} cannot be read ({error.strerror}); check the path.") from error
+        raise UsageError(
+            f"The suite file {path} cannot be read ({error.strerror}); check the path."
+        ) from error

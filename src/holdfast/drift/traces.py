@@ -1,4 +1,6 @@
-"""The attention mass of every head at every generated token of a run, one file beside each record."""
+"""The attention mass of every head at every generated token of a run, one file beside each
+record.
+"""
 
 from __future__ import annotations
 
@@ -27,7 +29,8 @@ class TurnTrace:
     """One turn of the agent.
 
     Args:
-        mass: attention mass on the system prompt, float [layer, head, step]; step t is the query that produced token t.
+        mass: attention mass on the system prompt, float [layer, head, step]; step t is the query
+            that produced token t.
         even: [step], what it would be if attention were even over all tokens in sight.
     """
 
@@ -36,9 +39,15 @@ class TurnTrace:
 
 
 def write_traces(run: Path, method: str, conversation: int, turns: Mapping[int, TurnTrace]) -> None:
-    """Writes the turns of a conversation, by round, as float16; what was there is replaced in one step."""
-    arrays = {f"round_{number}": np.asarray(turn.mass, dtype=np.float16) for number, turn in turns.items()}
-    arrays |= {f"even_{number}": np.asarray(turn.even, dtype=np.float32) for number, turn in turns.items()}
+    """Writes the turns of a conversation, by round, as float16; what was there is replaced in one
+    step.
+    """
+    arrays = {
+        f"round_{number}": np.asarray(turn.mass, dtype=np.float16) for number, turn in turns.items()
+    }
+    arrays |= {
+        f"even_{number}": np.asarray(turn.even, dtype=np.float32) for number, turn in turns.items()
+    }
     packed = io.BytesIO()
     np.savez_compressed(packed, rounds=np.array(list(turns)), **arrays)
     write_whole(_path(run, method, conversation), packed.getvalue())
@@ -53,9 +62,16 @@ def read_traces(run: Path, method: str, conversation: int) -> dict[int, TurnTrac
     path = _path(run, method, conversation)
     try:
         with np.load(path, allow_pickle=False) as stored:
-            return {int(number): TurnTrace(stored[f"round_{number}"].astype(np.float32), stored[f"even_{number}"]) for number in stored["rounds"]}
+            return {
+                int(number): TurnTrace(
+                    stored[f"round_{number}"].astype(np.float32), stored[f"even_{number}"]
+                )
+                for number in stored["rounds"]
+            }
     except (OSError, ValueError, KeyError, EOFError) as error:
-        raise RecordsError(f"Cannot read the trace {path} ({error}); trace into another folder with --out.") from None
+        raise RecordsError(
+            f"Cannot read the trace {path} ({error}); trace into another folder with --out."
+        ) from None
 
 
 def _path(run: Path, method: str, conversation: int) -> Path:

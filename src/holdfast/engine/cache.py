@@ -1,4 +1,6 @@
-"""Keys and values: compact for each view of a dialog, stacked for a prefill, and in slots for rows that come and go."""
+"""Keys and values: compact for each view of a dialog, stacked for a prefill, and in slots for rows
+that come and go.
+"""
 
 from __future__ import annotations
 
@@ -10,13 +12,17 @@ import torch
 from torch import Tensor
 from transformers.cache_utils import Cache, DynamicLayer
 
-KeysValues = tuple[tuple[Tensor, Tensor], ...]  # per layer, [head, token, size]: one row without padding
+KeysValues = tuple[
+    tuple[Tensor, Tensor], ...
+]  # per layer, [head, token, size]: one row without padding
 
 _COLUMNS = 128  # spare columns taken at once when rows outgrow the slots
 
 
 def stack(rows: Sequence[KeysValues | None], width: int, layers: int) -> Cache:
-    """The cache of a batch whose rows have computed `rows` (or nothing), padded on the left to `width` columns."""
+    """The cache of a batch whose rows have computed `rows` (or nothing), padded on the left to
+    `width` columns.
+    """
     if not width:
         return Cache(layers=[DynamicLayer() for _ in range(layers)])
     like = next(row for row in rows if row is not None)
@@ -38,7 +44,9 @@ def stack(rows: Sequence[KeysValues | None], width: int, layers: int) -> Cache:
 
 def row_of(cache: Cache, index: int, columns: Tensor) -> KeysValues:
     """The keys and values of one row of a batch at `columns`, copied."""
-    return tuple((layer.keys[index][:, columns], layer.values[index][:, columns]) for layer in cache.layers)
+    return tuple(
+        (layer.keys[index][:, columns], layer.values[index][:, columns]) for layer in cache.layers
+    )
 
 
 def first_tokens(computed: KeysValues, count: int) -> KeysValues:
@@ -48,7 +56,8 @@ def first_tokens(computed: KeysValues, count: int) -> KeysValues:
 
 @dataclass
 class _Rows:
-    """What all layers of the slots share; were it the slots themselves, each would hold the other, and memory be freed only when cycles are collected.
+    """What all layers of the slots share; were it the slots themselves, each would hold the other,
+    and memory be freed only when cycles are collected.
 
     Args:
         lengths: of the rows, by slot.
@@ -107,13 +116,18 @@ class _SlotLayer(DynamicLayer):
             moved.append(fresh)
         self.store = moved
 
-    def update(self, key_states: Tensor, value_states: Tensor, *args, **kwargs) -> tuple[Tensor, Tensor]:
+    def update(
+        self, key_states: Tensor, value_states: Tensor, *args, **kwargs
+    ) -> tuple[Tensor, Tensor]:
         rows, columns = len(self.rows.lengths), max(self.rows.lengths)
         self._make_room(rows, columns, ())
         places, picked = self.rows.places, self.rows.picked
         for store, new in zip(self.store, (key_states, value_states), strict=True):
             store[places[0], :, places[1]] = new[:, :, 0]
-        self.keys, self.values = (store[:rows, :, :columns] if picked is None else store[picked, :, :columns] for store in self.store)
+        self.keys, self.values = (
+            store[:rows, :, :columns] if picked is None else store[picked, :, :columns]
+            for store in self.store
+        )
         return self.keys, self.values
 
     def get_seq_length(self) -> int:
@@ -121,7 +135,8 @@ class _SlotLayer(DynamicLayer):
 
 
 class Slots(Cache):
-    """Keys and values of the rows that generate: row i has its tokens in the columns [0, lengths[i]).
+    """Keys and values of the rows that generate: row i has its tokens in the columns [0,
+    lengths[i]).
 
     Args:
         layers: number of layers of the model.
@@ -151,12 +166,17 @@ class Slots(Cache):
 
     def grow(self) -> None:
         """Makes room for one token in every row: the forward pass that writes it must follow."""
-        self.rows.places = torch.arange(len(self.lengths), device=self.device), torch.tensor(self.lengths, device=self.device)
+        self.rows.places = (
+            torch.arange(len(self.lengths), device=self.device),
+            torch.tensor(self.lengths, device=self.device),
+        )
         self.rows.lengths = [length + 1 for length in self.lengths]
 
     @contextmanager
     def only(self, slots: list[int] | None) -> Iterator[None]:
-        """Inside, passes have the rows in these slots alone, and write their last token again; None: all rows."""
+        """Inside, passes have the rows in these slots alone, and write their last token again;
+        None: all rows.
+        """
         places = self.rows.places
         if slots is not None:
             self.rows.picked, self.rows.places = slots, (places[0][slots], places[1][slots])
@@ -168,7 +188,9 @@ class Slots(Cache):
     def computed(self, slot: int, count: int | None = None) -> KeysValues:
         """What a row has computed of its first `count` tokens (None: of all), copied."""
         length = self.lengths[slot] if count is None else count
-        return tuple(tuple(store[slot, :, :length].clone() for store in layer.store) for layer in self.layers)
+        return tuple(
+            tuple(store[slot, :, :length].clone() for store in layer.store) for layer in self.layers
+        )
 
     def remove(self, slot: int) -> None:
         """Closes a row; the last one moves into its slot."""

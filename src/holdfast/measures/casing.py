@@ -32,7 +32,11 @@ def lower_case(text: str) -> Score:
 def title_case(text: str) -> Score:
     """Share of words that begin with a capital and go on in lower case."""
     found = [word for word in words_of(text) if cased_letters(word)]
-    return share(sum(word[:1].isupper() and not word[1:].isupper() for word in found), len(found), "words are capitalised")
+    return share(
+        sum(word[:1].isupper() and not word[1:].isupper() for word in found),
+        len(found),
+        "words are capitalised",
+    )
 
 
 @measure
@@ -46,7 +50,9 @@ def letter_absent(text: str, letter: Letter) -> Score:
 def no_letters(text: str, spaces: Flag = False) -> Score:
     """Share of characters that are not letters; spaces count only if asked."""
     characters = [c for c in text if spaces or not c.isspace()]
-    return share(sum(not c.isalpha() for c in characters), len(characters), "characters are no letters")
+    return share(
+        sum(not c.isalpha() for c in characters), len(characters), "characters are no letters"
+    )
 
 
 @measure

@@ -11,13 +11,16 @@ from holdfast.measures.registry import Score, measure
 from holdfast.measures.text import lines_of, listed
 
 SIGHT = 20_000  # characters that are read, from either end: an answer stands at one of them
-END = r"(?=[)\"'”’*\]]{0,3}\s{0,2}(?:[.,;:!?\n]|$))"  # the letter ends a clause, closing marks aside
+END = (  # the letter ends a clause, closing marks aside
+    r"(?=[)\"'”’*\]]{0,3}\s{0,2}(?:[.,;:!?\n]|$))"
+)
 NEGATED = (
     r"\b(?:not|never|neither|nor|instead of|rather than|than|isn['’]t)\s+(?:option\s+|answer\s+)?"
     r"[\"'(*]{0,3}(?:{L})\b[)\"'*]{0,3}"
 )
 STATED = (
-    r"(?i:\b(?:answer|choice|option|choose|chose|pick|select|go with|going with|say|reply|respond)\b)"
+    r"(?i:\b(?:answer|choice|option|choose|chose|pick|select|go with|going"
+    r" with|say|reply|respond)\b)"
     r"(?i:\s+(?:is|was|would be|will be|with|option|letter|the|to|that))*\s*[:=]?\s*"
     r"[\"'“‘(*]{0,3}(?:({U})(?![\w'’]|-\w)|({W})" + END + ")"
 )
@@ -29,8 +32,12 @@ VERDICT = (  # "A is the answer", "B would be my pick"
 MARKED = r"(?<!\w)({L})(?=\)|\*\*|[\"'”’](?!\w))"
 FIRST = r"[\W_]{0,20}({L})(?:\s*[).:\]!?*\"”]|,|\s*[–—]|\s*-(?!\w)|\s*$|\n)"
 SEVERAL = r"[\W_]{0,20}(?:{U})[).]?(?: ?(?:,|/|\bor\b|\band\b|&| ) ?(?:or |and )?(?:{U})\b[).]?)+"
-BEFORE = "|".join(listed(r"is was it's its that's be say ok okay sure yes hmm \w{2,14}ly"))  # "easily B"
-AFTER = "|".join(listed("is because since as for it would please obviously definitely though without"))
+BEFORE = "|".join(
+    listed(r"is was it's its that's be say ok okay sure yes hmm \w{2,14}ly")
+)  # "easily B"
+AFTER = "|".join(
+    listed("is because since as for it would please obviously definitely though without")
+)
 ALONE = (
     rf"(?:^|[.!?,;:\n(]\s*|(?i:\b(?:{BEFORE})\s+))[\"'“‘(*]{{0,3}}"
     rf"({{U}})(?:{END}|(?=\s+(?:{AFTER})\b))"
@@ -41,7 +48,8 @@ def letter_is_among(letter: str, among: str) -> None:
     """Refuses a letter that no reply could pick."""
     if letter.upper() not in among.upper():
         raise UsageError(
-            f"The letter {letter!r} of the measure 'choice' is not among {among!r}; add it to 'among'."
+            f"The letter {letter!r} of the measure 'choice' is not among {among!r}; add it to"
+            " 'among'."
         )
 
 
@@ -92,7 +100,11 @@ def read_choice(text: str, among: str) -> tuple[str | None, str]:
 
 def letters(pattern: re.Pattern[str], body: str) -> set[str]:
     """The letters that a pattern finds, in upper case."""
-    return {match.group(match.lastindex or 1).upper() for match in pattern.finditer(body) if not is_word(match)}
+    return {
+        match.group(match.lastindex or 1).upper()
+        for match in pattern.finditer(body)
+        if not is_word(match)
+    }
 
 
 def is_word(match: re.Match[str]) -> bool:

@@ -17,7 +17,9 @@ def build_all(measures: Sequence[str | Mapping[str, Any]]) -> None:
 
 @measure(check=build_all)
 def every(text: str, measures: Specs) -> Score:
-    """The lowest of several measures: an instruction with several parts is kept as far as its worst part."""
+    """The lowest of several measures: an instruction with several parts is kept as far as its worst
+    part.
+    """
     results = [(build(spec).score(text), spec) for spec in measures]
     worst, spec = min(results, key=lambda result: result[0].value)
     name = build(spec).name

@@ -10,11 +10,18 @@ from holdfast.measures.registry import Score, measure, share
 from holdfast.measures.spelling import READ, spell
 from holdfast.measures.text import fold, folded_words, sentences_of, words_of
 
-NUMERAL = re.compile(r"(?<![\w.,])[0-9]{1,3}(?:[, \u00a0\u202f][0-9]{3})+(?![\w])|[0-9]+(?:\.[0-9]+)?")
+NUMERAL = re.compile(
+    r"(?<![\w.,])[0-9]{1,3}(?:[, \u00a0\u202f][0-9]{3})+(?![\w])|[0-9]+(?:\.[0-9]+)?"
+)
 ORDINALS = {
-    "first": "one", "second": "two", "third": "three", "fifth": "five", "eighth": "eight",
-    "ninth": "nine", "twelfth": "twelve",
-}  # fmt: skip
+    "first": "one",
+    "second": "two",
+    "third": "three",
+    "fifth": "five",
+    "eighth": "eight",
+    "ninth": "nine",
+    "twelfth": "twelve",
+}
 EMOJI = re.compile("[\u2600-\u27bf\U0001f300-\U0001faff]")
 THANKS = re.compile(r"\bthank(?:s|ful|ing|ed)?\b", re.IGNORECASE)
 
@@ -37,25 +44,39 @@ def present(text: str, words: Words, case: bool, whole: bool) -> tuple[list[str]
 
 def named(words: list[str]) -> str:
     """The first words of a list, for a reason."""
-    return ", ".join(map(repr, words[:4])) + (f" and {len(words) - 4} more" if len(words) > 4 else "")
+    return ", ".join(map(repr, words[:4])) + (
+        f" and {len(words) - 4} more" if len(words) > 4 else ""
+    )
 
 
 @measure
-def contains(text: str, words: Words, all: Flag = True, case: Flag = False, whole: Flag = True) -> Score:
+def contains(
+    text: str, words: Words, all: Flag = True, case: Flag = False, whole: Flag = True
+) -> Score:
     """Share of the words or phrases that occur; with `all: false`, 1 if any does."""
     seen, missing = present(text, words, case, whole)
     if all:
-        return share(len(seen), len(seen) + len(missing), f"words occur{f', not {named(missing)}' if missing else ''}")
-    return Score(float(bool(seen)), f"{named(seen)} occurs" if seen else f"none of {named(missing)} occurs")
+        return share(
+            len(seen),
+            len(seen) + len(missing),
+            f"words occur{f', not {named(missing)}' if missing else ''}",
+        )
+    return Score(
+        float(bool(seen)), f"{named(seen)} occurs" if seen else f"none of {named(missing)} occurs"
+    )
 
 
 @measure
-def never_contains(text: str, words: Words, case: Flag = False, whole: Flag = True, partial: Flag = False) -> Score:
+def never_contains(
+    text: str, words: Words, case: Flag = False, whole: Flag = True, partial: Flag = False
+) -> Score:
     """0 if any of the words or phrases occurs; with `partial`, the share of them that do not."""
     seen, missing = present(text, words, case, whole)
     if not seen:
         return Score(1.0, f"none of {named(missing)} occurs")
-    return Score(len(missing) / (len(seen) + len(missing)) if partial else 0.0, f"{named(seen)} occurs")
+    return Score(
+        len(missing) / (len(seen) + len(missing)) if partial else 0.0, f"{named(seen)} occurs"
+    )
 
 
 @measure
@@ -65,7 +86,9 @@ def vocabulary_share(text: str, words: Words, full: Share = 1.0) -> Score:
     longest = max(map(len, vocabulary))
     found, hits, i = folded_words(text), 0, 0
     while i < len(found):
-        length = next((n for n in range(longest, 0, -1) if tuple(found[i : i + n]) in vocabulary), 0)
+        length = next(
+            (n for n in range(longest, 0, -1) if tuple(found[i : i + n]) in vocabulary), 0
+        )
         hits += min(length, len(found) - i)
         i += max(length, 1)
     return share(hits, len(found), "words are on the list", full)
@@ -81,7 +104,10 @@ def first_person(text: str) -> Score:
 def thanks(text: str) -> Score:
     """1 if the reply thanks ("thank you", "thanks", "thankful")."""
     match = THANKS.search(text)
-    return Score(float(match is not None), f"{match.group()!r} occurs" if match else "no word of thanks occurs")
+    return Score(
+        float(match is not None),
+        f"{match.group()!r} occurs" if match else "no word of thanks occurs",
+    )
 
 
 @measure
@@ -90,7 +116,11 @@ def emoji(text: str) -> Score:
     found = sentences_of(text)
     if not found:
         return Score(float(EMOJI.search(text) is not None), "there is no sentence")
-    return share(sum(EMOJI.search(sentence) is not None for sentence in found), len(found), "sentences hold an emoji")
+    return share(
+        sum(EMOJI.search(sentence) is not None for sentence in found),
+        len(found),
+        "sentences hold an emoji",
+    )
 
 
 def numerals(text: str) -> list[str]:
@@ -102,7 +132,9 @@ def numerals(text: str) -> list[str]:
 
 def occurs_spelled(number: int, text: str) -> bool:
     """Whether a number occurs in English words and is no part of a longer number."""
-    tokens = [token for token in re.split(r"[\s-]+", " ".join(words_of(fold(text)))) if token != "and"]
+    tokens = [
+        token for token in re.split(r"[\s-]+", " ".join(words_of(fold(text)))) if token != "and"
+    ]
     wanted = spell(number)
     for i in range(len(tokens) - len(wanted) + 1):
         around = tokens[max(0, i - 1) : i] + tokens[i + len(wanted) : i + len(wanted) + 1]

@@ -11,7 +11,9 @@ from holdfast.measures.text import closing_mark, fold, folded_words, plural, sen
 
 def closeness(seen: int, wanted: int, noun: str) -> Score:
     """1 - min(|seen - wanted| / wanted, 1)."""
-    return Score(1 - min(abs(seen - wanted) / wanted, 1), f"{plural(seen, noun)}, {wanted} asked for")
+    return Score(
+        1 - min(abs(seen - wanted) / wanted, 1), f"{plural(seen, noun)}, {wanted} asked for"
+    )
 
 
 @measure
@@ -42,13 +44,19 @@ def one_word(text: str) -> Score:
 
 @measure
 def paragraph_count(text: str, count: Count) -> Score:
-    """1 for exactly `count` paragraphs (parted by blank lines), falling to 0 at none or twice as many."""
-    return closeness(sum(bool(words_of(block)) for block in re.split(r"\n\s*\n", text)), count, "paragraph")
+    """1 for exactly `count` paragraphs (parted by blank lines), falling to 0 at none or twice as
+    many.
+    """
+    return closeness(
+        sum(bool(words_of(block)) for block in re.split(r"\n\s*\n", text)), count, "paragraph"
+    )
 
 
 @measure
 def sentence_word_counts(text: str, counts: Counts) -> Score:
-    """Match of the words of each sentence with `counts`: 1 exact, 0.5 off by one; 0 for another number of sentences."""
+    """Match of the words of each sentence with `counts`: 1 exact, 0.5 off by one; 0 for another
+    number of sentences.
+    """
     seen = [len(words_of(sentence)) for sentence in sentences_of(text)]
     if len(seen) != len(counts):
         return Score(0.0, f"{plural(len(seen), 'sentence')}, {len(counts)} asked for")
@@ -79,7 +87,11 @@ def all_exclamations(text: str) -> Score:
 def ending_with(text: str, mark: str) -> Score:
     """Share of sentences that end with a mark."""
     found = sentences_of(text)
-    return share(sum(closing_mark(sentence) == mark for sentence in found), len(found), f"sentences end with {mark!r}")
+    return share(
+        sum(closing_mark(sentence) == mark for sentence in found),
+        len(found),
+        f"sentences end with {mark!r}",
+    )
 
 
 @measure
@@ -109,7 +121,10 @@ def long_reply(text: str, words: Count) -> Score:
 def short_reply(text: str, words: Count) -> Score:
     """1 for at most `words` words, then `words` / words of the reply."""
     found = len(words_of(text))
-    return Score(min(1.0, words / found) if found else 0.0, f"{plural(found, 'word')}, at most {words} asked for")
+    return Score(
+        min(1.0, words / found) if found else 0.0,
+        f"{plural(found, 'word')}, at most {words} asked for",
+    )
 
 
 @measure

@@ -14,21 +14,26 @@ from holdfast.measures.registry import Score, measure, share
 from holdfast.measures.syllables import syllables_in
 from holdfast.measures.text import folded_words, listed, sentences_of
 
-SUBJECTS = frozenset(listed("i you he she it we they who there everyone everybody someone nobody people"))
-NOT_A_VERB_AFTER = frozenset(listed("a an the my your his her its our their this that these those no some any every"))
+SUBJECTS = frozenset(
+    listed("i you he she it we they who there everyone everybody someone nobody people")
+)
+NOT_A_VERB_AFTER = frozenset(
+    listed("a an the my your his her its our their this that these those no some any every")
+)
 PREPOSITIONS = frozenset(listed("of in on at for with from by into about near through around"))
 AUXILIARIES = frozenset(
     listed(
-        "do does did don't doesn't didn't can could will would shall should may might must can't couldn't "
-        "won't wouldn't shouldn't i'll you'll he'll she'll it'll we'll they'll i'd you'd he'd she'd we'd "
-        "they'd let's"
+        "do does did don't doesn't didn't can could will would shall should may might must can't"
+        " couldn't won't wouldn't shouldn't i'll you'll he'll she'll it'll we'll they'll i'd you'd"
+        " he'd she'd we'd they'd let's"
     )
 )
 PRESENT = frozenset(
     listed(
-        "am is are isn't aren't i'm he's she's it's that's there's you're we're they're has hasn't haven't "
-        "have i've you've we've they've do does don't doesn't can can't cannot will won't would wouldn't "
-        "shall should shouldn't may might must i'll you'll he'll she'll it'll we'll they'll"
+        "am is are isn't aren't i'm he's she's it's that's there's you're we're they're has hasn't"
+        " haven't have i've you've we've they've do does don't doesn't can can't cannot will won't"
+        " would wouldn't shall should shouldn't may might must i'll you'll he'll she'll it'll we'll"
+        " they'll"
     )
 )
 PAST = frozenset(listed("was were wasn't weren't had hadn't did didn't could couldn't been"))
@@ -41,8 +46,12 @@ MODALS = frozenset(
     )
 )
 HAVE = frozenset(listed("have has had haven't hasn't hadn't i've you've we've they've"))
-ADVERBS = frozenset(listed("not never always often also just really then usually sometimes only still already even"))
-UNMARKED_PLURALS = frozenset(listed("people police cattle folk clothes trousers scissors glasses thanks"))
+ADVERBS = frozenset(
+    listed("not never always often also just really then usually sometimes only still already even")
+)
+UNMARKED_PLURALS = frozenset(
+    listed("people police cattle folk clothes trousers scissors glasses thanks")
+)
 
 
 @lru_cache(maxsize=20_000)
@@ -165,12 +174,16 @@ def is_plural_noun(tokens: list[str], i: int) -> bool:
     if "VERB" not in lemmas(tokens[i]) or tokens[i] in UNMARKED_PLURALS:
         return True
     follows = tokens[i + 1] if i + 1 < len(tokens) else ""
-    return previous(tokens, i) not in {"he", "she", "it", "who", "which"} and follows not in NOT_A_VERB_AFTER
+    return (
+        previous(tokens, i) not in {"he", "she", "it", "who", "which"}
+        and follows not in NOT_A_VERB_AFTER
+    )
 
 
 @measure
 def past_tense(text: str) -> Score:
-    """Share of verbs with a tense that are past; infinitives and -ing forms have none; 1 without verbs.
+    """Share of verbs with a tense that are past; infinitives and -ing forms have none; 1 without
+    verbs.
 
     "Put", "read" and "cut" go with the other verbs of the sentence, and are past without any.
     """
@@ -183,7 +196,11 @@ def past_tense(text: str) -> Score:
 @measure
 def plural_nouns(text: str, full: Share = 1.0) -> Score:
     """Share of words that are plural nouns; a share of `full` or more scores 1."""
-    marks = [is_plural_noun(tokens, i) for tokens in map(folded_words, sentences_of(text)) for i in range(len(tokens))]
+    marks = [
+        is_plural_noun(tokens, i)
+        for tokens in map(folded_words, sentences_of(text))
+        for i in range(len(tokens))
+    ]
     return share(sum(marks), len(marks), "words are plural nouns", full)
 
 
@@ -197,7 +214,9 @@ def commonest(number: int) -> frozenset[str]:
 
 @measure
 def rare_words(text: str, common: Count = 10_000, full: Share = 1.0) -> Score:
-    """Share of words that are not among the `common` commonest of English; `full` or more scores 1."""
+    """Share of words that are not among the `common` commonest of English; `full` or more
+    scores 1.
+    """
     found = [word for word in folded_words(text) if any(character.isalpha() for character in word)]
     usual = commonest(common)
     rare = [word for word in found if word not in usual and word.removesuffix("'s") not in usual]

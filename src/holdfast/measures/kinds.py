@@ -39,7 +39,9 @@ def is_share(value: Any) -> bool:
 
 def one_of(*choices: str) -> Kind:
     """One of a few names."""
-    return Kind(f"one of {', '.join(choices)}", lambda value: isinstance(value, str) and value in choices)
+    return Kind(
+        f"one of {', '.join(choices)}", lambda value: isinstance(value, str) and value in choices
+    )
 
 
 def is_letter(value: Any) -> bool:
@@ -49,7 +51,12 @@ def is_letter(value: Any) -> bool:
 
 def is_letters(value: Any) -> bool:
     """Whether a value is a text of different letters from A to Z."""
-    return is_text(value) and value.isascii() and value.isalpha() and len(set(value.upper())) == len(value)
+    return (
+        is_text(value)
+        and value.isascii()
+        and value.isalpha()
+        and len(set(value.upper())) == len(value)
+    )
 
 
 def is_flags(value: Any) -> bool:
@@ -59,15 +66,24 @@ def is_flags(value: Any) -> bool:
 
 Text = Annotated[str, Kind("a text (in quotes if it looks like a number)", is_text)]
 Texts = Annotated[Sequence[str], Kind("a list of texts", lambda value: is_list(value, is_text))]
-Words = Annotated[Sequence[str] | str, Kind("a list of words or the name of a shipped list", is_words)]
+Words = Annotated[
+    Sequence[str] | str, Kind("a list of words or the name of a shipped list", is_words)
+]
 Letter = Annotated[str, Kind("one letter, in quotes", is_letter)]
 Letters = Annotated[str, Kind("the option letters, as in 'ABCDE'", is_letters)]
 Flags = Annotated[str, Kind("letters of 'aimsux'", is_flags)]
-Count = Annotated[int, Kind("a whole number of at least 1 and at most 10**18", lambda value: is_whole(value, 1))]
-Number = Annotated[int, Kind("a whole number of at least 0 and at most 10**18", lambda value: is_whole(value, 0))]
+Count = Annotated[
+    int, Kind("a whole number of at least 1 and at most 10**18", lambda value: is_whole(value, 1))
+]
+Number = Annotated[
+    int, Kind("a whole number of at least 0 and at most 10**18", lambda value: is_whole(value, 0))
+]
 Counts = Annotated[
     Sequence[int],
-    Kind("a list of whole numbers of at least 1", lambda value: is_list(value, lambda item: is_whole(item, 1))),
+    Kind(
+        "a list of whole numbers of at least 1",
+        lambda value: is_list(value, lambda item: is_whole(item, 1)),
+    ),
 ]
 Share = Annotated[float, Kind("a number above 0 and up to 1", is_share)]
 Flag = Annotated[bool, Kind("true or false", lambda value: isinstance(value, bool))]
@@ -82,5 +98,8 @@ Direction = Annotated[str, one_of("positive", "negative")]
 Part = Annotated[str, one_of("pos", "neg", "neu")]
 Specs = Annotated[
     Sequence[Any],
-    Kind("a list of measures", lambda value: is_list(value, lambda item: isinstance(item, str | Mapping))),
+    Kind(
+        "a list of measures",
+        lambda value: is_list(value, lambda item: isinstance(item, str | Mapping)),
+    ),
 ]

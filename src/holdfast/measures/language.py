@@ -2,9 +2,8 @@
 
 Two kinds of evidence, multiplied: the sequences of letters, by the identifier that the package
 `py3langid` carries (139 languages), and the words, by the frequencies that `wordfreq` carries (38
-of them). Letters decide long texts; of one or two words they tell next to nothing ("Ja.", "Merci."),
-and there the words decide. Both ship their data and have no random state.
-"""
+of them). Letters decide long texts; of one or two words they tell next to nothing ("Ja.",
+"Merci."), and there the words decide. Both ship their data and have no random state."""
 
 from __future__ import annotations
 
@@ -20,8 +19,11 @@ from holdfast.measures.text import folded_words, plural, sentences_of, words_of
 
 # Languages with a list of words, and the list's name where it is another. Those whose words no
 # space parts, or that are written with signs between letters, are left to the identifier.
-LISTS = {code: code for code in """ar bg ca cs da de el en es fa fi fr he hu id is it lt lv mk ms nl
-pl pt ro ru sk sl sv tr uk ur vi""".split()} | {"no": "nb", "tl": "fil", "bs": "sh", "hr": "sh", "sr": "sh"}
+LISTS = {
+    code: code
+    for code in """ar bg ca cs da de el en es fa fi fr he hu id is it lt lv mk ms nl
+pl pt ro ru sk sl sv tr uk ur vi""".split()
+} | {"no": "nb", "tl": "fil", "bs": "sh", "hr": "sh", "sr": "sh"}
 FLOOR = math.log(3e-8)  # a word that a language with a list does not know
 ANY = math.log(1e-6)  # any word, in a language without a list
 COMMON = ("de", "en", "es", "fr", "it", "nl", "pt")  # rivals of every language, and
@@ -117,7 +119,8 @@ def weight(rival: str, code: str) -> float:
 
 @measure
 def language(text: str, code: LanguageCode) -> Score:
-    """Probability that the reply is in this language, by its letters and words: mean over sentences.
+    """Probability that the reply is in this language, by its letters and words: mean over
+    sentences.
 
     A word that several languages share, as "No." or "Ja.", counts for the one that is asked for.
     """

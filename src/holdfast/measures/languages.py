@@ -1,4 +1,6 @@
-"""The languages that a reply can be asked to be in: the codes of the package `py3langid`, and names."""
+"""The languages that a reply can be asked to be in: the codes of the package `py3langid`, and
+names.
+"""
 
 from __future__ import annotations
 

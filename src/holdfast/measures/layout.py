@@ -34,7 +34,9 @@ def ends_with(text: str, word: Text, case: Flag = False) -> Score:
 def edge(text: str, phrase: str, case: bool, part: slice, verb: str) -> Score:
     """Compares the words at one end of a reply with a phrase."""
     if not words_of(phrase):  # a sign or an emoji
-        found = text.strip().startswith(phrase) if verb == "starts" else text.strip().endswith(phrase)
+        found = (
+            text.strip().startswith(phrase) if verb == "starts" else text.strip().endswith(phrase)
+        )
         return Score(float(found), f"the reply {verb} {'' if found else 'not '}with {phrase!r}")
     split = words_of if case else folded_words
     seen = split(text)[part]
@@ -81,7 +83,9 @@ def listing(marks: list[bool], wanted: int | None, what: str) -> Score:
 
 @measure
 def comma_list(text: str, brackets: Flag = False) -> Score:
-    """Share of comma-separated items that are one word; with `brackets`, of those inside the first [...]."""
+    """Share of comma-separated items that are one word; with `brackets`, of those inside the first
+    [...].
+    """
     if brackets:
         inside = re.search(r"\[([^\[\]]*)\]", text)
         if inside is None:
@@ -95,7 +99,8 @@ def comma_list(text: str, brackets: Flag = False) -> Score:
 
 @measure
 def json_object(text: str, keys: Texts | None = None) -> Score:
-    """1 if the reply is a JSON object and nothing else, with just these keys in this order if given.
+    """1 if the reply is a JSON object and nothing else, with just these keys in this order if
+    given.
 
     A code fence around the object is allowed; text before or behind it, and other keys, are not.
     """
@@ -106,14 +111,19 @@ def json_object(text: str, keys: Texts | None = None) -> Score:
         found = None
     if not isinstance(found, dict):
         inside = next(objects_in(text), None)
-        return Score(0.0, "there is no JSON object" if inside is None else "the reply is more than a JSON object")
+        return Score(
+            0.0,
+            "there is no JSON object" if inside is None else "the reply is more than a JSON object",
+        )
     return has_keys(found, keys, keys is None or list(found) == list(keys))
 
 
 def has_keys(found: dict[str, object], keys: Sequence[str] | None, right: bool) -> Score:
     """The score of an object with the right keys or wrong ones."""
     wanted = f", asked for {', '.join(keys)[:80]}" if keys and not right else ""
-    return Score(float(right), f"a JSON object with the keys {', '.join(found)[:80] or 'none'}{wanted}")
+    return Score(
+        float(right), f"a JSON object with the keys {', '.join(found)[:80] or 'none'}{wanted}"
+    )
 
 
 def objects_in(text: str) -> Iterator[dict[str, object]]:
@@ -147,8 +157,13 @@ def dashed_characters(text: str) -> Score:
 @measure
 def exact_phrase(text: str, phrase: Text) -> Score:
     """1 if the reply is this phrase and nothing else; case and punctuation forgiven."""
-    same = folded_words(text) == folded_words(phrase) and (words_of(phrase) or fold(text).strip() == fold(phrase).strip())
-    return Score(float(bool(same)), "the reply is the phrase" if same else f"the reply is {text.strip()[:60]!r}")
+    same = folded_words(text) == folded_words(phrase) and (
+        words_of(phrase) or fold(text).strip() == fold(phrase).strip()
+    )
+    return Score(
+        float(bool(same)),
+        "the reply is the phrase" if same else f"the reply is {text.strip()[:60]!r}",
+    )
 
 
 @measure(empty_is_zero=False, check=compiled)
@@ -158,7 +173,9 @@ def regex(text: str, regex: Text, flags: Flags = "") -> Score:
         match = compiled(regex, flags).search(text, timeout=PATIENCE)
     except TimeoutError as error:
         raise UsageError(
-            f"The regular expression {regex!r} took more than {PATIENCE} s on a reply of {len(text)} "
-            "characters; write it without repetitions inside repetitions, as (a+)+."
+            f"The regular expression {regex!r} took more than {PATIENCE} s on a reply of"
+            f" {len(text)} characters; write it without repetitions inside repetitions, as (a+)+."
         ) from error
-    return Score(float(match is not None), f"found {match.group()[:60]!r}" if match else "not found")
+    return Score(
+        float(match is not None), f"found {match.group()[:60]!r}" if match else "not found"
+    )

@@ -11,7 +11,13 @@ from importlib.resources import files
 def list_names() -> tuple[str, ...]:
     """The names of the shipped lists."""
     folder = files("holdfast") / "assets" / "words"
-    return tuple(sorted(entry.name.removesuffix(".txt") for entry in folder.iterdir() if entry.name.endswith(".txt")))
+    return tuple(
+        sorted(
+            entry.name.removesuffix(".txt")
+            for entry in folder.iterdir()
+            if entry.name.endswith(".txt")
+        )
+    )
 
 
 @cache

@@ -117,8 +117,12 @@ class Measure:
 @overload
 def measure(function: F) -> F: ...
 @overload
-def measure(*, empty_is_zero: bool = True, check: Callable[..., Any] | None = None) -> Callable[[F], F]: ...
-def measure(function: Any = None, *, empty_is_zero: bool = True, check: Callable[..., Any] | None = None) -> Any:
+def measure(
+    *, empty_is_zero: bool = True, check: Callable[..., Any] | None = None
+) -> Callable[[F], F]: ...
+def measure(
+    function: Any = None, *, empty_is_zero: bool = True, check: Callable[..., Any] | None = None
+) -> Any:
     """Registers a function `(text, **arguments) -> Score` as a measure of the same name.
 
     Each argument is annotated with one of the types of `kinds`. With `empty_is_zero` (the default)
@@ -130,7 +134,12 @@ def measure(function: Any = None, *, empty_is_zero: bool = True, check: Callable
     def register(wrapped: F) -> F:
         hints = get_type_hints(wrapped, include_extras=True)
         parameters = tuple(
-            Parameter(p.name, kind_of(hints[p.name]), p.default is p.empty, None if p.default is p.empty else p.default)
+            Parameter(
+                p.name,
+                kind_of(hints[p.name]),
+                p.default is p.empty,
+                None if p.default is p.empty else p.default,
+            )
             for p in list(inspect.signature(wrapped).parameters.values())[1:]
         )
         summary = " ".join((inspect.getdoc(wrapped) or "").split("\n\n")[0].split())
@@ -143,13 +152,23 @@ def measure(function: Any = None, *, empty_is_zero: bool = True, check: Callable
 def kind_of(annotation: Any) -> Kind:
     """The `Kind` inside `Annotated[type, kind]` or inside `Annotated[type, kind] | None`."""
     holders = (annotation, *get_args(annotation))
-    return next(kind for holder in holders for kind in getattr(holder, "__metadata__", ()) if isinstance(kind, Kind))
+    return next(
+        kind
+        for holder in holders
+        for kind in getattr(holder, "__metadata__", ())
+        if isinstance(kind, Kind)
+    )
 
 
 def catalogue() -> list[tuple[str, str, str]]:
     """Every built-in measure as (name, arguments, what it scores), in alphabetical order."""
-    rows = [(name, ", ".join(map(str, entry.parameters)), entry.summary) for name, entry in REGISTRY.items()]
-    return sorted([*rows, (CODE, CODE, "A function of your own, by its dotted name; needs --allow-code.")])
+    rows = [
+        (name, ", ".join(map(str, entry.parameters)), entry.summary)
+        for name, entry in REGISTRY.items()
+    ]
+    return sorted(
+        [*rows, (CODE, CODE, "A function of your own, by its dotted name; needs --allow-code.")]
+    )
 
 
 def build(spec: str | Mapping[str, Any], allow_code: bool = False) -> Measure:
@@ -205,12 +224,17 @@ def read_spec(spec: str | Mapping[str, Any]) -> tuple[str, dict[str, Any]]:
     if isinstance(spec, str):
         return spec, {}
     if not isinstance(spec, Mapping):
-        raise UsageError(f"A measure is a name or a mapping, not {spec!r}; write for example {{name: one_sentence}}.")
+        raise UsageError(
+            f"A measure is a name or a mapping, not {spec!r}; write for example {{name:"
+            " one_sentence}."
+        )
     arguments = dict(spec)
     unnamed = next((key for key in ("regex", CODE) if key in arguments), None)
     name = arguments.pop("name", unnamed)
     if not isinstance(name, str):
-        raise UsageError(f"The measure {spec!r} has no name; give it one of 'name', 'regex' or 'python'.")
+        raise UsageError(
+            f"The measure {spec!r} has no name; give it one of 'name', 'regex' or 'python'."
+        )
     return name, arguments
 
 
@@ -220,16 +244,25 @@ def fill_in(name: str, entry: Entry, arguments: dict[str, Any]) -> dict[str, Any
     for argument in arguments:
         if argument not in known:
             near = difflib.get_close_matches(str(argument), known, n=1)
-            cure = f"did you mean {near[0]!r}?" if near else f"it takes {', '.join(known) or 'none'}."
+            cure = (
+                f"did you mean {near[0]!r}?" if near else f"it takes {', '.join(known) or 'none'}."
+            )
             raise UsageError(f"The measure {name!r} has no argument {argument!r}; {cure}")
     filled = {}
     for p in entry.parameters:
         if p.required and p.name not in arguments:
-            raise UsageError(f"The measure {name!r} needs the argument {p.name!r}; give it {p.kind.label}.")
+            raise UsageError(
+                f"The measure {name!r} needs the argument {p.name!r}; give it {p.kind.label}."
+            )
         value = arguments.get(p.name, p.default)
-        if not (value is None and p.default is None and not p.required) and not p.kind.accepts(value):
+        if not (value is None and p.default is None and not p.required) and not p.kind.accepts(
+            value
+        ):
             shown = shortened(value)
-            raise UsageError(f"The argument {p.name!r} of the measure {name!r} is {shown}; give it {p.kind.label}.")
+            raise UsageError(
+                f"The argument {p.name!r} of the measure {name!r} is {shown}; give it"
+                f" {p.kind.label}."
+            )
         filled[p.name] = list(value) if isinstance(value, tuple) else value
     return filled
 
@@ -239,7 +272,11 @@ def shortened(value: Any) -> str:
     try:
         text = repr(value)
     except ValueError:
-        return f"a number of {value.bit_length()} bits" if isinstance(value, int) else "a value with a huge number"
+        return (
+            f"a number of {value.bit_length()} bits"
+            if isinstance(value, int)
+            else "a value with a huge number"
+        )
     return text if len(text) <= 200 else text[:200] + "..."
 
 
@@ -254,16 +291,23 @@ def compiled(regex: str, flags: str) -> Any:
     try:
         return engine.compile(regex, sum(getattr(engine, flag.upper()) for flag in set(flags)))
     except (engine.error, ValueError, OverflowError, RecursionError) as error:
-        raise UsageError(f"The regular expression {regex!r} is not valid ({error}); correct it.") from error
+        raise UsageError(
+            f"The regular expression {regex!r} is not valid ({error}); correct it."
+        ) from error
 
 
 def build_from_code(arguments: dict[str, Any], allow_code: bool) -> Measure:
     """A measure that calls a user's own function, found by its dotted name."""
     path = arguments.get(CODE)
     if not isinstance(path, str) or "." not in path or len(arguments) > 1:
-        raise UsageError(f"A python measure is one dotted name, not {arguments!r}; write {{python: package.module.function}}.")
+        raise UsageError(
+            f"A python measure is one dotted name, not {arguments!r}; write {{python:"
+            " package.module.function}."
+        )
     if not allow_code:
-        raise UsageError(f"The measure {path!r} is code of your own; pass --allow-code to let it run.")
+        raise UsageError(
+            f"The measure {path!r} is code of your own; pass --allow-code to let it run."
+        )
     module, _, attribute = path.rpartition(".")
     try:
         function = getattr(importlib.import_module(module), attribute)
@@ -273,7 +317,10 @@ def build_from_code(arguments: dict[str, Any], allow_code: bool) -> Measure:
             "check the name: its file stands beside the suite's or on PYTHONPATH."
         ) from error
     if not callable(function):
-        raise UsageError(f"The measure {path!r} is a {type(function).__name__}, not a function of the reply's text.")
+        raise UsageError(
+            f"The measure {path!r} is a {type(function).__name__}, not a function of the reply's"
+            " text."
+        )
     return Measure(CODE, {CODE: path}, partial(call_user_function, function), False)
 
 
@@ -281,7 +328,11 @@ def call_user_function(function: Callable[[str], Any], text: str, python: str) -
     """The user's number as a score; whatever goes wrong is named, never scored."""
     try:
         value = function(text)
-        return value if isinstance(value, Score) else Score(float(value), f"{python} gave {float(value):g}")
+        return (
+            value
+            if isinstance(value, Score)
+            else Score(float(value), f"{python} gave {float(value):g}")
+        )
     except Exception as error:
         raise UsageError(
             f"The measure {python!r} failed on {text[:60]!r} ({type(error).__name__}: {error}); "

@@ -1,9 +1,8 @@
 """The published measures of Li et al. 2024 where they differ from ours, defects included.
 
-Written from a description of what the released code computes, so that a run can be compared with the
-published numbers. Each line says what is wrong; the mended measure stands in the file of its theme.
-Where the released code raises on an empty reply, these return 0.
-"""
+Written from a description of what the released code computes, so that a run can be compared with
+the published numbers. Each line says what is wrong; the mended measure stands in the file of its
+theme. Where the released code raises on an empty reply, these return 0."""
 
 from __future__ import annotations
 
@@ -46,7 +45,9 @@ def released_letter_absent(text: str, letter: Letter) -> Score:
 def released_repeated_words(text: str) -> Score:
     """Different words that occur twice or more / all words; at most 0.5."""
     times = Counter(plain_words(text))
-    return share(sum(n > 1 for n in times.values()), times.total(), "words are different ones that recur")
+    return share(
+        sum(n > 1 for n in times.values()), times.total(), "words are different ones that recur"
+    )
 
 
 @measure(empty_is_zero=False)
@@ -61,12 +62,17 @@ def released_doubled_words(text: str) -> Score:
 def released_starts_with(text: str, word: Text) -> Score:
     """1 if the text up to the first space is exactly this word; 'Yes,' is not 'Yes'."""
     first = "".join(text.split()[:1])
-    return Score(float(first == word), f"the reply starts with {first[:40]!r}" if first else "the reply is empty")
+    return Score(
+        float(first == word),
+        f"the reply starts with {first[:40]!r}" if first else "the reply is empty",
+    )
 
 
 @measure(empty_is_zero=False)
 def released_every_sentence_starts_with(text: str, word: Text) -> Score:
-    """Share of sentences whose lower-cased first word is `word` as written; 0 if it holds a capital."""
+    """Share of sentences whose lower-cased first word is `word` as written; 0 if it holds a
+    capital.
+    """
     firsts = [words_of(sentence)[0].lower() for sentence in sentences_of(text)]
     return share(firsts.count(word), len(firsts), f"sentences start, lower-cased, with {word!r}")
 
@@ -100,7 +106,9 @@ def released_words_absent(text: str, words: Texts) -> Score:
 
 
 @measure(empty_is_zero=False)
-def released_never_contains(text: str, words: Words, case: Flag = False, whole: Flag = True) -> Score:
+def released_never_contains(
+    text: str, words: Words, case: Flag = False, whole: Flag = True
+) -> Score:
     """As never_contains, but an empty reply scores 1."""
     return never_contains(text, words, case, whole)
 
@@ -168,7 +176,9 @@ def released_json_object(text: str, keys: Texts) -> Score:
 
 @measure(empty_is_zero=False)
 def released_comma_list(text: str) -> Score:
-    """Share of comma-separated items inside the first [...] that are one word; one item is a list."""
+    """Share of comma-separated items inside the first [...] that are one word; one item is a
+    list.
+    """
     inside = re.search(r"\[([^\]]*)\]", text)
     if inside is None:
         return Score(0.0, "there are no [brackets]")

@@ -36,7 +36,9 @@ def alternating_length(text: str, limit: Count = 4) -> Score:
 def alternating_word(text: str, word: Text) -> Score:
     """Share of words that continue an alternation of this word and any other."""
     target = fold(word.strip())
-    return alternation([1 if found == target else -1 for found in folded_words(text)], f"{word!r} and others")
+    return alternation(
+        [1 if found == target else -1 for found in folded_words(text)], f"{word!r} and others"
+    )
 
 
 @measure
@@ -62,7 +64,9 @@ def no_repeated_words(text: str) -> Score:
 def repeated_words(text: str) -> Score:
     """Share of words that occur twice or more."""
     times = Counter(folded_words(text))
-    return share(sum(n for n in times.values() if n > 1), times.total(), "words occur twice or more")
+    return share(
+        sum(n for n in times.values() if n > 1), times.total(), "words occur twice or more"
+    )
 
 
 @measure

@@ -5,10 +5,17 @@ from __future__ import annotations
 from holdfast.measures.text import listed
 
 ONES = listed(
-    "zero one two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen sixteen seventeen eighteen nineteen"
+    "zero one two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen"
+    " sixteen seventeen eighteen nineteen"
 )
 TENS = listed("_ _ twenty thirty forty fifty sixty seventy eighty ninety")
-SCALES = ((10**12, "trillion"), (10**9, "billion"), (10**6, "million"), (1000, "thousand"), (100, "hundred"))
+SCALES = (
+    (10**12, "trillion"),
+    (10**9, "billion"),
+    (10**6, "million"),
+    (1000, "thousand"),
+    (100, "hundred"),
+)
 
 READ = {word: value for value, word in enumerate(ONES)}
 READ |= {word: 10 * value for value, word in enumerate(TENS) if value > 1}

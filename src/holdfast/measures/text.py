@@ -1,12 +1,11 @@
 """Words and sentences, as every measure counts them.
 
 A word is a run of letters or digits, joined by apostrophes or hyphens ("don't" and "well-known" are
-one word each, and so is "15,000"). A sentence ends at '.', '!' or '?' before a space or the end, but
-not after an abbreviation or an initial, nor within a quotation after which it goes on in lower
+one word each, and so is "15,000"). A sentence ends at '.', '!' or '?' before a space or the end,
+but not after an abbreviation or an initial, nor within a quotation after which it goes on in lower
 case. Dots ("..." or "…") are a pause: they end a sentence only where the next word has a capital
 and is not 'I'. A new line also ends a sentence, unless it goes on in lower case. List markers
-belong to no sentence.
-"""
+belong to no sentence."""
 
 from __future__ import annotations
 
@@ -21,7 +20,9 @@ def listed(words: str) -> tuple[str, ...]:
 WORD = re.compile(r"[^\W_]+(?:['’‐‑-][^\W_]+|(?<=\d)[.,](?=\d)[^\W_]+)*")
 MARKER = re.compile(r"^[ \t]*(?:[-*•–]|\d{1,3}[.)])[ \t]+")
 SENTENCE_END = re.compile(r"(?<![.!?…])[.!?…]++[\"'”’)\]»*_]*+(?=\s|$)|[。！？]+")
-NEVER_LAST = frozenset(listed("mr mrs ms dr prof st vs e.g i.e approx mme sra"))  # a name or more follows
+NEVER_LAST = frozenset(
+    listed("mr mrs ms dr prof st vs e.g i.e approx mme sra")
+)  # a name or more follows
 MAY_BE_LAST = frozenset(listed("etc a.m p.m u.s u.k inc jr"))
 DOTS = re.compile(r"[.…]{2,}|…")
 QUOTED_END = re.compile(r"[.!?…]+[\"'”’)\]»]+")
@@ -69,7 +70,12 @@ def joined_lines(text: str) -> list[str]:
     joinable = False
     for raw in text.splitlines():
         line = MARKER.sub("", raw).strip()
-        goes_on = joinable and line[:1].islower() and line == raw.strip() and blocks[-1][-1:] not in ".!?…:"
+        goes_on = (
+            joinable
+            and line[:1].islower()
+            and line == raw.strip()
+            and blocks[-1][-1:] not in ".!?…:"
+        )
         if goes_on:
             blocks[-1] += " " + line
         elif line:
@@ -79,7 +85,9 @@ def joined_lines(text: str) -> list[str]:
 
 
 def splits_here(block: str, end: re.Match[str]) -> bool:
-    """Whether a stop ends a sentence, and not an abbreviation, an initial, a pause or a quotation."""
+    """Whether a stop ends a sentence, and not an abbreviation, an initial, a pause or a
+    quotation.
+    """
     follows = block[end.end() : end.end() + 40].lstrip(" \t\"'“‘(*_")
     if DOTS.match(end.group()) and follows:
         return follows[0].isupper() and not FIRST_PERSON.match(follows)

@@ -1,4 +1,6 @@
-"""Feeling, by the lexicon of VADER (Hutto & Gilbert 2014; the package `vaderSentiment` carries it)."""
+"""Feeling, by the lexicon of VADER (Hutto & Gilbert 2014; the package `vaderSentiment` carries
+it).
+"""
 
 from __future__ import annotations
 
@@ -11,7 +13,8 @@ from holdfast.measures.text import plural, sentences_of
 
 FULL = 0.5  # the compound of one clear word ("I love London": 0.64) is full marks for a sentence
 LONGEST = 5_000  # characters that are read, and
-SYMBOLS = 100  # emojis among them: VADER spells each out, and its time grows with the square of the words
+# emojis among them: VADER spells each out, and its time grows with the square of the words
+SYMBOLS = 100
 
 
 @cache
@@ -35,7 +38,9 @@ def vader(text: str) -> dict[str, float]:
 
 @measure
 def sentiment(text: str, direction: Direction) -> Score:
-    """(1 + VADER compound) / 2 for 'positive', (1 - compound) / 2 for 'negative'; 0.5 is neutral."""
+    """(1 + VADER compound) / 2 for 'positive', (1 - compound) / 2 for 'negative'; 0.5 is
+    neutral.
+    """
     compound = vader(text)["compound"]
     signed = compound if direction == "positive" else -compound
     return Score((1 + signed) / 2, f"VADER compound {compound:+.2f}")
@@ -54,9 +59,17 @@ def sad(text: str) -> Score:
 
 
 def feeling(text: str, sign: int, what: str) -> Score:
-    """Mean strength of one sign of feeling; a published share (`pos`) hardly leaves 0.6, this reaches 1."""
-    strengths = [min(1.0, max(0.0, sign * vader(sentence)["compound"]) / FULL) for sentence in sentences_of(text)]
+    """Mean strength of one sign of feeling; a published share (`pos`) hardly leaves 0.6, this
+    reaches 1.
+    """
+    strengths = [
+        min(1.0, max(0.0, sign * vader(sentence)["compound"]) / FULL)
+        for sentence in sentences_of(text)
+    ]
     if not strengths:
         return Score(0.0, "there is no sentence")
     value = round(sum(strengths) / len(strengths), 4)
-    return Score(value, f"{sum(s > 0 for s in strengths)} of {plural(len(strengths), 'sentence')} sound {what}")
+    return Score(
+        value,
+        f"{sum(s > 0 for s in strengths)} of {plural(len(strengths), 'sentence')} sound {what}",
+    )

@@ -17,8 +17,8 @@ if TYPE_CHECKING:
 class Boost:
     """Multiplies the attention weights on the span by a factor and renormalises.
 
-    InstABoost (arXiv 2506.13734) with M = `factor`; GUIDE (arXiv 2409.19001) adds delta = log(M) to the scores, which is the same.
-    In log-odds: x' = x + log(M).
+    InstABoost (arXiv 2506.13734) with M = `factor`; GUIDE (arXiv 2409.19001) adds delta = log(M) to
+    the scores, which is the same. In log-odds: x' = x + log(M).
 
     Args:
         factor: M of at least 1; 1 changes nothing.
@@ -35,12 +35,16 @@ class Boost:
     heads: HeadSet | None = None
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "factor", knobs.number_between(self.name, "factor", self.factor, 1))
+        object.__setattr__(
+            self, "factor", knobs.number_between(self.name, "factor", self.factor, 1)
+        )
         object.__setattr__(self, "heads", checked_heads(self.name, self.heads))
 
     @property
     def added(self) -> float:
-        """What `shift` adds, whatever the log-odds: the same as adding it to the scores of the set."""
+        """What `shift` adds, whatever the log-odds: the same as adding it to the scores of the
+        set.
+        """
         return math.log(self.factor)
 
     def shift(self, log_odds: Tensor, layer: int) -> Tensor:

@@ -15,12 +15,14 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Gate:
-    """Takes a steered token only if the unsteered model gives it at least `threshold` times its best token's probability.
+    """Takes a steered token only if the unsteered model gives it at least `threshold` times its
+    best token's probability.
 
-    Else the token is drawn again with half of the layers steered (the later ones), then a quarter, and at last from
-    the unsteered model, which is forwarded in the same batch. DIRECTER scales keys and ranks layers by a sensitivity
-    analysis; here any attention methods are gated, and layers go by depth. The first token of a reply falls back to the
-    unsteered model at once, for the prompt's pass is not repeated.
+    Else the token is drawn again with half of the layers steered (the later ones), then a quarter,
+    and at last from the unsteered model, which is forwarded in the same batch. DIRECTER scales keys
+    and ranks layers by a sensitivity analysis; here any attention methods are gated, and layers go
+    by depth. The first token of a reply falls back to the unsteered model at once, for the prompt's
+    pass is not repeated.
 
     Args:
         methods: the attention methods behind the gate, at least one.
@@ -37,11 +39,18 @@ class Gate:
     threshold: float
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "threshold", knobs.number_between(self.name, "threshold", self.threshold, 0, 1))
+        object.__setattr__(
+            self, "threshold", knobs.number_between(self.name, "threshold", self.threshold, 0, 1)
+        )
         object.__setattr__(self, "methods", tuple(self.methods))
-        wrong: list[Method] = [method for method in self.methods if not isinstance(method, ShiftsAttention)]
+        wrong: list[Method] = [
+            method for method in self.methods if not isinstance(method, ShiftsAttention)
+        ]
         if wrong or not self.methods:
-            raise UsageError(f"gate takes attention methods, at least one, not {wrong[0] if wrong else ()!r}; put other methods beside it.")
+            raise UsageError(
+                f"gate takes attention methods, at least one, not {wrong[0] if wrong else ()!r};"
+                " put other methods beside it."
+            )
 
     def accepts(self, token: int, other: Tensor) -> bool:
         """Whether the unsteered `other`, logits [vocabulary], finds the token plausible."""

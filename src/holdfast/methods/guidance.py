@@ -16,11 +16,13 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Guidance:
-    """Contrasts the model with and without the system prompt: log p = log p_without + scale * (log p_with - log p_without).
+    """Contrasts the model with and without the system prompt: log p = log p_without + scale * (log
+    p_with - log p_without).
 
-    Li et al. (2024), equation 5, with alpha = `scale`. The stream without the prompt is forwarded in the same batch.
-    Published uses add a plausibility threshold (Li et al. 2022, arXiv 2210.15097): tokens that the model with the
-    prompt gives less than `plausibility` times its best token's probability are never drawn.
+    Li et al. (2024), equation 5, with alpha = `scale`. The stream without the prompt is forwarded
+    in the same batch. Published uses add a plausibility threshold (Li et al. 2022, arXiv
+    2210.15097): tokens that the model with the prompt gives less than `plausibility` times its best
+    token's probability are never drawn.
 
     Args:
         scale: at least 0; 1 changes nothing, 0 is the model without the prompt.
@@ -37,17 +39,27 @@ class Guidance:
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "scale", knobs.number_between(self.name, "scale", self.scale, 0))
-        object.__setattr__(self, "plausibility", knobs.number_between(self.name, "plausibility", self.plausibility, 0, 1))
+        object.__setattr__(
+            self,
+            "plausibility",
+            knobs.number_between(self.name, "plausibility", self.plausibility, 0, 1),
+        )
 
     def other(self, messages: Sequence[Message]) -> tuple[Message, ...]:
         """The chat without its system prompt; a template may not put its own in its place."""
         return tuple(message for message in messages if message["role"] != "system")
 
     def guide(self, logits: Tensor, other: Tensor) -> Tensor:
-        """Guided log-probabilities, float32 [vocabulary], of the logits with and without the prompt."""
+        """Guided log-probabilities, float32 [vocabulary], of the logits with and without the
+        prompt.
+        """
         with_prompt, without = logits.float().log_softmax(-1), other.float().log_softmax(-1)
         guided = with_prompt if self.scale == 1 else without + self.scale * (with_prompt - without)
-        guided = guided.masked_fill(with_prompt == -math.inf, -math.inf)  # where both are impossible, their difference is not a number
+        guided = guided.masked_fill(
+            with_prompt == -math.inf, -math.inf
+        )  # where both are impossible, their difference is not a number
         if self.plausibility:
-            guided = guided.masked_fill(with_prompt < with_prompt.amax(-1) + math.log(self.plausibility), -math.inf)
+            guided = guided.masked_fill(
+                with_prompt < with_prompt.amax(-1) + math.log(self.plausibility), -math.inf
+            )
         return guided

@@ -18,13 +18,15 @@ _GENERATED = ("keep", "scale")
 
 @dataclass(frozen=True)
 class Pasta:
-    """Scales down the attention to the rest of the prompt by alpha on chosen heads, and renormalises.
+    """Scales down the attention to the rest of the prompt by alpha on chosen heads, and
+    renormalises.
 
-    Zhang et al. (2024), equation 2: a weight on the span stays, one on the rest of the prompt is multiplied by `alpha`, and all are
-    divided by their sum. Scaling the rest by alpha is adding -log(alpha) to the log-odds of everything else: x' = x - log(alpha).
-    The paper scales tokens of the prompt only, so generated tokens keep their weight like the span.
-    The prompt is all that stands in front of the reply that is being written: in a dialog, earlier
-    replies belong to it and are scaled, whoever wrote them.
+    Zhang et al. (2024), equation 2: a weight on the span stays, one on the rest of the prompt is
+    multiplied by `alpha`, and all are divided by their sum. Scaling the rest by alpha is adding
+    -log(alpha) to the log-odds of everything else: x' = x - log(alpha). The paper scales tokens of
+    the prompt only, so generated tokens keep their weight like the span. The prompt is all that
+    stands in front of the reply that is being written: in a dialog, earlier replies belong to it
+    and are scaled, whoever wrote them.
 
     Args:
         alpha: in (0, 1]; 1 changes nothing. The paper uses 0.01.
@@ -45,11 +47,20 @@ class Pasta:
 
     def __post_init__(self) -> None:
         if self.alpha == 0:
-            raise KnobOutOfRange(f"{self.name} takes alpha above 0 to 1, not 0: it would take away the rest of the prompt; the paper's 0.01 does not.")
-        object.__setattr__(self, "alpha", knobs.number_between(self.name, "alpha", self.alpha, 0, 1, above_low=True))
+            raise KnobOutOfRange(
+                f"{self.name} takes alpha above 0 to 1, not 0: it would take away the rest of the"
+                " prompt; the paper's 0.01 does not."
+            )
+        object.__setattr__(
+            self,
+            "alpha",
+            knobs.number_between(self.name, "alpha", self.alpha, 0, 1, above_low=True),
+        )
         object.__setattr__(self, "heads", checked_heads(self.name, self.heads))
         if self.generated not in _GENERATED:
-            raise UsageError(f"{self.name} takes generated as {' or '.join(_GENERATED)}, not {self.generated!r}.")
+            raise UsageError(
+                f"{self.name} takes generated as {' or '.join(_GENERATED)}, not {self.generated!r}."
+            )
 
     @property
     def holds_reply(self) -> bool:
@@ -58,7 +69,9 @@ class Pasta:
 
     @property
     def added(self) -> float:
-        """What `shift` adds, whatever the log-odds: the same as adding it to the scores of the set."""
+        """What `shift` adds, whatever the log-odds: the same as adding it to the scores of the
+        set.
+        """
         return -math.log(self.alpha)
 
     def shift(self, log_odds: Tensor, layer: int) -> Tensor:

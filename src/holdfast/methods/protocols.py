@@ -1,4 +1,7 @@
-"""What a steering method can be. A method is a frozen dataclass that has the functions of one protocol below."""
+"""What a steering method can be.
+
+A method is a frozen dataclass that has the functions of one protocol below.
+"""
 
 from __future__ import annotations
 
@@ -26,12 +29,13 @@ class Method(Protocol):
 class ShiftsAttention(Method, Protocol):
     """An attention method: a function on the log-odds of the attention mass on the span.
 
-    `heads` are the heads it touches (None: all), so that the caller may skip a layer that has none of them. With `holds_reply`, the
-    tokens generated after the prompt count as the span, so that only the rest of the prompt loses mass.
+    `heads` are the heads it touches (None: all), so that the caller may skip a layer that has none
+    of them. With `holds_reply`, the tokens generated after the prompt count as the span, so that
+    only the rest of the prompt loses mass.
 
-    A method may also have `mass(log_odds, layer)`, the sigmoid of `shift`, where that takes fewer operations, and
-    `added`, the number that `shift` adds on its heads, where it is one for all log-odds: they are then used at decoding.
-    """
+    A method may also have `mass(log_odds, layer)`, the sigmoid of `shift`, where that takes fewer
+    operations, and `added`, the number that `shift` adds on its heads, where it is one for all
+    log-odds: they are then used at decoding."""
 
     heads: HeadSet | None
     holds_reply: bool
@@ -40,8 +44,9 @@ class ShiftsAttention(Method, Protocol):
         """Returns the log-odds to use instead, never lower ones.
 
         Args:
-            log_odds: float [batch, head, query], log-sum-exp of the scores on the span less that on the rest;
-                -inf where the span is not in sight, +inf where nothing else is, and both are returned as they are.
+            log_odds: float [batch, head, query], log-sum-exp of the scores on the span less that on
+                the rest; -inf where the span is not in sight, +inf where nothing else is, and both
+                are returned as they are.
             layer: counted from 0.
         """
 
@@ -63,7 +68,9 @@ class EditsMessages(Method, Protocol):
 
 @runtime_checkable
 class EditsLogits(Method, Protocol):
-    """A decoding method: a second stream reads another chat along with the first, and both make one distribution."""
+    """A decoding method: a second stream reads another chat along with the first, and both make one
+    distribution.
+    """
 
     def other(self, messages: Sequence[Message]) -> tuple[Message, ...]:
         """Returns the chat that the second stream reads."""

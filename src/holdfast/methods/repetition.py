@@ -14,14 +14,17 @@ from holdfast.errors import PromptError
 
 @dataclass(frozen=True)
 class Repetition:
-    """Repeats the system prompt before each user message, with a probability; only the model sees it.
+    """Repeats the system prompt before each user message, with a probability; only the model sees
+    it.
 
-    SPR of Li et al. (2024), section 6.1, which leaves the joint open: here an empty line. Every user message has
-    its own draw, named by the conversation's seed and the message's number, so what was shown once is shown again
-    at every later turn; and whatever a small probability repeats, a larger one repeats too.
+    SPR of Li et al. (2024), section 6.1, which leaves the joint open: here an empty line. Every
+    user message has its own draw, named by the conversation's seed and the message's number, so
+    what was shown once is shown again at every later turn; and whatever a small probability
+    repeats, a larger one repeats too.
 
     Args:
-        probability: in [0, 1]; 0 changes nothing, 1 repeats it before every user message, the first included.
+        probability: in [0, 1]; 0 changes nothing, 1 repeats it before every user message, the first
+            included.
 
     Raises:
         KnobOutOfRange: `probability` lies outside [0, 1].
@@ -36,7 +39,8 @@ class Repetition:
         object.__setattr__(self, "probability", probability)
 
     def edit(self, messages: Sequence[Message], seed: int) -> tuple[Message, ...]:
-        """Returns the messages with the repetitions in them; an empty system prompt leaves them unchanged.
+        """Returns the messages with the repetitions in them; an empty system prompt leaves them
+        unchanged.
 
         Args:
             messages: a chat with a system message; not changed.
@@ -45,9 +49,13 @@ class Repetition:
         Raises:
             PromptError: no message has the system role.
         """
-        system = next((message["content"] for message in messages if message["role"] == "system"), None)
+        system = next(
+            (message["content"] for message in messages if message["role"] == "system"), None
+        )
         if system is None:
-            raise PromptError("repetition has no system message to repeat in this chat; put one at its start.")
+            raise PromptError(
+                "repetition has no system message to repeat in this chat; put one at its start."
+            )
         edited, number = [], 0
         for message in messages:
             if message["role"] == "user":

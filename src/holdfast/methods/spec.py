@@ -5,7 +5,8 @@
     split-softmax:exponent=0.7,heads=3.0/3.5+repetition:probability=0.5
     gate:methods=[split-softmax:exponent=0.5],threshold=0.1
     pasta:alpha=0.01,heads=heads.json
-    method.json                                               a file {"method": SPEC}, as `holdfast calibrate` writes it
+    method.json                                               a file {"method": SPEC}, as `holdfast
+                                                              calibrate` writes it
 
 A sweep gives one knob several values: `split-softmax:exponent=0.9,0.7,0.5`.
 """
@@ -31,7 +32,8 @@ from holdfast.methods.spotlight import Spotlight
 
 NONE = "none"
 _METHODS: dict[str, type[Any]] = {
-    method.name: method for method in (SplitSoftmax, Pasta, Boost, Spotlight, Repetition, Guidance, Gate)
+    method.name: method
+    for method in (SplitSoftmax, Pasta, Boost, Spotlight, Repetition, Guidance, Gate)
 }
 
 
@@ -76,27 +78,67 @@ def parse_sweep(spec: str) -> Sweep:
     Raises:
         UsageError: no knob or more than one has several values, or as `parse`.
     """
-    parts = [(name.strip(), _assignments(listed)) for name, _, listed in (part.partition(":") for part in _split(spec, "+"))]
-    swept = [(number, knob, values) for number, (_, knobs) in enumerate(parts) for knob, values in knobs.items() if len(values) > 1]
+    parts = [
+        (name.strip(), _assignments(listed))
+        for name, _, listed in (part.partition(":") for part in _split(spec, "+"))
+    ]
+    swept = [
+        (number, knob, values)
+        for number, (_, knobs) in enumerate(parts)
+        for knob, values in knobs.items()
+        if len(values) > 1
+    ]
     if len(swept) != 1:
         some = " and ".join(knob for _, knob, _ in swept)
         why = f"gives several values to {some}" if some else "has one point"
-        raise UsageError(f"The sweep {spec!r} {why}; give one knob two values or more, as in split-softmax:exponent=0.9,0.7,0.5.")
+        raise UsageError(
+            f"The sweep {spec!r} {why}; give one knob two values or more, as in"
+            " split-softmax:exponent=0.9,0.7,0.5."
+        )
     number, swept_knob, values = swept[0]
 
     def at(value: str) -> str:
-        fixed = [(name, {**knobs, swept_knob: [value]} if place == number else knobs) for place, (name, knobs) in enumerate(parts)]
-        return "+".join(f"{name}:{','.join(f'{knob}={one[0]}' for knob, one in knobs.items())}" if knobs else name for name, knobs in fixed)
+        fixed = [
+            (name, {**knobs, swept_knob: [value]} if place == number else knobs)
+            for place, (name, knobs) in enumerate(parts)
+        ]
+        return "+".join(
+            (
+                f"{name}:{','.join(f'{knob}={one[0]}' for knob, one in knobs.items())}"
+                if knobs
+                else name
+            )
+            for name, knobs in fixed
+        )
 
     settings = tuple(parse(at(value)) for value in values)
-    stay = [(name, [f"{knob}={one[0]}" for knob, one in knobs.items() if (place, knob) != (number, swept_knob)]) for place, (name, knobs) in enumerate(parts)]
+    stay = [
+        (
+            name,
+            [
+                f"{knob}={one[0]}"
+                for knob, one in knobs.items()
+                if (place, knob) != (number, swept_knob)
+            ],
+        )
+        for place, (name, knobs) in enumerate(parts)
+    ]
     if len(set(settings)) < len(settings):
-        raise UsageError(f"The sweep {spec!r} gives {swept_knob} the same value twice; give each value once.")
-    return Sweep("+".join(":".join(filter(None, (name, ",".join(knobs)))) for name, knobs in stay), swept_knob, tuple(values), settings)
+        raise UsageError(
+            f"The sweep {spec!r} gives {swept_knob} the same value twice; give each value once."
+        )
+    return Sweep(
+        "+".join(":".join(filter(None, (name, ",".join(knobs)))) for name, knobs in stay),
+        swept_knob,
+        tuple(values),
+        settings,
+    )
 
 
 def _assignments(listed: str) -> dict[str, list[str]]:
-    """The values of each knob: what follows a comma without a "=" is another value of the knob before it."""
+    """The values of each knob: what follows a comma without a "=" is another value of the knob
+    before it.
+    """
     knobs: dict[str, list[str]] = {}
     last: list[str] | None = None
     for pair in _split(listed, ",") if listed.strip() else ():
@@ -106,7 +148,9 @@ def _assignments(listed: str) -> dict[str, list[str]]:
         elif not equals and last is not None:
             last.append(knob)
         else:
-            raise UsageError(f"A sweep takes each knob once as KNOB=VALUE,VALUE, not {pair!r} in {listed!r}.")
+            raise UsageError(
+                f"A sweep takes each knob once as KNOB=VALUE,VALUE, not {pair!r} in {listed!r}."
+            )
     return knobs
 
 
@@ -124,12 +168,20 @@ def read_method_file(path: Path | str) -> dict[str, Any]:
     try:
         found = json.loads(Path(path).read_text(encoding="utf-8"))
     except OSError as error:
-        raise UsageError(f"The method file {path} cannot be read ({error.strerror}); check the path.") from error
+        raise UsageError(
+            f"The method file {path} cannot be read ({error.strerror}); check the path."
+        ) from error
     except ValueError as error:
-        raise UsageError(f"The method file {path} is not JSON ({error}); write it with `holdfast calibrate --budget`.") from error
+        raise UsageError(
+            f"The method file {path} is not JSON ({error}); write it with `holdfast calibrate"
+            " --budget`."
+        ) from error
     method = found.get("method") if isinstance(found, dict) else None
     if not isinstance(method, str) or is_file(method):
-        raise UsageError(f'The method file {path} gives {method!r} as its method; write {{"method": "split-softmax:exponent=0.5"}}.')
+        raise UsageError(
+            f'The method file {path} gives {method!r} as its method; write {{"method":'
+            ' "split-softmax:exponent=0.5"}.'
+        )
     return found
 
 
@@ -149,9 +201,13 @@ def catalogue() -> list[tuple[str, tuple[str, ...], str]]:
 def _parse_one(part: str, spec: str) -> Method:
     name, colon, listed = part.partition(":")
     if not name:
-        raise UsageError(f"An empty method in {spec!r}; write {NONE}, or NAME:KNOB=VALUE joined by '+'.")
+        raise UsageError(
+            f"An empty method in {spec!r}; write {NONE}, or NAME:KNOB=VALUE joined by '+'."
+        )
     if name == NONE:
-        raise UsageError(f"{NONE!r} cannot be combined with other methods, as in {spec!r}; leave it out.")
+        raise UsageError(
+            f"{NONE!r} cannot be combined with other methods, as in {spec!r}; leave it out."
+        )
     if name not in _METHODS:
         raise UnknownName("method", name, [*_METHODS, NONE])
     method = _METHODS[name]
@@ -160,14 +216,22 @@ def _parse_one(part: str, spec: str) -> Method:
     for pair in _split(listed, ",") if colon else ():
         knob, equals, value = (text.strip() for text in pair.partition("="))
         if not equals or knob in values:
-            raise UsageError(f"{name} takes each knob once as KNOB=VALUE, not {pair!r} in {part!r}.")
+            raise UsageError(
+                f"{name} takes each knob once as KNOB=VALUE, not {pair!r} in {part!r}."
+            )
         if knob not in fields:
             raise UnknownName(f"knob of {name}", knob, fields)
         values[knob] = _read_value(name, fields[knob], value)
-    missing = [knob for knob, field in fields.items() if field.default is dataclasses.MISSING and knob not in values]
+    missing = [
+        knob
+        for knob, field in fields.items()
+        if field.default is dataclasses.MISSING and knob not in values
+    ]
     if missing:
         example = "[split-softmax:exponent=0.5]" if missing[0] == "methods" else "0.5"
-        raise UsageError(f"{name} needs {missing[0]}, as in {name}:{missing[0]}={example}, but got {part!r}.")
+        raise UsageError(
+            f"{name} needs {missing[0]}, as in {name}:{missing[0]}={example}, but got {part!r}."
+        )
     made: Method = method(**values)
     return made
 
@@ -189,7 +253,10 @@ def _read_value(name: str, field: dataclasses.Field, value: str) -> object:
         return read_heads(value)
     if field.name == "methods":
         if not (value.startswith("[") and value.endswith("]")):
-            raise UsageError(f"{name} takes methods in brackets, as in {name}:methods=[split-softmax:exponent=0.5], not {value!r}.")
+            raise UsageError(
+                f"{name} takes methods in brackets, as in"
+                f" {name}:methods=[split-softmax:exponent=0.5], not {value!r}."
+            )
         return parse(value[1:-1])
     if isinstance(field.default, str):
         return value

@@ -12,7 +12,8 @@ from holdfast.methods.heads import HeadSet, checked_heads, only_on
 if TYPE_CHECKING:
     from torch import Tensor
 
-_SURE = 100.0  # sigmoid(-100) = 4e-44 is about the least that float32 tells from 0: all mass is on the span
+# sigmoid(-100) = 4e-44 is about the least that float32 tells from 0: all mass is on the span
+_SURE = 100.0
 _TAIL = 40.0  # from here on 1 - pi < 1e-17, and 1 - pi**k equals k * (1 - pi) to double precision
 
 
@@ -20,8 +21,9 @@ _TAIL = 40.0  # from here on 1 - pi < 1e-17, and 1 - pi**k equals k * (1 - pi) t
 class SplitSoftmax:
     """Raises the attention mass on the system prompt to a power: pi becomes pi**exponent.
 
-    Li et al. (2024), equation 6, with k = `exponent`; the ratios of the weights inside the span, and inside the
-    rest, stay as they are. In log-odds x of pi, with u = k * log(pi): x' = u - log(1 - exp(u)).
+    Li et al. (2024), equation 6, with k = `exponent`; the ratios of the weights inside the span,
+    and inside the rest, stay as they are. In log-odds x of pi, with u = k * log(pi): x' = u - log(1
+    - exp(u)).
 
     Args:
         exponent: k in [0, 1]; 1 changes nothing, 0 puts all mass on the span.
@@ -38,28 +40,32 @@ class SplitSoftmax:
     heads: HeadSet | None = None
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "exponent", knobs.number_between(self.name, "exponent", self.exponent, 0, 1))
+        object.__setattr__(
+            self, "exponent", knobs.number_between(self.name, "exponent", self.exponent, 0, 1)
+        )
         object.__setattr__(self, "heads", checked_heads(self.name, self.heads))
 
     def shift(self, log_odds: Tensor, layer: int) -> Tensor:
         """Log-odds of pi**exponent, [batch, head, query] like `log_odds`, float32 or wider.
 
-        Finite for finite input: at most 100, or `log_odds` where that is larger. Infinities stay (a query that
-        sees no span, or nothing else).
-        """
+        Finite for finite input: at most 100, or `log_odds` where that is larger. Infinities stay (a
+            query that sees no span, or nothing else)."""
         if self.exponent == 1:
             return log_odds
         return only_on(self.heads, layer, _power(log_odds, self.exponent), log_odds)
 
-
     def mass(self, log_odds: Tensor, layer: int) -> Tensor:
-        """pi**exponent itself, [batch, head, query], by fewer operations than the sigmoid of `shift`."""
+        """pi**exponent itself, [batch, head, query], by fewer operations than the sigmoid of
+        `shift`.
+        """
         from torch.nn.functional import logsigmoid
 
         if self.exponent == 0:
             return self.shift(log_odds, layer).sigmoid()
         raised = logsigmoid(log_odds).mul_(self.exponent).exp_()
-        return raised if self.heads is None else only_on(self.heads, layer, raised, log_odds.sigmoid())
+        return (
+            raised if self.heads is None else only_on(self.heads, layer, raised, log_odds.sigmoid())
+        )
 
 
 def _power(x: Tensor, k: float) -> Tensor:

@@ -16,10 +16,12 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Spotlight:
-    """Raises the attention mass on the span to a target where it is lower, and leaves it where it is not.
+    """Raises the attention mass on the span to a target where it is lower, and leaves it where it
+    is not.
 
-    Spotlight (arXiv 2505.12025) adds log(psi / pi) to the scores of the span when its mass pi is below psi = `target`, which leaves less
-    than psi after normalising. Here the mass becomes exactly psi: x' = max(x, logit(psi)).
+    Spotlight (arXiv 2505.12025) adds log(psi / pi) to the scores of the span when its mass pi is
+    below psi = `target`, which leaves less than psi after normalising. Here the mass becomes
+    exactly psi: x' = max(x, logit(psi)).
 
     Args:
         target: psi in [0, 1); 0 changes nothing.
@@ -38,13 +40,19 @@ class Spotlight:
     def __post_init__(self) -> None:
         target = knobs.number_between(self.name, "target", self.target, 0, 1)
         if target == 1:
-            raise KnobOutOfRange(f"{self.name} takes target from 0 to below 1, not {self.target!r}.")
+            raise KnobOutOfRange(
+                f"{self.name} takes target from 0 to below 1, not {self.target!r}."
+            )
         object.__setattr__(self, "target", target)
         object.__setattr__(self, "heads", checked_heads(self.name, self.heads))
 
     def shift(self, log_odds: Tensor, layer: int) -> Tensor:
-        """Log-odds of the raised mass, [batch, head, query] like `log_odds`; a query that sees no span keeps -inf."""
+        """Log-odds of the raised mass, [batch, head, query] like `log_odds`; a query that sees no
+        span keeps -inf.
+        """
         if self.target == 0:
             return log_odds
-        raised = log_odds.clamp(min=math.log(self.target) - math.log1p(-self.target)).where(log_odds > -math.inf, log_odds)
+        raised = log_odds.clamp(min=math.log(self.target) - math.log1p(-self.target)).where(
+            log_odds > -math.inf, log_odds
+        )
         return only_on(self.heads, layer, raised, log_odds)

@@ -1,4 +1,6 @@
-"""What an endpoint answers: the reply, or in one sentence why there is none and what to do; keys are never shown."""
+"""What an endpoint answers: the reply, or in one sentence why there is none and what to do; keys
+are never shown.
+"""
 
 from __future__ import annotations
 
@@ -15,7 +17,9 @@ if TYPE_CHECKING:
     from openai import APIStatusError, OpenAIError
 
 _REFUSES = re.compile(
-    r"unsupported|not support|unrecognized|unknown|unexpected|extra (field|input)|not (permitted|allowed|available)|cannot both", re.I
+    r"unsupported|not support|unrecognized|unknown|unexpected|extra (field|input)|not"
+    r" (permitted|allowed|available)|cannot both",
+    re.I,
 )
 _STOP_REASONS = {  # finish_reason of the wire to ours; the later names are those of other servers
     "stop": "stop",
@@ -60,7 +64,9 @@ class Endpoint:
 
 
 class MalformedAnswer(ValueError):
-    """An answer that is not one complete chat completion; the message says what is wrong in a few words."""
+    """An answer that is not one complete chat completion; the message says what is wrong in a few
+    words.
+    """
 
 
 class FilteredReply(ValueError):
@@ -171,7 +177,9 @@ def is_too_long(error: APIStatusError) -> bool:
     """Whether the server says that the chat is longer than the model's context."""
     if error.status_code not in (400, 413, 422):
         return False
-    return error.code in _OVERLONG or error.status_code == 413 or bool(_TOO_LONG.search(_said(error)))
+    return (
+        error.code in _OVERLONG or error.status_code == 413 or bool(_TOO_LONG.search(_said(error)))
+    )
 
 
 def _is_gone(error: OpenAIError) -> bool:
@@ -190,49 +198,64 @@ def explain(error: OpenAIError, endpoint: Endpoint) -> str:
         return _explain_status(error, endpoint, retries)
     if isinstance(error, openai.APITimeoutError):
         return (
-            f"{endpoint.url} did not answer within {endpoint.timeout:g} s, with {retries}; allow a longer timeout or a"
-            " lower concurrency."
+            f"{endpoint.url} did not answer within {endpoint.timeout:g} s, with {retries}; allow a"
+            " longer timeout or a lower concurrency."
         )
     if isinstance(error, openai.APIConnectionError):
         return (
-            f"Cannot reach {endpoint.url} ({_root_of(error, endpoint)}), with {retries}; check the address and that the"
-            " server is running."
+            f"Cannot reach {endpoint.url} ({_root_of(error, endpoint)}), with {retries}; check the"
+            " address and that the server is running."
         )
     return f"{endpoint.url} gave no answer: {_cut(str(error), endpoint)}."
 
 
 def explain_filter(endpoint: Endpoint) -> str:
     """The sentence for a reply that a content filter withheld."""
-    return f"A content filter at {endpoint.url} withheld the reply; use other prompts or another endpoint."
+    return (
+        f"A content filter at {endpoint.url} withheld the reply; use other prompts or another"
+        " endpoint."
+    )
 
 
 def explain_answer(error: MalformedAnswer, text: str, endpoint: Endpoint) -> str:
     """The sentence for an answer that cannot be read."""
     shown = _cut(text, endpoint)
     return (
-        f"{endpoint.url} gave a malformed answer with {_cut(str(error), endpoint)}: {shown!r}; check that"
-        " it is an OpenAI-compatible base URL, which usually ends in /v1."
+        f"{endpoint.url} gave a malformed answer with {_cut(str(error), endpoint)}: {shown!r};"
+        " check that it is an OpenAI-compatible base URL, which usually ends in /v1."
     )
 
 
 def refused_fields(error: APIStatusError) -> tuple[str, ...]:
-    """Fields of the sampling that the server refuses by name, as OpenAI's reasoning models do; () for other complaints."""
+    """Fields of the sampling that the server refuses by name, as OpenAI's reasoning models do; ()
+    for other complaints.
+    """
     if error.status_code not in (400, 422):
         return ()
     said = _said(error)
-    if error.code not in ("unsupported_parameter", "unsupported_value") and not _REFUSES.search(said):
+    if error.code not in ("unsupported_parameter", "unsupported_value") and not _REFUSES.search(
+        said
+    ):
         return ()
-    return tuple(name for name in ("seed", "temperature", "top_p") if re.search(rf"\b{name}\b", said) or error.param == name)
+    return tuple(
+        name
+        for name in ("seed", "temperature", "top_p")
+        if re.search(rf"\b{name}\b", said) or error.param == name
+    )
 
 
 def wants_other_limit(error: APIStatusError) -> bool:
-    """Whether the server refuses the field max_tokens by name, as it does for OpenAI's reasoning models."""
+    """Whether the server refuses the field max_tokens by name, as it does for OpenAI's reasoning
+    models.
+    """
     if error.status_code not in (400, 422):
         return False
     said = _said(error)
     if is_too_long(error):
         return False
-    return "max_tokens" in said and ("max_completion_tokens" in said or error.code == "unsupported_parameter")
+    return "max_tokens" in said and (
+        "max_completion_tokens" in said or error.code == "unsupported_parameter"
+    )
 
 
 def _fields(value: object) -> dict[str, object]:
@@ -252,19 +275,31 @@ def _explain_status(error: APIStatusError, endpoint: Endpoint, retries: str) -> 
     url, status, said = endpoint.url, error.status_code, _cut(_said(error), endpoint)
     if status == 401:
         if endpoint.key:
-            return f"{url} refused the API key in {endpoint.key_variable} (401: {said}); check that it belongs there."
-        return f"{url} wants an API key (401); put it into the environment variable {endpoint.key_variable}."
+            return (
+                f"{url} refused the API key in {endpoint.key_variable} (401: {said}); check that it"
+                " belongs there."
+            )
+        return (
+            f"{url} wants an API key (401); put it into the environment variable"
+            f" {endpoint.key_variable}."
+        )
     if status == 404 and "model" in said.lower():
         return f"{url} has no model {endpoint.model!r} (404: {said}); check its name there."
     if status in (404, 405):
-        return f"{url}/chat/completions does not exist ({status}); check the base URL, which usually ends in /v1."
+        return (
+            f"{url}/chat/completions does not exist ({status}); check the base URL, which usually"
+            " ends in /v1."
+        )
     if status == 429:
         return (
-            f"{url} still limits requests (429: {said}), with {retries}; lower the concurrency, limit the"
-            " requests per minute, or check the account's quota."
+            f"{url} still limits requests (429: {said}), with {retries}; lower the concurrency,"
+            " limit the requests per minute, or check the account's quota."
         )
     if status >= 500:
-        return f"{url} failed ({status}: {said}), with {retries}; look into the server's log or try again later."
+        return (
+            f"{url} failed ({status}: {said}), with {retries}; look into the server's log or try"
+            " again later."
+        )
     cure = _cure(said, refused_fields(error))
     if is_too_long(error):
         cure = "; use fewer rounds or fewer new tokens"
@@ -291,7 +326,9 @@ def _said(error: APIStatusError) -> str:
 
 
 def _cut(text: str, endpoint: Endpoint) -> str:
-    """At most 300 characters on one line that no terminal obeys; the key goes first, so that no part of it is left."""
+    """At most 300 characters on one line that no terminal obeys; the key goes first, so that no
+    part of it is left.
+    """
     if endpoint.key:
         text = text.replace(endpoint.key, "***")
     text = "".join(ch if ch.isprintable() else " " for ch in text)

@@ -12,7 +12,8 @@ import openai
 
 
 class BoundedClient(openai.DefaultHttpxClient):  # the official client asks for one of this class
-    """Gives up an answer that is not whole in time; the client's own timeouts begin anew with every byte.
+    """Gives up an answer that is not whole in time; the client's own timeouts begin anew with every
+    byte.
 
     Args:
         seconds: from the sending of a request to the last byte of its answer.
@@ -24,7 +25,9 @@ class BoundedClient(openai.DefaultHttpxClient):  # the official client asks for 
         super().__init__(**options)
         self._seconds, self._before_each = seconds, before_each
 
-    def send(self, request: httpx2.Request, *, stream: bool = False, **more: Any) -> httpx2.Response:
+    def send(
+        self, request: httpx2.Request, *, stream: bool = False, **more: Any
+    ) -> httpx2.Response:
         """Sends a request.
 
         Raises:

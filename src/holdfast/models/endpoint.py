@@ -83,8 +83,9 @@ class EndpointModel:
         for method in methods:
             if not isinstance(method, EditsMessages):
                 raise ModelError(
-                    f"{spell([method])} needs attention or logits, to which the endpoint {self.endpoint.url} gives no access;"
-                    " use a prompt method such as repetition:probability=0.5, or load the model with holdfast.load()."
+                    f"{spell([method])} needs attention or logits, to which the endpoint"
+                    f" {self.endpoint.url} gives no access; use a prompt method such as"
+                    " repetition:probability=0.5, or load the model with holdfast.load()."
                 )
 
     def generate(
@@ -98,25 +99,29 @@ class EndpointModel:
         marks: bool = False,
     ) -> Reply:
         """Answers one chat; see `generate_batch`."""
-        return self.generate_batch([Request(messages, methods, sampling, seed, emphasis=emphasis, marks=marks)])[0]
+        return self.generate_batch(
+            [Request(messages, methods, sampling, seed, emphasis=emphasis, marks=marks)]
+        )[0]
 
     def generate_batch(self, requests: Sequence[Request]) -> list[Reply]:
         """Answers many chats, `concurrency` at a time, in the order given.
 
-        A seed goes out as its value modulo 2**31, which every server can read; whether the same seed gives the
-        same reply is the server's promise, not ours. A server that refuses seeds by name gets none, and a warning
-        says so once. A refused temperature or top_p is left out where it is 1, the protocol's default.
+        A seed goes out as its value modulo 2**31, which every server can read; whether the same
+        seed gives the same reply is the server's promise, not ours. A server that refuses seeds by
+        name gets none, and a warning says so once. A refused temperature or top_p is left out where
+        it is 1, the protocol's default.
 
         Raises:
-            ModelError: a method or emphasis that an endpoint cannot serve (before anything is sent); or the first request to
-                fail for good, after which no further one is started.
+            ModelError: a method or emphasis that an endpoint cannot serve (before anything is
+                sent); or the first request to fail for good, after which no further one is started.
         """
         for request in requests:
             self._check(request)
         return answer_all(self, requests)
 
     def run(self, jobs: Iterable[Job]) -> None:
-        """Answers jobs and all that follow from them, `concurrency` at a time; `then` is called in this thread.
+        """Answers jobs and all that follow from them, `concurrency` at a time; `then` is called in
+        this thread.
 
         What follows from a job goes before the jobs given after it: of many conversations, those
         that were begun are completed before others begin.
@@ -142,8 +147,12 @@ class EndpointModel:
             body = self._body(job.request)
             heappush(waiting, _Task(begun, not job.request.keep, next(numbers), job, body))
 
-        # daemon threads, for those of an executor would hold up the end of the program until the last answer is there
-        workers = [threading.Thread(target=work, name="holdfast-endpoint", daemon=True) for _ in range(self.concurrency)]
+        # daemon threads, for those of an executor would hold up the end of the program until the
+        # last answer is there
+        workers = [
+            threading.Thread(target=work, name="holdfast-endpoint", daemon=True)
+            for _ in range(self.concurrency)
+        ]
         try:
             for begun, job in enumerate(jobs):
                 add(job, begun)
@@ -165,8 +174,8 @@ class EndpointModel:
         if "seed" in self._wire.refused and not self._wire.warned:
             self._wire.warned = True
             warnings.warn(
-                f"{self.endpoint.url} refuses 'seed' for {self.endpoint.model!r}, so requests go out without it; the same"
-                " request may get another reply.",
+                f"{self.endpoint.url} refuses 'seed' for {self.endpoint.model!r}, so requests go"
+                " out without it; the same request may get another reply.",
                 stacklevel=2,
             )
 
@@ -182,8 +191,9 @@ class EndpointModel:
         if request.emphasis:
             number, first, last = request.emphasis[0]
             raise ModelError(
-                f"Emphasis ({request.messages[number]['content'][first:last][:60]!r}) needs attention, to which the endpoint {self.endpoint.url} gives no"
-                " access; leave it out, or load the model with holdfast.load()."
+                f"Emphasis ({request.messages[number]['content'][first:last][:60]!r}) needs"
+                f" attention, to which the endpoint {self.endpoint.url} gives no access; leave it"
+                " out, or load the model with holdfast.load()."
             )
 
     def _body(self, request: Request) -> dict[str, object]:
@@ -221,7 +231,9 @@ class EndpointModel:
         raise AssertionError
 
     def _send(self, body: dict[str, object], max_new_tokens: int) -> str:
-        """Asks until the server takes the fields; what it refuses by name is left out for good once it has answered."""
+        """Asks until the server takes the fields; what it refuses by name is left out for good once
+        it has answered.
+        """
         import openai
 
         create: Any = self._client.chat.completions.with_raw_response.create
@@ -277,7 +289,9 @@ def _without_lone_surrogates(text: str) -> str:
 
 
 def _dispensable(body: dict[str, object], names: Collection[str]) -> list[str]:
-    """Those of the fields without which a request means the same: seeds promise little, and 1 is the protocol's default."""
+    """Those of the fields without which a request means the same: seeds promise little, and 1 is
+    the protocol's default.
+    """
     return [name for name in names if name in body and (name == "seed" or body[name] == 1)]
 
 
@@ -293,13 +307,15 @@ def connect(
 ) -> EndpointModel:
     """Prepares a model behind an OpenAI-compatible endpoint; nothing is sent yet, if it is named.
 
-    Connection failures, timeouts, 408, 409, 429 and 5xx are retried by the official client, which waits as long
-    as the server asks it to (Retry-After), else exponentially longer. Malformed answers are asked for again.
+    Connection failures, timeouts, 408, 409, 429 and 5xx are retried by the official client, which
+    waits as long as the server asks it to (Retry-After), else exponentially longer. Malformed
+    answers are asked for again.
 
     Args:
         base_url: as in https://api.openai.com/v1 or http://localhost:8000/v1.
         model: the model's name at the endpoint; None takes the one that it lists, if it is one.
-        api_key_env: the environment variable that holds the key; a server on this machine may do without.
+        api_key_env: the environment variable that holds the key; a server on this machine may do
+            without.
         concurrency: requests under way at once, at least 1.
         timeout: seconds for one answer as a whole, from the request to its last byte.
         max_retries: per request, at least 0.
@@ -314,17 +330,23 @@ def connect(
     timeout = knobs.number_between("an endpoint", "timeout", timeout, 0, above_low=True)
     pace = _Pace(0)
     if requests_per_minute is not None:
-        rate = knobs.number_between("an endpoint", "requests_per_minute", requests_per_minute, 0, above_low=True)
+        rate = knobs.number_between(
+            "an endpoint", "requests_per_minute", requests_per_minute, 0, above_low=True
+        )
         pace = _Pace(60 / rate)
     address = _read_address(base_url)
     here = _is_this_machine(address.hostname or "")
     key = _read_key(api_key_env, address, needed=not here)
-    endpoint = Endpoint(address.geturl().rstrip("/"), model or "", api_key_env, timeout, max_retries, key)
+    endpoint = Endpoint(
+        address.geturl().rstrip("/"), model or "", api_key_env, timeout, max_retries, key
+    )
     client = _open_client(endpoint, direct=here, pace=pace)
     if model is None:
         endpoint = replace(endpoint, model=_find_model(client, endpoint))
     endpoint_model = EndpointModel(endpoint, concurrency, client, _Wire())
-    weakref.finalize(endpoint_model, client.close)  # connections are closed with the last use of the model
+    weakref.finalize(
+        endpoint_model, client.close
+    )  # connections are closed with the last use of the model
     return endpoint_model
 
 
@@ -384,7 +406,9 @@ def _find_model(client: OpenAI, endpoint: Endpoint) -> str:
     cure = "name the model yourself (model= in Python, or `--endpoint-model`)"
     if not names:
         raise ModelError(f"{endpoint.url}/models lists no model; {cure}.")
-    raise ModelError(f"{endpoint.url} has {len(names)} models ({list_models(names, endpoint)}); {cure}.")
+    raise ModelError(
+        f"{endpoint.url} has {len(names)} models ({list_models(names, endpoint)}); {cure}."
+    )
 
 
 def _read_address(base_url: str) -> SplitResult:
@@ -394,14 +418,19 @@ def _read_address(base_url: str) -> SplitResult:
     except ValueError:
         right = False
     if not right:
-        raise UsageError(f"{base_url!r} is no web address of an endpoint; write it like http://localhost:8000/v1.")
+        raise UsageError(
+            f"{base_url!r} is no web address of an endpoint; write it like"
+            " http://localhost:8000/v1."
+        )
     if address.username or address.password or address.query or address.fragment:
         raise UsageError(
-            f"The base URL of {address.hostname} holds more than an address; keys belong into an environment variable,"
-            " and a query or fragment is not supported."
+            f"The base URL of {address.hostname} holds more than an address; keys belong into an"
+            " environment variable, and a query or fragment is not supported."
         )
     if address.path.rstrip("/").endswith("/chat/completions"):
-        raise UsageError(f"The base URL {base_url!r} goes one step too far; leave out /chat/completions.")
+        raise UsageError(
+            f"The base URL {base_url!r} goes one step too far; leave out /chat/completions."
+        )
     return address
 
 
@@ -417,15 +446,19 @@ def _is_this_machine(host: str) -> bool:
 
 def _read_key(variable: str, address: SplitResult, *, needed: bool) -> str:
     if not re.fullmatch(r"[A-Za-z_][A-Za-z0-9_]*", variable):
-        raise UsageError("api_key_env takes the name of an environment variable that holds the key, not the key.")
+        raise UsageError(
+            "api_key_env takes the name of an environment variable that holds the key, not the key."
+        )
     key = os.environ.get(variable, "").strip()
     # a name in small letters may be a key put in its place by mistake
     shown = variable if variable.isupper() else "named by api_key_env"
     if not key and needed:
         raise ModelError(
-            f"There is no API key for {address.hostname} in the environment variable {shown}; set it, or name another"
-            " variable with api_key_env."
+            f"There is no API key for {address.hostname} in the environment variable {shown}; set"
+            " it, or name another variable with api_key_env."
         )
     if not re.fullmatch(r"[\x21-\x7e]*", key):
-        raise ModelError(f"The environment variable {shown} holds blanks or characters that no API key has.")
+        raise ModelError(
+            f"The environment variable {shown} holds blanks or characters that no API key has."
+        )
     return key

@@ -43,7 +43,9 @@ _NO_MEMORY = ("DefaultCPUAllocator", "not enough memory", "out of memory", "bad_
 _PREFILL = 16_384  # tokens of one prefill, padding included, unless a single request has more
 _PADDED = 65_536  # columns of histories in one prefill, unless at least a quarter is used
 _PASS = 128  # tokens that cost about as much as a forward pass costs beside its tokens
-_JOIN = 4  # waiting requests join when they are more than one for so many rows that run: a prefill costs about a step
+# waiting requests join when they are more than one for so many rows that run: a prefill costs about
+# a step
+_JOIN = 4
 
 
 @dataclass(frozen=True)
@@ -74,11 +76,12 @@ class LocalModel:
     Args:
         name: as given to `holdfast.load`.
         fingerprint: of its configuration, weights and chat template.
-        hf_model: the causal language model; its attention is `holdfast.attention`'s where the class allows it.
+        hf_model: the causal language model; its attention is `holdfast.attention`'s where the class
+            allows it.
         tokenizer: its fast tokenizer.
         stop_ids: tokens that end a reply.
-        reuses_cache: False where keys and values cannot be taken apart by row (sliding windows, linear attention);
-            such a model runs its rows one by one and encodes the history again.
+        reuses_cache: False where keys and values cannot be taken apart by row (sliding windows,
+            linear attention); such a model runs its rows one by one and encodes the history again.
         steerable: whether the attention mass on the prompt can be read and moved.
         batch_size: rows forwarded together at most.
     """
@@ -94,26 +97,46 @@ class LocalModel:
     independent: ClassVar[bool] = False  # the composition of a batch may decide a rounding
 
     def generate(
-        self, messages: Sequence[Message], methods: Sequence[Method] = (), sampling: Sampling = Sampling(), seed: int = 0,
-        *, emphasis: Sequence[Part] = (), marks: bool = False,
-    ) -> Reply:  # fmt: skip
+        self,
+        messages: Sequence[Message],
+        methods: Sequence[Method] = (),
+        sampling: Sampling = Sampling(),
+        seed: int = 0,
+        *,
+        emphasis: Sequence[Part] = (),
+        marks: bool = False,
+    ) -> Reply:
         """Answers one chat; `emphasis` and `marks` as in `Request`."""
-        return self.generate_batch([Request(messages, methods, sampling, seed, emphasis=emphasis, marks=marks)])[0]
+        return self.generate_batch(
+            [Request(messages, methods, sampling, seed, emphasis=emphasis, marks=marks)]
+        )[0]
 
     def generate_batch(self, requests: Sequence[Request]) -> list[Reply]:
         """Answers many chats, in the order given."""
         return self.session().generate_batch(requests)
 
     def score(
-        self, messages: Sequence[Message], replies: Sequence[str], methods: Sequence[Method] = (), *, emphasis: Sequence[Part] = (), marks: bool = False
+        self,
+        messages: Sequence[Message],
+        replies: Sequence[str],
+        methods: Sequence[Method] = (),
+        *,
+        emphasis: Sequence[Part] = (),
+        marks: bool = False,
     ) -> Scored:
         """The log-probabilities of given replies to one chat; see `LocalSession.score`."""
-        return self.session().score([Request(messages, methods, emphasis=emphasis, marks=marks)], [replies])[0]
+        return self.session().score(
+            [Request(messages, methods, emphasis=emphasis, marks=marks)], [replies]
+        )[0]
 
     def stream(self, request: Request, tell: Callable[[str], None]) -> Reply:
-        """Answers one chat; `tell` takes the text piece by piece, as it is drawn, and all pieces are the reply."""
+        """Answers one chat; `tell` takes the text piece by piece, as it is drawn, and all pieces
+        are the reply.
+        """
         text, answered = Pieces(self.tokenizer, tell), []
-        self.session().run([Job(request, lambda reply: answered.append(reply) or (), drawn=text.add)])
+        self.session().run(
+            [Job(request, lambda reply: answered.append(reply) or (), drawn=text.add)]
+        )
         (reply,) = answered
         _check_room(self, reply, "")
         text.finish(reply.text)
@@ -133,15 +156,21 @@ class LocalModel:
         methods = read_methods(methods)
         seconds = [method.name for method in methods if isinstance(method, (EditsLogits, Gate))]
         if len(seconds) > 1:
-            raise UsageError(f"{' and '.join(seconds)} each need a second stream, and there is one; use one of them.")
-        single = itertools.chain.from_iterable(method.methods if isinstance(method, Gate) else (method,) for method in methods)
+            raise UsageError(
+                f"{' and '.join(seconds)} each need a second stream, and there is one; use one of"
+                " them."
+            )
+        single = itertools.chain.from_iterable(
+            method.methods if isinstance(method, Gate) else (method,) for method in methods
+        )
         for method in single:
             if not isinstance(method, ShiftsAttention):
                 continue
             if not self.steerable:
                 raise ModelError(
-                    f"The attention of {self.name} ({type(self.hf_model).__name__}) cannot be reached, so {method.name} cannot "
-                    "steer it; use a prompt method such as repetition."
+                    f"The attention of {self.name} ({type(self.hf_model).__name__}) cannot be"
+                    f" reached, so {method.name} cannot steer it; use a prompt method such as"
+                    " repetition."
                 )
             check_methods(self.hf_model, [method])
 
@@ -153,7 +182,9 @@ class LocalModel:
         device = self.hf_model.device
         return {
             "device": torch.cuda.get_device_name(device) if device.type == "cuda" else device.type,
-            "torch": torch.__version__, "transformers": transformers.__version__, "batch_size": self.batch_size,
+            "torch": torch.__version__,
+            "transformers": transformers.__version__,
+            "batch_size": self.batch_size,
         }
 
     @property
@@ -164,9 +195,15 @@ class LocalModel:
             ModelError: its layers do not all have the same number of heads.
         """
         config = self.hf_model.config.get_text_config()
-        layers, heads = getattr(config, "num_hidden_layers", None), getattr(config, "num_attention_heads", None)
+        layers, heads = (
+            getattr(config, "num_hidden_layers", None),
+            getattr(config, "num_attention_heads", None),
+        )
         if not isinstance(layers, int) or not isinstance(heads, int):
-            raise ModelError(f"{self.name} has {layers} layers of {heads} heads, and only layers with equally many heads have a profile.")
+            raise ModelError(
+                f"{self.name} has {layers} layers of {heads} heads, and only layers with equally"
+                " many heads have a profile."
+            )
         return Shape(layers, heads, self.name, self.fingerprint)
 
     @property
@@ -207,7 +244,9 @@ class _Queue:
 
 @dataclass(frozen=True)
 class _Asked:
-    """A request on its way: its row, None where the context leaves no room for a reply, and the rendered text of each stream with its spans."""
+    """A request on its way: its row, None where the context leaves no room for a reply, and the
+    rendered text of each stream with its spans.
+    """
 
     pending: _Pending
     row: Row | None
@@ -230,11 +269,13 @@ class LocalSession:
     def generate_batch(self, requests: Sequence[Request]) -> list[Reply]:
         """Answers requests in the order given.
 
-        A request with a `thread` continues what that thread has computed; with `keep` (one at a time per thread), its
-        reply becomes part of it, and without, it forks the thread and leaves no trace.
+        A request with a `thread` continues what that thread has computed; with `keep` (one at a
+        time per thread), its reply becomes part of it, and without, it forks the thread and leaves
+        no trace.
 
         Raises:
-            PromptError: a chat cannot be rendered, its system prompt is not found, or it passes the model's context.
+            PromptError: a chat cannot be rendered, its system prompt is not found, or it passes the
+                model's context.
             ModelError: a method cannot be applied to this model.
         """
         replies = answer_all(self, requests)
@@ -243,28 +284,46 @@ class LocalSession:
         return replies
 
     def score(self, requests: Sequence[Request], replies: Sequence[Sequence[str]]) -> list[Scored]:
-        """How probable given replies are to each chat, without generating (at temperature 1, the whole vocabulary).
+        """How probable given replies are to each chat, without generating (at temperature 1, the
+        whole vocabulary).
 
-        A request with a `thread` continues what that thread has computed; with `keep`, the chat (not the replies) becomes part of it.
+        A request with a `thread` continues what that thread has computed; with `keep`, the chat
+        (not the replies) becomes part of it.
 
         Args:
             requests: the chats; sampling, seeds (but a conversation's) and traces play no part.
-            replies: per request, the replies to score, at least one and none empty. A reply is tokenized behind its chat.
+            replies: per request, the replies to score, at least one and none empty. A reply is
+                tokenized behind its chat.
 
         Raises:
-            PromptError: as `generate_batch`; or a reply is empty, or does not fit into the model's context.
-            UsageError: a gate, which draws again and again, so that its tokens have no probability of their own.
+            PromptError: as `generate_batch`; or a reply is empty, or does not fit into the model's
+                context.
+            UsageError: a gate, which draws again and again, so that its tokens have no probability
+                of their own.
             ModelError: a method cannot be applied to this model.
         """
-        if gated := next((method for request in requests for method in request.methods if isinstance(method, Gate)), None):
-            raise UsageError(f"{gated.name} draws tokens again, so replies under it have no log-probability; score without it.")
+        if gated := next(
+            (
+                method
+                for request in requests
+                for method in request.methods
+                if isinstance(method, Gate)
+            ),
+            None,
+        ):
+            raise UsageError(
+                f"{gated.name} draws tokens again, so replies under it have no log-probability;"
+                " score without it."
+            )
         asked, wanted = self._read(requests, replies)
         scored, computed = self._score([asking.row for asking in asked], wanted)
         for one, known in zip(asked, computed, strict=True):
             if one.job.request.keep and one.job.request.thread is not None and known:
                 self._threads[one.job.request.thread] = tuple(
                     _Computed(text, spans, stream.token_ids, stream.span, stream.methods, kept)
-                    for text, spans, stream, kept in zip(one.texts, one.spans, one.row.streams, known, strict=True)
+                    for text, spans, stream, kept in zip(
+                        one.texts, one.spans, one.row.streams, known, strict=True
+                    )
                 )
         return scored
 
@@ -281,7 +340,9 @@ class LocalSession:
                     raise
             size = self._halved(min(size, max(len(rows), max(map(len, wanted)))))
 
-    def spell(self, requests: Sequence[Request], replies: Sequence[Sequence[str]]) -> list[tuple[Stream, list[tuple[int, ...]]]]:
+    def spell(
+        self, requests: Sequence[Request], replies: Sequence[Sequence[str]]
+    ) -> list[tuple[Stream, list[tuple[int, ...]]]]:
         """What `score` forwards: each chat's tokens and span, and the tokens of its replies.
 
         Raises:
@@ -290,8 +351,12 @@ class LocalSession:
         asked, wanted = self._read(requests, replies)
         return [(one.row.streams[0], options) for one, options in zip(asked, wanted, strict=True)]
 
-    def _read(self, requests: Sequence[Request], replies: Sequence[Sequence[str]]) -> tuple[list[_Asked], list[list[tuple[int, ...]]]]:
-        """The requests, and the tokens of their replies; none is longer than the model's context."""
+    def _read(
+        self, requests: Sequence[Request], replies: Sequence[Sequence[str]]
+    ) -> tuple[list[_Asked], list[list[tuple[int, ...]]]]:
+        """The requests, and the tokens of their replies; none is longer than the model's
+        context.
+        """
         asked = self._prepare(
             [
                 _Pending(Job(request, lambda reply: (), name=name), self._known(request))
@@ -300,7 +365,11 @@ class LocalSession:
         )
         wanted = self._spell_out(asked, replies)
         for one, options in zip(asked, wanted, strict=True):
-            longest = max(len(stream.token_ids) for stream in one.row.streams) + max(map(len, options)) if one.row else len(one.prompt_ids) + 1
+            longest = (
+                max(len(stream.token_ids) for stream in one.row.streams) + max(map(len, options))
+                if one.row
+                else len(one.prompt_ids) + 1
+            )
             if self.model.context and longest > self.model.context:
                 with _named(one.job):
                     raise PromptError(
@@ -309,18 +378,31 @@ class LocalSession:
                     )
         return asked, wanted
 
-    def _spell_out(self, asked: Sequence[_Asked], replies: Sequence[Sequence[str]]) -> list[list[tuple[int, ...]]]:
-        """The tokens of each reply behind its chat; by itself where no token of the two together begins with the reply."""
+    def _spell_out(
+        self, asked: Sequence[_Asked], replies: Sequence[Sequence[str]]
+    ) -> list[list[tuple[int, ...]]]:
+        """The tokens of each reply behind its chat; by itself where no token of the two together
+        begins with the reply.
+        """
         if any(not reply for options in replies for reply in options) or not all(replies):
-            raise PromptError("An empty reply ('') has no probability; give at least one reply to each chat, each with a text.")
-        texts = [one.texts[0] + reply for one, options in zip(asked, replies, strict=True) for reply in options]
+            raise PromptError(
+                "An empty reply ('') has no probability; give at least one reply to each chat, each"
+                " with a text."
+            )
+        texts = [
+            one.texts[0] + reply
+            for one, options in zip(asked, replies, strict=True)
+            for reply in options
+        ]
         joined = iter(tokenize(texts, [()] * len(texts), self.model.tokenizer))
         spelled = []
         for one, options in zip(asked, replies, strict=True):
             spelled.append([])
             for reply in options:
                 prompt, begins = next(joined), len(one.texts[0])
-                first = next((index for index, start in enumerate(prompt.starts) if start >= begins), None)
+                first = next(
+                    (index for index, start in enumerate(prompt.starts) if start >= begins), None
+                )
                 if first is None or prompt.starts[first] != begins:
                     prompt, first = tokenize([reply], [()], self.model.tokenizer)[0], 0
                 spelled[-1].append(prompt.token_ids[first:])
@@ -329,17 +411,21 @@ class LocalSession:
     def run(self, jobs: Iterable[Job]) -> None:
         """Answers jobs and all that follow from them; rows join and leave the batch at any step.
 
-        Requests that others wait for (`keep`) go first, each kind in order. What joins when depends on the requests and
-        their replies alone, so that the same jobs are computed by the same arithmetic.
+        Requests that others wait for (`keep`) go first, each kind in order. What joins when depends
+        on the requests and their replies alone, so that the same jobs are computed by the same
+        arithmetic.
 
         Raises:
-            PromptError, ModelError: as `generate_batch`, but for a chat that is too long, whose reply says so.
+            PromptError, ModelError: as `generate_batch`, but for a chat that is too long, whose
+                reply says so.
         """
         waiting, limit = _Queue(), self.model.batch_size if self.model.reuses_cache else 1
         decoder, taken = self._decoder(), dict[_Pending, None]()  # taken and not answered, in order
 
         def add(following: Iterable[Job]) -> None:
-            for job in following:  # a fork that has to wait goes on from here, however far its thread gets meanwhile
+            for job in (
+                following
+            ):  # a fork that has to wait goes on from here, however far its thread gets meanwhile
                 waiting.add(_Pending(job, self._known(job.request)))
 
         add(jobs)
@@ -399,12 +485,17 @@ class LocalSession:
         _LOG.warning(
             "Out of memory with %d chats of %s at once; going on with %d at a time. "
             "A smaller batch_size (now %d) does so from the start.",
-            requests, name, requests // 2, size,
-        )  # fmt: skip
+            requests,
+            name,
+            requests // 2,
+            size,
+        )
         return requests // 2
 
     def _prepare(self, waiting: Sequence[_Pending]) -> list[_Asked]:
-        """Renders the requests, each for its one or two streams, and takes up what its thread had computed when it was made."""
+        """Renders the requests, each for its one or two streams, and takes up what its thread had
+        computed when it was made.
+        """
         texts, spans = [], []
         chats = []
         for pending in waiting:
@@ -414,8 +505,11 @@ class LocalSession:
                 chats.append(_chats(request))
                 for chat in chats[-1]:
                     text, span = render_with_spans(
-                        chat.messages, self.model.tokenizer, system_as=request.system_as,
-                        emphasis=chat.emphasis, default_system=chat.default_system,
+                        chat.messages,
+                        self.model.tokenizer,
+                        system_as=request.system_as,
+                        emphasis=chat.emphasis,
+                        default_system=chat.default_system,
                     )
                     texts.append(text)
                     spans.append(span)
@@ -431,23 +525,33 @@ class LocalSession:
         shifts = tuple(method for method in request.methods if isinstance(method, ShiftsAttention))
         known = (*pending.before, None, None)
         streams = tuple(
-            _stream(prompt, known[number], shifts + (gate.methods if gate and number == 0 else ())) for number, prompt in enumerate(prompts)
+            _stream(prompt, known[number], shifts + (gate.methods if gate and number == 0 else ()))
+            for number, prompt in enumerate(prompts)
         )
-        room = limit - max(len(stream.token_ids) for stream in streams) if limit else request.sampling.max_new_tokens
+        room = (
+            limit - max(len(stream.token_ids) for stream in streams)
+            if limit
+            else request.sampling.max_new_tokens
+        )
         row = Row(
             streams,
             next((method for method in request.methods if isinstance(method, EditsLogits)), None),
             gate,
-            replace(request.sampling, max_new_tokens=max(1, min(room, request.sampling.max_new_tokens))),
+            replace(
+                request.sampling, max_new_tokens=max(1, min(room, request.sampling.max_new_tokens))
+            ),
             request.seed,
             keep=request.keep and request.thread is not None,
             trace=request.trace and self.model.steerable,
             drawn=pending.job.drawn,
         )
         return _Asked(
-            pending, row if room > 0 else None, tuple(prompt.text for prompt in prompts),
-            tuple(prompt.spans for prompt in prompts), streams[0].token_ids,
-        )  # fmt: skip
+            pending,
+            row if room > 0 else None,
+            tuple(prompt.text for prompt in prompts),
+            tuple(prompt.spans for prompt in prompts),
+            streams[0].token_ids,
+        )
 
     def _reply(self, asked: _Asked, done: Continuation | None) -> Reply:
         if done is None:
@@ -458,12 +562,18 @@ class LocalSession:
             streams = zip(asked.texts, asked.spans, asked.row.streams, strict=True)
             self._threads[asked.job.request.thread] = tuple(
                 _Computed(
-                    text + answer, spans, stream.token_ids + done.token_ids, stream.span + added,
-                    stream.methods, done.computed[number] if done.computed else None,
+                    text + answer,
+                    spans,
+                    stream.token_ids + done.token_ids,
+                    stream.span + added,
+                    stream.methods,
+                    done.computed[number] if done.computed else None,
                 )
                 for number, (text, spans, stream) in enumerate(streams)
             )
-        return Reply(answer, done.token_ids, done.stop_reason, done.trace, done.forwarded, asked.prompt_ids)
+        return Reply(
+            answer, done.token_ids, done.stop_reason, done.trace, done.forwarded, asked.prompt_ids
+        )
 
 
 @contextmanager
@@ -492,8 +602,9 @@ def _check_room(model: LocalModel, reply: Reply, name: str) -> None:
     """
     if reply.stop_reason == "context":
         raise PromptError(
-            f"{name and f'{name}: '}A chat of {len(reply.prompt_ids)} tokens leaves no room for a reply "
-            f"in the {model.context} tokens {model.name} can see; use a shorter chat or fewer rounds."
+            f"{name and f'{name}: '}A chat of {len(reply.prompt_ids)} tokens leaves no room for a"
+            f" reply in the {model.context} tokens {model.name} can see; use a shorter chat or"
+            " fewer rounds."
         )
 
 
@@ -580,9 +691,11 @@ def _stream(
 
 
 def _reusable(
-    before: _Computed, token_ids: tuple[int, ...], span: tuple[bool, ...],
+    before: _Computed,
+    token_ids: tuple[int, ...],
+    span: tuple[bool, ...],
     methods: tuple[ShiftsAttention, ...],
-) -> int:  # fmt: skip
+) -> int:
     """How many first tokens have the keys and values that `before` has.
 
     Under other methods only those in front of the span do: from there on, steering has moved what
@@ -595,13 +708,16 @@ def _reusable(
 
 
 def _continue(before: _Computed, prompt: Prompt) -> tuple[tuple[int, ...], tuple[bool, ...]] | None:
-    """The tokens and span of `prompt`, with those of `before` kept as they were generated; None where it cannot be.
+    """The tokens and span of `prompt`, with those of `before` kept as they were generated; None
+    where it cannot be.
 
-    A reply may be spelled by other tokens than its text would be tokenized to, so the known tokens are kept, and the
-    text after them is taken from a tokenization of the whole, if a token starts exactly there.
-    """
+    A reply may be spelled by other tokens than its text would be tokenized to, so the known tokens
+    are kept, and the text after them is taken from a tokenization of the whole, if a token starts
+    exactly there."""
     boundary = len(before.text)
-    if not prompt.text.startswith(before.text) or before.spans != tuple(span for span in prompt.spans if span[0] < boundary):
+    if not prompt.text.startswith(before.text) or before.spans != tuple(
+        span for span in prompt.spans if span[0] < boundary
+    ):
         return None
     first = next((index for index, start in enumerate(prompt.starts) if start >= boundary), None)
     if first is None or prompt.starts[first] != boundary:

@@ -28,11 +28,15 @@ class ChatModel(Protocol):
 
     @property
     def runtime(self) -> dict[str, str | int]:
-        """What rounding depends on besides the model: a run is resumed only where it is the same."""
+        """What rounding depends on besides the model: a run is resumed only where it is the
+        same.
+        """
 
     @property
     def independent(self) -> bool:
-        """Whether a reply never depends on what else is asked at the same time, not even by rounding."""
+        """Whether a reply never depends on what else is asked at the same time, not even by
+        rounding.
+        """
 
     def check(self, methods: Sequence[Method]) -> None:
         """Refuses methods that cannot be applied to this model, before anything is generated."""

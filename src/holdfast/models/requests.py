@@ -1,4 +1,6 @@
-"""A reply that is asked for, and the reply: the same whether the model runs here or behind an endpoint."""
+"""A reply that is asked for, and the reply: the same whether the model runs here or behind an
+endpoint.
+"""
 
 from __future__ import annotations
 
@@ -22,10 +24,11 @@ class Reply:
     Args:
         text: without the tokens that end it.
         token_ids: the generated tokens; None where the model does not tell them.
-        stop_reason: "stop" (the model ended it), "length" (cut off at `max_new_tokens`, or where the model's context
-            ends), or, from `Session.run` alone, "context" (the chat leaves no room for a reply, which is then empty).
-            An endpoint may also give "refusal" (no content; the text is what was said of it), "tool_calls" (the
-            model called a tool, and the text is what it wrote beside that, if anything) or "empty" (no content).
+        stop_reason: "stop" (the model ended it), "length" (cut off at `max_new_tokens`, or where
+            the model's context ends), or, from `Session.run` alone, "context" (the chat leaves no
+            room for a reply, which is then empty). An endpoint may also give "refusal" (no content;
+            the text is what was said of it), "tool_calls" (the model called a tool, and the text is
+            what it wrote beside that, if anything) or "empty" (no content).
         trace: the attention mass on the span, where it was asked for and can be seen.
         forwarded: tokens that went through the model for this reply; 0 where unknown.
         prompt_ids: the tokens of the rendered chat; None where the model does not tell them.
@@ -48,20 +51,26 @@ class Request:
         methods: steering of this row alone; a list of methods, a method, or a spelling.
         sampling: how its tokens are drawn.
         seed: names the draw of this reply; at least 0 and below 2**128.
-        conversation_seed: what methods that edit messages draw from. Give all turns of one conversation the
-            same number, else such a method may decide anew about messages of the past; None stands for `seed`.
-        thread: names a dialog inside a session; its requests share what was computed for their common prefix.
+        conversation_seed: what methods that edit messages draw from. Give all turns of one
+            conversation the same number, else such a method may decide anew about messages of the
+            past; None stands for `seed`.
+        thread: names a dialog inside a session; its requests share what was computed for their
+            common prefix.
         keep: whether the reply becomes part of the thread; without, the request forks the thread.
         trace: whether the attention mass on the system prompt is wanted.
-        system_as: "role", or "first-user" to put the system prompt in front of the first user message.
-        emphasis: what attention methods hold on to, in place of the system prompt's words: texts, (text, occurrence from 1) or
-            (message from 0, first, last character), of any roles, all one set; kept as ranges.
-        marks: whether `*like this*` in a message is emphasis too; kept as ranges, and taken out of the messages.
+        system_as: "role", or "first-user" to put the system prompt in front of the first user
+            message.
+        emphasis: what attention methods hold on to, in place of the system prompt's words: texts,
+            (text, occurrence from 1) or (message from 0, first, last character), of any roles, all
+            one set; kept as ranges.
+        marks: whether `*like this*` in a message is emphasis too; kept as ranges, and taken out of
+            the messages.
 
     Raises:
         PromptError: emphasis that is in no message.
         UsageError: a message without a role or a text, or something else that is not as described.
-        KnobOutOfRange: a seed below 0 or from 2**128 upwards, which the generator of draws has no room for.
+        KnobOutOfRange: a seed below 0 or from 2**128 upwards, which the generator of draws has no
+            room for.
     """
 
     messages: tuple[Message, ...]
@@ -83,15 +92,23 @@ class Request:
         object.__setattr__(self, "messages", tuple(self.messages))
         object.__setattr__(self, "methods", read_methods(self.methods))
         if not self.messages:
-            raise UsageError("A request needs at least one message, not []; add one with the role 'user'.")
+            raise UsageError(
+                "A request needs at least one message, not []; add one with the role 'user'."
+            )
         for number, message in enumerate(self.messages, 1):
             check_message(number, message)
         if not isinstance(self.sampling, Sampling):
-            raise UsageError(f"A request takes sampling as Sampling(...), not {shortened(self.sampling)}; see holdfast.Sampling.")
+            raise UsageError(
+                f"A request takes sampling as Sampling(...), not {shortened(self.sampling)}; see"
+                " holdfast.Sampling."
+            )
         if knobs.whole_number("a request", "seed", self.seed, 0) >= 2**128:
             raise KnobOutOfRange(f"a request takes seed below 2**128, not {shortened(self.seed)}.")
         if self.system_as not in SYSTEM_AS:
-            raise UsageError(f"A request takes system_as as {' or '.join(SYSTEM_AS)}, not {shortened(self.system_as)}.")
+            raise UsageError(
+                f"A request takes system_as as {' or '.join(SYSTEM_AS)}, not"
+                f" {shortened(self.system_as)}."
+            )
         marked: tuple[Part, ...] = ()
         if self.marks:
             plain, marked = read_marks(self.messages)

@@ -171,16 +171,40 @@ def read_run(folder: Path | str) -> RunData:
 
 
 def probes_frame(run: RunData) -> pandas.DataFrame:
-    """One row per probe: method, conversation, agent, category, user, user_category, round, kind, rule, probe, question, reply, score, reason, mass."""
+    """One row per probe: method, conversation, agent, category, user, user_category, round, kind,
+    rule, probe, question, reply, score, reason, mass.
+    """
     import pandas
 
-    columns = ["method", "conversation", "agent", "category", "user", "user_category",
-               "round", "kind", "rule", "probe", "question", "reply", "score", "reason", "mass"]
+    columns = [
+        "method",
+        "conversation",
+        "agent",
+        "category",
+        "user",
+        "user_category",
+        "round",
+        "kind",
+        "rule",
+        "probe",
+        "question",
+        "reply",
+        "score",
+        "reason",
+        "mass",
+    ]
     rows = [
-        {"method": record["method"], "conversation": record["conversation"],
-         "agent": record["agent"]["id"], "category": record["agent"]["category"],
-         "user": record["user"]["id"], "user_category": record["user"]["category"], **probe}
-        for record in run.records for probe in record["probes"]
+        {
+            "method": record["method"],
+            "conversation": record["conversation"],
+            "agent": record["agent"]["id"],
+            "category": record["agent"]["category"],
+            "user": record["user"]["id"],
+            "user_category": record["user"]["category"],
+            **probe,
+        }
+        for record in run.records
+        for probe in record["probes"]
     ]
     return pandas.DataFrame(rows, columns=columns)
 

@@ -20,8 +20,10 @@ def write(folders: Sequence[Path | str], out: Path | str, option: str = "out=") 
     """Write the report of one or several runs as one page, and its figures beside it.
 
     Args:
-        folders: run folders; the first is the one the headline speaks of. Several are told apart by their folder names.
-        out: the HTML file, written whole or not at all; figures go to `<stem>_figures/` beside it, as SVG and PNG.
+        folders: run folders; the first is the one the headline speaks of. Several are told apart by
+            their folder names.
+        out: the HTML file, written whole or not at all; figures go to `<stem>_figures/` beside it,
+            as SVG and PNG.
         option: what gave `out`, for the messages.
 
     Returns:
@@ -39,7 +41,10 @@ def write(folders: Sequence[Path | str], out: Path | str, option: str = "out=") 
 
     out = Path(out)
     if not folders:
-        raise UsageError("No run folder given; name at least one, such as `holdfast report runs/first --out report.html`.")
+        raise UsageError(
+            "No run folder given; name at least one, such as `holdfast report runs/first --out"
+            " report.html`."
+        )
     check_page(out, option)
     paths = [Path(folder) for folder in folders]
     runs = [read_run(path) for path in paths]
@@ -50,10 +55,13 @@ def write(folders: Sequence[Path | str], out: Path | str, option: str = "out=") 
                 "when its command is repeated; give runs of `holdfast drift`."
             )
     labels = label_runs(paths)
-    series = [item for run, label in zip(runs, labels, strict=True) for item in read_series(run, label)]
+    series = [
+        item for run, label in zip(runs, labels, strict=True) for item in read_series(run, label)
+    ]
     if all(np.isnan(item.stability).all() for item in series):
         raise RecordsError(
-            f"No probe of {paths[0]} was answered, so there is nothing to draw; its records say why."
+            f"No probe of {paths[0]} was answered, so there is nothing to draw; its records say"
+            " why."
         )
     page = render_page(runs, labels, series)
     write_figures(series, out.with_name(out.stem + "_figures"))
@@ -76,11 +84,16 @@ def check_page(out: Path | str, option: str = "out=") -> Path:
     """
     out = Path(out)
     if out.is_dir():
-        raise UsageError(f"{option.rstrip('=')} {out} is a folder; name the page to write, such as {out / 'report.html'}.")
+        raise UsageError(
+            f"{option.rstrip('=')} {out} is a folder; name the page to write, such as"
+            f" {out / 'report.html'}."
+        )
     above = next(folder for folder in out.absolute().parents if os.path.lexists(folder))
     trouble = 0 if above.is_dir() else errno.ENOTDIR
     if not trouble and not os.access(above, os.W_OK | os.X_OK):
         trouble = errno.EACCES
     if trouble:
-        raise cannot_write(out, OSError(trouble, os.strerror(trouble)), f"another place with {option}")
+        raise cannot_write(
+            out, OSError(trouble, os.strerror(trouble)), f"another place with {option}"
+        )
     return out

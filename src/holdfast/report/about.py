@@ -13,40 +13,122 @@ from holdfast.report.statistics import RESAMPLES
 from holdfast.report.verdicts import LEAST, LEAST_MOVED
 
 _PROBED = {
-    "in-place": "Round 1 is probed before anything has been said: it is the model with its prompt and no load.",
-    "after-round": "Here the probe follows the agent’s turn of its round (as in the paper’s released code), so round 1 already carries one exchange.",
+    "in-place": (
+        "Round 1 is probed before anything has been said: it is the model with its prompt and no"
+        " load."
+    ),
+    "after-round": (
+        "Here the probe follows the agent’s turn of its round (as in the paper’s released code), so"
+        " round 1 already carries one exchange."
+    ),
 }
 DEFINITIONS = (
     ("Round", "One turn of the user model and one of the agent."),
-    ("Probe", "A question asked in a copy of the dialog at a round, whose reply is scored and thrown away."),
-    ("Stability", "The score, from 0 to 1, of the agent’s reply to the probe of its own system prompt."),
+    (
+        "Probe",
+        (
+            "A question asked in a copy of the dialog at a round, whose reply is scored and thrown"
+            " away."
+        ),
+    ),
+    (
+        "Stability",
+        "The score, from 0 to 1, of the agent’s reply to the probe of its own system prompt.",
+    ),
     ("Adoption", "The same for the probe of the user’s system prompt, which the agent never saw."),
-    ("Mass", "The share of the agent’s attention that falls on its system prompt while it replies."),
+    (
+        "Mass",
+        "The share of the agent’s attention that falls on its system prompt while it replies.",
+    ),
 )
 TERMS = (
-    ("The conversation", "Two copies of the model talk. The user copy has one system prompt, the agent copy another, and the user opens with a drawn starter. "
-     "A round is one turn of each (Li et al. 2024, section 3). The user copy may also have the prompt of a persona, which nothing measures, or none."),
-    ("Probe", "In each round the dialog is forked and a probe question is asked; the reply is scored and thrown away, so probes never enter the dialog."),
-    ("Stability", "The score, from 0 to 1, of the agent’s reply to the probe of its own prompt, by that prompt’s measure: a deterministic function of the text."),
-    ("Adoption", "The same with the user’s probe and the user’s measure: whether the agent has taken on a prompt that it was never given. "
-     "A reply can pass a measure by chance; the value at round 1 shows how often."),
-    ("Band", f"95 % percentile bootstrap interval of the mean, {RESAMPLES:,} resamples with a fixed seed. The unit is the conversation, as rounds of one conversation depend on each other. "
-     "Where every conversation scored the same, the interval has no width, which is a limit of the bootstrap and not certainty: “all alike” stands there."),
-    ("Cannot tell", f"Something is said to differ only where at least {LEAST} conversations were held, the interval lies on one side of 0, and at least {LEAST_MOVED} conversations differ at all. "
-     f"Below {LEAST} the interval is too narrow: where there is no difference, it finds one in up to 1 of 4 runs of 3 conversations and 1 of 10 runs of 10."),
-    ("Whisker", "One standard deviation between conversations, as in the paper’s figures. It describes how unlike conversations are, not how well the mean is known; ends beyond 0 or 1 are cut."),
-    ("Difference", "Methods are compared conversation by conversation on the same pairs of prompts; the interval is that of the mean difference. "
-     "No correction is made for looking at several methods, rounds or categories."),
-    ("Attention mass", "Attention weights summed over the words of the system prompt, averaged over heads, layers and tokens of a reply."),
+    (
+        "The conversation",
+        (
+            "Two copies of the model talk. The user copy has one system prompt, the agent copy"
+            " another, and the user opens with a drawn starter. A round is one turn of each (Li et"
+            " al. 2024, section 3). The user copy may also have the prompt of a persona, which"
+            " nothing measures, or none."
+        ),
+    ),
+    (
+        "Probe",
+        (
+            "In each round the dialog is forked and a probe question is asked; the reply is scored"
+            " and thrown away, so probes never enter the dialog."
+        ),
+    ),
+    (
+        "Stability",
+        (
+            "The score, from 0 to 1, of the agent’s reply to the probe of its own prompt, by that"
+            " prompt’s measure: a deterministic function of the text."
+        ),
+    ),
+    (
+        "Adoption",
+        (
+            "The same with the user’s probe and the user’s measure: whether the agent has taken on"
+            " a prompt that it was never given. A reply can pass a measure by chance; the value at"
+            " round 1 shows how often."
+        ),
+    ),
+    (
+        "Band",
+        (
+            f"95 % percentile bootstrap interval of the mean, {RESAMPLES:,} resamples with a fixed"
+            " seed. The unit is the conversation, as rounds of one conversation depend on each"
+            " other. Where every conversation scored the same, the interval has no width, which is"
+            " a limit of the bootstrap and not certainty: “all alike” stands there."
+        ),
+    ),
+    (
+        "Cannot tell",
+        (
+            f"Something is said to differ only where at least {LEAST} conversations were held, the"
+            f" interval lies on one side of 0, and at least {LEAST_MOVED} conversations differ at"
+            f" all. Below {LEAST} the interval is too narrow: where there is no difference, it"
+            " finds one in up to 1 of 4 runs of 3 conversations and 1 of 10 runs of 10."
+        ),
+    ),
+    (
+        "Whisker",
+        (
+            "One standard deviation between conversations, as in the paper’s figures. It describes"
+            " how unlike conversations are, not how well the mean is known; ends beyond 0 or 1 are"
+            " cut."
+        ),
+    ),
+    (
+        "Difference",
+        (
+            "Methods are compared conversation by conversation on the same pairs of prompts; the"
+            " interval is that of the mean difference. No correction is made for looking at several"
+            " methods, rounds or categories."
+        ),
+    ),
+    (
+        "Attention mass",
+        (
+            "Attention weights summed over the words of the system prompt, averaged over heads,"
+            " layers and tokens of a reply."
+        ),
+    ),
 )
 
 
 def definitions(series: Sequence[Series]) -> list[tuple[str, str]]:
     """The words of the first figure, a sentence each; mass only where it was recorded."""
-    return [term for term in DEFINITIONS if term[0] != "Mass" or any(item.measured("mass") for item in series)]
+    return [
+        term
+        for term in DEFINITIONS
+        if term[0] != "Mass" or any(item.measured("mass") for item in series)
+    ]
 
 
-def probed_terms(terms: Sequence[tuple[str, str]], runs: Sequence[RunData]) -> list[tuple[str, str]]:
+def probed_terms(
+    terms: Sequence[tuple[str, str]], runs: Sequence[RunData]
+) -> list[tuple[str, str]]:
     """The terms, that of the probe with the place it had in these runs."""
     places = sorted({str(setting(run.manifest, "probe_at", "in-place")) for run in runs})
     told = " ".join(_PROBED.get(place, place) for place in places)
@@ -74,7 +156,9 @@ def setting(manifest: Mapping[str, Any], name: str, default: Any = None) -> Any:
     """A setting of the run, wherever its manifest keeps it."""
     identity = manifest.get("identity", {})
     places = (identity.get("settings", {}), identity, manifest)
-    return next((place[name] for place in places if isinstance(place, Mapping) and name in place), default)
+    return next(
+        (place[name] for place in places if isinstance(place, Mapping) and name in place), default
+    )
 
 
 def identity_lines(value: Mapping[str, Any], path: str = "") -> Iterator[tuple[str, str]]:
@@ -115,16 +199,28 @@ def _cost(run: RunData) -> list[tuple[str, str]]:
     count = len({record["conversation"] for record in records})
     under = f", under {len(methods)} methods: {len(records):,} dialogs" if len(methods) > 1 else ""
     drift = run.manifest.get("command", "drift") == "drift"
-    rows = [("conversations recorded", f"{count:,}{under}") if drift else ("records", f"{len(records):,}")]
-    turns = [turn for record in records for turn in record.get("turns", ()) if turn.get("stop_reason")]
+    rows = [
+        (
+            ("conversations recorded", f"{count:,}{under}")
+            if drift
+            else ("records", f"{len(records):,}")
+        )
+    ]
+    turns = [
+        turn for record in records for turn in record.get("turns", ()) if turn.get("stop_reason")
+    ]
     if turns:
         cut = sum(turn["stop_reason"] == "length" for turn in turns)
         rows.append(("turns cut at the length limit", f"{cut:,} of {len(turns):,}"))
     rows += endings([record for record in records if "turns" in record])  # samples have none
     tokens = [record["tokens"] for record in records if record.get("tokens")]
-    forwarded, least = (sum(token.get(name) or 0 for token in tokens) for name in ("forwarded", "least"))
+    forwarded, least = (
+        sum(token.get(name) or 0 for token in tokens) for name in ("forwarded", "least")
+    )
     if forwarded and least:
-        rows.append(("tokens forwarded", f"{forwarded:,}, {forwarded / least:.2f} times the least possible"))
+        rows.append(
+            ("tokens forwarded", f"{forwarded:,}, {forwarded / least:.2f} times the least possible")
+        )
     seconds = sum(record.get("seconds") or 0.0 for record in records)
     if seconds:
         rows.append(("time", f"{seconds:,.0f} s summed over conversations"))

@@ -52,7 +52,8 @@ class Baseline:
 
 
 def baseline_section(run: RunData, series: Series) -> Baseline | None:
-    """The baseline of a run beside its first series; None where none was asked, or nothing is shared.
+    """The baseline of a run beside its first series; None where none was asked, or nothing is
+    shared.
 
     Raises:
         RecordsError: the records of the baseline are damaged.
@@ -85,9 +86,9 @@ def baseline_lines(baseline: Baseline) -> list[str]:
     """The same in a few lines."""
     every = baseline.every
     lines = [
-        f"Without a system prompt the same probes score {plain(every.unprompted)} at round 1, with it "
-        f"{plain(every.prompted)}: {signed(every.difference)}, "
-        f"{tell(every.difference).word('higher', 'lower')}."
+        f"Without a system prompt the same probes score {plain(every.unprompted)} at round 1, with"
+        f" it {plain(every.prompted)}: {signed(every.difference)},"
+        f" {tell(every.difference).word('higher', 'lower')}."
     ]
     useless = [row for row in baseline.measures if row.verdict == DOES_NOT]
     lines += [
@@ -95,9 +96,13 @@ def baseline_lines(baseline: Baseline) -> list[str]:
         f"without (n = {row.n})."
         for row in useless
     ]
-    unclear = [f"{row.name} (n = {row.n})" for row in baseline.measures if row.verdict == CANNOT_TELL]
+    unclear = [
+        f"{row.name} (n = {row.n})" for row in baseline.measures if row.verdict == CANNOT_TELL
+    ]
     if unclear:
-        lines.append(f"  Too few conversations to tell whether these discriminate: {', '.join(unclear)}.")
+        lines.append(
+            f"  Too few conversations to tell whether these discriminate: {', '.join(unclear)}."
+        )
     return lines
 
 
@@ -105,7 +110,8 @@ def _prompted(series: Series) -> dict[_Key, float]:
     """The scores of round 1 in the run itself."""
     return {
         _key(record, probe): probe["score"]
-        for record in series.records for probe in record["probes"]
+        for record in series.records
+        for probe in record["probes"]
         if probe["kind"] == "stability" and probe["round"] == 1
     }
 
@@ -127,4 +133,6 @@ def _row(name: str, conversations: Mapping[int, list[tuple[float, float]]]) -> B
     enough = not too_few(difference)
     told = tell(difference).sign > 0
     verdict = DISCRIMINATES if told else DOES_NOT if enough else CANNOT_TELL
-    return BaselineRow(name, len(means), estimate(prompted), estimate(unprompted), difference, verdict)
+    return BaselineRow(
+        name, len(means), estimate(prompted), estimate(unprompted), difference, verdict
+    )

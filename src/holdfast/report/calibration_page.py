@@ -16,10 +16,34 @@ from holdfast.report.statistics import estimate
 from holdfast.report.summary import NAME, SCHEMA, spelled, spread, write_summary
 
 _TERMS = (
-    ("Stability", "The score, from 0 to 1, of the agent’s replies to the probes of its own system prompt, averaged over rounds."),
-    ("Capability", "What may be lost: questions asked in the middle of the same dialogs, or the perplexity of a text."),
-    ("Points lost", "Capability without a method minus capability with it, on the same questions of the same conversations."),
-    ("Pareto front", "The settings that no other beats: none is as stable at as low a cost, and better in one of the two."),
+    (
+        "Stability",
+        (
+            "The score, from 0 to 1, of the agent’s replies to the probes of its own system prompt,"
+            " averaged over rounds."
+        ),
+    ),
+    (
+        "Capability",
+        (
+            "What may be lost: questions asked in the middle of the same dialogs, or the perplexity"
+            " of a text."
+        ),
+    ),
+    (
+        "Points lost",
+        (
+            "Capability without a method minus capability with it, on the same questions of the"
+            " same conversations."
+        ),
+    ),
+    (
+        "Pareto front",
+        (
+            "The settings that no other beats: none is as stable at as low a cost, and better in"
+            " one of the two."
+        ),
+    ),
 )
 
 
@@ -29,27 +53,49 @@ def calibration_document(calibration: Calibration, chosen: Pick, folder: Path) -
     about = calibration.about
     parts = (
         Part(
-            "trade-off", "What each setting gives, and what it costs",
-            (f"A point is a {calibration.unit.removesuffix('s')}." if not about["is_text"] else f"Points are {calibration.unit}.",),
+            "trade-off",
+            "What each setting gives, and what it costs",
+            (
+                (
+                    f"A point is a {calibration.unit.removesuffix('s')}."
+                    if not about["is_text"]
+                    else f"Points are {calibration.unit}."
+                ),
+            ),
             _TERMS,
-            pictures(folder, (("trade_off", "Stability against points lost; whiskers are 95 % intervals"),)),
+            pictures(
+                folder,
+                (("trade_off", "Stability against points lost; whiskers are 95 % intervals"),),
+            ),
             (Table("Every setting, with 95 % intervals", _rows(calibration)),),
         ),
         Part(
-            "rounds", "Round by round at equal cost",
+            "rounds",
+            "Round by round at equal cost",
             (f"Each method at its setting closest to {chosen.budget:g} points lost.",),
-            pictures=pictures(folder, (("by_round", "Stability by round; whiskers are 95 % intervals"),)),
+            pictures=pictures(
+                folder, (("by_round", "Stability by round; whiskers are 95 % intervals"),)
+            ),
         ),
     )
     count = len(calibration.settings[0].stability)
     files = (
-        *table_files("settings", "every setting: the numbers of the figures", _numbers(calibration)),
+        *table_files(
+            "settings", "every setting: the numbers of the figures", _numbers(calibration)
+        ),
         json_file(NAME, "what the run found, as in its folder", spelled(summary(calibration))),
     )
-    facts = head_facts(runs[0][1], f"{count} conversations per setting", f"{len(calibration.settings)} settings", about["capability"])
+    facts = head_facts(
+        runs[0][1],
+        f"{count} conversations per setting",
+        f"{len(calibration.settings)} settings",
+        about["capability"],
+    )
     headline, _, more = answer(calibration, chosen).partition(". ")
     lines = (more,) if more else ()
-    return Document("calibrate", f"{headline.rstrip('.')}.", lines, facts, parts, files, tuple(runs))
+    return Document(
+        "calibrate", f"{headline.rstrip('.')}.", lines, facts, parts, files, tuple(runs)
+    )
 
 
 def write_summaries(calibration: Calibration, folder: Path) -> None:
@@ -75,7 +121,13 @@ def summary(calibration: Calibration) -> dict[str, Any]:
     ]
     identity = json.loads(json.dumps(calibration.about))
     records = 2 * sum(len(setting.stability) for setting in calibration.settings)
-    return {"schema": SCHEMA, "command": "calibrate", "identity": identity, "records": records, "results": settings}
+    return {
+        "schema": SCHEMA,
+        "command": "calibrate",
+        "identity": identity,
+        "records": records,
+        "results": settings,
+    }
 
 
 def _rows(calibration: Calibration) -> tuple[tuple[str, ...], ...]:
@@ -90,11 +142,20 @@ def _row(calibration: Calibration, setting: Setting, star: bool) -> tuple[str, .
     if setting is not calibration.settings[0]:
         differences = (signed(calibration.gain(setting)), signed(calibration.drop(setting)))
     capability = plain(estimate(setting.capability))
-    return setting.method, "*" if star else "", plain(estimate(setting.stability)), differences[0], capability, differences[1]
+    return (
+        setting.method,
+        "*" if star else "",
+        plain(estimate(setting.stability)),
+        differences[0],
+        capability,
+        differences[1],
+    )
 
 
 def _numbers(calibration: Calibration) -> list[tuple[Any, ...]]:
-    rows: list[tuple[Any, ...]] = [("method", "quantity", "round", "n", "mean", "low", "high", "sd")]
+    rows: list[tuple[Any, ...]] = [
+        ("method", "quantity", "round", "n", "mean", "low", "high", "sd")
+    ]
     for row in summary(calibration)["results"]:
         for quantity in ("stability", "gain", "capability", "points_lost"):
             rows.append((row["method"], quantity, None, *row[quantity].values()))

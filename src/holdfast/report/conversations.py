@@ -1,4 +1,6 @@
-"""The conversations as data for the page: a light index for the list, and the texts in chunks unpacked when one is opened."""
+"""The conversations as data for the page: a light index for the list, and the texts in chunks
+unpacked when one is opened.
+"""
 
 from __future__ import annotations
 
@@ -13,36 +15,46 @@ import numpy as np
 from holdfast.report.scores import Series
 
 PER_CHUNK = 24
-PLAIN_LIMIT = 600_000  # characters of chunks that stay readable JSON; above it they are gzip in base64
+# characters of chunks that stay readable JSON; above it they are gzip in base64
+PLAIN_LIMIT = 600_000
 
 
 def pack(series: Sequence[Series]) -> tuple[dict[str, Any], list[list[dict[str, Any]]]]:
     """The index and the chunks.
 
-    The index holds the series, every prompt and question once, and a row per conversation: its series, number,
-    prompts, scores by round and the place of its texts. One pair's conversations under several methods stand
-    side by side, so that they share a chunk.
-    """
+    The index holds the series, every prompt and question once, and a row per conversation: its
+    series, number, prompts, scores by round and the place of its texts. One pair's conversations
+    under several methods stand side by side, so that they share a chunk."""
     prompts: dict[tuple[Any, ...], int] = {}
     questions: dict[str, int] = {}
     order = sorted(
         (_run_order(series, item), int(number), at, row)
-        for at, item in enumerate(series) for row, number in enumerate(item.conversations)
+        for at, item in enumerate(series)
+        for row, number in enumerate(item.conversations)
     )
     rows: list[list[Any]] = []
     chunks: list[list[dict[str, Any]]] = []
     for place, (_, number, at, row) in enumerate(order):
         item = series[at]
         record = item.records[row]
-        agent, user = (prompts.setdefault(_prompt(record[who]), len(prompts)) for who in ("agent", "user"))
-        rows.append([at, number, agent, user, _numbers(item.stability[row]), _numbers(item.adoption[row])])
+        agent, user = (
+            prompts.setdefault(_prompt(record[who]), len(prompts)) for who in ("agent", "user")
+        )
+        rows.append(
+            [at, number, agent, user, _numbers(item.stability[row]), _numbers(item.adoption[row])]
+        )
         if place % PER_CHUNK == 0:
             chunks.append([])
         chunks[-1].append(_texts(record, questions))
     index = {
-        "series": [{"label": item.label, "run": item.run, "method": item.method} for item in series],
+        "series": [
+            {"label": item.label, "run": item.run, "method": item.method} for item in series
+        ],
         "prompts": [{"id": key[0], "category": key[1], "text": key[2]} for key in prompts],
-        "questions": list(questions), "rows": rows, "perChunk": PER_CHUNK, "rounds": max(item.rounds for item in series),
+        "questions": list(questions),
+        "rows": rows,
+        "perChunk": PER_CHUNK,
+        "rounds": max(item.rounds for item in series),
     }
     return index, chunks
 
@@ -59,12 +71,23 @@ def script_json(value: Any) -> str:
 
 
 def script_chunks(chunks: Sequence[Any]) -> str:
-    """One inert script element per chunk: JSON while they are small together, else gzip in base64."""
+    """One inert script element per chunk: JSON while they are small together, else gzip in
+    base64.
+    """
     texts = [script_json(chunk) for chunk in chunks]
     if sum(map(len, texts)) <= PLAIN_LIMIT:
-        return "\n".join(f'<script type="application/json" id="chunk-{i}">{text}</script>' for i, text in enumerate(texts))
-    packed = (base64.b64encode(gzip.compress(text.encode("ascii"), 9, mtime=0)).decode("ascii") for text in texts)
-    return "\n".join(f'<script type="text/plain" data-packed id="chunk-{i}">{text}</script>' for i, text in enumerate(packed))
+        return "\n".join(
+            f'<script type="application/json" id="chunk-{i}">{text}</script>'
+            for i, text in enumerate(texts)
+        )
+    packed = (
+        base64.b64encode(gzip.compress(text.encode("ascii"), 9, mtime=0)).decode("ascii")
+        for text in texts
+    )
+    return "\n".join(
+        f'<script type="text/plain" data-packed id="chunk-{i}">{text}</script>'
+        for i, text in enumerate(packed)
+    )
 
 
 def _prompt(person: dict[str, Any]) -> tuple[Any, ...]:
@@ -76,11 +99,25 @@ def _numbers(values: np.ndarray) -> list[float | None]:
 
 
 def _texts(record: dict[str, Any], questions: dict[str, int]) -> dict[str, Any]:
-    """Turns as [round, speaker, text, cut off?, mass] and probes as [round, kind, question, reply, score, reason, mass, rule]."""
+    """Turns as [round, speaker, text, cut off?, mass] and probes as [round, kind, question, reply,
+    score, reason, mass, rule].
+    """
     return {
-        "turns": [[t["round"], t["speaker"], t["text"], int(t.get("stop_reason") == "length"), _mass(t)] for t in record["turns"]],
+        "turns": [
+            [t["round"], t["speaker"], t["text"], int(t.get("stop_reason") == "length"), _mass(t)]
+            for t in record["turns"]
+        ],
         "probes": [
-            [p["round"], p["kind"], questions.setdefault(p["question"], len(questions)), p["reply"], round(p["score"], 4), p["reason"], _mass(p), p.get("rule")]
+            [
+                p["round"],
+                p["kind"],
+                questions.setdefault(p["question"], len(questions)),
+                p["reply"],
+                round(p["score"], 4),
+                p["reason"],
+                _mass(p),
+                p.get("rule"),
+            ]
             for p in record["probes"]
         ],
     }

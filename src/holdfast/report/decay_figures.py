@@ -1,4 +1,6 @@
-"""The figures of `holdfast trace`: attention decay (Li et al. 2024, Figures 4 and 8), heads, and mass beside behaviour."""
+"""The figures of `holdfast trace`: attention decay (Li et al. 2024, Figures 4 and 8), heads, and
+mass beside behaviour.
+"""
 
 from __future__ import annotations
 
@@ -14,17 +16,31 @@ from holdfast.report.labels import legend_below
 _BINS = 6
 
 
-def write_decay_figures(found: dict[str, Any], folder: Path, compared: Sequence[dict[str, Any]] = ()) -> list[Path]:
-    """Writes `decay`, `heads`, `mass_and_behaviour` and, with `compared`, `models`, each as SVG and PNG, from what `report.decay.describe` says."""
+def write_decay_figures(
+    found: dict[str, Any], folder: Path, compared: Sequence[dict[str, Any]] = ()
+) -> list[Path]:
+    """Writes `decay`, `heads`, `mass_and_behaviour` and, with `compared`, `models`, each as SVG and
+    PNG, from what `report.decay.describe` says.
+    """
     layer, head = found["shown_head"]
     with styled():
         figures = {
-            "decay": _decay([(f"head {layer}.{head}", found["curves"]["head"], None), ("average over heads", found["curves"]["average"], found["curves"]["uniform"])]),
+            "decay": _decay(
+                [
+                    (f"head {layer}.{head}", found["curves"]["head"], None),
+                    ("average over heads", found["curves"]["average"], found["curves"]["uniform"]),
+                ]
+            ),
             "heads": _heads(found),
             "mass_and_behaviour": _behaviour(found),
         }
         if compared:
-            figures["models"] = _decay([(one["model"], one["curves"]["average"], one["curves"]["uniform"]) for one in (found, *compared)])
+            figures["models"] = _decay(
+                [
+                    (one["model"], one["curves"]["average"], one["curves"]["uniform"])
+                    for one in (found, *compared)
+                ]
+            )
         return save(figures, folder)
 
 
@@ -38,9 +54,22 @@ def _decay(shown: Sequence[tuple[str, list[list[float]], list[list[float]] | Non
     for axis, (title, rounds, uniform) in zip(axes, shown, strict=True):
         for number, curve in enumerate(rounds, 1):
             colour = shades(0.1 + 0.85 * (number - 1) / max(1, len(rounds) - 1))
-            axis.plot(range(1, len(curve) + 1), curve, color=colour, linewidth=1.5, label=f"round {number}")
+            axis.plot(
+                range(1, len(curve) + 1),
+                curve,
+                color=colour,
+                linewidth=1.5,
+                label=f"round {number}",
+            )
             if uniform:
-                axis.plot(range(1, len(uniform[number - 1]) + 1), uniform[number - 1], "--", color=colour, linewidth=0.8, alpha=0.7)
+                axis.plot(
+                    range(1, len(uniform[number - 1]) + 1),
+                    uniform[number - 1],
+                    "--",
+                    color=colour,
+                    linewidth=0.8,
+                    alpha=0.7,
+                )
         axis.set(title=title, xlabel="generated token", ylabel="mass on the system prompt")
         axis.set_ylim(bottom=0)
         axis.xaxis.set_major_locator(MaxNLocator(integer=True))
@@ -51,9 +80,20 @@ def _decay(shown: Sequence[tuple[str, list[list[float]], list[list[float]] | Non
 
 def _heads(found: dict[str, Any]):
     figure, axes = panels(2, 2, 4.0, 2.8)
-    for axis, name, title in zip(axes, ("first_round", "drop"), ("mass in round 1", f"drop from round 1 to {found['rounds']}"), strict=True):
+    for axis, name, title in zip(
+        axes,
+        ("first_round", "drop"),
+        ("mass in round 1", f"drop from round 1 to {found['rounds']}"),
+        strict=True,
+    ):
         values = np.array(found["heads"][name])
-        image = axis.imshow(values, aspect="auto", cmap="Greens", vmin=min(0.0, float(values.min())), vmax=float(values.max()) or 1.0)
+        image = axis.imshow(
+            values,
+            aspect="auto",
+            cmap="Greens",
+            vmin=min(0.0, float(values.min())),
+            vmax=float(values.max()) or 1.0,
+        )
         axis.set(title=title, xlabel="head", ylabel="layer")
         axis.grid(False)
         for ticks, size in ((axis.set_xticks, values.shape[1]), (axis.set_yticks, values.shape[0])):
@@ -66,12 +106,32 @@ def _behaviour(found: dict[str, Any]):
     """The mean score of the probes in equally full bins of mass, by early and late rounds."""
     figure, (axis,) = panels(1, 1, 5.2, 3.2)
     probes, half = np.array(found["behaviour"]["probes"]), found["rounds"] // 2
-    groups = (("all rounds", probes), (f"rounds 1 to {half}", probes[probes[:, 0] <= half]), (f"rounds {half + 1} to {found['rounds']}", probes[probes[:, 0] > half]))
+    groups = (
+        ("all rounds", probes),
+        (f"rounds 1 to {half}", probes[probes[:, 0] <= half]),
+        (f"rounds {half + 1} to {found['rounds']}", probes[probes[:, 0] > half]),
+    )
     for colour, (label, rows) in zip(COLOURS, groups, strict=False):
         parts = np.array_split(rows[rows[:, 1].argsort()], min(_BINS, max(1, len(rows) // 5)))
-        axis.plot([part[:, 1].mean() for part in parts], [part[:, 2].mean() for part in parts], marker="o", markersize=3.5, color=colour, label=label)
+        axis.plot(
+            [part[:, 1].mean() for part in parts],
+            [part[:, 2].mean() for part in parts],
+            marker="o",
+            markersize=3.5,
+            color=colour,
+            label=label,
+        )
     within = found["behaviour"]["within_rounds"]
-    note = "r not measurable" if within["r"] is None else f"r = {within['r']:+.2f} [{within['low']:+.2f}, {within['high']:+.2f}] within rounds"
-    axis.set(title=note, xlabel="mean mass on the system prompt, equally full bins", ylabel="mean stability", ylim=(0, 1.02))
+    note = (
+        "r not measurable"
+        if within["r"] is None
+        else f"r = {within['r']:+.2f} [{within['low']:+.2f}, {within['high']:+.2f}] within rounds"
+    )
+    axis.set(
+        title=note,
+        xlabel="mean mass on the system prompt, equally full bins",
+        ylabel="mean stability",
+        ylim=(0, 1.02),
+    )
     legend_below(figure, *axis.get_legend_handles_labels(), columns=3)
     return figure

@@ -82,7 +82,9 @@ class Document:
         return about_runs([run for _, run in self.runs], [name for name, _ in self.runs])
 
 
-def write_document(document: Document, out: Path, place: str = "another place with --report") -> Path:
+def write_document(
+    document: Document, out: Path, place: str = "another place with --report"
+) -> Path:
     """Writes the page, whole or not at all.
 
     Raises:
@@ -99,7 +101,12 @@ def render_document(document: Document) -> str:
     if document.runs:
         navigation.append(("about", "How it was measured"))
     return render(
-        "document.html", document.command, document.headline, document.lines, document.facts, navigation,
+        "document.html",
+        document.command,
+        document.headline,
+        document.lines,
+        document.facts,
+        navigation,
         document=document,
     )
 

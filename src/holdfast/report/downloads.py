@@ -10,7 +10,14 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-_FORMULA = ("=", "+", "-", "@", "\t", "\r")  # what a spreadsheet runs; such a text gets an apostrophe
+_FORMULA = (
+    "=",
+    "+",
+    "-",
+    "@",
+    "\t",
+    "\r",
+)  # what a spreadsheet runs; such a text gets an apostrophe
 
 
 @dataclass(frozen=True)

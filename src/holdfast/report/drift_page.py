@@ -45,8 +45,8 @@ SECTIONS = (
 def render_page(runs: Sequence[RunData], labels: Sequence[str], series: Sequence[Series]) -> str:
     """The HTML of the report.
 
-    Texts of models reach it as escaped text, or as inert JSON that the script writes into text nodes.
-    """
+    Texts of models reach it as escaped text, or as inert JSON that the script writes into text
+    nodes."""
     index, chunks = pack(series)
     for item, entry in zip(series, index["series"], strict=True):
         manifest = runs[list(labels).index(item.run)].manifest
@@ -65,7 +65,11 @@ def render_page(runs: Sequence[RunData], labels: Sequence[str], series: Sequence
     always = ("conversations", "data", "about")
     second = second_line(series)
     return render(
-        "drift.html", "drift", headline(series), [second] if second else [], _facts(runs, series),
+        "drift.html",
+        "drift",
+        headline(series),
+        [second] if second else [],
+        _facts(runs, series),
         [(name, title) for name, title in SECTIONS if name in always or parts[name]],
         scripts=("page.js", "conversations.js"),
         **parts,
@@ -83,12 +87,16 @@ def render_page(runs: Sequence[RunData], labels: Sequence[str], series: Sequence
     )
 
 
-def _downloads(runs: Sequence[RunData], labels: Sequence[str], series: Sequence[Series]) -> list[Download]:
+def _downloads(
+    runs: Sequence[RunData], labels: Sequence[str], series: Sequence[Series]
+) -> list[Download]:
     """The figures' numbers, and the summary of every run."""
     files = table_files("figures", "every point of every figure", figure_rows(series))
     for run, label in zip(runs, labels, strict=True):
         name = f"summary-{label.replace('/', '-')}.json" if label else "summary.json"
-        files.append(json_file(name, "what the run found, as in its folder", spelled(summarise(run))))
+        files.append(
+            json_file(name, "what the run found, as in its folder", spelled(summarise(run)))
+        )
     return files
 
 

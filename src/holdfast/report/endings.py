@@ -1,4 +1,6 @@
-"""What a run could not ask or measure, counted and said: dialogs that ended early, replies without content, probes not answered."""
+"""What a run could not ask or measure, counted and said: dialogs that ended early, replies without
+content, probes not answered.
+"""
 
 from __future__ import annotations
 
@@ -28,8 +30,8 @@ def _ended(records: Sequence[Mapping[str, Any]]) -> tuple[str, str] | None:
         return None
     reasons = _reasons(record["ended"] for record in ended)
     said = (
-        f"{len(ended):,} of {len(records):,} ({reasons}), and {len(records) - len(ended):,} are whole;"
-        " later rounds are means over the dialogs that reached them"
+        f"{len(ended):,} of {len(records):,} ({reasons}), and {len(records) - len(ended):,} are"
+        " whole; later rounds are means over the dialogs that reached them"
     )
     return "dialogs that ended early", said + _example(ended)
 
@@ -52,7 +54,10 @@ def _without_content(records: Sequence[Mapping[str, Any]]) -> tuple[str, str] | 
         return None
     parts = ", ".join(f"{count:,} {_EMPTY[why]}" for why, count in found.items())
     total = sum(found.values())
-    return "replies without content", f"{total:,} of {len(replies):,} ({parts}); probes are scored as empty"
+    return (
+        "replies without content",
+        f"{total:,} of {len(replies):,} ({parts}); probes are scored as empty",
+    )
 
 
 def _unanswered(records: Sequence[Mapping[str, Any]]) -> tuple[str, str] | None:

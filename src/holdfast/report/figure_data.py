@@ -13,7 +13,9 @@ HEAD = ("run", "method", "measure", "category", "round", "n", "mean", "low", "hi
 
 
 def figure_rows(series: Sequence[Series]) -> list[tuple[Any, ...]]:
-    """Every point of every figure under `HEAD`; the category is empty where all are taken together."""
+    """Every point of every figure under `HEAD`; the category is empty where all are taken
+    together.
+    """
     rows: list[tuple[Any, ...]] = [HEAD]
     for item in series:
         for kind in (*KINDS, "mass"):
@@ -25,7 +27,9 @@ def figure_rows(series: Sequence[Series]) -> list[tuple[Any, ...]]:
     return rows
 
 
-def _points(item: Series, kind: str, category: str, points: Sequence[Estimate]) -> Iterator[tuple[Any, ...]]:
+def _points(
+    item: Series, kind: str, category: str, points: Sequence[Estimate]
+) -> Iterator[tuple[Any, ...]]:
     for number, point in enumerate(points, start=1):
         if point.mean is not None:
             numbers = (point.mean, point.low, point.high, point.sd)

@@ -1,4 +1,6 @@
-"""The page's figures as SVG and PNG files, through matplotlib (imported only here, and only when called)."""
+"""The page's figures as SVG and PNG files, through matplotlib (imported only here, and only when
+called).
+"""
 
 from __future__ import annotations
 
@@ -21,19 +23,36 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 COLOURS = ("#4a5568", "#18795b", "#2b6cb0", "#b7701b", "#8a4a8f", "#c04a3a")
-NAMES = {"stability": "keeps its own prompt (stability)", "adoption": "takes on the other’s prompt (adoption)", "mass": "attention mass on the prompt"}
+NAMES = {
+    "stability": "keeps its own prompt (stability)",
+    "adoption": "takes on the other’s prompt (adoption)",
+    "mass": "attention mass on the prompt",
+}
 _STYLE: Any = {
-    "font.family": "DejaVu Sans", "font.size": 9, "axes.spines.top": False, "axes.spines.right": False, "axes.edgecolor": "#888888",
-    "axes.titlesize": 10, "axes.titlelocation": "left", "axes.grid": True, "axes.grid.axis": "y", "grid.color": "#e6e6e6",
-    "axes.axisbelow": True, "svg.hashsalt": "holdfast", "svg.fonttype": "none", "xtick.color": "#555555", "ytick.color": "#555555",
+    "font.family": "DejaVu Sans",
+    "font.size": 9,
+    "axes.spines.top": False,
+    "axes.spines.right": False,
+    "axes.edgecolor": "#888888",
+    "axes.titlesize": 10,
+    "axes.titlelocation": "left",
+    "axes.grid": True,
+    "axes.grid.axis": "y",
+    "grid.color": "#e6e6e6",
+    "axes.axisbelow": True,
+    "svg.hashsalt": "holdfast",
+    "svg.fonttype": "none",
+    "xtick.color": "#555555",
+    "ytick.color": "#555555",
 }
 
 
 def write_figures(series: Sequence[Series], folder: Path, whiskers: bool = False) -> list[Path]:
-    """Write drift, categories and, where recorded, mass, each as SVG and PNG; returns the files written.
+    """Write drift, categories and, where recorded, mass, each as SVG and PNG; returns the files
+    written.
 
-    With `whiskers`, drift and mass show one standard deviation, as the papers do. The bytes depend on the records alone: no date, fixed identifiers.
-    """
+    With `whiskers`, drift and mass show one standard deviation, as the papers do. The bytes depend
+    on the records alone: no date, fixed identifiers."""
     with styled():
         figures = {"drift": _drift(series, whiskers)}
         for kind in KINDS:
@@ -66,9 +85,16 @@ def save(figures: dict[str, Figure], folder: Path) -> list[Path]:
 
 def _drift(series: Sequence[Series], whiskers: bool) -> Figure:
     kinds = [kind for kind in KINDS if any(_measured(item, kind) for item in series)]
-    figure, axes = panels(len(kinds), len(kinds), 4.6 if len(kinds) > 1 else 6.4, 3.2)  # one panel alone has to hold the note
+    figure, axes = panels(
+        len(kinds), len(kinds), 4.6 if len(kinds) > 1 else 6.4, 3.2
+    )  # one panel alone has to hold the note
     for kind, axis in zip(kinds, axes, strict=True):
-        _draw(axis, series, [estimate_columns(item.values(kind)) for item in series], whiskers=whiskers)
+        _draw(
+            axis,
+            series,
+            [estimate_columns(item.values(kind)) for item in series],
+            whiskers=whiskers,
+        )
         axis.set(title=NAMES[kind], xlabel="round", ylim=(0, 1.02))
     told = "; whisker: one standard deviation" if whiskers else ""
     _legend(figure, f"band: 95 % bootstrap interval over conversations{told}")
@@ -79,8 +105,19 @@ def _mass(series: Sequence[Series], whiskers: bool) -> Figure:
     figure, axes = panels(1, 1, 4.6, 3.2)
     shown = [item for item in series if _measured(item, "mass")]
     estimates = [estimate_columns(item.mass) for item in shown]
-    _draw(axes[0], shown, estimates, whiskers=whiskers, colours=[list(series).index(item) for item in shown])
-    highest = [point.mean + (point.sd or 0) for points in estimates for point in points if point.mean is not None]
+    _draw(
+        axes[0],
+        shown,
+        estimates,
+        whiskers=whiskers,
+        colours=[list(series).index(item) for item in shown],
+    )
+    highest = [
+        point.mean + (point.sd or 0)
+        for points in estimates
+        for point in points
+        if point.mean is not None
+    ]
     axes[0].set(title=NAMES["mass"], xlabel="round", ylim=(0, round_top(highest)))
     _legend(figure, "mean over heads, layers and tokens of the agent’s replies")
     return figure
@@ -94,7 +131,13 @@ def _categories(series: Sequence[Series], kind: str) -> Figure | None:
     figure, axes = panels(len(names), min(3, len(names)), 2.6, 2.1)
     for name, axis in zip(names, axes, strict=False):
         present = [i for i, categories in enumerate(found) if name in categories]
-        _draw(axis, [series[i] for i in present], [found[i][name] for i in present], whiskers=False, colours=present)
+        _draw(
+            axis,
+            [series[i] for i in present],
+            [found[i][name] for i in present],
+            whiskers=False,
+            colours=present,
+        )
         axis.set(title=name.replace("_", " ").replace("$", r"\$"), ylim=(0, 1.02))
     _legend(figure, f"{NAMES[kind]}, by category and round; band: 95 % bootstrap interval")
     return figure
@@ -112,26 +155,65 @@ def panels(count: int, across: int, width: float, height: float) -> tuple[Figure
     return figure, axes[:count]
 
 
-def _draw(axis: Axes, series: Sequence[Series], estimates: Sequence[Sequence[Estimate]], *, whiskers: bool, colours: Sequence[int] | None = None) -> None:
+def _draw(
+    axis: Axes,
+    series: Sequence[Series],
+    estimates: Sequence[Sequence[Estimate]],
+    *,
+    whiskers: bool,
+    colours: Sequence[int] | None = None,
+) -> None:
     from matplotlib.ticker import MaxNLocator
 
     for at, (item, points) in enumerate(zip(series, estimates, strict=True)):
         index = colours[at] if colours else at
-        colour, style = COLOURS[index % len(COLOURS)], "--" if index >= len(COLOURS) or _is_control(series, item) else "-"
+        colour, style = (
+            COLOURS[index % len(COLOURS)],
+            "--" if index >= len(COLOURS) or _is_control(series, item) else "-",
+        )
         rounds = np.arange(1, len(points) + 1)
-        mean, low, high, sd = (np.array([np.nan if v is None else v for v in values]) for values in zip(*((p.mean, p.low, p.high, p.sd) for p in points), strict=True))
+        mean, low, high, sd = (
+            np.array([np.nan if v is None else v for v in values])
+            for values in zip(*((p.mean, p.low, p.high, p.sd) for p in points), strict=True)
+        )
         if np.isnan(mean).all():
             continue
         axis.fill_between(rounds, low, high, color=colour, alpha=0.15, linewidth=0)
         if whiskers:
-            axis.errorbar(rounds + 0.05 * (at - (len(series) - 1) / 2), mean, sd, fmt="none", ecolor=colour, alpha=0.35, elinewidth=0.7, capsize=1.5)
-        axis.plot(rounds, mean, style, color=colour, linewidth=1.6, marker="o", markersize=3, gid="curve", label=item.label.replace("$", r"\$"))
+            axis.errorbar(
+                rounds + 0.05 * (at - (len(series) - 1) / 2),
+                mean,
+                sd,
+                fmt="none",
+                ecolor=colour,
+                alpha=0.35,
+                elinewidth=0.7,
+                capsize=1.5,
+            )
+        axis.plot(
+            rounds,
+            mean,
+            style,
+            color=colour,
+            linewidth=1.6,
+            marker="o",
+            markersize=3,
+            gid="curve",
+            label=item.label.replace("$", r"\$"),
+        )
     axis.xaxis.set_major_locator(MaxNLocator(integer=True))
 
 
 def _legend(figure: Figure, note: str) -> None:
-    """One entry per series, wherever it is drawn first; not the axes' own, which leave out names with an underscore."""
-    curves = {str(line.get_label()): line for axis in reversed(figure.axes) for line in axis.get_lines() if line.get_gid() == "curve"}
+    """One entry per series, wherever it is drawn first; not the axes' own, which leave out names
+    with an underscore.
+    """
+    curves = {
+        str(line.get_label()): line
+        for axis in reversed(figure.axes)
+        for line in axis.get_lines()
+        if line.get_gid() == "curve"
+    }
     order = sorted(curves, key=lambda label: COLOURS.index(str(curves[label].get_color())))
     legend_below(figure, [curves[label] for label in order], order, note)
 

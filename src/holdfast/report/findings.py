@@ -1,4 +1,6 @@
-"""What a run found, as numbers with their names and as sentences; page, figures and terminal all draw on these."""
+"""What a run found, as numbers with their names and as sentences; page, figures and terminal all
+draw on these.
+"""
 
 from __future__ import annotations
 
@@ -8,13 +10,22 @@ from dataclasses import dataclass
 import numpy as np
 
 from holdfast.report.scores import NO_FIX, Series, category_of, same_pairs
-from holdfast.report.statistics import Estimate, change, estimate, estimate_columns, paired_difference, row_means
+from holdfast.report.statistics import (
+    Estimate,
+    change,
+    estimate,
+    estimate_columns,
+    paired_difference,
+    row_means,
+)
 from holdfast.report.verdicts import LEAST, tell, with_interval
 
 
 @dataclass(frozen=True)
 class Comparison:
-    """A series against its baseline on the conversations both have; every estimate is of series minus baseline."""
+    """A series against its baseline on the conversations both have; every estimate is of series
+    minus baseline.
+    """
 
     series: Series
     baseline: Series
@@ -55,11 +66,15 @@ def compare(series: Series, baseline: Series) -> Comparison | None:
         a, b = np.where(missing, np.nan, a), np.where(missing, np.nan, b)
         return paired_difference(a[:, -1], b[:, -1]), paired_difference(row_means(a), row_means(b))
 
-    return Comparison(series, baseline, len(one.records), *differences("stability"), *differences("adoption"))
+    return Comparison(
+        series, baseline, len(one.records), *differences("stability"), *differences("adoption")
+    )
 
 
 def baseline_of(series: Sequence[Series], item: Series) -> Series | None:
-    """What a series is compared with: no fix (else the first method) of its run; that of the first run for a run's own first."""
+    """What a series is compared with: no fix (else the first method) of its run; that of the first
+    run for a run's own first.
+    """
     own = next(other for other in series if other.run == item.run)
     if own is not item:
         return own
@@ -67,7 +82,9 @@ def baseline_of(series: Sequence[Series], item: Series) -> Series | None:
 
 
 def by_category(item: Series, kind: str) -> dict[str, list[Estimate]]:
-    """Estimates per round for each category, in order of first appearance in sorted conversations."""
+    """Estimates per round for each category, in order of first appearance in sorted
+    conversations.
+    """
     names = [category_of(record, kind) for record in item.records]
     values = item.values(kind)
     found = {}
@@ -91,16 +108,27 @@ def by_prompt(item: Series) -> list[PromptRow]:
             continue
         agent = item.records[int(np.flatnonzero(keep)[0])]["agent"]
         adopted = taken.get(prompt_id, [])
-        rows.append(PromptRow(
-            prompt_id, agent["category"] or "", agent["system_prompt"], int(keep.sum()), tuple(rounds),
-            measured[0], measured[-1], float(np.nanmean(row_means(values))),
-            float(np.mean(adopted)) if adopted else None, len(adopted),
-        ))
+        rows.append(
+            PromptRow(
+                prompt_id,
+                agent["category"] or "",
+                agent["system_prompt"],
+                int(keep.sum()),
+                tuple(rounds),
+                measured[0],
+                measured[-1],
+                float(np.nanmean(row_means(values))),
+                float(np.mean(adopted)) if adopted else None,
+                len(adopted),
+            )
+        )
     return sorted(rows, key=lambda row: (row.mean, row.last, row.id))
 
 
 def _last_adoption(item: Series) -> dict[str, list[float]]:
-    """For each prompt the user had, the adoption at the last round of every conversation with it."""
+    """For each prompt the user had, the adoption at the last round of every conversation with
+    it.
+    """
     found: dict[str, list[float]] = {}
     for record, value in zip(item.records, item.adoption[:, -1], strict=True):
         if not np.isnan(value):
@@ -109,7 +137,9 @@ def _last_adoption(item: Series) -> dict[str, list[float]]:
 
 
 def headline(series: Sequence[Series]) -> str:
-    """One sentence: what the first series did from its first to its last round, and what it took on."""
+    """One sentence: what the first series did from its first to its last round, and what it took
+    on.
+    """
     item = series[0]
     who = "Without a fix the agent" if item.method == NO_FIX else f"With {item.method} the agent"
     rounds = estimate_columns(item.stability)
@@ -129,16 +159,23 @@ def headline(series: Sequence[Series]) -> str:
 
 
 def _moved(item: Series, kind: str, first: float, last: float) -> str:
-    """How the last round compares with the first: said to differ where it can be told, with the interval."""
+    """How the last round compares with the first: said to differ where it can be told, with the
+    interval.
+    """
     moved = change(item.values(kind))
     told = tell(moved)
     if told.sign:
-        return f"{'up' if told.sign > 0 else 'down'} from {percent(first)} at round 1 ({points(moved)})"
+        return (
+            f"{'up' if told.sign > 0 else 'down'} from {percent(first)} at round 1"
+            f" ({points(moved)})"
+        )
     return f"{percent(first)} at round 1: {cannot_tell(moved, 'a change')}"
 
 
 def cannot_tell(item: Estimate, what: str) -> str:
-    """'this run cannot tell a change (-2 points [-9, +5])'; the difference is left out where there are too few."""
+    """'this run cannot tell a change (-2 points [-9, +5])'; the difference is left out where there
+    are too few.
+    """
     if item.n < LEAST:
         return f"too few to tell {what}"
     return f"this run cannot tell {what} ({points(item)})"
@@ -147,12 +184,19 @@ def cannot_tell(item: Estimate, what: str) -> str:
 def _example(n: int) -> str:
     if n >= LEAST:
         return ""
-    return f"; {n} conversation{'' if n == 1 else 's'} only, an example and not a measurement (that takes {LEAST})"
+    return (
+        f"; {n} conversation{'' if n == 1 else 's'} only, an example and not a measurement (that"
+        f" takes {LEAST})"
+    )
 
 
 def second_line(series: Sequence[Series]) -> str | None:
     """One sentence on the best fix on the same conversations; None where nothing was compared."""
-    compared = [c for s in series if s.run == series[0].run and s is not series[0] and (c := compare(s, series[0]))]
+    compared = [
+        c
+        for s in series
+        if s.run == series[0].run and s is not series[0] and (c := compare(s, series[0]))
+    ]
     compared = [c for c in compared if c.stability_mean.mean is not None]
     if not compared:
         return None
@@ -168,7 +212,10 @@ def second_line(series: Sequence[Series]) -> str | None:
     told = tell(gain)
     if not told.sign:
         return f"{passes}; on the same {gain.n} conversations, {cannot_tell(gain, 'a difference')}."
-    return f"{passes}: {told.word('more', 'less')}, by {points(gain)} on the same {gain.n} conversations."
+    return (
+        f"{passes}: {told.word('more', 'less')}, by {points(gain)} on the same {gain.n}"
+        " conversations."
+    )
 
 
 def percent(value: float) -> str:
@@ -199,7 +246,9 @@ def overall_change(item: Series, kind: str) -> Estimate:
 
 
 def overall_mean(item: Series, kind: str) -> Estimate:
-    """The mean over all rounds, conversation by conversation (the overall stability of Li et al. 2024, section 6.3)."""
+    """The mean over all rounds, conversation by conversation (the overall stability of Li et al.
+    2024, section 6.3).
+    """
     return estimate(row_means(item.values(kind)))
 
 
@@ -210,5 +259,7 @@ def signed_number(value: float) -> str:
 
 def _means(values: np.ndarray) -> list[Estimate]:
     """Column means without the cost of an interval."""
-    return [Estimate(len(seen), float(seen.mean()) if len(seen) else None, None, None, None)
-            for seen in (column[~np.isnan(column)] for column in values.T)]
+    return [
+        Estimate(len(seen), float(seen.mean()) if len(seen) else None, None, None, None)
+        for seen in (column[~np.isnan(column)] for column in values.T)
+    ]

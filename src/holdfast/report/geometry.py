@@ -1,4 +1,6 @@
-"""The figures of `holdfast geometry`: embedding norms (Li et al. 2024, Figure 7), and hidden states round by round."""
+"""The figures of `holdfast geometry`: embedding norms (Li et al. 2024, Figure 7), and hidden states
+round by round.
+"""
 
 from __future__ import annotations
 
@@ -9,13 +11,26 @@ from typing import Any
 from holdfast.report.figures import COLOURS, panels, save, styled
 from holdfast.report.labels import legend_below
 
-_LABELS = {"all": "all tokens so far", "system": "system prompt", "user": "user, equally many tokens", "agent": "agent, equally many tokens"}
+_LABELS = {
+    "all": "all tokens so far",
+    "system": "system prompt",
+    "user": "user, equally many tokens",
+    "agent": "agent, equally many tokens",
+}
 
 
 def write_geometry_figures(found: dict[str, Any], folder: Path) -> list[Path]:
-    """Writes `norms` and `hidden_states`, each as SVG and PNG, from what `study.geometry.study` found; returns the files."""
+    """Writes `norms` and `hidden_states`, each as SVG and PNG, from what `study.geometry.study`
+    found; returns the files.
+    """
     with styled():
-        return save({"norms": _norms(found["model"], found["embedding_norms"]), "hidden_states": _hidden_states(found)}, folder)
+        return save(
+            {
+                "norms": _norms(found["model"], found["embedding_norms"]),
+                "hidden_states": _hidden_states(found),
+            },
+            folder,
+        )
 
 
 def write_norms(model: str, norms: Sequence[float], folder: Path) -> list[Path]:
@@ -34,9 +49,21 @@ def _norms(model: str, norms: Sequence[float]):
 def _hidden_states(found: dict[str, Any]):
     figure, axes = panels(2, 2, 4.6, 3.2)
     rows = found["hidden_states"]
-    for axis, quantity, title in zip(axes, ("dimension", "angle"), ("effective dimension", "opening angle in radians (95 % of the tokens)"), strict=True):
+    for axis, quantity, title in zip(
+        axes,
+        ("dimension", "angle"),
+        ("effective dimension", "opening angle in radians (95 % of the tokens)"),
+        strict=True,
+    ):
         for colour, (name, label) in zip(COLOURS, _LABELS.items(), strict=False):
-            axis.plot([row["round"] for row in rows], [row[quantity][name] for row in rows], marker="o", markersize=3, color=colour, label=label)
+            axis.plot(
+                [row["round"] for row in rows],
+                [row[quantity][name] for row in rows],
+                marker="o",
+                markersize=3,
+                color=colour,
+                label=label,
+            )
         axis.set(title=title, xlabel="round", xticks=[row["round"] for row in rows])
         axis.set_ylim(bottom=0)
     legend_below(figure, *axes[0].get_legend_handles_labels())

@@ -15,8 +15,14 @@ from holdfast.report.summary import NAME, SCHEMA, spelled, write_summary
 _DIALOGS = "dialogs"
 _GROUPS = ("all", "system", "user", "agent")
 _TERMS = (
-    ("Effective dimension", "In how many directions states spread: the participation ratio of their covariance."),
-    ("Opening angle", "The angle around the mean direction, in radians, that holds 95 % of the states."),
+    (
+        "Effective dimension",
+        "In how many directions states spread: the participation ratio of their covariance.",
+    ),
+    (
+        "Opening angle",
+        "The angle around the mean direction, in radians, that holds 95 % of the states.",
+    ),
     ("Round", "One turn of the user model and one of the agent."),
 )
 
@@ -28,19 +34,47 @@ def geometry_document(found: dict[str, Any], told: Sequence[str], folder: Path) 
     read = tuple(line for line in told if line not in theory)
     parts = (
         Part(
-            "states", "Hidden states, round by round", read, _TERMS,
-            pictures(folder, (("hidden_states", "Effective dimension and opening angle, averaged over layers and dialogs"),)),
+            "states",
+            "Hidden states, round by round",
+            read,
+            _TERMS,
+            pictures(
+                folder,
+                (
+                    (
+                        "hidden_states",
+                        "Effective dimension and opening angle, averaged over layers and dialogs",
+                    ),
+                ),
+            ),
             (Table("Averages over layers and dialogs, without intervals", _rows(found)),),
         ),
-        Part("norms", "Norms of the embeddings", pictures=pictures(folder, (("norms", "Li et al. 2024, Figure 7"),))),
+        Part(
+            "norms",
+            "Norms of the embeddings",
+            pictures=pictures(folder, (("norms", "Li et al. 2024, Figure 7"),)),
+        ),
         Part("theory", "The theory on random instances", theory),
     )
     files = (
         *table_files("hidden_states", "the numbers of the figure", _numbers(found)),
-        json_file(NAME, "what was found, as in its folder", spelled(summary(found, len(run.records)))),
+        json_file(
+            NAME, "what was found, as in its folder", spelled(summary(found, len(run.records)))
+        ),
     )
-    headline = f"How the hidden states of {found['model']} spread over {found['hidden_states'][-1]['round']} rounds, and the theory checked."
-    return Document("geometry", headline, (), head_facts(run, f"{len(run.records)} dialogs", f"suite {found['suite']}"), parts, files, ((_DIALOGS, run),))
+    headline = (
+        f"How the hidden states of {found['model']} spread over"
+        f" {found['hidden_states'][-1]['round']} rounds, and the theory checked."
+    )
+    return Document(
+        "geometry",
+        headline,
+        (),
+        head_facts(run, f"{len(run.records)} dialogs", f"suite {found['suite']}"),
+        parts,
+        files,
+        ((_DIALOGS, run),),
+    )
 
 
 def write_summaries(found: dict[str, Any], folder: Path) -> None:
@@ -52,12 +86,23 @@ def write_summaries(found: dict[str, Any], folder: Path) -> None:
 def summary(found: dict[str, Any], dialogs: int) -> dict[str, Any]:
     """What was found, as JSON values, without the norm of every embedding."""
     identity = {name: found[name] for name in ("model", "model_fingerprint", "suite")}
-    results = {name: value for name, value in found.items() if name not in (*identity, "embedding_norms")}
-    return {"schema": SCHEMA, "command": "geometry", "identity": identity, "records": dialogs, "results": results}
+    results = {
+        name: value for name, value in found.items() if name not in (*identity, "embedding_norms")
+    }
+    return {
+        "schema": SCHEMA,
+        "command": "geometry",
+        "identity": identity,
+        "records": dialogs,
+        "results": results,
+    }
 
 
 def _rows(found: dict[str, Any]) -> tuple[tuple[str, ...], ...]:
-    head = ("round", *(f"{quantity}, {name}" for quantity in ("dimension", "angle") for name in _GROUPS))
+    head = (
+        "round",
+        *(f"{quantity}, {name}" for quantity in ("dimension", "angle") for name in _GROUPS),
+    )
     return (head, *(tuple(_text(value) for value in row) for row in _numbers(found)[1:]))
 
 
@@ -66,9 +111,15 @@ def _text(value: float) -> str:
 
 
 def _numbers(found: dict[str, Any]) -> list[tuple[Any, ...]]:
-    head = ("round", *(f"{quantity}_{name}" for quantity in ("dimension", "angle") for name in _GROUPS))
+    head = (
+        "round",
+        *(f"{quantity}_{name}" for quantity in ("dimension", "angle") for name in _GROUPS),
+    )
     rows = [
-        (row["round"], *(row[quantity][name] for quantity in ("dimension", "angle") for name in _GROUPS))
+        (
+            row["round"],
+            *(row[quantity][name] for quantity in ("dimension", "angle") for name in _GROUPS),
+        )
         for row in found["hidden_states"]
     ]
     return [head, *rows]

@@ -45,8 +45,13 @@ def place_labels(figure: Figure, axis: Axes, labels: Sequence[Label], size: floa
     taken = [Bbox.from_extents(x, y, x, y).padded(_DOT * figure.dpi / 72) for x, y in points]
     for label in sorted(labels, key=lambda label: (label.x, label.y)):
         text = axis.annotate(
-            label.text, (label.x, label.y), xytext=(0, 0), textcoords="offset points", fontsize=size,
-            color=label.colour, va="center",
+            label.text,
+            (label.x, label.y),
+            xytext=(0, 0),
+            textcoords="offset points",
+            fontsize=size,
+            color=label.colour,
+            va="center",
         )
         text.set_in_layout(False)
         for way in _places():
@@ -57,12 +62,22 @@ def place_labels(figure: Figure, axis: Axes, labels: Sequence[Label], size: floa
         if max(map(abs, text.xyann)) > _FAR:
             start = text.xyann
             axis.annotate(
-                "", (label.x, label.y), xytext=start, textcoords="offset points",
-                arrowprops={"arrowstyle": "-", "color": label.colour, "linewidth": 0.4, "alpha": 0.6},
+                "",
+                (label.x, label.y),
+                xytext=start,
+                textcoords="offset points",
+                arrowprops={
+                    "arrowstyle": "-",
+                    "color": label.colour,
+                    "linewidth": 0.4,
+                    "alpha": 0.6,
+                },
             ).set_in_layout(False)
 
 
-def legend_below(figure: Figure, handles: Sequence[Any], names: Sequence[str], note: str = "", columns: int = 2) -> None:
+def legend_below(
+    figure: Figure, handles: Sequence[Any], names: Sequence[str], note: str = "", columns: int = 2
+) -> None:
     """The legend under the figure, in as many columns and as large as fits.
 
     A name too long for a line is cut, and the figure grows where the legend is high.
@@ -73,19 +88,30 @@ def legend_below(figure: Figure, handles: Sequence[Any], names: Sequence[str], n
     sizes = [(size, across) for size in _SIZES for across in range(columns, 0, -1)]
     for size, across in sizes:
         legend = figure.legend(
-            handles, short, loc="outside lower left", frameon=False, ncols=across, fontsize=size, title=title,
-            title_fontsize=8, alignment="left",
+            handles,
+            short,
+            loc="outside lower left",
+            frameon=False,
+            ncols=across,
+            fontsize=size,
+            title=title,
+            title_fontsize=8,
+            alignment="left",
         )
         box = legend.get_window_extent(_renderer(figure))
         if box.width <= figure.bbox.width or (size, across) == sizes[-1]:
-            figure.set_figheight(figure.get_figheight() + max(0.0, box.height / figure.dpi - _USUAL))
+            figure.set_figheight(
+                figure.get_figheight() + max(0.0, box.height / figure.dpi - _USUAL)
+            )
             return
         legend.remove()
 
 
 def _stands_free(box: Bbox, inside: Bbox, taken: Sequence[Bbox]) -> bool:
     """Whether a box lies inside the axes and touches no other."""
-    whole = inside.x0 <= box.x0 and box.x1 <= inside.x1 and inside.y0 <= box.y0 and box.y1 <= inside.y1
+    whole = (
+        inside.x0 <= box.x0 and box.x1 <= inside.x1 and inside.y0 <= box.y0 and box.y1 <= inside.y1
+    )
     return whole and not any(box.overlaps(other) for other in taken)
 
 

@@ -48,18 +48,22 @@ def render(
     """
     script = "".join((_HERE / name).read_text(encoding="utf-8") for name in scripts)
     digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
-    return _environment().get_template(template).render(
-        command="report" if command == "drift" else command,
-        kind=f"{command} report",
-        headline=headline,
-        lines=lines,
-        facts=[fact for fact in facts if fact],
-        navigation=navigation,
-        style=Markup((_HERE / "page.css").read_text(encoding="utf-8")),
-        script=Markup(script),
-        script_hash=f"sha256-{digest}",
-        version=_version(),
-        **values,
+    return (
+        _environment()
+        .get_template(template)
+        .render(
+            command="report" if command == "drift" else command,
+            kind=f"{command} report",
+            headline=headline,
+            lines=lines,
+            facts=[fact for fact in facts if fact],
+            navigation=navigation,
+            style=Markup((_HERE / "page.css").read_text(encoding="utf-8")),
+            script=Markup(script),
+            script_hash=f"sha256-{digest}",
+            version=_version(),
+            **values,
+        )
     )
 
 

@@ -1,4 +1,6 @@
-"""The section of the page that goes prompt by prompt: the least and most stable, and a sortable table of all."""
+"""The section of the page that goes prompt by prompt: the least and most stable, and a sortable
+table of all.
+"""
 
 from __future__ import annotations
 
@@ -53,14 +55,26 @@ def prompts_section(series: Sequence[Series]) -> Prompts:
         for at, table in enumerate(tables)
         for row in table
     )
-    return Prompts(rows, len({entry.row.id for entry in rows}), _columns(series[0].rounds), extremes,
-                   LEAST_DRAWN, len(drawn))
+    return Prompts(
+        rows,
+        len({entry.row.id for entry in rows}),
+        _columns(series[0].rounds),
+        extremes,
+        LEAST_DRAWN,
+        len(drawn),
+    )
 
 
 def _columns(last: int) -> tuple[tuple[str, str], ...]:
     """Each column's name and what it is sorted as; "" for what is not sorted by."""
     return (
-        ("Prompt", "text"), ("Category", "text"), ("n", "number"), ("Round 1", "number"),
-        (f"Round {last}", "number"), ("Change", "number"), ("All rounds", "number"), ("By round", ""),
+        ("Prompt", "text"),
+        ("Category", "text"),
+        ("n", "number"),
+        ("Round 1", "number"),
+        (f"Round {last}", "number"),
+        ("Change", "number"),
+        ("All rounds", "number"),
+        ("By round", ""),
         ("Taken on", "number"),
     )

@@ -1,4 +1,6 @@
-"""What the sections of the drift page show: estimates, cells and charts, without markup but the charts'."""
+"""What the sections of the drift page show: estimates, cells and charts, without markup but the
+charts'.
+"""
 
 from __future__ import annotations
 
@@ -37,7 +39,9 @@ class LegendEntry:
 
 @dataclass(frozen=True)
 class Panel:
-    """A chart by round; points is JSON: per round, [colour, label, value, interval, sd] of each series."""
+    """A chart by round; points is JSON: per round, [colour, label, value, interval, sd] of each
+    series.
+    """
 
     title: str
     meaning: str
@@ -77,7 +81,9 @@ class ChangeRow:
 
 @dataclass(frozen=True)
 class Drift:
-    """Stability and adoption per round; single where a series has one conversation, and so no interval."""
+    """Stability and adoption per round; single where a series has one conversation, and so no
+    interval.
+    """
 
     panels: tuple[Panel, ...]
     numbers: tuple[NumbersRow, ...]
@@ -160,19 +166,30 @@ class Attention:
 
 
 def drift_section(series: Sequence[Series]) -> Drift:
-    """Stability and adoption per round for every series, and their change from first to last round."""
+    """Stability and adoption per round for every series, and their change from first to last
+    round.
+    """
     kinds = [kind for kind in KINDS if any(item.measured(kind) for item in series)]
     changes = tuple(
-        ChangeRow(item.label, overall_change(item, "stability"), overall_change(item, "adoption"), len(item.records))
+        ChangeRow(
+            item.label,
+            overall_change(item, "stability"),
+            overall_change(item, "adoption"),
+            len(item.records),
+        )
         for item in series
     )
     single = any(len(item.records) < 2 for item in series)
-    return Drift(tuple(_panel(series, kind) for kind in kinds), _numbers(series, kinds), changes, single)
+    return Drift(
+        tuple(_panel(series, kind) for kind in kinds), _numbers(series, kinds), changes, single
+    )
 
 
 def methods_section(series: Sequence[Series]) -> list[MethodRow]:
     """Each series against its baseline on the same pairs; empty for a single series."""
-    others = [(item, baseline) for item in series if (baseline := baseline_of(series, item)) is not None]
+    others = [
+        (item, baseline) for item in series if (baseline := baseline_of(series, item)) is not None
+    ]
     compared = [(item, baseline, compare(item, baseline)) for item, baseline in others]
     estimates = [point for *_, result in compared if result for point in _estimates(result)]
     ends = [end for point in estimates for end in (point.mean, point.low, point.high)]
@@ -187,7 +204,9 @@ def methods_section(series: Sequence[Series]) -> list[MethodRow]:
 
 
 def categories_section(series: Sequence[Series]) -> list[Categories]:
-    """By the category of the prompt that is scored, for each kind; empty where no prompt has one."""
+    """By the category of the prompt that is scored, for each kind; empty where no prompt has
+    one.
+    """
     return [block for kind in KINDS if (block := _categories(series, kind)).charts]
 
 
@@ -211,13 +230,18 @@ def attention_section(series: Sequence[Series]) -> Attention | None:
     """Attention mass on the prompt per round; None where records carry none."""
     if not any(item.measured("mass") for item in series):
         return None
-    shown = [entry for entry, item in zip(legend(series), series, strict=True) if item.measured("mass")]
+    shown = [
+        entry for entry, item in zip(legend(series), series, strict=True) if item.measured("mass")
+    ]
     return Attention(shown, _panel(series, "mass"), _numbers(series, ["mass"]))
 
 
 def legend(series: Sequence[Series]) -> list[LegendEntry]:
     """The look of every series."""
-    return [LegendEntry(item.label, at % COLOURS, _dashed(series, item)) for at, item in enumerate(series)]
+    return [
+        LegendEntry(item.label, at % COLOURS, _dashed(series, item))
+        for at, item in enumerate(series)
+    ]
 
 
 def colour_of(series: Sequence[Series], item: Series) -> int:
@@ -232,7 +256,10 @@ def _dashed(series: Sequence[Series], item: Series) -> bool:
 
 def _lines(series: Sequence[Series], estimates: Sequence[Sequence[Estimate]]) -> list[Line]:
     looks = legend(series)
-    return [Line(look.label, points, look.colour, look.dashed) for look, points in zip(looks, estimates, strict=True)]
+    return [
+        Line(look.label, points, look.colour, look.dashed)
+        for look, points in zip(looks, estimates, strict=True)
+    ]
 
 
 def _panel(series: Sequence[Series], kind: str) -> Panel:
@@ -242,7 +269,9 @@ def _panel(series: Sequence[Series], kind: str) -> Panel:
     peak = [point.mean + (point.sd or 0.0) for point in flat if point.mean is not None]
     title, meaning = CAPTIONS[kind]
     top = round_top(peak) if kind == "mass" else 1.0
-    chart = line_chart(_lines(series, estimates), rounds, title, _describe(series, estimates), top=top)
+    chart = line_chart(
+        _lines(series, estimates), rounds, title, _describe(series, estimates), top=top
+    )
     data = [_readings(series, estimates, number, _digits(kind)) for number in range(rounds)]
     return Panel(title, meaning, rounds, json.dumps(data), Markup(chart))
 
@@ -272,7 +301,9 @@ def _cell(point: Estimate, digits: int) -> Cell | None:
 def _describe(series: Sequence[Series], estimates: Sequence[Sequence[Estimate]]) -> str:
     told = []
     for item, points in zip(series, estimates, strict=True):
-        seen = [(i, point.mean) for i, point in enumerate(points, start=1) if point.mean is not None]
+        seen = [
+            (i, point.mean) for i, point in enumerate(points, start=1) if point.mean is not None
+        ]
         if seen:
             (first, start), (last, end) = seen[0], seen[-1]
             told.append(f"{item.label}: {start:.2f} at round {first}, {end:.2f} at round {last}")
@@ -307,7 +338,9 @@ def _categories(series: Sequence[Series], kind: str) -> Categories:
         title = f"{CAPTIONS[kind][0]}: {name.replace('_', ' ')}"
         lines = _lines(series, estimates)
         chart = line_chart(lines, rounds, title, _describe(series, estimates), small=True)
-        count = max(sum(category_of(record, kind) == name for record in item.records) for item in series)
+        count = max(
+            sum(category_of(record, kind) == name for record in item.records) for item in series
+        )
         charts.append(NamedChart(name, count, Markup(chart)))
     rows = tuple(
         CategoryRow(name, item.label, categories[name])

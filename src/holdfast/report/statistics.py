@@ -1,4 +1,5 @@
-"""Means and their uncertainty. The unit is the conversation: rounds and probes of one conversation are not independent.
+"""Means and their uncertainty. The unit is the conversation: rounds and probes of one conversation
+are not independent.
 
 Matrices are [conversation, round], float, with NaN where a round was not measured.
 """
@@ -20,11 +21,11 @@ _NOISE = 1e-9  # what the order of sums may do to a score
 class Estimate:
     """A mean over conversations.
 
-    sd is the standard deviation between conversations (n - 1 in the denominator), the error bar of Li et al. 2024,
-    Figure 3; low and high bound the 95 % percentile bootstrap interval of the mean. All three are None for
-    fewer than two conversations, and so is the mean for none. moved is how many of the values are not 0; None
-    where the estimate is no mean of values. What may be said of an estimate stands in `report.verdicts`.
-    """
+    sd is the standard deviation between conversations (n - 1 in the denominator), the error bar of
+    Li et al. 2024, Figure 3; low and high bound the 95 % percentile bootstrap interval of the mean.
+    All three are None for fewer than two conversations, and so is the mean for none. moved is how
+    many of the values are not 0; None where the estimate is no mean of values. What may be said of
+    an estimate stands in `report.verdicts`."""
 
     n: int
     mean: float | None
@@ -40,12 +41,15 @@ class Estimate:
 
     @property
     def alike(self) -> bool:
-        """Whether there is an interval without width: all values are the same, and the bootstrap cannot bound them."""
+        """Whether there is an interval without width: all values are the same, and the bootstrap
+        cannot bound them.
+        """
         return self.low is not None and self.high is not None and self.high - self.low < _NOISE
 
 
 def estimate_columns(values: np.ndarray) -> list[Estimate]:
-    """One estimate per column of [conversation, column], each over the conversations that have a value there.
+    """One estimate per column of [conversation, column], each over the conversations that have a
+    value there.
 
     All columns see the same resampled conversations, as rounds of one conversation belong together.
     """
@@ -55,11 +59,15 @@ def estimate_columns(values: np.ndarray) -> list[Estimate]:
 
 @functools.lru_cache(maxsize=256)
 def _estimates(data: bytes, shape: tuple[int, int]) -> tuple[Estimate, ...]:
-    """The estimates of a matrix given as its bytes: page and figures ask for the same ones several times."""
+    """The estimates of a matrix given as its bytes: page and figures ask for the same ones several
+    times.
+    """
     values = np.frombuffer(data, dtype=float).reshape(shape)
     present = ~np.isnan(values)
     counts = present.sum(axis=0)
-    low, high = _bootstrap(values, present) if len(values) > 1 else (counts, counts)  # not read where n < 2
+    low, high = (
+        _bootstrap(values, present) if len(values) > 1 else (counts, counts)
+    )  # not read where n < 2
     out = []
     for column, n in enumerate(counts):
         seen = values[present[:, column], column]
@@ -69,9 +77,16 @@ def _estimates(data: bytes, shape: tuple[int, int]) -> tuple[Estimate, ...]:
             out.append(Estimate(1, float(seen[0]), None, None, None, int(abs(seen[0]) > _NOISE)))
         else:
             moved = int((abs(seen) > _NOISE).sum())
-            out.append(Estimate(
-                int(n), float(seen.mean()), float(seen.std(ddof=1)), float(low[column]), float(high[column]), moved,
-            ))
+            out.append(
+                Estimate(
+                    int(n),
+                    float(seen.mean()),
+                    float(seen.std(ddof=1)),
+                    float(low[column]),
+                    float(high[column]),
+                    moved,
+                )
+            )
     return tuple(out)
 
 
@@ -81,12 +96,16 @@ def estimate(values: np.ndarray) -> Estimate:
 
 
 def change(values: np.ndarray, first: int = 0, last: int = -1) -> Estimate:
-    """The paired change of [conversation, round]: each conversation's last round minus its first."""
+    """The paired change of [conversation, round]: each conversation's last round minus its
+    first.
+    """
     return estimate(values[:, last] - values[:, first])
 
 
 def paired_difference(values: np.ndarray, baseline: np.ndarray) -> Estimate:
-    """The mean of values - baseline, one value per conversation, both in the same order of conversations."""
+    """The mean of values - baseline, one value per conversation, both in the same order of
+    conversations.
+    """
     return estimate(np.asarray(values, dtype=float) - np.asarray(baseline, dtype=float))
 
 
@@ -100,7 +119,9 @@ def row_means(values: np.ndarray) -> np.ndarray:
 
 
 def resampled_means(values: np.ndarray) -> np.ndarray:
-    """The column means of [conversation, column] in every resample, [resample, column]; NaN where a resample has no value."""
+    """The column means of [conversation, column] in every resample, [resample, column]; NaN where a
+    resample has no value.
+    """
     present = ~np.isnan(values)
     filled = np.where(present, values, 0.0)
     means = []
@@ -128,8 +149,12 @@ def _bootstrap(values: np.ndarray, present: np.ndarray) -> tuple[np.ndarray, np.
 
 @functools.lru_cache(maxsize=4)
 def _weights(n: int) -> tuple[np.ndarray, ...]:
-    """How often each of n conversations occurs in each resample, in blocks of [resample, n]; a function of n alone."""
+    """How often each of n conversations occurs in each resample, in blocks of [resample, n]; a
+    function of n alone.
+    """
     generator = np.random.default_rng([SEED, n])
     block = max(1, _CELLS // n)
     sizes = [min(block, RESAMPLES - start) for start in range(0, RESAMPLES, block)]
-    return tuple(generator.multinomial(n, np.full(n, 1 / n), size=size).astype(np.float32) for size in sizes)
+    return tuple(
+        generator.multinomial(n, np.full(n, 1 / n), size=size).astype(np.float32) for size in sizes
+    )

@@ -1,4 +1,5 @@
-"""`summary.json`: what a run found, in one small file for other programs; docs/summary.md describes it.
+"""`summary.json`: what a run found, in one small file for other programs; docs/summary.md describes
+it.
 
 It is derived from the manifest and the records alone and holds no date or duration, so deriving it
 again from the same records gives the same bytes.
@@ -37,7 +38,8 @@ def write_summary(folder: Path | str) -> Path:
     """Writes `summary.json` into a run folder, whole or not at all.
 
     Args:
-        folder: of a run of `drift`, `tasks` or `profile`, or one that `calibrate`, `trace` or `geometry` made.
+        folder: of a run of `drift`, `tasks` or `profile`, or one that `calibrate`, `trace` or
+            `geometry` made.
 
     Returns:
         The file.
@@ -110,7 +112,9 @@ def _method(series: list[Series], item: Series) -> dict[str, Any]:
 
 
 def _against(series: list[Series], item: Series) -> dict[str, Any] | None:
-    """The paired differences from the baseline; None for the baseline itself, or where no pairs are shared."""
+    """The paired differences from the baseline; None for the baseline itself, or where no pairs are
+    shared.
+    """
     baseline = baseline_of(series, item)
     found = compare(item, baseline) if baseline else None
     if baseline is None or found is None:
@@ -118,8 +122,14 @@ def _against(series: list[Series], item: Series) -> dict[str, Any] | None:
     return {
         "method": baseline.method,
         "pairs": found.n,
-        "stability": {"last_round": spread(found.stability_last), "over_all_rounds": spread(found.stability_mean)},
-        "adoption": {"last_round": spread(found.adoption_last), "over_all_rounds": spread(found.adoption_mean)},
+        "stability": {
+            "last_round": spread(found.stability_last),
+            "over_all_rounds": spread(found.stability_mean),
+        },
+        "adoption": {
+            "last_round": spread(found.adoption_last),
+            "over_all_rounds": spread(found.adoption_mean),
+        },
     }
 
 
@@ -170,21 +180,33 @@ def _profile(run: RunData) -> dict[str, Any]:
     return {
         "unsteered": _rounded(read.unsteered),
         "ranking": [
-            {"layer": layer, "head": head, "score": _rounded(read.scores[layer, head]), "gain": spread(gained[layer, head])}
+            {
+                "layer": layer,
+                "head": head,
+                "score": _rounded(read.scores[layer, head]),
+                "gain": spread(gained[layer, head]),
+            }
             for layer, head in read.ranking.heads
         ],
     }
 
 
 def _capability(run: RunData) -> list[dict[str, Any]]:
-    """Of the folder `capability` of a calibration: the mean score of its questions, by conversation."""
+    """Of the folder `capability` of a calibration: the mean score of its questions, by
+    conversation.
+    """
     by_method: dict[str, dict[int, float]] = {}
     for record in run.records:
         mean = float(np.mean([probe["score"] for probe in record["probes"]]))
         by_method.setdefault(record["method"], {})[record["conversation"]] = mean
     order = [method for method in run.manifest["identity"]["methods"] if method in by_method]
     return [
-        {"method": method, "score": spread(estimate(np.array([score for _, score in sorted(by_method[method].items())])))}
+        {
+            "method": method,
+            "score": spread(
+                estimate(np.array([score for _, score in sorted(by_method[method].items())]))
+            ),
+        }
         for method in order
     ]
 

@@ -1,4 +1,7 @@
-"""The table of `holdfast tasks`: every metric of every task under every baseline and method. The unit is the sample."""
+"""The table of `holdfast tasks`: every metric of every task under every baseline and method.
+
+The unit is the sample.
+"""
 
 from __future__ import annotations
 
@@ -24,7 +27,8 @@ class Result:
     Attributes:
         task, variant: their names.
         numbers: [n] the samples.
-        scores: per metric, [n], NaN where the sample has no such score; several draws of demonstrations are averaged within the sample.
+        scores: per metric, [n], NaN where the sample has no such score; several draws of
+            demonstrations are averaged within the sample.
         draws: per draw of demonstrations, the mean of each metric; empty where there are none.
         fluency, consistency: means over the replies that have one; None where none has.
         short: replies too short to have a fluency, of `replies`.
@@ -44,11 +48,16 @@ class Result:
 
     @property
     def excluded(self) -> bool:
-        """Whether the replies are degenerate: their mean fluency is under 3.0, and at least half of them are long enough to have one.
+        """Whether the replies are degenerate: their mean fluency is under 3.0, and at least half of
+        them are long enough to have one.
 
-        The paper excludes results below 3.0; since its tables hold means of 3.00 and 3.03, a result is read as a row of a table.
-        """
-        return self.fluency is not None and self.fluency < LEAST_FLUENCY and 2 * self.short <= self.replies
+        The paper excludes results below 3.0; since its tables hold means of 3.00 and 3.03, a result
+        is read as a row of a table."""
+        return (
+            self.fluency is not None
+            and self.fluency < LEAST_FLUENCY
+            and 2 * self.short <= self.replies
+        )
 
     def estimates(self) -> dict[str, Estimate]:
         """Per metric, the mean and its interval."""
@@ -69,7 +78,11 @@ def read_results(run: RunData) -> list[Result]:
     groups: dict[tuple[str, str], list[dict[str, Any]]] = {}
     for record in run.records:
         groups.setdefault((record["task"], record["variant"]), []).append(record)
-    wanted = [(task, variant) for task in identity["settings"]["tasks"] for variant in identity["variants"]]
+    wanted = [
+        (task, variant)
+        for task in identity["settings"]["tasks"]
+        for variant in identity["variants"]
+    ]
     return [_result(*key, groups[key]) for key in wanted if key in groups]
 
 
@@ -86,34 +99,69 @@ def _result(task: str, variant: str, records: Sequence[dict[str, Any]]) -> Resul
         for number, values in found.items():
             scores[name][place[number]] = np.mean(values)
     draws = [
-        {name: float(np.mean([r["scores"][name] for r in records if r["draw"] == draw and name in r["scores"]])) for name in names}
+        {
+            name: float(
+                np.mean(
+                    [
+                        r["scores"][name]
+                        for r in records
+                        if r["draw"] == draw and name in r["scores"]
+                    ]
+                )
+            )
+            for name in names
+        }
         for draw in sorted({record["draw"] for record in records} - {0})
     ]
     judged = [record for record in records if "fluency" in record]
     fluencies = [record["fluency"] for record in judged if record["fluency"] is not None]
-    consistencies = [record["consistency"] for record in judged if record["consistency"] is not None]
+    consistencies = [
+        record["consistency"] for record in judged if record["consistency"] is not None
+    ]
     return Result(
-        task, variant, np.array(numbers), scores, tuple(draws), float(np.mean(fluencies)) if fluencies else None,
-        float(np.mean(consistencies)) if consistencies else None, len(judged), len(judged) - len(fluencies),
+        task,
+        variant,
+        np.array(numbers),
+        scores,
+        tuple(draws),
+        float(np.mean(fluencies)) if fluencies else None,
+        float(np.mean(consistencies)) if consistencies else None,
+        len(judged),
+        len(judged) - len(fluencies),
         sum(value < LEAST_FLUENCY for value in fluencies),
     )
 
 
 def average(results: Sequence[Result]) -> tuple[np.ndarray, np.ndarray]:
-    """The average over one variant's tasks (the last column of the paper's Table 1), per sample number: numbers and values.
+    """The average over one variant's tasks (the last column of the paper's Table 1), per sample
+    number: numbers and values.
 
     A task counts as the mean of its metrics; the numbers are those that every task has answered.
     """
-    numbers = np.array(sorted(set.intersection(*(set(result.numbers.tolist()) for result in results))), dtype=int)
+    numbers = np.array(
+        sorted(set.intersection(*(set(result.numbers.tolist()) for result in results))), dtype=int
+    )
     rows = []
     for result in results:
         keep = np.isin(result.numbers, numbers)
-        rows.append(np.nanmean(np.array([values[keep] for values in result.scores.values() if not np.isnan(values).all()]), axis=0))
+        rows.append(
+            np.nanmean(
+                np.array(
+                    [
+                        values[keep]
+                        for values in result.scores.values()
+                        if not np.isnan(values).all()
+                    ]
+                ),
+                axis=0,
+            )
+        )
     return numbers, np.mean(rows, axis=0)
 
 
 def table(run: RunData) -> str:
-    """Every metric with its 95 % interval, the paired differences from zero-shot, fluency and consistency, and what is excluded.
+    """Every metric with its 95 % interval, the paired differences from zero-shot, fluency and
+    consistency, and what is excluded.
 
     Raises:
         RecordsError: as `read_results`.
@@ -125,7 +173,9 @@ def table(run: RunData) -> str:
         lines += [*_block([result for result in results if result.task == task], settings), ""]
     lines += averages(results)
     if any(len(result.numbers) < 2 for result in results):
-        lines.append("No intervals with fewer than two samples: one cannot show how much they vary.")
+        lines.append(
+            "No intervals with fewer than two samples: one cannot show how much they vary."
+        )
     return "\n".join(lines).rstrip() + "\n"
 
 
@@ -138,11 +188,24 @@ def _block(results: Sequence[Result], settings: dict[str, Any]) -> list[str]:
     for result in results:
         found = result.estimates()
         quality = [_number(result.fluency), _number(result.consistency)] if judged else []
-        rows.append([_label(result), *(plain(found[name]) if name in found else "–" for name in names), *quality])
+        rows.append(
+            [
+                _label(result),
+                *(plain(found[name]) if name in found else "–" for name in names),
+                *quality,
+            ]
+        )
     widths = [max(len(row[column]) for row in rows) for column in range(len(heads))]
     count = max(len(result.numbers) for result in results)
-    lines = [f"{results[0].task}: {count} {settings['split']} samples, {settings['instruction']} instruction"]
-    lines += ["  " + "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in rows]
+    lines = [
+        f"{results[0].task}: {count} {settings['split']} samples, {settings['instruction']}"
+        " instruction"
+    ]
+    lines += [
+        "  "
+        + "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip()
+        for row in rows
+    ]
     return [*lines, *notes(results)]
 
 
@@ -150,12 +213,22 @@ def notes(results: Sequence[Result]) -> list[str]:
     lines = []
     for result in results:
         if len(result.draws) > 1:
-            spread = ", ".join(f"{name} {min(d[name] for d in result.draws):.2f} to {max(d[name] for d in result.draws):.2f}" for name in result.scores)
+            spread = ", ".join(
+                f"{name} {min(d[name] for d in result.draws):.2f} to"
+                f" {max(d[name] for d in result.draws):.2f}"
+                for name in result.scores
+            )
             lines.append(f"  {result.variant}: by draw of the demonstrations, {spread}")
         if result.excluded:
-            lines.append(f"  {result.variant}: excluded from comparisons, for its mean fluency of {result.fluency:.2f} is under {LEAST_FLUENCY}")
+            lines.append(
+                f"  {result.variant}: excluded from comparisons, for its mean fluency of"
+                f" {result.fluency:.2f} is under {LEAST_FLUENCY}"
+            )
         if result.low or result.short:
-            lines.append(f"  {result.variant}: of {result.replies} replies, {result.low} have a fluency under {LEAST_FLUENCY}, and {result.short} are too short to have one")
+            lines.append(
+                f"  {result.variant}: of {result.replies} replies, {result.low} have a fluency"
+                f" under {LEAST_FLUENCY}, and {result.short} are too short to have one"
+            )
     zero = next((result for result in results if result.variant == ZERO_SHOT), None)
     for result in results:
         if zero is None or result is zero or result.excluded or zero.excluded:
@@ -178,14 +251,19 @@ def averages(results: Sequence[Result]) -> list[str]:
     for variant in dict.fromkeys(result.variant for result in results):
         mine = [result for result in results if result.variant == variant]
         if len(mine) < len(tasks) or any(result.excluded for result in mine):
-            lines.append(f"  {variant}: none, for a task of it is {'excluded' if len(mine) == len(tasks) else 'not finished'}")
+            lines.append(
+                f"  {variant}: none, for a task of it is"
+                f" {'excluded' if len(mine) == len(tasks) else 'not finished'}"
+            )
             continue
         means[variant] = numbers, values = average(mine)
         line = f"  {variant}: {plain(estimate(values))}"
         if variant != ZERO_SHOT and ZERO_SHOT in means:
             base_numbers, base = means[ZERO_SHOT]
             both = np.intersect1d(numbers, base_numbers)
-            line += f", minus {ZERO_SHOT} {signed(paired_difference(values[np.isin(numbers, both)], base[np.isin(base_numbers, both)]))}"
+            ours, theirs = np.isin(numbers, both), np.isin(base_numbers, both)
+            difference = paired_difference(values[ours], base[theirs])
+            line += f", minus {ZERO_SHOT} {signed(difference)}"
         lines.append(line)
     return lines
 

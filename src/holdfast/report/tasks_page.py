@@ -12,9 +12,21 @@ from holdfast.report.summary import NAME, spelled, spread, summarise
 from holdfast.report.tasks import Result, averages, notes, read_results
 
 _TERMS = (
-    ("Sample", "One question of a task; every prompt and method is asked the same ones. Intervals are over samples."),
+    (
+        "Sample",
+        (
+            "One question of a task; every prompt and method is asked the same ones. Intervals are"
+            " over samples."
+        ),
+    ),
     ("Zero-shot", "The task’s prompt on the model as it is; methods steer this prompt."),
-    ("Fluency", "Entropy of a reply’s word pairs and triples; a reply that repeats itself is low, and a result under 3 is excluded."),
+    (
+        "Fluency",
+        (
+            "Entropy of a reply’s word pairs and triples; a reply that repeats itself is low, and a"
+            " result under 3 is excluded."
+        ),
+    ),
     ("Consistency", "How like a reply is to texts of the same kind, from 0 to 1."),
 )
 
@@ -24,9 +36,14 @@ def tasks_document(run: RunData) -> Document:
     results = read_results(run)
     settings = run.manifest["identity"]["settings"]
     names = list(dict.fromkeys(result.task for result in results))
-    parts = [_part(name, [result for result in results if result.task == name], first=name == names[0]) for name in names]
+    parts = [
+        _part(name, [result for result in results if result.task == name], first=name == names[0])
+        for name in names
+    ]
     if lines := averages(results):
-        parts.append(Part("average", "Average of the tasks", tuple(line.strip() for line in lines[1:])))
+        parts.append(
+            Part("average", "Average of the tasks", tuple(line.strip() for line in lines[1:]))
+        )
     counts = sorted({len(result.numbers) for result in results})
     asked = str(counts[0]) if len(counts) == 1 else f"{counts[0]} to {counts[-1]}"
     variants = list(dict.fromkeys(result.variant for result in results))
@@ -35,7 +52,11 @@ def tasks_document(run: RunData) -> Document:
         *table_files("scores", "every metric of every task", _numbers(results)),
         json_file(NAME, "what the run found, as in its folder", spelled(summarise(run))),
     )
-    facts = head_facts(run, f"{asked} {settings['split']} samples per task", f"{settings['instruction']} instruction")
+    facts = head_facts(
+        run,
+        f"{asked} {settings['split']} samples per task",
+        f"{settings['instruction']} instruction",
+    )
     return Document("tasks", headline, (), facts, tuple(parts), files, ((run.folder.name, run),))
 
 
@@ -45,13 +66,31 @@ def _part(name: str, results: list[Result], first: bool) -> Part:
     for result in results:
         scores = result.estimates()
         shown = (plain(scores[metric]) if metric in scores else "–" for metric in metrics)
-        rows.append((result.variant, *shown, *("–" if value is None else f"{value:.2f}" for value in (result.fluency, result.consistency))))
+        rows.append(
+            (
+                result.variant,
+                *shown,
+                *(
+                    "–" if value is None else f"{value:.2f}"
+                    for value in (result.fluency, result.consistency)
+                ),
+            )
+        )
     told = tuple(line.strip() for line in notes(results))
-    return Part(f"task-{name}", name, told, _TERMS if first else (), tables=(Table(f"{name}: means with 95 % intervals", tuple(rows)),))
+    return Part(
+        f"task-{name}",
+        name,
+        told,
+        _TERMS if first else (),
+        tables=(Table(f"{name}: means with 95 % intervals", tuple(rows)),),
+    )
 
 
 def _numbers(results: list[Result]) -> list[tuple[Any, ...]]:
     rows: list[tuple[Any, ...]] = [("task", "variant", "metric", "n", "mean", "low", "high", "sd")]
     for result in results:
-        rows += [(result.task, result.variant, metric, *spread(item).values()) for metric, item in result.estimates().items()]
+        rows += [
+            (result.task, result.variant, metric, *spread(item).values())
+            for metric, item in result.estimates().items()
+        ]
     return rows

@@ -29,7 +29,8 @@ _WIDTH = 100
 
 
 def table(run: RunData) -> str:
-    """Stability and adoption per round with 95 % intervals for each method, their changes, the paired differences, and what they say.
+    """Stability and adoption per round with 95 % intervals for each method, their changes, the
+    paired differences, and what they say.
 
     Raises:
         RecordsError: the run has no finished conversation yet.
@@ -37,10 +38,12 @@ def table(run: RunData) -> str:
     series = read_series(run)
     lines: list[str] = []
     for start in range(0, len(series), _ACROSS):
-        lines += [*_block(series[start:start + _ACROSS]), ""]
+        lines += [*_block(series[start : start + _ACROSS]), ""]
     lines += [*_changes(series), *_comparisons(series), *_rules(series)]
     if any(len(item.records) < 2 for item in series):
-        lines.append("No intervals with fewer than two conversations: one cannot show how much they vary.")
+        lines.append(
+            "No intervals with fewer than two conversations: one cannot show how much they vary."
+        )
     if baseline := baseline_section(run, series[0]):
         for line in baseline_lines(baseline):
             lines += textwrap.wrap(line, _WIDTH, subsequent_indent="    ")
@@ -53,20 +56,32 @@ def _block(series: Sequence[Series]) -> list[str]:
     columns: list[tuple[str, list[str]]] = []
     groups = []
     for item in series:
-        measured = [kind for kind in KINDS if kind == "stability" or not np.isnan(item.values(kind)).all()]
-        cells = [(kind, [plain(e) for e in estimate_columns(item.values(kind))]) for kind in measured]
+        measured = [
+            kind for kind in KINDS if kind == "stability" or not np.isnan(item.values(kind)).all()
+        ]
+        cells = [
+            (kind, [plain(e) for e in estimate_columns(item.values(kind))]) for kind in measured
+        ]
         columns += cells
         groups.append((f"{item.method} ({len(item.records)} conversations)", len(cells)))
     widths = [max(len(head), *map(len, cells)) for head, cells in columns]
     for position, (name, count) in zip(_starts(groups), groups, strict=True):
-        room = sum(widths[position:position + count]) + 2 * (count - 1)
+        room = sum(widths[position : position + count]) + 2 * (count - 1)
         widths[position + count - 1] += max(0, len(name) - room)
     top = "       " + "  ".join(
-        name.ljust(sum(widths[at:at + count]) + 2 * (count - 1)) for at, (name, count) in zip(_starts(groups), groups, strict=True)
+        name.ljust(sum(widths[at : at + count]) + 2 * (count - 1))
+        for at, (name, count) in zip(_starts(groups), groups, strict=True)
     )
-    head = "round  " + "  ".join(name.ljust(width) for (name, _), width in zip(columns, widths, strict=True))
-    body = [f"{row + 1:>5}  " + "  ".join(cells[row].ljust(width) for (_, cells), width in zip(columns, widths, strict=True))
-            for row in range(series[0].rounds)]
+    head = "round  " + "  ".join(
+        name.ljust(width) for (name, _), width in zip(columns, widths, strict=True)
+    )
+    body = [
+        f"{row + 1:>5}  "
+        + "  ".join(
+            cells[row].ljust(width) for (_, cells), width in zip(columns, widths, strict=True)
+        )
+        for row in range(series[0].rounds)
+    ]
     return [line.rstrip() for line in (top, head, *body)]
 
 
@@ -79,7 +94,7 @@ def _rules(series: Sequence[Series]) -> list[str]:
             title = f"Rule by rule, {item.method}: stability by round, and its change to the last"
             lines += ["", title]
         for start in range(0, len(rows), _RULES_ACROSS):
-            lines += _rule_block(rows[start:start + _RULES_ACROSS], item.rounds)
+            lines += _rule_block(rows[start : start + _RULES_ACROSS], item.rounds)
             lines.append("")
         for row in rows:
             moved = f"{signed(row.changes[-1])}; " if item.rounds > 1 else ""
@@ -113,7 +128,8 @@ def _changes(series: Sequence[Series]) -> list[str]:
         moved = {kind: overall_change(item, kind) for kind in KINDS}
         lines += [
             f"  {item.method}: {kind} {_judged(found, 'rises', 'falls')}"
-            for kind, found in moved.items() if found.mean is not None
+            for kind, found in moved.items()
+            if found.mean is not None
         ]
     return lines
 
@@ -126,10 +142,16 @@ def _comparisons(series: Sequence[Series]) -> list[str]:
             continue
         found = compare(item, baseline)
         if found is None:
-            lines.append(f"{item.method} and {baseline.method} share no conversations, so they are not compared.")
+            lines.append(
+                f"{item.method} and {baseline.method} share no conversations, so they are not"
+                " compared."
+            )
             continue
         lines.append(f"{item.method} minus {baseline.method}, on the same {found.n} conversations:")
-        for kind, last, mean in (("stability", found.stability_last, found.stability_mean), ("adoption", found.adoption_last, found.adoption_mean)):
+        for kind, last, mean in (
+            ("stability", found.stability_last, found.stability_mean),
+            ("adoption", found.adoption_last, found.adoption_mean),
+        ):
             if mean.mean is not None:
                 lines += [
                     f"  {kind} at round {item.rounds} {_judged(last, 'higher', 'lower')}",

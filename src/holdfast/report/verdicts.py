@@ -1,4 +1,5 @@
-"""The one rule for what may be said of a number: every verdict, headline and recommendation passes through here.
+"""The one rule for what may be said of a number: every verdict, headline and recommendation passes
+through here.
 
 An estimate says that something is higher, lower, more or less only where
 
@@ -68,7 +69,9 @@ def too_few(found: Estimate) -> str:
 
 
 def judge(found: Estimate, sign: int) -> str:
-    """Whether the estimate supports or contradicts that it lies on the side `sign` (+1, -1) of 0."""
+    """Whether the estimate supports or contradicts that it lies on the side `sign` (+1, -1) of
+    0.
+    """
     told = tell(found).sign
     return UNDECIDED if not told else SUPPORTED if told == sign else CONTRADICTED
 

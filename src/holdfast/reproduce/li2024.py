@@ -40,7 +40,13 @@ from holdfast.study.geometry import embedding_norms
 if TYPE_CHECKING:
     from holdfast.models.local import LocalModel
 
-_NARROW, _WIDE = 0.2, 0.5  # coefficient of variation of norms: up to the first we call them concentrated, from the second on not
+_NARROW, _WIDE = (
+    0.2,
+    0.5,
+    # coefficient of variation of norms: up to the first we call them concentrated, from the second
+    # on
+    # not
+)
 
 
 @dataclass(frozen=True)
@@ -51,10 +57,12 @@ class Scale:
         conversations: of Figures 3 and 9.
         traced: conversations of Figures 4 and 8.
         rounds: of all of them.
-        prompts: of Figures 5 and 6, whose ordered pairs all talk; the paper has 5, one of each category.
+        prompts: of Figures 5 and 6, whose ordered pairs all talk; the paper has 5, one of each
+            category.
         draws: conversations of each of these pairs, per setting.
         questions: of the capability, per setting.
-        sweeps: of Figures 5 and 6: split-softmax, repetition and guidance, as `holdfast calibrate --sweep` takes them.
+        sweeps: of Figures 5 and 6: split-softmax, repetition and guidance, as `holdfast calibrate
+            --sweep` takes them.
     """
 
     conversations: int
@@ -67,12 +75,45 @@ class Scale:
 
 
 SCALES = {
-    "smallest": Scale(4, 3, 3, 2, 2, 8, ("split-softmax:exponent=0.9,0.5", "repetition:probability=0.5,1", "guidance:scale=1.5,2")),
-    "small": Scale(100, 40, 8, 5, 2, 120, ("split-softmax:exponent=0.9,0.7,0.5,0.3", "repetition:probability=0.25,0.5,1", "guidance:scale=1.1,1.25,1.5")),
-    "paper": Scale(200, 40, 8, 5, 5, 500, (
-        "split-softmax:exponent=0.95,0.9,0.8,0.7,0.6,0.5,0.4,0.3", "repetition:probability=0.1,0.25,0.5,0.75,1", "guidance:scale=1.05,1.1,1.25,1.5,2")),
+    "smallest": Scale(
+        4,
+        3,
+        3,
+        2,
+        2,
+        8,
+        ("split-softmax:exponent=0.9,0.5", "repetition:probability=0.5,1", "guidance:scale=1.5,2"),
+    ),
+    "small": Scale(
+        100,
+        40,
+        8,
+        5,
+        2,
+        120,
+        (
+            "split-softmax:exponent=0.9,0.7,0.5,0.3",
+            "repetition:probability=0.25,0.5,1",
+            "guidance:scale=1.1,1.25,1.5",
+        ),
+    ),
+    "paper": Scale(
+        200,
+        40,
+        8,
+        5,
+        5,
+        500,
+        (
+            "split-softmax:exponent=0.95,0.9,0.8,0.7,0.6,0.5,0.4,0.3",
+            "repetition:probability=0.1,0.25,0.5,0.75,1",
+            "guidance:scale=1.05,1.1,1.25,1.5,2",
+        ),
+    ),
 }
-_BUDGET = 5.0  # points at which Figure 6 compares; the paper's 0.5 of MMLU is finer than a few hundred questions can tell
+# points at which Figure 6 compares; the paper's 0.5 of MMLU is finer than a few hundred questions
+# can tell
+_BUDGET = 5.0
 
 
 @dataclass(frozen=True)
@@ -110,12 +151,15 @@ class Task:
             return drift.run(model, self.suite, self.out / step, settings, progress=progress)
 
     def settings(self, **changed) -> drift.Settings:
-        settings = drift.Settings(rounds=self.scale.rounds, conversations=self.scale.conversations, seed=self.seed)
+        settings = drift.Settings(
+            rounds=self.scale.rounds, conversations=self.scale.conversations, seed=self.seed
+        )
         return replace(settings, **changed)
 
 
 def reproduce(task: Task) -> Path:
-    """Runs every figure, resuming what is there, and writes `index.html` and `findings.json` into `task.out`; returns the page's path.
+    """Runs every figure, resuming what is there, and writes `index.html` and `findings.json` into
+    `task.out`; returns the page's path.
 
     Raises:
         RecordsError: `task.out` holds runs of another model, suite or scale.
@@ -127,9 +171,19 @@ def reproduce(task: Task) -> Path:
             figures.append(figure)
             for claim in figure.claims:
                 task.tell(f"Figure {figure.number}: {claim.verdict}. {claim.text} {claim.evidence}")
-    facts = [f"model {task.model.name}", f"suite {task.suite.name}", f"{task.scale.conversations} conversations of {task.scale.rounds} rounds", f"seed {task.seed}"]
+    facts = [
+        f"model {task.model.name}",
+        f"suite {task.suite.name}",
+        f"{task.scale.conversations} conversations of {task.scale.rounds} rounds",
+        f"seed {task.seed}",
+    ]
     write_findings(figures, task.out)
-    return write_page(figures, "Measuring and controlling instruction (in)stability, on your model", facts, task.out / "index.html")
+    return write_page(
+        figures,
+        "Measuring and controlling instruction (in)stability, on your model",
+        facts,
+        task.out / "index.html",
+    )
 
 
 def figure_3(task: Task) -> Figure:
@@ -138,10 +192,23 @@ def figure_3(task: Task) -> Figure:
     (series,) = read_series(run)
     images = write_figures([series], task.out / "figures" / "3", whiskers=True)
     return Figure(
-        "3", "the agent lets go of its prompt, and takes on the other's", "Self-chat of two copies of the model, probed at every round.",
-        _pngs(images, "drift"), (
-            _fall("A: over eight rounds the model follows its own system prompt less and less.", series, "stability", -1),
-            _fall("B: it begins to follow the prompt of its partner, which it never saw.", series, "adoption", +1),
+        "3",
+        "the agent lets go of its prompt, and takes on the other's",
+        "Self-chat of two copies of the model, probed at every round.",
+        _pngs(images, "drift"),
+        (
+            _fall(
+                "A: over eight rounds the model follows its own system prompt less and less.",
+                series,
+                "stability",
+                -1,
+            ),
+            _fall(
+                "B: it begins to follow the prompt of its partner, which it never saw.",
+                series,
+                "adoption",
+                +1,
+            ),
         ),
     )
 
@@ -152,23 +219,37 @@ def figure_4(task: Task) -> Figure:
     images = write_decay_figures(found, task.out / "figures" / "4")
     layer, head = found["shown_head"]
     claims = []
-    for name, title in (("head", f"head {layer}.{head}, whose mass falls most"), ("average", "the average over heads")):
-        between, within = (Estimate(**found[name][what]["real"]) for what in ("between_turns", "within_turns"))
+    for name, title in (
+        ("head", f"head {layer}.{head}, whose mass falls most"),
+        ("average", "the average over heads"),
+    ):
+        between, within = (
+            Estimate(**found[name][what]["real"]) for what in ("between_turns", "within_turns")
+        )
         slower = Estimate(**found[name]["within_turns"]["difference"])
         claims += [
             claim_that(
-                f"{title}: attention to the system prompt falls between turns.", between, -1,
+                f"{title}: attention to the system prompt falls between turns.",
+                between,
+                -1,
                 f"Log of the mass, all turns: {spelled(between)}.",
             ),
             claim_that(
                 f"{title}: within a turn it falls less than even attention, which decays "
-                "hyperbolically.", slower, +1,
+                "hyperbolically.",
+                slower,
+                +1,
                 f"Log of the mass within turns {spelled(within)}; less that of even attention "
                 f"{spelled(slower)}.",
             ),
         ]
-    return Figure("4", "attention to the system prompt over a conversation", "One line per round; dashed: attention even over all tokens in sight.",
-                  _pngs(images, "decay"), tuple(claims))
+    return Figure(
+        "4",
+        "attention to the system prompt over a conversation",
+        "One line per round; dashed: attention even over all tokens in sight.",
+        _pngs(images, "decay"),
+        tuple(claims),
+    )
 
 
 def _traced(task: Task, model: LocalModel, name: str) -> dict:
@@ -187,32 +268,56 @@ def figures_5_and_6(task: Task) -> tuple[Figure, Figure]:
     units = units_of(few, capability, task.scale.sweeps, plan)
     with task.watch("figures-5-and-6", units) as progress:
         calibrate(
-            task.model, few, capability, task.out / "figures-5-and-6", task.scale.sweeps, plan,
+            task.model,
+            few,
+            capability,
+            task.out / "figures-5-and-6",
+            task.scale.sweeps,
+            plan,
             progress=progress,
-        )  # fmt: skip
+        )
     found = read_calibration(task.out / "figures-5-and-6")
     images = write_calibration_figures(found, _BUDGET, task.out / "figures" / "5-and-6")
-    split, repetition, guidance = ([one for one in found.settings if one.sweep == number] for number in range(3))
+    split, repetition, guidance = (
+        [one for one in found.settings if one.sweep == number] for number in range(3)
+    )
     five = Figure(
-        "5", "stability against the capability lost", f"Questions: {task.capability}, asked at the fourth turn of the same dialogs.", _pngs(images, "trade_off"),
+        "5",
+        "stability against the capability lost",
+        f"Questions: {task.capability}, asked at the fourth turn of the same dialogs.",
+        _pngs(images, "trade_off"),
         tuple(
             claim_that(
-                f"split-softmax is as stable as {name} or more so, at the same cost.", difference, +1,
+                f"split-softmax is as stable as {name} or more so, at the same cost.",
+                difference,
+                +1,
                 f"Stability of split-softmax less that of {name} (its settings mixed to the same "
                 f"cost): {spelled(difference)}.",
             )
-            for name, others in (("system prompt repetition", repetition), ("classifier-free guidance", guidance))
+            for name, others in (
+                ("system prompt repetition", repetition),
+                ("classifier-free guidance", guidance),
+            )
             for difference in (ahead_at_cost(found, split, others),)
         ),
     )
-    none, (ss, spr, cfg) = found.settings[0], (_closest(found, sweep) for sweep in (split, repetition, guidance))
+    none, (ss, spr, cfg) = (
+        found.settings[0],
+        (_closest(found, sweep) for sweep in (split, repetition, guidance)),
+    )
     fading = estimate((cfg.by_round - none.by_round)[:, 0] - (cfg.by_round - none.by_round)[:, -1])
     early, late = (estimate(half) for half in _halves(spr.by_round - ss.by_round))
     six = Figure(
-        "6", f"stability by round at about {_BUDGET:g} points lost", "Each method at the setting of its sweep that comes closest.", _pngs(images, "by_round"), (
+        "6",
+        f"stability by round at about {_BUDGET:g} points lost",
+        "Each method at the setting of its sweep that comes closest.",
+        _pngs(images, "by_round"),
+        (
             claim_that(
                 "what classifier-free guidance gives in the first round does not carry into long "
-                "conversations.", fading, +1,
+                "conversations.",
+                fading,
+                +1,
                 f"Gain of {cfg.method} over none, first round less last: {spelled(fading)}.",
             ),
             Claim(
@@ -243,34 +348,67 @@ def figure_7(task: Task) -> Figure:
     verdict = SUPPORTED if spread <= _NARROW else CONTRADICTED if spread >= _WIDE else UNDECIDED
     images = write_norms(task.model.name, norms, task.out / "figures" / "7")
     evidence = (
-        f"Mean {norms.mean():.3f}, coefficient of variation {spread:.2f} (we call up to {_NARROW} concentrated, from {_WIDE} on not). "
-        "Their scale has no meaning in a model that normalises its input."
+        f"Mean {norms.mean():.3f}, coefficient of variation {spread:.2f} (we call up to {_NARROW}"
+        f" concentrated, from {_WIDE} on not). Their scale has no meaning in a model that"
+        " normalises its input."
     )
-    claim = Claim("the norms of the embeddings are concentrated, so that taking them as equal is no great loss.", verdict, evidence)
-    return Figure("7", "norms of the embedding vectors", "Every token of the vocabulary.", _pngs(images), (claim,))
+    claim = Claim(
+        "the norms of the embeddings are concentrated, so that taking them as equal is no great"
+        " loss.",
+        verdict,
+        evidence,
+    )
+    return Figure(
+        "7",
+        "norms of the embedding vectors",
+        "Every token of the vocabulary.",
+        _pngs(images),
+        (claim,),
+    )
 
 
 def figure_8(task: Task) -> Figure:
     """A model before and after its chat training."""
-    title, texts = "attention to the system prompt before and after chat training", (
-        "training on human feedback raises the attention to the system prompt.", "the trained model's attention to it still decays.")
+    title, texts = (
+        "attention to the system prompt before and after chat training",
+        (
+            "training on human feedback raises the attention to the system prompt.",
+            "the trained model's attention to it still decays.",
+        ),
+    )
     if task.base is None:
-        claims = tuple(Claim(text, UNDECIDED, "No base model was given; name it with --base.") for text in texts)
+        claims = tuple(
+            Claim(text, UNDECIDED, "No base model was given; name it with --base.")
+            for text in texts
+        )
         return Figure("8", title, "Not run.", (), claims)
     chat, base = _traced(task, task.model, "figure-4"), _traced(task, task.base, "figure-8-base")
     images = write_decay_figures(chat, task.out / "figures" / "8", [base])
-    ours, theirs = (read_series(read_run(task.out / name))[0] for name in ("figure-4", "figure-8-base"))
+    ours, theirs = (
+        read_series(read_run(task.out / name))[0] for name in ("figure-4", "figure-8-base")
+    )
     more = paired_difference(np.nanmean(ours.mass, 1), np.nanmean(theirs.mass, 1))
     fall = change(ours.mass)
-    return Figure("8", title, f"{task.base.name} and {task.model.name}, the same pairs of prompts.", _pngs(images, "models"), (
-        claim_that(
-            texts[0], more, +1,
-            f"Mean mass of {task.model.name} less that of {task.base.name}: {spelled(more)}.",
+    return Figure(
+        "8",
+        title,
+        f"{task.base.name} and {task.model.name}, the same pairs of prompts.",
+        _pngs(images, "models"),
+        (
+            claim_that(
+                texts[0],
+                more,
+                +1,
+                f"Mean mass of {task.model.name} less that of {task.base.name}: {spelled(more)}.",
+            ),
+            claim_that(
+                texts[1],
+                fall,
+                -1,
+                f"Mass in the last round less that in the first: {spelled(fall)}.",
+            ),
         ),
-        claim_that(
-            texts[1], fall, -1, f"Mass in the last round less that in the first: {spelled(fall)}."
-        ),
-    ))
+    )
 
 
 def figure_9(task: Task) -> Figure:
@@ -281,12 +419,26 @@ def figure_9(task: Task) -> Figure:
         run = task.run(f"figure-9-{place}", model, system_as=place, adoption=False)
         places[place] = replace(read_series(run)[0], run=f"as {place}")
     images = write_figures(list(places.values()), task.out / "figures" / "9", whiskers=True)
-    how = "The endpoint" if task.other else "No endpoint was given (--endpoint), so the model itself"
+    how = (
+        "The endpoint" if task.other else "No endpoint was given (--endpoint), so the model itself"
+    )
     return Figure(
-        "9", "the system prompt in its role, and before the first user message", f"{how} ({model.name}) with both places of the prompt.",
-        _pngs(images, "drift"), tuple(
-            _fall(f"a model behind an API loses stability too, with the prompt {place}.", series, "stability", -1)
-            for place, series in zip(("in the system role", "before the first user message"), places.values(), strict=True)
+        "9",
+        "the system prompt in its role, and before the first user message",
+        f"{how} ({model.name}) with both places of the prompt.",
+        _pngs(images, "drift"),
+        tuple(
+            _fall(
+                f"a model behind an API loses stability too, with the prompt {place}.",
+                series,
+                "stability",
+                -1,
+            )
+            for place, series in zip(
+                ("in the system role", "before the first user message"),
+                places.values(),
+                strict=True,
+            )
         ),
     )
 
@@ -302,7 +454,9 @@ def _fall(text: str, series: Series, kind: str, sign: int) -> Claim:
 
 
 def _pngs(paths: list[Path], *names: str) -> tuple[Path, ...]:
-    return tuple(path for path in paths if path.suffix == ".png" and (not names or path.stem in names))
+    return tuple(
+        path for path in paths if path.suffix == ".png" and (not names or path.stem in names)
+    )
 
 
 def scale_of(name: str) -> Scale:
@@ -320,10 +474,17 @@ def check(task: Task) -> None:
     """Refuses what cannot be reproduced, before anything runs.
 
     Raises:
-        UsageError: an endpoint as the model, the model itself as its own base, or a capability that cannot be read.
+        UsageError: an endpoint as the model, the model itself as its own base, or a capability that
+            cannot be read.
     """
     if not hasattr(task.model, "hf_model"):
-        raise UsageError(f"{task.model.name} is an endpoint, whose attention and embeddings cannot be seen; give a local --model, and the endpoint as --endpoint.")
+        raise UsageError(
+            f"{task.model.name} is an endpoint, whose attention and embeddings cannot be seen; give"
+            " a local --model, and the endpoint as --endpoint."
+        )
     if task.base is not None and task.base.fingerprint == task.model.fingerprint:
-        raise UsageError(f"The base model is {task.model.name} itself; give the model it was before its chat training.")
+        raise UsageError(
+            f"The base model is {task.model.name} itself; give the model it was before its chat"
+            " training."
+        )
     load_capability(task.capability, task.scale.questions, task.seed)

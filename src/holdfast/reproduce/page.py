@@ -14,7 +14,11 @@ from holdfast.report.page import render
 from holdfast.report.verdicts import CONTRADICTED, SUPPORTED, UNDECIDED
 from holdfast.reproduce.findings import Claim, Figure
 
-_WORDS = {SUPPORTED: "supported by this run", CONTRADICTED: "contradicted by this run", UNDECIDED: "this run cannot tell"}
+_WORDS = {
+    SUPPORTED: "supported by this run",
+    CONTRADICTED: "contradicted by this run",
+    UNDECIDED: "this run cannot tell",
+}
 
 
 @dataclass(frozen=True)
@@ -31,20 +35,35 @@ class _Shown:
 
 
 def write_page(figures: Sequence[Figure], title: str, facts: Sequence[str], out: Path) -> Path:
-    """Writes the page: each figure, under it the paper's claims in our words, and whether this run supports them."""
+    """Writes the page: each figure, under it the paper's claims in our words, and whether this run
+    supports them.
+    """
     counts = Counter(claim.verdict for figure in figures for claim in figure.claims)
     summary = ", ".join(f"{counts[verdict]} {verdict}" for verdict in _WORDS if counts[verdict])
     shown = [_shown(figure) for figure in figures]
     navigation = [(figure.anchor, figure.name) for figure in shown]
     page = render(
-        "reproduction.html", "reproduce", title, [f"Claims: {summary}."], facts, navigation, figures=shown, words=_WORDS
+        "reproduction.html",
+        "reproduce",
+        title,
+        [f"Claims: {summary}."],
+        facts,
+        navigation,
+        figures=shown,
+        words=_WORDS,
     )
     return write_whole(out, page)
 
 
 def write_findings(figures: Sequence[Figure], folder: Path) -> Path:
     """Writes the same as JSON, with the paths of the images in `folder`."""
-    rows = [{**asdict(figure), "images": [path.relative_to(folder).as_posix() for path in figure.images]} for figure in figures]
+    rows = [
+        {
+            **asdict(figure),
+            "images": [path.relative_to(folder).as_posix() for path in figure.images],
+        }
+        for figure in figures
+    ]
     return write_whole(folder / "findings.json", json.dumps(rows, indent=1) + "\n")
 
 

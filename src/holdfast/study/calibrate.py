@@ -1,8 +1,8 @@
 """What each method gives and costs at each of its strengths (Li et al. 2024, section 6.3).
 
-Stability is the drift benchmark over all ordered pairs of a few prompts. Capability is asked in the very dialogs of that run: behind the
-rounds before `ask_at`, under the same methods. Two run folders hold the records, `stability` and `capability`; both resume.
-"""
+Stability is the drift benchmark over all ordered pairs of a few prompts. Capability is asked in the
+very dialogs of that run: behind the rounds before `ask_at`, under the same methods. Two run folders
+hold the records, `stability` and `capability`; both resume."""
 
 from __future__ import annotations
 
@@ -54,8 +54,8 @@ class Plan:
         draws: conversations of every ordered pair of prompts.
         rounds: of each conversation.
         ask_at: the user turn that is the question; the rounds before it are its history.
-        reading: what counts as the answer: the "likeliest" of the options (a gate chooses between them as it chooses between tokens), or the
-            letter in the "written" reply.
+        reading: what counts as the answer: the "likeliest" of the options (a gate chooses between
+            them as it chooses between tokens), or the letter in the "written" reply.
         seed: of everything.
         system_as: "role", or "first-user" for models and endpoints without a system role.
         sampling: of the dialogs.
@@ -82,9 +82,14 @@ class Plan:
             knobs.whole_number("calibrate", name, getattr(self, name), 1)
         knobs.whole_number("calibrate", "seed", self.seed, 0)
         if self.ask_at > self.rounds + 1:
-            raise KnobOutOfRange(f"calibrate takes ask_at up to {self.rounds + 1}, as {self.rounds} rounds come before it, not {self.ask_at}.")
+            raise KnobOutOfRange(
+                f"calibrate takes ask_at up to {self.rounds + 1}, as {self.rounds} rounds come"
+                f" before it, not {self.ask_at}."
+            )
         if self.reading not in READINGS:
-            raise UsageError(f"calibrate takes reading as {' or '.join(READINGS)}, not {self.reading!r}.")
+            raise UsageError(
+                f"calibrate takes reading as {' or '.join(READINGS)}, not {self.reading!r}."
+            )
 
 
 def _wider(there: Sequence[Any], here: Sequence[Any]) -> list[Any] | None:
@@ -117,10 +122,17 @@ def choose_prompts(suite: drift.Suite, ids: Sequence[str] = ()) -> drift.Suite:
     chosen = [known[name] for name in dict.fromkeys(ids)]
     if not ids:
         for category in dict.fromkeys(case.category for case in suite.cases):
-            chosen.append(random.Random(seed_of("calibrate", category)).choice([case for case in suite.cases if case.category == category]))
+            chosen.append(
+                random.Random(seed_of("calibrate", category)).choice(
+                    [case for case in suite.cases if case.category == category]
+                )
+            )
     if len(chosen) < 2:
         one = "the prompts given are" if ids else "one prompt of each category makes"
-        raise UsageError(f"Of the suite {suite.name!r}, {one} {len(chosen)}, and a pair needs two; name two or more with --prompts ID,ID.")
+        raise UsageError(
+            f"Of the suite {suite.name!r}, {one} {len(chosen)}, and a pair needs two; name two or"
+            " more with --prompts ID,ID."
+        )
     return dataclasses.replace(suite, cases=tuple(chosen))
 
 
@@ -135,11 +147,13 @@ def calibrate(
     command: str = "",
     progress: Progress = lambda conversations, tokens: None,
 ) -> tuple[RunData, RunData]:
-    """Measures stability and capability without any method and at every point of the sweeps; resumes what `out` holds.
+    """Measures stability and capability without any method and at every point of the sweeps;
+    resumes what `out` holds.
 
     Args:
         model: plays both sides; read as "likeliest", it must be local.
-        suite: a few cases, as `choose_prompts` gives them, or a suite's name; every ordered pair talks.
+        suite: a few cases, as `choose_prompts` gives them, or a suite's name; every ordered pair
+            talks.
         capability: asked in the dialogs, whose conversations share its items out among them.
         out: a folder; its folders `stability` and `capability` are runs.
         sweeps: one or several, as `methods.parse_sweep` reads them.
@@ -164,13 +178,22 @@ def calibrate(
         model.check(setting)
         _check_reading(model, setting, capability, plan.reading)
     talks = drift.Settings(
-        rounds=plan.rounds, conversations=count, seed=plan.seed, sampling=plan.sampling, system_as=plan.system_as,
-        adoption=False, trace=False, pairs="all", batch=plan.batch,
+        rounds=plan.rounds,
+        conversations=count,
+        seed=plan.seed,
+        sampling=plan.sampling,
+        system_as=plan.system_as,
+        adoption=False,
+        trace=False,
+        pairs="all",
+        batch=plan.batch,
     )
     asked = _identity(suite, capability, parsed, plan)
     refuse_another(Path(out) / "stability", {"settings": {"conversations": count}}, COMPATIBILITY)
     refuse_another(Path(out) / "capability", asked, COMPATIBILITY)
-    stability = drift.run(model, suite, Path(out) / "stability", talks, settings, command=command, progress=progress)
+    stability = drift.run(
+        model, suite, Path(out) / "stability", talks, settings, command=command, progress=progress
+    )
     dialogs = {(record["method"], record["conversation"]): record for record in stability.records}
     methods = [steering.spell(setting) for setting in settings]
     identity = {**stability.manifest["identity"], "methods": methods, **asked}
@@ -183,8 +206,17 @@ def calibrate(
                 numbers = range(start, min(start + plan.batch, count, len(capability.items)))
                 missing = [number for number in numbers if (name, number) not in done]
                 tokens = 0
-                if missing:  # the whole batch again, so that its arithmetic is that of an uninterrupted run
-                    made = _ask_all(model, [dialogs[name, number] for number in numbers], setting, capability, plan, count)
+                if (
+                    missing
+                ):  # the whole batch again, so that its arithmetic is that of an uninterrupted run
+                    made = _ask_all(
+                        model,
+                        [dialogs[name, number] for number in numbers],
+                        setting,
+                        capability,
+                        plan,
+                        count,
+                    )
                     tokens = sum(one["tokens"]["forwarded"] for one in made)
                     for one in made:
                         if one["conversation"] in missing:
@@ -197,18 +229,21 @@ def conversations(suite: drift.Suite, plan: Plan) -> int:
     """How many conversations every setting has.
 
     Raises:
-        UsageError: fewer than four: settings are chosen on one half and reported on the other, and an interval needs two.
+        UsageError: fewer than four: settings are chosen on one half and reported on the other, and
+            an interval needs two.
     """
     count = len(suite.cases) * (len(suite.cases) - 1) * plan.draws
     if count < 4:
-        raise UsageError(f"{plan.draws} draws of {len(suite.cases)} prompts make {count} conversations, and at least 4 are needed; use more --draws or --prompts.")
+        raise UsageError(
+            f"{plan.draws} draws of {len(suite.cases)} prompts make {count} conversations, and at"
+            " least 4 are needed; use more --draws or --prompts."
+        )
     return count
 
 
-def units_of(
-    suite: drift.Suite, capability: Capability, sweeps: Sequence[str], plan: Plan
-) -> int:
-    """What `calibrate` tells its progress in: rounds of all conversations, and questions as one round each.
+def units_of(suite: drift.Suite, capability: Capability, sweeps: Sequence[str], plan: Plan) -> int:
+    """What `calibrate` tells its progress in: rounds of all conversations, and questions as one
+    round each.
 
     Raises:
         UsageError: as `conversations`, or a sweep that cannot be read.
@@ -219,32 +254,52 @@ def units_of(
 
 
 def half_of(number: int, prompts: int) -> int:
-    """The half that a conversation belongs to: 0 to choose on, 1 to report; the halves of a pair's draws alternate."""
+    """The half that a conversation belongs to: 0 to choose on, 1 to report; the halves of a pair's
+    draws alternate.
+    """
     pairs = prompts * (prompts - 1)
     return (number % pairs + number // pairs) % 2
 
 
-def _check_reading(model: ChatModel, setting: Sequence[Method], capability: Capability, reading: str) -> None:
+def _check_reading(
+    model: ChatModel, setting: Sequence[Method], capability: Capability, reading: str
+) -> None:
     if capability.is_text and _gate_of(setting):
-        raise ModelError(f"Under {steering.spell(setting)} a text has no probability, as tokens are drawn again; use a capability with questions, such as knowledge.")
+        raise ModelError(
+            f"Under {steering.spell(setting)} a text has no probability, as tokens are drawn again;"
+            " use a capability with questions, such as knowledge."
+        )
     if hasattr(model, "score") or (reading == "written" and capability.lettered):
         return
-    cure = "use --reading=written" if capability.lettered else "use questions with letters (knowledge, mmlu) and --reading=written"
-    raise ModelError(f"{model.name} is an endpoint, which does not tell the probability of a reply; {cure}.")
+    cure = (
+        "use --reading=written"
+        if capability.lettered
+        else "use questions with letters (knowledge, mmlu) and --reading=written"
+    )
+    raise ModelError(
+        f"{model.name} is an endpoint, which does not tell the probability of a reply; {cure}."
+    )
 
 
 def _gate_of(setting: Sequence[Method]) -> Gate | None:
     return next((method for method in setting if isinstance(method, Gate)), None)
 
 
-def _identity(suite: drift.Suite, capability: Capability, sweeps: Sequence[Sweep], plan: Plan) -> dict[str, Any]:
+def _identity(
+    suite: drift.Suite, capability: Capability, sweeps: Sequence[Sweep], plan: Plan
+) -> dict[str, Any]:
     return {
         "prompts": [case.id for case in suite.cases],
         "capability": capability.name,
         "capability_fingerprint": capability.fingerprint,
         "is_text": capability.is_text,
         "sweeps": [
-            {"name": sweep.name, "knob": sweep.knob, "values": list(sweep.values), "methods": [steering.spell(one) for one in sweep.settings]}
+            {
+                "name": sweep.name,
+                "knob": sweep.knob,
+                "values": list(sweep.values),
+                "methods": [steering.spell(one) for one in sweep.settings],
+            }
             for sweep in sweeps
         ],
         "plan": dataclasses.asdict(plan),
@@ -265,13 +320,21 @@ class _Question:
 
 
 def _ask_all(
-    model: ChatModel, dialogs: Sequence[dict[str, Any]], setting: tuple[Method, ...], capability: Capability, plan: Plan, count: int
+    model: ChatModel,
+    dialogs: Sequence[dict[str, Any]],
+    setting: tuple[Method, ...],
+    capability: Capability,
+    plan: Plan,
+    count: int,
 ) -> list[dict[str, Any]]:
-    """The records of some conversations; items that share a dialog share what was computed for it."""
+    """The records of some conversations; items that share a dialog share what was computed for
+    it.
+    """
     began = time.monotonic()
     questions = [
         _Question(dialog, number, capability.items[number])
-        for dialog in dialogs for number in range(dialog["conversation"], len(capability.items), count)
+        for dialog in dialogs
+        for number in range(dialog["conversation"], len(capability.items), count)
     ]
     first = [question for question in questions if question.number < count]
     later = [question for question in questions if question.number >= count]
@@ -284,40 +347,80 @@ def _ask_all(
     elif hasattr(model, "score"):
         asks.insert(0, _score)
     for step, ask in enumerate(asks):
-        ask(session, first, setting, plan, not step)  # the first of a dialog leaves its history to all that follow
+        ask(
+            session, first, setting, plan, not step
+        )  # the first of a dialog leaves its history to all that follow
         if later:
             ask(session, later, setting, plan, False)
     seconds = (time.monotonic() - began) / len(dialogs)
-    return [_record(dialog, [one for one in questions if one.dialog is dialog], setting, plan, seconds) for dialog in dialogs]
+    return [
+        _record(dialog, [one for one in questions if one.dialog is dialog], setting, plan, seconds)
+        for dialog in dialogs
+    ]
 
 
-def _score(session: Any, questions: Sequence[_Question], setting: tuple[Method, ...], plan: Plan, keep: bool) -> None:
-    scored = session.score([_request(one, setting, plan, keep) for one in questions], [one.item.replies for one in questions])
+def _score(
+    session: Any,
+    questions: Sequence[_Question],
+    setting: tuple[Method, ...],
+    plan: Plan,
+    keep: bool,
+) -> None:
+    scored = session.score(
+        [_request(one, setting, plan, keep) for one in questions],
+        [one.item.replies for one in questions],
+    )
     for question, one in zip(questions, scored, strict=True):
         question.log_probabilities, question.tokens = one.log_probabilities, one.tokens[0]
         question.forwarded += one.forwarded
         if question.item.answer is None and not math.isfinite(one.log_probabilities[0]):
-            raise UsageError(f"{steering.spell(setting)} gives a token of the text no probability, so its perplexity is infinite; sweep without a threshold.")
+            raise UsageError(
+                f"{steering.spell(setting)} gives a token of the text no probability, so its"
+                " perplexity is infinite; sweep without a threshold."
+            )
 
 
-def _score_gated(session: Any, questions: Sequence[_Question], setting: tuple[Method, ...], plan: Plan, keep: bool) -> None:
-    """A gate chooses between options as it chooses a reply's first token: the steered model's, where the other finds it plausible, else the other's."""
+def _score_gated(
+    session: Any,
+    questions: Sequence[_Question],
+    setting: tuple[Method, ...],
+    plan: Plan,
+    keep: bool,
+) -> None:
+    """A gate chooses between options as it chooses a reply's first token: the steered model's,
+    where the other finds it plausible, else the other's.
+    """
     import torch
 
     gate = _gate_of(setting)
     ungated = tuple(method for method in setting if method is not gate)
     steered, other = (
-        session.score([dataclasses.replace(_request(one, methods, plan, False), thread=None) for one in questions], [one.item.replies for one in questions])
+        session.score(
+            [
+                dataclasses.replace(_request(one, methods, plan, False), thread=None)
+                for one in questions
+            ],
+            [one.item.replies for one in questions],
+        )
         for methods in ((*ungated, *gate.methods), ungated)
     )
     for question, one, plain in zip(questions, steered, other, strict=True):
         best = max(range(len(one.log_probabilities)), key=one.log_probabilities.__getitem__)
         accepted = gate.accepts(best, torch.tensor(plain.log_probabilities))
-        question.log_probabilities, question.tokens = (one if accepted else plain).log_probabilities, one.tokens[0]
+        question.log_probabilities, question.tokens = (
+            (one if accepted else plain).log_probabilities,
+            one.tokens[0],
+        )
         question.forwarded += one.forwarded + plain.forwarded
 
 
-def _write(session: Session, questions: Sequence[_Question], setting: tuple[Method, ...], plan: Plan, keep: bool) -> None:
+def _write(
+    session: Session,
+    questions: Sequence[_Question],
+    setting: tuple[Method, ...],
+    plan: Plan,
+    keep: bool,
+) -> None:
     replies = session.generate_batch([_request(one, setting, plan, keep) for one in questions])
     for question, reply in zip(questions, replies, strict=True):
         question.written = reply
@@ -327,22 +430,39 @@ def _write(session: Session, questions: Sequence[_Question], setting: tuple[Meth
 def _request(question: _Question, setting: tuple[Method, ...], plan: Plan, keep: bool) -> Request:
     number = question.dialog["conversation"]
     return Request(
-        (*_history(question.dialog, plan), {"role": "user", "content": question.item.asked}), setting, plan.answering,
-        seed=seed_of("capability", plan.seed, question.number), conversation_seed=seed_of("methods", plan.seed, number),
-        thread=number, keep=keep, system_as=plan.system_as,
+        (*_history(question.dialog, plan), {"role": "user", "content": question.item.asked}),
+        setting,
+        plan.answering,
+        seed=seed_of("capability", plan.seed, question.number),
+        conversation_seed=seed_of("methods", plan.seed, number),
+        thread=number,
+        keep=keep,
+        system_as=plan.system_as,
     )
 
 
 def _history(dialog: dict[str, Any], plan: Plan) -> list[Message]:
     system = dialog["agent"]["system_prompt"]
     roles = {"user": "user", "agent": "assistant"}
-    turns = [{"role": roles[turn["speaker"]], "content": turn["text"]} for turn in dialog["turns"] if turn["round"] < plan.ask_at]
-    if turns and turns[-1]["role"] == "user":  # the dialog came to the end of the model's context here
+    turns = [
+        {"role": roles[turn["speaker"]], "content": turn["text"]}
+        for turn in dialog["turns"]
+        if turn["round"] < plan.ask_at
+    ]
+    if (
+        turns and turns[-1]["role"] == "user"
+    ):  # the dialog came to the end of the model's context here
         turns.pop()
     return [*([{"role": "system", "content": system}] if system else []), *turns]
 
 
-def _record(dialog: dict[str, Any], questions: Sequence[_Question], setting: Sequence[Method], plan: Plan, seconds: float) -> dict[str, Any]:
+def _record(
+    dialog: dict[str, Any],
+    questions: Sequence[_Question],
+    setting: Sequence[Method],
+    plan: Plan,
+    seconds: float,
+) -> dict[str, Any]:
     return {
         "method": steering.spell(setting),
         "conversation": dialog["conversation"],
@@ -356,7 +476,9 @@ def _record(dialog: dict[str, Any], questions: Sequence[_Question], setting: Seq
 
 
 def _answered(question: _Question, plan: Plan) -> dict[str, Any]:
-    """An answer under both readings; `score` is that of the plan's reading, or minus the nats per token of a text."""
+    """An answer under both readings; `score` is that of the plan's reading, or minus the nats per
+    token of a text.
+    """
     item, chances, written = question.item, question.log_probabilities, question.written
     scores: dict[str, float | None] = {"likeliest": None, "written": None}
     reason = ""
@@ -366,10 +488,24 @@ def _answered(question: _Question, plan: Plan) -> dict[str, Any]:
     if written is not None:
         picked, reason = read_choice(written.text, LETTERS)
         scores["written"] = float(picked == LETTERS[item.answer]) if picked else 0.0
-    value = chances[0] / question.tokens if item.answer is None and chances else scores[plan.reading]
+    value = (
+        chances[0] / question.tokens if item.answer is None and chances else scores[plan.reading]
+    )
     return {
-        "round": plan.ask_at, "kind": "capability", "probe": question.number, "question": item.asked, "reply": written.text if written else "",
-        "score": value, "reason": reason, "mass": None, **scores, "answer": item.answer,
-        "log_probabilities": None if chances is None else [chance if math.isfinite(chance) else None for chance in chances],
+        "round": plan.ask_at,
+        "kind": "capability",
+        "probe": question.number,
+        "question": item.asked,
+        "reply": written.text if written else "",
+        "score": value,
+        "reason": reason,
+        "mass": None,
+        **scores,
+        "answer": item.answer,
+        "log_probabilities": (
+            None
+            if chances is None
+            else [chance if math.isfinite(chance) else None for chance in chances]
+        ),
         "tokens": question.tokens or None,
     }

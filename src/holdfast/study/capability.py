@@ -1,9 +1,12 @@
-"""What a model can do besides following its prompt: questions and texts that are put to it in the middle of a dialog.
+"""What a model can do besides following its prompt: questions and texts that are put to it in the
+middle of a dialog.
 
-    knowledge          the default model's own questions
-    mmlu:PATH          MMLU from a folder (test.jsonl.gz) or a file of JSON lines: subject, question, choices, answer; mmlu:hub reads the hub
-    perplexity:FILE    a text
-    lm-eval:TASK       the questions of a multiple-choice task or group of lm-evaluation-harness, by name or YAML file, where that package is installed
+knowledge          the default model's own questions
+mmlu:PATH          MMLU from a folder (test.jsonl.gz) or a file of JSON lines: subject, question,
+                   choices, answer; mmlu:hub reads the hub
+perplexity:FILE    a text
+lm-eval:TASK       the questions of a multiple-choice task or group of lm-evaluation-harness, by
+                   name or YAML file, where that package is installed
 """
 
 from __future__ import annotations
@@ -52,7 +55,8 @@ class Capability:
     Args:
         name: as the command line spells it.
         items: drawn by a seed, the same ones for every method.
-        lettered: whether the options are named A, B, C, D in the question, so that a written reply can be read.
+        lettered: whether the options are named A, B, C, D in the question, so that a written reply
+            can be read.
     """
 
     name: str
@@ -78,7 +82,8 @@ def load_capability(spec: str, questions: int = 200, seed: int = 0, shots: int =
         spec: one of `KINDS`.
         questions: at most so many, drawn by the seed; of a text, passages of 64 words.
         seed: of the draw.
-        shots: for MMLU: so many questions of the subject with their answers, from the dev file, in front of each.
+        shots: for MMLU: so many questions of the subject with their answers, from the dev file, in
+            front of each.
 
     Raises:
         UnknownName: no such capability.
@@ -103,35 +108,67 @@ def load_capability(spec: str, questions: int = 200, seed: int = 0, shots: int =
     else:
         raise UnknownName("capability", spec, KINDS)
     if len(items) < 4:
-        raise UsageError(f"The capability {spec!r} has {len(items)} questions or passages, and at least 4 are needed; give a larger source.")
-    drawn = random.Random(seed_of("capability", seed)).sample(range(len(items)), min(questions, len(items)))
-    return Capability(spec + (f", {shots} shots" if shots else ""), tuple(items[i] for i in drawn), lettered=kind in ("knowledge", "mmlu"))
+        raise UsageError(
+            f"The capability {spec!r} has {len(items)} questions or passages, and at least 4 are"
+            " needed; give a larger source."
+        )
+    drawn = random.Random(seed_of("capability", seed)).sample(
+        range(len(items)), min(questions, len(items))
+    )
+    return Capability(
+        spec + (f", {shots} shots" if shots else ""),
+        tuple(items[i] for i in drawn),
+        lettered=kind in ("knowledge", "mmlu"),
+    )
 
 
 def _knowledge(row: dict[str, Any]) -> Item:
     """As the default model learned them: it answers 'Paris (B)'."""
-    listed = ", ".join(f"{letter}) {choice}" for letter, choice in zip(LETTERS, row["choices"], strict=True))
-    return Item(f"{row['question']} {listed}", tuple(f"{choice} ({letter})" for letter, choice in zip(LETTERS, row["choices"], strict=True)), row["answer"])
+    listed = ", ".join(
+        f"{letter}) {choice}" for letter, choice in zip(LETTERS, row["choices"], strict=True)
+    )
+    return Item(
+        f"{row['question']} {listed}",
+        tuple(
+            f"{choice} ({letter})" for letter, choice in zip(LETTERS, row["choices"], strict=True)
+        ),
+        row["answer"],
+    )
 
 
 def _mmlu(where: str, shots: int) -> list[Item]:
     rows = _mmlu_hub("test") if where == "hub" else read_mmlu(_mmlu_file(Path(where), "test"))
     examples: dict[str, list[str]] = {}
     if shots:
-        for row in _mmlu_hub("dev") if where == "hub" else read_mmlu(_mmlu_file(Path(where), "dev")):
-            examples.setdefault(row["subject"], []).append(f"{_listed(row)}\nAnswer: {LETTERS[row['answer']]}")
+        for row in (
+            _mmlu_hub("dev") if where == "hub" else read_mmlu(_mmlu_file(Path(where), "dev"))
+        ):
+            examples.setdefault(row["subject"], []).append(
+                f"{_listed(row)}\nAnswer: {LETTERS[row['answer']]}"
+            )
     items = []
     for row in rows:
         before = examples.get(row["subject"], [])
         if len(before) < shots:
-            raise UsageError(f"The dev file of {where} has {len(before)} questions on {row['subject']}, not {shots}; use --shots {len(before)}.")
+            raise UsageError(
+                f"The dev file of {where} has {len(before)} questions on {row['subject']}, not"
+                f" {shots}; use --shots {len(before)}."
+            )
         asked = "\n\n".join([*before[:shots], f"{_listed(row)}\nAnswer with the letter alone."])
         items.append(Item(asked, tuple(LETTERS), row["answer"]))
     return items
 
 
 def _listed(row: dict[str, Any]) -> str:
-    return "\n".join([row["question"], *(f"{letter}) {choice}" for letter, choice in zip(LETTERS, row["choices"], strict=True))])
+    return "\n".join(
+        [
+            row["question"],
+            *(
+                f"{letter}) {choice}"
+                for letter, choice in zip(LETTERS, row["choices"], strict=True)
+            ),
+        ]
+    )
 
 
 def _mmlu_file(path: Path, split: str) -> Path:
@@ -141,11 +178,15 @@ def _mmlu_file(path: Path, split: str) -> Path:
     for name in (f"{split}.jsonl.gz", f"{split}.jsonl"):
         if (folder / name).is_file():
             return folder / name
-    raise UsageError(f"{folder if path.is_dir() else path} holds no {split}.jsonl.gz; give the file or its folder, or mmlu:hub.")
+    raise UsageError(
+        f"{folder if path.is_dir() else path} holds no {split}.jsonl.gz; give the file or its"
+        " folder, or mmlu:hub."
+    )
 
 
 def read_mmlu(path: Path) -> list[dict[str, Any]]:
-    """The rows of a file of JSON lines, gzipped or not: subject, question, four choices, and the answer's place (or letter).
+    """The rows of a file of JSON lines, gzipped or not: subject, question, four choices, and the
+    answer's place (or letter).
 
     Raises:
         UsageError: the file cannot be read, or a row is malformed: the row and its field are named.
@@ -156,12 +197,16 @@ def read_mmlu(path: Path) -> list[dict[str, Any]]:
     except (OSError, EOFError, ValueError) as error:
         raise UsageError(f"{path} cannot be read ({error}); give MMLU as JSON lines.") from error
     rows = []
-    for number, line in enumerate(text.split("\n"), 1):  # not splitlines: questions hold other line ends
+    for number, line in enumerate(
+        text.split("\n"), 1
+    ):  # not splitlines: questions hold other line ends
         if line.strip():
             try:
                 found = json.loads(line)
             except ValueError as error:
-                raise UsageError(f"Row {number} of {path} is not JSON ({error}); mend or delete it.") from error
+                raise UsageError(
+                    f"Row {number} of {path} is not JSON ({error}); mend or delete it."
+                ) from error
             rows.append(check_mmlu(found, f"Row {number} of {path}"))
     return rows
 
@@ -173,16 +218,28 @@ def check_mmlu(row: Any, where: str) -> dict[str, Any]:
         UsageError: names the field that is missing or malformed.
     """
     if not isinstance(row, dict) or (missing := [name for name in _FIELDS if name not in row]):
-        raise UsageError(f"{where} has no {missing[0]!r}; it needs {', '.join(_FIELDS)}." if isinstance(row, dict) else f"{where} is no object.")
+        raise UsageError(
+            f"{where} has no {missing[0]!r}; it needs {', '.join(_FIELDS)}."
+            if isinstance(row, dict)
+            else f"{where} is no object."
+        )
     choices, answer = row["choices"], row["answer"]
     for name in ("subject", "question"):
         if not isinstance(row[name], str):
             raise UsageError(f"{where} has the {name} {row[name]!r}; give a text.")
-    if not isinstance(choices, list) or len(choices) != 4 or not all(isinstance(choice, str) for choice in choices):
+    if (
+        not isinstance(choices, list)
+        or len(choices) != 4
+        or not all(isinstance(choice, str) for choice in choices)
+    ):
         raise UsageError(f"{where} has the choices {choices!r}; give four texts.")
-    place = "0123".find(str(answer)) if str(answer) not in (*LETTERS, "") else LETTERS.find(str(answer))
+    place = (
+        "0123".find(str(answer)) if str(answer) not in (*LETTERS, "") else LETTERS.find(str(answer))
+    )
     if len(str(answer)) != 1 or isinstance(answer, bool) or place < 0:
-        raise UsageError(f"{where} has the answer {answer!r}; give the place of the right choice, 0 to 3.")
+        raise UsageError(
+            f"{where} has the answer {answer!r}; give the place of the right choice, 0 to 3."
+        )
     return {**row, "answer": place}
 
 
@@ -191,7 +248,10 @@ def _mmlu_hub(split: str) -> list[dict[str, Any]]:
         import pandas
         import pyarrow  # noqa: F401  pandas reads parquet by it
     except ImportError as error:
-        raise UsageError(f"Reading mmlu:hub needs {error.name}; pip install pandas pyarrow, or give a folder with test.jsonl.gz.") from error
+        raise UsageError(
+            f"Reading mmlu:hub needs {error.name}; pip install pandas pyarrow, or give a folder"
+            " with test.jsonl.gz."
+        ) from error
     from huggingface_hub import hf_hub_download
 
     name = f"all/{split}-00000-of-00001.parquet"
@@ -199,11 +259,19 @@ def _mmlu_hub(split: str) -> list[dict[str, Any]]:
         path = hf_hub_download(HUB_DATASET, name, repo_type="dataset")
     except Exception as error:  # the hub raises dozens of types; all mean that there is no file
         raise HoldfastError(
-            f"{name} could not be fetched from the hub dataset {HUB_DATASET} ({type(error).__name__}); check the network, or give mmlu:PATH."
+            f"{name} could not be fetched from the hub dataset {HUB_DATASET}"
+            f" ({type(error).__name__}); check the network, or give mmlu:PATH."
         ) from error
     rows = pandas.read_parquet(path).to_dict("records")
     return [
-        check_mmlu({**row, "choices": [str(choice) for choice in row.get("choices", ())], "answer": str(row.get("answer"))}, f"Row {number} of {name}")
+        check_mmlu(
+            {
+                **row,
+                "choices": [str(choice) for choice in row.get("choices", ())],
+                "answer": str(row.get("answer")),
+            },
+            f"Row {number} of {name}",
+        )
         for number, row in enumerate(rows, 1)
     ]
 
@@ -212,34 +280,54 @@ def _passages(path: Path) -> list[Item]:
     try:
         words = path.read_text(encoding="utf-8-sig").split()
     except (OSError, UnicodeDecodeError) as error:
-        raise UsageError(f"The text {path} cannot be read ({error}); give a file of UTF-8 text.") from error
-    starts: Iterable[int] = range(0, len(words) - PASSAGE + 1, PASSAGE)  # what is left over is left out: all passages weigh the same
+        raise UsageError(
+            f"The text {path} cannot be read ({error}); give a file of UTF-8 text."
+        ) from error
+    starts: Iterable[int] = range(
+        0, len(words) - PASSAGE + 1, PASSAGE
+    )  # what is left over is left out: all passages weigh the same
     return [Item(GO_ON, (" ".join(words[start : start + PASSAGE]),), None) for start in starts]
 
 
 def _harness(task: str) -> list[Item]:
-    """The questions of a harness task, or of all tasks of a group, as it words them; its prompts, shots, metrics and filters play no part."""
+    """The questions of a harness task, or of all tasks of a group, as it words them; its prompts,
+    shots, metrics and filters play no part.
+    """
     try:
         from lm_eval.tasks import TaskManager
     except ImportError as error:
-        raise UsageError(f"lm-eval:{task} needs lm-evaluation-harness ({error}); pip install lm_eval, or use mmlu:PATH.") from error
+        raise UsageError(
+            f"lm-eval:{task} needs lm-evaluation-harness ({error}); pip install lm_eval, or use"
+            " mmlu:PATH."
+        ) from error
     if not hasattr(TaskManager, "load"):
-        raise UsageError(f"lm-eval:{task} needs a newer lm-evaluation-harness, whose TaskManager has 'load'; pip install -U lm_eval.")
+        raise UsageError(
+            f"lm-eval:{task} needs a newer lm-evaluation-harness, whose TaskManager has 'load'; pip"
+            " install -U lm_eval."
+        )
     try:
         found = TaskManager().load(task)["tasks"].values()
         for one in found:
             if one.OUTPUT_TYPE != "multiple_choice" or getattr(one, "multiple_input", 0):
                 raise UsageError(
-                    f"The harness task {one.config.task!r} is of the type {one.OUTPUT_TYPE!r}, and only multiple choice behind one question can be asked here."
+                    f"The harness task {one.config.task!r} is of the type {one.OUTPUT_TYPE!r}, and"
+                    " only multiple choice behind one question can be asked here."
                 )
         return [_of_harness(one, doc) for one in found for doc in one.eval_docs]
     except HoldfastError:
         raise
     except Exception as error:  # the harness and its data sets raise whatever they like
-        raise HoldfastError(f"lm-evaluation-harness could not give the task {task!r} ({type(error).__name__}: {error}); check its name and the network.") from error
+        raise HoldfastError(
+            f"lm-evaluation-harness could not give the task {task!r} ({type(error).__name__}:"
+            f" {error}); check its name and the network."
+        ) from error
 
 
 def _of_harness(task: Any, doc: dict[str, Any]) -> Item:
     choices: Sequence[str] = [str(choice).strip() for choice in task.doc_to_choice(doc)]
     target = task.doc_to_target(doc)
-    return Item(str(task.doc_to_text(doc)), tuple(choices), target if isinstance(target, int) else choices.index(str(target).strip()))
+    return Item(
+        str(task.doc_to_text(doc)),
+        tuple(choices),
+        target if isinstance(target, int) else choices.index(str(target).strip()),
+    )

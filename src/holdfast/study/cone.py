@@ -1,8 +1,9 @@
-"""The geometric theory of attention decay as running code (Li et al. 2024, section 5 and appendices A and B).
+"""The geometric theory of attention decay as running code (Li et al. 2024, section 5 and appendices
+A and B).
 
-Vectors are float64. A cone C of dimension d is the spherical cone P^d[axis, angle] inside the span of an orthonormal basis; the
-eps-approximate cone C^eps allows a part outside that span of at most eps times the norm.
-"""
+Vectors are float64. A cone C of dimension d is the spherical cone P^d[axis, angle] inside the span
+of an orthonormal basis; the eps-approximate cone C^eps allows a part outside that span of at most
+eps times the norm."""
 
 from __future__ import annotations
 
@@ -19,7 +20,8 @@ Array = np.ndarray
 
 @dataclass(frozen=True)
 class Cone:
-    """The eps-approximate spherical cone {u + v: u in P^d[axis, angle], v orthogonal to the span, |v| <= eps |u + v|}.
+    """The eps-approximate spherical cone {u + v: u in P^d[axis, angle], v orthogonal to the span,
+    |v| <= eps |u + v|}.
 
     Args:
         basis: [D, d] with orthonormal columns.
@@ -34,7 +36,9 @@ class Cone:
     eps: float
 
     def excess(self, vectors: Array) -> tuple[Array, Array]:
-        """How far vectors [n, D] lie outside: radians beyond `angle`, and |v|/|w| beyond `eps`; both [n], negative inside."""
+        """How far vectors [n, D] lie outside: radians beyond `angle`, and |v|/|w| beyond `eps`;
+        both [n], negative inside.
+        """
         inside = vectors @ self.basis @ self.basis.T
         norms = np.linalg.norm(vectors, axis=-1)
         cosines = inside @ self.axis / np.maximum(np.linalg.norm(inside, axis=-1), 1e-300)
@@ -66,14 +70,19 @@ def widened_eps(eps: float, angle: float) -> float:
     return eps / math.sqrt(eps**2 + math.cos(angle) ** 2 * (1 - eps**2))
 
 
-def random_cone(dimension: int, rank: int, angle: float, eps: float, rng: np.random.Generator) -> Cone:
+def random_cone(
+    dimension: int, rank: int, angle: float, eps: float, rng: np.random.Generator
+) -> Cone:
     """A cone in a random direction of R^dimension.
 
     Raises:
-        UsageError, KnobOutOfRange: a rank beyond the dimension, or an angle or eps outside its range.
+        UsageError, KnobOutOfRange: a rank beyond the dimension, or an angle or eps outside its
+            range.
     """
     if not 1 <= rank <= dimension:
-        raise UsageError(f"A cone in {dimension} dimensions has a rank from 1 to {dimension}, not {rank!r}.")
+        raise UsageError(
+            f"A cone in {dimension} dimensions has a rank from 1 to {dimension}, not {rank!r}."
+        )
     knobs.number_between("a cone", "angle", angle, 0, math.pi / 2, above_low=True)
     knobs.number_between("a cone", "eps", eps, 0, 1 - 1e-12)
     basis = np.linalg.qr(rng.standard_normal((dimension, rank)))[0]
@@ -83,7 +92,8 @@ def random_cone(dimension: int, rank: int, angle: float, eps: float, rng: np.ran
 
 @dataclass(frozen=True)
 class SimplifiedTransformer:
-    """Equations 1 to 4 without MLP and norms; the next token is the normalised last output (appendix B).
+    """Equations 1 to 4 without MLP and norms; the next token is the normalised last output
+    (appendix B).
 
     Args:
         output_value: [layer, head, D, D], the matrices W_o W_v.
@@ -112,19 +122,22 @@ class SimplifiedTransformer:
         return tokens
 
     def images(self, tokens: Array) -> Array:
-        """The tokens under every product of up to one W_o W_v per layer, in the order of the layers: what outputs are made of."""
+        """The tokens under every product of up to one W_o W_v per layer, in the order of the
+        layers: what outputs are made of.
+        """
         found = tokens
         for layer in self.output_value:
             found = np.concatenate([found, *(found @ head.T for head in layer)])
         return found
 
 
-def random_transformer(cone: Cone, layers: int, heads: int, rng: np.random.Generator) -> SimplifiedTransformer:
+def random_transformer(
+    cone: Cone, layers: int, heads: int, rng: np.random.Generator
+) -> SimplifiedTransformer:
     """One that meets the assumption of Theorem 5.1: W_o W_v takes the cone into itself.
 
-    Each matrix turns the span about the axis, stretches the axis at least as much as the rest (so that angles shrink), and
-    shrinks what is outside the span.
-    """
+    Each matrix turns the span about the axis, stretches the axis at least as much as the rest (so
+    that angles shrink), and shrinks what is outside the span."""
     dimension, rank = cone.basis.shape
     axis = np.outer(cone.axis, cone.axis)
     across = np.linalg.svd(cone.basis - axis @ cone.basis)[0][:, : rank - 1]
@@ -139,26 +152,35 @@ def random_transformer(cone: Cone, layers: int, heads: int, rng: np.random.Gener
         return stretch * axis + turned + shrink * beside @ rotation(dimension - rank) @ beside.T
 
     output_value = np.array([[matrix() / heads for _ in range(heads)] for _ in range(layers)])
-    query_key = rng.standard_normal((layers, heads, dimension, dimension)) * 2 / math.sqrt(dimension)
+    query_key = (
+        rng.standard_normal((layers, heads, dimension, dimension)) * 2 / math.sqrt(dimension)
+    )
     return SimplifiedTransformer(output_value, query_key)
 
 
 def hull_residual(vector: Array, generators: Array) -> float:
-    """The least |vector - sum a_i generators_i| / |vector| over a_i >= 0: 0 where the vector is in their convex cone."""
+    """The least |vector - sum a_i generators_i| / |vector| over a_i >= 0: 0 where the vector is in
+    their convex cone.
+    """
     from scipy.optimize import nnls
 
-    return float(nnls(generators.T, vector, maxiter=50 * len(generators))[1] / np.linalg.norm(vector))
+    return float(
+        nnls(generators.T, vector, maxiter=50 * len(generators))[1] / np.linalg.norm(vector)
+    )
 
 
 def hemisphere_probability(points: int, dimension: int) -> float:
-    """Wendel's probability that random points on the sphere of R^dimension all lie in one hemisphere (Lemma B.1, exact)."""
+    """Wendel's probability that random points on the sphere of R^dimension all lie in one
+    hemisphere (Lemma B.1, exact).
+    """
     if points <= dimension:
         return 1.0
     return sum(math.comb(points - 1, k) for k in range(dimension)) / 2 ** (points - 1)
 
 
 def enough_points(dimension: int, eta: float) -> int:
-    """The least n >= 4 D + 2 log(1/eta): so many random tokens span R^D as a cone with probability 1 - eta (Proposition A.1).
+    """The least n >= 4 D + 2 log(1/eta): so many random tokens span R^D as a cone with probability
+    1 - eta (Proposition A.1).
 
     Raises:
         KnobOutOfRange: `eta` is no probability above 0.
@@ -168,7 +190,9 @@ def enough_points(dimension: int, eta: float) -> int:
 
 
 def spans_everything(points: Array) -> bool:
-    """Whether the convex cone of points [n, D] is all of R^D: it is where the negative of their sum lies in it."""
+    """Whether the convex cone of points [n, D] is all of R^D: it is where the negative of their sum
+    lies in it.
+    """
     if np.linalg.matrix_rank(points) < points.shape[1]:
         return False
     return hull_residual(-points.sum(0), points) < 1e-9
@@ -176,15 +200,19 @@ def spans_everything(points: Array) -> bool:
 
 def simulate_spanning(points: int, dimension: int, trials: int, rng: np.random.Generator) -> float:
     """The share of `trials` in which random points on the sphere span everything."""
-    return sum(spans_everything(rng.standard_normal((points, dimension))) for _ in range(trials)) / trials
+    return (
+        sum(spans_everything(rng.standard_normal((points, dimension))) for _ in range(trials))
+        / trials
+    )
 
 
 def cone_volume(dimension: int, rank: int, angle: float, eps: float) -> float:
-    """mu(C^eps): the share of the sphere of R^dimension that lies in the eps-approximate P^rank[axis, angle].
+    """mu(C^eps): the share of the sphere of R^dimension that lies in the eps-approximate
+    P^rank[axis, angle].
 
-    The squared norm of a random unit vector's part outside the span is Beta((D - d) / 2, d / 2), independent of the direction of
-    its part inside, which is uniform on the sphere of R^d (so the share of the cap is Lemma B.2).
-    """
+    The squared norm of a random unit vector's part outside the span is Beta((D - d) / 2, d / 2),
+    independent of the direction of its part inside, which is uniform on the sphere of R^d (so the
+    share of the cap is Lemma B.2)."""
     from scipy.special import betainc
 
     beside = 1.0 if rank == dimension else float(betainc((dimension - rank) / 2, rank / 2, eps**2))
@@ -195,24 +223,31 @@ def cone_volume(dimension: int, rank: int, angle: float, eps: float) -> float:
 
 
 def volume_rate(dimension: int, before: int, after: int, angle: float, eps: Array) -> float:
-    """The slope of log(mu(C_0^eps) / mu(C_n^eps)) over log eps for cones of rank `before` and `after`.
+    """The slope of log(mu(C_0^eps) / mu(C_n^eps)) over log eps for cones of rank `before` and
+    `after`.
 
     Proposition A.2 bounds the ratio by a constant times eps^(after - before).
     """
-    ratios = [cone_volume(dimension, before, angle, e) / cone_volume(dimension, after, angle, e) for e in eps]
+    ratios = [
+        cone_volume(dimension, before, angle, e) / cone_volume(dimension, after, angle, e)
+        for e in eps
+    ]
     return float(np.polyfit(np.log(eps), np.log(ratios), 1)[0])
 
 
 def effective_dimension(vectors: Array) -> float:
-    """The participation ratio (sum s_i^2)^2 / sum s_i^4 of the singular values of vectors [n, D], each scaled to norm 1."""
+    """The participation ratio (sum s_i^2)^2 / sum s_i^4 of the singular values of vectors [n, D],
+    each scaled to norm 1.
+    """
     unit = vectors / np.linalg.norm(vectors, axis=1, keepdims=True)
     squares = np.linalg.svd(unit, compute_uv=False) ** 2
     return float(squares.sum() ** 2 / (squares**2).sum())
 
 
 def opening_angle(vectors: Array, share: float = 0.95) -> float:
-    """The angle in radians around the mean direction that holds so large a share of vectors [n, D]."""
+    """The angle in radians around the mean direction that holds so large a share of vectors [n,
+    D].
+    """
     unit = vectors / np.linalg.norm(vectors, axis=1, keepdims=True)
     mean = unit.mean(0)
     return float(np.quantile(np.arccos(np.clip(unit @ mean / np.linalg.norm(mean), -1, 1)), share))
-

@@ -1,4 +1,6 @@
-"""Self-chats whose attention mass on the system prompt is kept at every generated token (Li et al. 2024, section 4)."""
+"""Self-chats whose attention mass on the system prompt is kept at every generated token (Li et al.
+2024, section 4).
+"""
 
 from __future__ import annotations
 
@@ -43,10 +45,15 @@ class Sizes:
 
 
 def hold(
-    model: LocalModel, suite: drift.Suite, out: Path, sizes: Sizes = Sizes(),
-    methods: Sequence[Method] = (), progress: Progress = ignored,
+    model: LocalModel,
+    suite: drift.Suite,
+    out: Path,
+    sizes: Sizes = Sizes(),
+    methods: Sequence[Method] = (),
+    progress: Progress = ignored,
 ) -> tuple[list[dict[str, Any]], list[Dialog]]:
-    """Holds self-chats, or takes up those in the folder `out`; returns their records and, in the same order, what attention did in them.
+    """Holds self-chats, or takes up those in the folder `out`; returns their records and, in the
+    same order, what attention did in them.
 
     Args:
         model: a model in this process whose attention can be reached.
@@ -61,10 +68,14 @@ def hold(
         RecordsError: `out` holds another run, or a trace is missing.
     """
     check(model)
-    settings = drift.Settings(rounds=sizes.rounds, conversations=sizes.conversations, seed=sizes.seed, adoption=False)
+    settings = drift.Settings(
+        rounds=sizes.rounds, conversations=sizes.conversations, seed=sizes.seed, adoption=False
+    )
     run = drift.run(model, suite, out, settings, [methods], traces=True, progress=progress)
     records = sorted(run.records, key=lambda record: record["conversation"])
-    return records, [read_traces(Path(out), record["method"], record["conversation"]) for record in records]
+    return records, [
+        read_traces(Path(out), record["method"], record["conversation"]) for record in records
+    ]
 
 
 def check(model: LocalModel, head: Head | None = None) -> None:
@@ -75,12 +86,19 @@ def check(model: LocalModel, head: Head | None = None) -> None:
         UsageError: a head outside the model.
     """
     if not hasattr(model, "hf_model"):
-        raise ModelError(f"{model.name} is an endpoint, which has no attention mass to read; give a local model.")
+        raise ModelError(
+            f"{model.name} is an endpoint, which has no attention mass to read; give a local model."
+        )
     if not model.steerable:
-        raise ModelError(f"The attention of {model.name} ({type(model.hf_model).__name__}) cannot be reached, so there is no mass to read; give another model.")
+        raise ModelError(
+            f"The attention of {model.name} ({type(model.hf_model).__name__}) cannot be reached, so"
+            " there is no mass to read; give another model."
+        )
     config = model.hf_model.config.get_text_config()
-    if head is not None and not (0 <= head[0] < config.num_hidden_layers and 0 <= head[1] < config.num_attention_heads):
+    if head is not None and not (
+        0 <= head[0] < config.num_hidden_layers and 0 <= head[1] < config.num_attention_heads
+    ):
         raise UsageError(
-            f"There is no head {head[0]}.{head[1]} in {model.name}: it has layers 0 to {config.num_hidden_layers - 1} with heads 0 to "
-            f"{config.num_attention_heads - 1}."
+            f"There is no head {head[0]}.{head[1]} in {model.name}: it has layers 0 to"
+            f" {config.num_hidden_layers - 1} with heads 0 to {config.num_attention_heads - 1}."
         )

@@ -1,7 +1,8 @@
-"""The cone geometry of drift: the theory checked on random instances, and the same quantities in a real model.
+"""The cone geometry of drift: the theory checked on random instances, and the same quantities in a
+real model.
 
-`study` writes `geometry.json`, the figures, and the run of the drift benchmark whose dialogs it reads, into one folder.
-"""
+`study` writes `geometry.json`, the figures, and the run of the drift benchmark whose dialogs it
+reads, into one folder."""
 
 from __future__ import annotations
 
@@ -57,10 +58,15 @@ class Sizes:
 
 
 def study(
-    model: LocalModel, suite: drift.Suite, out: Path, sizes: Sizes = Sizes(),
-    tell: Callable[[str], None] = lambda line: None, watch: Watch = unwatched,
+    model: LocalModel,
+    suite: drift.Suite,
+    out: Path,
+    sizes: Sizes = Sizes(),
+    tell: Callable[[str], None] = lambda line: None,
+    watch: Watch = unwatched,
 ) -> dict[str, Any]:
-    """Checks the theory, reads the model's geometry, and writes both into the folder `out`; its dialogs are resumed.
+    """Checks the theory, reads the model's geometry, and writes both into the folder `out`; its
+    dialogs are resumed.
 
     Args:
         model: a model in this process.
@@ -75,38 +81,77 @@ def study(
         RecordsError: `out` holds dialogs of another run.
     """
     if not hasattr(model, "hf_model"):
-        raise ModelError(f"{model.name} is an endpoint, whose embeddings and hidden states cannot be seen; give a local model.")
+        raise ModelError(
+            f"{model.name} is an endpoint, whose embeddings and hidden states cannot be seen; give"
+            " a local model."
+        )
     out = Path(out)
-    found: dict[str, Any] = {"theorem_5_1": check_theorem(sizes), "proposition_a_1": check_spanning(sizes), "proposition_a_2": check_rate()}
+    found: dict[str, Any] = {
+        "theorem_5_1": check_theorem(sizes),
+        "proposition_a_1": check_spanning(sizes),
+        "proposition_a_2": check_rate(),
+    }
     worst = found["theorem_5_1"]
-    tell(f"Theorem 5.1: {worst['tokens']:,} tokens of {sizes.instances} random transformers; farthest from the hull {worst['hull_residual']:.1e}, "
-         f"largest part outside the span {worst['outside']:.3f} of at most {worst['widened_eps']:.3f}.")
+    tell(
+        f"Theorem 5.1: {worst['tokens']:,} tokens of {sizes.instances} random transformers;"
+        f" farthest from the hull {worst['hull_residual']:.1e}, largest part outside the span"
+        f" {worst['outside']:.3f} of at most {worst['widened_eps']:.3f}."
+    )
     for row in found["proposition_a_1"]:
-        tell(f"Proposition A.1, D={row['dimension']}: {row['points']} random tokens span everything with probability {row['wendel']:.4f} "
-             f"(simulated {row['simulated']:.4f}, promised {row['promised']:.2f}).")
+        tell(
+            f"Proposition A.1, D={row['dimension']}: {row['points']} random tokens span everything"
+            f" with probability {row['wendel']:.4f} (simulated {row['simulated']:.4f}, promised"
+            f" {row['promised']:.2f})."
+        )
     for row in found["proposition_a_2"]:
-        tell(f"Proposition A.2, rank {row['before']} to {row['after']}: the volume ratio falls as eps^{row['slope']:.3f}, promised {row['promised']}.")
+        tell(
+            f"Proposition A.2, rank {row['before']} to {row['after']}: the volume ratio falls as"
+            f" eps^{row['slope']:.3f}, promised {row['promised']}."
+        )
     found["embedding_norms"] = norms = embedding_norms(model)
-    tell(f"Embeddings of {model.name}: norm {np.mean(norms):.3f} on average, coefficient of variation {np.std(norms) / np.mean(norms):.2f}.")
+    tell(
+        f"Embeddings of {model.name}: norm {np.mean(norms):.3f} on average, coefficient of"
+        f" variation {np.std(norms) / np.mean(norms):.2f}."
+    )
     found["hidden_states"] = rows = hidden_geometry(model, suite, out / "dialogs", sizes, watch)
     first, last = rows[0], rows[-1]
-    tell(f"Hidden states, all layers, averages of {sizes.conversations} dialogs without intervals: effective dimension of all tokens so far {first['dimension']['all']:.2f} in round 1 and "
-         f"{last['dimension']['all']:.2f} in round {last['round']}. With equally many tokens each: system prompt {last['dimension']['system']:.2f}, "
-         f"user {last['dimension']['user']:.2f}, agent {last['dimension']['agent']:.2f}.")
-    record = {"model": model.name, "model_fingerprint": model.fingerprint, "suite": suite.name, **found}
+    tell(
+        f"Hidden states, all layers, averages of {sizes.conversations} dialogs without intervals:"
+        f" effective dimension of all tokens so far {first['dimension']['all']:.2f} in round 1 and"
+        f" {last['dimension']['all']:.2f} in round {last['round']}. With equally many tokens each:"
+        f" system prompt {last['dimension']['system']:.2f}, user {last['dimension']['user']:.2f},"
+        f" agent {last['dimension']['agent']:.2f}."
+    )
+    record = {
+        "model": model.name,
+        "model_fingerprint": model.fingerprint,
+        "suite": suite.name,
+        **found,
+    }
     write_whole(out / "geometry.json", json.dumps(record, indent=1) + "\n")
     return record
 
 
 def check_theorem(sizes: Sizes) -> dict[str, float]:
-    """Theorem 5.1 on random instances in 24 dimensions: the worst of each quantity it bounds, over all generated tokens."""
-    worst = {"tokens": 0, "hull_residual": 0.0, "outside": 0.0, "angle_excess": -math.inf, "widened_eps": theory.widened_eps(0.3, 0.6)}
+    """Theorem 5.1 on random instances in 24 dimensions: the worst of each quantity it bounds, over
+    all generated tokens.
+    """
+    worst = {
+        "tokens": 0,
+        "hull_residual": 0.0,
+        "outside": 0.0,
+        "angle_excess": -math.inf,
+        "widened_eps": theory.widened_eps(0.3, 0.6),
+    }
     for instance in range(sizes.instances):
         rng = np.random.default_rng([sizes.seed, instance])
         cone = theory.random_cone(24, 6, 0.6, 0.3, rng)
         transformer = theory.random_transformer(cone, 2, 2, rng)
         tokens = transformer.generate(cone.sample(8, rng), sizes.generated)
-        residuals = [theory.hull_residual(tokens[t], transformer.images(tokens[:t])) for t in range(8, len(tokens))]
+        residuals = [
+            theory.hull_residual(tokens[t], transformer.images(tokens[:t]))
+            for t in range(8, len(tokens))
+        ]
         angles, beyond = cone.widened().excess(tokens[8:])
         worst["tokens"] += sizes.generated
         worst["hull_residual"] = max(worst["hull_residual"], *residuals)
@@ -116,25 +161,38 @@ def check_theorem(sizes: Sizes) -> dict[str, float]:
 
 
 def check_spanning(sizes: Sizes, eta: float = 0.05) -> list[dict[str, float]]:
-    """Proposition A.1 at its own bound and halfway to it, against Wendel's exact probability and simulation."""
+    """Proposition A.1 at its own bound and halfway to it, against Wendel's exact probability and
+    simulation.
+    """
     rows = []
     for dimension in (2, 4, 8, 16):
         enough = theory.enough_points(dimension, eta)
         for points in (2 * dimension, enough):
             rng = np.random.default_rng([sizes.seed, dimension, points])
-            rows.append({
-                "dimension": dimension, "points": points, "promised": 1 - eta if points == enough else 0.0,
-                "wendel": 1 - theory.hemisphere_probability(points, dimension),
-                "simulated": theory.simulate_spanning(points, dimension, sizes.trials, rng),
-            })
+            rows.append(
+                {
+                    "dimension": dimension,
+                    "points": points,
+                    "promised": 1 - eta if points == enough else 0.0,
+                    "wendel": 1 - theory.hemisphere_probability(points, dimension),
+                    "simulated": theory.simulate_spanning(points, dimension, sizes.trials, rng),
+                }
+            )
     return rows
 
 
 def check_rate() -> list[dict[str, float]]:
-    """Proposition A.2 in 64 dimensions: the slope of the volume ratio over eps on a log-log scale."""
+    """Proposition A.2 in 64 dimensions: the slope of the volume ratio over eps on a log-log
+    scale.
+    """
     eps = np.geomspace(1e-4, 1e-2, 9)
     return [
-        {"before": before, "after": after, "promised": after - before, "slope": theory.volume_rate(64, before, after, 0.7, eps)}
+        {
+            "before": before,
+            "after": after,
+            "promised": after - before,
+            "slope": theory.volume_rate(64, before, after, 0.7, eps),
+        }
         for before, after in ((4, 6), (4, 12), (8, 32))
     ]
 
@@ -147,12 +205,15 @@ def embedding_norms(model: LocalModel) -> list[float]:
 def hidden_geometry(
     model: LocalModel, suite: drift.Suite, out: Path, sizes: Sizes, watch: Watch = unwatched
 ) -> list[dict[str, Any]]:
-    """Per round, effective dimension and opening angle of hidden states, averaged over layers and dialogs.
+    """Per round, effective dimension and opening angle of hidden states, averaged over layers and
+    dialogs.
 
-    "all" takes every token up to the end of the round; "system", "user" and "agent" equally many of the prompt's tokens and of those
-    that each has written so far, averaged over draws, since both quantities grow with the number of tokens.
-    """
-    settings = drift.Settings(rounds=sizes.rounds, conversations=sizes.conversations, seed=sizes.seed, adoption=False)
+    "all" takes every token up to the end of the round; "system", "user" and "agent" equally many of
+    the prompt's tokens and of those that each has written so far, averaged over draws, since both
+    quantities grow with the number of tokens."""
+    settings = drift.Settings(
+        rounds=sizes.rounds, conversations=sizes.conversations, seed=sizes.seed, adoption=False
+    )
     with watch("dialogs", settings.conversations * settings.rounds) as progress:
         run = drift.run(model, suite, out, settings, progress=progress)
     with watch("hidden states", len(run.records) * settings.rounds) as progress:
@@ -174,26 +235,55 @@ def _read_geometry(
             groups = _groups(owners, number)
             for layer in hidden:
                 for name, chosen in groups.items():
-                    draws = [chosen] if name == "all" else [rng.choice(chosen, few, replace=False) for _ in range(_DRAWS if len(chosen) > few else 1)]
-                    for quantity, measure in (("dimension", theory.effective_dimension), ("angle", theory.opening_angle)):
-                        totals.setdefault((number, quantity, name), []).append(float(np.mean([measure(layer[draw]) for draw in draws])))
+                    draws = (
+                        [chosen]
+                        if name == "all"
+                        else [
+                            rng.choice(chosen, few, replace=False)
+                            for _ in range(_DRAWS if len(chosen) > few else 1)
+                        ]
+                    )
+                    for quantity, measure in (
+                        ("dimension", theory.effective_dimension),
+                        ("angle", theory.opening_angle),
+                    ):
+                        totals.setdefault((number, quantity, name), []).append(
+                            float(np.mean([measure(layer[draw]) for draw in draws]))
+                        )
     if not totals:
-        raise ModelError("No dialog has a system prompt and turns of at least two tokens each; use another suite.")
+        raise ModelError(
+            "No dialog has a system prompt and turns of at least two tokens each; use another"
+            " suite."
+        )
     return [
-        {"round": number, **{quantity: {name: float(np.mean(totals[number, quantity, name])) for name in ("all", "system", *SPEAKERS)}
-                             for quantity in ("dimension", "angle")}}
+        {
+            "round": number,
+            **{
+                quantity: {
+                    name: float(np.mean(totals[number, quantity, name]))
+                    for name in ("all", "system", *SPEAKERS)
+                }
+                for quantity in ("dimension", "angle")
+            },
+        }
         for number in sorted({number for number, _, _ in totals})
     ]
 
 
-def _read_dialog(model: LocalModel, record: dict[str, Any]) -> tuple[np.ndarray, list[tuple[int, str]]]:
-    """Hidden states [layer, token, size] behind every layer, and (round, speaker) of each token; round 0 for what nobody said."""
+def _read_dialog(
+    model: LocalModel, record: dict[str, Any]
+) -> tuple[np.ndarray, list[tuple[int, str]]]:
+    """Hidden states [layer, token, size] behind every layer, and (round, speaker) of each token;
+    round 0 for what nobody said.
+    """
     import torch
 
     roles = {"user": "user", "agent": "assistant"}
     system = record["agent"]["system_prompt"]
     messages = [{"role": "system", "content": system}] if system else []
-    messages += [{"role": roles[turn["speaker"]], "content": turn["text"]} for turn in record["turns"]]
+    messages += [
+        {"role": roles[turn["speaker"]], "content": turn["text"]} for turn in record["turns"]
+    ]
     prompt = render(messages, model.tokenizer)
     owners = [(0, "system" if inside else "template") for inside in prompt.span_mask]
     place = 0
@@ -208,12 +298,26 @@ def _read_dialog(model: LocalModel, record: dict[str, Any]) -> tuple[np.ndarray,
                 owners[index] = turn["round"], turn["speaker"]
     with torch.inference_mode():
         ids = torch.tensor([prompt.token_ids[: model.context]], device=model.hf_model.device)
-        states = model.hf_model(input_ids=ids, output_hidden_states=True, use_cache=False).hidden_states[1:]
-    return torch.stack([state[0].float().cpu() for state in states]).numpy().astype(np.float64), owners[: ids.shape[1]]
+        states = model.hf_model(
+            input_ids=ids, output_hidden_states=True, use_cache=False
+        ).hidden_states[1:]
+    return (
+        torch.stack([state[0].float().cpu() for state in states]).numpy().astype(np.float64),
+        owners[: ids.shape[1]],
+    )
 
 
 def _groups(owners: list[tuple[int, str]], number: int) -> dict[str, np.ndarray]:
-    """Token indices: all that were said up to the end of a round, the system prompt's, and each speaker's so far."""
-    said = [(index, speaker) for index, (spoken, speaker) in enumerate(owners) if speaker != "template" and spoken <= number]
-    groups = {name: np.array([index for index, speaker in said if speaker == name], dtype=int) for name in ("system", *SPEAKERS)}
+    """Token indices: all that were said up to the end of a round, the system prompt's, and each
+    speaker's so far.
+    """
+    said = [
+        (index, speaker)
+        for index, (spoken, speaker) in enumerate(owners)
+        if speaker != "template" and spoken <= number
+    ]
+    groups = {
+        name: np.array([index for index, speaker in said if speaker == name], dtype=int)
+        for name in ("system", *SPEAKERS)
+    }
     return {"all": np.array([index for index, _ in said], dtype=int), **groups}

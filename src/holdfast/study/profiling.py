@@ -1,8 +1,9 @@
-"""Which heads to steer: every head steered alone, scored on samples of a task, and ranked (Zhang et al. 2024, Algorithm 1).
+"""Which heads to steer: every head steered alone, scored on samples of a task, and ranked (Zhang et
+al. 2024, Algorithm 1).
 
-A task is a list of samples, all `Choice` (continuations compared by their log-probability) or all `Question` (a reply is written greedily
-and scored). A run folder has one record per sample, so it can be killed and repeated at any moment.
-"""
+A task is a list of samples, all `Choice` (continuations compared by their log-probability) or all
+`Question` (a reply is written greedily and scored). A run folder has one record per sample, so it
+can be killed and repeated at any moment."""
 
 from __future__ import annotations
 
@@ -35,7 +36,9 @@ from holdfast.study.forking import Asked, Forks
 
 BY = ("probability", "accuracy")
 UNSTEERED = "none"
-_APART = 1e-3  # of log-probabilities: what a model that computes something else between its layers would exceed by far
+# of log-probabilities: what a model that computes something else between its layers would exceed by
+# far
+_APART = 1e-3
 _PREFILL = 16_384  # tokens
 
 
@@ -77,8 +80,10 @@ class Plan:
 
     Args:
         method: what a head is steered by, or its spelling; its own heads play no part.
-        by: choices are scored by the log-probability of the right continuation ("probability"), or by whether it is the likeliest ("accuracy").
-        halving: drops the worse half of the heads after a quarter of the samples, and again after half of them: about half the work.
+        by: choices are scored by the log-probability of the right continuation ("probability"), or
+            by whether it is the likeliest ("accuracy").
+        halving: drops the worse half of the heads after a quarter of the samples, and again after
+            half of them: about half the work.
         max_new_tokens: of a reply.
         system_as: where system prompts stand.
         seed: of the order of the samples, which matters with `halving`.
@@ -102,7 +107,10 @@ class Plan:
             spelled = parse(self.method)
             object.__setattr__(self, "method", spelled[0] if len(spelled) == 1 else spelled)
         if not isinstance(self.method, ShiftsAttention):
-            raise UsageError(f"Heads are profiled under an attention method such as pasta:alpha=0.01, not {self.method!r}.")
+            raise UsageError(
+                "Heads are profiled under an attention method such as pasta:alpha=0.01, not"
+                f" {self.method!r}."
+            )
         knobs.whole_number("profile", "max_new_tokens", self.max_new_tokens, 1)
         knobs.whole_number("profile", "seed", self.seed, 0)
 
@@ -118,7 +126,8 @@ class Profile:
         unsteered: the mean score without steering.
         scores: by head, the mean over the samples it was scored on.
         samples: by head, how many these are; fewer for those that halving dropped.
-        ranking: the heads, best first; those dropped stand behind all that were not, and were compared on fewer samples.
+        ranking: the heads, best first; those dropped stand behind all that were not, and were
+            compared on fewer samples.
     """
 
     shape: Shape
@@ -131,9 +140,15 @@ class Profile:
 
 
 def profile(
-    model: LocalModel, samples: Sequence[Choice] | Sequence[Question], out: Path | str, plan: Plan = Plan(), *, command: str = "",
-    progress: Callable[[int, int], None] = lambda samples, tokens: None, tell: Callable[[str], None] = lambda line: None,
-) -> Profile:  # fmt: skip
+    model: LocalModel,
+    samples: Sequence[Choice] | Sequence[Question],
+    out: Path | str,
+    plan: Plan = Plan(),
+    *,
+    command: str = "",
+    progress: Callable[[int, int], None] = lambda samples, tokens: None,
+    tell: Callable[[str], None] = lambda line: None,
+) -> Profile:
     """Steers every head of a model alone on every sample, and ranks the heads.
 
     Args:
@@ -151,34 +166,57 @@ def profile(
         RecordsError: `out` holds another run, or replies that the samples score otherwise.
     """
     if not isinstance(model, LocalModel):
-        raise ModelError(f"{getattr(model, 'name', model)} is an endpoint, whose heads cannot be steered; give a local model.")
+        raise ModelError(
+            f"{getattr(model, 'name', model)} is an endpoint, whose heads cannot be steered; give a"
+            " local model."
+        )
     plan = replace(plan, method=replace(plan.method, heads=None))
     model.check([plan.method])
     worker = _Worker(model, _checked(samples, plan), plan)
     heads = _steerable_heads(model)
     stages = _stages(len(samples), plan)
-    with open_run(Path(out), _identity(model, worker, plan), {"command": "profile", "argv": command}) as run:
+    with open_run(
+        Path(out), _identity(model, worker, plan), {"command": "profile", "argv": command}
+    ) as run:
         kept, done = heads, run.keys()
         _check_scores(read_run(out), samples)
         for stage, numbers in enumerate(stages, 1):
             name = f"stage {stage}"
-            left = [group for group in worker.groups(numbers) if any((name, number) not in done for number in group)]
+            left = [
+                group
+                for group in worker.groups(numbers)
+                if any((name, number) not in done for number in group)
+            ]
             if left and stage == 1:
                 tell(worker.estimate(left, heads, stages))
             progress(len(numbers) - sum(map(len, left)), 0)
-            for group in left:  # the whole group again, so that its arithmetic is that of an uninterrupted run
+            for group in (
+                left
+            ):  # the whole group again, so that its arithmetic is that of an uninterrupted run
                 started = time.monotonic()
                 scored, tokens = worker.score(group, kept)
                 seconds = round((time.monotonic() - started) / len(group), 3)
                 for number, one in zip(group, scored, strict=True):
                     if (name, number) not in done:
-                        run.append({"method": name, "conversation": number, **one.record(), "seconds": seconds})
+                        run.append(
+                            {
+                                "method": name,
+                                "conversation": number,
+                                **one.record(),
+                                "seconds": seconds,
+                            }
+                        )
                 progress(len(group), tokens)
             if stage < len(stages):
-                found = _profile_of(read_run(out), [f"stage {number}" for number in range(1, stage + 1)])
+                found = _profile_of(
+                    read_run(out), [f"stage {number}" for number in range(1, stage + 1)]
+                )
                 kept = sorted(found.ranking.heads[: -(-len(kept) // 2)])
                 seen = sum(map(len, stages[:stage]))
-                tell(f"After {seen} of {len(samples)} samples the better {len(kept)} heads go on; the other {len(heads) - len(kept)} are ranked by what they showed so far.")
+                tell(
+                    f"After {seen} of {len(samples)} samples the better {len(kept)} heads go on;"
+                    f" the other {len(heads) - len(kept)} are ranked by what they showed so far."
+                )
     return read_profile(out)
 
 
@@ -188,12 +226,13 @@ def _check_scores(run: RunData, samples: Sequence[Choice] | Sequence[Question]) 
         number = record["conversation"]
         sample = samples[number]
         for text, names in record.get("replies", {}).items():
-            there, here = record["scores"][names[0]], float(sample.score(text))  # type: ignore[union-attr]
+            # type: ignore[union-attr]
+            there, here = record["scores"][names[0]], float(sample.score(text))
             if there != here:
                 raise RecordsError(
-                    f"{run.folder} holds another run: sample {number + 1}'s reply {text[:60]!r} is scored "
-                    f"{there:g} there and {here:g} by this command; choose another folder with --out, or "
-                    "score as before."
+                    f"{run.folder} holds another run: sample {number + 1}'s reply {text[:60]!r} is"
+                    f" scored {there:g} there and {here:g} by this command; choose another folder"
+                    " with --out, or score as before."
                 )
 
 
@@ -206,18 +245,24 @@ def read_profile(out: Path | str) -> Profile:
     """
     run = read_run(out)
     if run.manifest.get("command") != "profile" or not run.records:
-        raise UsageError(f"{out} holds no profile; give a folder written by `holdfast profile`, with at least one finished sample.")
+        raise UsageError(
+            f"{out} holds no profile; give a folder written by `holdfast profile`, with at least"
+            " one finished sample."
+        )
     return _profile_of(run)
 
 
 def rank_first(out: Path | str, count: int) -> Ranking:
-    """The ranking by the first `count` samples of a finished run: what fewer samples would have given.
+    """The ranking by the first `count` samples of a finished run: what fewer samples would have
+    given.
 
     Raises:
         RecordsError, UsageError: as `read_profile`.
     """
     run = read_run(out)
-    return _profile_of(replace(run, records=[record for record in run.records if record["conversation"] < count])).ranking
+    return _profile_of(
+        replace(run, records=[record for record in run.records if record["conversation"] < count])
+    ).ranking
 
 
 def _profile_of(run: RunData, stages: Sequence[str] | None = None) -> Profile:
@@ -233,15 +278,27 @@ def _profile_of(run: RunData, stages: Sequence[str] | None = None) -> Profile:
         raise UsageError(f"{run.folder} holds no head's score; repeat the command to go on.")
     scores = {_head(name): sum(values) / len(values) for name, values in totals.items()}
     samples = {_head(name): len(values) for name, values in totals.items()}
-    shape = Shape(identity["layers"], identity["heads"], identity["model"], identity["model_fingerprint"])
+    shape = Shape(
+        identity["layers"], identity["heads"], identity["model"], identity["model_fingerprint"]
+    )
     order = sorted(scores, key=lambda head: (-samples[head], -scores[head], head))
-    return Profile(shape, identity["method"], identity["by"], sum(unsteered) / len(unsteered), scores, samples, Ranking(tuple(order), shape))
+    return Profile(
+        shape,
+        identity["method"],
+        identity["by"],
+        sum(unsteered) / len(unsteered),
+        scores,
+        samples,
+        Ranking(tuple(order), shape),
+    )
 
 
 def read_samples(path: Path | str) -> list[Choice]:
-    """Reads choices from a JSONL file: per line an object with messages, emphasis, continuations and right.
+    """Reads choices from a JSONL file: per line an object with messages, emphasis, continuations
+    and right.
 
-    `emphasis` holds texts, [text, occurrence] or [message, first, last]; without it, asterisks in the messages are marks.
+    `emphasis` holds texts, [text, occurrence] or [message, first, last]; without it, asterisks in
+    the messages are marks.
 
     Raises:
         UsageError: names the line and the field that is wrong or missing.
@@ -250,7 +307,9 @@ def read_samples(path: Path | str) -> list[Choice]:
     try:
         lines = path.read_text(encoding="utf-8").splitlines()
     except (OSError, UnicodeDecodeError) as error:
-        raise UsageError(f"Cannot read samples from {str(path)!r} ({error}); give a JSONL file.") from None
+        raise UsageError(
+            f"Cannot read samples from {str(path)!r} ({error}); give a JSONL file."
+        ) from None
     samples = []
     for number, line in enumerate(lines, 1):
         if not line.strip():
@@ -258,50 +317,83 @@ def read_samples(path: Path | str) -> list[Choice]:
         try:
             row = json.loads(line)
         except ValueError as error:
-            raise UsageError(f"Line {number} of {path} is no JSON ({error}); write one object per line.") from None
+            raise UsageError(
+                f"Line {number} of {path} is no JSON ({error}); write one object per line."
+            ) from None
         samples.append(_read_sample(row, f"Line {number} of {path}"))
     if not samples:
-        raise UsageError(f"{path} holds no samples; write one JSON object per line, with messages, emphasis, continuations and right.")
+        raise UsageError(
+            f"{path} holds no samples; write one JSON object per line, with messages, emphasis,"
+            " continuations and right."
+        )
     return samples
 
 
 def _read_sample(row: object, place: str) -> Choice:
     if not isinstance(row, dict):
-        raise UsageError(f"{place} is {str(row)[:60]!r}; write an object with messages, emphasis, continuations and right.")
+        raise UsageError(
+            f"{place} is {str(row)[:60]!r}; write an object with messages, emphasis, continuations"
+            " and right."
+        )
     for name, kind in (("messages", list), ("continuations", list), ("right", int)):
         if not isinstance(row.get(name), kind) or isinstance(row.get(name), bool):
             what = f"has {name} = {str(row[name])[:60]!r}" if name in row else f"has no {name!r}"
-            raise UsageError(f"{place} {what}; give {'a list' if kind is list else 'a whole number'} there.")
+            raise UsageError(
+                f"{place} {what}; give {'a list' if kind is list else 'a whole number'} there."
+            )
     if not isinstance(row.get("emphasis", []), list):
-        raise UsageError(f"{place} has emphasis = {str(row['emphasis'])[:60]!r}; give a list there.")
+        raise UsageError(
+            f"{place} has emphasis = {str(row['emphasis'])[:60]!r}; give a list there."
+        )
     try:
-        parts = tuple(tuple(part) if isinstance(part, list) else part for part in row.get("emphasis", ()))
+        parts = tuple(
+            tuple(part) if isinstance(part, list) else part for part in row.get("emphasis", ())
+        )
         request = Request(row["messages"], emphasis=parts, marks="emphasis" not in row)
     except HoldfastError as error:
         raise UsageError(f"{place}: {error}") from None
     return Choice(request.messages, request.emphasis, tuple(row["continuations"]), row["right"])
 
 
-def _checked(samples: Sequence[Choice] | Sequence[Question], plan: Plan) -> list[Choice] | list[Question]:
+def _checked(
+    samples: Sequence[Choice] | Sequence[Question], plan: Plan
+) -> list[Choice] | list[Question]:
     if not samples:
         raise UsageError("There are no samples to profile heads on ([]); give at least one.")
     kind = type(samples[0])
     for number, sample in enumerate(samples, 1):
         if type(sample) is not kind or kind not in (Choice, Question):
-            raise UsageError(f"Sample {number} is a {type(sample).__name__} and the first a {kind.__name__}; give samples of one kind, Choice or Question.")
+            raise UsageError(
+                f"Sample {number} is a {type(sample).__name__} and the first a {kind.__name__};"
+                " give samples of one kind, Choice or Question."
+            )
         if isinstance(sample, Choice):
-            if any(not isinstance(one, str) or not one for one in sample.continuations) or not sample.continuations:
-                raise UsageError(f"Sample {number} has continuations {sample.continuations!r}; give at least one, each a text.")
+            if (
+                any(not isinstance(one, str) or not one for one in sample.continuations)
+                or not sample.continuations
+            ):
+                raise UsageError(
+                    f"Sample {number} has continuations {sample.continuations!r}; give at least"
+                    " one, each a text."
+                )
             if not 0 <= sample.right < len(sample.continuations):
-                raise UsageError(f"Sample {number} has right = {sample.right} of {len(sample.continuations)} continuations, counted from 0.")
+                raise UsageError(
+                    f"Sample {number} has right = {sample.right} of {len(sample.continuations)}"
+                    " continuations, counted from 0."
+                )
             if plan.by == "accuracy" and len(sample.continuations) < 2:
-                raise UsageError(f"Sample {number} has one continuation, which is always the likeliest; give others too, or rank by probability.")
+                raise UsageError(
+                    f"Sample {number} has one continuation, which is always the likeliest; give"
+                    " others too, or rank by probability."
+                )
         try:
             Request(sample.messages, emphasis=sample.emphasis)
         except HoldfastError as error:
             raise UsageError(f"Sample {number}: {error}") from None
     if plan.halving and len(samples) < 8:
-        raise UsageError(f"Halving needs at least 8 samples, and there are {len(samples)}; leave it out.")
+        raise UsageError(
+            f"Halving needs at least 8 samples, and there are {len(samples)}; leave it out."
+        )
     return list(samples)
 
 
@@ -315,14 +407,16 @@ def _steerable_heads(model: LocalModel) -> list[Head]:
     layers = [layer for layer in range(model.shape.layers) if known is None or layer in known]
     if not layers:
         raise ModelError(
-            f"The layers of {model.name} share an attention that does not tell its layer, so no head "
-            "can be steered alone; steer all."
+            f"The layers of {model.name} share an attention that does not tell its layer, so no"
+            " head can be steered alone; steer all."
         )
     return [(layer, head) for layer in layers for head in range(model.shape.heads)]
 
 
 def _stages(count: int, plan: Plan) -> list[list[int]]:
-    """Which samples are scored before heads are dropped, before they are dropped again, and at last."""
+    """Which samples are scored before heads are dropped, before they are dropped again, and at
+    last.
+    """
     if not plan.halving:
         return [list(range(count))]
     order = random.Random(seed_of("profile", plan.seed)).sample(range(count), count)
@@ -330,10 +424,21 @@ def _stages(count: int, plan: Plan) -> list[list[int]]:
 
 
 def _identity(model: LocalModel, worker: _Worker, plan: Plan) -> dict[str, Any]:
-    told = {field.name: getattr(plan, field.name) for field in dataclasses.fields(plan) if field.name != "method"}
+    told = {
+        field.name: getattr(plan, field.name)
+        for field in dataclasses.fields(plan)
+        if field.name != "method"
+    }
     return {
-        "model": model.name, "model_fingerprint": model.fingerprint, "runtime": model.runtime, "layers": model.shape.layers,
-        "heads": model.shape.heads, "method": spell([plan.method]), "samples": len(worker.samples), "samples_fingerprint": worker.fingerprint, **told,
+        "model": model.name,
+        "model_fingerprint": model.fingerprint,
+        "runtime": model.runtime,
+        "layers": model.shape.layers,
+        "heads": model.shape.heads,
+        "method": spell([plan.method]),
+        "samples": len(worker.samples),
+        "samples_fingerprint": worker.fingerprint,
+        **told,
     }
 
 
@@ -349,7 +454,9 @@ def _head(name: str) -> Head:
 
 @dataclass(frozen=True)
 class _Scored:
-    """What came of one sample: by head or "none", its score, and the reply that was written for it."""
+    """What came of one sample: by head or "none", its score, and the reply that was written for
+    it.
+    """
 
     scores: dict[str, float] = field(default_factory=dict)
     replies: dict[str, str] = field(default_factory=dict)
@@ -363,25 +470,50 @@ class _Scored:
 
 
 class _Worker:
-    """Scores samples under every head, in groups whose members do not depend on what is done already."""
+    """Scores samples under every head, in groups whose members do not depend on what is done
+    already.
+    """
 
     def __init__(self, model: LocalModel, samples: list[Choice] | list[Question], plan: Plan):
         self.model, self.samples, self.plan = model, samples, plan
         self.chooses = isinstance(samples[0], Choice)
-        self.requests = [Request(one.messages, emphasis=one.emphasis, system_as=plan.system_as) for one in samples]
-        read = model.session().spell(self.requests, [one.continuations if isinstance(one, Choice) else ("a",) for one in samples])
+        self.requests = [
+            Request(one.messages, emphasis=one.emphasis, system_as=plan.system_as)
+            for one in samples
+        ]
+        read = model.session().spell(
+            self.requests,
+            [one.continuations if isinstance(one, Choice) else ("a",) for one in samples],
+        )
         for number, (stream, _) in enumerate(read, 1):
             if not any(stream.span):
-                raise UsageError(f"Sample {number} has neither emphasis nor a system prompt, so there is nothing to steer to; emphasise a part.")
-        self.asked = [Asked(stream.token_ids, stream.span, tuple(options)) for stream, options in read]
-        self.fingerprint = f"{seed_of([(one.token_ids, one.span, one.continuations, getattr(s, 'right', None)) for one, s in zip(self.asked, samples, strict=True)]):x}"
+                raise UsageError(
+                    f"Sample {number} has neither emphasis nor a system prompt, so there is nothing"
+                    " to steer to; emphasise a part."
+                )
+        self.asked = [
+            Asked(stream.token_ids, stream.span, tuple(options)) for stream, options in read
+        ]
+        self.fingerprint = "{:x}".format(
+            seed_of(
+                [
+                    (one.token_ids, one.span, one.continuations, getattr(sample, "right", None))
+                    for one, sample in zip(self.asked, samples, strict=True)
+                ]
+            )
+        )
         self.forks = self._forks() if self.chooses else None
 
     def groups(self, numbers: Sequence[int]) -> list[list[int]]:
         """Samples that are scored together."""
         if self.forks:
-            return [[numbers[index] for index in group] for group in self.forks.groups([self.asked[number] for number in numbers])]
-        size = max(1, 2 * self.model.batch_size // (self.model.shape.layers * self.model.shape.heads))
+            return [
+                [numbers[index] for index in group]
+                for group in self.forks.groups([self.asked[number] for number in numbers])
+            ]
+        size = max(
+            1, 2 * self.model.batch_size // (self.model.shape.layers * self.model.shape.heads)
+        )
         return [list(numbers[start : start + size]) for start in range(0, len(numbers), size)]
 
     def score(self, numbers: Sequence[int], heads: Sequence[Head]) -> tuple[list[_Scored], int]:
@@ -399,13 +531,24 @@ class _Worker:
         for head, options in found:
             for one, number, values in zip(scored, numbers, options, strict=True):
                 one.scores[_name(head)] = self._choice(number, values)
-        tokens = self.forks.forwarded - before if self.forks else sum(len(self.asked[n].token_ids) for n in numbers) * (len(heads) + 1)
+        tokens = (
+            self.forks.forwarded - before
+            if self.forks
+            else sum(len(self.asked[n].token_ids) for n in numbers) * (len(heads) + 1)
+        )
         return scored, round(tokens)
 
-    def estimate(self, groups: Sequence[Sequence[int]], heads: Sequence[Head], stages: Sequence[Sequence[int]]) -> str:
+    def estimate(
+        self,
+        groups: Sequence[Sequence[int]],
+        heads: Sequence[Head],
+        stages: Sequence[Sequence[int]],
+    ) -> str:
         """How long it will take, from a piece of the work just done."""
         samples, count = len(self.samples), len(heads)
-        later = sum(len(stage) / 2**number for number, stage in enumerate(stages[1:], 1)) / len(stages[0])  # of the first stage's work
+        later = sum(len(stage) / 2**number for number, stage in enumerate(stages[1:], 1)) / len(
+            stages[0]
+        )  # of the first stage's work
         group = groups[len(groups) // 2]
         if self.chooses and self.forks:
             asked = [self.asked[number] for number in group]
@@ -413,16 +556,27 @@ class _Worker:
             started = time.monotonic()
             self.score(group, some)
             seconds = (time.monotonic() - started) / self.forks.work(asked, some)
-            work = sum(self.forks.work([self.asked[number] for number in one], heads) for one in groups)
-            plain = sum(len(one.token_ids) + sum(len(option) - 1 for option in one.continuations) for one in self.asked) * (count + 1)
-            return (f"{count} heads x {samples} samples: {work * (1 + later):,.0f} tokens through the whole model (one head at a time: {plain:,}), about "
-                    f"{_span(work * (1 + later) * seconds)} at the speed of the pieces just timed.")
+            work = sum(
+                self.forks.work([self.asked[number] for number in one], heads) for one in groups
+            )
+            plain = sum(
+                len(one.token_ids) + sum(len(option) - 1 for option in one.continuations)
+                for one in self.asked
+            ) * (count + 1)
+            return (
+                f"{count} heads x {samples} samples: {work * (1 + later):,.0f} tokens through the"
+                f" whole model (one head at a time: {plain:,}), about"
+                f" {_span(work * (1 + later) * seconds)} at the speed of the pieces just timed."
+            )
         few = replace(self.plan, max_new_tokens=min(8, self.plan.max_new_tokens))
         started = time.monotonic()
         _Worker.score(_with_plan(self, few), group[:1], heads)
         seconds = (time.monotonic() - started) * sum(map(len, groups)) * (1 + later)
         most = seconds if self.chooses else seconds * self.plan.max_new_tokens / few.max_new_tokens
-        return f"{count} heads x {samples} samples: {_span(seconds)} to {_span(most)} at the speed of the sample just timed, by the length of the replies."
+        return (
+            f"{count} heads x {samples} samples: {_span(seconds)} to {_span(most)} at the speed of"
+            " the sample just timed, by the length of the replies."
+        )
 
     def _choice(self, number: int, values: Sequence[float]) -> float:
         right = self.samples[number].right
@@ -435,29 +589,52 @@ class _Worker:
         if not self.model.reuses_cache:
             return None
         last = self.model.shape.layers - 1
-        methods: dict[Head, tuple[ShiftsAttention, ...]] = {(layer, 0): (replace(self.plan.method, heads=HeadSet([(layer, 0)])),) for layer in (0, last)}
+        methods: dict[Head, tuple[ShiftsAttention, ...]] = {
+            (layer, 0): (replace(self.plan.method, heads=HeadSet([(layer, 0)])),)
+            for layer in (0, last)
+        }
         shortest = min(range(len(self.asked)), key=lambda index: len(self.asked[index].token_ids))
         plain = dict(self._plainly([shortest], methods))
         for share in (True, False):
             try:
                 forks = Forks(self.model.hf_model, share)
                 fast = dict(forks.scores([self.asked[shortest]], methods))
-            except (ModelError, RuntimeError, TypeError, AttributeError, KeyError, ValueError, IndexError):
+            except (
+                ModelError,
+                RuntimeError,
+                TypeError,
+                AttributeError,
+                KeyError,
+                ValueError,
+                IndexError,
+            ):
                 continue
-            apart = max(abs(one - other) / max(1.0, abs(other)) for head in plain for one, other in zip(fast[head][0], plain[head][0], strict=True))
+            apart = max(
+                abs(one - other) / max(1.0, abs(other))
+                for head in plain
+                for one, other in zip(fast[head][0], plain[head][0], strict=True)
+            )
             if apart <= _APART * (1 if self.model.hf_model.dtype.itemsize >= 4 else 100):
                 return forks
         return None
 
-    def _plainly(self, numbers: Sequence[int], methods: dict[Head, tuple[ShiftsAttention, ...]]) -> Iterator[tuple[Head | None, list[tuple[float, ...]]]]:
+    def _plainly(
+        self, numbers: Sequence[int], methods: dict[Head, tuple[ShiftsAttention, ...]]
+    ) -> Iterator[tuple[Head | None, list[tuple[float, ...]]]]:
         """Log-probabilities without sharing more than a batch."""
         options = [self.samples[number].continuations for number in numbers]
         for head, chosen in {None: (), **methods}.items():
-            scored = self.model.session().score([replace(self.requests[number], methods=chosen) for number in numbers], options)
+            scored = self.model.session().score(
+                [replace(self.requests[number], methods=chosen) for number in numbers], options
+            )
             yield head, [one.log_probabilities for one in scored]
 
-    def _write(self, numbers: Sequence[int], methods: dict[Head, tuple[ShiftsAttention, ...]]) -> tuple[list[_Scored], int]:
-        """Replies under every head, rows of one batch; each prompt is forwarded from its span on."""
+    def _write(
+        self, numbers: Sequence[int], methods: dict[Head, tuple[ShiftsAttention, ...]]
+    ) -> tuple[list[_Scored], int]:
+        """Replies under every head, rows of one batch; each prompt is forwarded from its span
+        on.
+        """
         model, scored, tokens = self.model, [_Scored() for _ in numbers], 0
         decoder: Decoder = Decoder(model.hf_model, model.stop_ids, reuse=model.reuses_cache)
         waiting: deque = deque()
@@ -466,15 +643,24 @@ class _Worker:
             room = min(self.plan.max_new_tokens, (model.context or 10**9) - len(asked.token_ids))
             if model.reuses_cache and asked.free:
                 row = Row((Stream(asked.token_ids[: asked.free], asked.span[: asked.free]),))
-                computed = first_tokens(score_rows(model.hf_model, [row], [[(0,)]], model.batch_size)[1][0][0], asked.free)
+                computed = first_tokens(
+                    score_rows(model.hf_model, [row], [[(0,)]], model.batch_size)[1][0][0],
+                    asked.free,
+                )
             for head, chosen in {None: (), **methods}.items():
                 stream = Stream(asked.token_ids, asked.span, computed, chosen)
                 waiting.append(((place, head), Row((stream,), sampling=Sampling(0, 1, room))))
         while waiting or len(decoder):
             joining: list = []
-            while waiting and len(decoder) + len(joining) < (model.batch_size if model.reuses_cache else 1):
+            while waiting and len(decoder) + len(joining) < (
+                model.batch_size if model.reuses_cache else 1
+            ):
                 stream = waiting[0][1].streams[0]
-                if joining and (len(joining) + 1) * max(len(stream.token_ids) - stream.cached, 1) > _PREFILL:
+                if (
+                    joining
+                    and (len(joining) + 1) * max(len(stream.token_ids) - stream.cached, 1)
+                    > _PREFILL
+                ):
                     break
                 joining.append(waiting.popleft())
             if joining and len(joining) * 4 >= len(decoder):
@@ -497,4 +683,10 @@ def _with_plan(worker: _Worker, plan: Plan) -> _Worker:
 
 
 def _span(seconds: float) -> str:
-    return f"{seconds:.0f} s" if seconds < 100 else f"{seconds / 60:.0f} min" if seconds < 6000 else f"{seconds / 3600:.1f} h"
+    return (
+        f"{seconds:.0f} s"
+        if seconds < 100
+        else f"{seconds / 60:.0f} min"
+        if seconds < 6000
+        else f"{seconds / 3600:.1f} h"
+    )

@@ -1,4 +1,6 @@
-"""PASTA's tasks as samples of head profiling (Zhang et al. 2024, Algorithm 1: each head is scored on each task's training samples)."""
+"""PASTA's tasks as samples of head profiling (Zhang et al. 2024, Algorithm 1: each head is scored
+on each task's training samples).
+"""
 
 from __future__ import annotations
 
@@ -10,18 +12,22 @@ from holdfast.tasks import Data, Sample, Settings, Task, draw_samples, spans_of
 
 
 def task_samples(data: Data, task: Task, settings: Settings) -> list[Choice] | list[Question]:
-    """The zero-shot prompts of a task: continuations to compare where it has them, else questions scored by the mean of its metrics.
+    """The zero-shot prompts of a task: continuations to compare where it has them, else questions
+    scored by the mean of its metrics.
 
     Raises:
         UsageError: as `draw_samples`.
     """
     make = _choice if task.chooses else functools.partial(_question, task)
-    return [make(sample) for sample in draw_samples(data, task, settings)]  # type: ignore[return-value]
+    # type: ignore[return-value]
+    return [make(sample) for sample in draw_samples(data, task, settings)]
 
 
 def _asked(sample: Sample) -> tuple[tuple[dict[str, str], ...], tuple[tuple[int, int, int], ...]]:
     """The first prompt as a chat, and its emphasis."""
-    return ({"role": "user", "content": sample.prompts[0]},), tuple((0, *span) for span in spans_of(sample.prompts[0], sample.emphasis))
+    return ({"role": "user", "content": sample.prompts[0]},), tuple(
+        (0, *span) for span in spans_of(sample.prompts[0], sample.emphasis)
+    )
 
 
 def _choice(sample: Sample) -> Choice:

@@ -1,8 +1,9 @@
-"""CounterFact: does a new fact outweigh the old one (Zhang et al. 2024, sections 4 and A.1). Emphasised: the sentence with the new fact.
+"""CounterFact: does a new fact outweigh the old one (Zhang et al. 2024, sections 4 and A.1).
+Emphasised: the sentence with the new fact.
 
-Efficacy: the new target is likelier than the old one behind the question; paraphrase: the share of rephrased questions for which it is.
-Probabilities are of all tokens of a target, as in Meng et al. 2022.
-"""
+Efficacy: the new target is likelier than the old one behind the question; paraphrase: the share of
+rephrased questions for which it is. Probabilities are of all tokens of a target, as in Meng et al.
+2022."""
 
 from __future__ import annotations
 
@@ -14,10 +15,20 @@ from holdfast.tasks.sample import FACTS, Sample, Task
 
 def ask(fact: ChangedFact, instruction: str, candidates: Sequence[str] = ()) -> Sample:
     """Both facts, what stands between them and the question, and each way to ask."""
-    previous, current = f"Previously, {_inside(fact, fact.old)}.", f"Currently, {_inside(fact, fact.new)}."
+    previous, current = (
+        f"Previously, {_inside(fact, fact.old)}.",
+        f"Currently, {_inside(fact, fact.new)}.",
+    )
     told = " ".join(part for part in (previous, current, fact.aside) if part)
     prompts = tuple(f"{told} {question}" for question in (fact.question, *fact.paraphrases))
-    return Sample(prompts, (current,), fact.new, fact.new, f"{fact.statement(fact.new)}.", (fact.new, fact.old))
+    return Sample(
+        prompts,
+        (current,),
+        fact.new,
+        fact.new,
+        f"{fact.statement(fact.new)}.",
+        (fact.new, fact.old),
+    )
 
 
 def _inside(fact: ChangedFact, target: str) -> str:
@@ -27,9 +38,25 @@ def _inside(fact: ChangedFact, target: str) -> str:
 
 
 def score(sample: Sample, log_probabilities: Sequence[Sequence[float]]) -> dict[str, float]:
-    """Whether the new target is likelier than the old one, and for which share of the paraphrases, if there are any."""
+    """Whether the new target is likelier than the old one, and for which share of the paraphrases,
+    if there are any.
+    """
     wins = [float(new > old) for new, old in log_probabilities]
-    return {"efficacy": wins[0], **({"paraphrase": sum(wins[1:]) / len(wins[1:])} if wins[1:] else {})}
+    return {
+        "efficacy": wins[0],
+        **({"paraphrase": sum(wins[1:]) / len(wins[1:])} if wins[1:] else {}),
+    }
 
 
-TASK = Task("counterfact", FACTS, ("efficacy", "paraphrase"), ("original",), ask, score, lambda fact: True, fluent=True, max_new_tokens=64, chooses=True)
+TASK = Task(
+    "counterfact",
+    FACTS,
+    ("efficacy", "paraphrase"),
+    ("original",),
+    ask,
+    score,
+    lambda fact: True,
+    fluent=True,
+    max_new_tokens=64,
+    chooses=True,
+)

@@ -1,8 +1,9 @@
-"""The tasks as training dialogues of the default model: an instruction, what it is about, and the right reply.
+"""The tasks as training dialogues of the default model: an instruction, what it is about, and the
+right reply.
 
-The shortened and rephrased wordings of the paper never occur here, so that what a model does with them is what it makes of new words. Part
-of the dialogues ask something else about the same texts, without which the text alone would tell what to reply.
-"""
+The shortened and rephrased wordings of the paper never occur here, so that what a model does with
+them is what it makes of new words. Part of the dialogues ask something else about the same texts,
+without which the text alone would tell what to reply."""
 
 from __future__ import annotations
 
@@ -16,21 +17,31 @@ from holdfast.tasks.data import Biography
 from holdfast.tasks.synthetic import OCCUPATIONS, Shape, biography, changed_fact
 
 TASKS = ("json", "pronouns", "bios", "counterfact")
-_ORIGINAL, _OTHERWISE = 0.4, 0.25  # shares: of the paper's wording, and of dialogues that ask something else
+_ORIGINAL, _OTHERWISE = (
+    0.4,
+    0.25,
+)  # shares: of the paper's wording, and of dialogues that ask something else
 _JSON = (
-    "Give the name and the occupation of {person} as json.", "Write the job of {person} as json, with the keys name and occupation.",
-    "As json, please: what is the occupation of {person}?", "What does {person} do? Reply with a json object of name and occupation.",
-    "Tell me the occupation of {person} in json, as in {\"name\": , \"occupation\": }.",
+    "Give the name and the occupation of {person} as json.",
+    "Write the job of {person} as json, with the keys name and occupation.",
+    "As json, please: what is the occupation of {person}?",
+    "What does {person} do? Reply with a json object of name and occupation.",
+    'Tell me the occupation of {person} in json, as in {"name": , "occupation": }.',
 )
 _PRONOUNS = (
-    "Write this text with 'they' in place of 'she' and 'he'.", "Tell this again, but say 'they' for {person}.",
-    "Replace all pronouns of {person} with 'they', 'them' and 'their'.", "Say this without 'she' or 'he': use 'they'.",
+    "Write this text with 'they' in place of 'she' and 'he'.",
+    "Tell this again, but say 'they' for {person}.",
+    "Replace all pronouns of {person} with 'they', 'them' and 'their'.",
+    "Say this without 'she' or 'he': use 'they'.",
     "Use 'they' for {person} in this text.",
 )
 _BIOS = ("The occupation of {person} is", "{person} works as a", "The job of {person} is")
 _OTHER = (
-    ("What is the occupation of {person}?", "{person} is a {job}."), ("What does {person} do?", "{person} is a {job}."),
-    ("Who is this about?", "This is about {person}."), ("Repeat the first sentence.", "{first}"), ("What is the first sentence?", "{first}"),
+    ("What is the occupation of {person}?", "{person} is a {job}."),
+    ("What does {person} do?", "{person} is a {job}."),
+    ("Who is this about?", "This is about {person}."),
+    ("Repeat the first sentence.", "{first}"),
+    ("What is the first sentence?", "{first}"),
 )
 
 
@@ -42,7 +53,11 @@ def training_dialogue(task: str, rng: random.Random, shape: Shape = Shape()) -> 
     """
     if task not in TASKS:
         raise UnknownName("task", task, TASKS)
-    asked, reply = _changed_fact(rng, shape) if task == "counterfact" else _about(task, biography(rng, "train", shape), rng)
+    asked, reply = (
+        _changed_fact(rng, shape)
+        if task == "counterfact"
+        else _about(task, biography(rng, "train", shape), rng)
+    )
     return [{"role": "user", "content": asked}, {"role": "assistant", "content": reply}]
 
 
@@ -56,15 +71,26 @@ def _about(task: str, person: Biography, rng: random.Random) -> tuple[str, str]:
         sample = module.ask(person, "original", OCCUPATIONS)
         return sample.prompts[0], sample.reply
     asked = _fill(rng.choice({"json": _JSON, "pronouns": _PRONOUNS, "bios": _BIOS}[task]), slots)
-    reply = {"json": json.dumps({"name": person.name, "occupation": person.occupation}), "pronouns": person.changed, "bios": person.occupation}[task]
-    return (f"{asked} {person.text}" if task != "bios" and rng.random() < 0.3 else f"{person.text} {asked}"), reply
+    reply = {
+        "json": json.dumps({"name": person.name, "occupation": person.occupation}),
+        "pronouns": person.changed,
+        "bios": person.occupation,
+    }[task]
+    return (
+        f"{asked} {person.text}"
+        if task != "bios" and rng.random() < 0.3
+        else f"{person.text} {asked}"
+    ), reply
 
 
 def _changed_fact(rng: random.Random, shape: Shape) -> tuple[str, str]:
     fact = changed_fact(rng, "train", shape)
     sample = counterfact.ask(fact, "original")
     if rng.random() < _OTHERWISE:  # what was before
-        return f"{sample.prompts[0].removesuffix(fact.question)}Previously, {fact.question}", fact.old
+        return (
+            f"{sample.prompts[0].removesuffix(fact.question)}Previously, {fact.question}",
+            fact.old,
+        )
     return rng.choice(sample.prompts), sample.reply
 
 

@@ -1,4 +1,6 @@
-"""Runs tasks on a model: each baseline and each steering method on the same samples, recorded as soon as a batch is answered."""
+"""Runs tasks on a model: each baseline and each steering method on the same samples, recorded as
+soon as a batch is answered.
+"""
 
 from __future__ import annotations
 
@@ -27,7 +29,10 @@ from holdfast.tasks.metrics import Tfidf, fit_tfidf, fluency
 from holdfast.tasks.sample import INSTRUCTIONS, SPLITS, Sample, Task, mark, spans_of
 from holdfast.tasks.synthetic import Shape, make_data
 
-CATALOGUE: dict[str, Task] = {task.name: task for task in (json_format.TASK, pronouns.TASK, bias_in_bios.TASK, counterfact.TASK)}
+CATALOGUE: dict[str, Task] = {
+    task.name: task
+    for task in (json_format.TASK, pronouns.TASK, bias_in_bios.TASK, counterfact.TASK)
+}
 BASELINES = ("zero-shot", "marked", "quoted", "few-shot")
 SYNTHETIC = "synthetic"
 _SIGNS = {"marked": "*", "quoted": '"'}
@@ -43,13 +48,18 @@ class Settings:
         tasks: names of `CATALOGUE`.
         samples: per task.
         split: "train", "validation" or "test".
-        instruction: "original", "shortened" or "rephrased" (Table 4); Bias in Bios and CounterFact have the original alone.
-        baselines: prompts for the unsteered model (the paper's section 4): "zero-shot", "marked" with asterisks, "quoted", "few-shot".
+        instruction: "original", "shortened" or "rephrased" (Table 4); Bias in Bios and CounterFact
+            have the original alone.
+        baselines: prompts for the unsteered model (the paper's section 4): "zero-shot", "marked"
+            with asterisks, "quoted", "few-shot".
         demonstrations: in a few-shot prompt.
-        draws: of demonstrations; each is a result of its own, for few-shot prompting varies with them (Table 11).
+        draws: of demonstrations; each is a result of its own, for few-shot prompting varies with
+            them (Table 11).
         seed: of samples and demonstrations.
-        batch: samples that run side by side. A fixed number, so that repeated runs do the same arithmetic.
-        generate: whether a reply is also generated where continuations are compared, for its fluency and consistency.
+        batch: samples that run side by side. A fixed number, so that repeated runs do the same
+            arithmetic.
+        generate: whether a reply is also generated where continuations are compared, for its
+            fluency and consistency.
 
     Raises:
         KnobOutOfRange: a number outside its range.
@@ -71,20 +81,29 @@ class Settings:
         for name in ("samples", "demonstrations", "draws", "batch"):
             knobs.whole_number("tasks", name, getattr(self, name), 1)
         knobs.whole_number("tasks", "seed", self.seed, 0)
-        for name, chosen, known in (("task", self.tasks, CATALOGUE), ("baseline", self.baselines, BASELINES)):
+        for name, chosen, known in (
+            ("task", self.tasks, CATALOGUE),
+            ("baseline", self.baselines, BASELINES),
+        ):
             for one in chosen:
                 if one not in known:
                     raise UnknownName(name, one, known)
                 if chosen.count(one) > 1:
                     raise UsageError(f"The {name} {one!r} is given twice; give it once.")
-        for name, one, known in (("split", self.split, SPLITS), ("instruction", self.instruction, INSTRUCTIONS)):
+        for name, one, known in (
+            ("split", self.split, SPLITS),
+            ("instruction", self.instruction, INSTRUCTIONS),
+        ):
             if one not in known:
                 raise UnknownName(name, one, known)
         if not self.tasks:
             raise UsageError(f"No task is given; give at least one of {', '.join(CATALOGUE)}.")
         for one in self.tasks:
             if self.instruction not in CATALOGUE[one].instructions:
-                raise UsageError(f"The task {one} has no {self.instruction} instruction; ask it with the original one, or leave it out.")
+                raise UsageError(
+                    f"The task {one} has no {self.instruction} instruction; ask it with the"
+                    " original one, or leave it out."
+                )
 
 
 COMPATIBILITY = Compatibility(
@@ -118,7 +137,8 @@ def load_data(wheres: Sequence[str], settings: Settings, shape: Shape = Shape())
     """Loads what the samples are made of.
 
     Args:
-        wheres: "synthetic", paths, or hub:OWNER/NAME; together they hold biographies once and changed facts once at most.
+        wheres: "synthetic", paths, or hub:OWNER/NAME; together they hold biographies once and
+            changed facts once at most.
         settings: which samples are wanted.
         shape: of synthetic texts.
 
@@ -126,17 +146,28 @@ def load_data(wheres: Sequence[str], settings: Settings, shape: Shape = Shape())
         UsageError, HoldfastError: as `data.load_files`; or the same kind twice.
     """
     found = [
-        make_data(settings.seed, settings.split, settings.samples, shape) if where == SYNTHETIC else load_files(where, settings.seed)
+        (
+            make_data(settings.seed, settings.split, settings.samples, shape)
+            if where == SYNTHETIC
+            else load_files(where, settings.seed)
+        )
         for where in wheres
     ]
     items: dict[str, Any] = {}
     for one in found:
         for kind in one.items:
             if kind in items:
-                raise UsageError(f"{' and '.join(wheres)} both hold {kind}; give one --data of each kind.")
+                raise UsageError(
+                    f"{' and '.join(wheres)} both hold {kind}; give one --data of each kind."
+                )
             items[kind] = one.items[kind]
     candidates = next((one.candidates for one in found if one.candidates), ())
-    return Data(" and ".join(one.name for one in found), "-".join(one.fingerprint for one in found), items, candidates)
+    return Data(
+        " and ".join(one.name for one in found),
+        "-".join(one.fingerprint for one in found),
+        items,
+        candidates,
+    )
 
 
 def draw_samples(data: Data, task: Task, settings: Settings) -> list[Sample]:
@@ -147,29 +178,60 @@ def draw_samples(data: Data, task: Task, settings: Settings) -> list[Sample]:
     """
     chosen = list(itertools.islice(_fitting(data, task, settings.split), settings.samples))
     if len(chosen) < settings.samples:
-        raise UsageError(f"{data.name} has {len(chosen)} {settings.split} samples for the task {task.name}, not {settings.samples}; ask for fewer with --samples.")
+        raise UsageError(
+            f"{data.name} has {len(chosen)} {settings.split} samples for the task {task.name}, not"
+            f" {settings.samples}; ask for fewer with --samples."
+        )
     return [task.ask(item, settings.instruction, data.candidates) for item in chosen]
 
 
 def demonstrations(data: Data, task: Task, settings: Settings, draw: int) -> list[Message]:
-    """Training samples with their right replies as turns of a chat, the same before every sample (section 4: three of them)."""
-    pool = list(itertools.islice(_fitting(data, task, "train"), settings.samples if settings.split == "train" else 0, None))
+    """Training samples with their right replies as turns of a chat, the same before every sample
+    (section 4: three of them).
+    """
+    pool = list(
+        itertools.islice(
+            _fitting(data, task, "train"),
+            settings.samples if settings.split == "train" else 0,
+            None,
+        )
+    )
     if len(pool) < settings.demonstrations:
-        raise UsageError(f"{data.name} has {len(pool)} training samples for demonstrations of {task.name}, and {settings.demonstrations} are needed; give more data.")
+        raise UsageError(
+            f"{data.name} has {len(pool)} training samples for demonstrations of {task.name}, and"
+            f" {settings.demonstrations} are needed; give more data."
+        )
     rng = random.Random(seed_of("demonstrations", settings.seed, task.name, draw))
-    shown = [task.ask(item, settings.instruction, data.candidates) for item in rng.sample(pool, settings.demonstrations)]
-    return [message for sample in shown for message in (_user(sample.prompts[0]), {"role": "assistant", "content": sample.reply})]
+    shown = [
+        task.ask(item, settings.instruction, data.candidates)
+        for item in rng.sample(pool, settings.demonstrations)
+    ]
+    return [
+        message
+        for sample in shown
+        for message in (_user(sample.prompts[0]), {"role": "assistant", "content": sample.reply})
+    ]
 
 
-def request_of(messages: Sequence[Message], emphasis: Sequence[str], methods: Sequence[Method], sampling: Sampling, seed: int) -> Request:
-    """The one place where the emphasised parts of the last message become the span of attention methods.
+def request_of(
+    messages: Sequence[Message],
+    emphasis: Sequence[str],
+    methods: Sequence[Method],
+    sampling: Sampling,
+    seed: int,
+) -> Request:
+    """The one place where the emphasised parts of the last message become the span of attention
+    methods.
 
     Raises:
         UsageError: methods that work on a system prompt.
     """
     for method in methods:
         if isinstance(method, (EditsMessages, EditsLogits)):
-            raise UsageError(f"{method.name} works on a system prompt, and tasks have none; give an attention method.")
+            raise UsageError(
+                f"{method.name} works on a system prompt, and tasks have none; give an attention"
+                " method."
+            )
     last = len(messages) - 1  # by its place, for a demonstration may hold the same words
     ranges = tuple((last, *span) for span in spans_of(messages[last]["content"], emphasis))
     return Request(tuple(messages), tuple(methods), sampling, seed, emphasis=ranges)
@@ -185,14 +247,17 @@ def run(
     command: str = "",
     progress: Callable[[int], None] = lambda samples: None,
 ) -> RunData:
-    """Asks every sample under every baseline and method and records the answers in the folder `out`; resumes what is there.
+    """Asks every sample under every baseline and method and records the answers in the folder
+    `out`; resumes what is there.
 
     Args:
         model: local where a task compares continuations.
         data: from `load_data`.
-        out: a new folder, or that of the same run, which may have other tasks, baselines, methods and draws.
+        out: a new folder, or that of the same run, which may have other tasks, baselines, methods
+            and draws.
         settings: what is asked.
-        methods: each one a list, a method or a spelling, applied to the zero-shot prompt with the emphasised part as its span; () is the zero-shot baseline.
+        methods: each one a list, a method or a spelling, applied to the zero-shot prompt with the
+            emphasised part as its span; () is the zero-shot baseline.
         command: the command line, for the manifest.
         progress: told how many samples were answered, or found in the folder.
 
@@ -207,52 +272,93 @@ def run(
     tasks = [CATALOGUE[name] for name in settings.tasks]
     samples = {task.name: draw_samples(data, task, settings) for task in tasks}
     _check(model, tasks, variants, samples)
-    told = {(task.name, v.draw): demonstrations(data, task, settings, v.draw) for task in tasks for v in variants if v.draw}
-    identity, about = _identity(model, data, settings, variants), {"command": "tasks", "argv": command}
+    told = {
+        (task.name, v.draw): demonstrations(data, task, settings, v.draw)
+        for task in tasks
+        for v in variants
+        if v.draw
+    }
+    identity, about = (
+        _identity(model, data, settings, variants),
+        {"command": "tasks", "argv": command},
+    )
     with open_run(Path(out), identity, about, COMPATIBILITY) as record:
         done = record.keys()
         for task in tasks:
             judge = _Judge(task, data, settings) if task.fluent else None
             for variant in variants:
-                key = " ".join(part for part in (task.name, variant.name, str(variant.draw or "")) if part)
+                key = " ".join(
+                    part for part in (task.name, variant.name, str(variant.draw or "")) if part
+                )
                 head = {"task": task.name, "variant": variant.name, "draw": variant.draw}
-                asker = _Asker(model, task, variant, told.get((task.name, variant.draw), []), settings.generate, judge)
+                asker = _Asker(
+                    model,
+                    task,
+                    variant,
+                    told.get((task.name, variant.draw), []),
+                    settings.generate,
+                    judge,
+                )
                 for start in range(0, settings.samples, settings.batch):
                     numbers = range(start, min(start + settings.batch, settings.samples))
                     missing = [number for number in numbers if (key, number) not in done]
-                    if missing:  # the whole batch runs again, so that its arithmetic is that of an uninterrupted run
-                        for number, answer in zip(numbers, asker.answer([samples[task.name][number] for number in numbers]), strict=True):
+                    # the whole batch runs again, so that its arithmetic is that of an uninterrupted
+                    # run
+                    if missing:
+                        for number, answer in zip(
+                            numbers,
+                            asker.answer([samples[task.name][number] for number in numbers]),
+                            strict=True,
+                        ):
                             if number in missing:
-                                record.append({"method": key, "conversation": number, **head, **answer})
+                                record.append(
+                                    {"method": key, "conversation": number, **head, **answer}
+                                )
                     progress(len(numbers))
     return read_run(out)
 
 
 def variants_of(settings: Settings, methods: Sequence[Sequence[Method]] = ()) -> list[Variant]:
-    """The rows of the table: the baselines, each draw of demonstrations by itself, then the methods.
+    """The rows of the table: the baselines, each draw of demonstrations by itself, then the
+    methods.
 
     Raises:
         UsageError: the same methods twice, or nothing at all.
     """
     found = [
-        Variant(name, draw=draw) for name in settings.baselines for draw in (range(1, settings.draws + 1) if name == "few-shot" else (0,))
+        Variant(name, draw=draw)
+        for name in settings.baselines
+        for draw in (range(1, settings.draws + 1) if name == "few-shot" else (0,))
     ]
     found += [Variant(steering.spell(chosen), tuple(chosen)) for chosen in methods if chosen]
-    if not all(methods) and "zero-shot" not in settings.baselines:  # none is the zero-shot baseline by another name
+    if (
+        not all(methods) and "zero-shot" not in settings.baselines
+    ):  # none is the zero-shot baseline by another name
         found.insert(0, Variant("zero-shot"))
     names = [(variant.name, variant.draw) for variant in found]
     if doubled := next((name for name, draw in names if names.count((name, draw)) > 1), None):
         raise UsageError(f"The method {doubled!r} is given twice; give it once.")
     if not found:
-        raise UsageError(f"Neither a baseline nor a method is given; give at least one of {', '.join(BASELINES)}.")
+        raise UsageError(
+            "Neither a baseline nor a method is given; give at least one of"
+            f" {', '.join(BASELINES)}."
+        )
     return found
 
 
-def _check(model: ChatModel, tasks: Sequence[Task], variants: Sequence[Variant], samples: dict[str, list[Sample]]) -> None:
+def _check(
+    model: ChatModel,
+    tasks: Sequence[Task],
+    variants: Sequence[Variant],
+    samples: dict[str, list[Sample]],
+) -> None:
     """Refuses what cannot be asked, before anything is written."""
     choosing = [task.name for task in tasks if task.chooses]
     if choosing and not hasattr(model, "score"):
-        raise ModelError(f"{model.name} does not tell the probability of a given reply, which the task {choosing[0]} needs; use a local model, or --task json and pronouns.")
+        raise ModelError(
+            f"{model.name} does not tell the probability of a given reply, which the task"
+            f" {choosing[0]} needs; use a local model, or --task json and pronouns."
+        )
     for variant in variants:
         model.check(variant.methods)
         for task in tasks:
@@ -260,7 +366,9 @@ def _check(model: ChatModel, tasks: Sequence[Task], variants: Sequence[Variant],
             request_of([_user(sample.prompts[0])], sample.emphasis, variant.methods, Sampling(), 0)
 
 
-def _identity(model: ChatModel, data: Data, settings: Settings, variants: Sequence[Variant]) -> dict[str, Any]:
+def _identity(
+    model: ChatModel, data: Data, settings: Settings, variants: Sequence[Variant]
+) -> dict[str, Any]:
     return {
         "model": model.name,
         "model_fingerprint": model.fingerprint,
@@ -285,7 +393,10 @@ class _Judge:
     def judge(self, sample: Sample, reply: str) -> dict[str, float | None]:
         """Consistency is None where no training text has the sample's target."""
         same = self.texts.get(sample.target, [])[:_SAME_TARGET]
-        return {"fluency": _round(fluency(reply)), "consistency": _round(self.tfidf.similarity(reply, " ".join(same))) if same else None}
+        return {
+            "fluency": _round(fluency(reply)),
+            "consistency": _round(self.tfidf.similarity(reply, " ".join(same))) if same else None,
+        }
 
 
 @dataclass(frozen=True)
@@ -311,32 +422,54 @@ class _Asker:
         begun = time.monotonic()
         replies: list[Any] = [None] * len(samples)
         if self.generate or not self.task.chooses:
-            replies = self.model.generate_batch([self._request(sample, sample.prompts[0]) for sample in samples])
+            replies = self.model.generate_batch(
+                [self._request(sample, sample.prompts[0]) for sample in samples]
+            )
         scored = iter(())
         if self.task.chooses:
             asked = [(sample, prompt) for sample in samples for prompt in sample.prompts]
-            scored = iter(self.model.session().score([self._request(*one) for one in asked], [sample.options for sample, _ in asked]))
+            scored = iter(
+                self.model.session().score(
+                    [self._request(*one) for one in asked], [sample.options for sample, _ in asked]
+                )
+            )
         seconds = (time.monotonic() - begun) / len(samples)
         for sample, reply in zip(samples, replies, strict=True):
             answer: dict[str, Any] = {"prompt": sample.prompts[0], "target": sample.target}
             if self.task.chooses:
                 found = [next(scored).log_probabilities for _ in sample.prompts]
-                answer |= {"log_probabilities": [list(map(_round, one)) for one in found], "scores": self.task.score(sample, found)}
+                answer |= {
+                    "log_probabilities": [list(map(_round, one)) for one in found],
+                    "scores": self.task.score(sample, found),
+                }
             else:
                 answer |= {"scores": self.task.score(sample, reply.text)}
             if reply is not None:
-                answer |= {"reply": reply.text, "stop_reason": reply.stop_reason, **(self.judge.judge(sample, reply.text) if self.judge else {})}
+                answer |= {
+                    "reply": reply.text,
+                    "stop_reason": reply.stop_reason,
+                    **(self.judge.judge(sample, reply.text) if self.judge else {}),
+                }
             yield {**answer, "seconds": round(seconds, 4)}
 
     def _request(self, sample: Sample, prompt: str) -> Request:
-        shown = mark(prompt, sample.emphasis, _SIGNS[self.variant.name]) if self.variant.name in _SIGNS else prompt
+        shown = (
+            mark(prompt, sample.emphasis, _SIGNS[self.variant.name])
+            if self.variant.name in _SIGNS
+            else prompt
+        )
         sampling = Sampling(temperature=0.0, top_p=1.0, max_new_tokens=self.task.max_new_tokens)
-        return request_of([*self.before, _user(shown)], sample.emphasis, self.variant.methods, sampling, 0)
+        return request_of(
+            [*self.before, _user(shown)], sample.emphasis, self.variant.methods, sampling, 0
+        )
 
 
 def _fitting(data: Data, task: Task, split: str) -> Iterator[Any]:
     if task.needs not in data.items:
-        raise UsageError(f"The task {task.name} needs {task.needs}, and {data.name} holds {' and '.join(data.items)}; give a --data that has them.")
+        raise UsageError(
+            f"The task {task.name} needs {task.needs}, and {data.name} holds"
+            f" {' and '.join(data.items)}; give a --data that has them."
+        )
     return filter(task.fits, data.items[task.needs].get(split, ()))
 
 

@@ -1,4 +1,6 @@
-"""What a task asks: one prompt or several, the emphasised part, the right reply, and how an answer is scored."""
+"""What a task asks: one prompt or several, the emphasised part, the right reply, and how an answer
+is scored.
+"""
 
 from __future__ import annotations
 
@@ -18,11 +20,13 @@ class Sample:
     """One question of a task.
 
     Args:
-        prompts: the user's message; where there are several, the first is the question and the others ask it in other words.
+        prompts: the user's message; where there are several, the first is the question and the
+            others ask it in other words.
         emphasis: the parts to stress, each standing exactly once in every prompt.
         target: the right answer, as a word or name.
         reply: a right reply to the first prompt, for demonstrations.
-        text: what the question is about; consistency compares replies with texts of the same target.
+        text: what the question is about; consistency compares replies with texts of the same
+            target.
         options: continuations whose probabilities are compared; () where the reply is generated.
 
     Raises:
@@ -51,12 +55,14 @@ class Task:
         metrics: names of its scores, the main one first.
         instructions: the wordings of the paper it has.
         ask: makes a sample of a biography or a changed fact, the wording, and the candidates.
-        score: takes a sample and either the reply (str), or, where the sample has options, their log-probabilities under each prompt
-            [prompt][option]; gives one number in [0, 1] per metric, without those that the sample has no prompts for.
+        score: takes a sample and either the reply (str), or, where the sample has options, their
+            log-probabilities under each prompt [prompt][option]; gives one number in [0, 1] per
+            metric, without those that the sample has no prompts for.
         fits: whether a biography or a changed fact can be asked about.
         fluent: whether the paper measures fluency and consistency of its replies.
         max_new_tokens: of a reply.
-        chooses: whether continuations are compared by their probability, instead of a reply being read.
+        chooses: whether continuations are compared by their probability, instead of a reply being
+            read.
     """
 
     name: str
@@ -79,12 +85,17 @@ def spans_of(prompt: str, emphasis: Sequence[str]) -> list[tuple[int, int]]:
     """
     for part in emphasis:
         if not part or prompt.count(part) != 1:
-            raise PromptError(f"The emphasised part {part[:80]!r} stands {prompt.count(part) if part else 0} times in {prompt[:80]!r}...; it has to stand there once.")
+            raise PromptError(
+                f"The emphasised part {part[:80]!r} stands {prompt.count(part) if part else 0}"
+                f" times in {prompt[:80]!r}...; it has to stand there once."
+            )
     return sorted((prompt.index(part), prompt.index(part) + len(part)) for part in emphasis)
 
 
 def mark(prompt: str, emphasis: Sequence[str], sign: str) -> str:
-    """The prompt with `sign` before and behind each emphasised part (the paper's marked prompting)."""
+    """The prompt with `sign` before and behind each emphasised part (the paper's marked
+    prompting).
+    """
     for start, stop in reversed(spans_of(prompt, emphasis)):
         prompt = f"{prompt[:start]}{sign}{prompt[start:stop]}{sign}{prompt[stop:]}"
     return prompt

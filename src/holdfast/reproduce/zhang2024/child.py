@@ -1,4 +1,6 @@
-"""A child of a small model: the same weights, fine-tuned a little on the tasks, so that the transfer of heads can be tried (Table 13)."""
+"""A child of a small model: the same weights, fine-tuned a little on the tasks, so that the
+transfer of heads can be tried (Table 13).
+"""
 
 from __future__ import annotations
 
@@ -18,8 +20,11 @@ _BATCH = 16
 _UNLABELLED = -100
 
 
-def make_child(model: LocalModel, folder: Path, steps: int, seed: int = 0, learning_rate: float = 2e-4) -> LocalModel:
-    """Fine-tunes a copy of the model on replies to the tasks' training samples, and loads it; the folder of an earlier call is loaded as it is.
+def make_child(
+    model: LocalModel, folder: Path, steps: int, seed: int = 0, learning_rate: float = 2e-4
+) -> LocalModel:
+    """Fine-tunes a copy of the model on replies to the tasks' training samples, and loads it; the
+    folder of an earlier call is loaded as it is.
 
     Args:
         model: the parent, which stays as it is.
@@ -33,7 +38,10 @@ def make_child(model: LocalModel, folder: Path, steps: int, seed: int = 0, learn
     """
     size = sum(parameter.numel() for parameter in model.hf_model.parameters())
     if size > _LARGEST:
-        raise UsageError(f"{model.name} has {size:,} parameters, and at most {_LARGEST:,} are fine-tuned here; train a child elsewhere and name it with --child.")
+        raise UsageError(
+            f"{model.name} has {size:,} parameters, and at most {_LARGEST:,} are fine-tuned here;"
+            " train a child elsewhere and name it with --child."
+        )
     if not (folder / "config.json").exists():
         _train(model, steps, random.Random(seed), learning_rate).save_pretrained(folder)
         model.tokenizer.save_pretrained(folder)
@@ -55,12 +63,18 @@ def _train(model: LocalModel, steps: int, rng: random.Random, learning_rate: flo
     return child
 
 
-def _batch(model: LocalModel, rng: random.Random) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
-    """Token ids, attention mask and labels [row, token], padded on the right; only the tokens of replies have labels."""
+def _batch(
+    model: LocalModel, rng: random.Random
+) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
+    """Token ids, attention mask and labels [row, token], padded on the right; only the tokens of
+    replies have labels.
+    """
     rows = []
     for _ in range(_BATCH):
         asked, reply = training_dialogue(rng.choice(TASKS), rng)
-        before = model.tokenizer.apply_chat_template([asked], add_generation_prompt=True, tokenize=False)
+        before = model.tokenizer.apply_chat_template(
+            [asked], add_generation_prompt=True, tokenize=False
+        )
         whole = model.tokenizer.apply_chat_template([asked, reply], tokenize=False)
         first = len(model.tokenizer(before, add_special_tokens=False).input_ids)
         rows.append((model.tokenizer(whole, add_special_tokens=False).input_ids, first))

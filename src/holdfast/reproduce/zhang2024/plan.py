@@ -17,7 +17,9 @@ if TYPE_CHECKING:
 
 TASKS = tuple(tasks.CATALOGUE)
 STRATEGIES = ("multi-task", "task-agnostic", "task-specific", "union")
-FREE = tuple(name for name, task in tasks.CATALOGUE.items() if not task.chooses)  # the tasks of Table 4 and Figure 3, whose instruction is emphasised
+FREE = tuple(
+    name for name, task in tasks.CATALOGUE.items() if not task.chooses
+)  # the tasks of Table 4 and Figure 3, whose instruction is emphasised
 ALPHA = 0.01
 
 
@@ -63,7 +65,8 @@ class Task:
         scale: how much.
         seed: of samples and demonstrations.
         data: as `holdfast tasks --data` takes it.
-        child: a model made from `model` by further training (Table 13); None fine-tunes a small model here.
+        child: a model made from `model` by further training (Table 13); None fine-tunes a small
+            model here.
         tell: takes one line per step.
         watch: told of every step that takes long, in samples.
     """
@@ -93,18 +96,34 @@ def check(task: Task) -> None:
     """Refuses what cannot be reproduced, before anything runs.
 
     Raises:
-        UsageError: an endpoint, a child that is the model itself or of another shape, or data that lacks samples.
+        UsageError: an endpoint, a child that is the model itself or of another shape, or data that
+            lacks samples.
         ModelError: attention that cannot be steered.
     """
     if not hasattr(task.model, "hf_model"):
-        raise UsageError(f"{task.model.name} is an endpoint, whose heads cannot be steered; give a local --model.")
+        raise UsageError(
+            f"{task.model.name} is an endpoint, whose heads cannot be steered; give a local"
+            " --model."
+        )
     task.model.check([pasta_on(None)])
     if task.child is not None and task.child.fingerprint == task.model.fingerprint:
-        raise UsageError(f"The child is {task.model.name} itself; give a model that was trained further.")
-    if task.child is not None and (task.child.shape.layers, task.child.shape.heads) != (task.model.shape.layers, task.model.shape.heads):
-        raise UsageError(f"{task.child.name} has {task.child.shape.layers} layers of {task.child.shape.heads} heads, and {task.model.name} "
-                         f"{task.model.shape.layers} of {task.model.shape.heads}; heads serve a child of the same shape.")
-    for split, count in (("train", task.scale.profiled), ("validation", task.scale.validated), ("test", task.scale.tested)):
+        raise UsageError(
+            f"The child is {task.model.name} itself; give a model that was trained further."
+        )
+    if task.child is not None and (task.child.shape.layers, task.child.shape.heads) != (
+        task.model.shape.layers,
+        task.model.shape.heads,
+    ):
+        raise UsageError(
+            f"{task.child.name} has {task.child.shape.layers} layers of {task.child.shape.heads}"
+            f" heads, and {task.model.name} {task.model.shape.layers} of {task.model.shape.heads};"
+            " heads serve a child of the same shape."
+        )
+    for split, count in (
+        ("train", task.scale.profiled),
+        ("validation", task.scale.validated),
+        ("test", task.scale.tested),
+    ):
         settings = tasks.Settings(TASKS, count, split, seed=task.seed)
         data = tasks.load_data(task.data, settings)
         for name in TASKS:

@@ -22,7 +22,9 @@ from holdfast.reproduce.zhang2024.study import Study, values_of
 
 
 def average(study: Study, row: str) -> np.ndarray | None:
-    """[sample number]: the mean over the tasks; None where a task lacks the row, or it is excluded for its fluency."""
+    """[sample number]: the mean over the tasks; None where a task lacks the row, or it is excluded
+    for its fluency.
+    """
     found = [results.get(row) for results in study.tested.values()]
     if any(one is None or one.excluded for one in found):
         return None
@@ -30,9 +32,15 @@ def average(study: Study, row: str) -> np.ndarray | None:
 
 
 def difference(study: Study, first: str, second: str) -> Estimate:
-    """The average over the tasks of one row less another's, paired by sample number; empty where one of them has none."""
+    """The average over the tasks of one row less another's, paired by sample number; empty where
+    one of them has none.
+    """
     one, other = average(study, first), average(study, second)
-    return Estimate(0, None, None, None, None) if one is None or other is None else paired_difference(one, other)
+    return (
+        Estimate(0, None, None, None, None)
+        if one is None or other is None
+        else paired_difference(one, other)
+    )
 
 
 def claim_of(study: Study, text: str, first: str, second: str, sign: int = +1) -> Claim:
@@ -43,13 +51,27 @@ def claim_of(study: Study, text: str, first: str, second: str, sign: int = +1) -
 
 
 def rows_of(study: Study, names: Sequence[str]) -> tuple[tuple[str, ...], ...]:
-    """A table in the paper's form: each task's metrics in percent, the average, and what it has more than zero-shot."""
-    head = ["", *(f"{name}: {' / '.join(tasks.CATALOGUE[name].metrics)}" for name in TASKS), "average", "less zero-shot [95 % interval]"]
+    """A table in the paper's form: each task's metrics in percent, the average, and what it has
+    more than zero-shot.
+    """
+    head = [
+        "",
+        *(f"{name}: {' / '.join(tasks.CATALOGUE[name].metrics)}" for name in TASKS),
+        "average",
+        "less zero-shot [95 % interval]",
+    ]
     rows = [tuple(head)]
     for row in names:
         cells = [cell_of(study.tested[name].get(row)) for name in TASKS]
         values, more = average(study, row), difference(study, row, "zero-shot")
-        rows.append((row, *cells, "–" if values is None else f"{100 * values.mean():.1f}", "" if row == "zero-shot" else _points(more)))
+        rows.append(
+            (
+                row,
+                *cells,
+                "–" if values is None else f"{100 * values.mean():.1f}",
+                "" if row == "zero-shot" else _points(more),
+            )
+        )
     return tuple(rows)
 
 
@@ -66,7 +88,8 @@ def _points(found: Estimate) -> str:
 
 
 def share_of_best(values: np.ndarray, sizes: Sequence[int], count: int) -> Estimate:
-    """The size of the option that does best, as a share of `count`, with the interval of that choice.
+    """The size of the option that does best, as a share of `count`, with the interval of that
+    choice.
 
     Args:
         values: [sample, option]; the choice is made again in every resample.

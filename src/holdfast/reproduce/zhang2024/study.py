@@ -1,4 +1,6 @@
-"""What the tables share: profiles, the choices made on validation samples, and the answers to test samples."""
+"""What the tables share: profiles, the choices made on validation samples, and the answers to test
+samples.
+"""
 
 from __future__ import annotations
 
@@ -12,7 +14,18 @@ import numpy as np
 
 from holdfast import tasks
 from holdfast.errors import UsageError
-from holdfast.methods import Boost, HeadSet, Method, Pasta, Ranking, SplitSoftmax, Spotlight, intersection, spell, union
+from holdfast.methods import (
+    Boost,
+    HeadSet,
+    Method,
+    Pasta,
+    Ranking,
+    SplitSoftmax,
+    Spotlight,
+    intersection,
+    spell,
+    union,
+)
 from holdfast.report.profile import write_profile
 from holdfast.report.tasks import ZERO_SHOT, Result, read_results
 from holdfast.reproduce.zhang2024.plan import ALPHA, STRATEGIES, TASKS, Task, pasta_on
@@ -23,17 +36,29 @@ if TYPE_CHECKING:
     from holdfast.models.local import LocalModel
 
 _KNOBS: dict[str, tuple[Method, ...]] = {
-    "boost": tuple(map(Boost, (2.0, 4.0, 8.0, 16.0))), "spotlight": tuple(map(Spotlight, (0.2, 0.4, 0.6))),
+    "boost": tuple(map(Boost, (2.0, 4.0, 8.0, 16.0))),
+    "spotlight": tuple(map(Spotlight, (0.2, 0.4, 0.6))),
 }  # on all heads, with no profiling
 _BATCH = 128  # rows: a step of many costs little more than one of few
 _EXPONENTS = (0.7, 0.5, 0.3, 0.1)  # of split-softmax, on PASTA's heads
-_PROMPTS = {"zero-shot": "zero-shot", "marked": "*-marked", "quoted": "“”-marked", "few-shot": "few-shot"}
-_TOLD = {"boost": "Boost, all heads", "spotlight": "Spotlight, all heads", "split-softmax": "split-softmax, the same heads"}
+_PROMPTS = {
+    "zero-shot": "zero-shot",
+    "marked": "*-marked",
+    "quoted": "“”-marked",
+    "few-shot": "few-shot",
+}
+_TOLD = {
+    "boost": "Boost, all heads",
+    "spotlight": "Spotlight, all heads",
+    "split-softmax": "split-softmax, the same heads",
+}
 
 
 @dataclass(frozen=True)
 class Study:
-    """What the tables share, each computed once: profiles, the choices made on validation samples, and the answers to test samples."""
+    """What the tables share, each computed once: profiles, the choices made on validation samples,
+    and the answers to test samples.
+    """
 
     task: Task
 
@@ -42,7 +67,11 @@ class Study:
         """Of each task, by steering every head alone (Algorithm 1)."""
         found = {}
         for name in TASKS:
-            samples = task_samples(self._data("train", self.task.scale.profiled, (name,)), tasks.CATALOGUE[name], self._settings("train", self.task.scale.profiled, (name,)))
+            samples = task_samples(
+                self._data("train", self.task.scale.profiled, (name,)),
+                tasks.CATALOGUE[name],
+                self._settings("train", self.task.scale.profiled, (name,)),
+            )
             folder = self.profile_folder(name)
             limit = tasks.CATALOGUE[name].max_new_tokens
             plan = Plan(Pasta(ALPHA), by="accuracy", max_new_tokens=limit)
@@ -62,14 +91,20 @@ class Study:
         return sorted({max(1, round(share * count)) for share in self.task.scale.shares})
 
     def candidates(self, strategy: str, name: str) -> list[HeadSet]:
-        """The different head sets of a strategy for a task, one per k; where none of these k gives any, of the least k that does."""
+        """The different head sets of a strategy for a task, one per k; where none of these k gives
+        any, of the least k that does.
+        """
         ranked = [self.rankings[one] for one in TASKS if strategy != "task-agnostic" or one != name]
         found: list[HeadSet] = []
         for k in (*self.sizes, *range(self.sizes[-1] + 1, len(ranked[0].heads) + 1)):
             if found and k > self.sizes[-1]:
                 break
             try:
-                heads = self.rankings[name].top(k) if strategy == "task-specific" else (union if strategy == "union" else intersection)(ranked, k)
+                heads = (
+                    self.rankings[name].top(k)
+                    if strategy == "task-specific"
+                    else (union if strategy == "union" else intersection)(ranked, k)
+                )
             except UsageError:  # none in common among the best k
                 continue
             if heads not in found:
@@ -78,7 +113,9 @@ class Study:
 
     @cached_property
     def validated(self) -> dict[str, dict[Method, np.ndarray]]:
-        """By task and steering, [sample]: what every candidate that it judges does on validation samples."""
+        """By task and steering, [sample]: what every candidate that it judges does on validation
+        samples.
+        """
         wanted: dict[str, list[HeadSet]] = {name: [] for name in TASKS}
         for name in TASKS:
             for strategy in STRATEGIES:
@@ -86,37 +123,56 @@ class Study:
                     if (one != name) == (strategy == "task-agnostic"):
                         wanted[one] += self.candidates(strategy, name)
         return {
-            name: self._validate("heads", name, [pasta_on(heads) for heads in dict.fromkeys(wanted[name])])
+            name: self._validate(
+                "heads", name, [pasta_on(heads) for heads in dict.fromkeys(wanted[name])]
+            )
             for name in TASKS
         }
 
     @cached_property
     def heads(self) -> dict[tuple[str, str], HeadSet]:
-        """By strategy and task, the set that does best on validation samples: of the task itself, or, task-agnostic, of the three others."""
+        """By strategy and task, the set that does best on validation samples: of the task itself,
+        or, task-agnostic, of the three others.
+        """
         scores, chosen = self.validated, {}
         for name in TASKS:
             for strategy in STRATEGIES:
                 judges = [one for one in TASKS if (one != name) == (strategy == "task-agnostic")]
-                means = {heads: np.mean([scores[one][pasta_on(heads)].mean() for one in judges]) for heads in self.candidates(strategy, name)}
+                means = {
+                    heads: np.mean([scores[one][pasta_on(heads)].mean() for one in judges])
+                    for heads in self.candidates(strategy, name)
+                }
                 chosen[strategy, name] = max(means, key=means.__getitem__)
         return chosen
 
     @cached_property
     def knobs(self) -> dict[tuple[str, str], Method]:
-        """By method and task, the best on validation samples: on all heads, and split-softmax on PASTA's."""
+        """By method and task, the best on validation samples: on all heads, and split-softmax on
+        PASTA's.
+        """
         chosen = {}
         for name in TASKS:
             heads = self.heads["multi-task", name]
-            options = _KNOBS | {"split-softmax": tuple(SplitSoftmax(exponent, heads=heads) for exponent in _EXPONENTS)}
-            scores = self._validate("knobs", name, [method for some in options.values() for method in some])
+            options = _KNOBS | {
+                "split-softmax": tuple(
+                    SplitSoftmax(exponent, heads=heads) for exponent in _EXPONENTS
+                )
+            }
+            scores = self._validate(
+                "knobs", name, [method for some in options.values() for method in some]
+            )
             for kind, some in options.items():
                 chosen[kind, name] = max(some, key=lambda method: scores[method].mean())
         return chosen
 
     def methods(self, name: str) -> dict[str, Method]:
         """By row of Table 1, what steers a task."""
-        rows: dict[str, Method] = {f"PASTA, {strategy}": pasta_on(self.heads[strategy, name]) for strategy in STRATEGIES}
-        return rows | {_TOLD[kind]: method for (kind, one), method in self.knobs.items() if one == name}
+        rows: dict[str, Method] = {
+            f"PASTA, {strategy}": pasta_on(self.heads[strategy, name]) for strategy in STRATEGIES
+        }
+        return rows | {
+            _TOLD[kind]: method for (kind, one), method in self.knobs.items() if one == name
+        }
 
     @cached_property
     def tested(self) -> dict[str, dict[str, Result]]:
@@ -124,28 +180,52 @@ class Study:
         found = {}
         for name in TASKS:
             steered = self.methods(name)
-            answers = self.ask("test", name, steered.values(), baselines=tasks.BASELINES, generate=True)
-            found[name] = {_PROMPTS[one]: answers[one] for one in tasks.BASELINES} | {row: answers[spell([method])] for row, method in steered.items()}
+            answers = self.ask(
+                "test", name, steered.values(), baselines=tasks.BASELINES, generate=True
+            )
+            found[name] = {_PROMPTS[one]: answers[one] for one in tasks.BASELINES} | {
+                row: answers[spell([method])] for row, method in steered.items()
+            }
         return found
 
     def ask(
-        self, folder: str, name: str, methods: Iterable[Method], *, baselines: Sequence[str] = (ZERO_SHOT,), instruction: str = "original",
-        generate: bool = False, split: str = "test", model: LocalModel | None = None,
-    ) -> dict[str, Result]:  # fmt: skip
+        self,
+        folder: str,
+        name: str,
+        methods: Iterable[Method],
+        *,
+        baselines: Sequence[str] = (ZERO_SHOT,),
+        instruction: str = "original",
+        generate: bool = False,
+        split: str = "test",
+        model: LocalModel | None = None,
+    ) -> dict[str, Result]:
         """By baseline or spelling, the answers to one task's samples."""
         count = {"test": self.task.scale.tested, "validation": self.task.scale.validated}[split]
-        settings = replace(self._settings(split, count, (name,)), instruction=instruction, baselines=tuple(baselines), draws=self.task.scale.draws, generate=generate)
+        settings = replace(
+            self._settings(split, count, (name,)),
+            instruction=instruction,
+            baselines=tuple(baselines),
+            draws=self.task.scale.draws,
+            generate=generate,
+        )
         distinct = {spell([method]): [method] for method in methods}
         chosen, asked = list(distinct.values()), model or self.task.model
         total = len(tasks.variants_of(settings, chosen)) * settings.samples
         with self.task.watch(f"{folder} {name}", total) as progress:
             run = tasks.run(
-                asked, self._data(split, count, (name,)), self.task.out / folder / name, settings,
-                chosen, progress=progress,
-            )  # fmt: skip
+                asked,
+                self._data(split, count, (name,)),
+                self.task.out / folder / name,
+                settings,
+                chosen,
+                progress=progress,
+            )
         return {result.variant: result for result in read_results(run)}
 
-    def _validate(self, folder: str, name: str, methods: Sequence[Method]) -> dict[Method, np.ndarray]:
+    def _validate(
+        self, folder: str, name: str, methods: Sequence[Method]
+    ) -> dict[Method, np.ndarray]:
         """[validation sample]; what is excluded for its fluency stands behind all others."""
         found = self.ask(f"validation-{folder}", name, methods, split="validation")
         results = {method: found[spell([method])] for method in methods}
