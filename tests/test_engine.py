@@ -391,16 +391,16 @@ def test_keys_and_values_are_freed_with_the_call_not_when_cycles_are_collected(m
 
 
 def test_a_prefill_stays_within_its_tokens_and_changes_no_reply(monkeypatch):
-    from holdfast import decoding
+    from holdfast.engine import decoder
 
     tiny, widths = model(), []
     requests = [
         Request(chat("be nice", "hello " * n), sampling=SHORT, seed=n) for n in (1, 9, 2, 40, 3, 3)
     ]
     whole = [reply.token_ids for reply in tiny.generate_batch(requests)]
-    inputs = decoding.prefill_inputs
+    inputs = decoder.prefill_inputs
     monkeypatch.setattr(
-        decoding,
+        decoder,
         "prefill_inputs",
         lambda rows, past: widths.append(len(rows)) or inputs(rows, past),
     )

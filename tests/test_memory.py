@@ -207,7 +207,7 @@ def test_other_runtime_errors_are_not_taken_for_a_lack_of_memory(scarce):
 
 
 def test_scores_go_on_with_half_of_the_batch(monkeypatch):
-    from holdfast import scoring
+    from holdfast.engine import scoring
 
     tiny, sizes, groups = model(), [], scoring._groups
     requests = [Request(chat("be nice", "hello " * n)) for n in range(1, 7)]

@@ -152,7 +152,7 @@ def test_a_place_that_does_not_exist_is_named():
 
 
 def test_a_span_that_is_certain_is_rendered_once(monkeypatch):
-    from holdfast import prompt
+    from holdfast.chat import prompt
 
     rendered = []
     monkeypatch.setattr(
