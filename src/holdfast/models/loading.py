@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from transformers import PreTrainedConfig, PreTrainedModel, PreTrainedTokenizerFast
 
 DEFAULT = "default"
-DEFAULT_FOLDER = Path(__file__).parent / "assets" / "model"
+DEFAULT_FOLDER = Path(__file__).parents[1] / "assets" / "model"
 _HUB_WAIT = 10.0  # seconds for the hub to answer at all
 DTYPES = ("float16", "bfloat16", "float32", "float64")
 
