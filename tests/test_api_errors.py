@@ -23,7 +23,7 @@ SETTINGS = drift.Settings(rounds=1, conversations=1, sampling=SHORT)
 class Plain:
     """A method of one's own as a plain class."""
 
-    name, heads, holds_reply = "plain", None, False
+    name, heads, span_includes_generated = "plain", None, False
 
     def __init__(self, strength=2.0):
         self.strength = strength
@@ -33,7 +33,7 @@ class Plain:
 
 
 class NoHeads:
-    name, holds_reply = "no-heads", False
+    name, span_includes_generated = "no-heads", False
 
     def shift(self, log_odds, layer):
         return log_odds
@@ -55,7 +55,7 @@ class HalfGuide:
 class Thawed:
     name: ClassVar[str] = "thawed"
     heads: ClassVar[None] = None
-    holds_reply: ClassVar[bool] = False
+    span_includes_generated: ClassVar[bool] = False
     strength: float = 1.0
 
     def shift(self, log_odds, layer):
@@ -129,8 +129,8 @@ def test_a_plain_class_is_a_method_everywhere(tmp_path):
         (
             NoHeads(),
             (
-                "The method NoHeads lacks heads; a method of its kind has name, heads, holds_reply,"
-                " shift"
+                "The method NoHeads lacks heads; a method of its kind has name, heads,"
+                " span_includes_generated, shift"
             ),
         ),
         (NoName(), "The method NoName lacks name; a method of its kind has name, edit"),

@@ -319,7 +319,10 @@ def test_log_odds_methods_match_the_papers_weights(method):
             assert sum(expected[:7]) == pytest.approx(max(method.target, sum(weights[:7])))
         row = torch.tensor(scores)
         held = torch.tensor(
-            [s or (g and method.holds_reply) for s, g in zip(span, generated, strict=True)]
+            [
+                s or (g and method.span_includes_generated)
+                for s, g in zip(span, generated, strict=True)
+            ]
         )
         log_odds = row[held].logsumexp(0) - row[~held].logsumexp(0)
         shifted = method.shift(log_odds.view(1, 1, 1), 0)[0, 0, 0]

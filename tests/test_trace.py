@@ -159,7 +159,7 @@ def test_a_trace_is_there_whenever_its_record_is(tmp_path, monkeypatch):
             ],
             tiny.tokenizer,
         )
-        assert ours[1].even[0] == pytest.approx(sum(prompt.span_mask) / len(prompt.token_ids))
+        assert ours[1].uniform[0] == pytest.approx(sum(prompt.span_mask) / len(prompt.token_ids))
         assert ours[1].mass.mean() == pytest.approx(turn["mass"], rel=1e-2)
     (tmp_path / "cut" / "traces" / "none-3.npz").unlink()
     with pytest.raises(RecordsError, match=r"none-3\.npz.*out="):

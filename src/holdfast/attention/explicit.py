@@ -124,8 +124,12 @@ def _log_mass(scores: Tensor, members: Tensor) -> Tensor:
     scores = scores.masked_fill(~members, -torch.inf)
     if not scores.requires_grad:
         return scores.logsumexp(-1)
-    blind = (scores == -torch.inf).all(-1)
-    return scores.masked_fill(blind[..., None], 0.0).logsumexp(-1).masked_fill(blind, -torch.inf)
+    fully_masked = (scores == -torch.inf).all(-1)
+    return (
+        scores.masked_fill(fully_masked[..., None], 0.0)
+        .logsumexp(-1)
+        .masked_fill(fully_masked, -torch.inf)
+    )
 
 
 def mass_at(
@@ -162,8 +166,8 @@ def mass_at(
 def _softmax(scores: Tensor, sink: Tensor | None) -> Tensor:
     """Weights of the keys; those of a query that sees nothing are 0."""
     if sink is None and scores.requires_grad:  # the gradients of such a query are 0 too
-        blind = (scores == -torch.inf).all(-1, keepdim=True)
-        return scores.masked_fill(blind, 0.0).softmax(-1).masked_fill(blind, 0.0)
+        fully_masked = (scores == -torch.inf).all(-1, keepdim=True)
+        return scores.masked_fill(fully_masked, 0.0).softmax(-1).masked_fill(fully_masked, 0.0)
     if sink is None:
         return scores.softmax(-1).nan_to_num(0.0)
     sink = sink.to(scores.dtype)[..., None].expand(*scores.shape[:-1], 1)

@@ -70,7 +70,7 @@ def step(
     other, other_lse = _attend_part(packed, key, value, plan.rest, scaling)
     held, held_lse = _attend_part(packed, key, value, plan.span, scaling)
     log_odds = held_lse - other_lse
-    if plan.span.blind is not None and plan.rest.blind is not None:
+    if plan.span.fully_masked is not None and plan.rest.fully_masked is not None:
         log_odds = log_odds.nan_to_num(-torch.inf, torch.inf, -torch.inf)  # padding may see neither
     mass = steering.mass(log_odds, layer)
     if steering.trace:
@@ -154,7 +154,7 @@ def _bias(steering: Steering, layer: int, query: Tensor, keys: int, mask: Tensor
                 else mask_of(method.heads, layer, query.shape[1], query.device)
             )
             if method.heads is None or chosen is not None:
-                added = members[method.holds_reply][where] * method.added
+                added = members[method.span_includes_generated][where] * method.score_bias
                 bias[where] += added if chosen is None else added * chosen
     return bias if mask is None else bias + additive(mask, bias.dtype)[:, :, 0]
 
@@ -192,7 +192,9 @@ def _attend_part(
     keys, values = key[:, :, part.start : part.stop], value[:, :, part.start : part.stop]
     output, lse = attend(packed, keys, values, part.mask, False, scaling)
     lse = lse.reshape(packed.shape[0], -1, 1)
-    return output, lse if part.blind is None else lse.masked_fill(part.blind, -torch.inf)
+    return output, lse if part.fully_masked is None else lse.masked_fill(
+        part.fully_masked, -torch.inf
+    )
 
 
 def _lse(packed: Tensor, key: Tensor, part: Part, scaling: float) -> Tensor:
@@ -268,7 +270,7 @@ class _PassPlan:
 
     held: tuple[int, int] | None
     span: Tensor
-    even: bool
+    uniform: bool
     blocks: dict = field(default_factory=dict)
 
 
@@ -296,7 +298,7 @@ def many(
     plan, heads = _pass_plan(steering, query, key), steering.heads(layer)
     if (
         plan.held is not None
-        and plan.even
+        and plan.uniform
         and mask is None
         and causal
         and heads is None
@@ -350,8 +352,8 @@ def _look(
         False,
         scaling,
     )[1]
-    if block.part.blind is not None:
-        held_lse = held_lse.masked_fill(block.part.blind, -torch.inf)
+    if block.part.fully_masked is not None:
+        held_lse = held_lse.masked_fill(block.part.fully_masked, -torch.inf)
     return (held_lse - lse[:, :, -1:])[..., 0].clamp_(max=0).exp_()
 
 
@@ -392,8 +394,8 @@ def _move(
             block.causal,
             scaling,
         )
-        if block.part.blind is not None:
-            held_lse = held_lse.masked_fill(block.part.blind, -torch.inf)
+        if block.part.fully_masked is not None:
+            held_lse = held_lse.masked_fill(block.part.fully_masked, -torch.inf)
         log_mass = (held_lse - lse[:, :, block.first : block.last]).clamp_(max=_SURE)
         log_odds = log_mass - (-log_mass.expm1()).log_()
         shifted = _shift_heads(steering, layer, log_odds, heads, output.shape[1])
@@ -438,7 +440,7 @@ def _split(
     out, query i of those behind it still sees the keys up to its own if as many queries as there
     are keys before the span are taken along; what those see is not used."""
     start, stop = plan.held
-    head = _PassPlan(plan.held, plan.span[:, :stop], even=True)
+    head = _PassPlan(plan.held, plan.span[:, :stop], uniform=True)
     first = query[:, :, :stop]
     output, lse = attend(first, key[:, :, :stop], value[:, :, :stop], None, True, scaling)
     unused = lse.new_empty(lse.shape[:2])
@@ -526,10 +528,10 @@ def _blocks(
     blocks = []
     while first < queries:
         last = min(queries, first + _QUERIES)
-        if causal and plan.even and first == start:
+        if causal and plan.uniform and first == start:
             last = stop  # the queries of the span itself
             blocks.append(_Block(first, last, Part(start, stop), causal=True))
-        elif mask is None and (plan.even or not causal):
+        elif mask is None and (plan.uniform or not causal):
             blocks.append(
                 _Block(
                     first,
@@ -538,7 +540,7 @@ def _blocks(
                         start,
                         stop,
                         None,
-                        None if plan.even else plan.span[:, start:stop],
+                        None if plan.uniform else plan.span[:, start:stop],
                         query.dtype,
                     ),
                 )
@@ -555,7 +557,7 @@ def _blocks(
                         start,
                         stop,
                         seen,
-                        None if plan.even else plan.span[:, start:stop],
+                        None if plan.uniform else plan.span[:, start:stop],
                         query.dtype,
                     ),
                 )

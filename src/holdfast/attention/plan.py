@@ -20,13 +20,14 @@ class Part:
         start, stop: of the range, not empty.
         mask: added to the scores, [B or 1, 1, Q, stop - start]; None where every query sees the
             whole range.
-        blind: bool [B or 1, 1, Q], True on queries that see none of it; None where there are none.
+        fully_masked: bool [B or 1, 1, Q], True on queries that see none of it; None where
+            there are none.
     """
 
     start: int
     stop: int
     mask: Tensor | None = None
-    blind: Tensor | None = None
+    fully_masked: Tensor | None = None
 
 
 @dataclass(frozen=True)
@@ -67,13 +68,13 @@ def masked_part(
     else:
         seen = visible(mask) if members is None else visible(mask) & members[:, None, None]
         bias = None if mask.dtype == torch.bool else mask
-    blind = ~seen.any(-1)
-    if not bool(blind.any()):
-        blind = None
+    fully_masked = ~seen.any(-1)
+    if not bool(fully_masked.any()):
+        fully_masked = None
         if bias is None and bool(seen.all()):
             return Part(start, stop)
     bias = torch.zeros((), dtype=dtype, device=seen.device) if bias is None else bias.to(dtype)
-    return Part(start, stop, torch.where(seen, bias, -torch.inf), blind)
+    return Part(start, stop, torch.where(seen, bias, -torch.inf), fully_masked)
 
 
 def bounds(span: Tensor) -> tuple[int, int] | None:

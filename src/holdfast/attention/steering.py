@@ -26,12 +26,12 @@ class AttentionTrace:
 
     Args:
         mass: float32 [layer, head, step]; step t is the query that produced the reply's token t.
-        even: float32 [step], what the mass would be if attention were even over all tokens in
+        uniform: float32 [step], what the mass would be if attention were uniform over all tokens in
             sight; None where that is not known.
     """
 
     mass: Tensor
-    even: Tensor | None = None
+    uniform: Tensor | None = None
 
 
 @dataclass
@@ -83,9 +83,9 @@ class Steering:
             self.prompt = [self.span.shape[1]] * len(self.span)
         every = self._every = {method for methods in self.methods for method in methods}
         self.moves = bool(every)
-        self.holds_reply = any(method.holds_reply for method in every)
+        self.span_includes_generated = any(method.span_includes_generated for method in every)
         self._by_heads = any(method.heads is not None for method in every)
-        self.adds = self.moves and all(hasattr(method, "added") for method in every)
+        self.adds = self.moves and all(hasattr(method, "score_bias") for method in every)
         self._layers = (
             None
             if any(m.heads is None for m in every)
@@ -200,7 +200,7 @@ class Steering:
 
     def has_reply(self, keys: int) -> bool:
         """Whether there is a group of generated keys, which some method treats in its own way."""
-        return self.holds_reply and self.first_column(keys) + keys > min(self.prompt)
+        return self.span_includes_generated and self.first_column(keys) + keys > min(self.prompt)
 
     def shift(self, log_odds: Tensor, layer: int) -> Tensor:
         """Applies each row's methods, all of one set, to its log-odds [row, head, query]; rows with
@@ -247,7 +247,7 @@ class Steering:
             for method in methods:
                 held, rest = (
                     (torch.logaddexp(own, said), other)
-                    if method.holds_reply
+                    if method.span_includes_generated
                     else (own, torch.logaddexp(said, other))
                 )
                 log_odds = held - rest
@@ -256,7 +256,7 @@ class Steering:
                 log_odds = log_odds.masked_fill(~finite, 0.0)
                 change = torch.where(finite, method.shift(log_odds, layer) - log_odds, 0.0)
                 own = own + change
-                said = said + change if method.holds_reply else said
+                said = said + change if method.span_includes_generated else said
             where = slice(None) if rows is None else rows
             moved[0][where], moved[1][where] = own, said
         return moved

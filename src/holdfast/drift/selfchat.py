@@ -302,7 +302,7 @@ class _Script:
         self.talk.turns.append(_turn(number, speaker, reply))
         if speaker == "agent":
             if reply.trace is not None:
-                self.talk.traces[number] = TurnTrace(reply.trace.mass, reply.trace.even)
+                self.talk.traces[number] = TurnTrace(reply.trace.mass, reply.trace.uniform)
             self.on_round(1, self.talk.forwarded - self.told)
             self.told = self.talk.forwarded
         return True

@@ -31,11 +31,11 @@ class TurnTrace:
     Args:
         mass: attention mass on the system prompt, float [layer, head, step]; step t is the query
             that produced token t.
-        even: [step], what it would be if attention were even over all tokens in sight.
+        uniform: [step], what it would be if attention were uniform over all tokens in sight.
     """
 
     mass: np.ndarray | Tensor
-    even: np.ndarray | Tensor
+    uniform: np.ndarray | Tensor
 
 
 def write_traces(run: Path, method: str, conversation: int, turns: Mapping[int, TurnTrace]) -> None:
@@ -46,7 +46,8 @@ def write_traces(run: Path, method: str, conversation: int, turns: Mapping[int, 
         f"round_{number}": np.asarray(turn.mass, dtype=np.float16) for number, turn in turns.items()
     }
     arrays |= {
-        f"even_{number}": np.asarray(turn.even, dtype=np.float32) for number, turn in turns.items()
+        f"even_{number}": np.asarray(turn.uniform, dtype=np.float32)
+        for number, turn in turns.items()
     }
     packed = io.BytesIO()
     np.savez_compressed(packed, rounds=np.array(list(turns)), **arrays)

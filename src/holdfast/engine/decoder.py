@@ -55,7 +55,7 @@ class Stream:
     @property
     def treats_generated_apart(self) -> bool:
         """Whether a generated token gets other keys than the same token would in a prompt."""
-        return any(method.holds_reply for method in self.methods)
+        return any(method.span_includes_generated for method in self.methods)
 
 
 @dataclass(frozen=True)

@@ -29,7 +29,7 @@ class Boost:
     """
 
     name: ClassVar[str] = "boost"
-    holds_reply: ClassVar[bool] = False
+    span_includes_generated: ClassVar[bool] = False
 
     factor: float
     heads: HeadSet | None = None
@@ -41,7 +41,7 @@ class Boost:
         object.__setattr__(self, "heads", checked_heads(self.name, self.heads))
 
     @property
-    def added(self) -> float:
+    def score_bias(self) -> float:
         """What `shift` adds, whatever the log-odds: the same as adding it to the scores of the
         set.
         """

@@ -63,12 +63,12 @@ class Pasta:
             )
 
     @property
-    def holds_reply(self) -> bool:
+    def span_includes_generated(self) -> bool:
         """Whether generated tokens keep their weight, as the span does."""
         return self.generated == "keep"
 
     @property
-    def added(self) -> float:
+    def score_bias(self) -> float:
         """What `shift` adds, whatever the log-odds: the same as adding it to the scores of the
         set.
         """

@@ -30,15 +30,15 @@ class ShiftsAttention(Method, Protocol):
     """An attention method: a function on the log-odds of the attention mass on the span.
 
     `heads` are the heads it touches (None: all), so that the caller may skip a layer that has none
-    of them. With `holds_reply`, the tokens generated after the prompt count as the span, so that
-    only the rest of the prompt loses mass.
+    of them. With `span_includes_generated`, the tokens generated after the prompt count as the
+    span, so that only the rest of the prompt loses mass.
 
     A method may also have `mass(log_odds, layer)`, the sigmoid of `shift`, where that takes fewer
-    operations, and `added`, the number that `shift` adds on its heads, where it is one for all
+    operations, and `score_bias`, the number that `shift` adds on its heads, where it is one for all
     log-odds: they are then used at decoding."""
 
     heads: HeadSet | None
-    holds_reply: bool
+    span_includes_generated: bool
 
     def shift(self, log_odds: Tensor, layer: int) -> Tensor:
         """Returns the log-odds to use instead, never lower ones.

@@ -11,7 +11,7 @@ from holdfast.methods.spec import parse
 
 # by the function that tells its kind, what a method of one's own must have
 _FIELDS = {
-    "shift": ("name", "heads", "holds_reply", "shift"),
+    "shift": ("name", "heads", "span_includes_generated", "shift"),
     "edit": ("name", "edit"),
     "guide": ("name", "other", "guide"),
     "other": ("name", "other", "guide"),

@@ -34,7 +34,7 @@ class SplitSoftmax:
     """
 
     name: ClassVar[str] = "split-softmax"
-    holds_reply: ClassVar[bool] = False
+    span_includes_generated: ClassVar[bool] = False
 
     exponent: float
     heads: HeadSet | None = None

@@ -32,7 +32,7 @@ class Spotlight:
     """
 
     name: ClassVar[str] = "spotlight"
-    holds_reply: ClassVar[bool] = False
+    span_includes_generated: ClassVar[bool] = False
 
     target: float
     heads: HeadSet | None = None

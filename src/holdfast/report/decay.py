@@ -122,8 +122,8 @@ def decay(dialogs: Sequence[Dialog], head: Head | None = None) -> dict[str, Any]
 
 
 def _even(turn: TurnTrace) -> np.ndarray:
-    """The mass if attention were even, [step]."""
-    return np.asarray(turn.even)
+    """The mass if attention were uniform, [step]."""
+    return np.asarray(turn.uniform)
 
 
 def _mean(turn: TurnTrace) -> np.ndarray:
