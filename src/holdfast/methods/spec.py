@@ -292,4 +292,5 @@ def _spell_value(value: object) -> str:
 
 
 def _first_line(method: type[Any]) -> str:
-    return (method.__doc__ or "").strip().splitlines()[0]
+    """The summary of a class, which may be wrapped."""
+    return " ".join((method.__doc__ or "").strip().split("\n\n")[0].split())
