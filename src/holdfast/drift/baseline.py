@@ -18,19 +18,20 @@ from holdfast.drift.selfchat import Pairing, Probe, draw_pairing, user_prompt_of
 from holdfast.drift.settings import Settings
 from holdfast.models.protocol import ChatModel
 from holdfast.models.requests import Reply, Request
-from holdfast.records import MANIFEST, RunData, open_run, read_run
+from holdfast.records import MANIFEST, RunData, batches, open_run, read_run, resume
 from holdfast.seeds import seed_of
 
 FOLDER = "baseline"
 KIND = "baseline"
+UNSTEERED = "none"
 _UNPROMPTED = {"id": None, "category": None, "system_prompt": ""}
-_ASKED_BY = (
+_ASKED_BY = (  # what the questions depend on
     "seed",
     "sampling",
     "user_prompt",
     "pairs",
     "probes_per_round",
-)  # what the questions depend on
+)
 
 
 def ask_baseline(
@@ -56,23 +57,16 @@ def ask_baseline(
         RecordsError: `out` has a baseline of another model, suite or seed.
     """
     folder, about = Path(out) / FOLDER, {"command": KIND, "argv": command}
-    with open_run(folder, _identity(model, suite, settings), about) as record:
-        keys = record.keys()
-        done = {number for _, number in keys}
-        for start in range(0, settings.conversations, settings.batch):
-            numbers = range(start, min(start + settings.batch, settings.conversations))
-            missing = [number for number in numbers if number not in done]
+    with open_run(folder, _identity(model, suite, settings), about) as run:
+        groups = batches(range(settings.conversations), settings.batch)
+        for batch in resume(run, UNSTEERED, groups, alone=model.independent):
             tokens = 0
-            if (
-                missing
-            ):  # the whole batch again, so that its arithmetic is that of an uninterrupted run
-                again = missing if model.independent else numbers
-                pairings = [draw_pairing(suite, settings, number) for number in again]
-                for answered in _ask(model, pairings, settings):
-                    tokens += answered["tokens"]["forwarded"]
-                    if answered["conversation"] in missing:
-                        record.append(answered)
-            progress(len(numbers), tokens)
+            if batch.again:
+                pairings = [draw_pairing(suite, settings, number) for number in batch.again]
+                for record in _ask(model, pairings, settings):
+                    tokens += record["tokens"]["forwarded"]
+                    batch.keep(record)
+            progress(len(batch.numbers), tokens)
     return read_run(folder)
 
 
@@ -88,7 +82,7 @@ def read_baseline(out: Path | str) -> RunData | None:
 
 def _identity(model: ChatModel, suite: Suite, settings: Settings) -> dict[str, Any]:
     every = {**dataclasses.asdict(settings), "user_prompt": user_prompt_of(suite, settings)}
-    return identity_of(model, suite, ["none"], {name: every[name] for name in _ASKED_BY})
+    return identity_of(model, suite, [UNSTEERED], {name: every[name] for name in _ASKED_BY})
 
 
 def _ask(model: ChatModel, pairings: Sequence[Pairing], settings: Settings) -> list[dict[str, Any]]:
@@ -141,7 +135,6 @@ def _probed(probe: Probe, reply: Reply) -> dict[str, Any]:
 def _record(pairing: Pairing) -> dict[str, Any]:
     agent = pairing.agent
     return {
-        "method": "none",
         "conversation": pairing.number,
         "agent": {"id": agent.id, "category": agent.category, "system_prompt": agent.system_prompt},
         "user": _UNPROMPTED,

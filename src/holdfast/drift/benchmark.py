@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import functools
 import platform
 from collections.abc import Callable, Mapping, Sequence
 from importlib import metadata
@@ -17,7 +18,16 @@ from holdfast.drift.traces import TurnTrace, write_traces
 from holdfast.errors import UsageError
 from holdfast.methods import Method, read_methods
 from holdfast.models.protocol import ChatModel
-from holdfast.records import Compatibility, RunData, open_run, read_run, union
+from holdfast.records import (
+    Batch,
+    Compatibility,
+    RunData,
+    batches,
+    open_run,
+    read_run,
+    resume,
+    union,
+)
 
 # Draws belong to a conversation and its rounds, so more of them begin like fewer; batches of fixed
 # numbers make the arithmetic that of one run, but for a last batch that was not full.
@@ -95,44 +105,38 @@ def run(
     identity = identity_of(model, suite, spelled, dataclasses.asdict(settings))
     about = {"command": "drift", "argv": command, "versions": _versions()}
     with open_run(Path(out), identity, about, COMPATIBILITY) as record:
-        done, total = record.keys(), record.manifest["identity"]["settings"]["conversations"]
+        total = record.manifest["identity"]["settings"]["conversations"]
+        groups = _groups(model, settings, total)
         for name, chosen in zip(spelled, methods, strict=True):
-            # where nothing depends on what runs side by side, the session says how much does
-            side_by_side = settings.conversations if model.independent else settings.batch
-            end = settings.conversations if model.independent else total
-            for start in range(0, settings.conversations, side_by_side):
-                numbers = range(start, min(start + side_by_side, end))
-                missing = [number for number in numbers if (name, number) not in done]
-                if finished := (
-                    len(numbers) - len(missing) if model.independent or not missing else 0
-                ):
+            for batch in resume(record, name, groups, alone=model.independent):
+                if batch.kept:
                     for _ in range(settings.rounds):
-                        progress(finished, 0)
-                if not missing:
-                    continue
-                # the whole batch runs again, so that its arithmetic is that of an uninterrupted run
-                again = missing if model.independent else numbers
-
-                def keep(
-                    one: dict[str, Any],
-                    masses: dict[int, TurnTrace],
-                    name: str = name,
-                    missing: list[int] = missing,
-                ) -> None:
-                    if one["conversation"] in missing:
-                        if traces:  # before the record, which thus always has its trace
-                            write_traces(Path(out), name, one["conversation"], masses)
-                        record.append({"method": name, **one})
-
-                converse(
-                    model.session(),
-                    [draw_pairing(suite, settings, number) for number in again],
-                    chosen,
-                    settings,
-                    keep,
-                    progress,
-                )
+                        progress(batch.kept, 0)
+                if batch.again:
+                    converse(
+                        model.session(),
+                        [draw_pairing(suite, settings, number) for number in batch.again],
+                        chosen,
+                        settings,
+                        functools.partial(_keep, batch, traces),
+                        progress,
+                    )
     return read_run(out)
+
+
+def _groups(model: ChatModel, settings: Settings, total: int) -> list[Sequence[int]]:
+    """Which conversations run side by side; `total` is that of the run in the folder."""
+    if model.independent:  # nothing depends on it, and the session says how many are good for speed
+        return [range(settings.conversations)]
+    groups = batches(range(total), settings.batch)
+    return [numbers for numbers in groups if numbers[0] < settings.conversations]
+
+
+def _keep(batch: Batch, traces: bool, record: dict[str, Any], masses: dict[int, TurnTrace]) -> None:
+    number = record["conversation"]
+    if traces and number in batch.missing:  # before the record, which thus always has its trace
+        write_traces(batch.run.folder, batch.name, number, masses)
+    batch.keep(record)
 
 
 def identity_of(

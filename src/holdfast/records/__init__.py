@@ -8,6 +8,7 @@ by its task and variant, or its stage, and by its number. It ends in a checksum 
 
 from holdfast.records.lines import to_line
 from holdfast.records.manifest import Compatibility, refuse_another, superset, union
+from holdfast.records.resuming import Batch, batches, resume
 from holdfast.records.run import (
     LOCK,
     MANIFEST,
@@ -24,14 +25,17 @@ __all__ = [
     "LOCK",
     "MANIFEST",
     "RECORDS",
+    "Batch",
     "Compatibility",
     "Key",
     "Run",
     "RunData",
+    "batches",
     "open_run",
     "probes_frame",
     "read_run",
     "refuse_another",
+    "resume",
     "superset",
     "to_line",
     "union",

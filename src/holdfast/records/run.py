@@ -61,6 +61,10 @@ class Run:
         """The (method, conversation) pairs already recorded."""
         return set(self._keys)
 
+    def __contains__(self, key: object) -> bool:
+        """Whether the (method, conversation) pair is recorded."""
+        return key in self._keys
+
     def append(self, record: Mapping[str, Any]) -> None:
         """Write one conversation as one line and wait until it is on the disk.
 

@@ -27,9 +27,11 @@ from holdfast.models.requests import Reply, Request
 from holdfast.records import (
     Compatibility,
     RunData,
+    batches,
     open_run,
     read_run,
     refuse_another,
+    resume,
     superset,
 )
 from holdfast.sampling import Sampling
@@ -198,30 +200,18 @@ def calibrate(
     methods = [steering.spell(setting) for setting in settings]
     identity = {**stability.manifest["identity"], "methods": methods, **asked}
     about = {"command": "calibrate", "argv": command}
-    with open_run(Path(out) / "capability", identity, about, COMPATIBILITY) as record:
-        done = record.keys()
+    with open_run(Path(out) / "capability", identity, about, COMPATIBILITY) as run:
+        groups = batches(range(min(count, len(capability.items))), plan.batch)
         for setting in settings:
             name = steering.spell(setting)
-            for start in range(0, min(count, len(capability.items)), plan.batch):
-                numbers = range(start, min(start + plan.batch, count, len(capability.items)))
-                missing = [number for number in numbers if (name, number) not in done]
+            for batch in resume(run, name, groups, alone=model.independent):
                 tokens = 0
-                if (
-                    missing
-                ):  # the whole batch again, so that its arithmetic is that of an uninterrupted run
-                    made = _ask_all(
-                        model,
-                        [dialogs[name, number] for number in numbers],
-                        setting,
-                        capability,
-                        plan,
-                        count,
-                    )
-                    tokens = sum(one["tokens"]["forwarded"] for one in made)
-                    for one in made:
-                        if one["conversation"] in missing:
-                            record.append(one)
-                progress(len(numbers), tokens)
+                if batch.again:
+                    talked = [dialogs[name, number] for number in batch.again]
+                    for record in _ask_all(model, talked, setting, capability, plan, count):
+                        tokens += record["tokens"]["forwarded"]
+                        batch.keep(record)
+                progress(len(batch.numbers), tokens)
     return stability, read_run(Path(out) / "capability")
 
 
@@ -354,7 +344,7 @@ def _ask_all(
             ask(session, later, setting, plan, False)
     seconds = (time.monotonic() - began) / len(dialogs)
     return [
-        _record(dialog, [one for one in questions if one.dialog is dialog], setting, plan, seconds)
+        _record(dialog, [one for one in questions if one.dialog is dialog], plan, seconds)
         for dialog in dialogs
     ]
 
@@ -459,12 +449,10 @@ def _history(dialog: dict[str, Any], plan: Plan) -> list[Message]:
 def _record(
     dialog: dict[str, Any],
     questions: Sequence[_Question],
-    setting: Sequence[Method],
     plan: Plan,
     seconds: float,
 ) -> dict[str, Any]:
     return {
-        "method": steering.spell(setting),
         "conversation": dialog["conversation"],
         "agent": dialog["agent"],
         "user": dialog["user"],

@@ -29,7 +29,7 @@ from holdfast.methods import Pasta, Ranking, Shape, ShiftsAttention, parse, spel
 from holdfast.methods.heads import Head, HeadSet
 from holdfast.models.local import LocalModel
 from holdfast.models.requests import Request
-from holdfast.records import RunData, open_run, read_run
+from holdfast.records import RunData, open_run, read_run, resume
 from holdfast.sampling import Sampling
 from holdfast.seeds import seed_of
 from holdfast.study.forking import Asked, Forks
@@ -178,35 +178,24 @@ def profile(
     with open_run(
         Path(out), _identity(model, worker, plan), {"command": "profile", "argv": command}
     ) as run:
-        kept, done = heads, run.keys()
+        kept = heads
         _check_scores(read_run(out), samples)
         for stage, numbers in enumerate(stages, 1):
-            name = f"stage {stage}"
             left = [
-                group
-                for group in worker.groups(numbers)
-                if any((name, number) not in done for number in group)
+                batch
+                for batch in resume(run, f"stage {stage}", worker.groups(numbers))
+                if batch.again
             ]
             if left and stage == 1:
-                tell(worker.estimate(left, heads, stages))
-            progress(len(numbers) - sum(map(len, left)), 0)
-            for group in (
-                left
-            ):  # the whole group again, so that its arithmetic is that of an uninterrupted run
+                tell(worker.estimate([batch.again for batch in left], heads, stages))
+            progress(len(numbers) - sum(len(batch.again) for batch in left), 0)
+            for batch in left:
                 started = time.monotonic()
-                scored, tokens = worker.score(group, kept)
-                seconds = round((time.monotonic() - started) / len(group), 3)
-                for number, one in zip(group, scored, strict=True):
-                    if (name, number) not in done:
-                        run.append(
-                            {
-                                "method": name,
-                                "conversation": number,
-                                **one.record(),
-                                "seconds": seconds,
-                            }
-                        )
-                progress(len(group), tokens)
+                scored, tokens = worker.score(batch.again, kept)
+                seconds = round((time.monotonic() - started) / len(batch.again), 3)
+                for number, one in zip(batch.again, scored, strict=True):
+                    batch.keep({"conversation": number, **one.record(), "seconds": seconds})
+                progress(len(batch.again), tokens)
             if stage < len(stages):
                 found = _profile_of(
                     read_run(out), [f"stage {number}" for number in range(1, stage + 1)]

@@ -20,7 +20,15 @@ from holdfast.errors import ModelError, UnknownName, UsageError
 from holdfast.methods import EditsLogits, EditsMessages, Method, read_methods
 from holdfast.models.protocol import ChatModel
 from holdfast.models.requests import Request
-from holdfast.records import Compatibility, RunData, open_run, read_run, union
+from holdfast.records import (
+    Compatibility,
+    RunData,
+    batches,
+    open_run,
+    read_run,
+    resume,
+    union,
+)
 from holdfast.sampling import Sampling
 from holdfast.seeds import seed_of
 from holdfast.tasks import bias_in_bios, counterfact, json_format, pronouns
@@ -283,7 +291,7 @@ def run(
         {"command": "tasks", "argv": command},
     )
     with open_run(Path(out), identity, about, COMPATIBILITY) as record:
-        done = record.keys()
+        groups = batches(range(settings.samples), settings.batch)
         for task in tasks:
             judge = _Judge(task, data, settings) if task.fluent else None
             for variant in variants:
@@ -299,22 +307,11 @@ def run(
                     settings.generate,
                     judge,
                 )
-                for start in range(0, settings.samples, settings.batch):
-                    numbers = range(start, min(start + settings.batch, settings.samples))
-                    missing = [number for number in numbers if (key, number) not in done]
-                    # the whole batch runs again, so that its arithmetic is that of an uninterrupted
-                    # run
-                    if missing:
-                        for number, answer in zip(
-                            numbers,
-                            asker.answer([samples[task.name][number] for number in numbers]),
-                            strict=True,
-                        ):
-                            if number in missing:
-                                record.append(
-                                    {"method": key, "conversation": number, **head, **answer}
-                                )
-                    progress(len(numbers))
+                for batch in resume(record, key, groups, alone=model.independent):
+                    answers = asker.answer([samples[task.name][n] for n in batch.again])
+                    for number, answer in zip(batch.again, answers, strict=True):
+                        batch.keep({"conversation": number, **head, **answer})
+                    progress(len(batch.numbers))
     return read_run(out)
 
 
@@ -419,6 +416,8 @@ class _Asker:
 
     def answer(self, samples: Sequence[Sample]) -> Iterator[dict[str, Any]]:
         """What is recorded of each sample of a batch."""
+        if not samples:
+            return
         begun = time.monotonic()
         replies: list[Any] = [None] * len(samples)
         if self.generate or not self.task.chooses:

@@ -1,0 +1,78 @@
+"""What a run does again: interrupted at any record, nothing is lost and nothing is doubled."""
+
+from __future__ import annotations
+
+import ast
+from pathlib import Path
+
+import pytest
+from test_records import ABOUT, IDENTITY, METHODS, record
+
+import holdfast
+from holdfast.records import batches, open_run, read_run, resume
+
+NUMBERS, SIZE = range(11), 4
+
+
+def work(folder: Path, alone: bool, stop: int | None = None) -> list[tuple[int, ...]]:
+    """Records both methods in batches and tells what was worked on; the record after `stop` others
+    is interrupted.
+    """
+    done, written = [], 0
+    with open_run(folder, IDENTITY, ABOUT) as run:
+        for name in METHODS:
+            for batch in resume(run, name, batches(NUMBERS, SIZE), alone=alone):
+                assert batch.kept == len(batch.numbers) - len(batch.again)
+                if batch.again:
+                    done.append(batch.again)
+                for number in reversed(batch.again):  # in whatever order they end
+                    if written == stop:
+                        raise KeyboardInterrupt
+                    batch.keep(record(number, name))
+                    written += number in batch.missing
+    return done
+
+
+def keys(folder: Path) -> list[tuple[str, int]]:
+    return [(row["method"], row["conversation"]) for row in read_run(folder).records]
+
+
+@pytest.mark.parametrize("alone", (False, True))
+@pytest.mark.parametrize("stop", range(2 * len(NUMBERS)))
+def test_interrupted_at_any_record_nothing_is_lost_or_doubled(tmp_path, stop, alone):
+    with pytest.raises(KeyboardInterrupt):
+        work(tmp_path, alone, stop)
+    before = keys(tmp_path)
+    assert len(before) == stop
+    again = work(tmp_path, alone)
+    after = keys(tmp_path)
+    assert after[:stop] == before
+    assert sorted(after) == sorted((name, number) for name in METHODS for number in NUMBERS)
+    left = 2 * len(NUMBERS) - stop
+    assert sum(map(len, again)) == left if alone else left <= sum(map(len, again)) < left + SIZE
+    assert work(tmp_path, alone) == []
+
+
+def test_a_batch_runs_again_whole_unless_results_stand_alone(tmp_path):
+    with open_run(tmp_path, IDENTITY, ABOUT) as run:
+        for number in (0, 1, 2, 3, 5):
+            run.append(record(number))
+    with open_run(tmp_path, IDENTITY, ABOUT) as run:
+        whole = [batch.again for batch in resume(run, "none", batches(NUMBERS, SIZE))]
+        alone = [batch.again for batch in resume(run, "none", batches(NUMBERS, SIZE), alone=True)]
+    assert whole == [(), (4, 5, 6, 7), (8, 9, 10)] and alone == [(), (4, 6, 7), (8, 9, 10)]
+
+
+def test_every_run_is_taken_up_by_the_one_helper():
+    users = []
+    for path in sorted(Path(holdfast.__file__).parent.rglob("*.py")):
+        imported = {
+            alias.name
+            for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+            if isinstance(node, ast.ImportFrom) and node.module == "holdfast.records"
+            for alias in node.names
+        }
+        if "open_run" in imported and path.parent.name != "records":
+            users.append(path.stem)
+            assert "resume" in imported, f"{path} opens a run without records.resume"
+    assert len(users) >= 5, users
