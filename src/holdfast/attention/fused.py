@@ -154,7 +154,7 @@ def _bias(steering: Steering, layer: int, query: Tensor, keys: int, mask: Tensor
                 else mask_of(method.heads, layer, query.shape[1], query.device)
             )
             if method.heads is None or chosen is not None:
-                added = members[method.span_includes_generated][where] * method.score_bias
+                added = members[method.span_includes_generated][where] * method.table_entry.bias
                 bias[where] += added if chosen is None else added * chosen
     return bias if mask is None else bias + additive(mask, bias.dtype)[:, :, 0]
 

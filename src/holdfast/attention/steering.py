@@ -14,6 +14,7 @@ from torch import Tensor
 
 from holdfast.errors import ModelError, UsageError
 from holdfast.methods.protocols import ShiftsAttention
+from holdfast.methods.table import TableEntry
 
 _Lane = tuple[
     tuple[ShiftsAttention, ...], Tensor | None
@@ -85,7 +86,7 @@ class Steering:
         self.moves = bool(every)
         self.span_includes_generated = any(method.span_includes_generated for method in every)
         self._by_heads = any(method.heads is not None for method in every)
-        self.adds = self.moves and all(hasattr(method, "score_bias") for method in every)
+        self.adds = self.moves and all(_only_adds(method) for method in every)
         self._layers = (
             None
             if any(m.heads is None for m in every)
@@ -289,6 +290,12 @@ class Steering:
                 " prompt."
             )
         return rows // own
+
+
+def _only_adds(method: ShiftsAttention) -> bool:
+    """Whether a method adds one number to the log-odds, which is adding it to the scores."""
+    entry = getattr(method, "table_entry", None)
+    return entry is not None and entry == TableEntry(bias=entry.bias)
 
 
 @dataclass(frozen=True)

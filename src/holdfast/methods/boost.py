@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, ClassVar
 
 from holdfast import knobs
 from holdfast.methods.heads import HeadSet, checked_heads, only_on
+from holdfast.methods.table import TableEntry
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -41,11 +42,9 @@ class Boost:
         object.__setattr__(self, "heads", checked_heads(self.name, self.heads))
 
     @property
-    def score_bias(self) -> float:
-        """What `shift` adds, whatever the log-odds: the same as adding it to the scores of the
-        set.
-        """
-        return math.log(self.factor)
+    def table_entry(self) -> TableEntry:
+        """The three numbers of `shift` on the heads it touches."""
+        return TableEntry(bias=math.log(self.factor))
 
     def shift(self, log_odds: Tensor, layer: int) -> Tensor:
         """Log-odds of the boosted span, [batch, head, query] like `log_odds`."""

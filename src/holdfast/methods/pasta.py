@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, ClassVar
 from holdfast import knobs
 from holdfast.errors import KnobOutOfRange, UsageError
 from holdfast.methods.heads import HeadSet, checked_heads, only_on
+from holdfast.methods.table import TableEntry
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -68,11 +69,9 @@ class Pasta:
         return self.generated == "keep"
 
     @property
-    def score_bias(self) -> float:
-        """What `shift` adds, whatever the log-odds: the same as adding it to the scores of the
-        set.
-        """
-        return -math.log(self.alpha)
+    def table_entry(self) -> TableEntry:
+        """The three numbers of `shift` on the heads it touches."""
+        return TableEntry(bias=-math.log(self.alpha))
 
     def shift(self, log_odds: Tensor, layer: int) -> Tensor:
         """Log-odds of the set that keeps its weights, [batch, head, query] like `log_odds`."""

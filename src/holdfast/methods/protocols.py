@@ -34,8 +34,8 @@ class ShiftsAttention(Method, Protocol):
     span, so that only the rest of the prompt loses mass.
 
     A method may also have `mass(log_odds, layer)`, the sigmoid of `shift`, where that takes fewer
-    operations, and `score_bias`, the number that `shift` adds on its heads, where it is one for all
-    log-odds: they are then used at decoding."""
+    operations, and `table_entry`, the three numbers of `holdfast.methods.table` that `shift` comes
+    to on its heads: it is then steered by a table of numbers, without a call."""
 
     heads: HeadSet | None
     span_includes_generated: bool

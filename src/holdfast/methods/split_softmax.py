@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, ClassVar
 
 from holdfast import knobs
 from holdfast.methods.heads import HeadSet, checked_heads, only_on
+from holdfast.methods.table import TableEntry
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -44,6 +45,11 @@ class SplitSoftmax:
             self, "exponent", knobs.number_between(self.name, "exponent", self.exponent, 0, 1)
         )
         object.__setattr__(self, "heads", checked_heads(self.name, self.heads))
+
+    @property
+    def table_entry(self) -> TableEntry:
+        """The three numbers of `shift` on the heads it touches."""
+        return TableEntry(exponent=self.exponent)
 
     def shift(self, log_odds: Tensor, layer: int) -> Tensor:
         """Log-odds of pi**exponent, [batch, head, query] like `log_odds`, float32 or wider.

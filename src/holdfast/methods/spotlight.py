@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, ClassVar
 from holdfast import knobs
 from holdfast.errors import KnobOutOfRange
 from holdfast.methods.heads import HeadSet, checked_heads, only_on
+from holdfast.methods.table import TableEntry
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -45,6 +46,13 @@ class Spotlight:
             )
         object.__setattr__(self, "target", target)
         object.__setattr__(self, "heads", checked_heads(self.name, self.heads))
+
+    @property
+    def table_entry(self) -> TableEntry:
+        """The three numbers of `shift` on the heads it touches."""
+        if self.target == 0:
+            return TableEntry()
+        return TableEntry(floor=math.log(self.target) - math.log1p(-self.target))
 
     def shift(self, log_odds: Tensor, layer: int) -> Tensor:
         """Log-odds of the raised mass, [batch, head, query] like `log_odds`; a query that sees no

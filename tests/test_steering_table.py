@@ -1,0 +1,89 @@
+"""The table of numbers that attention methods come to, against the methods themselves."""
+
+from __future__ import annotations
+
+import itertools
+import math
+
+import pytest
+import torch
+
+from holdfast import Boost, Pasta, SplitSoftmax, Spotlight
+from holdfast.methods.table import TableEntry, raised
+
+# Of log-odds, relative to 1 + |log-odds|, in float64: a few roundings of numbers up to 60.
+DOUBLE = 5e-14
+LOG_ODDS = torch.cat(
+    [torch.linspace(-60, 30, 181, dtype=torch.double), torch.tensor([-math.inf, math.inf])]
+)
+SINGLE = [
+    Boost(4),
+    Boost(1),
+    Pasta(0.01),
+    SplitSoftmax(0.5),
+    SplitSoftmax(0.05),
+    SplitSoftmax(1),
+    Spotlight(0.3),
+    Spotlight(0.999),
+    Spotlight(0),
+]
+
+
+def by_the_entry(entry, log_odds):
+    """The family's formula, one number at a time; what is not in sight stays so."""
+    results = []
+    for x in log_odds.tolist():
+        moved = raised(x + entry.bias, entry.exponent)
+        results.append(x if math.isinf(x) else max(moved, entry.floor))
+    return torch.tensor(results, dtype=torch.double)
+
+
+def by_the_methods(methods, log_odds):
+    moved = log_odds[None, None]
+    for method in methods:
+        moved = method.shift(moved, 0)
+    return moved[0, 0]
+
+
+def apart(one, other):
+    finite = one.isfinite()
+    assert torch.equal(one[~finite], other[~finite])
+    return ((one - other)[finite].abs() / (1 + other[finite].abs())).max()
+
+
+def composed(methods):
+    entry = TableEntry()
+    for method in methods:
+        entry = entry and entry.then(method.table_entry)
+    return entry
+
+
+@pytest.mark.parametrize("method", SINGLE, ids=repr)
+def test_a_method_is_its_three_numbers(method):
+    wanted = by_the_methods([method], LOG_ODDS)
+    assert apart(by_the_entry(method.table_entry, LOG_ODDS), wanted) < DOUBLE
+
+
+def test_a_list_in_the_family_is_what_its_methods_do_one_after_another():
+    outside = set()
+    for count in (2, 3):
+        for methods in itertools.product(SINGLE, repeat=count):
+            entry = composed(methods)
+            if entry is None:
+                outside.add(tuple(type(method) for method in methods))
+                continue
+            wanted = by_the_methods(methods, LOG_ODDS)
+            assert apart(by_the_entry(entry, LOG_ODDS), wanted) < DOUBLE, methods
+    assert {types for types in outside if len(types) == 2} == {
+        (SplitSoftmax, Boost),
+        (SplitSoftmax, Pasta),
+    }, "only a bias behind a power leaves the family"
+
+
+def test_all_mass_stays_all_mass():
+    """An exponent of 0: `shift` stops at log-odds of 100, which is a mass of 1 in float64."""
+    entry = composed([Boost(4), SplitSoftmax(0), SplitSoftmax(0.5), Spotlight(0.3)])
+    assert entry.exponent == 0
+    wanted = by_the_methods([Boost(4), SplitSoftmax(0), SplitSoftmax(0.5)], LOG_ODDS).sigmoid()
+    assert torch.equal(by_the_entry(entry, LOG_ODDS).sigmoid(), wanted)
+    assert composed([SplitSoftmax(0), Boost(4)]) is None
