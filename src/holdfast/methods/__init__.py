@@ -27,8 +27,22 @@ from holdfast.methods.heads import (
     union,
     write_heads,
 )
+from holdfast.methods.kinds import (
+    Ability,
+    Kind,
+    attention_methods,
+    kind_of,
+    needs_of,
+    of_kind,
+)
 from holdfast.methods.pasta import Pasta
-from holdfast.methods.protocols import EditsLogits, EditsMessages, Method, ShiftsAttention
+from holdfast.methods.protocols import (
+    EditsLogits,
+    EditsMessages,
+    GatesTokens,
+    Method,
+    ShiftsAttention,
+)
 from holdfast.methods.reading import read_methods
 from holdfast.methods.repetition import Repetition
 from holdfast.methods.spec import (
@@ -44,12 +58,15 @@ from holdfast.methods.split_softmax import SplitSoftmax
 from holdfast.methods.spotlight import Spotlight
 
 __all__ = [
+    "Ability",
     "Boost",
     "EditsLogits",
     "EditsMessages",
     "Gate",
+    "GatesTokens",
     "Guidance",
     "HeadSet",
+    "Kind",
     "Method",
     "Pasta",
     "Ranking",
@@ -59,10 +76,14 @@ __all__ = [
     "SplitSoftmax",
     "Spotlight",
     "Sweep",
+    "attention_methods",
     "catalogue",
     "edit_messages",
     "intersection",
     "is_file",
+    "kind_of",
+    "needs_of",
+    "of_kind",
     "parse",
     "parse_sweep",
     "read_heads",
@@ -84,7 +105,6 @@ def edit_messages(
         methods: of any kind; those that do not edit messages are passed over.
         seed: the same for all turns of one conversation (`Request.editing_seed`).
     """
-    for method in methods:
-        if isinstance(method, EditsMessages):
-            messages = method.edit(messages, seed)
+    for method in of_kind(methods, Kind.MESSAGES):
+        messages = method.edit(messages, seed)
     return tuple(messages)

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, ClassVar
 
 from holdfast import knobs
 from holdfast.errors import UsageError
+from holdfast.methods.kinds import NEEDS, Ability, Kind, kind_of
 from holdfast.methods.protocols import Method, ShiftsAttention
 
 if TYPE_CHECKING:
@@ -34,6 +35,8 @@ class Gate:
     """
 
     name: ClassVar[str] = "gate"
+    kind: ClassVar[Kind] = Kind.GATE
+    needs: ClassVar[frozenset[Ability]] = NEEDS[kind]
 
     methods: tuple[ShiftsAttention, ...]
     threshold: float
@@ -44,7 +47,7 @@ class Gate:
         )
         object.__setattr__(self, "methods", tuple(self.methods))
         wrong: list[Method] = [
-            method for method in self.methods if not isinstance(method, ShiftsAttention)
+            method for method in self.methods if kind_of(method) is not Kind.LOG_ODDS
         ]
         if wrong or not self.methods:
             raise UsageError(

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, ClassVar
 
 from holdfast import knobs
 from holdfast.chat.messages import Message
+from holdfast.methods.kinds import NEEDS, Ability, Kind
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -33,6 +34,8 @@ class Guidance:
     """
 
     name: ClassVar[str] = "guidance"
+    kind: ClassVar[Kind] = Kind.STREAM
+    needs: ClassVar[frozenset[Ability]] = NEEDS[kind]
 
     scale: float
     plausibility: float = 0.0

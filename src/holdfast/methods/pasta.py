@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, ClassVar
 from holdfast import knobs
 from holdfast.errors import KnobOutOfRange, UsageError
 from holdfast.methods.heads import HeadSet, checked_heads, only_on
+from holdfast.methods.kinds import NEEDS, Ability, Kind
 from holdfast.methods.table import TableEntry
 
 if TYPE_CHECKING:
@@ -41,6 +42,8 @@ class Pasta:
     """
 
     name: ClassVar[str] = "pasta"
+    kind: ClassVar[Kind] = Kind.LOG_ODDS
+    needs: ClassVar[frozenset[Ability]] = NEEDS[kind]
 
     alpha: float
     heads: HeadSet | None = None

@@ -1,6 +1,7 @@
 """What a steering method can be.
 
-A method is a frozen dataclass that has the functions of one protocol below.
+A method is a frozen dataclass that has the functions of one protocol below, and says which in
+`kind` and `needs` (`holdfast.methods.kinds`).
 """
 
 from __future__ import annotations
@@ -77,3 +78,15 @@ class EditsLogits(Method, Protocol):
 
     def guide(self, logits: Tensor, other: Tensor) -> Tensor:
         """Returns the logits to draw from, [vocabulary] like those of the two streams."""
+
+
+@runtime_checkable
+class GatesTokens(Method, Protocol):
+    """A gate: tokens drawn under its attention methods are taken only where `accepts` says so; a
+    second stream reads the same chat unsteered.
+    """
+
+    methods: tuple[ShiftsAttention, ...]
+
+    def accepts(self, token: int, other: Tensor) -> bool:
+        """Whether the token may stay, by the second stream's logits [vocabulary]."""

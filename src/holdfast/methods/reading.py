@@ -5,22 +5,17 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from holdfast.errors import UsageError
-from holdfast.methods.gate import Gate
-from holdfast.methods.protocols import EditsLogits, EditsMessages, Method, ShiftsAttention
+from holdfast.methods.kinds import MEMBERS, Kind, kinds_of
+from holdfast.methods.protocols import Method
 from holdfast.methods.spec import parse
 
-# by the function that tells its kind, what a method of one's own must have
-_FIELDS = {
-    "shift": ("name", "heads", "span_includes_generated", "shift"),
-    "edit": ("name", "edit"),
-    "guide": ("name", "other", "guide"),
-    "other": ("name", "other", "guide"),
-}
 _LONGEST = 60
 
 
 def read_methods(given: object) -> tuple[Method, ...]:
     """The methods that `given` stands for.
+
+    A method of one's own that declares no kind is of the kind whose functions it has.
 
     Args:
         given: a spelling such as "boost:factor=2", a method, or a list of both; "none" adds none.
@@ -48,30 +43,46 @@ def _checked(method: object) -> Method:
             f"{method.__name__} is a class, and a method is an object of it; make one, as in "
             f"{method.__name__}(...)."
         )
-    kind = type(method).__name__
-    if not isinstance(method, (ShiftsAttention, EditsMessages, EditsLogits, Gate)):
-        fields = next((some for name, some in _FIELDS.items() if hasattr(method, name)), None)
-        if fields is None:
-            raise UsageError(
-                f"{_cut(repr(method))} is no method; give objects of holdfast.methods, or "
-                "spellings such as 'boost:factor=2'."
-            )
-        missing = " and ".join(name for name in fields if not hasattr(method, name))
+    kind = _kind(method)
+    made_by = type(method).__name__
+    if missing := " and ".join(name for name in MEMBERS[kind] if not hasattr(method, name)):
         raise UsageError(
-            f"The method {kind} lacks {missing}; a method of its kind has {', '.join(fields)} "
-            "(see holdfast.methods.protocols)."
+            f"The method {made_by} lacks {missing}; a method of its kind has"
+            f" {', '.join(MEMBERS[kind])} (see holdfast.methods.protocols)."
         )
     if not isinstance(method.name, str) or not method.name:
         name = _cut(repr(method.name))
-        raise UsageError(f"The method {kind} has the name {name}; give it a word.")
+        raise UsageError(f"The method {made_by} has the name {name}; give it a word.")
     try:
         hash(method)
     except TypeError:
         raise UsageError(
-            f"The method {kind} cannot be hashed, so rows that share it cannot be told; make it a "
-            "frozen dataclass, @dataclass(frozen=True)."
+            f"The method {made_by} cannot be hashed, so rows that share it cannot be told; make it"
+            " a frozen dataclass, @dataclass(frozen=True)."
         ) from None
     return method
+
+
+def _kind(method: object) -> Kind:
+    """The kind that a method declares, or the one whose functions it has."""
+    kinds, made_by = kinds_of(method), type(method).__name__
+    if not kinds:
+        raise UsageError(
+            f"{_cut(repr(method))} is no method; give objects of holdfast.methods, or "
+            "spellings such as 'boost:factor=2'."
+        )
+    kind, *others = kinds
+    if not isinstance(kind, Kind):
+        raise UsageError(
+            f"The method {made_by} declares the kind {_cut(repr(kind))}; give it one of"
+            f" {', '.join(map(str, Kind))}."
+        )
+    if others:
+        raise UsageError(
+            f"The method {made_by} has the functions of {' and '.join(map(str, kinds))}; declare"
+            f" the one that it is, as in kind = {kind}."
+        )
+    return kind
 
 
 def _cut(text: str) -> str:

@@ -10,6 +10,7 @@ from typing import ClassVar
 from holdfast import knobs
 from holdfast.chat.messages import Message
 from holdfast.errors import PromptError
+from holdfast.methods.kinds import NEEDS, Ability, Kind
 
 
 @dataclass(frozen=True)
@@ -31,6 +32,8 @@ class Repetition:
     """
 
     name: ClassVar[str] = "repetition"
+    kind: ClassVar[Kind] = Kind.MESSAGES
+    needs: ClassVar[frozenset[Ability]] = NEEDS[kind]
 
     probability: float
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, ClassVar
 
 from holdfast import knobs
 from holdfast.methods.heads import HeadSet, checked_heads, only_on
+from holdfast.methods.kinds import NEEDS, Ability, Kind
 from holdfast.methods.table import TableEntry
 
 if TYPE_CHECKING:
@@ -35,6 +36,8 @@ class SplitSoftmax:
     """
 
     name: ClassVar[str] = "split-softmax"
+    kind: ClassVar[Kind] = Kind.LOG_ODDS
+    needs: ClassVar[frozenset[Ability]] = NEEDS[kind]
     span_includes_generated: ClassVar[bool] = False
 
     exponent: float

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, ClassVar
 from holdfast import knobs
 from holdfast.errors import KnobOutOfRange
 from holdfast.methods.heads import HeadSet, checked_heads, only_on
+from holdfast.methods.kinds import NEEDS, Ability, Kind
 from holdfast.methods.table import TableEntry
 
 if TYPE_CHECKING:
@@ -33,6 +34,8 @@ class Spotlight:
     """
 
     name: ClassVar[str] = "spotlight"
+    kind: ClassVar[Kind] = Kind.LOG_ODDS
+    needs: ClassVar[frozenset[Ability]] = NEEDS[kind]
     span_includes_generated: ClassVar[bool] = False
 
     target: float

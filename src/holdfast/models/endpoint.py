@@ -22,7 +22,8 @@ from holdfast.chat.emphasis import Part
 from holdfast.chat.messages import Message
 from holdfast.chat.prompt import place_system
 from holdfast.errors import ModelError, RequestFailed, UsageError
-from holdfast.methods import EditsMessages, Method, edit_messages, spell
+from holdfast.methods import Ability, Method, edit_messages
+from holdfast.methods.kinds import EVERY_MODEL
 from holdfast.models.answers import (
     Endpoint,
     FilteredReply,
@@ -36,6 +37,7 @@ from holdfast.models.answers import (
     refused_fields,
     wants_other_limit,
 )
+from holdfast.models.capabilities import check_needs
 from holdfast.models.protocol import Job, answer_all
 from holdfast.models.requests import Reply, Request
 from holdfast.sampling import Sampling
@@ -58,6 +60,7 @@ class EndpointModel:
     _client: OpenAI = field(repr=False, compare=False)
     _wire: _Wire = field(repr=False, compare=False)
     independent: ClassVar[bool] = True
+    offers: ClassVar[frozenset[Ability]] = EVERY_MODEL
 
     @property
     def name(self) -> str:
@@ -80,13 +83,13 @@ class EndpointModel:
         Raises:
             ModelError: names the first of them.
         """
-        for method in methods:
-            if not isinstance(method, EditsMessages):
-                raise ModelError(
-                    f"{spell([method])} needs attention or logits, to which the endpoint"
-                    f" {self.endpoint.url} gives no access; use a prompt method such as"
-                    " repetition:probability=0.5, or load the model with holdfast.load()."
-                )
+        check_needs(
+            methods,
+            self.offers,
+            f"the endpoint {self.endpoint.url}",
+            "use a prompt method such as repetition:probability=0.5, or load the model with"
+            " holdfast.load()",
+        )
 
     def generate(
         self,

@@ -23,14 +23,17 @@ from holdfast.engine.decoder import Continuation, Decoder, Row, Stream
 from holdfast.engine.scoring import Scored, score_rows
 from holdfast.errors import HoldfastError, ModelError, PromptError, UsageError
 from holdfast.methods import (
+    Ability,
     EditsLogits,
     Gate,
     Method,
     Shape,
     ShiftsAttention,
+    attention_methods,
     edit_messages,
     read_methods,
 )
+from holdfast.models.capabilities import LOCAL, check_needs
 from holdfast.models.protocol import Job, answer_all, request_names
 from holdfast.models.requests import Reply, Request
 from holdfast.sampling import Sampling
@@ -154,25 +157,16 @@ class LocalModel:
             UsageError: no method at all, or heads that the model does not have.
         """
         methods = read_methods(methods)
-        seconds = [method.name for method in methods if isinstance(method, (EditsLogits, Gate))]
-        if len(seconds) > 1:
-            raise UsageError(
-                f"{' and '.join(seconds)} each need a second stream, and there is one; use one of"
-                " them."
-            )
-        single = itertools.chain.from_iterable(
-            method.methods if isinstance(method, Gate) else (method,) for method in methods
-        )
-        for method in single:
-            if not isinstance(method, ShiftsAttention):
-                continue
-            if not self.steerable:
-                raise ModelError(
-                    f"The attention of {self.name} ({type(self.hf_model).__name__}) cannot be"
-                    f" reached, so {method.name} cannot steer it; use a prompt method such as"
-                    " repetition."
-                )
-            check_methods(self.hf_model, [method])
+        kind = type(self.hf_model).__name__
+        unreached = "" if self.steerable else ", whose attention cannot be reached,"
+        cure = "use a prompt method such as repetition"
+        check_needs(methods, self.offers, f"{self.name} ({kind}){unreached}", cure)
+        check_methods(self.hf_model, attention_methods(methods))
+
+    @property
+    def offers(self) -> frozenset[Ability]:
+        """What methods and studies can use of it."""
+        return LOCAL | {Ability.LOG_ODDS} if self.steerable else LOCAL
 
     @property
     def runtime(self) -> dict[str, str | int]:

@@ -9,7 +9,7 @@ from typing import Protocol, runtime_checkable
 from holdfast.chat.emphasis import Part
 from holdfast.chat.messages import Message
 from holdfast.errors import RequestFailed
-from holdfast.methods import Method
+from holdfast.methods import Ability, Method
 from holdfast.models.requests import Reply, Request
 from holdfast.sampling import Sampling
 
@@ -37,6 +37,10 @@ class ChatModel(Protocol):
         """Whether a reply never depends on what else is asked at the same time, not even by
         rounding.
         """
+
+    @property
+    def offers(self) -> frozenset[Ability]:
+        """What methods and studies can use of it; a method that needs more is refused."""
 
     def check(self, methods: Sequence[Method]) -> None:
         """Refuses methods that cannot be applied to this model, before anything is generated."""

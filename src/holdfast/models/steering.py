@@ -21,7 +21,7 @@ from holdfast.chat.emphasis import Part
 from holdfast.chat.messages import Message
 from holdfast.chat.prompt import render
 from holdfast.errors import ModelError, UsageError
-from holdfast.methods import parse
+from holdfast.methods import Kind, kind_of, parse
 from holdfast.methods.protocols import ShiftsAttention
 from holdfast.models.requests import Request
 
@@ -236,7 +236,7 @@ def _per_row(methods: Any, rows: int) -> list[tuple[ShiftsAttention, ...]]:
         else [_read(methods)] * rows
     )
     for method in {id(method): method for row in each for method in row}.values():
-        if not isinstance(method, ShiftsAttention):
+        if kind_of(method) is not Kind.LOG_ODDS:
             raise UsageError(
                 f"{method!r} does not steer attention, which is all a block can do; give the "
                 "others to holdfast.load(...).generate."

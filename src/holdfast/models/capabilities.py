@@ -1,0 +1,57 @@
+"""What chat models offer, and the refusal of what one of them does not."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from holdfast.errors import ModelError, UsageError
+from holdfast.methods import Method, spell
+from holdfast.methods.kinds import EVERY_MODEL, Ability, in_words, needs_of
+
+# of every model that runs in this process; those whose attention is reached offer that too
+LOCAL = frozenset(
+    {
+        Ability.MESSAGES,
+        Ability.SECOND_STREAM,
+        Ability.REPLY_SCORES,
+        Ability.PIECES,
+        Ability.LAYERS,
+    }
+)
+_METHODS_USE = frozenset({Ability.MESSAGES, Ability.LOG_ODDS, Ability.SECOND_STREAM})
+
+
+def offers(model: object, ability: Ability) -> bool:
+    """Whether a model declares an ability; a model of one's own that declares none offers the
+    messages alone.
+    """
+    declared: frozenset[Ability] = getattr(model, "offers", EVERY_MODEL)
+    return ability in declared
+
+
+def check_needs(
+    methods: Sequence[Method], offered: frozenset[Ability], model: str, cure: str
+) -> None:
+    """Refuses methods that need what a model does not offer.
+
+    Args:
+        methods: of one reply.
+        offered: what the model offers.
+        model: what a sentence calls it.
+        cure: what to do instead.
+
+    Raises:
+        ModelError: names the first such method, what it needs and what the model offers.
+        UsageError: two methods that need the one second stream.
+    """
+    for method in methods:
+        if lacking := needs_of(method) - offered:
+            raise ModelError(
+                f"{spell([method])} needs {in_words(lacking)}, and {model} offers methods"
+                f" {in_words(offered & _METHODS_USE)} alone; {cure}."
+            )
+    seconds = [method.name for method in methods if Ability.SECOND_STREAM in needs_of(method)]
+    if len(seconds) > 1:
+        raise UsageError(
+            f"{' and '.join(seconds)} each need a second stream, and there is one; use one of them."
+        )
