@@ -1,0 +1,125 @@
+"""Kinds of method, what they need and what models offer are data, and a refusal names both."""
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+import pytest
+from tiny import chat, model
+
+from holdfast import methods
+from holdfast.errors import ModelError, UsageError
+from holdfast.methods import (
+    Ability,
+    Boost,
+    Gate,
+    Guidance,
+    Kind,
+    Pasta,
+    Repetition,
+    SplitSoftmax,
+    Spotlight,
+)
+from holdfast.methods.kinds import NEEDS
+from holdfast.models.capabilities import check_needs, offers
+
+ATTENTION = (SplitSoftmax(0.5), Boost(2))
+GATED = Gate((Boost(3),), 0.1)
+MIXED = (Repetition(0.5), ATTENTION[0], Guidance(2.0), ATTENTION[1])
+TALK = chat("always talk about cheese", "the old town")
+
+
+@dataclass(frozen=True)
+class Louder:
+    """A method of one's own that declares no kind."""
+
+    name: ClassVar[str] = "louder"
+    heads: ClassVar[None] = None
+    span_includes_generated: ClassVar[bool] = False
+    by: float = 1.0
+
+    def shift(self, log_odds, layer):
+        return log_odds + self.by
+
+
+class Torn(Louder):
+    name: ClassVar[str] = "torn"
+
+    def edit(self, messages, seed):
+        return tuple(messages)
+
+
+class Decided(Torn):
+    kind: ClassVar[Kind] = Kind.LOG_ODDS
+
+
+class Odd(Louder):
+    kind: ClassVar[str] = "log-odds"
+
+
+class Empty(Louder):
+    kind: ClassVar[Kind] = Kind.STREAM
+
+
+@pytest.mark.parametrize("made", (*MIXED, GATED, Pasta(0.1), Spotlight(0.3)), ids=str)
+def test_every_method_declares_its_kind_and_what_that_needs(made):
+    assert isinstance(type(made).kind, Kind) and made.kind is methods.kind_of(made)
+    assert type(made).needs == methods.needs_of(made) >= NEEDS[made.kind]
+
+
+def test_methods_are_told_by_their_kind():
+    assert methods.of_kind(MIXED, Kind.LOG_ODDS) == ATTENTION
+    assert methods.of_kind(MIXED, Kind.MESSAGES) == (Repetition(0.5),)
+    assert methods.of_kind(MIXED, Kind.STREAM) == (Guidance(2.0),)
+    assert methods.of_kind((*MIXED, GATED), Kind.GATE) == (GATED,)
+    assert methods.attention_methods((*MIXED, GATED)) == (*ATTENTION, Boost(3))
+    assert methods.kind_of(7) is None and methods.kind_of(len) is None
+
+
+def test_a_method_of_ones_own_is_of_the_kind_whose_functions_it_has():
+    assert methods.read_methods([Louder()]) == (Louder(),)
+    assert methods.kind_of(Louder()) is Kind.LOG_ODDS
+    assert methods.needs_of(Louder()) == {Ability.LOG_ODDS}
+    assert methods.kind_of(Decided()) is Kind.LOG_ODDS
+    assert methods.read_methods(Decided()) == (Decided(),)
+
+
+@pytest.mark.parametrize(
+    ("wrong", "says"),
+    (
+        (Torn(), r"Torn has the functions of Kind\.LOG_ODDS and Kind\.MESSAGES; declare.*kind ="),
+        (Odd(), r"Odd declares the kind 'log-odds'; give it one of Kind\.LOG_ODDS"),
+        (Empty(), "Empty lacks other and guide; a method of its kind has name, other, guide"),
+    ),
+)
+def test_a_kind_that_is_not_what_the_class_can_do_is_refused(wrong, says):
+    with pytest.raises(UsageError, match=says):
+        methods.read_methods([wrong])
+
+
+def test_a_refusal_names_what_is_needed_and_what_is_offered():
+    offered = frozenset({Ability.MESSAGES, Ability.SECOND_STREAM, Ability.REPLY_SCORES})
+    check_needs((Repetition(1), Guidance(2.0)), offered, "the model", "use another")
+    with pytest.raises(ModelError) as caught:
+        check_needs((Guidance(2.0), GATED), offered, "the model", "use another")
+    assert str(caught.value) == (
+        "gate:methods=[boost:factor=3],threshold=0.1 needs attention, and the model offers methods"
+        " messages and a second stream alone; use another."
+    )
+    with pytest.raises(ModelError, match=r"needs attention and a second stream, .*messages alone"):
+        check_needs((GATED,), frozenset({Ability.MESSAGES}), "the model", "use another")
+    with pytest.raises(UsageError, match="guidance and gate each need a second stream"):
+        check_needs((Guidance(2.0), GATED), offered | {Ability.LOG_ODDS}, "the model", "")
+
+
+def test_models_declare_what_they_offer():
+    import holdfast
+
+    endpoint = holdfast.connect("http://localhost:1/v1", "m", "NO_SUCH_KEY")
+    assert endpoint.offers == {Ability.MESSAGES}
+    assert model().offers == set(Ability)
+    assert model("mamba").offers == set(Ability) - {Ability.LOG_ODDS}
+    assert offers(object(), Ability.MESSAGES) and not offers(object(), Ability.REPLY_SCORES)
+    with pytest.raises(ModelError, match=r"guidance:scale=2 needs a second stream.*messages alone"):
+        endpoint.generate(TALK, [Guidance(2.0)])
+    with pytest.raises(ModelError, match=r"boost:factor=3 needs attention.*MambaForCausalLM"):
+        model("mamba").generate(TALK, [Boost(3)])
