@@ -11,6 +11,8 @@ import numpy as np
 
 from holdfast import drift
 from holdfast.errors import UnknownName, UsageError
+from holdfast.methods import Ability
+from holdfast.models.capabilities import offers
 from holdfast.models.protocol import ChatModel
 from holdfast.progress import Watch, unwatched
 from holdfast.records import RunData, read_run
@@ -477,7 +479,7 @@ def check(task: Task) -> None:
         UsageError: an endpoint as the model, the model itself as its own base, or a capability that
             cannot be read.
     """
-    if not hasattr(task.model, "hf_model"):
+    if not offers(task.model, Ability.LAYERS):
         raise UsageError(
             f"{task.model.name} is an endpoint, whose attention and embeddings cannot be seen; give"
             " a local --model, and the endpoint as --endpoint."

@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING, Any
 from holdfast import drift, knobs
 from holdfast.drift.traces import TurnTrace, read_traces
 from holdfast.errors import ModelError, UsageError
-from holdfast.methods import Method
+from holdfast.methods import Ability, Method
+from holdfast.models.capabilities import offers
 from holdfast.progress import Progress, ignored
 
 if TYPE_CHECKING:
@@ -85,7 +86,7 @@ def check(model: LocalModel, head: Head | None = None) -> None:
         ModelError: an endpoint, or attention that cannot be reached.
         UsageError: a head outside the model.
     """
-    if not hasattr(model, "hf_model"):
+    if not offers(model, Ability.LAYERS):
         raise ModelError(
             f"{model.name} is an endpoint, which has no attention mass to read; give a local model."
         )
