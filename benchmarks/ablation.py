@@ -21,9 +21,9 @@ from stamp import ROOT, measured_on
 
 import holdfast
 from holdfast import drift
+from holdfast.analysis.series import read_series
+from holdfast.analysis.statistics import paired_difference
 from holdfast.models.loading import DEFAULT_FOLDER
-from holdfast.report.scores import read_series
-from holdfast.report.statistics import paired_difference
 
 MODELS = {"plain-users": (), "styled-users": ("--styled-users",)}
 

@@ -26,12 +26,14 @@ from stamp import measured_on
 
 import holdfast
 from holdfast import drift, methods
+from holdfast.analysis.calibration import read_calibration
+from holdfast.analysis.choice import ahead_at_cost, front, pick
+from holdfast.analysis.decay import decay as describe_decay
+from holdfast.analysis.statistics import estimate, paired_difference
 from holdfast.models.requests import Request
 from holdfast.records import read_run
-from holdfast.report.calibration import ahead_at_cost, answer, front, pick, read_calibration
+from holdfast.report.calibration import answer
 from holdfast.report.calibration_figures import write_calibration_figures
-from holdfast.report.decay import decay as describe_decay
-from holdfast.report.statistics import estimate, paired_difference
 from holdfast.seeds import seed_of
 from holdfast.study.calibrate import Plan, calibrate, choose_prompts
 from holdfast.study.capability import load_capability
@@ -172,22 +174,22 @@ def main() -> None:
         for one in read_run(arguments.runs / "free" / "stability").records
         if one["method"] == "none"
     ]
-    fixes = [methods.parse(one.method) for one in free.settings]
+    fixes = [methods.parse(candidate.method) for candidate in free.candidates]
     fixed = probe_scores(
         model, prompts, sorted(plain, key=lambda one: one["conversation"]), fixes, (LATE,)
     )
-    all_heads = [one for one in free.settings if one.sweep == 0]
+    all_heads = free.sweeps[0]
     rows = []
-    for place, (setting, on_front) in enumerate(zip(free.settings, front(free), strict=True)):
+    for place, (candidate, on_front) in enumerate(zip(free.candidates, front(free), strict=True)):
         row = {
-            "method": setting.method,
+            "method": candidate.method,
             "front": on_front,
-            "free": rounded(estimate(setting.stability)),
-            "free_gain": rounded(free.gain(setting)),
-            "capability": rounded(estimate(setting.capability)),
-            "points_lost": rounded(free.drop(setting)),
-            "all_heads": setting in all_heads,
-            "ahead_of_all_heads": rounded(ahead_at_cost(free, [setting], all_heads)),
+            "free": rounded(estimate(candidate.stability)),
+            "free_gain": rounded(free.gain(candidate)),
+            "capability": rounded(estimate(candidate.capability)),
+            "points_lost": rounded(free.drop(candidate)),
+            "all_heads": candidate in all_heads,
+            "ahead_of_all_heads": rounded(ahead_at_cost(free, [candidate], all_heads)),
             "fixed": rounded(estimate(fixed[place])),
             "fixed_gain": rounded(paired_difference(fixed[place], fixed[0])),
         }

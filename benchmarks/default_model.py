@@ -20,8 +20,8 @@ from stamp import measured_on
 
 import holdfast
 from holdfast import drift, methods
-from holdfast.report.scores import Series, read_series
-from holdfast.report.statistics import (
+from holdfast.analysis.series import Series, read_series
+from holdfast.analysis.statistics import (
     Estimate,
     change,
     estimate_columns,

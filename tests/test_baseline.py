@@ -6,6 +6,8 @@ import pytest
 from test_drift import SUITE, Scripted
 
 from holdfast import drift, report
+from holdfast.analysis.baseline import baseline_beside
+from holdfast.analysis.series import read_series
 from holdfast.drift.baseline import ask_baseline, read_baseline
 from holdfast.drift.cases import Case, Rule, Suite
 from holdfast.drift.selfchat import draw_pairing
@@ -13,8 +15,7 @@ from holdfast.errors import RecordsError
 from holdfast.measures import build
 from holdfast.models.requests import Reply
 from holdfast.records import read_run
-from holdfast.report.baseline import baseline_lines, baseline_section
-from holdfast.report.scores import read_series
+from holdfast.report.sentences import baseline_lines
 
 NEVER = Case(
     "no-discount",
@@ -109,7 +110,7 @@ def test_a_baseline_resumes_and_takes_more_conversations(tmp_path):
 
 def test_measures_that_do_not_discriminate_are_marked(tmp_path):
     run = read_run(asked(tmp_path / "run"))
-    found = baseline_section(run, read_series(run)[0])
+    found = baseline_beside(run, read_series(run)[0])
     rows = {row.name: row for row in (*found.measures, *found.cases)}
     assert rows["never_contains"].verdict == rows["no-discount"].verdict == "does not discriminate"
     assert rows["never_contains"].unprompted.mean == rows["never_contains"].prompted.mean == 1
@@ -132,7 +133,7 @@ def test_measures_that_do_not_discriminate_are_marked(tmp_path):
 
 def test_few_conversations_do_not_tell_which_measures_discriminate(tmp_path):
     run = read_run(asked(tmp_path / "run", 12))
-    found = baseline_section(run, read_series(run)[0])
+    found = baseline_beside(run, read_series(run)[0])
     assert {row.verdict for row in (*found.measures, *found.cases)} == {"cannot tell"}
     assert "Too few conversations to tell whether these discriminate: " in baseline_lines(found)[-1]
 
@@ -142,7 +143,7 @@ def test_each_rule_of_a_prompt_has_its_own(tmp_path):
     settings = drift.Settings(rounds=1, conversations=24)
     run = drift.run(Shop(), one_bot, tmp_path / "run", settings)
     ask_baseline(Shop(), one_bot, tmp_path / "run", settings)
-    found = baseline_section(run, read_series(run)[0])
+    found = baseline_beside(run, read_series(run)[0])
     verdicts = {row.name: row.verdict for row in found.cases}
     assert verdicts == {"both · signs": "discriminates", "both · price": "does not discriminate"}
     assert {row.n for row in found.cases} == {24}
@@ -150,9 +151,9 @@ def test_each_rule_of_a_prompt_has_its_own(tmp_path):
 
 def test_a_run_without_a_baseline_says_nothing_of_it(tmp_path):
     run = drift.run(Scripted(), SUITE, tmp_path / "run", drift.Settings(rounds=1, conversations=2))
-    assert baseline_section(
-        run, read_series(run)[0]
-    ) is None and "discriminate" not in report.table(run)
+    assert baseline_beside(run, read_series(run)[0]) is None and "discriminate" not in report.table(
+        run
+    )
     assert 'id="baseline"' not in report.write([tmp_path / "run"], tmp_path / "p.html").read_text(
         encoding="utf-8"
     )

@@ -19,6 +19,9 @@ from tiny import model
 
 import holdfast
 from holdfast import Sampling, SplitSoftmax, cli, drift, methods
+from holdfast.analysis.calibration import Calibration, Candidate, half_of, read_calibration
+from holdfast.analysis.choice import ahead_at_cost, pareto, pick
+from holdfast.analysis.study_summary import write_calibration_file, write_method_file
 from holdfast.drift.selfchat import draw_pairing
 from holdfast.errors import (
     HoldfastError,
@@ -28,10 +31,9 @@ from holdfast.errors import (
     UnknownName,
     UsageError,
 )
-from holdfast.report import calibration as report
-from holdfast.report.calibration import Calibration, Setting, pareto
+from holdfast.report.calibration import answer, table
 from holdfast.report.calibration_figures import write_calibration_figures
-from holdfast.study.calibrate import DEFAULT_SWEEPS, Plan, calibrate, choose_prompts, half_of
+from holdfast.study.calibrate import DEFAULT_SWEEPS, Plan, calibrate, choose_prompts
 from holdfast.study.capability import Capability, Item, load_capability
 
 MMLU = Path(__file__).resolve().parents[2] / "shared" / "data" / "mmlu"
@@ -202,7 +204,7 @@ def test_an_interrupted_sweep_goes_on(finished, tmp_path):
         lines = path.read_bytes().splitlines(keepends=True)
         path.write_bytes(b"".join(lines[:-7]) + lines[-7][:50])
     with pytest.raises(RecordsError, match=r"not finished.*repeat"):
-        report.read_calibration(tmp_path / "run")
+        read_calibration(tmp_path / "run")
     again = run(tmp_path / "run")
     assert steady(again[0].records) == steady(stability.records)
     assert steady(again[1].records) == steady(asked.records)
@@ -212,29 +214,29 @@ def test_an_interrupted_sweep_goes_on(finished, tmp_path):
 
 def test_findings_figures_and_method_file(finished, tmp_path):
     out, stability, asked = finished
-    found = report.read_calibration(out)
-    assert [one.method for one in found.settings] == stability.manifest["identity"]["methods"]
+    found = read_calibration(out)
+    assert [one.method for one in found.candidates] == stability.manifest["identity"]["methods"]
     by_hand = {}
     for record in asked.records:
         by_hand.setdefault(record["method"], []).append(
             np.mean([probe["score"] for probe in record["probes"]])
         )
-    for one in found.settings:
+    for one in found.candidates:
         assert np.nanmean(one.capability) == pytest.approx(100 * np.mean(by_hand[one.method]))
         assert found.drop(one).mean == pytest.approx(
             100 * (np.mean(by_hand["none"]) - np.mean(by_hand[one.method]))
         )
     assert found.report.sum() == 6
-    chosen = report.pick(found, 100)
-    report.write_method_file(found, chosen, tmp_path / "method.json")
+    chosen = pick(found, 100)
+    write_method_file(found, chosen, tmp_path / "method.json")
     assert methods.spell(methods.parse(str(tmp_path / "method.json"))) == chosen.method
     assert (
         json.loads((tmp_path / "method.json").read_text())["model_fingerprint"]
         == model().fingerprint
     )
-    report.write_summary(found, tmp_path / "calibration.json")
+    write_calibration_file(found, tmp_path / "calibration.json")
     assert len(json.loads((tmp_path / "calibration.json").read_text())["settings"]) == 5
-    assert "split-softmax:exponent=0.3" in report.table(found) and "Pareto" in report.table(found)
+    assert "split-softmax:exponent=0.3" in table(found) and "Pareto" in table(found)
     files = write_calibration_figures(found, 1.0, tmp_path)
     assert [path.name for path in files] == [
         "trade_off.svg",
@@ -254,8 +256,8 @@ def synthetic(
     """
     halves = np.arange(conversations) % 2 == 1
     jitter = np.tile([0.01, 0.01, -0.01, -0.01], conversations // 4)  # the same in all settings
-    settings = tuple(
-        Setting(
+    candidates = tuple(
+        Candidate(
             name,
             None if name == "none" else 0,
             name,
@@ -266,7 +268,7 @@ def synthetic(
         )
         for name, (s, c) in rows.items()
     )
-    return Calibration(settings, (("m", "k"),), halves, {"is_text": False, "capability": "towns"})
+    return Calibration(candidates, (("m", "k"),), halves, {"is_text": False, "capability": "towns"})
 
 
 def test_ahead_at_the_same_cost():
@@ -280,7 +282,7 @@ def test_ahead_at_the_same_cost():
             "gain": ([0.5, 0.5], [70, 70]),
         }
     )
-    none, weak, strong, between, dear, gain = found.settings
+    none, weak, strong, between, dear, gain = found.candidates
     mixed = 0.6 + 0.3 * 2 / 8  # at 4 points lost, weak (2 lost) and strong (10 lost) three to one
     for ours, others, wanted in (
         ([between], [weak, strong], 0.8 - mixed),
@@ -292,7 +294,7 @@ def test_ahead_at_the_same_cost():
         ([between, dear], [weak, strong], (0.85 - mixed) / 2),
         ([weak], [strong], 0.6 - (0.5 + 0.4 * 2 / 10)),
     ):
-        ahead = report.ahead_at_cost(found, ours, others)
+        ahead = ahead_at_cost(found, ours, others)
         assert (
             ahead.mean == pytest.approx(wanted)
             and ahead.low <= wanted + 1e-9
@@ -305,16 +307,16 @@ def test_the_uncertainty_of_the_cost_is_in_the_interval():
     costs = 100.0 * (
         rng.random(200) < 0.7
     )  # of one question each: the same stability in all conversations, but uncertain costs
-    ours = Setting("ours", 0, "1", np.ones((200, 1)), np.full(200, 0.7), costs, 0)
-    none = Setting("none", None, "", np.ones((200, 1)), np.full(200, 0.5), np.full(200, 100.0), 0)
-    other = Setting("other", 1, "1", np.ones((200, 1)), np.full(200, 0.9), np.full(200, 40.0), 0)
+    ours = Candidate("ours", 0, "1", np.ones((200, 1)), np.full(200, 0.7), costs, 0)
+    none = Candidate("none", None, "", np.ones((200, 1)), np.full(200, 0.5), np.full(200, 100.0), 0)
+    other = Candidate("other", 1, "1", np.ones((200, 1)), np.full(200, 0.9), np.full(200, 40.0), 0)
     found = Calibration(
         (none, ours, other),
         (("m", "k"), ("n", "k")),
         np.arange(200) % 2 == 1,
         {"is_text": False, "capability": "towns"},
     )
-    ahead = report.ahead_at_cost(found, [ours], [other])
+    ahead = ahead_at_cost(found, [ours], [other])
     lost = 100 - costs.mean()
     half = 1.96 * costs.std(ddof=1) / 200**0.5 * 0.4 / 60  # 0.4 of stability over 60 points
     assert ahead.mean == pytest.approx(0.7 - (0.5 + 0.4 * lost / 60))
@@ -333,40 +335,38 @@ def test_the_front_and_the_pick():
             "strong": ([0.9, 0.9], [40, 42]),
         }
     )
-    assert [report.pick(found, budget).method for budget in (0, 1.9, 2, 19.9, 20)] == [
+    assert [pick(found, budget).method for budget in (0, 1.9, 2, 19.9, 20)] == [
         "weak",
         "weak",
         "good",
         "good",
         "strong",
     ]
-    chosen = report.pick(found, 2)  # chosen on one half, told from the other
+    chosen = pick(found, 2)  # chosen on one half, told from the other
     assert (
         chosen.stability.mean == pytest.approx(0.7)
         and chosen.gain.mean == pytest.approx(0.2)
         and chosen.drop.mean == pytest.approx(5)
     )
     assert chosen.gain.low == pytest.approx(0.2) and chosen.drop.high == pytest.approx(5)
-    line = report.answer(found, chosen)
+    line = answer(found, chosen)
     assert line.startswith("This run cannot tell which setting to use with at most 2 points lost.")
     assert "good, stability 0.50 -> 0.70 (+0.20 (all alike)), points lost +5.0 (all alike)" in line
     assert "reported on the 4 others. There n = 4, fewer than 20" in line and "\n" not in line
     with pytest.raises(KnobOutOfRange, match=r"budget.*-1"):
-        report.pick(found, -1)
+        pick(found, -1)
 
 
 def test_a_budget_that_no_setting_meets():
     found = synthetic({"none": ([0.5, 0.5], [60, 60]), "strong": ([0.9, 0.9], [40, 42])}, 80)
-    chosen = report.pick(found, 3)
+    chosen = pick(found, 3)
     assert chosen.method == "none" and chosen.none_fits
-    assert "every setting loses more than 3 points on average" in report.answer(found, chosen)
+    assert "every setting loses more than 3 points on average" in answer(found, chosen)
     few = synthetic({"none": ([0.5, 0.5], [60, 60]), "weak": ([0.4, 0.4], [60, 60])})
-    assert "the 4 conversations chosen on are fewer than 20" in report.answer(
-        few, report.pick(few, 3)
-    )
+    assert "the 4 conversations chosen on are fewer than 20" in answer(few, pick(few, 3))
     worse = synthetic({"none": ([0.5, 0.5], [60, 60]), "weak": ([0.4, 0.4], [60, 60])}, 80)
-    chosen = report.pick(worse, 3)
-    assert "no setting with at most 3 points lost is more stable" in report.answer(worse, chosen)
+    chosen = pick(worse, 3)
+    assert "no setting with at most 3 points lost is more stable" in answer(worse, chosen)
     assert not chosen.recommended
 
 
@@ -378,8 +378,8 @@ def sampled(gain: float, cost: float, spread: float, conversations: int = 200) -
     )  # the same in both halves
     noise -= noise.mean(1, keepdims=True)
     count, one = conversations, np.zeros((conversations, 1))
-    none = Setting("none", None, "", one, np.full(count, 0.5), np.full(count, 60.0), 0)
-    fix = Setting(
+    none = Candidate("none", None, "", one, np.full(count, 0.5), np.full(count, 60.0), 0)
+    fix = Candidate(
         "fix", 0, "1", one, 0.5 + gain + 0.1 * noise[0], 60.0 - cost + spread * noise[1], 0
     )
     about = {"is_text": False, "capability": "towns"}
@@ -417,36 +417,36 @@ def sampled(gain: float, cost: float, spread: float, conversations: int = 200) -
     ],
 )
 def test_a_setting_is_recommended_where_the_evidence_allows(found, budget, why):
-    chosen = report.pick(found, budget)
+    chosen = pick(found, budget)
     assert chosen.why.startswith(why) and chosen.recommended == (not why)
-    line = report.answer(found, chosen)
+    line = answer(found, chosen)
     assert ("use fix, stability 0.50 -> " in line) == (not why)
     assert ("cannot tell" in line or "Nothing to recommend" in line) == bool(why)
 
 
 def test_the_choice_prefers_what_can_be_shown():
     """The most stable by its mean has a cost that one half cannot tell; a weaker one has none."""
-    clear, blurred = sampled(0.1, 0, 1).settings[1], sampled(0.3, 1, 150).settings[1]
+    clear, blurred = sampled(0.1, 0, 1).candidates[1], sampled(0.3, 1, 150).candidates[1]
     found = dataclasses.replace(
         sampled(0.1, 0, 1),
-        settings=(
-            sampled(0.1, 0, 1).settings[0],
+        candidates=(
+            sampled(0.1, 0, 1).candidates[0],
             dataclasses.replace(clear, method="clear"),
             blurred,
         ),
     )
-    assert report.pick(found, 2).method == "clear" and report.pick(found, 2).recommended
+    assert pick(found, 2).method == "clear" and pick(found, 2).recommended
 
 
 def test_how_much_more_would_tell():
-    assert "times as many --draws and --questions would tell" in report.answer(
+    assert "times as many --draws and --questions would tell" in answer(
         *_with_pick(sampled(0.2, 1, 30), 5)
     )
-    assert "would be needed to tell" in report.answer(*_with_pick(sampled(0.2, 1, 400), 2))
+    assert "would be needed to tell" in answer(*_with_pick(sampled(0.2, 1, 400), 2))
 
 
 def _with_pick(found: Calibration, budget: float):
-    return found, report.pick(found, budget)
+    return found, pick(found, budget)
 
 
 def test_knowledge_and_perplexity(tmp_path):
@@ -480,8 +480,8 @@ def test_knowledge_and_perplexity(tmp_path):
         probe["score"] == probe["log_probabilities"][0] / probe["tokens"] < 0 and not probe["reply"]
         for _, probe in probes
     )
-    found = report.read_calibration(tmp_path / "run")
-    assert "nat" in report.table(found) and np.nanmean(found.settings[0].capability) < 0
+    found = read_calibration(tmp_path / "run")
+    assert "nat" in table(found) and np.nanmean(found.candidates[0].capability) < 0
 
 
 def test_mmlu_is_read_and_malformed_rows_are_named(tmp_path):
@@ -645,10 +645,6 @@ def test_sweeps_and_method_files_are_spelled(tmp_path):
         ("boost:factor=2,2.0", "same value twice"),
         ("boost:2,3", "KNOB=VALUE,VALUE, not '2'"),
         ("boost", "has one point"),
-        ("boost:factor=2,0.5", "factor from 1 upwards, not 0.5"),
-        ("boost:factr=2,3", "'factr'.*'factor'"),
-        ("none+boost:factor=2,3", "'none' cannot be combined"),
-        ("boost:factor=2,3+", "empty method"),
         ("boost:factor=2,3+spotlight:target=0.1,0.2", "several values to factor and target"),
     ):
         with pytest.raises(UsageError, match=named):
@@ -722,17 +718,16 @@ def test_from_the_command_line_to_a_method_that_drift_takes(tmp_path, capsys, mo
     assert cli.main(without) == 0 and "cannot tell" in capsys.readouterr().out.splitlines()[-1]
     found = dataclasses.replace(
         sampled(0.2, 1, 5),
-        about=report.read_calibration(out).about,
+        about=read_calibration(out).about,
         names=(("split-softmax", "exponent"),),
     )
     monkeypatch.setattr(
-        report,
-        "read_calibration",
+        "holdfast.analysis.calibration.read_calibration",
         lambda folder: dataclasses.replace(
             found,
-            settings=(
-                found.settings[0],
-                dataclasses.replace(found.settings[1], method="split-softmax:exponent=0.5"),
+            candidates=(
+                found.candidates[0],
+                dataclasses.replace(found.candidates[1], method="split-softmax:exponent=0.5"),
             ),
         ),
     )
@@ -771,6 +766,6 @@ def test_a_calibration_takes_more_sweeps_and_refuses_more_draws(finished, tmp_pa
     wide = run(tmp_path / "run")
     assert steady(wide[0].records) == steady(finished[1].records)
     assert steady(wide[1].records) == steady(finished[2].records)
-    assert len(report.read_calibration(tmp_path / "run").settings) == 5
+    assert len(read_calibration(tmp_path / "run").candidates) == 5
     with pytest.raises(RecordsError, match=r"holds another run: its sweeps is"):
         run(tmp_path / "run", sweeps=("split-softmax:exponent=0.7,0.3",))

@@ -2,9 +2,10 @@
 
 import numpy as np
 
-from holdfast.report.endings import endings
-from holdfast.report.findings import compare
-from holdfast.report.scores import Series
+from holdfast.analysis.comparisons import compare
+from holdfast.analysis.endings import count_endings
+from holdfast.analysis.series import Series
+from holdfast.report.sentences import ending_lines
 
 
 def record(number=0, stop_reasons=("stop", "stop"), **more):
@@ -22,7 +23,7 @@ def record(number=0, stop_reasons=("stop", "stop"), **more):
 
 
 def test_a_run_that_went_well_has_nothing_to_say():
-    assert endings([record(), record()]) == []
+    assert ending_lines(count_endings([record(), record()])) == []
 
 
 def test_dialogs_that_ended_early_are_counted_by_their_reason_with_the_first_reason():
@@ -33,7 +34,7 @@ def test_dialogs_that_ended_early_are_counted_by_their_reason_with_the_first_rea
         record(2, ended={"round": 2, "why": "filter", "reason": "other."}),
         record(3, ended={"round": 2, "why": "filter", "reason": "other."}),
     ]
-    ((what, said),) = endings([*ended, record(4)])
+    ((what, said),) = ending_lines(count_endings([*ended, record(4)]))
     assert what == "dialogs that ended early"
     assert said.startswith(
         "4 of 5 (2 met a content filter, 1 filled the model's context, 1 had a request that failed)"
@@ -46,7 +47,7 @@ def test_replies_without_content_and_probes_not_answered_are_counted():
     replies = record(0, ("stop", "stop", "refusal", "tool_calls"))
     replies["probes"][0]["stop_reason"] = "refusal"
     missing = record(1, unanswered=[{"round": 1, "why": "filter"}, {"round": 2, "why": "filter"}])
-    assert endings([replies, missing]) == [
+    assert ending_lines(count_endings([replies, missing])) == [
         (
             "replies without content",
             "3 of 6 (2 refused, 1 called a tool); probes are scored as empty",

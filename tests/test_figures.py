@@ -9,12 +9,12 @@ from matplotlib.figure import Figure
 from matplotlib.text import Annotation, Text
 from synthetic_run import write_run
 
+from holdfast.analysis.calibration import Calibration, Candidate
+from holdfast.analysis.series import read_series
 from holdfast.records import read_run
-from holdfast.report.calibration import Calibration, Setting
 from holdfast.report.calibration_figures import write_calibration_figures
 from holdfast.report.decay_figures import write_decay_figures
 from holdfast.report.figures import write_figures
-from holdfast.report.scores import read_series
 
 TOUCH = 0.5  # pixels at 100 dots per inch: boxes hold a little air
 
@@ -77,8 +77,8 @@ def outside(figure):
 def calibration(sweeps, values=3, conversations=20, seed=0, name="split-softmax"):
     """Sweeps whose settings lie close together, as they do where nothing costs much."""
     rng = np.random.default_rng(seed)
-    settings = [
-        Setting(
+    candidates = [
+        Candidate(
             "none",
             None,
             "",
@@ -88,7 +88,7 @@ def calibration(sweeps, values=3, conversations=20, seed=0, name="split-softmax"
             0,
         )
     ]
-    none = settings[0]
+    none = candidates[0]
     for sweep in range(sweeps):
         for value in range(values):
             stability = (
@@ -96,14 +96,14 @@ def calibration(sweeps, values=3, conversations=20, seed=0, name="split-softmax"
             )
             points = none.capability - 0.3 * rng.normal() + 0.1 * rng.normal(size=conversations)
             method = f"{name}-{sweep}:exponent=0.{value}"
-            settings.append(
-                Setting(method, sweep, f"0.{value}25", none.by_round, stability, points, 0)
+            candidates.append(
+                Candidate(method, sweep, f"0.{value}25", none.by_round, stability, points, 0)
             )
     names = tuple(
         (f"{name}-{sweep} on heads of layer {sweep}", "exponent") for sweep in range(sweeps)
     )
     return Calibration(
-        tuple(settings),
+        tuple(candidates),
         names,
         np.arange(conversations) % 2 == 1,
         {"is_text": False, "capability": "knowledge"},

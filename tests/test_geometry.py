@@ -10,11 +10,12 @@ from page_outline import read_page
 from test_drift import SUITE, Scripted
 from tiny import chat, model
 
+from holdfast.analysis.study_summary import write_geometry_summaries
 from holdfast.chat.prompt import render
 from holdfast.errors import KnobOutOfRange, ModelError
 from holdfast.report.document import write_document
 from holdfast.report.geometry import write_geometry_figures
-from holdfast.report.geometry_page import geometry_document, write_summaries
+from holdfast.report.geometry_page import geometry_document
 from holdfast.study import geometry
 
 SMALL = geometry.Sizes(instances=2, generated=6, trials=50, conversations=2, rounds=2)
@@ -46,7 +47,7 @@ def test_a_study_tells_what_it_found_and_draws_it(tmp_path):
         "hidden_states.png",
     ]
     assert all(path.stat().st_size > 2000 for path in files)
-    write_summaries(found, tmp_path / "out")
+    write_geometry_summaries(found, tmp_path / "out")
     page = read_page(
         write_document(
             geometry_document(found, lines, tmp_path / "out"), tmp_path / "out" / "report.html"

@@ -51,6 +51,7 @@ LIGHT = (
     "models/endpoint",
     "drift/suites",
     "tasks",
+    "analysis",
     "report",
     "cli",
 )
@@ -66,6 +67,7 @@ HEAVY = (
     "datasets",
     "fastapi",
 )
+DRAWING = ("jinja2", "markupsafe", "holdfast.report", "holdfast.study", "PIL")
 
 MODULES = sorted(PACKAGE.rglob("*.py"))
 
@@ -128,7 +130,21 @@ def later():
 @pytest.mark.parametrize("light", [name for name in LIGHT if exists(name)])
 def test_importing_is_light(light, tmp_path):
     module = "holdfast" if light == "__init__" else f"holdfast.{light.replace('/', '.')}"
-    script = f"import sys, {module}; print(*(name for name in {HEAVY!r} if name in sys.modules))"
+    assert_light([module], HEAVY, tmp_path)
+
+
+def test_analysis_loads_no_model_and_draws_nothing(tmp_path):
+    modules = [
+        ".".join(path.relative_to(SOURCE).with_suffix("").parts)
+        for path in (PACKAGE / "analysis").glob("*.py")
+    ]
+    assert len(modules) > 10
+    assert_light(modules, (*HEAVY, *DRAWING), tmp_path)
+
+
+def assert_light(modules, heavy, tmp_path):
+    """Importing the modules pulls in none of the heavy ones, and writes nothing."""
+    script = f"import sys, {', '.join(modules)}; print(*sorted(set(sys.modules) & set({heavy!r})))"
     ran = subprocess.run(
         [sys.executable, "-c", script],
         env={"PYTHONPATH": str(SOURCE), "PATH": ""},
@@ -138,5 +154,5 @@ def test_importing_is_light(light, tmp_path):
         timeout=60,
     )
     assert ran.returncode == 0, ran.stderr
-    assert ran.stdout.split() == [], f"import {module} pulls in {ran.stdout}"
+    assert ran.stdout.split() == [], f"importing {modules} pulls in {ran.stdout}"
     assert list(tmp_path.iterdir()) == [], "importing wrote files"

@@ -11,15 +11,15 @@ from page_outline import Outline, read_page
 from synthetic_run import NASTY, write_run
 
 from holdfast import report
+from holdfast.analysis.figure_data import HEAD
+from holdfast.analysis.series import read_series
+from holdfast.analysis.statistics import estimate_columns
 from holdfast.cli import main
 from holdfast.errors import RecordsError, UsageError
 from holdfast.records import open_run, read_run
 from holdfast.records.lines import to_line, to_manifest
 from holdfast.report.document import FOLDED, Document, Part, Picture, Table, write_document
 from holdfast.report.downloads import table_files
-from holdfast.report.figure_data import HEAD
-from holdfast.report.scores import read_series
-from holdfast.report.statistics import estimate_columns
 from holdfast.report.tasks_page import tasks_document
 
 PAGES = ("drift", "trace", "geometry", "calibrate", "tasks", "profile")

@@ -13,12 +13,13 @@ from test_drift import Scripted
 from tiny import chat, model, tokenizer
 
 from holdfast import Boost, Pasta, Repetition, Sampling, SplitSoftmax, cli
+from holdfast.analysis.profile import choose_heads, read_gains, read_profile
+from holdfast.analysis.statistics import Estimate
 from holdfast.errors import HoldfastError, ModelError, RecordsError, UsageError
 from holdfast.methods import HeadSet
-from holdfast.report.profile import choose_heads, read_gains, write_profile
-from holdfast.report.statistics import Estimate
+from holdfast.report.profile import write_profile
 from holdfast.study import profiling
-from holdfast.study.profiling import Choice, Plan, Question, profile, read_profile, read_samples
+from holdfast.study.profiling import Choice, Plan, Question, profile, read_samples
 
 # float32: the sums of a shared pass are taken in another order
 TOLERANCE = 1e-4

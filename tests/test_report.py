@@ -16,14 +16,9 @@ from page_outline import Outline, read_page
 from synthetic_run import METHODS, NASTY, conversation, write_run
 
 from holdfast import report
-from holdfast.errors import RecordsError, UsageError
-from holdfast.records import open_run, read_run
-from holdfast.report import findings
-from holdfast.report.charts import Line, line_chart, round_top
-from holdfast.report.conversations import pack, script_chunks, script_json
-from holdfast.report.prompts import LEAST_DRAWN
-from holdfast.report.scores import label_runs, read_series, same_pairs
-from holdfast.report.statistics import (
+from holdfast.analysis import comparisons
+from holdfast.analysis.series import label_runs, read_series, same_pairs
+from holdfast.analysis.statistics import (
     RESAMPLES,
     Estimate,
     change,
@@ -32,6 +27,12 @@ from holdfast.report.statistics import (
     paired_difference,
     row_means,
 )
+from holdfast.errors import RecordsError, UsageError
+from holdfast.records import open_run, read_run
+from holdfast.report import sentences, wording
+from holdfast.report.charts import Line, line_chart, round_top
+from holdfast.report.conversations import pack, script_chunks, script_json
+from holdfast.report.prompts import LEAST_DRAWN
 
 # a percentile of 10,000 resamples of scores with sd 0.5 and n = 60 moves by about 0.0015
 BOOTSTRAP_NOISE = 0.006
@@ -204,7 +205,7 @@ def test_only_shared_conversations_are_compared(tmp_path):
         record(5, [1.0, 0.0], method="m"),
     ]
     plain, method = read_series(run_of(tmp_path, records))
-    found = findings.compare(method, plain)
+    found = comparisons.compare(method, plain)
     assert found.n == 1 and found.stability_last.mean == pytest.approx(0.5)
     assert found.stability_mean.mean == pytest.approx(0.25)
 
@@ -213,7 +214,7 @@ def test_unlike_pairs_are_not_compared(tmp_path):
     one = read_series(run_of(tmp_path / "one", [record(0, [1.0], agent="x")]), "one")[0]
     other = read_series(run_of(tmp_path / "other", [record(0, [1.0], agent="y")]), "other")[0]
     apart = read_series(run_of(tmp_path / "apart", [record(7, [1.0], agent="x")]), "apart")[0]
-    assert same_pairs(one, other) is None and findings.compare(one, apart) is None
+    assert same_pairs(one, other) is None and comparisons.compare(one, apart) is None
 
 
 def test_categories_are_those_of_the_prompt_that_is_scored(tmp_path):
@@ -221,10 +222,11 @@ def test_categories_are_those_of_the_prompt_that_is_scored(tmp_path):
         run_of(tmp_path, [record(0, [1.0], [0.0]), record(1, [0.0], [1.0], category="language")])
     )[0]
     assert {
-        name: points[0].mean for name, points in findings.by_category(series, "stability").items()
+        name: points[0].mean
+        for name, points in comparisons.by_category(series, "stability").items()
     } == {"pattern": 1.0, "language": 0.0}
     assert {
-        name: points[0].mean for name, points in findings.by_category(series, "adoption").items()
+        name: points[0].mean for name, points in comparisons.by_category(series, "adoption").items()
     } == {"persona": 0.5}
 
 
@@ -234,7 +236,7 @@ def test_prompts_are_ordered_by_mean_stability(tmp_path):
         record(1, [1.0, 0.0], agent="loose"),
         record(2, [0.0, 0.0], agent="loose"),
     ]
-    rows = findings.by_prompt(read_series(run_of(tmp_path, records))[0])
+    rows = comparisons.by_prompt(read_series(run_of(tmp_path, records))[0])
     assert [(row.id, row.n, row.first, row.last, row.mean) for row in rows] == [
         ("loose", 2, 0.5, 0.0, 0.25),
         ("firm", 1, 1.0, 1.0, 1.0),
@@ -246,7 +248,7 @@ def test_adoption_of_a_prompt_is_that_of_the_conversations_whose_user_has_it(tmp
     swapped["user"] = {"id": "a", "category": "pattern", "system_prompt": "Be a."}
     rows = {
         row.id: row
-        for row in findings.by_prompt(
+        for row in comparisons.by_prompt(
             read_series(run_of(tmp_path, [swapped, record(1, [1.0], [0.25])]))[0]
         )
     }
@@ -273,7 +275,7 @@ def test_headline_says_what_happened(tmp_path):
         tmp_path / "fall", lambda i: 1.0, lambda i: float(i % 4 == 0), adoption=[0.0, 0.25]
     )
     assert (
-        findings.headline(series)
+        sentences.headline(series)
         == "Without a fix the agent passes 25 % of its probes at round 2, down from 100 % at round"
         " 1 (-75 points [-88, -60]); of the other’s it passes 25 %, up from 0 % at round 1 (+25"
         " points (all alike))."
@@ -288,7 +290,7 @@ def test_headline_does_not_claim_what_chance_explains(tmp_path):
         "passes 80 % of its probes at round 2, 90 % at round 1: this run cannot tell a change (-10"
         " points [-28, +8])"
     )
-    assert said in findings.headline(series)
+    assert said in sentences.headline(series)
 
 
 def test_headline_does_not_say_that_adoption_rose_where_its_interval_holds_zero(tmp_path):
@@ -296,7 +298,7 @@ def test_headline_does_not_say_that_adoption_rose_where_its_interval_holds_zero(
         record(i, [1.0, float(i % 4 == 0)], [float(i % 20 == 0), float(i % 14 == 1)])
         for i in range(100)
     ]
-    said = findings.headline(read_series(run_of(tmp_path, records)))
+    said = sentences.headline(read_series(run_of(tmp_path, records)))
     assert "down from 100 % at round 1 (-75 points [-83, -66])" in said
     assert (
         "of the other’s it passes 8 %, 5 % at round 1: this run cannot tell a change (+3 points"
@@ -308,22 +310,22 @@ def test_headline_names_a_method_when_nothing_else_was_run(tmp_path):
     series = series_of(
         tmp_path, lambda i: 1.0, lambda i: 0.5, method="repeat-prompt:probability=1.0"
     )
-    assert findings.headline(series).startswith(
+    assert sentences.headline(series).startswith(
         "With repeat-prompt:probability=1.0 the agent passes 50 %"
     )
 
 
 def test_headline_of_few_conversations_calls_itself_an_example(tmp_path):
     series = series_of(tmp_path / "few", lambda i: 1.0, lambda i: 0.5, n=3)
-    said = findings.headline(series)
+    said = sentences.headline(series)
     assert said.endswith(
         "50 % of its probes at round 2, 100 % at round 1: too few to tell a change; "
         "3 conversations only, an example and not a measurement (that takes 20)."
     )
-    assert "example" in findings.headline(
+    assert "example" in sentences.headline(
         series_of(tmp_path / "few more", lambda i: 1.0, lambda i: 0.5, n=19)
     )
-    assert "down from 100 %" in findings.headline(
+    assert "down from 100 %" in sentences.headline(
         series_of(tmp_path / "enough", lambda i: 1.0, lambda i: 0.5, n=20)
     )
 
@@ -343,7 +345,7 @@ def test_page_says_where_the_probe_stood(tmp_path):
 
 def test_headline_of_one_round(tmp_path):
     assert (
-        findings.headline(read_series(run_of(tmp_path, [record(0, [0.5])])))
+        sentences.headline(read_series(run_of(tmp_path, [record(0, [0.5])])))
         == "Without a fix the agent passes 50 % of its probes at round 1; 1 conversation only, an"
         " example and not a measurement (that takes 20)."
     )
@@ -353,7 +355,7 @@ def test_second_line_gives_the_paired_difference(tmp_path):
     def said(name, better, n):
         records = [record(i, [1.0, 0.25]) for i in range(n)]
         records += [record(i, [1.0, better(i)], method="m") for i in range(n)]
-        return findings.second_line(read_series(run_of(tmp_path / name, records)))
+        return sentences.second_line(read_series(run_of(tmp_path / name, records)))
 
     assert (
         said("more", lambda i: 0.5 + i % 2 / 2, 40)
@@ -373,10 +375,10 @@ def test_second_line_gives_the_paired_difference(tmp_path):
 
 
 def test_numbers_are_written_with_their_sign_and_no_minus_zero():
-    assert findings.signed(Estimate(9, -0.001, 0.1, -0.02, 0.03)) == "0.00 [-0.02, +0.03]"
-    assert findings.plain(Estimate(9, 0.5, 0.1, 0.25, 0.75)) == "0.50 [0.25, 0.75]"
-    assert findings.plain(Estimate(1, 0.5, None, None, None)) == "0.50"
-    assert findings.points(Estimate(50, -0.321, 0.1, -0.391, -0.256)) == "-32 points [-39, -26]"
+    assert wording.signed(Estimate(9, -0.001, 0.1, -0.02, 0.03)) == "0.00 [-0.02, +0.03]"
+    assert wording.plain(Estimate(9, 0.5, 0.1, 0.25, 0.75)) == "0.50 [0.25, 0.75]"
+    assert wording.plain(Estimate(1, 0.5, None, None, None)) == "0.50"
+    assert wording.points(Estimate(50, -0.321, 0.1, -0.391, -0.256)) == "-32 points [-39, -26]"
 
 
 def test_terminal_table(tmp_path):
@@ -396,7 +398,7 @@ def test_terminal_table(tmp_path):
     assert "12 conversations only, an example" in " ".join(text.split())
     assert max(map(len, lines)) <= 100
     series = read_series(read_run(tmp_path / "run"))
-    assert findings.plain(estimate_columns(series[0].stability)[7]) in lines[9]
+    assert wording.plain(estimate_columns(series[0].stability)[7]) in lines[9]
 
 
 def test_terminal_table_of_one_conversation_says_why_it_has_no_intervals(tmp_path):

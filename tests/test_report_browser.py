@@ -15,10 +15,10 @@ import pytest
 from synthetic_run import write_run
 from test_pages import hostile
 
+from holdfast.analysis.series import label_runs, read_series
 from holdfast.records import read_run
 from holdfast.report.document import write_document
 from holdfast.report.drift_page import render_page
-from holdfast.report.scores import label_runs, read_series
 
 BROWSER = next(
     (

@@ -12,9 +12,9 @@ import numpy as np
 import pytest
 from page_outline import read_page
 
+from holdfast.analysis.statistics import estimate
+from holdfast.analysis.verdicts import CONTRADICTED, SUPPORTED, UNDECIDED
 from holdfast.cli import main
-from holdfast.report.statistics import estimate
-from holdfast.report.verdicts import CONTRADICTED, SUPPORTED, UNDECIDED
 from holdfast.reproduce.findings import Claim, Figure, claim_that, spelled
 from holdfast.reproduce.page import write_page
 

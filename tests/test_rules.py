@@ -8,10 +8,11 @@ import numpy as np
 import pytest
 
 from holdfast import drift, report
+from holdfast.analysis.rules import first_broken, rule_rows
+from holdfast.analysis.series import read_series
 from holdfast.models.requests import Reply
 from holdfast.records import probes_frame, read_run
-from holdfast.report.rules import broken_text, fall, first_broken, rule_rows
-from holdfast.report.scores import read_series
+from holdfast.report.sentences import broken_text, fall
 
 BREAKS_IN = {"signs": 3, "cheap": 1}  # from which round on; the third rule is always kept
 RULES = tuple(drift.Rule(name, (f"{name}?",), {"regex": "kept"}) for name in (*BREAKS_IN, "short"))

@@ -21,6 +21,7 @@ from tiny import model
 
 import holdfast
 from holdfast import records, tasks
+from holdfast.analysis.tasks import average, read_results
 from holdfast.cli import main
 from holdfast.errors import (
     HoldfastError,
@@ -31,7 +32,7 @@ from holdfast.errors import (
     UsageError,
 )
 from holdfast.methods import Pasta, Repetition
-from holdfast.report.tasks import average, read_results, table
+from holdfast.report.tasks import table
 from holdfast.sampling import Sampling
 from holdfast.tasks import (
     bias_in_bios,

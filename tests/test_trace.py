@@ -12,12 +12,14 @@ from page_outline import read_page
 from tiny import model
 
 from holdfast import Sampling, drift
+from holdfast.analysis import decay
+from holdfast.analysis.behaviour import behaviour
 from holdfast.chat.prompt import render
 from holdfast.cli import main
 from holdfast.drift.traces import TurnTrace, read_traces
 from holdfast.errors import KnobOutOfRange, ModelError, RecordsError, UsageError
 from holdfast.records import Run
-from holdfast.report import decay
+from holdfast.report.decay import lines
 from holdfast.study.decay import Dialog, Sizes, check
 
 LAYERS, HEADS = 2, 3
@@ -78,7 +80,7 @@ def test_what_a_handful_of_dialogs_shows_is_called_an_example():
         levels = 0.3 + 0.02 * rng.standard_normal((count, 2)) - [0, 0.15]
         dialogs = [dialog([[first] * 5, [last] * 5], [20, 50]) for first, last in levels]
         records = [{**record, "method": "none"} for record in records_with(levels, levels + 0.1)]
-        return decay.lines(decay.describe("tiny", records, dialogs))
+        return lines(decay.describe("tiny", records, dialogs))
 
     many = told(30)
     assert "], falls (even attention" in many[0] and "they rise together" in many[-1]
@@ -104,12 +106,12 @@ def test_a_planted_correlation_is_found_where_it_was_planted():
     rng = np.random.default_rng(0)
     fall = np.linspace(0.5, 0.1, 6)
     masses = fall + 0.02 * rng.standard_normal((40, 6))
-    by_round = decay.behaviour(
+    by_round = behaviour(
         records_with(masses, np.tile(fall, (40, 1)))
     )  # scores know of the round alone
     assert by_round["all"]["r"] > 0.9 and by_round["within_rounds"]["r"] is None
     noise = rng.standard_normal((40, 6))
-    planted = decay.behaviour(records_with(masses, (masses - fall) * 50 + noise))["within_rounds"]
+    planted = behaviour(records_with(masses, (masses - fall) * 50 + noise))["within_rounds"]
     assert planted["r"] == pytest.approx(
         np.corrcoef((masses - fall).ravel(), ((masses - fall) * 50 + noise).ravel())[0, 1], abs=0.03
     )
@@ -119,7 +121,7 @@ def test_a_planted_correlation_is_found_where_it_was_planted():
 def test_resamples_in_which_nothing_varies_have_no_correlation():
     scores = np.full((4, 3), 0.1)  # whose squares are not exact
     scores[0, 1] = 0.0  # three of ten resamples do not have this dialog
-    found = decay.behaviour(records_with(np.linspace(0.1, 0.3, 12).reshape(4, 3), scores))["all"]
+    found = behaviour(records_with(np.linspace(0.1, 0.3, 12).reshape(4, 3), scores))["all"]
     assert -1 <= found["low"] <= found["r"] <= found["high"] <= 1
 
 

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 from oracles import clopper_pearson
 
-from holdfast.report.statistics import Estimate, estimate, estimate_columns
-from holdfast.report.verdicts import (
+from holdfast.analysis.statistics import Estimate, estimate, estimate_columns
+from holdfast.analysis.verdicts import (
     CONTRADICTED,
     LEAST,
     LEAST_MOVED,
@@ -19,9 +19,9 @@ from holdfast.report.verdicts import (
     bounds,
     judge,
     tell,
-    with_interval,
     within,
 )
+from holdfast.report.wording import with_interval
 
 CLEAR = -0.3 + 0.1 * np.random.default_rng(0).standard_normal(50)
 BLURRED = np.random.default_rng(1).standard_normal(50)

@@ -13,10 +13,10 @@ import pytest
 from page_outline import read_page
 
 from holdfast import tasks
+from holdfast.analysis.statistics import estimate
+from holdfast.analysis.verdicts import CONTRADICTED, SUPPORTED, UNDECIDED
 from holdfast.cli import main
 from holdfast.methods import Ranking
-from holdfast.report.statistics import estimate
-from holdfast.report.verdicts import CONTRADICTED, SUPPORTED, UNDECIDED
 from holdfast.reproduce import zhang2024
 from holdfast.reproduce.zhang2024.figures import robust
 from holdfast.reproduce.zhang2024.results import best_less_worst, share_of_best

@@ -109,9 +109,16 @@ def add_parser(commands) -> None:
 
 def run(arguments: argparse.Namespace) -> None:
     from holdfast import drift, knobs
-    from holdfast.report import calibration as report
+    from holdfast.analysis.calibration import read_calibration
+    from holdfast.analysis.choice import pick
+    from holdfast.analysis.study_summary import (
+        write_calibration_file,
+        write_calibration_summaries,
+        write_method_file,
+    )
+    from holdfast.report.calibration import answer, table
     from holdfast.report.calibration_figures import write_calibration_figures
-    from holdfast.report.calibration_page import calibration_document, write_summaries
+    from holdfast.report.calibration_page import calibration_document
     from holdfast.sampling import Sampling
     from holdfast.study.calibrate import (
         DEFAULT_SWEEPS,
@@ -165,19 +172,19 @@ def run(arguments: argparse.Namespace) -> None:
             command=command_line(),
             progress=bar,
         )
-    found = report.read_calibration(arguments.out)
-    chosen = report.pick(found, budget)
-    report.write_summary(found, arguments.out / "calibration.json")
-    print(report.table(found))
-    tell_figures(write_calibration_figures(found, budget, arguments.out))
-    write_summaries(found, arguments.out)
-    document = calibration_document(found, chosen, arguments.out)
+    calibration = read_calibration(arguments.out)
+    chosen = pick(calibration, budget)
+    write_calibration_file(calibration, arguments.out / "calibration.json")
+    print(table(calibration))
+    tell_figures(write_calibration_figures(calibration, budget, arguments.out))
+    write_calibration_summaries(calibration, arguments.out)
+    document = calibration_document(calibration, chosen, arguments.out)
     write_page(arguments, document, page)
     file = arguments.out / "method.json"
     if arguments.budget is not None and chosen.recommended:
-        report.write_method_file(found, chosen, file)
+        write_method_file(calibration, chosen, file)
         print(f"Method: {file.resolve()}")
-    print(report.answer(found, chosen))
+    print(answer(calibration, chosen))
     if arguments.budget is not None and not chosen.recommended:
         file.unlink(missing_ok=True)  # of an earlier budget
         raise HoldfastError(

@@ -142,7 +142,8 @@ def add_parser(commands) -> None:
 
 def run(arguments: argparse.Namespace) -> None:
     from holdfast import drift, methods, report
-    from holdfast.report.endings import endings
+    from holdfast.analysis.endings import count_endings
+    from holdfast.report.sentences import ending_lines
     from holdfast.sampling import Sampling
 
     settings = drift.Settings(
@@ -179,8 +180,8 @@ def run(arguments: argparse.Namespace) -> None:
         with Bar(settings.conversations, "probe") as bar:
             drift.ask_baseline(model, suite, out, settings, command=command_line(), progress=bar)
     print(report.table(run))
-    for what, said in endings(run.records):
-        print(f"{what[0].upper()}{what[1:]}: {said}.")
+    for what, line in ending_lines(count_endings(run.records)):
+        print(f"{what[0].upper()}{what[1:]}: {line}.")
     print(_tokens_line(run.records))
     report.write_summary(out)
     print(f"Report: {report.write([out], page, page_option(arguments)).resolve()}")

@@ -41,8 +41,9 @@ def add_parser(commands) -> None:
 
 def run(arguments: argparse.Namespace) -> None:
     from holdfast import drift
+    from holdfast.analysis.study_summary import write_geometry_summaries
     from holdfast.report.geometry import write_geometry_figures
-    from holdfast.report.geometry_page import geometry_document, write_summaries
+    from holdfast.report.geometry_page import geometry_document
     from holdfast.study.geometry import Sizes, study
 
     page = page_path(arguments, arguments.out)
@@ -59,7 +60,7 @@ def run(arguments: argparse.Namespace) -> None:
         told.append(line)
         print(line)
 
-    found = study(model, suite, arguments.out, sizes, tell=tell, watch=Bar.of("round"))
-    tell_figures(write_geometry_figures(found, arguments.out))
-    write_summaries(found, arguments.out)
-    write_page(arguments, geometry_document(found, told, arguments.out), page)
+    geometry = study(model, suite, arguments.out, sizes, tell=tell, watch=Bar.of("round"))
+    tell_figures(write_geometry_figures(geometry, arguments.out))
+    write_geometry_summaries(geometry, arguments.out)
+    write_page(arguments, geometry_document(geometry, told, arguments.out), page)

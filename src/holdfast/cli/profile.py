@@ -114,8 +114,9 @@ def add_parser(commands) -> None:
 
 def run(arguments: argparse.Namespace) -> None:
     from holdfast import methods, tasks
+    from holdfast.analysis.profile import choose_heads, read_gains
     from holdfast.report import write_summary
-    from holdfast.report.profile import choose_heads, read_gains, write_profile
+    from holdfast.report.profile import write_profile
     from holdfast.report.profile_page import profile_document
     from holdfast.study.profiling import Plan, profile, read_samples
     from holdfast.study.task_samples import task_samples

@@ -56,9 +56,11 @@ def add_parser(commands) -> None:
 
 def run(arguments: argparse.Namespace) -> None:
     from holdfast import drift, methods
-    from holdfast.report.decay import describe, lines
+    from holdfast.analysis.decay import describe
+    from holdfast.analysis.study_summary import MODELS, write_trace_summaries
+    from holdfast.report.decay import lines
     from holdfast.report.decay_figures import write_decay_figures
-    from holdfast.report.decay_page import RUNS, decay_document, write_summaries
+    from holdfast.report.decay_page import decay_document
     from holdfast.study.decay import Sizes, check, hold
 
     page = page_path(arguments, arguments.out)
@@ -90,14 +92,14 @@ def run(arguments: argparse.Namespace) -> None:
     arguments.on_interrupt = (
         f"Finished dialogs are kept in {arguments.out}; repeat the command to go on."
     )
-    found = []
-    for name, model in zip(RUNS, models, strict=False):
+    traces = []
+    for name, model in zip(MODELS, models, strict=False):
         title = f"{sizes.conversations} conversations of {sizes.rounds} rounds with {model.name}"
         with Bar(sizes.conversations * sizes.rounds, title=title) as bar:
             dialogs = hold(model, suite, arguments.out / name, sizes, chosen, bar)
-        found.append(describe(model.name, *dialogs, head))
-        write_whole(arguments.out / name / "trace.json", json.dumps(found[-1], indent=1) + "\n")
-        print(*lines(found[-1]), sep="\n")
-    tell_figures(write_decay_figures(found[0], arguments.out / "figures", found[1:]))
-    write_summaries(found, arguments.out)
-    write_page(arguments, decay_document(found, arguments.out), page)
+        traces.append(describe(model.name, *dialogs, head))
+        write_whole(arguments.out / name / "trace.json", json.dumps(traces[-1], indent=1) + "\n")
+        print(*lines(traces[-1]), sep="\n")
+    tell_figures(write_decay_figures(traces[0], arguments.out / "figures", traces[1:]))
+    write_trace_summaries(traces, arguments.out)
+    write_page(arguments, decay_document(traces, arguments.out), page)

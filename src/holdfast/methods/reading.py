@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any
 
 from holdfast.errors import UsageError
 from holdfast.methods.kinds import MEMBERS, Kind, kinds_of
@@ -37,7 +36,7 @@ def _read_part(part: object) -> tuple[Method, ...]:
     return parse(part) if isinstance(part, str) else (_checked(part),)
 
 
-def _checked(method: Any) -> Method:
+def _checked(method: object) -> Method:
     """A method that can be applied, spelled and told from others."""
     if isinstance(method, type):
         raise UsageError(
@@ -61,8 +60,7 @@ def _checked(method: Any) -> Method:
             f"The method {made_by} cannot be hashed, so rows that share it cannot be told; make it"
             " a frozen dataclass, @dataclass(frozen=True)."
         ) from None
-    checked: Method = method
-    return checked
+    return method
 
 
 def _kind(method: object) -> Kind:

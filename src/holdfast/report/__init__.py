@@ -1,4 +1,4 @@
-"""Records -> statistics, a table for the terminal, figures, and one self-contained HTML page."""
+"""Analysis -> a table for the terminal, figures, and one self-contained HTML page."""
 
 from __future__ import annotations
 
@@ -7,10 +7,10 @@ import os
 from collections.abc import Sequence
 from pathlib import Path
 
+from holdfast.analysis.summary import write_summary
 from holdfast.errors import RecordsError, UsageError
 from holdfast.files import cannot_write, write_whole
 from holdfast.records import read_run
-from holdfast.report.summary import write_summary
 from holdfast.report.terminal import table
 
 __all__ = ["check_page", "table", "write", "write_summary"]
@@ -35,9 +35,9 @@ def write(folders: Sequence[Path | str], out: Path | str, option: str = "out=") 
     """
     import numpy as np
 
+    from holdfast.analysis.series import label_runs, read_series
     from holdfast.report.drift_page import render_page
     from holdfast.report.figures import write_figures
-    from holdfast.report.scores import label_runs, read_series
 
     out = Path(out)
     if not folders:

@@ -6,11 +6,12 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from holdfast.analysis.endings import count_endings
+from holdfast.analysis.series import Series
+from holdfast.analysis.statistics import RESAMPLES
+from holdfast.analysis.verdicts import LEAST, LEAST_MOVED
 from holdfast.records import RunData
-from holdfast.report.endings import endings
-from holdfast.report.scores import Series
-from holdfast.report.statistics import RESAMPLES
-from holdfast.report.verdicts import LEAST, LEAST_MOVED
+from holdfast.report.sentences import ending_lines
 
 _PROBED = {
     "in-place": (
@@ -212,7 +213,8 @@ def _cost(run: RunData) -> list[tuple[str, str]]:
     if turns:
         cut = sum(turn["stop_reason"] == "length" for turn in turns)
         rows.append(("turns cut at the length limit", f"{cut:,} of {len(turns):,}"))
-    rows += endings([record for record in records if "turns" in record])  # samples have none
+    # samples have no turns
+    rows += ending_lines(count_endings([record for record in records if "turns" in record]))
     tokens = [record["tokens"] for record in records if record.get("tokens")]
     forwarded, least = (
         sum(token.get(name) or 0 for token in tokens) for name in ("forwarded", "least")

@@ -4,14 +4,16 @@ stability by round at equal cost (Figure 6).
 
 from __future__ import annotations
 
+import itertools
 from pathlib import Path
 
 import numpy as np
 
-from holdfast.report.calibration import Calibration, Setting, front
-from holdfast.report.figures import COLOURS, panels, save, styled
+from holdfast.analysis.calibration import Calibration
+from holdfast.analysis.choice import front
+from holdfast.analysis.statistics import estimate, estimate_columns
+from holdfast.report.figures import COLOURS, panels, save, styled, whiskers
 from holdfast.report.labels import Label, legend_below, place_labels
-from holdfast.report.statistics import Estimate, estimate, estimate_columns
 
 _LINES = ("-", "--", ":", "-.")
 _LONG = 28  # letters of a sweep's name in the legend
@@ -21,7 +23,7 @@ def write_calibration_figures(calibration: Calibration, budget: float, folder: P
     """Writes `trade_off` and `by_round`, each as SVG and PNG; returns the files.
 
     Args:
-        calibration: all settings; all conversations are drawn.
+        calibration: all candidates; all conversations are drawn.
         budget: the cost, in points, to which `by_round` takes each method as close as its sweep
             comes.
         folder: where to.
@@ -35,27 +37,25 @@ def write_calibration_figures(calibration: Calibration, budget: float, folder: P
 
 def _trade_off(calibration: Calibration):
     figure, (axis,) = panels(1, 1, 6.4, 4.4)
-    none = calibration.settings[0]
+    none = calibration.none
     start = estimate(none.stability)
     axis.axhline(start.mean, color="#888888", linewidth=0.8, linestyle=":")
     axis.plot(0, start.mean, marker="s", markersize=5, color="#222222", linestyle="", label="none")
     labels: list[Label] = []
     for number, (name, knob) in enumerate(calibration.names):
-        settings = [one for one in calibration.settings if one.sweep == number]
-        drops, levels = (
-            [calibration.drop(one) for one in settings],
-            [estimate(one.stability) for one in settings],
-        )
+        candidates = calibration.sweeps[number]
+        drops = [calibration.drop(candidate) for candidate in candidates]
+        levels = [estimate(candidate.stability) for candidate in candidates]
         colour, line = _look(number)
         # the difference to none is what is measured, so the whiskers are those of the paired
         # differences, in both directions
-        gains = [calibration.gain(one) for one in settings]
-        x, y = [one.mean for one in drops], [one.mean for one in levels]
+        gains = [calibration.gain(candidate) for candidate in candidates]
+        x, y = [drop.mean for drop in drops], [level.mean for level in levels]
         axis.errorbar(
             x,
             y,
-            _whiskers(gains),
-            _whiskers(drops),
+            whiskers(gains),
+            whiskers(drops),
             fmt="none",
             ecolor=colour,
             alpha=0.3,
@@ -74,18 +74,13 @@ def _trade_off(calibration: Calibration):
             label=_label(name, knob),
         )
         labels += [
-            Label(setting.value, at, level, colour)
-            for setting, at, level in zip(settings, x, y, strict=True)
+            Label(candidate.value, at, level, colour)
+            for candidate, at, level in zip(candidates, x, y, strict=True)
         ]
-    marked = [
-        one for one, star in zip(calibration.settings, front(calibration), strict=True) if star
-    ]
     corners = sorted(
-        (
-            0.0 if one is none else float(calibration.drop(one).mean),
-            float(estimate(one.stability).mean),
-        )
-        for one in marked
+        (calibration.mean_drop(candidate), float(np.nanmean(candidate.stability)))
+        for candidate, star in zip(calibration.candidates, front(calibration), strict=True)
+        if star
     )
     axis.plot(
         *zip(*corners, strict=True),
@@ -115,32 +110,21 @@ def _trade_off(calibration: Calibration):
 
 def _by_round(calibration: Calibration, budget: float):
     figure, (axis,) = panels(1, 1, 6.4, 3.8)
-    shown: list[tuple[Setting, str, str, str]] = [
-        (calibration.settings[0], "#222222", "--", "none")
-    ]
+    shown = [(calibration.none, "#222222", "--", "none")]
     for number, (name, knob) in enumerate(calibration.names):
-        settings = [one for one in calibration.settings if one.sweep == number]
-        closest = min(settings, key=lambda one: abs(float(calibration.drop(one).mean) - budget))
-        shown.append(
-            (
-                closest,
-                *_look(number),
-                (
-                    f"{_label(name, knob)}={closest.value} ({calibration.drop(closest).mean:+.1f}"
-                    " lost)"
-                ),
-            )
-        )
-    for place, (setting, colour, line, label) in enumerate(shown):
-        points = estimate_columns(setting.by_round)
+        closest = calibration.closest(calibration.sweeps[number], budget)
+        lost = f"{calibration.mean_drop(closest):+.1f} lost"
+        shown.append((closest, *_look(number), f"{_label(name, knob)}={closest.value} ({lost})"))
+    for place, (candidate, colour, line, label) in enumerate(shown):
+        points = estimate_columns(candidate.by_round)
         rounds = np.arange(1, len(points) + 1) + 0.06 * (place - (len(shown) - 1) / 2)
-        kept = [(at, one) for at, one in zip(rounds, points, strict=True) if one.mean is not None]
-        at, kept_points = [at for at, _ in kept], [one for _, one in kept]
-        means = [one.mean for one in kept_points]
+        measured = [point.mean is not None for point in points]
+        points = list(itertools.compress(points, measured))
+        at, means = rounds[measured], [point.mean for point in points]
         axis.errorbar(
             at,
             means,
-            _whiskers(kept_points),
+            whiskers(points),
             fmt="none",
             ecolor=colour,
             alpha=0.35,
@@ -155,7 +139,7 @@ def _by_round(calibration: Calibration, budget: float):
         xlabel="round",
         ylabel="stability",
     )
-    axis.set_xticks(range(1, calibration.settings[0].by_round.shape[1] + 1))
+    axis.set_xticks(range(1, calibration.none.by_round.shape[1] + 1))
     axis.set_ylim(0, 1.02)
     note = (
         f"lost on {_short(calibration)}, {calibration.unit}; whiskers: 95 % bootstrap intervals"
@@ -163,19 +147,6 @@ def _by_round(calibration: Calibration, budget: float):
     )
     legend_below(figure, *axis.get_legend_handles_labels(), note)
     return figure
-
-
-def _whiskers(points: list[Estimate]) -> np.ndarray:
-    """Below and above each mean, [2, point]; 0 where there is no interval."""
-    sides = [
-        (
-            (0.0, 0.0)
-            if one.low is None
-            else (max(0.0, one.mean - one.low), max(0.0, one.high - one.mean))
-        )
-        for one in points
-    ]  # type: ignore[operator]
-    return np.array(sides).T.reshape(2, len(points))
 
 
 def _look(number: int) -> tuple[str, str]:

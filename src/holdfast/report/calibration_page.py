@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import Any
 
-from holdfast.files import write_whole
+from holdfast.analysis.calibration import Calibration, Candidate
+from holdfast.analysis.choice import Pick, front
+from holdfast.analysis.statistics import estimate
+from holdfast.analysis.study_summary import calibration_summary
+from holdfast.analysis.summary import NAME, spelled, spread
 from holdfast.records import read_run
-from holdfast.report.calibration import Calibration, Pick, Setting, answer, front
+from holdfast.report.calibration import answer
 from holdfast.report.document import Document, Part, Table, head_facts, pictures
 from holdfast.report.downloads import json_file, table_files
-from holdfast.report.findings import plain, signed
-from holdfast.report.statistics import estimate
-from holdfast.report.summary import NAME, SCHEMA, spelled, spread, write_summary
+from holdfast.report.wording import plain, signed
 
 _TERMS = (
     (
@@ -78,17 +79,19 @@ def calibration_document(calibration: Calibration, chosen: Pick, folder: Path) -
             ),
         ),
     )
-    count = len(calibration.settings[0].stability)
+    count = len(calibration.none.stability)
     files = (
         *table_files(
             "settings", "every setting: the numbers of the figures", _numbers(calibration)
         ),
-        json_file(NAME, "what the run found, as in its folder", spelled(summary(calibration))),
+        json_file(
+            NAME, "what the run found, as in its folder", spelled(calibration_summary(calibration))
+        ),
     )
     facts = head_facts(
         runs[0][1],
         f"{count} conversations per setting",
-        f"{len(calibration.settings)} settings",
+        f"{len(calibration.candidates)} settings",
         about["capability"],
     )
     headline, _, more = answer(calibration, chosen).partition(". ")
@@ -98,57 +101,24 @@ def calibration_document(calibration: Calibration, chosen: Pick, folder: Path) -
     )
 
 
-def write_summaries(calibration: Calibration, folder: Path) -> None:
-    """Writes `summary.json` of the calibration and of its two runs."""
-    for name in ("stability", "capability"):
-        write_summary(folder / name)
-    write_whole(folder / NAME, spelled(summary(calibration)))
-
-
-def summary(calibration: Calibration) -> dict[str, Any]:
-    """What the calibration found, as JSON values."""
-    settings = [
-        {
-            "method": setting.method,
-            "front": star,
-            "stability": spread(estimate(setting.stability)),
-            "gain": spread(calibration.gain(setting)),
-            "capability": spread(estimate(setting.capability)),
-            "points_lost": spread(calibration.drop(setting)),
-            "tokens_forwarded": setting.tokens,
-        }
-        for setting, star in zip(calibration.settings, front(calibration), strict=True)
-    ]
-    identity = json.loads(json.dumps(calibration.about))
-    records = 2 * sum(len(setting.stability) for setting in calibration.settings)
-    return {
-        "schema": SCHEMA,
-        "command": "calibrate",
-        "identity": identity,
-        "records": records,
-        "results": settings,
-    }
-
-
 def _rows(calibration: Calibration) -> tuple[tuple[str, ...], ...]:
     rows = [("method", "Pareto front", "stability", "against none", "capability", "points lost")]
-    for setting, star in zip(calibration.settings, front(calibration), strict=True):
-        rows.append(_row(calibration, setting, star))
+    for candidate, star in zip(calibration.candidates, front(calibration), strict=True):
+        rows.append(_row(calibration, candidate, star))
     return tuple(rows)
 
 
-def _row(calibration: Calibration, setting: Setting, star: bool) -> tuple[str, ...]:
-    differences = ("", "")
-    if setting is not calibration.settings[0]:
-        differences = (signed(calibration.gain(setting)), signed(calibration.drop(setting)))
-    capability = plain(estimate(setting.capability))
+def _row(calibration: Calibration, candidate: Candidate, star: bool) -> tuple[str, ...]:
+    against, lost = "", ""
+    if candidate is not calibration.none:
+        against, lost = signed(calibration.gain(candidate)), signed(calibration.drop(candidate))
     return (
-        setting.method,
+        candidate.method,
         "*" if star else "",
-        plain(estimate(setting.stability)),
-        differences[0],
-        capability,
-        differences[1],
+        plain(estimate(candidate.stability)),
+        against,
+        plain(estimate(candidate.capability)),
+        lost,
     )
 
 
@@ -156,10 +126,10 @@ def _numbers(calibration: Calibration) -> list[tuple[Any, ...]]:
     rows: list[tuple[Any, ...]] = [
         ("method", "quantity", "round", "n", "mean", "low", "high", "sd")
     ]
-    for row in summary(calibration)["results"]:
+    for row in calibration_summary(calibration)["results"]:
         for quantity in ("stability", "gain", "capability", "points_lost"):
             rows.append((row["method"], quantity, None, *row[quantity].values()))
-    for setting in calibration.settings:
-        for number, column in enumerate(setting.by_round.T, start=1):
-            rows.append((setting.method, "stability", number, *spread(estimate(column)).values()))
+    for candidate in calibration.candidates:
+        for number, column in enumerate(candidate.by_round.T, start=1):
+            rows.append((candidate.method, "stability", number, *spread(estimate(column)).values()))
     return rows

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from html import escape
 
-from holdfast.report.statistics import Estimate
+from holdfast.analysis.statistics import Estimate
 
 COLOURS = 6  # --series-0 to --series-5 in page.css, and as many dash patterns
 

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from holdfast.report.scores import Series
+from holdfast.analysis.series import Series
 
 PER_CHUNK = 24
 # characters of chunks that stay readable JSON; above it they are gzip in base64

@@ -2,20 +2,18 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from holdfast.files import write_whole
+from holdfast.analysis.study_summary import MODELS, trace_summary
+from holdfast.analysis.summary import NAME
+from holdfast.analysis.summary import spelled as summary_text
 from holdfast.records import read_run
 from holdfast.report.decay import lines, spelled
 from holdfast.report.document import Document, Part, Table, head_facts, pictures
 from holdfast.report.downloads import csv_file, json_file
-from holdfast.report.summary import NAME, SCHEMA, write_summary
-from holdfast.report.summary import spelled as summary_text
 
-RUNS = ("model", "compared")  # the folders of the models, in their order
 _TERMS = (
     (
         "Mass",
@@ -52,12 +50,12 @@ _CHANGES = (
 )
 
 
-def decay_document(found: Sequence[dict[str, Any]], folder: Path) -> Document:
-    """The page of what `report.decay.describe` says of one or two models, whose figures lie in
+def decay_document(traces: Sequence[dict[str, Any]], folder: Path) -> Document:
+    """The page of what `analysis.decay.describe` says of one or two models, whose figures lie in
     `folder`/figures.
     """
-    runs = [(name, read_run(folder / name)) for name, _ in zip(RUNS, found, strict=False)]
-    first, last = (found[0]["average"]["mass"][at] for at in (0, -1))
+    runs = [(name, read_run(folder / name)) for name, _ in zip(MODELS, traces, strict=False)]
+    first, last = (traces[0]["average"]["mass"][at] for at in (0, -1))
     figures = folder / "figures"
     parts = (
         Part(
@@ -75,7 +73,7 @@ def decay_document(found: Sequence[dict[str, Any]], folder: Path) -> Document:
             (
                 Table(
                     "Change of the logarithm of the mass over a dialog, with 95 % intervals",
-                    _changes(found),
+                    _changes(traces),
                 ),
             ),
         ),
@@ -101,53 +99,29 @@ def decay_document(found: Sequence[dict[str, Any]], folder: Path) -> Document:
             tables=(
                 Table(
                     "Correlation of a probe’s mass with its score, with 95 % intervals",
-                    _correlations(found),
+                    _correlations(traces),
                 ),
             ),
         ),
-        Part("words", "In words", tuple(line for one in found for line in lines(one))),
+        Part("words", "In words", tuple(line for trace in traces for line in lines(trace))),
     )
     headline = (
-        f"Of the attention of {found[0]['model']}, its system prompt gets {_share(first)} in round"
-        f" 1 and {_share(last)} in round {found[0]['rounds']}."
+        f"Of the attention of {traces[0]['model']}, its system prompt gets {_share(first)} in round"
+        f" 1 and {_share(last)} in round {traces[0]['rounds']}."
     )
     files = (
-        csv_file("curves.csv", "the mass at every step of every round", _curves(found)),
-        json_file(NAME, "what was found, as in its folder", summary_text(summary(found))),
+        csv_file("curves.csv", "the mass at every step of every round", _curves(traces)),
+        json_file(NAME, "what was found, as in its folder", summary_text(trace_summary(traces))),
     )
     return Document(
         "trace",
         headline,
         (),
-        head_facts(runs[0][1], f"{found[0]['dialogs']} dialogs of {found[0]['rounds']} rounds"),
+        head_facts(runs[0][1], f"{traces[0]['dialogs']} dialogs of {traces[0]['rounds']} rounds"),
         parts,
         files,
         tuple(runs),
     )
-
-
-def write_summaries(found: Sequence[dict[str, Any]], folder: Path) -> None:
-    """Writes `summary.json` of the traces and of the run of every model."""
-    for name, _ in zip(RUNS, found, strict=False):
-        write_summary(folder / name)
-    write_whole(folder / NAME, summary_text(summary(found)))
-
-
-def summary(found: Sequence[dict[str, Any]]) -> dict[str, Any]:
-    """What was found, as JSON values, without the curves and the single probes."""
-    results = [{name: value for name, value in one.items() if name != "curves"} for one in found]
-    for one in results:
-        one["behaviour"] = {
-            name: value for name, value in one["behaviour"].items() if name != "probes"
-        }
-    identity = {"models": [one["model"] for one in found]}
-    return {
-        "schema": SCHEMA,
-        "command": "trace",
-        "identity": identity,
-        "records": sum(one["dialogs"] for one in found),
-        "results": json.loads(json.dumps(results)),
-    }
 
 
 def _share(mass: dict[str, Any]) -> str:
@@ -159,18 +133,18 @@ def _share(mass: dict[str, Any]) -> str:
     )
 
 
-def _changes(found: Sequence[dict[str, Any]]) -> tuple[tuple[str, ...], ...]:
+def _changes(traces: Sequence[dict[str, Any]]) -> tuple[tuple[str, ...], ...]:
     rows = [("model and heads", "change", "measured", "even attention", "difference")]
-    for one in found:
+    for trace in traces:
         for name, title in (
             ("average", "all heads"),
-            ("head", "head {}.{}".format(*one["shown_head"])),
+            ("head", "head {}.{}".format(*trace["shown_head"])),
         ):
             for key, told in _CHANGES:
-                change = one[name][key]
+                change = trace[name][key]
                 rows.append(
                     (
-                        f"{one['model']}, {title}",
+                        f"{trace['model']}, {title}",
                         told,
                         *(spelled(change[kind]) for kind in ("real", "uniform", "difference")),
                     )
@@ -178,21 +152,21 @@ def _changes(found: Sequence[dict[str, Any]]) -> tuple[tuple[str, ...], ...]:
     return tuple(rows)
 
 
-def _correlations(found: Sequence[dict[str, Any]]) -> tuple[tuple[str, ...], ...]:
+def _correlations(traces: Sequence[dict[str, Any]]) -> tuple[tuple[str, ...], ...]:
     rows = [("model", "over all probes", "within rounds", "within dialogs", "between dialogs")]
-    for one in found:
+    for trace in traces:
         kinds = ("all", "within_rounds", "within_dialogs", "between_dialogs")
-        rows.append((one["model"], *(spelled(one["behaviour"][kind]) for kind in kinds)))
+        rows.append((trace["model"], *(spelled(trace["behaviour"][kind]) for kind in kinds)))
     return tuple(rows)
 
 
-def _curves(found: Sequence[dict[str, Any]]) -> list[tuple[Any, ...]]:
+def _curves(traces: Sequence[dict[str, Any]]) -> list[tuple[Any, ...]]:
     rows: list[tuple[Any, ...]] = [("model", "curve", "round", "token", "mass")]
-    for one in found:
-        for name, rounds in one["curves"].items():
+    for trace in traces:
+        for name, rounds in trace["curves"].items():
             for number, curve in enumerate(rounds, start=1):
                 rows += [
-                    (one["model"], name, number, token, mass)
+                    (trace["model"], name, number, token, mass)
                     for token, mass in enumerate(curve, start=1)
                 ]
     return rows

@@ -6,16 +6,16 @@ from collections.abc import Sequence
 
 from markupsafe import Markup
 
+from holdfast.analysis.baseline import baseline_beside
+from holdfast.analysis.figure_data import figure_rows
+from holdfast.analysis.series import Series
+from holdfast.analysis.summary import spelled, summarise
 from holdfast.records import RunData
 from holdfast.report.about import TERMS, about_runs, definitions, probed_terms, setting
-from holdfast.report.baseline import baseline_section
 from holdfast.report.conversations import pack, script_chunks, script_json
 from holdfast.report.downloads import Download, json_file, table_files
-from holdfast.report.figure_data import figure_rows
-from holdfast.report.findings import headline, second_line
 from holdfast.report.page import render
 from holdfast.report.prompts import prompts_section
-from holdfast.report.scores import Series, counted
 from holdfast.report.sections import (
     SHOWN_CATEGORIES,
     attention_section,
@@ -25,7 +25,7 @@ from holdfast.report.sections import (
     methods_section,
     rules_section,
 )
-from holdfast.report.summary import spelled, summarise
+from holdfast.report.sentences import counted, headline, second_line
 
 # a section is a template `drift_ID.html`; it is left out where what it reads is empty
 SECTIONS = (
@@ -58,7 +58,7 @@ def render_page(runs: Sequence[RunData], labels: Sequence[str], series: Sequence
         "rules": rules,
         "methods": methods_section(series),
         "categories": [] if one_category else categories_section(series),
-        "baseline": baseline_section(runs[0], series[0]),
+        "baseline": baseline_beside(runs[0], series[0]),
         "prompts": prompts_section(series),
         "attention": attention_section(series),
     }

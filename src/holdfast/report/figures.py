@@ -11,12 +11,12 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from holdfast.analysis.comparisons import by_category
+from holdfast.analysis.series import KINDS, Series
+from holdfast.analysis.statistics import Estimate, estimate_columns
 from holdfast.files import write_whole
 from holdfast.report.charts import round_top
-from holdfast.report.findings import by_category
 from holdfast.report.labels import legend_below
-from holdfast.report.scores import KINDS, Series
-from holdfast.report.statistics import Estimate, estimate_columns
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -153,6 +153,17 @@ def panels(count: int, across: int, width: float, height: float) -> tuple[Figure
     for axis in axes[count:]:
         axis.set_visible(False)
     return figure, axes[:count]
+
+
+def whiskers(points: Sequence[Estimate]) -> np.ndarray:
+    """How far the intervals reach below and above the means, [2, point]; 0 where there is none."""
+    reach = [
+        (0.0, 0.0)
+        if point.mean is None or point.low is None or point.high is None
+        else (max(0.0, point.mean - point.low), max(0.0, point.high - point.mean))
+        for point in points
+    ]
+    return np.array(reach).T.reshape(2, len(points))
 
 
 def _draw(

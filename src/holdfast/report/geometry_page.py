@@ -6,13 +6,12 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from holdfast.files import write_whole
+from holdfast.analysis.study_summary import DIALOGS, geometry_summary
+from holdfast.analysis.summary import NAME, spelled
 from holdfast.records import read_run
 from holdfast.report.document import Document, Part, Table, head_facts, pictures
 from holdfast.report.downloads import json_file, table_files
-from holdfast.report.summary import NAME, SCHEMA, spelled, write_summary
 
-_DIALOGS = "dialogs"
 _GROUPS = ("all", "system", "user", "agent")
 _TERMS = (
     (
@@ -27,9 +26,9 @@ _TERMS = (
 )
 
 
-def geometry_document(found: dict[str, Any], told: Sequence[str], folder: Path) -> Document:
+def geometry_document(geometry: dict[str, Any], told: Sequence[str], folder: Path) -> Document:
     """The page of what `study.geometry.study` found and told, whose figures lie in `folder`."""
-    run = read_run(folder / _DIALOGS)
+    run = read_run(folder / DIALOGS)
     theory = tuple(line for line in told if line.startswith(("Theorem", "Proposition")))
     read = tuple(line for line in told if line not in theory)
     parts = (
@@ -47,7 +46,7 @@ def geometry_document(found: dict[str, Any], told: Sequence[str], folder: Path) 
                     ),
                 ),
             ),
-            (Table("Averages over layers and dialogs, without intervals", _rows(found)),),
+            (Table("Averages over layers and dialogs, without intervals", _rows(geometry)),),
         ),
         Part(
             "norms",
@@ -57,60 +56,41 @@ def geometry_document(found: dict[str, Any], told: Sequence[str], folder: Path) 
         Part("theory", "The theory on random instances", theory),
     )
     files = (
-        *table_files("hidden_states", "the numbers of the figure", _numbers(found)),
+        *table_files("hidden_states", "the numbers of the figure", _numbers(geometry)),
         json_file(
-            NAME, "what was found, as in its folder", spelled(summary(found, len(run.records)))
+            NAME,
+            "what was found, as in its folder",
+            spelled(geometry_summary(geometry, len(run.records))),
         ),
     )
     headline = (
-        f"How the hidden states of {found['model']} spread over"
-        f" {found['hidden_states'][-1]['round']} rounds, and the theory checked."
+        f"How the hidden states of {geometry['model']} spread over"
+        f" {geometry['hidden_states'][-1]['round']} rounds, and the theory checked."
     )
     return Document(
         "geometry",
         headline,
         (),
-        head_facts(run, f"{len(run.records)} dialogs", f"suite {found['suite']}"),
+        head_facts(run, f"{len(run.records)} dialogs", f"suite {geometry['suite']}"),
         parts,
         files,
-        ((_DIALOGS, run),),
+        ((DIALOGS, run),),
     )
 
 
-def write_summaries(found: dict[str, Any], folder: Path) -> None:
-    """Writes `summary.json` of the study and of its dialogs."""
-    write_summary(folder / _DIALOGS)
-    write_whole(folder / NAME, spelled(summary(found, len(read_run(folder / _DIALOGS).records))))
-
-
-def summary(found: dict[str, Any], dialogs: int) -> dict[str, Any]:
-    """What was found, as JSON values, without the norm of every embedding."""
-    identity = {name: found[name] for name in ("model", "model_fingerprint", "suite")}
-    results = {
-        name: value for name, value in found.items() if name not in (*identity, "embedding_norms")
-    }
-    return {
-        "schema": SCHEMA,
-        "command": "geometry",
-        "identity": identity,
-        "records": dialogs,
-        "results": results,
-    }
-
-
-def _rows(found: dict[str, Any]) -> tuple[tuple[str, ...], ...]:
+def _rows(geometry: dict[str, Any]) -> tuple[tuple[str, ...], ...]:
     head = (
         "round",
         *(f"{quantity}, {name}" for quantity in ("dimension", "angle") for name in _GROUPS),
     )
-    return (head, *(tuple(_text(value) for value in row) for row in _numbers(found)[1:]))
+    return (head, *(tuple(_text(value) for value in row) for row in _numbers(geometry)[1:]))
 
 
 def _text(value: float) -> str:
     return str(value) if isinstance(value, int) else f"{value:.2f}"
 
 
-def _numbers(found: dict[str, Any]) -> list[tuple[Any, ...]]:
+def _numbers(geometry: dict[str, Any]) -> list[tuple[Any, ...]]:
     head = (
         "round",
         *(f"{quantity}_{name}" for quantity in ("dimension", "angle") for name in _GROUPS),
@@ -120,6 +100,6 @@ def _numbers(found: dict[str, Any]) -> list[tuple[Any, ...]]:
             row["round"],
             *(row[quantity][name] for quantity in ("dimension", "angle") for name in _GROUPS),
         )
-        for row in found["hidden_states"]
+        for row in geometry["hidden_states"]
     ]
     return [head, *rows]

@@ -18,8 +18,8 @@ from typing import Any
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup, escape
 
-from holdfast.report.findings import plain, signed, signed_number
-from holdfast.report.verdicts import CANNOT_TELL, LEAST, tell
+from holdfast.analysis.verdicts import CANNOT_TELL, LEAST, tell
+from holdfast.report.wording import plain, signed, signed_number
 
 _HERE = Path(__file__).parent
 

@@ -6,13 +6,12 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from holdfast.analysis.profile import read_gains, read_profile
+from holdfast.analysis.statistics import Estimate
+from holdfast.analysis.summary import spelled, spread, summarise
 from holdfast.records import read_run
 from holdfast.report.document import Document, Part, Table, head_facts, pictures
 from holdfast.report.downloads import Download, json_file, table_files
-from holdfast.report.profile import read_gains
-from holdfast.report.statistics import Estimate
-from holdfast.report.summary import spelled, spread, summarise
-from holdfast.study.profiling import read_profile
 
 _TERMS = (
     ("Head", "One attention head: its layer and its number there, from 0."),
@@ -78,11 +77,8 @@ def _files(name: str, folder: Path, run: Any) -> list[Download]:
 
 
 def _ranking(folder: Path) -> list[tuple[int, int, float, Estimate]]:
-    read, gained = read_profile(folder), read_gains(folder)
-    return [
-        (layer, head, read.scores[layer, head], gained[layer, head])
-        for layer, head in read.ranking.heads
-    ]
+    profile, gains = read_profile(folder), read_gains(folder)
+    return [(*head, profile.scores[head], gains[head]) for head in profile.ranking.heads]
 
 
 def _rows(folder: Path) -> tuple[tuple[str, ...], ...]:

@@ -9,9 +9,9 @@ from dataclasses import dataclass
 
 from markupsafe import Markup
 
+from holdfast.analysis.comparisons import PromptRow, by_prompt
+from holdfast.analysis.series import Series
 from holdfast.report.charts import spark_line
-from holdfast.report.findings import PromptRow, by_prompt
-from holdfast.report.scores import Series
 from holdfast.report.sections import colour_of
 
 LEAST_DRAWN = 5  # conversations of a prompt, for a place among the least or most stable

@@ -10,12 +10,19 @@ from dataclasses import dataclass
 
 from markupsafe import Markup
 
+from holdfast.analysis.comparisons import (
+    Comparison,
+    baseline_of,
+    by_category,
+    compare,
+    overall_change,
+)
+from holdfast.analysis.rules import RuleRow, rule_rows
+from holdfast.analysis.series import KINDS, Series, category_of
+from holdfast.analysis.statistics import Estimate, estimate_columns
 from holdfast.report.charts import COLOURS, Line, difference_mark, line_chart, round_top
-from holdfast.report.findings import Comparison, baseline_of, by_category, compare, overall_change
-from holdfast.report.rules import RuleRow, broken_text, fall, rule_rows
-from holdfast.report.scores import KINDS, Series, category_of
-from holdfast.report.statistics import Estimate, estimate_columns
-from holdfast.report.verdicts import with_interval
+from holdfast.report.sentences import broken_text, fall
+from holdfast.report.wording import with_interval
 
 CAPTIONS = {
     "stability": ("Keeps its own prompt", "stability, scored by its own probe"),

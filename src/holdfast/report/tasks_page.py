@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
+from holdfast.analysis.summary import NAME, spelled, spread, summarise
+from holdfast.analysis.tasks import Result, read_results
 from holdfast.records import RunData
 from holdfast.report.document import Document, Part, Table, head_facts
 from holdfast.report.downloads import json_file, table_files
-from holdfast.report.findings import plain
-from holdfast.report.summary import NAME, spelled, spread, summarise
-from holdfast.report.tasks import Result, averages, notes, read_results
+from holdfast.report.tasks import average_lines, cells, notes
 
 _TERMS = (
     (
@@ -40,10 +40,8 @@ def tasks_document(run: RunData) -> Document:
         _part(name, [result for result in results if result.task == name], first=name == names[0])
         for name in names
     ]
-    if lines := averages(results):
-        parts.append(
-            Part("average", "Average of the tasks", tuple(line.strip() for line in lines[1:]))
-        )
+    if lines := average_lines(results):
+        parts.append(Part("average", "Average of the tasks", tuple(lines)))
     counts = sorted({len(result.numbers) for result in results})
     asked = str(counts[0]) if len(counts) == 1 else f"{counts[0]} to {counts[-1]}"
     variants = list(dict.fromkeys(result.variant for result in results))
@@ -63,24 +61,11 @@ def tasks_document(run: RunData) -> Document:
 def _part(name: str, results: list[Result], first: bool) -> Part:
     metrics = list(dict.fromkeys(metric for result in results for metric in result.scores))
     rows = [("prompt or method", *metrics, "fluency", "consistency")]
-    for result in results:
-        scores = result.estimates()
-        shown = (plain(scores[metric]) if metric in scores else "–" for metric in metrics)
-        rows.append(
-            (
-                result.variant,
-                *shown,
-                *(
-                    "–" if value is None else f"{value:.2f}"
-                    for value in (result.fluency, result.consistency)
-                ),
-            )
-        )
-    told = tuple(line.strip() for line in notes(results))
+    rows += [(result.variant, *cells(result, metrics)) for result in results]
     return Part(
         f"task-{name}",
         name,
-        told,
+        tuple(notes(results)),
         _TERMS if first else (),
         tables=(Table(f"{name}: means with 95 % intervals", tuple(rows)),),
     )

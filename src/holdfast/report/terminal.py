@@ -7,21 +7,15 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from holdfast.analysis.baseline import baseline_beside
+from holdfast.analysis.comparisons import baseline_of, compare, overall_change
+from holdfast.analysis.rules import RuleRow, rule_rows
+from holdfast.analysis.series import KINDS, Series, read_series
+from holdfast.analysis.statistics import Estimate, estimate_columns
+from holdfast.analysis.verdicts import tell
 from holdfast.records import RunData
-from holdfast.report.baseline import baseline_lines, baseline_section
-from holdfast.report.findings import (
-    baseline_of,
-    compare,
-    headline,
-    overall_change,
-    plain,
-    second_line,
-    signed,
-)
-from holdfast.report.rules import RuleRow, broken_text, fall, rule_rows
-from holdfast.report.scores import KINDS, Series, read_series
-from holdfast.report.statistics import Estimate, estimate_columns
-from holdfast.report.verdicts import tell
+from holdfast.report.sentences import baseline_lines, broken_text, fall, headline, second_line
+from holdfast.report.wording import plain, signed
 
 _ACROSS = 2  # methods side by side: 80 columns
 _RULES_ACROSS = 3  # rules side by side, whose names are longer
@@ -44,11 +38,12 @@ def table(run: RunData) -> str:
         lines.append(
             "No intervals with fewer than two conversations: one cannot show how much they vary."
         )
-    if baseline := baseline_section(run, series[0]):
+    if baseline := baseline_beside(run, series[0]):
         for line in baseline_lines(baseline):
             lines += textwrap.wrap(line, _WIDTH, subsequent_indent="    ")
-    said = [headline(series), second_line(series)]
-    lines += ["", *(line for text in said if text for line in textwrap.wrap(text, _WIDTH))]
+    lines.append("")
+    for sentence in (headline(series), second_line(series)):
+        lines += textwrap.wrap(sentence or "", _WIDTH)
     return "\n".join(lines).rstrip() + "\n"
 
 
@@ -127,9 +122,9 @@ def _changes(series: Sequence[Series]) -> list[str]:
     for item in series:
         moved = {kind: overall_change(item, kind) for kind in KINDS}
         lines += [
-            f"  {item.method}: {kind} {_judged(found, 'rises', 'falls')}"
-            for kind, found in moved.items()
-            if found.mean is not None
+            f"  {item.method}: {kind} {_judged(value, 'rises', 'falls')}"
+            for kind, value in moved.items()
+            if value.mean is not None
         ]
     return lines
 
@@ -137,20 +132,18 @@ def _changes(series: Sequence[Series]) -> list[str]:
 def _comparisons(series: Sequence[Series]) -> list[str]:
     lines = []
     for item in series:
-        baseline = baseline_of(series, item)
-        if baseline is None:
+        if (baseline := baseline_of(series, item)) is None:
             continue
-        found = compare(item, baseline)
-        if found is None:
+        if (pairs := compare(item, baseline)) is None:
             lines.append(
                 f"{item.method} and {baseline.method} share no conversations, so they are not"
                 " compared."
             )
             continue
-        lines.append(f"{item.method} minus {baseline.method}, on the same {found.n} conversations:")
+        lines.append(f"{item.method} minus {baseline.method}, on the same {pairs.n} conversations:")
         for kind, last, mean in (
-            ("stability", found.stability_last, found.stability_mean),
-            ("adoption", found.adoption_last, found.adoption_mean),
+            ("stability", pairs.stability_last, pairs.stability_mean),
+            ("adoption", pairs.adoption_last, pairs.adoption_mean),
         ):
             if mean.mean is not None:
                 lines += [
@@ -160,6 +153,6 @@ def _comparisons(series: Sequence[Series]) -> list[str]:
     return lines
 
 
-def _judged(item: Estimate, above: str, below: str) -> str:
+def _judged(value: Estimate, above: str, below: str) -> str:
     """'-0.31 [-0.40, -0.22], falls', or '+0.02 [-0.02, +0.07], cannot tell'."""
-    return f"{signed(item)}, {tell(item).word(above, below)}"
+    return f"{signed(value)}, {tell(value).word(above, below)}"

@@ -5,8 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
-from holdfast.report.statistics import Estimate
-from holdfast.report.verdicts import judge, tell, with_interval
+from holdfast.analysis.statistics import Estimate
+from holdfast.analysis.verdicts import judge, tell
+from holdfast.report.wording import with_interval
 
 
 @dataclass(frozen=True)

@@ -10,20 +10,11 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from holdfast import drift
-from holdfast.errors import UnknownName, UsageError
-from holdfast.methods import Ability
-from holdfast.models.capabilities import offers
-from holdfast.models.protocol import ChatModel
-from holdfast.progress import Watch, unwatched
-from holdfast.records import RunData, read_run
-from holdfast.report.calibration import Calibration, Setting, ahead_at_cost, read_calibration
-from holdfast.report.calibration_figures import write_calibration_figures
-from holdfast.report.decay import describe
-from holdfast.report.decay_figures import write_decay_figures
-from holdfast.report.figures import write_figures
-from holdfast.report.geometry import write_norms
-from holdfast.report.scores import Series, read_series
-from holdfast.report.statistics import (
+from holdfast.analysis.calibration import read_calibration
+from holdfast.analysis.choice import ahead_at_cost
+from holdfast.analysis.decay import describe
+from holdfast.analysis.series import Series, read_series
+from holdfast.analysis.statistics import (
     Estimate,
     change,
     estimate,
@@ -31,7 +22,15 @@ from holdfast.report.statistics import (
     paired_difference,
     row_means,
 )
-from holdfast.report.verdicts import CONTRADICTED, SUPPORTED, UNDECIDED, all_of, judge
+from holdfast.analysis.verdicts import CONTRADICTED, SUPPORTED, UNDECIDED, all_of, judge
+from holdfast.errors import UnknownName, UsageError
+from holdfast.models.protocol import ChatModel
+from holdfast.progress import Watch, unwatched
+from holdfast.records import RunData, read_run
+from holdfast.report.calibration_figures import write_calibration_figures
+from holdfast.report.decay_figures import write_decay_figures
+from holdfast.report.figures import write_figures
+from holdfast.report.geometry import write_norms
 from holdfast.reproduce.findings import Claim, Figure, claim_that, spelled
 from holdfast.reproduce.page import write_findings, write_page
 from holdfast.study import decay
@@ -280,9 +279,7 @@ def figures_5_and_6(task: Task) -> tuple[Figure, Figure]:
         )
     found = read_calibration(task.out / "figures-5-and-6")
     images = write_calibration_figures(found, _BUDGET, task.out / "figures" / "5-and-6")
-    split, repetition, guidance = (
-        [one for one in found.settings if one.sweep == number] for number in range(3)
-    )
+    split, repetition, guidance = found.sweeps
     five = Figure(
         "5",
         "stability against the capability lost",
@@ -303,10 +300,8 @@ def figures_5_and_6(task: Task) -> tuple[Figure, Figure]:
             for difference in (ahead_at_cost(found, split, others),)
         ),
     )
-    none, (ss, spr, cfg) = (
-        found.settings[0],
-        (_closest(found, sweep) for sweep in (split, repetition, guidance)),
-    )
+    none = found.none
+    ss, spr, cfg = (found.closest(sweep, _BUDGET) for sweep in (split, repetition, guidance))
     fading = estimate((cfg.by_round - none.by_round)[:, 0] - (cfg.by_round - none.by_round)[:, -1])
     early, late = (estimate(half) for half in _halves(spr.by_round - ss.by_round))
     six = Figure(
@@ -331,10 +326,6 @@ def figures_5_and_6(task: Task) -> tuple[Figure, Figure]:
         ),
     )
     return five, six
-
-
-def _closest(found: Calibration, sweep: list[Setting]) -> Setting:
-    return min(sweep, key=lambda one: abs(float(found.drop(one).mean) - _BUDGET))
 
 
 def _halves(values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -479,7 +470,7 @@ def check(task: Task) -> None:
         UsageError: an endpoint as the model, the model itself as its own base, or a capability that
             cannot be read.
     """
-    if not offers(task.model, Ability.LAYERS):
+    if not hasattr(task.model, "hf_model"):
         raise UsageError(
             f"{task.model.name} is an endpoint, whose attention and embeddings cannot be seen; give"
             " a local --model, and the endpoint as --endpoint."

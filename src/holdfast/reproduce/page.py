@@ -8,10 +8,10 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
+from holdfast.analysis.verdicts import CONTRADICTED, SUPPORTED, UNDECIDED
 from holdfast.files import write_whole
 from holdfast.report.document import Picture, Table
 from holdfast.report.page import render
-from holdfast.report.verdicts import CONTRADICTED, SUPPORTED, UNDECIDED
 from holdfast.reproduce.findings import Claim, Figure
 
 _WORDS = {

@@ -21,8 +21,7 @@ from holdfast.chat.messages import Message
 from holdfast.drift.benchmark import Progress
 from holdfast.errors import KnobOutOfRange, ModelError, UnknownName, UsageError
 from holdfast.measures.choice import read_choice
-from holdfast.methods import Ability, GatesTokens, Kind, Method, Sweep, of_kind, parse_sweep
-from holdfast.models.capabilities import offers
+from holdfast.methods import Gate, Method, Sweep, parse_sweep
 from holdfast.models.protocol import ChatModel, Session
 from holdfast.models.requests import Reply, Request
 from holdfast.records import (
@@ -244,14 +243,6 @@ def units_of(suite: drift.Suite, capability: Capability, sweeps: Sequence[str], 
     return settings * (talks * plan.rounds + min(talks, len(capability.items)))
 
 
-def half_of(number: int, prompts: int) -> int:
-    """The half that a conversation belongs to: 0 to choose on, 1 to report; the halves of a pair's
-    draws alternate.
-    """
-    pairs = prompts * (prompts - 1)
-    return (number % pairs + number // pairs) % 2
-
-
 def _check_reading(
     model: ChatModel, setting: Sequence[Method], capability: Capability, reading: str
 ) -> None:
@@ -260,7 +251,7 @@ def _check_reading(
             f"Under {steering.spell(setting)} a text has no probability, as tokens are drawn again;"
             " use a capability with questions, such as knowledge."
         )
-    if offers(model, Ability.REPLY_SCORES) or (reading == "written" and capability.lettered):
+    if hasattr(model, "score") or (reading == "written" and capability.lettered):
         return
     cure = (
         "use --reading=written"
@@ -272,8 +263,8 @@ def _check_reading(
     )
 
 
-def _gate_of(setting: Sequence[Method]) -> GatesTokens | None:
-    return next(iter(of_kind(setting, Kind.GATE)), None)
+def _gate_of(setting: Sequence[Method]) -> Gate | None:
+    return next((method for method in setting if isinstance(method, Gate)), None)
 
 
 def _identity(
@@ -333,9 +324,9 @@ def _ask_all(
     asks: list[Callable[[Session, Sequence[_Question], tuple[Method, ...], Plan, bool], None]] = []
     if capability.lettered and not capability.is_text:
         asks.append(_write)
-    if offers(model, Ability.REPLY_SCORES) and _gate_of(setting):
+    if hasattr(model, "score") and _gate_of(setting):
         asks.append(_score_gated)
-    elif offers(model, Ability.REPLY_SCORES):
+    elif hasattr(model, "score"):
         asks.insert(0, _score)
     for step, ask in enumerate(asks):
         ask(

@@ -10,17 +10,15 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from holdfast import drift, knobs
-from holdfast.drift.traces import TurnTrace, read_traces
+from holdfast.analysis.decay import Dialog
+from holdfast.drift.traces import read_traces
 from holdfast.errors import ModelError, UsageError
-from holdfast.methods import Ability, Method
-from holdfast.models.capabilities import offers
+from holdfast.methods import Method
+from holdfast.methods.heads import Head
 from holdfast.progress import Progress, ignored
 
 if TYPE_CHECKING:
     from holdfast.models.local import LocalModel
-
-Head = tuple[int, int]
-Dialog = dict[int, TurnTrace]  # the agent's turns, by round
 
 
 @dataclass(frozen=True)
@@ -86,7 +84,7 @@ def check(model: LocalModel, head: Head | None = None) -> None:
         ModelError: an endpoint, or attention that cannot be reached.
         UsageError: a head outside the model.
     """
-    if not offers(model, Ability.LAYERS):
+    if not hasattr(model, "hf_model"):
         raise ModelError(
             f"{model.name} is an endpoint, which has no attention mass to read; give a local model."
         )

@@ -18,6 +18,12 @@ from pathlib import Path
 from typing import Any
 
 from holdfast import knobs
+from holdfast.analysis.profile import (
+    Profile,
+    head_name,
+    profile_of,
+    read_profile,
+)
 from holdfast.attention import layers_with_attention
 from holdfast.chat.emphasis import Part
 from holdfast.chat.messages import Message
@@ -25,19 +31,8 @@ from holdfast.engine.cache import first_tokens
 from holdfast.engine.decoder import Decoder, Row, Stream
 from holdfast.engine.scoring import score_rows
 from holdfast.errors import HoldfastError, ModelError, RecordsError, UsageError
-from holdfast.methods import (
-    Ability,
-    Kind,
-    Pasta,
-    Ranking,
-    Shape,
-    ShiftsAttention,
-    kind_of,
-    parse,
-    spell,
-)
+from holdfast.methods import Pasta, ShiftsAttention, parse, spell
 from holdfast.methods.heads import Head, HeadSet
-from holdfast.models.capabilities import offers
 from holdfast.models.local import LocalModel
 from holdfast.models.requests import Request
 from holdfast.records import RunData, open_run, read_run, resume
@@ -46,7 +41,6 @@ from holdfast.seeds import seed_of
 from holdfast.study.forking import Asked, Forks
 
 BY = ("probability", "accuracy")
-UNSTEERED = "none"
 # of log-probabilities: what a model that computes something else between its layers would exceed by
 # far
 _APART = 1e-3
@@ -117,37 +111,13 @@ class Plan:
         if isinstance(self.method, str):
             spelled = parse(self.method)
             object.__setattr__(self, "method", spelled[0] if len(spelled) == 1 else spelled)
-        if kind_of(self.method) is not Kind.LOG_ODDS:
+        if not isinstance(self.method, ShiftsAttention):
             raise UsageError(
                 "Heads are profiled under an attention method such as pasta:alpha=0.01, not"
                 f" {self.method!r}."
             )
         knobs.whole_number("profile", "max_new_tokens", self.max_new_tokens, 1)
         knobs.whole_number("profile", "seed", self.seed, 0)
-
-
-@dataclass(frozen=True)
-class Profile:
-    """What steering each head alone gives on one task.
-
-    Args:
-        shape: of the model.
-        method: as it is spelled, without heads.
-        by: what scores are.
-        unsteered: the mean score without steering.
-        scores: by head, the mean over the samples it was scored on.
-        samples: by head, how many these are; fewer for those that halving dropped.
-        ranking: the heads, best first; those dropped stand behind all that were not, and were
-            compared on fewer samples.
-    """
-
-    shape: Shape
-    method: str
-    by: str
-    unsteered: float
-    scores: dict[Head, float]
-    samples: dict[Head, int]
-    ranking: Ranking
 
 
 def profile(
@@ -176,7 +146,7 @@ def profile(
         ModelError: an endpoint, or a model whose attention cannot be steered.
         RecordsError: `out` holds another run, or replies that the samples score otherwise.
     """
-    if not offers(model, Ability.LAYERS):
+    if not isinstance(model, LocalModel):
         raise ModelError(
             f"{getattr(model, 'name', model)} is an endpoint, whose heads cannot be steered; give a"
             " local model."
@@ -208,7 +178,7 @@ def profile(
                     batch.keep({"conversation": number, **one.record(), "seconds": seconds})
                 progress(len(batch.again), tokens)
             if stage < len(stages):
-                found = _profile_of(
+                found = profile_of(
                     read_run(out), [f"stage {number}" for number in range(1, stage + 1)]
                 )
                 kept = sorted(found.ranking.heads[: -(-len(kept) // 2)])
@@ -234,63 +204,6 @@ def _check_scores(run: RunData, samples: Sequence[Choice] | Sequence[Question]) 
                     f" scored {there:g} there and {here:g} by this command; choose another folder"
                     " with --out, or score as before."
                 )
-
-
-def read_profile(out: Path | str) -> Profile:
-    """The profile in a run folder, finished or not.
-
-    Raises:
-        RecordsError: not a run folder.
-        UsageError: a run of another kind, or without records.
-    """
-    run = read_run(out)
-    if run.manifest.get("command") != "profile" or not run.records:
-        raise UsageError(
-            f"{out} holds no profile; give a folder written by `holdfast profile`, with at least"
-            " one finished sample."
-        )
-    return _profile_of(run)
-
-
-def rank_first(out: Path | str, count: int) -> Ranking:
-    """The ranking by the first `count` samples of a finished run: what fewer samples would have
-    given.
-
-    Raises:
-        RecordsError, UsageError: as `read_profile`.
-    """
-    run = read_run(out)
-    return _profile_of(
-        replace(run, records=[record for record in run.records if record["conversation"] < count])
-    ).ranking
-
-
-def _profile_of(run: RunData, stages: Sequence[str] | None = None) -> Profile:
-    """The profile by the records of some stages; None: of all."""
-    identity = run.manifest["identity"]
-    totals: dict[str, list[float]] = {}
-    for record in sorted(run.records, key=lambda record: record["conversation"]):
-        if stages is None or record["method"] in stages:
-            for name, score in record["scores"].items():
-                totals.setdefault(name, []).append(score)
-    unsteered = totals.pop(UNSTEERED)
-    if not totals:
-        raise UsageError(f"{run.folder} holds no head's score; repeat the command to go on.")
-    scores = {_head(name): sum(values) / len(values) for name, values in totals.items()}
-    samples = {_head(name): len(values) for name, values in totals.items()}
-    shape = Shape(
-        identity["layers"], identity["heads"], identity["model"], identity["model_fingerprint"]
-    )
-    order = sorted(scores, key=lambda head: (-samples[head], -scores[head], head))
-    return Profile(
-        shape,
-        identity["method"],
-        identity["by"],
-        sum(unsteered) / len(unsteered),
-        scores,
-        samples,
-        Ranking(tuple(order), shape),
-    )
 
 
 def read_samples(path: Path | str) -> list[Choice]:
@@ -442,16 +355,6 @@ def _identity(model: LocalModel, worker: _Worker, plan: Plan) -> dict[str, Any]:
     }
 
 
-def _name(head: Head | None) -> str:
-    """As records name a head; None is the model as it is."""
-    return UNSTEERED if head is None else f"{head[0]}.{head[1]}"
-
-
-def _head(name: str) -> Head:
-    layer, head = name.split(".")
-    return int(layer), int(head)
-
-
 @dataclass(frozen=True)
 class _Scored:
     """What came of one sample: by head or "none", its score, and the reply that was written for
@@ -530,7 +433,7 @@ class _Worker:
             found = self._plainly(numbers, methods)
         for head, options in found:
             for one, number, values in zip(scored, numbers, options, strict=True):
-                one.scores[_name(head)] = self._choice(number, values)
+                one.scores[head_name(head)] = self._choice(number, values)
         tokens = (
             self.forks.forwarded - before
             if self.forks
@@ -670,8 +573,10 @@ class _Worker:
                 done = decoder.step()
             for (place, head), reply in done:
                 text = model.tokenizer.decode(reply.token_ids, skip_special_tokens=True)
-                scored[place].replies[_name(head)] = text
-                scored[place].scores[_name(head)] = float(self.samples[numbers[place]].score(text))
+                scored[place].replies[head_name(head)] = text
+                scored[place].scores[head_name(head)] = float(
+                    self.samples[numbers[place]].score(text)
+                )
                 tokens += reply.forwarded
         return scored, tokens
 

@@ -10,10 +10,10 @@ from typing import Any
 
 import numpy as np
 
+from holdfast.analysis.statistics import Estimate, estimate
+from holdfast.analysis.tasks import Result
 from holdfast.report.figures import COLOURS, panels, save, styled
 from holdfast.report.labels import legend_below
-from holdfast.report.statistics import Estimate, estimate
-from holdfast.report.tasks import Result
 
 _FLUENCY = "fluency"
 

@@ -4,17 +4,17 @@ from __future__ import annotations
 
 import numpy as np
 
+from holdfast.analysis.profile import UNSTEERED
+from holdfast.analysis.statistics import Estimate, paired_difference
+from holdfast.analysis.tasks import ZERO_SHOT
+from holdfast.analysis.verdicts import within
 from holdfast.methods import HeadSet, Pasta, spell
 from holdfast.records import read_run
-from holdfast.report.statistics import Estimate, paired_difference
-from holdfast.report.tasks import ZERO_SHOT
-from holdfast.report.verdicts import within
 from holdfast.reproduce.findings import Claim, Figure, claim_that, spelled
 from holdfast.reproduce.zhang2024.drawing import write_alphas, write_single_heads, write_sizes
 from holdfast.reproduce.zhang2024.plan import FREE, TASKS, pasta_on
 from holdfast.reproduce.zhang2024.results import HALVES, best_less_worst
 from holdfast.reproduce.zhang2024.study import Study, values_of
-from holdfast.study.profiling import UNSTEERED
 
 _ROBUST = 0.1  # a metric that changes by less is called robust
 

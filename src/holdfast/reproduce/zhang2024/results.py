@@ -7,15 +7,15 @@ from collections.abc import Sequence
 import numpy as np
 
 from holdfast import tasks
-from holdfast.report.statistics import (
+from holdfast.analysis.statistics import (
     Estimate,
     bounds_of,
     estimate,
     paired_difference,
     resampled_means,
 )
-from holdfast.report.tasks import Result
-from holdfast.report.verdicts import with_interval
+from holdfast.analysis.tasks import Result
+from holdfast.report.wording import with_interval
 from holdfast.reproduce.findings import Claim, claim_that, spelled
 from holdfast.reproduce.zhang2024.plan import TASKS
 from holdfast.reproduce.zhang2024.study import Study, values_of

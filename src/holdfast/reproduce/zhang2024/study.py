@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from holdfast import tasks
+from holdfast.analysis.tasks import ZERO_SHOT, Result, read_results
 from holdfast.errors import UsageError
 from holdfast.methods import (
     Boost,
@@ -27,7 +28,6 @@ from holdfast.methods import (
     union,
 )
 from holdfast.report.profile import write_profile
-from holdfast.report.tasks import ZERO_SHOT, Result, read_results
 from holdfast.reproduce.zhang2024.plan import ALPHA, STRATEGIES, TASKS, Task, pasta_on
 from holdfast.study.profiling import Plan, profile
 from holdfast.study.task_samples import task_samples

@@ -5,12 +5,14 @@ from __future__ import annotations
 import numpy as np
 
 from holdfast import tasks
+from holdfast.analysis.profile import rank_first
+from holdfast.analysis.statistics import Estimate, estimate, paired_difference
+from holdfast.analysis.tasks import ZERO_SHOT, Result
+from holdfast.analysis.verdicts import UNDECIDED, all_of, within
 from holdfast.errors import UsageError
 from holdfast.methods import spell
 from holdfast.records import read_run
-from holdfast.report.statistics import Estimate, estimate, paired_difference
-from holdfast.report.tasks import ZERO_SHOT, Result
-from holdfast.report.verdicts import UNDECIDED, all_of, with_interval, within
+from holdfast.report.wording import with_interval
 from holdfast.reproduce.findings import Claim, Figure, claim_that, spelled
 from holdfast.reproduce.zhang2024.child import make_child
 from holdfast.reproduce.zhang2024.plan import FREE, STRATEGIES, TASKS, pasta_on
@@ -23,7 +25,6 @@ from holdfast.reproduce.zhang2024.results import (
     share_of_best,
 )
 from holdfast.reproduce.zhang2024.study import Study, values_of
-from holdfast.study.profiling import rank_first
 
 _MODERATE = (0.02, 0.2)  # of all heads: the paper's 50 to 150 of LLaMA's 1,024 are 0.05 to 0.15
 

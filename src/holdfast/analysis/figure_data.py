@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from holdfast.report.findings import by_category
-from holdfast.report.scores import KINDS, Series
-from holdfast.report.statistics import Estimate, estimate_columns
+from holdfast.analysis.comparisons import by_category
+from holdfast.analysis.series import KINDS, Series
+from holdfast.analysis.statistics import Estimate, estimate_columns
 
 HEAD = ("run", "method", "measure", "category", "round", "n", "mean", "low", "high", "sd")
 

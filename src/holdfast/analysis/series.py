@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from holdfast.analysis.statistics import cell_means
 from holdfast.errors import RecordsError
 from holdfast.records import RunData
 
@@ -78,34 +79,8 @@ def read_series(run: RunData, label: str = "") -> list[Series]:
             f"{run.folder} has no finished conversation yet; repeat its command to go on, then"
             " report again."
         )
-    methods = list(dict.fromkeys(record["method"] for record in run.records))
-    planned = run.manifest.get("identity", {}).get("methods")
-    order = [str(method) for method in planned] if isinstance(planned, list) else []
-    methods.sort(
-        key=lambda method: (
-            method != NO_FIX,
-            order.index(method) if method in order else len(order),
-        )
-    )
-    rounds = max(
-        (item["round"] for record in run.records for item in (*record["turns"], *record["probes"])),
-        default=0,
-    )
-    return [_series(run, label, method, rounds) for method in methods]
-
-
-def counted(series: Sequence[Series]) -> str:
-    """How many conversations of how many rounds, and under how many methods where there are
-    several.
-    """
-    counts = sorted({len(item.records) for item in series})
-    number = str(counts[0]) if len(counts) == 1 else f"{counts[0]} to {counts[-1]}"
-    rounds, methods = series[0].rounds, len({item.method for item in series})
-    under = f", under each of {methods} methods" if methods > 1 else ""
-    return (
-        f"{number} conversation{'' if counts[-1] == 1 else 's'} of {rounds} "
-        f"round{'' if rounds == 1 else 's'}{under}"
-    )
+    rounds = max(map(_last_round, run.records))
+    return [_series(run, label, method, rounds) for method in _methods(run)]
 
 
 def label_runs(folders: list[Path]) -> list[str]:
@@ -133,11 +108,11 @@ def same_pairs(series: Series, baseline: Series) -> tuple[Series, Series] | None
     )
     if not len(shared):
         return None
-    one, other = series.rows(left), baseline.rows(right)
-    for mine, theirs in zip(one.records, other.records, strict=True):
+    fixed, plain = series.rows(left), baseline.rows(right)
+    for mine, theirs in zip(fixed.records, plain.records, strict=True):
         if mine["agent"]["system_prompt"] != theirs["agent"]["system_prompt"]:
             return None
-    return one, other
+    return fixed, plain
 
 
 def category_of(record: dict[str, Any], kind: str) -> str | None:
@@ -148,29 +123,55 @@ def category_of(record: dict[str, Any], kind: str) -> str | None:
     return None if category is None else str(category)
 
 
+def probe_means(
+    records: Sequence[dict[str, Any]], rounds: int, counts: Callable[[dict[str, Any]], bool]
+) -> np.ndarray:
+    """[conversation, round]: the mean score of the probes that count; NaN where there are none."""
+    cells: list[tuple[int, int, float]] = []
+    for row, record in enumerate(records):
+        probes = filter(counts, record["probes"])
+        cells += [(row, probe["round"] - 1, probe["score"]) for probe in probes]
+    return cell_means(cells, (len(records), rounds))
+
+
+def _methods(run: RunData) -> list[str]:
+    """The methods of a run, no fix first, then in the order of the manifest or of appearance."""
+    methods = list(dict.fromkeys(record["method"] for record in run.records))
+    named = run.manifest.get("identity", {}).get("methods")
+    order = [str(method) for method in named] if isinstance(named, list) else []
+
+    def place(method: str) -> tuple[bool, int]:
+        return method != NO_FIX, order.index(method) if method in order else len(order)
+
+    return sorted(methods, key=place)
+
+
+def _last_round(record: dict[str, Any]) -> int:
+    spoken = (*record["turns"], *record["probes"])
+    return max((turn["round"] for turn in spoken), default=0)
+
+
 def _series(run: RunData, label: str, method: str, rounds: int) -> Series:
     records = sorted(
-        (r for r in run.records if r["method"] == method), key=lambda r: r["conversation"]
+        (record for record in run.records if record["method"] == method),
+        key=lambda record: record["conversation"],
     )
-    shape = (len(records), rounds)
-    matrices = {kind: _probe_means(records, kind, shape) for kind in KINDS}
-    mass = np.full(shape, np.nan)
+    return Series(
+        run=label,
+        method=method,
+        records=tuple(records),
+        conversations=np.array([record["conversation"] for record in records]),
+        stability=probe_means(records, rounds, lambda probe: probe["kind"] == "stability"),
+        adoption=probe_means(records, rounds, lambda probe: probe["kind"] == "adoption"),
+        mass=_turn_mass(records, rounds),
+    )
+
+
+def _turn_mass(records: Sequence[dict[str, Any]], rounds: int) -> np.ndarray:
+    """[conversation, round]: the mean mass of the agent's turn; NaN where none was recorded."""
+    mass = np.full((len(records), rounds), np.nan)
     for row, record in enumerate(records):
         for turn in record["turns"]:
             if turn["speaker"] == "agent" and turn.get("mass") is not None:
                 mass[row, turn["round"] - 1] = turn["mass"]
-    numbers = np.array([record["conversation"] for record in records])
-    return Series(
-        label, method, tuple(records), numbers, matrices["stability"], matrices["adoption"], mass
-    )
-
-
-def _probe_means(records: list[dict[str, Any]], kind: str, shape: tuple[int, int]) -> np.ndarray:
-    sums, counts = np.zeros(shape), np.zeros(shape)
-    for row, record in enumerate(records):
-        for probe in record["probes"]:
-            if probe["kind"] == kind:
-                sums[row, probe["round"] - 1] += probe["score"]
-                counts[row, probe["round"] - 1] += 1
-    means: np.ndarray = np.divide(sums, counts, out=np.full(shape, np.nan), where=counts > 0)
-    return means
+    return mass

@@ -8,15 +8,13 @@ again from the same records gives the same bytes.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from holdfast.files import write_whole
-from holdfast.records import RunData, read_run
-from holdfast.report.findings import (
+from holdfast.analysis.comparisons import (
     PromptRow,
     baseline_of,
     by_category,
@@ -25,9 +23,13 @@ from holdfast.report.findings import (
     overall_change,
     overall_mean,
 )
-from holdfast.report.rules import RuleRow, rule_rows
-from holdfast.report.scores import KINDS, Series, read_series
-from holdfast.report.statistics import Estimate, estimate, estimate_columns
+from holdfast.analysis.profile import read_gains, read_profile
+from holdfast.analysis.rules import RuleRow, rule_rows
+from holdfast.analysis.series import KINDS, Series, read_series
+from holdfast.analysis.statistics import Estimate, estimate, estimate_columns
+from holdfast.analysis.tasks import read_results
+from holdfast.files import write_whole
+from holdfast.records import RunData, read_run
 
 SCHEMA = 1
 NAME = "summary.json"
@@ -62,28 +64,35 @@ def summarise(run: RunData) -> dict[str, Any]:
         RecordsError: nothing is finished yet.
     """
     command = str(run.manifest.get("command", "drift"))
-    results = _RESULTS.get(command, _drift)(run)
+    read: Callable[[RunData], Any] = _RESULTS.get(command, _drift)
+    return summary_of(command, run.manifest.get("identity", {}), len(run.records), read(run))
+
+
+def summary_of(
+    command: str, identity: dict[str, Any], records: int, results: Any
+) -> dict[str, Any]:
+    """The summary of a command that is made of so many records."""
     return {
         "schema": SCHEMA,
         "command": command,
-        "identity": run.manifest.get("identity", {}),
-        "records": len(run.records),
+        "identity": identity,
+        "records": records,
         "results": results,
     }
 
 
-def spread(item: Estimate) -> dict[str, float | int | None]:
+def spread(value: Estimate) -> dict[str, float | int | None]:
     """An estimate as JSON: n, mean, the ends of its 95 % interval, and the standard deviation."""
-    numbers = {"mean": item.mean, "low": item.low, "high": item.high, "sd": item.sd}
-    return {"n": item.n, **{name: _rounded(value) for name, value in numbers.items()}}
+    numbers = {"mean": value.mean, "low": value.low, "high": value.high, "sd": value.sd}
+    return {"n": value.n, **{name: _rounded(number) for name, number in numbers.items()}}
 
 
 def _rounded(value: float | None) -> float | None:
     return None if value is None else round(float(value), _DIGITS) + 0.0
 
 
-def _spreads(items: Iterable[Estimate]) -> list[dict[str, float | int | None]]:
-    return [spread(item) for item in items]
+def _spreads(values: Iterable[Estimate]) -> list[dict[str, float | int | None]]:
+    return [spread(value) for value in values]
 
 
 def _drift(run: RunData) -> list[dict[str, Any]]:
@@ -91,7 +100,7 @@ def _drift(run: RunData) -> list[dict[str, Any]]:
     return [_method(series, item) for item in series]
 
 
-def _method(series: list[Series], item: Series) -> dict[str, Any]:
+def _method(series: Sequence[Series], item: Series) -> dict[str, Any]:
     kinds = [kind for kind in (*KINDS, "mass") if item.measured(kind)]
     scored = [kind for kind in KINDS if kind in kinds]
     categories = {kind: by_category(item, kind) for kind in scored}
@@ -111,24 +120,24 @@ def _method(series: list[Series], item: Series) -> dict[str, Any]:
     }
 
 
-def _against(series: list[Series], item: Series) -> dict[str, Any] | None:
+def _against(series: Sequence[Series], item: Series) -> dict[str, Any] | None:
     """The paired differences from the baseline; None for the baseline itself, or where no pairs are
     shared.
     """
     baseline = baseline_of(series, item)
-    found = compare(item, baseline) if baseline else None
-    if baseline is None or found is None:
+    pairs = compare(item, baseline) if baseline else None
+    if baseline is None or pairs is None:
         return None
     return {
         "method": baseline.method,
-        "pairs": found.n,
+        "pairs": pairs.n,
         "stability": {
-            "last_round": spread(found.stability_last),
-            "over_all_rounds": spread(found.stability_mean),
+            "last_round": spread(pairs.stability_last),
+            "over_all_rounds": spread(pairs.stability_mean),
         },
         "adoption": {
-            "last_round": spread(found.adoption_last),
-            "over_all_rounds": spread(found.adoption_mean),
+            "last_round": spread(pairs.adoption_last),
+            "over_all_rounds": spread(pairs.adoption_mean),
         },
     }
 
@@ -156,14 +165,12 @@ def _rule(row: RuleRow) -> dict[str, Any]:
 
 
 def _tasks(run: RunData) -> list[dict[str, Any]]:
-    from holdfast.report.tasks import read_results
-
     return [
         {
             "task": result.task,
             "variant": result.variant,
             "samples": len(result.numbers),
-            "scores": {name: spread(item) for name, item in result.estimates().items()},
+            "scores": {name: spread(value) for name, value in result.estimates().items()},
             "fluency": _rounded(result.fluency),
             "consistency": _rounded(result.consistency),
             "excluded": result.excluded,
@@ -173,22 +180,17 @@ def _tasks(run: RunData) -> list[dict[str, Any]]:
 
 
 def _profile(run: RunData) -> dict[str, Any]:
-    from holdfast.report.profile import read_gains
-    from holdfast.study.profiling import read_profile
-
-    read, gained = read_profile(run.folder), read_gains(run.folder)
-    return {
-        "unsteered": _rounded(read.unsteered),
-        "ranking": [
-            {
-                "layer": layer,
-                "head": head,
-                "score": _rounded(read.scores[layer, head]),
-                "gain": spread(gained[layer, head]),
-            }
-            for layer, head in read.ranking.heads
-        ],
-    }
+    profile, gains = read_profile(run.folder), read_gains(run.folder)
+    ranking = [
+        {
+            "layer": head[0],
+            "head": head[1],
+            "score": _rounded(profile.scores[head]),
+            "gain": spread(gains[head]),
+        }
+        for head in profile.ranking.heads
+    ]
+    return {"unsteered": _rounded(profile.unsteered), "ranking": ranking}
 
 
 def _capability(run: RunData) -> list[dict[str, Any]]:
@@ -199,16 +201,12 @@ def _capability(run: RunData) -> list[dict[str, Any]]:
     for record in run.records:
         mean = float(np.mean([probe["score"] for probe in record["probes"]]))
         by_method.setdefault(record["method"], {})[record["conversation"]] = mean
-    order = [method for method in run.manifest["identity"]["methods"] if method in by_method]
-    return [
-        {
-            "method": method,
-            "score": spread(
-                estimate(np.array([score for _, score in sorted(by_method[method].items())]))
-            ),
-        }
-        for method in order
-    ]
+    rows = []
+    for method in run.manifest["identity"]["methods"]:
+        if scores := by_method.get(method):
+            in_order = np.array([scores[conversation] for conversation in sorted(scores)])
+            rows.append({"method": method, "score": spread(estimate(in_order))})
+    return rows
 
 
 _RESULTS: dict[str, Callable[[RunData], Any]] = {

@@ -7,6 +7,7 @@ Matrices are [conversation, round], float, with NaN where a round was not measur
 from __future__ import annotations
 
 import functools
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 import numpy as np
@@ -25,7 +26,8 @@ class Estimate:
     Li et al. 2024, Figure 3; low and high bound the 95 % percentile bootstrap interval of the mean.
     All three are None for fewer than two conversations, and so is the mean for none. moved is how
     many of the values are not 0; None where the estimate is no mean of values. What may be said of
-    an estimate stands in `report.verdicts`."""
+    an estimate stands in `analysis.verdicts`.
+    """
 
     n: int
     mean: float | None
@@ -47,6 +49,9 @@ class Estimate:
         return self.low is not None and self.high is not None and self.high - self.low < _NOISE
 
 
+NOTHING = Estimate(0, None, None, None, None)  # what nothing was measured of
+
+
 def estimate_columns(values: np.ndarray) -> list[Estimate]:
     """One estimate per column of [conversation, column], each over the conversations that have a
     value there.
@@ -63,31 +68,22 @@ def _estimates(data: bytes, shape: tuple[int, int]) -> tuple[Estimate, ...]:
     times.
     """
     values = np.frombuffer(data, dtype=float).reshape(shape)
-    present = ~np.isnan(values)
-    counts = present.sum(axis=0)
-    low, high = (
-        _bootstrap(values, present) if len(values) > 1 else (counts, counts)
-    )  # not read where n < 2
-    out = []
-    for column, n in enumerate(counts):
-        seen = values[present[:, column], column]
-        if n == 0:
-            out.append(Estimate(0, None, None, None, None))
-        elif n == 1:
-            out.append(Estimate(1, float(seen[0]), None, None, None, int(abs(seen[0]) > _NOISE)))
-        else:
-            moved = int((abs(seen) > _NOISE).sum())
-            out.append(
-                Estimate(
-                    int(n),
-                    float(seen.mean()),
-                    float(seen.std(ddof=1)),
-                    float(low[column]),
-                    float(high[column]),
-                    moved,
-                )
-            )
-    return tuple(out)
+    bounds = _bootstrap(values) if len(values) > 1 else np.full((shape[1], 2), np.nan)
+    return tuple(
+        _estimate(column[~np.isnan(column)], ends)
+        for column, ends in zip(values.T, bounds, strict=True)
+    )
+
+
+def _estimate(values: np.ndarray, bounds: np.ndarray) -> Estimate:
+    """The estimate of [n] values; bounds, [low and high], are read where n > 1."""
+    if not len(values):
+        return NOTHING
+    mean, moved = float(values.mean()), int((abs(values) > _NOISE).sum())
+    if len(values) == 1:
+        return Estimate(1, mean, None, None, None, moved)
+    low, high = (float(end) for end in bounds)
+    return Estimate(len(values), mean, float(values.std(ddof=1)), low, high, moved)
 
 
 def estimate(values: np.ndarray) -> Estimate:
@@ -118,6 +114,21 @@ def row_means(values: np.ndarray) -> np.ndarray:
     return means
 
 
+def cell_means(scores: Iterable[tuple[int, int, float]], shape: tuple[int, int]) -> np.ndarray:
+    """The mean of all scores of each cell, [row, column]; NaN where there are none.
+
+    Args:
+        scores: row, column and value, each from 0.
+        shape: rows and columns.
+    """
+    sums, counts = np.zeros(shape), np.zeros(shape)
+    for row, column, score in scores:
+        sums[row, column] += score
+        counts[row, column] += 1
+    means: np.ndarray = np.divide(sums, counts, out=np.full(shape, np.nan), where=counts > 0)
+    return means
+
+
 def resampled_means(values: np.ndarray) -> np.ndarray:
     """The column means of [conversation, column] in every resample, [resample, column]; NaN where a
     resample has no value.
@@ -137,14 +148,14 @@ def bounds_of(resampled: np.ndarray) -> tuple[float, float]:
     return float(low), float(high)
 
 
-def _bootstrap(values: np.ndarray, present: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """The 2.5 and 97.5 percentiles of the resampled column means, both [column]."""
+def _bootstrap(values: np.ndarray) -> np.ndarray:
+    """The 2.5 and 97.5 percentiles of the resampled column means, [column, low and high]."""
     stacked = resampled_means(values)
-    bounds = np.full((2, values.shape[1]), np.nan)
-    measured = present.any(axis=0)
+    bounds = np.full((values.shape[1], 2), np.nan)
+    measured = ~np.isnan(values).all(axis=0)
     if measured.any():
-        bounds[:, measured] = np.nanpercentile(stacked[:, measured], [2.5, 97.5], axis=0)
-    return bounds[0], bounds[1]
+        bounds[measured] = np.nanpercentile(stacked[:, measured], [2.5, 97.5], axis=0).T
+    return bounds
 
 
 @functools.lru_cache(maxsize=4)

@@ -13,15 +13,14 @@ is too narrow: where there is no difference it finds one in up to 1 of 4 runs of
 6 conversations that differ, all go the same way by chance in more than 1 of 20 (2 / 2**5 = 0.06).
 
 Where all values are alike the bootstrap has no width, which is its limit and not certainty: no such
-interval is printed, and no bound is drawn from it but the exact one (`within`).
+interval is shown, and no bound is drawn from it but the exact one (`within`).
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 
-from holdfast.report.statistics import Estimate
+from holdfast.analysis.statistics import Estimate
 
 LEAST = 20
 LEAST_MOVED = 6
@@ -46,34 +45,36 @@ class Verdict:
         return {1: above, -1: below, 0: CANNOT_TELL}[self.sign]
 
 
-def tell(found: Estimate) -> Verdict:
+def tell(value: Estimate) -> Verdict:
     """Whether an estimate is above 0, below 0, or cannot tell."""
-    if found.mean is None:
+    if value.mean is None:
         return Verdict(0, "nothing was measured")
-    if few := too_few(found):
+    if few := too_few(value):
         return Verdict(0, few)
-    if found.low is None or found.high is None:
+    if value.low is None or value.high is None:
         return Verdict(0, "it has no interval")
-    if found.alike and abs(found.mean) < 1e-9:
-        return Verdict(0, f"none of {found.n} differ")
-    if not found.excludes_zero:
+    if value.alike and abs(value.mean) < 1e-9:
+        return Verdict(0, f"none of {value.n} differ")
+    if not value.excludes_zero:
         return Verdict(0, "its interval holds 0")
-    if found.moved is not None and found.moved < LEAST_MOVED:
-        return Verdict(0, f"only {found.moved} of {found.n} differ, fewer than {LEAST_MOVED}")
-    return Verdict(1 if found.mean > 0 else -1)
+    if value.moved is not None and value.moved < LEAST_MOVED:
+        return Verdict(0, f"only {value.moved} of {value.n} differ, fewer than {LEAST_MOVED}")
+    return Verdict(1 if value.mean > 0 else -1)
 
 
-def too_few(found: Estimate) -> str:
+def too_few(value: Estimate) -> str:
     """Why so few conversations or samples say nothing; "" where there are enough."""
-    return "" if found.n >= LEAST else f"n = {found.n}, fewer than {LEAST}"
+    return "" if value.n >= LEAST else f"n = {value.n}, fewer than {LEAST}"
 
 
-def judge(found: Estimate, sign: int) -> str:
+def judge(value: Estimate, sign: int) -> str:
     """Whether the estimate supports or contradicts that it lies on the side `sign` (+1, -1) of
     0.
     """
-    told = tell(found).sign
-    return UNDECIDED if not told else SUPPORTED if told == sign else CONTRADICTED
+    side = tell(value).sign
+    if not side:
+        return UNDECIDED
+    return SUPPORTED if side == sign else CONTRADICTED
 
 
 def all_of(*verdicts: str) -> str:
@@ -83,44 +84,32 @@ def all_of(*verdicts: str) -> str:
     return UNDECIDED if UNDECIDED in verdicts else SUPPORTED
 
 
-def within(found: Estimate, low: float, high: float, least: float, most: float) -> str:
+def within(value: Estimate, low: float, high: float, least: float, most: float) -> str:
     """Whether the estimate supports or contradicts that it lies from `low` to `high`.
 
     Args:
-        found: an estimate of values that lie from `least` to `most`.
+        value: an estimate of values that lie from `least` to `most`.
         low, high: the whole interval must lie between them to support, and beyond one of them to
             contradict.
         least, most: of one value; where all are alike, the interval comes from them (`bounds`).
     """
-    if too_few(found) or found.low is None or found.high is None:
+    if too_few(value) or value.low is None or value.high is None:
         return UNDECIDED
-    lower, upper = bounds(found, least, most)
+    lower, upper = bounds(value, least, most)
     if low <= lower and upper <= high:
         return SUPPORTED
     return CONTRADICTED if upper < low or lower > high else UNDECIDED
 
 
-def bounds(found: Estimate, least: float, most: float) -> tuple[float, float]:
+def bounds(value: Estimate, least: float, most: float) -> tuple[float, float]:
     """The 95 % interval; where all n values are alike, the exact one.
 
     Values that were never seen may still have a share of up to 1 - 0.025 ** (1 / n), which is the
     bound of Clopper and Pearson where none of n was seen, and may be as low as `least` or as high
     as `most`.
     """
-    assert found.mean is not None and found.low is not None and found.high is not None
-    if not found.alike:
-        return found.low, found.high
-    unseen = 1 - 0.025 ** (1 / found.n)
-    return found.mean + unseen * (least - found.mean), found.mean + unseen * (most - found.mean)
-
-
-def with_interval(found: Estimate, write: Callable[[float], str]) -> str:
-    """'0.74 [0.69, 0.79]', '0.74' without an interval, '0.74 (all alike)' where it has no width."""
-    if found.mean is None:
-        return "–"
-    text = write(found.mean)
-    if found.low is None or found.high is None:
-        return text
-    if found.alike:
-        return f"{text} (all alike)"
-    return f"{text} [{write(found.low)}, {write(found.high)}]"
+    assert value.mean is not None and value.low is not None and value.high is not None
+    if not value.alike:
+        return value.low, value.high
+    unseen = 1 - 0.025 ** (1 / value.n)
+    return value.mean + unseen * (least - value.mean), value.mean + unseen * (most - value.mean)

@@ -1,0 +1,136 @@
+"""Which measures tell anything: what each scores with the system prompt, and without any."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from holdfast.analysis.series import Series
+from holdfast.analysis.statistics import Estimate, estimate, paired_difference
+from holdfast.analysis.verdicts import CANNOT_TELL, tell, too_few
+from holdfast.drift.baseline import read_baseline
+from holdfast.records import RunData
+
+DISCRIMINATES, DOES_NOT = "discriminates", "does not discriminate"
+EVERY = "all"
+_Key = tuple[int, str | None, int]  # conversation, rule, probe
+
+
+@dataclass(frozen=True)
+class BaselineRow:
+    """What a measure, or the measure of a case, scores at round 1 on the same questions.
+
+    Args:
+        name: of the measure or the case; "all" for all together.
+        n: conversations.
+        prompted: with the system prompt.
+        unprompted: without any.
+        difference: the first less the second, conversation by conversation.
+        verdict: "discriminates" where the score without the prompt is clearly lower; else "does not
+            discriminate", or "cannot tell" of too few conversations.
+    """
+
+    name: str
+    n: int
+    prompted: Estimate
+    unprompted: Estimate
+    difference: Estimate
+    verdict: str
+
+
+@dataclass(frozen=True)
+class Baseline:
+    """All measures together, each of them, and each case; the least discriminating first."""
+
+    every: BaselineRow
+    measures: tuple[BaselineRow, ...]
+    cases: tuple[BaselineRow, ...]
+
+
+class _Pair(NamedTuple):
+    """One question asked twice: its scores with the system prompt and without."""
+
+    conversation: int
+    measure: str
+    case: str
+    prompted: float
+    unprompted: float
+
+
+def baseline_beside(run: RunData, series: Series) -> Baseline | None:
+    """The baseline of a run beside its first series; None where none was asked, or nothing is
+    shared.
+
+    Raises:
+        RecordsError: the records of the baseline are damaged.
+    """
+    asked = read_baseline(run.folder)
+    pairs = _pairs(asked, series) if asked else []
+    if not pairs:
+        return None
+    return Baseline(
+        _row(EVERY, pairs),
+        _rows((pair.measure, pair) for pair in pairs),
+        _rows((pair.case, pair) for pair in pairs),
+    )
+
+
+def _pairs(asked: RunData, series: Series) -> list[_Pair]:
+    """Every question of the baseline that the run asked too."""
+    prompted = _scores_of_round_1(series)
+    pairs = []
+    for record in asked.records:
+        for probe in record["probes"]:
+            if (score := prompted.get(_key(record, probe))) is not None:
+                case = " · ".join(filter(None, (record["agent"]["id"], probe.get("rule"))))
+                number = record["conversation"]
+                pairs.append(_Pair(number, probe["measure"], case, score, probe["score"]))
+    return pairs
+
+
+def _scores_of_round_1(series: Series) -> dict[_Key, float]:
+    scores = {}
+    for record in series.records:
+        for probe in record["probes"]:
+            if probe["kind"] == "stability" and probe["round"] == 1:
+                scores[_key(record, probe)] = float(probe["score"])
+    return scores
+
+
+def _key(record: Mapping[str, Any], probe: Mapping[str, Any]) -> _Key:
+    return record["conversation"], probe.get("rule"), probe["probe"]
+
+
+def _rows(named: Iterable[tuple[str, _Pair]]) -> tuple[BaselineRow, ...]:
+    groups: dict[str, list[_Pair]] = {}
+    for name, pair in named:
+        groups.setdefault(name, []).append(pair)
+    rows = [_row(name, pairs) for name, pairs in groups.items()]
+    return tuple(sorted(rows, key=lambda row: (row.difference.mean or 0.0, row.name)))
+
+
+def _row(name: str, pairs: Iterable[_Pair]) -> BaselineRow:
+    """The unit is the conversation: its probes are averaged."""
+    by_conversation: dict[int, list[tuple[float, float]]] = {}
+    for pair in pairs:
+        scores = by_conversation.setdefault(pair.conversation, [])
+        scores.append((pair.prompted, pair.unprompted))
+    means = np.array([np.mean(scores, axis=0) for _, scores in sorted(by_conversation.items())])
+    difference = paired_difference(means[:, 0], means[:, 1])
+    return BaselineRow(
+        name=name,
+        n=len(means),
+        prompted=estimate(means[:, 0]),
+        unprompted=estimate(means[:, 1]),
+        difference=difference,
+        verdict=_verdict(difference),
+    )
+
+
+def _verdict(difference: Estimate) -> str:
+    if tell(difference).sign > 0:
+        return DISCRIMINATES
+    return CANNOT_TELL if too_few(difference) else DOES_NOT

@@ -1,0 +1,186 @@
+"""A calibration, read: stability and cost of every candidate."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from holdfast.analysis.series import NO_FIX, read_series
+from holdfast.analysis.statistics import Estimate, paired_difference, row_means
+from holdfast.errors import RecordsError
+from holdfast.records import RunData, read_run
+
+FOLDERS = ("stability", "capability")  # the two runs of a calibration
+
+
+@dataclass(frozen=True, eq=False)
+class Candidate:
+    """One method at one strength, which people call a setting; arrays are by conversation, in the
+    order all candidates share.
+
+    Attributes:
+        method: its spelling; "none" for the model as it is.
+        sweep: the number of the sweep it belongs to; None for "none".
+        value: of the knob, as spelled.
+        by_round: stability, [conversation, round].
+        stability: its mean over rounds, [conversation].
+        capability: in points: 100 times the share answered right, or minus 100 times the nats per
+            token of a text; NaN where nothing was asked.
+        tokens: forwarded for the capability.
+    """
+
+    method: str
+    sweep: int | None
+    value: str
+    by_round: np.ndarray
+    stability: np.ndarray
+    capability: np.ndarray
+    tokens: int
+
+
+@dataclass(frozen=True, eq=False)
+class Calibration:
+    """A sweep that is read.
+
+    Attributes:
+        candidates: "none" first.
+        names: of the sweeps, each with its knob.
+        report: bool [conversation], True on the half that results are reported on; candidates are
+            chosen on the other.
+        about: the identity of the run.
+    """
+
+    candidates: tuple[Candidate, ...]
+    names: tuple[tuple[str, str], ...]
+    report: np.ndarray
+    about: dict[str, Any]
+
+    @property
+    def none(self) -> Candidate:
+        """The model as it is."""
+        return self.candidates[0]
+
+    @property
+    def sweeps(self) -> list[list[Candidate]]:
+        """The candidates of each sweep, in its order."""
+        return [
+            [candidate for candidate in self.candidates if candidate.sweep == number]
+            for number in range(len(self.names))
+        ]
+
+    def gain(self, candidate: Candidate, keep: np.ndarray | slice = slice(None)) -> Estimate:
+        """Stability against none, paired by conversation."""
+        return paired_difference(candidate.stability[keep], self.none.stability[keep])
+
+    def drop(self, candidate: Candidate, keep: np.ndarray | slice = slice(None)) -> Estimate:
+        """Points of capability lost against none, paired by conversation, whose questions are the
+        same.
+        """
+        return paired_difference(self.none.capability[keep], candidate.capability[keep])
+
+    def mean_drop(self, candidate: Candidate, keep: np.ndarray | slice = slice(None)) -> float:
+        """The points lost on average, 0 for none; NaN where nothing was asked."""
+        if candidate is self.none:
+            return 0.0
+        mean = self.drop(candidate, keep).mean
+        return math.nan if mean is None else mean
+
+    def closest(self, sweep: Sequence[Candidate], budget: float) -> Candidate:
+        """The candidate of a sweep whose points lost come closest to a budget."""
+        return min(sweep, key=lambda candidate: abs(self.mean_drop(candidate) - budget))
+
+    @property
+    def unit(self) -> str:
+        """What a point is."""
+        return (
+            "hundredths of a nat per token (about % of perplexity)"
+            if self.about["is_text"]
+            else "percentage points"
+        )
+
+    @property
+    def widest(self) -> float:
+        """The most points that one conversation can lose."""
+        return math.inf if self.about["is_text"] else 100.0
+
+
+def half_of(number: int, prompts: int) -> int:
+    """The half that a conversation belongs to: 0 to choose on, 1 to report; the halves of a pair's
+    draws alternate.
+    """
+    pairs = prompts * (prompts - 1)
+    return (number % pairs + number // pairs) % 2
+
+
+def read_calibration(folder: Path | str) -> Calibration:
+    """Reads what a calibration wrote.
+
+    Raises:
+        RecordsError: the folder holds no calibration, or one that is not finished.
+    """
+    stability, asked = (read_run(Path(folder) / name) for name in FOLDERS)
+    about = asked.manifest["identity"]
+    by_round = {series.method: series.stability for series in read_series(stability)}
+    costs = _costs(asked)
+    count = about["settings"]["conversations"]
+    answered = max(1, min(count, len(costs.get(NO_FIX, {}))))
+    candidates = []
+    for method, sweep, value in _swept(about):
+        if len(by_round.get(method, ())) < count or len(costs.get(method, ())) < answered:
+            raise RecordsError(
+                f"The calibration in {folder} is not finished ({method} is missing or incomplete);"
+                " repeat its command to go on."
+            )
+        candidates.append(
+            Candidate(
+                method=method,
+                sweep=sweep,
+                value=value,
+                by_round=by_round[method],
+                stability=row_means(by_round[method]),
+                capability=_points(costs[method], count),
+                tokens=sum(tokens for _, tokens in costs[method].values()),
+            )
+        )
+    return Calibration(
+        candidates=tuple(candidates),
+        names=tuple((sweep["name"], sweep["knob"]) for sweep in about["sweeps"]),
+        report=np.array([half_of(number, len(about["prompts"])) == 1 for number in range(count)]),
+        about=about,
+    )
+
+
+def _swept(about: dict[str, Any]) -> list[tuple[str, int | None, str]]:
+    """Every candidate's method, sweep and value, none first; a method of two sweeps is the
+    later's.
+    """
+    places: dict[str, tuple[int | None, str]] = {NO_FIX: (None, "")}
+    for number, sweep in enumerate(about["sweeps"]):
+        for method, value in zip(sweep["methods"], sweep["values"], strict=True):
+            places[method] = number, value
+    return [(method, number, value) for method, (number, value) in places.items()]
+
+
+def _points(costs: dict[int, tuple[float, int]], count: int) -> np.ndarray:
+    """[conversation]: the mean score of its questions, in points."""
+    points = np.full(count, np.nan)
+    for conversation, (score, _) in costs.items():
+        points[conversation] = 100 * score
+    return points
+
+
+def _costs(run: RunData) -> dict[str, dict[int, tuple[float, int]]]:
+    """Per method and conversation, the mean score of its questions and the tokens forwarded for
+    them.
+    """
+    costs: dict[str, dict[int, tuple[float, int]]] = {}
+    for record in run.records:
+        score = float(np.mean([probe["score"] for probe in record["probes"]]))
+        of_method = costs.setdefault(record["method"], {})
+        of_method[record["conversation"]] = score, record["tokens"]["forwarded"]
+    return costs

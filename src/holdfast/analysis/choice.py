@@ -1,0 +1,174 @@
+"""Which candidate of a calibration to take: the Pareto front, the choice under a budget, and sweeps
+against one another at the same cost.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from holdfast import knobs
+from holdfast.analysis.calibration import Calibration, Candidate
+from holdfast.analysis.statistics import Estimate, bounds_of, estimate, resampled_means
+from holdfast.analysis.verdicts import CONTRADICTED, LEAST, SUPPORTED, bounds, tell, too_few, within
+from holdfast.errors import UsageError
+
+
+@dataclass(frozen=True)
+class Pick:
+    """The most stable candidate of those whose cost, on one half of the conversations, is within
+    the budget.
+
+    stability_none, stability, gain and drop are those of the other half. none_fits: no candidate
+    but none is within the budget. why: what keeps the other half from showing that the candidate is
+    more stable and within the budget; "" where it shows both, and only then is it recommended.
+    """
+
+    method: str
+    budget: float
+    stability_none: float
+    stability: Estimate
+    gain: Estimate
+    drop: Estimate
+    none_fits: bool
+    why: str
+
+    @property
+    def recommended(self) -> bool:
+        """Whether the evidence allows to recommend it."""
+        return not self.why
+
+    @property
+    def times_needed(self) -> float | None:
+        """How many times as much would tell, if the means stay as they are; None where no more of
+        the same would.
+        """
+        gain, drop, room = self.gain, self.drop, self.budget - (self.drop.mean or 0.0)
+        if not gain.mean or gain.mean < 0 or room <= 0:
+            return None
+        if gain.low is None or gain.high is None or drop.low is None or drop.high is None:
+            return None
+        gain_width, drop_width = (gain.high - gain.low) / 2, (drop.high - drop.low) / 2
+        return max(
+            (gain_width / gain.mean) ** 2,
+            (drop_width / room) ** 2,
+            LEAST / gain.n,
+            LEAST / drop.n,
+            1.5,
+        )
+
+
+def pareto(stability: Sequence[float], drop: Sequence[float]) -> list[bool]:
+    """Which candidates no other beats: none is as stable at as low a cost, and better in one of the
+    two.
+    """
+    points = list(zip(stability, drop, strict=True))
+    return [
+        not any(s >= mine and d <= cost and (s, d) != (mine, cost) for s, d in points)
+        for mine, cost in points
+    ]
+
+
+def front(calibration: Calibration) -> list[bool]:
+    """Which candidates are on the Pareto front, over means of all conversations."""
+    stability = [float(np.nanmean(candidate.stability)) for candidate in calibration.candidates]
+    return pareto(stability, [calibration.mean_drop(each) for each in calibration.candidates])
+
+
+def pick(calibration: Calibration, budget: float) -> Pick:
+    """Chooses on one half of the conversations and reports on the other, as the best of many looks
+    better than it is where it was chosen.
+
+    The choice is among the candidates that the first half shows to be more stable and within the
+    budget; where it shows none, among those whose mean cost is.
+
+    Args:
+        calibration: all candidates.
+        budget: points that may be lost on average, at least 0.
+
+    Raises:
+        KnobOutOfRange: a negative budget.
+        UsageError: a half without questions.
+    """
+    budget = knobs.number_between("calibrate", "budget", budget, 0)
+    here, there = ~calibration.report, calibration.report
+    none = calibration.none
+    if any(np.isnan(none.capability[half]).all() for half in (here, there)):
+        raise UsageError(
+            "One half of the conversations has no question, so no cost can be read there; ask more"
+            " --questions."
+        )
+    fitting = [
+        candidate
+        for candidate in calibration.candidates[1:]
+        if calibration.mean_drop(candidate, here) <= budget
+    ]
+    shown = [each for each in fitting if not _missing(calibration, each, budget, here)]
+    best = max(shown or [none, *fitting], key=lambda each: float(np.nanmean(each.stability[here])))
+    return Pick(
+        method=best.method,
+        budget=budget,
+        stability_none=float(np.nanmean(none.stability[there])),
+        stability=estimate(best.stability[there]),
+        gain=calibration.gain(best, there),
+        drop=calibration.drop(best, there),
+        none_fits=not fitting and len(calibration.candidates) > 1,
+        why=(
+            "it is the model as it is"
+            if best is none
+            else _missing(calibration, best, budget, there)
+        ),
+    )
+
+
+def _missing(
+    calibration: Calibration, candidate: Candidate, budget: float, keep: np.ndarray
+) -> str:
+    """What these conversations lack to show that it is more stable and within the budget."""
+    gain, drop = calibration.gain(candidate, keep), calibration.drop(candidate, keep)
+    if few := too_few(gain) or too_few(drop):
+        return few
+    told = tell(gain)
+    if told.sign <= 0:
+        return f"its gain cannot be told ({told.why})" if told.why else "it is less stable"
+    cost = within(drop, -math.inf, budget, -calibration.widest, calibration.widest)
+    if cost == CONTRADICTED:
+        return "it costs more than the budget"
+    if cost == SUPPORTED:
+        return ""
+    most = bounds(drop, -calibration.widest, calibration.widest)[1]
+    return (
+        f"its cost may be up to {most:.1f} points"
+        if math.isfinite(most)
+        else "its cost has no bound"
+    )
+
+
+def ahead_at_cost(
+    calibration: Calibration, ours: Sequence[Candidate], others: Sequence[Candidate]
+) -> Estimate:
+    """How much more stable ours are than the others at the same cost, on average.
+
+    At a cost between those of two of the others (or none), they are what both are mixed: who takes
+    the one in some conversations and the other in the rest has that cost and that stability. Beyond
+    their dearest candidate, they are that one. The interval holds the uncertainty of the costs too,
+    which are read again in every resample; there is no sd.
+    """
+    mixed = 1 + len(others)  # none and the others come first
+    candidates = (calibration.none, *others, *ours)
+    values = np.column_stack(
+        [each.stability for each in candidates] + [each.capability for each in candidates]
+    )
+
+    def ahead(means: np.ndarray) -> float:
+        stability, capability = np.split(means, 2)
+        cost = capability[0] - capability
+        curve = np.argsort(cost[:mixed], kind="stable")
+        theirs = np.interp(cost[mixed:], cost[curve], stability[curve])
+        return float(np.mean(stability[mixed:] - theirs))
+
+    low, high = bounds_of(np.array([ahead(means) for means in resampled_means(values)]))
+    return Estimate(len(values), ahead(np.nanmean(values, 0)), None, low, high)

@@ -1,0 +1,217 @@
+"""A run of `holdfast tasks`: every metric of every task under every baseline and method.
+
+The unit is the sample.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from holdfast.analysis.statistics import Estimate, estimate, paired_difference
+from holdfast.errors import RecordsError
+from holdfast.records import RunData
+from holdfast.tasks.metrics import LEAST_FLUENCY
+
+ZERO_SHOT = "zero-shot"
+_Record = dict[str, Any]
+
+
+@dataclass(frozen=True, eq=False)
+class Result:
+    """One task under one baseline or method.
+
+    Attributes:
+        task, variant: their names.
+        numbers: [n] the samples.
+        scores: per metric, [n], NaN where the sample has no such score; several draws of
+            demonstrations are averaged within the sample.
+        draws: per draw of demonstrations, the mean of each metric; empty where there are none.
+        fluency, consistency: means over the replies that have one; None where none has.
+        short: replies too short to have a fluency, of `replies`.
+        low: replies whose fluency is under 3.0.
+    """
+
+    task: str
+    variant: str
+    numbers: np.ndarray
+    scores: dict[str, np.ndarray]
+    draws: tuple[dict[str, float], ...]
+    fluency: float | None
+    consistency: float | None
+    replies: int
+    short: int
+    low: int
+
+    @property
+    def excluded(self) -> bool:
+        """Whether the replies are degenerate: their mean fluency is under 3.0, and at least half of
+        them are long enough to have one.
+
+        The paper excludes results below 3.0; since its tables hold means of 3.00 and 3.03, a result
+        is read as a row of a table.
+        """
+        return (
+            self.fluency is not None
+            and self.fluency < LEAST_FLUENCY
+            and 2 * self.short <= self.replies
+        )
+
+    def estimates(self) -> dict[str, Estimate]:
+        """Per metric, the mean and its interval."""
+        return {name: estimate(values) for name, values in self.scores.items()}
+
+    def less(self, other: Result) -> dict[str, Estimate]:
+        """Per metric, what it has more than `other` on the samples of both, paired."""
+        shared = np.intersect1d(self.numbers, other.numbers)
+        ours, theirs = np.isin(self.numbers, shared), np.isin(other.numbers, shared)
+        return {
+            name: paired_difference(values[ours], other.scores[name][theirs])
+            for name, values in self.scores.items()
+        }
+
+
+@dataclass(frozen=True)
+class Average:
+    """A variant's average over the tasks.
+
+    Attributes:
+        variant: its name.
+        score: the average; None where a task of it is excluded or not finished.
+        less_zero_shot: what it has more than zero-shot; None where that is not there to compare.
+        finished: whether every task is.
+    """
+
+    variant: str
+    score: Estimate | None
+    less_zero_shot: Estimate | None
+    finished: bool
+
+
+def read_results(run: RunData) -> list[Result]:
+    """The results of a run, in the order of its tasks and variants.
+
+    Raises:
+        RecordsError: no sample is finished yet, or the folder holds a run of another command.
+    """
+    if run.manifest.get("command") != "tasks":
+        raise RecordsError(f"{run.folder} holds no run of `holdfast tasks`; give one that does.")
+    if not run.records:
+        raise RecordsError(f"{run.folder} has no finished sample yet; repeat its command to go on.")
+    groups: dict[tuple[str, str], list[_Record]] = {}
+    for record in run.records:
+        groups.setdefault((record["task"], record["variant"]), []).append(record)
+    identity = run.manifest["identity"]
+    order = {name: place for place, name in enumerate(identity["settings"]["tasks"])}
+    variants = {name: place for place, name in enumerate(identity["variants"])}
+    wanted = [key for key in groups if key[0] in order and key[1] in variants]
+    wanted.sort(key=lambda key: (order[key[0]], variants[key[1]]))
+    return [_result(task, variant, groups[task, variant]) for task, variant in wanted]
+
+
+def compared(results: Sequence[Result]) -> list[tuple[Result, dict[str, Estimate]]]:
+    """Of one task's results, those to be compared with zero-shot, and what they have more."""
+    zero = next((result for result in results if result.variant == ZERO_SHOT), None)
+    if zero is None or zero.excluded:
+        return []
+    others = [result for result in results if result is not zero and not result.excluded]
+    return [(result, result.less(zero)) for result in others]
+
+
+def averages(results: Sequence[Result]) -> list[Average]:
+    """Every variant's average over the tasks; none for a single task."""
+    tasks = {result.task for result in results}
+    if len(tasks) < 2:
+        return []
+    by_variant: dict[str, list[Result]] = {}
+    for result in results:
+        by_variant.setdefault(result.variant, []).append(result)
+    rows: list[Average] = []
+    zero: tuple[np.ndarray, np.ndarray] | None = None
+    for variant, group in by_variant.items():
+        finished = len(group) == len(tasks)
+        if not finished or any(result.excluded for result in group):
+            rows.append(Average(variant, None, None, finished))
+            continue
+        numbers, values = average(group)
+        difference = None if zero is None else _less(numbers, values, *zero)
+        rows.append(Average(variant, estimate(values), difference, finished))
+        if variant == ZERO_SHOT:
+            zero = numbers, values
+    return rows
+
+
+def average(results: Sequence[Result]) -> tuple[np.ndarray, np.ndarray]:
+    """The average over one variant's tasks (the last column of the paper's Table 1), per sample
+    number: numbers and values.
+
+    A task counts as the mean of its metrics; the numbers are those that every task has answered.
+    """
+    answered = set.intersection(*(set(result.numbers.tolist()) for result in results))
+    numbers = np.array(sorted(answered), dtype=int)
+    rows = []
+    for result in results:
+        keep = np.isin(result.numbers, numbers)
+        metrics = [values for values in result.scores.values() if not np.isnan(values).all()]
+        rows.append(np.nanmean(np.array([values[keep] for values in metrics]), axis=0))
+    return numbers, np.mean(rows, axis=0)
+
+
+def _less(
+    numbers: np.ndarray, values: np.ndarray, base_numbers: np.ndarray, base: np.ndarray
+) -> Estimate:
+    """Values less base on the samples of both."""
+    shared = np.intersect1d(numbers, base_numbers)
+    return paired_difference(values[np.isin(numbers, shared)], base[np.isin(base_numbers, shared)])
+
+
+def _result(task: str, variant: str, records: Sequence[_Record]) -> Result:
+    numbers = sorted({record["conversation"] for record in records})
+    names = list(dict.fromkeys(name for record in records for name in record["scores"]))
+    judged = [record for record in records if "fluency" in record]
+    fluencies = [record["fluency"] for record in judged if record["fluency"] is not None]
+    return Result(
+        task=task,
+        variant=variant,
+        numbers=np.array(numbers),
+        scores={name: _by_sample(records, name, numbers) for name in names},
+        draws=tuple(_draw_means(records, names)),
+        fluency=_mean(fluencies),
+        consistency=_mean(
+            record["consistency"] for record in judged if record["consistency"] is not None
+        ),
+        replies=len(judged),
+        short=len(judged) - len(fluencies),
+        low=sum(value < LEAST_FLUENCY for value in fluencies),
+    )
+
+
+def _by_sample(records: Sequence[_Record], metric: str, numbers: Sequence[int]) -> np.ndarray:
+    """[sample], in the order of `numbers`; NaN where a sample has no such score."""
+    scores: dict[int, list[float]] = {}
+    for record in records:
+        if metric in record["scores"]:
+            scores.setdefault(record["conversation"], []).append(record["scores"][metric])
+    return np.array([np.mean(scores[number]) if number in scores else np.nan for number in numbers])
+
+
+def _draw_means(records: Sequence[_Record], metrics: Sequence[str]) -> list[dict[str, float]]:
+    """Per draw of demonstrations, the mean of each metric."""
+    means = []
+    for draw in sorted({record["draw"] for record in records} - {0}):
+        scores = [record["scores"] for record in records if record["draw"] == draw]
+        means.append(
+            {
+                metric: float(np.mean([score[metric] for score in scores if metric in score]))
+                for metric in metrics
+            }
+        )
+    return means
+
+
+def _mean(values: Iterable[float]) -> float | None:
+    listed = list(values)
+    return float(np.mean(listed)) if listed else None

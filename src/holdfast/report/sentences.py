@@ -1,0 +1,175 @@
+"""What the analysis of a drift run says, in sentences that page and terminal share."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+
+from holdfast.analysis.baseline import DOES_NOT, Baseline
+from holdfast.analysis.comparisons import fixes, overall_change
+from holdfast.analysis.endings import Endings
+from holdfast.analysis.rules import RuleRow
+from holdfast.analysis.series import NO_FIX, Series
+from holdfast.analysis.statistics import estimate_columns
+from holdfast.analysis.verdicts import CANNOT_TELL, LEAST, tell
+from holdfast.report.wording import cannot_tell, percent, plain, points, signed, with_interval
+
+_ENDED = {
+    "context": "filled the model's context",
+    "filter": "met a content filter",
+    "failure": "had a request that failed",
+}
+_EMPTY = {"refusal": "refused", "tool_calls": "called a tool", "empty": "were empty"}
+
+
+def headline(series: Sequence[Series]) -> str:
+    """One sentence: what the first series did from its first to its last round, and what it took
+    on.
+    """
+    item = series[0]
+    who = "Without a fix the agent" if item.method == NO_FIX else f"With {item.method} the agent"
+    rounds = estimate_columns(item.stability)
+    first, last = rounds[0], rounds[-1]
+    if last.mean is None or first.mean is None:
+        return f"{who} was not probed in every round, so nothing can be said yet."
+    few = _example_only(last.n)
+    if item.rounds == 1:
+        return f"{who} passes {with_interval(last, percent)} of its probes at round 1{few}."
+    moved = _moved(item, "stability", first.mean)
+    sentence = f"{who} passes {percent(last.mean)} of its probes at round {item.rounds}, {moved}"
+    taken = estimate_columns(item.adoption)
+    if taken[-1].mean is not None and taken[0].mean is not None:
+        moved = _moved(item, "adoption", taken[0].mean)
+        sentence += f"; of the other’s it passes {percent(taken[-1].mean)}, {moved}"
+    return f"{sentence}{few}."
+
+
+def _moved(item: Series, kind: str, first: float) -> str:
+    """How the last round compares with the first: said to differ where it can be told, with the
+    interval.
+    """
+    moved = overall_change(item, kind)
+    if not (sign := tell(moved).sign):
+        return f"{percent(first)} at round 1: {cannot_tell(moved, 'a change')}"
+    way = "up" if sign > 0 else "down"
+    return f"{way} from {percent(first)} at round 1 ({points(moved)})"
+
+
+def _example_only(n: int) -> str:
+    if n >= LEAST:
+        return ""
+    return (
+        f"; {n} conversation{'' if n == 1 else 's'} only, an example and not a measurement (that"
+        f" takes {LEAST})"
+    )
+
+
+def second_line(series: Sequence[Series]) -> str | None:
+    """One sentence on the best fix on the same conversations; None where nothing was compared."""
+    compared = fixes(series)
+    if not compared:
+        return None
+    best = max(compared, key=lambda pair: pair.stability_mean.mean or 0.0)
+    at_last = estimate_columns(best.series.stability)[-1].mean
+    gain = best.stability_last
+    if gain.mean is None or at_last is None:
+        return None
+    name = best.series.method
+    if len(compared) > 1:
+        name += f", the highest of {len(compared)} on average over all rounds,"
+    passes = f"With {name} it passes {percent(at_last)} at round {best.series.rounds}"
+    verdict = tell(gain)
+    if not verdict.sign:
+        return f"{passes}; on the same {gain.n} conversations, {cannot_tell(gain, 'a difference')}."
+    return (
+        f"{passes}: {verdict.word('more', 'less')}, by {points(gain)} on the same {gain.n}"
+        " conversations."
+    )
+
+
+def counted(series: Sequence[Series]) -> str:
+    """How many conversations of how many rounds, and under how many methods where there are
+    several.
+    """
+    counts = sorted({len(item.records) for item in series})
+    number = str(counts[0]) if len(counts) == 1 else f"{counts[0]} to {counts[-1]}"
+    rounds, methods = series[0].rounds, len({item.method for item in series})
+    under = f", under each of {methods} methods" if methods > 1 else ""
+    return (
+        f"{number} conversation{'' if counts[-1] == 1 else 's'} of {rounds} "
+        f"round{'' if rounds == 1 else 's'}{under}"
+    )
+
+
+def fall(row: RuleRow) -> str:
+    """From which round on stability is below that of round 1, as far as the intervals tell."""
+    if row.n < LEAST:
+        return f"n = {row.n} is too few to tell a fall (that takes {LEAST})"
+    if len(row.changes) < 2:
+        return "one round cannot show a fall"
+    if row.fell_in is None:
+        return "no fall that this run can tell"
+    if row.fell_in == len(row.changes):
+        return f"below round 1 in round {row.fell_in}"
+    return f"below round 1 from round {row.fell_in} on"
+
+
+def broken_text(row: RuleRow) -> str:
+    """'first broken in round 1: 2, round 3: 5; kept throughout: 33 of 40'."""
+    numbered = enumerate(row.broken, start=1)
+    counts = [f"round {number}: {count}" for number, count in numbered if count]
+    start = f"first broken in {', '.join(counts)}; " if counts else ""
+    return f"{start}kept throughout: {row.kept} of {row.n}"
+
+
+def baseline_lines(baseline: Baseline) -> list[str]:
+    """What the probes score without a system prompt, and which measures tell nothing."""
+    every = baseline.every
+    lines = [
+        f"Without a system prompt the same probes score {plain(every.unprompted)} at round 1, with"
+        f" it {plain(every.prompted)}: {signed(every.difference)},"
+        f" {tell(every.difference).word('higher', 'lower')}."
+    ]
+    lines += [
+        f"  {row.name} {DOES_NOT}: {plain(row.prompted)} with the prompt, {plain(row.unprompted)} "
+        f"without (n = {row.n})."
+        for row in baseline.measures
+        if row.verdict == DOES_NOT
+    ]
+    unclear = [row for row in baseline.measures if row.verdict == CANNOT_TELL]
+    if unclear:
+        names = ", ".join(f"{row.name} (n = {row.n})" for row in unclear)
+        lines.append(f"  Too few conversations to tell whether these discriminate: {names}.")
+    return lines
+
+
+def ending_lines(endings: Endings) -> list[tuple[str, str]]:
+    """A heading and a sentence for each that occurred; none of a run that went well."""
+    lines = []
+    if endings.ended:
+        lines.append(("dialogs that ended early", _ended(endings)))
+    if count := endings.without_content.total():
+        why = _listed(endings.without_content.items(), _EMPTY)
+        text = f"{count:,} of {endings.replies:,} ({why}); probes are scored as empty"
+        lines.append(("replies without content", text))
+    if count := endings.unanswered.total():
+        why = _listed(endings.unanswered.most_common(), _ENDED)
+        lines.append(("probes not answered", f"{count:,} ({why}); left out of the means"))
+    return lines
+
+
+def _ended(endings: Endings) -> str:
+    count = endings.ended.total()
+    text = (
+        f"{count:,} of {endings.dialogs:,} ({_listed(endings.ended.most_common(), _ENDED)}), and"
+        f" {endings.dialogs - count:,} are whole; later rounds are means over the dialogs that"
+        " reached them"
+    )
+    if endings.example is None:
+        return text
+    conversation, number, reason = endings.example
+    first = f"; the first, conversation {conversation} in round {number}: {reason}"
+    return text + first.rstrip(".")
+
+
+def _listed(counts: Iterable[tuple[str, int]], words: Mapping[str, str]) -> str:
+    return ", ".join(f"{count:,} {words.get(why, why)}" for why, count in counts)
