@@ -19,7 +19,7 @@ import inspect
 import itertools
 import sys
 import threading
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar, Token
 from dataclasses import dataclass, field
@@ -117,6 +117,7 @@ class OpenModel:
     config: Any = None
     running: dict[int, list[_Entry]] = field(default_factory=dict)
     computed: WeakKeyDictionary[Any, int] = field(default_factory=WeakKeyDictionary)
+    left: Callable[[], None] = lambda: None  # called where a compiled pass has ended
     _bound: dict[FrameType, Block] = field(default_factory=dict)
     _anchors: dict[FrameType, Block] = field(default_factory=dict)
 
@@ -263,16 +264,7 @@ class OpenModel:
             UsageError: it cannot be told whose it is, or it does not fit its block.
             ModelError: it does what steering would leave out.
         """
-        with LOCK:
-            entries = self._under_way()
-            caller = id(entries[-1].module) if entries else None
-            inner = caller == self.outer != id(module)
-            entry = _Entry(module, frame, inner)
-            entries.append(entry)
-        if inner:
-            return
-        if (current := PASS.get()) is not None and current.model is None:
-            self._refuse_decode_loop()
+        if (entry := self._enter(module, frame)) is None:
             return
         block, steering = self.block_of(given.get("past_key_values")), None
         if block is not None and block.steering is not None:
@@ -284,6 +276,72 @@ class OpenModel:
             _refuse_checkpointing(self.name, module)
             entry.block, entry.steering = block, steering
         entry.token = PASS.set(Pass(steering, self, steering is not None or ahead is not None))
+
+    def begin_compiled(
+        self, module: torch.nn.Module, given: Mapping[str, Any], frame: FrameType
+    ) -> None:
+        """`begin` for a compiled pass, which does not say what its cache holds.
+
+        Raises:
+            UsageError: as `begin`; also a pass of a thread that is not bound to a block, and a step
+                behind keys that were not cached in the block.
+        """
+        ahead, WAITING.ahead = WAITING.ahead, None
+        if (entry := self._enter(module, frame)) is None:
+            return
+        block, steering = self._block_of_compiled(), None
+        if block is not None and block.steering is not None:
+            block.reached = True
+            steering = block.steering.for_a_pass()
+            if ahead is not None and ahead.model is self:
+                for place in ahead.places:
+                    steering.place(*place)
+            ids = given["input_ids"]
+            if ids.shape[1] > 1 or steering.span.shape[1] == 1:
+                _check(self, block, steering, given)
+            elif not block.steered:
+                raise UsageError(
+                    f"A compiled step of {self.name} goes on behind keys that were cached before "
+                    "the block of holdfast.steering; forward the prompt inside it."
+                )
+            else:
+                _refuse_attention_weights(given)
+            entry.block, entry.steering = block, steering
+        entry.token = PASS.set(Pass(steering, self))
+
+    def _enter(self, module: torch.nn.Module, frame: FrameType) -> _Entry | None:
+        """Notes a pass that begins; None for the inner part of one, and for a decode loop's."""
+        with LOCK:
+            entries = self._under_way()
+            caller = id(entries[-1].module) if entries else None
+            inner = caller == self.outer != id(module)
+            entry = _Entry(module, frame, inner)
+            entries.append(entry)
+        if inner:
+            return None
+        if (current := PASS.get()) is not None and current.model is None:
+            self._refuse_decode_loop()
+            return None
+        return entry
+
+    def _block_of_compiled(self) -> Block | None:
+        """The block of a compiled pass that begins here and now; None for a plain one."""
+        if not self.blocks:
+            return None
+        if (block := self.innermost()) is not None:
+            return block
+        here, inherited = threading.get_ident(), _INHERITED.get()
+        others = [block for block in self.blocks if not (block.suspends and block.thread == here)]
+        if copied := [block for block in others if block.number in inherited]:
+            return copied[-1]
+        if any(block.steering is not None for block in others):
+            raise UsageError(
+                f"A compiled pass of {self.name} in this thread comes from no block of "
+                "holdfast.steering, and one is open on it; bind the function to its block, as in "
+                "Thread(target=steered.bind(model.generate)), or run it in "
+                "holdfast.unsteered(model)."
+            )
+        return None
 
     def _refuse_decode_loop(self) -> None:
         """This package's decode loop says itself what to steer; no block of its caller may."""
@@ -383,12 +441,7 @@ def _check(model: OpenModel, block: Block, steering: Steering, given: Mapping[st
     """Refuses a pass that its span mask does not fit, or that asks for what steering leaves out."""
     ids = given.get("input_ids")
     ids = given.get("inputs_embeds") if ids is None else ids
-    if given.get("output_attentions"):
-        raise ModelError(
-            "A steered pass makes no attention weights for output_attentions; leave it out, and "
-            "read "
-            "the mass with trace=True."
-        )
+    _refuse_attention_weights(given)
     if not isinstance(ids, Tensor) or ids.ndim < 2:
         return
     tokens, width, cache = ids.shape[1], steering.span.shape[1], given.get("past_key_values")
@@ -405,6 +458,14 @@ def _check(model: OpenModel, block: Block, steering: Steering, given: Mapping[st
     block.tokens[threading.get_ident()] = tokens
     if steering.trace and tokens > 1 and mask is not None and mask.shape[1] >= tokens:
         steering.last = _last_tokens(mask[:, -tokens:])
+
+
+def _refuse_attention_weights(given: Mapping[str, Any]) -> None:
+    if given.get("output_attentions"):
+        raise ModelError(
+            "A steered pass makes no attention weights for output_attentions; leave it out, and "
+            "read the mass with trace=True."
+        )
 
 
 def _check_width(block: Block, width: int, tokens: int, before: int, caches: bool) -> None:

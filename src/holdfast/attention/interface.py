@@ -1,34 +1,18 @@
-"""What transformers calls: registered as the attention implementation "holdfast".
-
-In a steered pass it steers. In any other pass of a model with an open block it is the attention
-that the model had; in one of a model that has it for good, SDPA.
-"""
+"""What transformers calls: registered as the attention implementation "holdfast"."""
 
 from __future__ import annotations
 
-import sys
-from weakref import WeakKeyDictionary
+from typing import Any
 
 import torch
 from torch import Tensor
 from transformers import AttentionInterface, AttentionMaskInterface
-from transformers.integrations.sdpa_attention import sdpa_attention_forward
-from transformers.masking_utils import ALL_MASK_ATTENTION_FUNCTIONS, sdpa_mask
-from transformers.modeling_utils import ALL_ATTENTION_FUNCTIONS
+from transformers.masking_utils import sdpa_mask
 
-from holdfast.attention import fused
-from holdfast.attention.blocks import WAITING, Ahead, OpenModel, check_padding
-from holdfast.attention.explicit import Scoring, attend_explicitly, mass_at
-from holdfast.attention.kernels import is_fused
-from holdfast.attention.steering import PASS, Steering
-from holdfast.errors import ModelError
+from holdfast.attention.compiled import attend_traced
+from holdfast.attention.layers import attend_layer, mask_layer
 
 IMPLEMENTATION = "holdfast"
-OWNERS: WeakKeyDictionary[torch.nn.Module, OpenModel] = (
-    WeakKeyDictionary()
-)  # of the modules of models with open blocks
-CONFIGS: dict[int, OpenModel] = {}  # the same by `id` of their configurations
-_REFUSED = ("block_indices", "cache")  # sparse blocks, and paged caches of continuous batching
 
 
 def holdfast_attention(
@@ -37,7 +21,7 @@ def holdfast_attention(
     key: Tensor,
     value: Tensor,
     attention_mask: Tensor | None,
-    **kwargs,
+    **kwargs: Any,
 ) -> tuple[Tensor, None]:
     """transformers' attention interface.
 
@@ -46,212 +30,16 @@ def holdfast_attention(
     Raises:
         ModelError: the model asks for something that this function would have to leave out.
     """
-    if (
-        kwargs.get("indices") is None and (implementation := _left_alone(module)) is not None
-    ):  # eager functions do not take indices
-        return implementation(module, query, key, value, attention_mask, **kwargs)
-    steering = steering_of(module)
-    if steering is None and attention_mask is None and _sees_all(module):
-        kwargs["is_causal"] = False
-    own = _own_scoring(module, query, key, kwargs)
-    layer = 0 if steering is None else _enter(steering, module)
-    if own is None and (steering is None or not (steering.trace or steering.touches(layer))):
-        return sdpa_attention_forward(module, query, key, value, attention_mask, **kwargs)
-    if module.training and kwargs.get("dropout"):
-        raise ModelError(
-            f"Attention with dropout {kwargs['dropout']} cannot be steered; call model.eval() "
-            "first."
-        )
-    if not (attention_mask is None or isinstance(attention_mask, Tensor)):
-        raise ModelError(
-            f"A mask of the kind {type(attention_mask).__name__} cannot be steered; load the model "
-            "with attn_implementation='sdpa'."
-        )
-    causal = kwargs.get("is_causal")
-    causal = (
-        query.shape[2] > 1
-        and attention_mask is None
-        and (getattr(module, "is_causal", True) if causal is None else causal)
-    )
-    if causal and key.shape[2] > query.shape[2]:  # the first pass of a static cache
-        key, value = key[:, :, : query.shape[2]], value[:, :, : query.shape[2]]
-    if (
-        attention_mask is not None and attention_mask.shape[-1] > key.shape[2]
-    ):  # else the same tensor, by which plans are known
-        attention_mask = attention_mask[..., : key.shape[2]]
-    if kwargs.get("indices") is not None:
-        attention_mask = _only_chosen(attention_mask, kwargs["indices"], key.shape[2], causal)
-    scaling = kwargs.get("scaling")
-    scaling = query.shape[-1] ** -0.5 if scaling is None else scaling
-    scoring = Scoring(scaling, *(own or (None, None, None)), causal)
-    if own is None and is_fused(query, key, value) and _fits(steering, query, key, attention_mask):
-        output = _steer_fused(steering, layer, query, key, value, attention_mask, causal, scaling)
-        if output is None:
-            return sdpa_attention_forward(module, query, key, value, attention_mask, **kwargs)
-    else:
-        output = attend_explicitly(steering, layer, query, key, value, attention_mask, scoring)
-    if steering is not None and steering.trace and steering.last is not None and query.shape[2] > 1:
-        steering.note(
-            mass_at(
-                steering, layer, query, key, attention_mask, scoring, steering.last.to(query.device)
-            )
-        )
-    return output.transpose(1, 2).contiguous(), None
+    if torch.compiler.is_compiling():
+        return attend_traced(module, query, key, value, attention_mask, kwargs), None
+    return attend_layer(module, query, key, value, attention_mask, **kwargs)
 
 
-def holdfast_mask(**kwargs) -> Tensor | None:
-    """transformers' mask interface: SDPA's mask; tells the steering where a cache's keys stand."""
-    current, owner = PASS.get(), CONFIGS.get(id(kwargs.get("config")))
-    place = tuple(
-        int(kwargs.get(name, 0)) for name in ("q_offset", "q_length", "kv_offset", "kv_length")
-    )
-    if current is not None and (current.model is None or current.model is owner):
-        if not current.masks:
-            return _mask_before(owner, **kwargs)
-        if (
-            current.steering is not None and "allow_is_bidirectional_skip" not in kwargs
-        ):  # else it is of an encoder's keys
-            current.steering.place(*place)
-    elif owner is not None:  # `generate` makes the masks of static caches ahead of the pass
-        block = owner.block_of()
-        if block is None or block.steering is None:
-            return _mask_before(owner, **kwargs)
-        if WAITING.ahead is None or WAITING.ahead.model is not owner:
-            WAITING.ahead = Ahead(owner)
-        WAITING.ahead.places.append(place)
-        block.reached = True
-        check_padding(block.steering, kwargs.get("attention_mask"))
-    return sdpa_mask(**kwargs)
-
-
-def steering_of(module: torch.nn.Module) -> Steering | None:
-    """What the pass under way does in this module; None for another model's, or cross-attention."""
-    current = PASS.get()
-    if current is None or current.steering is None:
-        return None
-    if current.model is not None and (
-        not current.model.belongs(module) or id(module) in current.model.cross
-    ):
-        return None
-    return current.steering
-
-
-def _sees_all(module: torch.nn.Module) -> bool:
-    """Whether this is cross-attention that, without a mask, SDPA alone would take for causal."""
-    current = PASS.get()
-    model = None if current is None else current.model
-    return (
-        model is not None
-        and id(module) in model.cross
-        and _name_before(model, module) not in ("sdpa", IMPLEMENTATION)
-    )
-
-
-def _name_before(owner: OpenModel, module: torch.nn.Module) -> str | None:
-    """The attention implementation that a module had before the first block."""
-    return owner.plain.get(id(getattr(module, "config", None)), owner.plain.get(id(owner.config)))
-
-
-def _left_alone(module: torch.nn.Module):
-    """The attention that a model with an open block had, for its other passes; None to use ours."""
-    if not OWNERS:
-        return None
-    current = PASS.get()
-    if current is not None and (current.masks or not current.model.belongs(module)):
-        return None
-    owner = OWNERS.get(module)
-    if owner is None or (
-        current is None and WAITING.ahead is not None and WAITING.ahead.model is owner
-    ):
-        return None
-    name = _name_before(owner, module)
-    if name == IMPLEMENTATION:
-        return None
-    eager = getattr(
-        sys.modules[type(module).__module__], "eager_attention_forward", sdpa_attention_forward
-    )
-    return ALL_ATTENTION_FUNCTIONS.get_interface(name, eager)
-
-
-def _mask_before(owner: OpenModel, **kwargs):
-    """A mask of the form that the model had before its first block."""
-    name = owner.plain.get(id(kwargs.get("config")), owner.plain.get(id(owner.config)))
-    return (sdpa_mask if name == IMPLEMENTATION else ALL_MASK_ATTENTION_FUNCTIONS[name])(**kwargs)
-
-
-def _enter(steering: Steering, module: torch.nn.Module) -> int:
-    layer = getattr(module, "layer_idx", None)
-    if layer is None:
-        raise ModelError(
-            f"{type(module).__name__} does not tell its layer, so it cannot be steered; use prompt "
-            "methods such as repetition."
-        )
-    steering.enter(layer)
-    return layer
-
-
-def _own_scoring(
-    module: torch.nn.Module, query: Tensor, key: Tensor, kwargs: dict
-) -> tuple[float | None, Tensor | None, Tensor | None] | None:
-    """Soft cap, bias and sinks of a model that has any; SDPA would leave them out or raise."""
-    for refused in _REFUSED:
-        if kwargs.get(refused) is not None:
-            raise ModelError(
-                f"Attention with {refused} ({type(module).__name__}) cannot be steered; use prompt "
-                "methods such as repetition."
-            )
-    softcap, bias, sinks = kwargs.get("softcap"), kwargs.get("position_bias"), kwargs.get("s_aux")
-    if sinks is not None:
-        sinks = sinks.reshape(1, -1, 1)
-    elif kwargs.get("sinks") is not None:
-        sinks = kwargs["sinks"][..., 0]
-    if softcap is None and bias is None and sinks is None and kwargs.get("indices") is None:
-        return None
-    return softcap, bias, sinks
-
-
-def _only_chosen(mask: Tensor | None, indices: Tensor, keys: int, causal: bool) -> Tensor:
-    """The mask with only the keys that a sparse model chose for each query.
-
-    `indices` is [B, Q, chosen]; the mask returned is [B, 1, Q, K].
-    """
-    chosen = torch.zeros(
-        *indices.shape[:2], keys, dtype=torch.bool, device=indices.device
-    ).scatter_(-1, indices.long(), True)[:, None]
-    if mask is None:
-        return chosen.tril() if causal else chosen
-    return mask & chosen if mask.dtype == torch.bool else mask.masked_fill(~chosen, -torch.inf)
-
-
-def _fits(steering: Steering, query: Tensor, key: Tensor, mask: Tensor | None) -> bool:
-    """Whether the fused path covers this pass.
-
-    It takes one mask for all heads, and beside several queries generated keys as a third group only
-    where methods add to scores.
-    """
-    if mask is not None and (
-        mask.ndim != 4 or mask.shape[1] != 1 or mask.shape[2] != query.shape[2]
-    ):
-        return False
-    return query.shape[2] == 1 or fused.by_bias(steering) or not steering.has_reply(key.shape[2])
-
-
-def _steer_fused(
-    steering: Steering,
-    layer: int,
-    query: Tensor,
-    key: Tensor,
-    value: Tensor,
-    mask: Tensor | None,
-    causal: bool,
-    scaling: float,
-) -> Tensor | None:
-    """The steered output, [B, H, Q, D]; None where the unsteered one will do."""
-    if query.shape[2] > 1:
-        return fused.many(steering, layer, query, key, value, mask, causal, scaling)
-    if steering.touches(layer):
-        return fused.step(steering, layer, query, key, value, mask, scaling)
-    return fused.read_step(steering, query, key, value, mask, scaling)
+def holdfast_mask(**kwargs: Any) -> Tensor | None:
+    """transformers' mask interface: SDPA's mask, or that of the attention the model had."""
+    if torch.compiler.is_compiling():
+        return sdpa_mask(**kwargs)
+    return mask_layer(**kwargs)
 
 
 AttentionInterface.register(IMPLEMENTATION, holdfast_attention)

@@ -12,7 +12,7 @@ import copy
 import inspect
 import re
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from weakref import WeakKeyDictionary
@@ -22,8 +22,10 @@ from torch import Tensor
 from transformers import PreTrainedModel
 
 from holdfast.attention.blocks import LOCK, WAITING, Block, OpenModel, cached_tokens
+from holdfast.attention.compiled import Hook, begin_traced, end_traced, forget, number_modules
 from holdfast.attention.explicit import Scoring, attend_explicitly, mass_at
-from holdfast.attention.interface import CONFIGS, IMPLEMENTATION, OWNERS, steering_of
+from holdfast.attention.interface import IMPLEMENTATION
+from holdfast.attention.layers import CONFIGS, OWNERS, steering_of
 from holdfast.attention.steering import NEVER_REACHED, PASS, Pass, Steering, steered
 from holdfast.errors import ModelError, UsageError
 from holdfast.methods.protocols import ShiftsAttention
@@ -35,7 +37,6 @@ class _Switched:
 
     before: list[tuple[object, object]] = field(default_factory=list)
     doors: list[torch.nn.Module] = field(default_factory=list)
-    hooks: list = field(default_factory=list)
     guarded: list[torch.nn.Module] = field(default_factory=list)
     opened: OpenModel | None = None
 
@@ -46,10 +47,11 @@ _REACHED: WeakKeyDictionary[PreTrainedModel, dict[int, int]] = WeakKeyDictionary
 # Of logits, relative: a lost mask or sink moves them by far more than rounding.
 _APART = {torch.float32: 1e-3, torch.float64: 1e-3}
 _CROSS = re.compile(r"cross|encoder_?(decoder_?)?att", re.IGNORECASE)
+_KEY = -1  # of our hooks in a module; PyTorch counts from 0
 _HOOKS = (
     "_forward_pre_hooks",
-    "_forward_pre_hooks_with_kwargs",
     "_forward_hooks",
+    "_forward_pre_hooks_with_kwargs",
     "_forward_hooks_with_kwargs",
     "_forward_hooks_always_called",
 )
@@ -84,10 +86,12 @@ def _open(model: PreTrainedModel) -> _Switched:
         switched.before = _implementations(model)
         _own(model, switched)
         _switch(model, switched)
+        number_modules(model, open_blocks=True)
         if plain is not None:
             _probe(model, plain)
     except BaseException:
         _restore(switched)
+        _forget_blocks(model, switched)
         raise
     _watch(model, switched)
     return switched
@@ -128,44 +132,51 @@ def _watch(model: PreTrainedModel, switched: _Switched) -> None:
     names = {key: list(inspect.signature(part.forward).parameters) for key, part in watched.items()}
 
     def begin(module, args, kwargs):
+        if torch.compiler.is_compiling():
+            return begin_traced(module, names.get(id(module), []), args, kwargs)
         ahead, WAITING.ahead = WAITING.ahead, None
         given = {**dict(zip(names.get(id(module), ()), args, strict=False)), **kwargs}
         made = ahead if ahead is not None and ahead.model is opened else None
         opened.begin(module, given, sys._getframe(2), made)
+        return None
 
-    def end(_, args, kwargs, output):
+    def end(module, args, kwargs, output):
+        if torch.compiler.is_compiling():
+            return end_traced(module, output)
         opened.end(output, kwargs.get("past_key_values"))
+        left()
+        return None
+
+    def left() -> None:
         with LOCK:
             _leave(model, switched)
 
+    opened.left = left
+
     for module in watched.values():
-        switched.hooks.append(module.register_forward_pre_hook(_Tied(begin), with_kwargs=True))
-        switched.hooks.append(
-            module.register_forward_hook(_Tied(end), with_kwargs=True, always_call=True)
-        )
+        _hook(module, Hook(begin), Hook(end))
         switched.guarded.append(module)
-        module.__dict__["__deepcopy__"] = _Tied(
+        module.__dict__["__deepcopy__"] = Hook(
             lambda memo, module=module: _plain_copy(module, switched, memo)
         )
 
 
-class _Tied:
-    """A function that belongs to a model in this process, and cannot be pickled with it."""
+def _hook(module: torch.nn.Module, begin: Hook, end: Hook) -> None:
+    """Has each pass of a module call both; under a key that is the same in every block.
 
-    def __init__(self, function: Callable):
-        self.function = function
+    What PyTorch's own registration gives is a new one each time, by which compiled code would be
+    compiled anew.
+    """
+    parts = module.__dict__
+    parts["_forward_pre_hooks"][_KEY] = begin
+    parts["_forward_hooks"][_KEY] = end
+    for name in _HOOKS[2:]:
+        parts[name][_KEY] = True
 
-    def __call__(self, *args, **kwargs):
-        return self.function(*args, **kwargs)
 
-    def __deepcopy__(self, memo: dict) -> _Tied:
-        return self
-
-    def __reduce_ex__(self, protocol: int):
-        raise UsageError(
-            "A model cannot be pickled while a block of holdfast.steering is open on it (a spawned "
-            "process, torch.save); open the block in the other process, or leave it first."
-        )
+def _unhook(module: torch.nn.Module) -> None:
+    for name in _HOOKS:
+        module.__dict__[name].pop(_KEY, None)
 
 
 def _plain_copy(module: torch.nn.Module, switched: _Switched, memo: dict) -> torch.nn.Module:
@@ -176,12 +187,13 @@ def _plain_copy(module: torch.nn.Module, switched: _Switched, memo: dict) -> tor
     for config, implementation in switched.before:
         if id(config) in memo:
             memo[id(config)]._attn_implementation_internal = implementation
+    forget(made)
+    if IMPLEMENTATION in [implementation for _, implementation in switched.before]:
+        number_modules(made, open_blocks=False)
     for part in made.modules():
         if isinstance(part.__dict__.get("_attn"), _Door):
             del part._attn
-        for hook in switched.hooks:
-            for name in _HOOKS:
-                part.__dict__[name].pop(hook.id, None)
+        _unhook(part)
     return made
 
 
@@ -189,6 +201,7 @@ def _leave(model: PreTrainedModel, switched: _Switched) -> None:
     """Restores the model if no block is open on it; a pass under way does so at its end."""
     if not switched.opened.blocks and not switched.opened.running:
         _restore(switched)
+        _forget_blocks(model, switched)
         if _SWITCHED.get(model) is switched:
             del _SWITCHED[model]
 
@@ -203,6 +216,7 @@ def adopt(model: PreTrainedModel) -> bool:
         switched.before = _implementations(model)
         _switch(model, switched)
         _probe(model, plain)
+        number_modules(model, open_blocks=False)
     except ModelError:
         _restore(switched)
         return False
@@ -340,9 +354,8 @@ def _switch(model: PreTrainedModel, switched: _Switched) -> None:
 def _restore(switched: _Switched) -> None:
     for module in switched.doors:
         module.__dict__.pop("_attn", None)
-    for hook in switched.hooks:
-        hook.remove()
     for module in switched.guarded:
+        _unhook(module)
         module.__dict__.pop("__deepcopy__", None)
     for config, implementation in switched.before:
         config._attn_implementation_internal = implementation
@@ -350,6 +363,13 @@ def _restore(switched: _Switched) -> None:
         for owned in (OWNERS, CONFIGS):
             for key in [key for key, owner in owned.items() if owner is switched.opened]:
                 del owned[key]
+
+
+def _forget_blocks(model: PreTrainedModel, switched: _Switched) -> None:
+    """What compiled passes know of the model after its last block."""
+    forget(model)
+    if any(implementation == IMPLEMENTATION for _, implementation in switched.before):
+        number_modules(model, open_blocks=False)
 
 
 def _probe(model: PreTrainedModel, plain: Tensor) -> None:

@@ -158,6 +158,10 @@ class Steering:
             max(self._seen, q_offset + q_length) if len(self._offsets) > 1 else q_offset + q_length
         )
 
+    def knows_columns(self, keys: int) -> bool:
+        """Whether it was told where a cache of `keys` keys begins."""
+        return keys in self._offsets
+
     def first_column(self, keys: int) -> int:
         """The column of the first of `keys` keys: sliding caches hold the last ones only.
 
