@@ -1,5 +1,5 @@
 """Writes the tables of README.md, of the model card and of the pages beside the records from the
-records in benchmarks/results/, between their markers.
+records in benchmarks/results/, and the table of methods from their classes, between their markers.
 
     python benchmarks/tables.py
 
@@ -13,6 +13,10 @@ import re
 from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
+
+from holdfast.methods.kinds import EVERY_MODEL
+from holdfast.methods.knob import knobs_of, required_knobs
+from holdfast.methods.registry import METHODS, summary
 
 ROOT = Path(__file__).parent.parent
 RESULTS = ROOT / "benchmarks" / "results"
@@ -510,6 +514,24 @@ def filled(text: str, tables: dict[str, str]) -> str:
     return text
 
 
+def catalogue_table() -> str:
+    """Every method, from what its class declares."""
+    lines = ["| method | what it does | knobs | works on | source |", "| --- " * 5 + "|"]
+    for method in METHODS:
+        knobs = {name: told for name, told in knobs_of(method).items() if name != "heads"}
+        required = [f"{name}={knobs[name].example}" for name in required_knobs(method)]
+        told = "<br>".join(
+            f"`{name}` {knob.values.words()}: {knob.description}" for name, knob in knobs.items()
+        )
+        works_on = "everything" if method.needs <= EVERY_MODEL else "local models"
+        source = re.sub(
+            r"arXiv (\d{4}\.\d{5})", r"[arXiv \1](https://arxiv.org/abs/\1)", method.source
+        )
+        cells = (f"`{method.name}:{','.join(required)}`", summary(method), told, works_on, source)
+        lines.append("| " + " | ".join(cell.replace("*", r"\*") for cell in cells) + " |")
+    return "\n".join(lines)
+
+
 def documents() -> dict[Path, str]:
     """What each document should say."""
     tables = {
@@ -521,6 +543,7 @@ def documents() -> dict[Path, str]:
         "ablation": ablation_table(),
         "profiling": profiling_table(),
         "chosen": chosen_summary(),
+        "methods": catalogue_table(),
         **{paper: reproduction_line(paper) for paper in PAPERS},
     }
     if "zhang2024" in PAPERS:

@@ -645,6 +645,10 @@ def test_sweeps_and_method_files_are_spelled(tmp_path):
         ("boost:factor=2,2.0", "same value twice"),
         ("boost:2,3", "KNOB=VALUE,VALUE, not '2'"),
         ("boost", "has one point"),
+        ("boost:factor=2,0.5", "factor from 1 upwards, not 0.5"),
+        ("boost:factr=2,3", "'factr'.*'factor'"),
+        ("none+boost:factor=2,3", "'none' cannot be combined"),
+        ("boost:factor=2,3+", "empty method"),
         ("boost:factor=2,3+spotlight:target=0.1,0.2", "several values to factor and target"),
     ):
         with pytest.raises(UsageError, match=named):

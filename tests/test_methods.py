@@ -1,6 +1,7 @@
 """Steering methods: how they are spelled, and that each does what its paper says."""
 
 import dataclasses
+import json
 import math
 import random
 from typing import ClassVar
@@ -22,6 +23,7 @@ from holdfast.methods import (
     SplitSoftmax,
     Spotlight,
 )
+from holdfast.methods.knob import knobs_of, required_knobs
 
 ROUNDING = 1e-6  # a few float32 roundings, relative to the log-odds, absolute for weights
 EXPONENTS = (0.001, 0.1, 0.3, 0.5, 0.7, 0.9, 0.999)
@@ -117,6 +119,8 @@ def test_no_plus_sign_in_a_number_parts_the_methods():
         ),
         ("split-softmax:exponent=nan", KnobOutOfRange, ["exponent", "nan"]),
         ("split-softmax:exponent=0.5,heads=3", UsageError, ["'3'", "heads=3.0/3.5"]),
+        ("boost", UsageError, ["boost needs factor", "boost:factor=4", "'boost'"]),
+        ("boost:=3,factor=2", UnknownName, ["knob of boost", "''"]),
         ("gate:threshold=0.1", UsageError, ["gate:methods=[split-softmax:exponent=0.5]"]),
         ("gate:threshold=0.1,methods=split-softmax", UsageError, ["brackets", "'split-softmax'"]),
         (
@@ -176,6 +180,56 @@ def test_the_catalogue_names_what_parse_reads():
             made, (ShiftsAttention, EditsMessages, EditsLogits, Gate)
         )
         assert line.endswith(".") and len(line) < 120
+
+
+def test_a_method_is_registered_by_its_class_alone():
+    from holdfast.methods.registry import METHODS
+
+    assert [name for name, _, _ in methods.catalogue()] == [method.name for method in METHODS]
+    for method in METHODS:
+        declared, fields = knobs_of(method), [field.name for field in dataclasses.fields(method)]
+        assert list(declared) == fields, f"a field of {method.name} is no knob"
+        assert method.source and all(knob.description for knob in declared.values())
+        given = ",".join(f"{knob}={declared[knob].example}" for knob in required_knobs(method))
+        (made,) = methods.parse(f"{method.name}:{given}")
+        assert type(made) is method and methods.parse(methods.spell([made])) == (made,)
+
+
+def test_the_schema_is_plain_data_and_tells_each_range_and_default():
+    listed = {entry["name"]: entry for entry in methods.schema()}
+    assert json.loads(json.dumps(listed)) == listed
+    assert list(listed) == [name for name, _, _ in methods.catalogue()]
+    kinds = {name: entry["kind"] for name, entry in listed.items()}
+    assert kinds["boost"] == "log-odds" and kinds["repetition"] == "messages"
+    assert kinds["guidance"] == "stream" and kinds["gate"] == "gate"
+    assert listed["gate"]["needs"] == ["attention", "a second stream"]
+
+    pasta = listed["pasta"]["knobs"]
+    assert pasta["required"] == ["alpha"] and pasta["additionalProperties"] is False
+    alpha, generated = pasta["properties"]["alpha"], pasta["properties"]["generated"]
+    assert (alpha["type"], alpha["exclusiveMinimum"], alpha["maximum"]) == ("number", 0, 1)
+    assert generated["enum"] == ["keep", "scale"] and generated["default"] == "keep"
+    assert listed["guidance"]["knobs"]["properties"]["plausibility"]["default"] == 0
+    assert "maximum" not in listed["boost"]["knobs"]["properties"]["factor"]
+    assert listed["spotlight"]["knobs"]["properties"]["target"]["exclusiveMaximum"] == 1
+
+
+def test_the_schemas_ranges_are_those_that_are_checked():
+    for entry in methods.schema():
+        others = {"gate": "methods=[boost:factor=2],"}.get(entry["name"], "")
+        for knob in entry["knobs"]["required"]:
+            told = entry["knobs"]["properties"][knob]
+            if told["type"] != "number":
+                continue
+            for bound in ("minimum", "maximum"):
+                if bound in told:
+                    methods.parse(f"{entry['name']}:{others}{knob}={told[bound]}")
+            outside = [told[b] for b in told if b.startswith("exclusive")]
+            outside += [told["minimum"] - 0.01] if "minimum" in told else []
+            outside += [told["maximum"] + 0.01] if "maximum" in told else []
+            for value in outside:
+                with pytest.raises(KnobOutOfRange):
+                    methods.parse(f"{entry['name']}:{others}{knob}={value}")
 
 
 def test_methods_are_frozen_and_tell_their_kind():

@@ -17,9 +17,10 @@ def number_between(
     high: float = math.inf,
     *,
     above_low: bool = False,
+    below_high: bool = False,
 ) -> float:
-    """Returns `value` as a float when it is a finite number in [low, high], or in (low, high] with
-    `above_low`.
+    """Returns `value` as a float when it is a finite number in [low, high], without the end that
+    `above_low` or `below_high` leaves out.
 
     Raises:
         KnobOutOfRange: names `owner`, `knob`, the value and the range.
@@ -29,11 +30,21 @@ def number_between(
         number
         and low <= value <= min(high, sys.float_info.max)
         and not (above_low and value == low)
+        and not (below_high and value == high)
     ):
         return float(value) + 0.0  # -0.0 becomes 0.0, so that equal values are spelled alike
+    taken = range_in_words(low, high, above_low=above_low, below_high=below_high)
+    raise KnobOutOfRange(f"{owner} takes {knob} {taken}, not {value!r}.")
+
+
+def range_in_words(
+    low: float, high: float = math.inf, *, above_low: bool = False, below_high: bool = False
+) -> str:
+    """A range as sentences name it: "from 0 to below 1"."""
     first = f"above {low:g}" if above_low else f"from {low:g}"
-    last = f" to {high:g}" if math.isfinite(high) else " upwards"
-    raise KnobOutOfRange(f"{owner} takes {knob} {first}{last}, not {value!r}.")
+    if not math.isfinite(high):
+        return f"{first} upwards"
+    return f"{first} to {'below ' if below_high else ''}{high:g}"
 
 
 def whole_number(owner: str, knob: str, value: Any, low: int) -> int:

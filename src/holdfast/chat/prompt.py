@@ -143,9 +143,10 @@ def render_text(messages: Sequence[Message], tokenizer: PreTrainedTokenizerFast)
         template = tokenizer.get_chat_template()
         if "strftime_now" in template:
             template = _CLOCK + template
-        return tokenizer.apply_chat_template(
+        text = tokenizer.apply_chat_template(
             list(messages), chat_template=template, tokenize=False, add_generation_prompt=True
         )
+        return str(text)
     except RecursionError:
         raise PromptError(
             f"The chat template of {tokenizer.name_or_path or 'this model'} calls itself without "

@@ -28,7 +28,7 @@ class Pieces:
     def add(self, token: int) -> None:
         """Takes the next token."""
         self.token_ids.append(token)
-        text = self.tokenizer.decode(self.token_ids, skip_special_tokens=True)
+        text = str(self.tokenizer.decode(self.token_ids, skip_special_tokens=True))
         if not text.endswith(_UNFINISHED):
             self.finish(text)
 

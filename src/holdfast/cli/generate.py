@@ -89,6 +89,7 @@ def add_parser(commands) -> None:
 
 def run(arguments: argparse.Namespace) -> None:
     from holdfast import methods
+    from holdfast.models.capabilities import offers
     from holdfast.models.requests import NO_CONTENT, Request
     from holdfast.sampling import Sampling
 
@@ -104,7 +105,7 @@ def run(arguments: argparse.Namespace) -> None:
     )
     _check_effect(request.messages, chosen, bool(request.emphasis), arguments)
     model = load_model(arguments)
-    if hasattr(model, "stream"):
+    if offers(model, methods.Ability.PIECES):
         model.stream(request, lambda piece: print(piece, end="", flush=True))
         print()
         return

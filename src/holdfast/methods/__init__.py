@@ -1,13 +1,5 @@
-"""Steering methods, one file per published method; this package imports no torch.
-
-none                           the model as it is
-split-softmax:exponent=0.5     attention    Li et al. 2024, section 6.2
-pasta:alpha=0.01               attention    Zhang et al. 2024
-boost:factor=4                 attention    InstABoost, arXiv 2506.13734; GUIDE, arXiv 2409.19001
-spotlight:target=0.3           attention    arXiv 2505.12025
-repetition:probability=0.5     prompt       Li et al. 2024, section 6.1
-guidance:scale=1.5             decoding     Li et al. 2024, equation 5
-gate:threshold=0.1,methods=[split-softmax:exponent=0.5]   decoding   after Kang and Kim 2026
+"""Steering methods, one file per published method (`holdfast methods` lists them); this package
+imports no torch.
 """
 
 from __future__ import annotations
@@ -18,15 +10,8 @@ from holdfast.chat.messages import Message
 from holdfast.methods.boost import Boost
 from holdfast.methods.gate import Gate
 from holdfast.methods.guidance import Guidance
-from holdfast.methods.heads import (
-    HeadSet,
-    Ranking,
-    Shape,
-    intersection,
-    read_heads,
-    union,
-    write_heads,
-)
+from holdfast.methods.head_files import read_heads, write_heads
+from holdfast.methods.heads import HeadSet, Ranking, Shape, intersection, union
 from holdfast.methods.kinds import (
     Ability,
     Kind,
@@ -44,10 +29,10 @@ from holdfast.methods.protocols import (
     ShiftsAttention,
 )
 from holdfast.methods.reading import read_methods
+from holdfast.methods.registry import catalogue, schema
 from holdfast.methods.repetition import Repetition
 from holdfast.methods.spec import (
     Sweep,
-    catalogue,
     is_file,
     parse,
     parse_sweep,
@@ -89,6 +74,7 @@ __all__ = [
     "read_heads",
     "read_method_file",
     "read_methods",
+    "schema",
     "spell",
     "union",
     "write_heads",

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, ClassVar
 
-from holdfast import knobs
-from holdfast.methods.heads import HeadSet, checked_heads, only_on
+from holdfast.methods.heads import HeadSet, only_on
 from holdfast.methods.kinds import NEEDS, Ability, Kind
+from holdfast.methods.knob import HEADS, Number, check_knobs, knob
 from holdfast.methods.table import TableEntry
 
 if TYPE_CHECKING:
@@ -33,16 +33,16 @@ class Boost:
     name: ClassVar[str] = "boost"
     kind: ClassVar[Kind] = Kind.LOG_ODDS
     needs: ClassVar[frozenset[Ability]] = NEEDS[kind]
+    source: ClassVar[str] = (
+        "InstABoost, arXiv 2506.13734; GUIDE, arXiv 2409.19001, with delta = log(factor)"
+    )
     span_includes_generated: ClassVar[bool] = False
 
-    factor: float
-    heads: HeadSet | None = None
+    factor: float = field(metadata=knob("the factor M; 1 changes nothing", Number(1), "4"))
+    heads: HeadSet | None = field(default=None, metadata=HEADS)
 
     def __post_init__(self) -> None:
-        object.__setattr__(
-            self, "factor", knobs.number_between(self.name, "factor", self.factor, 1)
-        )
-        object.__setattr__(self, "heads", checked_heads(self.name, self.heads))
+        check_knobs(self)
 
     @property
     def table_entry(self) -> TableEntry:

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, ClassVar
 
-from holdfast import knobs
-from holdfast.errors import UsageError
-from holdfast.methods.kinds import NEEDS, Ability, Kind, kind_of
-from holdfast.methods.protocols import Method, ShiftsAttention
+from holdfast.methods.kinds import NEEDS, Ability, Kind
+from holdfast.methods.knob import AttentionMethods, Number, check_knobs, knob
+from holdfast.methods.protocols import ShiftsAttention
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -37,23 +36,23 @@ class Gate:
     name: ClassVar[str] = "gate"
     kind: ClassVar[Kind] = Kind.GATE
     needs: ClassVar[frozenset[Ability]] = NEEDS[kind]
+    source: ClassVar[str] = "after Kang and Kim 2026, arXiv 2603.06745"
 
-    methods: tuple[ShiftsAttention, ...]
-    threshold: float
+    methods: tuple[ShiftsAttention, ...] = field(
+        metadata=knob(
+            "what the gate lets through", AttentionMethods(), "[split-softmax:exponent=0.5]"
+        )
+    )
+    threshold: float = field(
+        metadata=knob(
+            "0 lets every token pass, 1 only those the unsteered model likes best",
+            Number(0, 1),
+            "0.1",
+        )
+    )
 
     def __post_init__(self) -> None:
-        object.__setattr__(
-            self, "threshold", knobs.number_between(self.name, "threshold", self.threshold, 0, 1)
-        )
-        object.__setattr__(self, "methods", tuple(self.methods))
-        wrong: list[Method] = [
-            method for method in self.methods if kind_of(method) is not Kind.LOG_ODDS
-        ]
-        if wrong or not self.methods:
-            raise UsageError(
-                f"gate takes attention methods, at least one, not {wrong[0] if wrong else ()!r};"
-                " put other methods beside it."
-            )
+        check_knobs(self)
 
     def accepts(self, token: int, other: Tensor) -> bool:
         """Whether the unsteered `other`, logits [vocabulary], finds the token plausible."""

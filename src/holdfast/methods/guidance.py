@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, ClassVar
 
-from holdfast import knobs
 from holdfast.chat.messages import Message
 from holdfast.methods.kinds import NEEDS, Ability, Kind
+from holdfast.methods.knob import Number, check_knobs, knob
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -36,17 +36,24 @@ class Guidance:
     name: ClassVar[str] = "guidance"
     kind: ClassVar[Kind] = Kind.STREAM
     needs: ClassVar[frozenset[Ability]] = NEEDS[kind]
+    source: ClassVar[str] = "Li et al. 2024, eq. 5"
 
-    scale: float
-    plausibility: float = 0.0
+    scale: float = field(
+        metadata=knob(
+            "alpha; 1 changes nothing, 0 is the model without the prompt", Number(0), "1.5"
+        )
+    )
+    plausibility: float = field(
+        default=0.0,
+        metadata=knob(
+            "tokens that the prompted model finds less than this times as likely as its best are"
+            " never drawn",
+            Number(0, 1),
+        ),
+    )
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "scale", knobs.number_between(self.name, "scale", self.scale, 0))
-        object.__setattr__(
-            self,
-            "plausibility",
-            knobs.number_between(self.name, "plausibility", self.plausibility, 0, 1),
-        )
+        check_knobs(self)
 
     def other(self, messages: Sequence[Message]) -> tuple[Message, ...]:
         """The chat without its system prompt; a template may not put its own in its place."""

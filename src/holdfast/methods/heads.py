@@ -3,26 +3,28 @@
 from __future__ import annotations
 
 import itertools
-import json
-import re
 from collections.abc import Iterable, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from functools import lru_cache
-from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, ClassVar, Protocol, TypeVar
 
 from holdfast import knobs
 from holdfast.errors import KnobOutOfRange, UsageError
-from holdfast.files import write_whole
 
 if TYPE_CHECKING:
     import torch
     from torch import Tensor
 
-    from holdfast.methods.protocols import ShiftsAttention
 
+class _OnHeads(Protocol):
+    """A dataclass that touches some heads of a model, or all."""
+
+    heads: HeadSet | None
+    __dataclass_fields__: ClassVar[dict[str, Any]]
+
+
+M = TypeVar("M", bound=_OnHeads)
 Head = tuple[int, int]  # (layer, head), both counted from 0; heads are query heads
-MADE_FOR = "made_for"  # the one key of a head file that is no layer
 
 
 @dataclass(frozen=True)
@@ -61,14 +63,14 @@ class HeadSet(frozenset[Head]):
         made.made_for, made.file = made_for, file
         return made
 
-    def __reduce__(self):
+    def __reduce__(self) -> tuple[object, ...]:
         return HeadSet, (tuple(self), self.made_for, self.file)
 
-    def intersection(self, *others: Iterable[Head]) -> HeadSet:
+    def intersection(self, *others: Iterable[object]) -> HeadSet:
         """The heads in all of them."""
         return HeadSet(super().intersection(*others), self.made_for)
 
-    def union(self, *others: Iterable[Head]) -> HeadSet:
+    def union(self, *others: Iterable[Head]) -> HeadSet:  # type: ignore[override]
         """The heads in any of them."""
         return HeadSet(super().union(*others), self.made_for)
 
@@ -111,7 +113,7 @@ def intersection(rankings: Sequence[Ranking], k: int) -> HeadSet:
     first, *others = (ranking.top(k) for ranking in rankings)
     if shared := first.intersection(*others):
         return shared
-    sizes = {}
+    sizes: dict[int, int] = {}
     for larger in range(k + 1, min(len(ranking.heads) for ranking in rankings) + 1):
         count = len(frozenset.intersection(*(ranking.top(larger) for ranking in rankings)))
         if count and count not in sizes.values():
@@ -154,112 +156,7 @@ def _check_alike(rankings: Sequence[Ranking]) -> None:
         )
 
 
-def read_heads(spelled: str) -> HeadSet:
-    """Reads "3.0/3.5/7.1" (layer 3 heads 0 and 5, layer 7 head 1), or a JSON file: [[3, 0], [3, 5]]
-    or {"3": [0, 5]}.
-
-    A file may say beside its layers what model it was made for, as `write_heads` does.
-
-    Raises:
-        UsageError: `spelled` has another form; the file cannot be read, or has a head twice, a
-            negative or a too large one.
-    """
-    if spelled.endswith(".json"):
-        return _read_file(Path(spelled))
-    pairs = [re.fullmatch(r"(\d+)\.(\d+)", pair) for pair in spelled.split("/")]
-    if not all(pairs):
-        raise UsageError(
-            "Heads are written LAYER.HEAD/LAYER.HEAD, as in heads=3.0/3.5, or name a JSON file,"
-            f" not {spelled!r}."
-        )
-    return HeadSet((int(pair[1]), int(pair[2])) for pair in pairs if pair)
-
-
-def write_heads(path: Path | str, heads: Iterable[Head], made_for: Shape | None = None) -> None:
-    """Writes the published form, {"layer": [heads]}, and with `made_for` the model beside the
-    layers.
-
-    Raises:
-        UsageError: no heads, or no pairs of whole numbers.
-        RecordsError: the file cannot be written.
-    """
-    pairs = checked_heads(str(path), heads)
-    made_for = made_for or getattr(heads, "made_for", None)
-    listed: dict[str, object] = {
-        str(layer): [head for _, head in some]
-        for layer, some in itertools.groupby(sorted(pairs or ()), lambda pair: pair[0])
-    }
-    if made_for:
-        listed[MADE_FOR] = asdict(made_for)
-    write_whole(path, json.dumps(listed, indent=1) + "\n")
-
-
-def _read_file(path: Path) -> HeadSet:
-    made_for = None
-    try:
-        listed = json.loads(
-            path.read_text(encoding="utf-8"), object_pairs_hook=lambda pairs: _once(path, pairs)
-        )
-        if isinstance(listed, dict):
-            if (told := listed.pop(MADE_FOR, None)) is not None:
-                made_for = _read_shape(told)
-            listed = [(int(layer), head) for layer, heads in listed.items() for head in heads]
-        pairs = [(layer, head) for layer, head in listed]
-    except (OSError, ValueError, TypeError) as error:
-        raise UsageError(
-            f"Cannot read heads from {str(path)!r} ({error}); give [[layer, head], ...] or"
-            ' {"layer": [head, ...]}.'
-        ) from None
-    seen: set[Head] = set()
-    for pair in pairs:
-        if any(type(part) is not int or part < 0 for part in pair):
-            raise UsageError(
-                f"{str(path)!r} names head {pair[1]!r} in layer {pair[0]!r}; both are whole numbers"
-                " counted from 0."
-            )
-        if pair in seen:
-            raise UsageError(
-                f"{str(path)!r} names head {pair[1]} in layer {pair[0]} twice; take one of them"
-                " out."
-            )
-        if made_for and (pair[0] >= made_for.layers or pair[1] >= made_for.heads):
-            raise UsageError(
-                f"{str(path)!r} names head {pair[1]} in layer {pair[0]}, and the model it was made"
-                f" for has {made_for.layers} layers of {made_for.heads} heads, counted from 0;"
-                " profile the model again."
-            )
-        seen.add(pair)
-    if not seen:
-        raise UsageError(
-            f'{str(path)!r} names no heads; give [[layer, head], ...] or {{"layer": [head, ...]}}.'
-        )
-    return HeadSet(seen, made_for, str(path))
-
-
-def _read_shape(told: dict) -> Shape:
-    if not isinstance(told, dict) or not {"layers", "heads"} <= told.keys():
-        raise ValueError(f"{MADE_FOR} lacks layers or heads")
-    made_for = Shape(
-        told["layers"], told["heads"], str(told.get("model", "")), str(told.get("fingerprint", ""))
-    )
-    if any(type(number) is not int or number < 1 for number in (made_for.layers, made_for.heads)):
-        raise ValueError(f"{MADE_FOR} gives {made_for.layers!r} layers of {made_for.heads!r} heads")
-    return made_for
-
-
-def _once(path: Path, pairs: list[tuple[str, object]]) -> dict:
-    names = [name for name, _ in pairs]
-    if twice := next((name for name in names if names.count(name) > 1), None):
-        raise UsageError(f"{str(path)!r} names layer {twice} twice; put its heads into one list.")
-    return dict(pairs)
-
-
-def spell_heads(heads: HeadSet) -> str:
-    """The one spelling of a head set, in order of layer and head."""
-    return "/".join(f"{layer}.{head}" for layer, head in sorted(heads))
-
-
-def checked_heads(owner: str, heads: object) -> HeadSet | None:
+def checked_heads(owner: str, heads: Any) -> HeadSet | None:
     """Returns `heads` as a `HeadSet`, or None.
 
     Raises:
@@ -272,7 +169,7 @@ def checked_heads(owner: str, heads: object) -> HeadSet | None:
             ((layer, head) for layer, head in heads),
             getattr(heads, "made_for", None),
             getattr(heads, "file", ""),
-        )  # type: ignore[attr-defined]
+        )
         right = all(type(part) is int and part >= 0 for pair in chosen for part in pair)
     except (TypeError, ValueError):
         chosen, right = HeadSet(), False
@@ -284,24 +181,17 @@ def checked_heads(owner: str, heads: object) -> HeadSet | None:
     return chosen
 
 
-def on_layers(
-    methods: Sequence[ShiftsAttention], layers: range, heads: int
-) -> tuple[ShiftsAttention, ...]:
+def on_layers(methods: Sequence[M], layers: range, heads: int) -> tuple[M, ...]:
     """The methods on these layers only, of a model with so many heads per layer; those without
     heads there fall away.
     """
-    chosen = [
-        (
-            method,
-            frozenset(
-                pair
-                for pair in method.heads or itertools.product(layers, range(heads))
-                if pair[0] in layers
-            ),
-        )
-        for method in methods
-    ]
-    return tuple(replace(method, heads=there) for method, there in chosen if there)
+    every = HeadSet(itertools.product(layers, range(heads)))
+    narrowed = []
+    for method in methods:
+        chosen = frozenset(pair for pair in method.heads or every if pair[0] in layers)
+        if chosen:
+            narrowed.append(replace(method, heads=chosen))
+    return tuple(narrowed)
 
 
 def only_on(heads: HeadSet | None, layer: int, shifted: Tensor, log_odds: Tensor) -> Tensor:

@@ -89,7 +89,7 @@ def kind_of(method: object) -> Kind | None:
     return kinds[0] if kinds and isinstance(kinds[0], Kind) else None
 
 
-def needs_of(method: Method) -> frozenset[Ability]:
+def needs_of(method: object) -> frozenset[Ability]:
     """What a method needs of a model: what its class declares, or else what its kind needs."""
     declared: frozenset[Ability] | None = getattr(method, "needs", None)
     if declared is not None:

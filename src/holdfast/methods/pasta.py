@@ -3,19 +3,17 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, ClassVar
 
-from holdfast import knobs
-from holdfast.errors import KnobOutOfRange, UsageError
-from holdfast.methods.heads import HeadSet, checked_heads, only_on
+from holdfast.errors import KnobOutOfRange
+from holdfast.methods.heads import HeadSet, only_on
 from holdfast.methods.kinds import NEEDS, Ability, Kind
+from holdfast.methods.knob import HEADS, Number, Word, check_knobs, knob
 from holdfast.methods.table import TableEntry
 
 if TYPE_CHECKING:
     from torch import Tensor
-
-_GENERATED = ("keep", "scale")
 
 
 @dataclass(frozen=True)
@@ -44,10 +42,20 @@ class Pasta:
     name: ClassVar[str] = "pasta"
     kind: ClassVar[Kind] = Kind.LOG_ODDS
     needs: ClassVar[frozenset[Ability]] = NEEDS[kind]
+    source: ClassVar[str] = "Zhang et al. 2024, eq. 2"
 
-    alpha: float
-    heads: HeadSet | None = None
-    generated: str = "keep"
+    alpha: float = field(
+        metadata=knob(
+            "the factor on the rest of the prompt; 1 changes nothing, the paper takes 0.01",
+            Number(0, 1, above_low=True),
+            "0.01",
+        )
+    )
+    heads: HeadSet | None = field(default=None, metadata=HEADS)
+    generated: str = field(
+        default="keep",
+        metadata=knob("whether the reply's own tokens keep their weight", Word(("keep", "scale"))),
+    )
 
     def __post_init__(self) -> None:
         if self.alpha == 0:
@@ -55,16 +63,7 @@ class Pasta:
                 f"{self.name} takes alpha above 0 to 1, not 0: it would take away the rest of the"
                 " prompt; the paper's 0.01 does not."
             )
-        object.__setattr__(
-            self,
-            "alpha",
-            knobs.number_between(self.name, "alpha", self.alpha, 0, 1, above_low=True),
-        )
-        object.__setattr__(self, "heads", checked_heads(self.name, self.heads))
-        if self.generated not in _GENERATED:
-            raise UsageError(
-                f"{self.name} takes generated as {' or '.join(_GENERATED)}, not {self.generated!r}."
-            )
+        check_knobs(self)
 
     @property
     def span_includes_generated(self) -> bool:

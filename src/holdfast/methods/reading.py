@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from typing import Any
 
 from holdfast.errors import UsageError
 from holdfast.methods.kinds import MEMBERS, Kind, kinds_of
@@ -36,7 +37,7 @@ def _read_part(part: object) -> tuple[Method, ...]:
     return parse(part) if isinstance(part, str) else (_checked(part),)
 
 
-def _checked(method: object) -> Method:
+def _checked(method: Any) -> Method:
     """A method that can be applied, spelled and told from others."""
     if isinstance(method, type):
         raise UsageError(
@@ -60,7 +61,8 @@ def _checked(method: object) -> Method:
             f"The method {made_by} cannot be hashed, so rows that share it cannot be told; make it"
             " a frozen dataclass, @dataclass(frozen=True)."
         ) from None
-    return method
+    checked: Method = method
+    return checked
 
 
 def _kind(method: object) -> Kind:

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import random
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import ClassVar
 
-from holdfast import knobs
 from holdfast.chat.messages import Message
 from holdfast.errors import PromptError
 from holdfast.methods.kinds import NEEDS, Ability, Kind
+from holdfast.methods.knob import Number, check_knobs, knob
 
 
 @dataclass(frozen=True)
@@ -34,12 +34,14 @@ class Repetition:
     name: ClassVar[str] = "repetition"
     kind: ClassVar[Kind] = Kind.MESSAGES
     needs: ClassVar[frozenset[Ability]] = NEEDS[kind]
+    source: ClassVar[str] = "Li et al. 2024, section 6.1"
 
-    probability: float
+    probability: float = field(
+        metadata=knob("that a user message gets it; 0 changes nothing", Number(0, 1), "0.5")
+    )
 
     def __post_init__(self) -> None:
-        probability = knobs.number_between(self.name, "probability", self.probability, 0, 1)
-        object.__setattr__(self, "probability", probability)
+        check_knobs(self)
 
     def edit(self, messages: Sequence[Message], seed: int) -> tuple[Message, ...]:
         """Returns the messages with the repetitions in them; an empty system prompt leaves them

@@ -5,8 +5,7 @@
     split-softmax:exponent=0.7,heads=3.0/3.5+repetition:probability=0.5
     gate:methods=[split-softmax:exponent=0.5],threshold=0.1
     pasta:alpha=0.01,heads=heads.json
-    method.json                                               a file {"method": SPEC}, as `holdfast
-                                                              calibrate` writes it
+    method.json                         a file {"method": SPEC}, as `holdfast calibrate` writes it
 
 A sweep gives one knob several values: `split-softmax:exponent=0.9,0.7,0.5`.
 """
@@ -15,26 +14,25 @@ from __future__ import annotations
 
 import dataclasses
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from holdfast.errors import UnknownName, UsageError
-from holdfast.methods.boost import Boost
-from holdfast.methods.gate import Gate
-from holdfast.methods.guidance import Guidance
-from holdfast.methods.heads import read_heads, spell_heads
-from holdfast.methods.pasta import Pasta
+from holdfast.methods.head_files import read_heads, spell_heads
+from holdfast.methods.knob import (
+    AttentionMethods,
+    Heads,
+    Values,
+    Word,
+    knobs_of,
+    required_knobs,
+)
 from holdfast.methods.protocols import Method
-from holdfast.methods.repetition import Repetition
-from holdfast.methods.split_softmax import SplitSoftmax
-from holdfast.methods.spotlight import Spotlight
+from holdfast.methods.registry import BY_NAME
 
 NONE = "none"
-_METHODS: dict[str, type[Any]] = {
-    method.name: method
-    for method in (SplitSoftmax, Pasta, Boost, Spotlight, Repetition, Guidance, Gate)
-}
 
 
 def parse(spec: str) -> tuple[Method, ...]:
@@ -52,10 +50,10 @@ def parse(spec: str) -> tuple[Method, ...]:
         spec = read_method_file(spec.strip())["method"]
     if spec.strip() == NONE:
         return ()
-    return tuple(_parse_one(part.strip(), spec) for part in _split(spec, "+"))
+    return tuple(_make(_read_part(text, spec)) for text in _split(spec, "+"))
 
 
-@dataclasses.dataclass(frozen=True)
+@dataclass(frozen=True)
 class Sweep:
     """One method, or several joined by "+", with one knob at several values.
 
@@ -78,85 +76,43 @@ def parse_sweep(spec: str) -> Sweep:
     Raises:
         UsageError: no knob or more than one has several values, or as `parse`.
     """
-    parts = [
-        (name.strip(), _assignments(listed))
-        for name, _, listed in (part.partition(":") for part in _split(spec, "+"))
-    ]
-    swept = [
-        (number, knob, values)
-        for number, (_, knobs) in enumerate(parts)
-        for knob, values in knobs.items()
-        if len(values) > 1
-    ]
-    if len(swept) != 1:
-        some = " and ".join(knob for _, knob, _ in swept)
-        why = f"gives several values to {some}" if some else "has one point"
-        raise UsageError(
-            f"The sweep {spec!r} {why}; give one knob two values or more, as in"
-            " split-softmax:exponent=0.9,0.7,0.5."
-        )
-    number, swept_knob, values = swept[0]
-
-    def at(value: str) -> str:
-        fixed = [
-            (name, {**knobs, swept_knob: [value]} if place == number else knobs)
-            for place, (name, knobs) in enumerate(parts)
-        ]
-        return "+".join(
-            (
-                f"{name}:{','.join(f'{knob}={one[0]}' for knob, one in knobs.items())}"
-                if knobs
-                else name
-            )
-            for name, knobs in fixed
-        )
-
-    settings = tuple(parse(at(value)) for value in values)
-    stay = [
-        (
-            name,
-            [
-                f"{knob}={one[0]}"
-                for knob, one in knobs.items()
-                if (place, knob) != (number, swept_knob)
-            ],
-        )
-        for place, (name, knobs) in enumerate(parts)
-    ]
+    parts = [_read_part(text, spec, swept=True) for text in _split(spec, "+")]
+    place, knob = _swept_knob(parts, spec)
+    before, part, after = parts[:place], parts[place], parts[place + 1 :]
+    values = part.knobs[knob]
+    settings = tuple(
+        tuple(_make(chosen) for chosen in (*before, part.at(knob, value), *after))
+        for value in values
+    )
     if len(set(settings)) < len(settings):
         raise UsageError(
-            f"The sweep {spec!r} gives {swept_knob} the same value twice; give each value once."
+            f"The sweep {spec!r} gives {knob} the same value twice; give each value once."
         )
-    return Sweep(
-        "+".join(":".join(filter(None, (name, ",".join(knobs)))) for name, knobs in stay),
-        swept_knob,
-        tuple(values),
-        settings,
+    stays = "+".join(chosen.spelled() for chosen in (*before, part.without(knob), *after))
+    return Sweep(stays, knob, values, settings)
+
+
+def _swept_knob(parts: Sequence[_Part], spec: str) -> tuple[int, str]:
+    """The number of the part, and its knob, that has several values."""
+    swept = [
+        (place, knob)
+        for place, part in enumerate(parts)
+        for knob, values in part.knobs.items()
+        if len(values) > 1
+    ]
+    if len(swept) == 1:
+        return swept[0]
+    named = " and ".join(knob for _, knob in swept)
+    why = f"gives several values to {named}" if named else "has one point"
+    raise UsageError(
+        f"The sweep {spec!r} {why}; give one knob two values or more, as in"
+        " split-softmax:exponent=0.9,0.7,0.5."
     )
-
-
-def _assignments(listed: str) -> dict[str, list[str]]:
-    """The values of each knob: what follows a comma without a "=" is another value of the knob
-    before it.
-    """
-    knobs: dict[str, list[str]] = {}
-    last: list[str] | None = None
-    for pair in _split(listed, ",") if listed.strip() else ():
-        knob, equals, value = (text.strip() for text in pair.partition("="))
-        if equals and (last is None or knob not in knobs):
-            last = knobs[knob] = [value]
-        elif not equals and last is not None:
-            last.append(knob)
-        else:
-            raise UsageError(
-                f"A sweep takes each knob once as KNOB=VALUE,VALUE, not {pair!r} in {listed!r}."
-            )
-    return knobs
 
 
 def is_file(spec: str) -> bool:
     """Whether a spelling names a method file."""
-    return spec.strip().endswith(".json") and spec.partition(":")[0].strip() not in _METHODS
+    return spec.strip().endswith(".json") and spec.partition(":")[0].strip() not in BY_NAME
 
 
 def read_method_file(path: Path | str) -> dict[str, Any]:
@@ -166,7 +122,7 @@ def read_method_file(path: Path | str) -> dict[str, Any]:
         UsageError: the file cannot be read, or holds something else.
     """
     try:
-        found = json.loads(Path(path).read_text(encoding="utf-8"))
+        content = json.loads(Path(path).read_text(encoding="utf-8"))
     except OSError as error:
         raise UsageError(
             f"The method file {path} cannot be read ({error.strerror}); check the path."
@@ -176,13 +132,13 @@ def read_method_file(path: Path | str) -> dict[str, Any]:
             f"The method file {path} is not JSON ({error}); write it with `holdfast calibrate"
             " --budget`."
         ) from error
-    method = found.get("method") if isinstance(found, dict) else None
+    method = content.get("method") if isinstance(content, dict) else None
     if not isinstance(method, str) or is_file(method):
         raise UsageError(
             f'The method file {path} gives {method!r} as its method; write {{"method":'
             ' "split-softmax:exponent=0.5"}.'
         )
-    return found
+    return dict(content)
 
 
 def spell(methods: Sequence[Method]) -> str:
@@ -190,16 +146,63 @@ def spell(methods: Sequence[Method]) -> str:
     return "+".join(_spell_one(method) for method in methods) or NONE
 
 
-def catalogue() -> list[tuple[str, tuple[str, ...], str]]:
-    """Name, knobs and one line of every method, for help texts."""
-    return [
-        (name, tuple(field.name for field in dataclasses.fields(method)), _first_line(method))
-        for name, method in _METHODS.items()
-    ]
+@dataclass(frozen=True)
+class _Part:
+    """One method of a spelling, and each knob with the values it is given."""
+
+    method: type[Any]
+    knobs: Mapping[str, tuple[str, ...]]
+
+    def at(self, knob: str, value: str) -> _Part:
+        return _Part(self.method, {**self.knobs, knob: (value,)})
+
+    def without(self, knob: str) -> _Part:
+        return _Part(self.method, {k: v for k, v in self.knobs.items() if k != knob})
+
+    def spelled(self) -> str:
+        knobs = [f"{knob}={','.join(values)}" for knob, values in self.knobs.items()]
+        return f"{self.method.name}:{','.join(knobs)}" if knobs else str(self.method.name)
 
 
-def _parse_one(part: str, spec: str) -> Method:
-    name, colon, listed = part.partition(":")
+def _read_part(text: str, spec: str, swept: bool = False) -> _Part:
+    """In a sweep, what follows a comma without a "=" is another value of the knob before it."""
+    name, _, listed = (side.strip() for side in text.partition(":"))
+    method = _class_of(name, spec)
+    knobs: dict[str, tuple[str, ...]] = {}
+    for pair in _split(listed, ",") if listed else ():
+        knob, equals, value = (side.strip() for side in pair.partition("="))
+        if equals and knob not in knobs:
+            knobs[knob] = (value,)
+        elif swept and knobs and not equals:
+            knobs[next(reversed(knobs))] += (knob,)
+        else:
+            owner, form = ("A sweep", "KNOB=VALUE,VALUE") if swept else (name, "KNOB=VALUE")
+            raise UsageError(
+                f"{owner} takes each knob once as {form}, not {pair!r} in {text.strip()!r}."
+            )
+    return _Part(method, knobs)
+
+
+def _make(part: _Part) -> Method:
+    """The method that a part spells, whose knobs have one value each."""
+    name, known = part.method.name, knobs_of(part.method)
+    for knob in part.knobs:
+        if knob not in known:
+            raise UnknownName(f"knob of {name}", knob, known)
+    if missing := next((k for k in required_knobs(part.method) if k not in part.knobs), None):
+        raise UsageError(
+            f"{name} needs {missing}, as in {name}:{missing}={known[missing].example},"
+            f" but got {part.spelled()!r}."
+        )
+    values = {
+        knob: _read_value(name, knob, known[knob].values, text)
+        for knob, (text,) in part.knobs.items()
+    }
+    made: Method = part.method(**values)
+    return made
+
+
+def _class_of(name: str, spec: str) -> type[Any]:
     if not name:
         raise UsageError(
             f"An empty method in {spec!r}; write {NONE}, or NAME:KNOB=VALUE joined by '+'."
@@ -208,32 +211,28 @@ def _parse_one(part: str, spec: str) -> Method:
         raise UsageError(
             f"{NONE!r} cannot be combined with other methods, as in {spec!r}; leave it out."
         )
-    if name not in _METHODS:
-        raise UnknownName("method", name, [*_METHODS, NONE])
-    method = _METHODS[name]
-    fields = {field.name: field for field in dataclasses.fields(method)}
-    values: dict[str, object] = {}
-    for pair in _split(listed, ",") if colon else ():
-        knob, equals, value = (text.strip() for text in pair.partition("="))
-        if not equals or knob in values:
-            raise UsageError(
-                f"{name} takes each knob once as KNOB=VALUE, not {pair!r} in {part!r}."
-            )
-        if knob not in fields:
-            raise UnknownName(f"knob of {name}", knob, fields)
-        values[knob] = _read_value(name, fields[knob], value)
-    missing = [
-        knob
-        for knob, field in fields.items()
-        if field.default is dataclasses.MISSING and knob not in values
-    ]
-    if missing:
-        example = "[split-softmax:exponent=0.5]" if missing[0] == "methods" else "0.5"
-        raise UsageError(
-            f"{name} needs {missing[0]}, as in {name}:{missing[0]}={example}, but got {part!r}."
-        )
-    made: Method = method(**values)
-    return made
+    if name not in BY_NAME:
+        raise UnknownName("method", name, [*BY_NAME, NONE])
+    return BY_NAME[name]
+
+
+def _read_value(owner: str, knob: str, values: Values, text: str) -> object:
+    match values:
+        case Heads():
+            return read_heads(text)
+        case AttentionMethods():
+            if not (text.startswith("[") and text.endswith("]")):
+                raise UsageError(
+                    f"{owner} takes {knob} in brackets, as in"
+                    f" {owner}:{knob}=[split-softmax:exponent=0.5], not {text!r}."
+                )
+            return parse(text[1:-1])
+        case Word():
+            return text
+    try:
+        return float(text)
+    except ValueError:
+        raise UsageError(f"{owner} takes a number as {knob}, not {text!r}.") from None
 
 
 def _split(spelled: str, separator: str) -> list[str]:
@@ -246,24 +245,6 @@ def _split(spelled: str, separator: str) -> list[str]:
         else:
             parts[-1] += character
     return parts
-
-
-def _read_value(name: str, field: dataclasses.Field, value: str) -> object:
-    if field.name == "heads":
-        return read_heads(value)
-    if field.name == "methods":
-        if not (value.startswith("[") and value.endswith("]")):
-            raise UsageError(
-                f"{name} takes methods in brackets, as in"
-                f" {name}:methods=[split-softmax:exponent=0.5], not {value!r}."
-            )
-        return parse(value[1:-1])
-    if isinstance(field.default, str):
-        return value
-    try:
-        return float(value)
-    except ValueError:
-        raise UsageError(f"{name} takes a number as {field.name}, not {value!r}.") from None
 
 
 def _spell_one(method: Method) -> str:
@@ -289,8 +270,3 @@ def _spell_value(value: object) -> str:
         return value
     spelled = repr(value).replace("e+", "e")  # '+' stands between methods
     return spelled.removesuffix(".0")
-
-
-def _first_line(method: type[Any]) -> str:
-    """The summary of a class, which may be wrapped."""
-    return " ".join((method.__doc__ or "").strip().split("\n\n")[0].split())

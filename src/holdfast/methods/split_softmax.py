@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, ClassVar
 
-from holdfast import knobs
-from holdfast.methods.heads import HeadSet, checked_heads, only_on
+from holdfast.methods.heads import HeadSet, only_on
 from holdfast.methods.kinds import NEEDS, Ability, Kind
+from holdfast.methods.knob import HEADS, Number, check_knobs, knob
 from holdfast.methods.table import TableEntry
 
 if TYPE_CHECKING:
@@ -38,16 +38,18 @@ class SplitSoftmax:
     name: ClassVar[str] = "split-softmax"
     kind: ClassVar[Kind] = Kind.LOG_ODDS
     needs: ClassVar[frozenset[Ability]] = NEEDS[kind]
+    source: ClassVar[str] = "Li et al. 2024, eq. 6"
     span_includes_generated: ClassVar[bool] = False
 
-    exponent: float
-    heads: HeadSet | None = None
+    exponent: float = field(
+        metadata=knob(
+            "the power k; 1 changes nothing, 0 puts all mass on the span", Number(0, 1), "0.5"
+        )
+    )
+    heads: HeadSet | None = field(default=None, metadata=HEADS)
 
     def __post_init__(self) -> None:
-        object.__setattr__(
-            self, "exponent", knobs.number_between(self.name, "exponent", self.exponent, 0, 1)
-        )
-        object.__setattr__(self, "heads", checked_heads(self.name, self.heads))
+        check_knobs(self)
 
     @property
     def table_entry(self) -> TableEntry:

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, ClassVar
 
-from holdfast import knobs
-from holdfast.errors import KnobOutOfRange
-from holdfast.methods.heads import HeadSet, checked_heads, only_on
+from holdfast.methods.heads import HeadSet, only_on
 from holdfast.methods.kinds import NEEDS, Ability, Kind
+from holdfast.methods.knob import HEADS, Number, check_knobs, knob
 from holdfast.methods.table import TableEntry
 
 if TYPE_CHECKING:
@@ -36,19 +35,16 @@ class Spotlight:
     name: ClassVar[str] = "spotlight"
     kind: ClassVar[Kind] = Kind.LOG_ODDS
     needs: ClassVar[frozenset[Ability]] = NEEDS[kind]
+    source: ClassVar[str] = "Spotlight, arXiv 2505.12025, made exact"
     span_includes_generated: ClassVar[bool] = False
 
-    target: float
-    heads: HeadSet | None = None
+    target: float = field(
+        metadata=knob("the mass psi; 0 changes nothing", Number(0, 1, below_high=True), "0.3")
+    )
+    heads: HeadSet | None = field(default=None, metadata=HEADS)
 
     def __post_init__(self) -> None:
-        target = knobs.number_between(self.name, "target", self.target, 0, 1)
-        if target == 1:
-            raise KnobOutOfRange(
-                f"{self.name} takes target from 0 to below 1, not {self.target!r}."
-            )
-        object.__setattr__(self, "target", target)
-        object.__setattr__(self, "heads", checked_heads(self.name, self.heads))
+        check_knobs(self)
 
     @property
     def table_entry(self) -> TableEntry:

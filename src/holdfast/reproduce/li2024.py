@@ -24,6 +24,8 @@ from holdfast.analysis.statistics import (
 )
 from holdfast.analysis.verdicts import CONTRADICTED, SUPPORTED, UNDECIDED, all_of, judge
 from holdfast.errors import UnknownName, UsageError
+from holdfast.methods import Ability
+from holdfast.models.capabilities import offers
 from holdfast.models.protocol import ChatModel
 from holdfast.progress import Watch, unwatched
 from holdfast.records import RunData, read_run
@@ -470,7 +472,7 @@ def check(task: Task) -> None:
         UsageError: an endpoint as the model, the model itself as its own base, or a capability that
             cannot be read.
     """
-    if not hasattr(task.model, "hf_model"):
+    if not offers(task.model, Ability.LAYERS):
         raise UsageError(
             f"{task.model.name} is an endpoint, whose attention and embeddings cannot be seen; give"
             " a local --model, and the endpoint as --endpoint."

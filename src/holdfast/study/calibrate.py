@@ -21,7 +21,8 @@ from holdfast.chat.messages import Message
 from holdfast.drift.benchmark import Progress
 from holdfast.errors import KnobOutOfRange, ModelError, UnknownName, UsageError
 from holdfast.measures.choice import read_choice
-from holdfast.methods import Gate, Method, Sweep, parse_sweep
+from holdfast.methods import Ability, GatesTokens, Kind, Method, Sweep, of_kind, parse_sweep
+from holdfast.models.capabilities import offers
 from holdfast.models.protocol import ChatModel, Session
 from holdfast.models.requests import Reply, Request
 from holdfast.records import (
@@ -251,7 +252,7 @@ def _check_reading(
             f"Under {steering.spell(setting)} a text has no probability, as tokens are drawn again;"
             " use a capability with questions, such as knowledge."
         )
-    if hasattr(model, "score") or (reading == "written" and capability.lettered):
+    if offers(model, Ability.REPLY_SCORES) or (reading == "written" and capability.lettered):
         return
     cure = (
         "use --reading=written"
@@ -263,8 +264,8 @@ def _check_reading(
     )
 
 
-def _gate_of(setting: Sequence[Method]) -> Gate | None:
-    return next((method for method in setting if isinstance(method, Gate)), None)
+def _gate_of(setting: Sequence[Method]) -> GatesTokens | None:
+    return next(iter(of_kind(setting, Kind.GATE)), None)
 
 
 def _identity(
@@ -324,9 +325,9 @@ def _ask_all(
     asks: list[Callable[[Session, Sequence[_Question], tuple[Method, ...], Plan, bool], None]] = []
     if capability.lettered and not capability.is_text:
         asks.append(_write)
-    if hasattr(model, "score") and _gate_of(setting):
+    if offers(model, Ability.REPLY_SCORES) and _gate_of(setting):
         asks.append(_score_gated)
-    elif hasattr(model, "score"):
+    elif offers(model, Ability.REPLY_SCORES):
         asks.insert(0, _score)
     for step, ask in enumerate(asks):
         ask(

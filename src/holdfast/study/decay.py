@@ -13,8 +13,9 @@ from holdfast import drift, knobs
 from holdfast.analysis.decay import Dialog
 from holdfast.drift.traces import read_traces
 from holdfast.errors import ModelError, UsageError
-from holdfast.methods import Method
+from holdfast.methods import Ability, Method
 from holdfast.methods.heads import Head
+from holdfast.models.capabilities import offers
 from holdfast.progress import Progress, ignored
 
 if TYPE_CHECKING:
@@ -84,7 +85,7 @@ def check(model: LocalModel, head: Head | None = None) -> None:
         ModelError: an endpoint, or attention that cannot be reached.
         UsageError: a head outside the model.
     """
-    if not hasattr(model, "hf_model"):
+    if not offers(model, Ability.LAYERS):
         raise ModelError(
             f"{model.name} is an endpoint, which has no attention mass to read; give a local model."
         )

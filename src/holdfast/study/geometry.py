@@ -19,6 +19,8 @@ from holdfast import drift, knobs
 from holdfast.chat.prompt import render
 from holdfast.errors import ModelError
 from holdfast.files import write_whole
+from holdfast.methods import Ability
+from holdfast.models.capabilities import offers
 from holdfast.progress import Progress, Watch, unwatched
 from holdfast.study import cone as theory
 
@@ -80,7 +82,7 @@ def study(
         ModelError: an endpoint, whose hidden states cannot be seen.
         RecordsError: `out` holds dialogs of another run.
     """
-    if not hasattr(model, "hf_model"):
+    if not offers(model, Ability.LAYERS):
         raise ModelError(
             f"{model.name} is an endpoint, whose embeddings and hidden states cannot be seen; give"
             " a local model."

@@ -31,8 +31,9 @@ from holdfast.engine.cache import first_tokens
 from holdfast.engine.decoder import Decoder, Row, Stream
 from holdfast.engine.scoring import score_rows
 from holdfast.errors import HoldfastError, ModelError, RecordsError, UsageError
-from holdfast.methods import Pasta, ShiftsAttention, parse, spell
+from holdfast.methods import Ability, Kind, Pasta, ShiftsAttention, kind_of, parse, spell
 from holdfast.methods.heads import Head, HeadSet
+from holdfast.models.capabilities import offers
 from holdfast.models.local import LocalModel
 from holdfast.models.requests import Request
 from holdfast.records import RunData, open_run, read_run, resume
@@ -111,7 +112,7 @@ class Plan:
         if isinstance(self.method, str):
             spelled = parse(self.method)
             object.__setattr__(self, "method", spelled[0] if len(spelled) == 1 else spelled)
-        if not isinstance(self.method, ShiftsAttention):
+        if kind_of(self.method) is not Kind.LOG_ODDS:
             raise UsageError(
                 "Heads are profiled under an attention method such as pasta:alpha=0.01, not"
                 f" {self.method!r}."
@@ -146,7 +147,7 @@ def profile(
         ModelError: an endpoint, or a model whose attention cannot be steered.
         RecordsError: `out` holds another run, or replies that the samples score otherwise.
     """
-    if not isinstance(model, LocalModel):
+    if not offers(model, Ability.LAYERS):
         raise ModelError(
             f"{getattr(model, 'name', model)} is an endpoint, whose heads cannot be steered; give a"
             " local model."

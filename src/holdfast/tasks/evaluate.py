@@ -17,7 +17,8 @@ from holdfast import knobs
 from holdfast import methods as steering
 from holdfast.chat.messages import Message
 from holdfast.errors import ModelError, UnknownName, UsageError
-from holdfast.methods import EditsLogits, EditsMessages, Method, read_methods
+from holdfast.methods import Ability, Kind, Method, kind_of, read_methods
+from holdfast.models.capabilities import offers
 from holdfast.models.protocol import ChatModel
 from holdfast.models.requests import Request
 from holdfast.records import (
@@ -235,7 +236,7 @@ def request_of(
         UsageError: methods that work on a system prompt.
     """
     for method in methods:
-        if isinstance(method, (EditsMessages, EditsLogits)):
+        if kind_of(method) in (Kind.MESSAGES, Kind.STREAM):
             raise UsageError(
                 f"{method.name} works on a system prompt, and tasks have none; give an attention"
                 " method."
@@ -351,7 +352,7 @@ def _check(
 ) -> None:
     """Refuses what cannot be asked, before anything is written."""
     choosing = [task.name for task in tasks if task.chooses]
-    if choosing and not hasattr(model, "score"):
+    if choosing and not offers(model, Ability.REPLY_SCORES):
         raise ModelError(
             f"{model.name} does not tell the probability of a given reply, which the task"
             f" {choosing[0]} needs; use a local model, or --task json and pronouns."

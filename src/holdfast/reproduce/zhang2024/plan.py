@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING
 
 from holdfast import tasks
 from holdfast.errors import UnknownName, UsageError
-from holdfast.methods import HeadSet, Pasta
+from holdfast.methods import Ability, HeadSet, Pasta
+from holdfast.models.capabilities import offers
 from holdfast.progress import Watch, unwatched
 
 if TYPE_CHECKING:
@@ -100,7 +101,7 @@ def check(task: Task) -> None:
             lacks samples.
         ModelError: attention that cannot be steered.
     """
-    if not hasattr(task.model, "hf_model"):
+    if not offers(task.model, Ability.LAYERS):
         raise UsageError(
             f"{task.model.name} is an endpoint, whose heads cannot be steered; give a local"
             " --model."

@@ -1,0 +1,168 @@
+"""The knobs of a method as data on its class: what they take, and what they do in a line.
+
+    factor: float = field(metadata=knob("M; 1 changes nothing", Number(1), example="4"))
+
+Checking, spelling, `holdfast methods` and `methods.schema` read them from there.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+from holdfast import knobs
+from holdfast.errors import UsageError
+from holdfast.methods.heads import HeadSet, checked_heads
+from holdfast.methods.kinds import Kind, kind_of
+
+
+class Values(Protocol):
+    """What a knob takes."""
+
+    def check(self, owner: str, knob: str, value: Any) -> object:
+        """The value as it is kept.
+
+        Raises:
+            UsageError: names `owner`, `knob`, the value and what is taken.
+        """
+
+    def words(self) -> str:
+        """What is taken, for people; "" where the description says so."""
+
+    def schema(self) -> dict[str, Any]:
+        """What is taken, as JSON Schema."""
+
+
+@dataclass(frozen=True)
+class Number:
+    """A finite number in [low, high]; `above_low` and `below_high` leave out an end."""
+
+    low: float
+    high: float = math.inf
+    above_low: bool = False
+    below_high: bool = False
+
+    def check(self, owner: str, knob: str, value: Any) -> float:
+        ends = {"above_low": self.above_low, "below_high": self.below_high}
+        return knobs.number_between(owner, knob, value, self.low, self.high, **ends)
+
+    def words(self) -> str:
+        ends = {"above_low": self.above_low, "below_high": self.below_high}
+        return knobs.range_in_words(self.low, self.high, **ends)
+
+    def schema(self) -> dict[str, Any]:
+        least = "exclusiveMinimum" if self.above_low else "minimum"
+        most = "exclusiveMaximum" if self.below_high else "maximum"
+        ends = {least: self.low} | ({most: self.high} if math.isfinite(self.high) else {})
+        return {"type": "number", **ends}
+
+
+@dataclass(frozen=True)
+class Word:
+    """One of several words."""
+
+    words_taken: tuple[str, ...]
+
+    def check(self, owner: str, knob: str, value: Any) -> str:
+        if value not in self.words_taken:
+            raise UsageError(f"{owner} takes {knob} as {self.words()}, not {value!r}.")
+        return str(value)
+
+    def words(self) -> str:
+        return " or ".join(self.words_taken)
+
+    def schema(self) -> dict[str, Any]:
+        return {"type": "string", "enum": list(self.words_taken)}
+
+
+@dataclass(frozen=True)
+class Heads:
+    """(layer, head) pairs, or None for all heads."""
+
+    def check(self, owner: str, knob: str, value: Any) -> HeadSet | None:
+        return checked_heads(owner, value)
+
+    def words(self) -> str:
+        return "LAYER.HEAD/LAYER.HEAD or FILE.json"
+
+    def schema(self) -> dict[str, Any]:
+        pair = {
+            "type": "array",
+            "items": {"type": "integer", "minimum": 0},
+            "minItems": 2,
+            "maxItems": 2,
+        }
+        return {"type": "array", "items": pair, "minItems": 1}
+
+
+@dataclass(frozen=True)
+class AttentionMethods:
+    """Attention methods, at least one."""
+
+    def check(self, owner: str, knob: str, value: Any) -> tuple[object, ...]:
+        methods = tuple(value)
+        wrong = [method for method in methods if kind_of(method) is not Kind.LOG_ODDS]
+        if wrong or not methods:
+            raise UsageError(
+                f"{owner} takes attention methods, at least one, not {wrong[0] if wrong else ()!r};"
+                " put other methods beside it."
+            )
+        return methods
+
+    def words(self) -> str:
+        return "attention methods in brackets"
+
+    def schema(self) -> dict[str, Any]:
+        spelling = {"type": "string", "description": "an attention method as it is spelled"}
+        return {"type": "array", "items": spelling, "minItems": 1}
+
+
+@dataclass(frozen=True)
+class Knob:
+    """What is declared of a knob.
+
+    Args:
+        description: what it is, in a few words.
+        values: what it takes.
+        example: a value as it is spelled, for sentences.
+    """
+
+    description: str
+    values: Values
+    example: str = ""
+
+
+def knob(description: str, values: Values, example: str = "") -> dict[str, Knob]:
+    """The metadata of a dataclass's field that is a knob."""
+    return {"knob": Knob(description, values, example)}
+
+
+HEADS = knob("the heads that it touches; all of them without", Heads())
+
+
+def knobs_of(method: type[Any]) -> dict[str, Knob]:
+    """The knobs that a class declares, in order."""
+    return {
+        field.name: field.metadata["knob"]
+        for field in dataclasses.fields(method)
+        if "knob" in field.metadata
+    }
+
+
+def required_knobs(method: type[Any]) -> tuple[str, ...]:
+    """The knobs that have no default."""
+    required = [f.name for f in dataclasses.fields(method) if f.default is dataclasses.MISSING]
+    return tuple(name for name in required if name in knobs_of(method))
+
+
+def check_knobs(method: Any) -> None:
+    """Puts the checked value into every knob of a frozen dataclass; its `__post_init__`.
+
+    Raises:
+        UsageError: a value that its knob does not take; a number is a `KnobOutOfRange`.
+    """
+    for name, declared in knobs_of(type(method)).items():
+        value = declared.values.check(method.name, name, getattr(method, name))
+        object.__setattr__(method, name, value)

@@ -1,0 +1,73 @@
+"""The methods that there are: each by its class alone, which says all that is told of it."""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import Any
+
+from holdfast.methods.boost import Boost
+from holdfast.methods.gate import Gate
+from holdfast.methods.guidance import Guidance
+from holdfast.methods.kinds import Ability, kind_of, needs_of
+from holdfast.methods.knob import knobs_of, required_knobs
+from holdfast.methods.pasta import Pasta
+from holdfast.methods.repetition import Repetition
+from holdfast.methods.split_softmax import SplitSoftmax
+from holdfast.methods.spotlight import Spotlight
+
+METHODS: tuple[type[Any], ...] = (
+    SplitSoftmax,
+    Pasta,
+    Boost,
+    Spotlight,
+    Repetition,
+    Guidance,
+    Gate,
+)
+BY_NAME: dict[str, type[Any]] = {method.name: method for method in METHODS}
+
+
+def catalogue() -> list[tuple[str, tuple[str, ...], str]]:
+    """Name, knobs and one line of every method, for help texts."""
+    return [(method.name, tuple(knobs_of(method)), summary(method)) for method in METHODS]
+
+
+def schema() -> list[dict[str, Any]]:
+    """Every method as plain data, for other languages and for pages.
+
+    Returns:
+        per method its "name"; its "kind"; what it "needs" of a model; "description" and "source";
+        and "knobs", a JSON Schema object whose properties are the knobs.
+    """
+    return [
+        {
+            "name": method.name,
+            "kind": kind.name.lower().replace("_", "-") if (kind := kind_of(method)) else None,
+            "needs": [need.value for need in Ability if need in needs_of(method)],
+            "description": summary(method),
+            "source": method.source,
+            "knobs": _knobs_schema(method),
+        }
+        for method in METHODS
+    ]
+
+
+def summary(method: type[Any]) -> str:
+    """The first paragraph of a class's docstring, on one line."""
+    return " ".join((method.__doc__ or "").strip().split("\n\n")[0].split())
+
+
+def _knobs_schema(method: type[Any]) -> dict[str, Any]:
+    defaults = {field.name: field.default for field in dataclasses.fields(method)}
+    required = required_knobs(method)
+    properties = {
+        name: {"description": knob.description, **knob.values.schema()}
+        | ({} if name in required or defaults[name] is None else {"default": defaults[name]})
+        for name, knob in knobs_of(method).items()
+    }
+    return {
+        "type": "object",
+        "properties": properties,
+        "required": list(required),
+        "additionalProperties": False,
+    }
