@@ -105,3 +105,21 @@ def test_a_warning_is_a_sentence(folder, capsys, monkeypatch):
     )
     assert main(generate(folder, "--user", "hello")) == 0
     assert capsys.readouterr().err == "holdfast: mind this.\n"
+
+
+def test_device_map_dtype_and_batch_size_reach_the_model(folder, capsys, monkeypatch):
+    from holdfast.models import loading
+
+    loaded, load = [], loading.load
+    monkeypatch.setattr(loading, "load", lambda *a, **k: loaded.append(load(*a, **k)) or loaded[-1])
+    options = ["--device-map", "auto", "--dtype", "bfloat16", "--batch-size", "3"]
+    assert main(generate(folder, "--user", "hello", *options)) == 0
+    assert capsys.readouterr().out
+    (chosen,) = loaded
+    assert (str(chosen.hf_model.dtype), chosen.batch_size) == ("torch.bfloat16", 3)
+
+    assert main(generate(folder, "--user", "hello", "--device-map", "atuo")) == 2
+    assert "no device map 'atuo'; did you mean 'auto'" in capsys.readouterr().err
+    both = ["--device-map", "auto", "--device", "cpu"]
+    assert main(generate(folder, "--user", "hello", *both)) == 2
+    assert "not both" in capsys.readouterr().err

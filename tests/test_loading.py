@@ -14,7 +14,10 @@ from safetensors.torch import load_file, save_file
 from tiny import chat, model, tokenizer
 
 from holdfast.errors import KnobOutOfRange, ModelError, UsageError
+from holdfast.methods import Guidance, SplitSoftmax
+from holdfast.models import placement
 from holdfast.models.loading import load
+from holdfast.models.placement import place
 from holdfast.sampling import Sampling
 
 WEIGHT = "model.layers.1.mlp.up_proj.weight"
@@ -183,7 +186,7 @@ def test_a_model_that_is_nowhere_is_named(monkeypatch, offline):
 
     monkeypatch.setattr(transformers.AutoTokenizer, "from_pretrained", unreachable)
     monkeypatch.setattr(huggingface_hub.constants, "HF_HUB_OFFLINE", offline)
-    monkeypatch.setattr("holdfast.models.loading._hub_silence", str)
+    monkeypatch.setattr("holdfast.models.loading.hub_silence", str)
     said = refusal("no/such-model")
     assert "There is no model 'no/such-model'" in said and ("HF_HUB_OFFLINE" in said) == offline
 
@@ -279,9 +282,78 @@ def test_a_model_that_does_not_fit_is_refused(folder, monkeypatch):
     def full(*_, **__):
         raise torch.OutOfMemoryError("CUDA out of memory. Tried to allocate 2.00 GiB.")
 
-    monkeypatch.setattr(transformers.PreTrainedModel, "to", full)
-    said = refusal(folder)
+    with monkeypatch.context() as moving:
+        moving.setattr(transformers.PreTrainedModel, "to", full)
+        said = refusal(folder)
+        assert "out of memory" in said and "cpu" in said and str(folder) in said
+    monkeypatch.setattr(transformers.AutoModelForCausalLM, "from_pretrained", full)
+    said = refusal(folder, device_map="auto")
     assert "out of memory" in said and "cpu" in said and str(folder) in said
+
+
+# Device maps
+
+
+GREEDY = Sampling(temperature=0, max_new_tokens=8)
+TALK = chat("be nice", "hello")
+
+
+def test_auto_on_one_device_is_as_if_the_device_were_named(folder):
+    plain, mapped = load(str(folder), device="cpu"), load(str(folder), device_map="auto")
+    assert mapped.steerable and mapped.reuses_cache
+    assert mapped.fingerprint == plain.fingerprint
+    assert mapped.hf_model.dtype == torch.float32 or torch.accelerator.is_available()
+    steering = [SplitSoftmax(0.3)]
+    assert mapped.generate(TALK, steering, GREEDY) == plain.generate(TALK, steering, GREEDY)
+
+
+@pytest.mark.filterwarnings("ignore:Some parameters are on the meta device")
+def test_a_model_on_several_places_chats_and_says_why_it_is_not_steered(folder):
+    layers = model().hf_model.config.num_hidden_layers
+    split = {f"model.layers.{layer}": "disk" if layer else "cpu" for layer in range(layers)}
+    split |= {"model.embed_tokens": "cpu", "model.norm": "cpu", "lm_head": "cpu"}
+    plain = load(str(folder), device="cpu")
+    spread = load(str(folder), device_map=split | {"model.rotary_emb": "cpu"})
+    assert spread.fingerprint == plain.fingerprint
+    assert not spread.steerable and not spread.reuses_cache
+    assert spread.generate(TALK, sampling=GREEDY).text == plain.generate(TALK, sampling=GREEDY).text
+    guided = [Guidance(2.0)]
+    replies = [which.generate(TALK, guided, GREEDY).text for which in (spread, plain)]
+    assert replies[0] == replies[1]
+    with pytest.raises(ModelError, match="lie on cpu and disk and are steered on one device only"):
+        spread.generate(TALK, [SplitSoftmax(0.3)], GREEDY)
+
+
+def test_weights_go_straight_to_the_device_that_is_asked_for(monkeypatch):
+    accelerator = torch.device("cuda", 0)
+    monkeypatch.setattr(placement, "_find_device", lambda device: accelerator)
+    asked = place("cuda:0", None, None)
+    assert asked.options() == {"dtype": "auto", "device_map": {"": accelerator}}
+    monkeypatch.setattr(placement, "_has_accelerate", lambda: False)
+    assert place("cuda:0", "bfloat16", None).options() == {"dtype": torch.bfloat16}
+
+
+@pytest.mark.parametrize(
+    ("options", "says"),
+    (
+        ({"device_map": "atuo"}, "There is no device map 'atuo'; did you mean 'auto'?"),
+        ({"device_map": "auto", "device": "cpu"}, "not both ('cpu' and 'auto'); leave one out"),
+    ),
+)
+def test_a_device_map_that_cannot_be_is_refused(folder, options, says):
+    assert says in refusal(folder, UsageError, **options)
+
+
+def test_a_device_map_without_accelerate_says_what_to_install(folder, monkeypatch):
+    monkeypatch.setattr(placement, "_has_accelerate", lambda: False)
+    said = refusal(folder, UsageError, device_map="auto")
+    assert "'auto' needs accelerate" in said and "pip install accelerate" in said
+
+
+@pytest.mark.filterwarnings("ignore:Some parameters are on the meta device")
+def test_a_map_that_leaves_the_embeddings_on_disk_is_refused(folder):
+    said = refusal(folder, device_map={"model": "disk", "lm_head": "cpu"})
+    assert "on disk; keep its embeddings on a device" in said
 
 
 # Models of other kinds

@@ -210,8 +210,7 @@ def adopt(model: PreTrainedModel) -> bool:
     """Gives a model this package's attention for good; False, and leaves it, if that cannot be."""
     switched = _Switched()
     try:
-        if getattr(model.config, "is_encoder_decoder", False):
-            return False
+        _check_reachable(model)
         plain = _logits(model)
         switched.before = _implementations(model)
         _switch(model, switched)

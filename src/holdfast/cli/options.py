@@ -48,6 +48,11 @@ def add_model(add) -> None:
     )
     add("--device", help="cpu, cuda, ... (default: CUDA if there is one)")
     add(
+        "--device-map",
+        metavar="MAP",
+        help="auto, balanced, ...: spread over several devices, in place of --device",
+    )
+    add(
         "--dtype",
         help="float32, bfloat16, ... (default: float32 on the CPU, the checkpoint's elsewhere)",
     )
@@ -92,6 +97,7 @@ def load_model(arguments: argparse.Namespace):
         arguments.model,
         arguments.device,
         arguments.dtype,
+        device_map=arguments.device_map,
         trust_remote_code=arguments.trust_remote_code,
         **size,
     )

@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 from holdfast.errors import ModelError, UsageError
 from holdfast.methods import Method, spell
 from holdfast.methods.kinds import EVERY_MODEL, Ability, in_words, needs_of
+
+if TYPE_CHECKING:
+    from transformers import PreTrainedModel
 
 # of every model that runs in this process; those whose attention is reached offer that too
 LOCAL = frozenset(
@@ -19,6 +23,15 @@ LOCAL = frozenset(
     }
 )
 _METHODS_USE = frozenset({Ability.MESSAGES, Ability.LOG_ODDS, Ability.SECOND_STREAM})
+
+
+def why_unreached(hf_model: PreTrainedModel) -> str:
+    """Why attention is not steered in a model, in a subordinate clause."""
+    devices = sorted({str(parameter.device) for parameter in hf_model.parameters()})
+    if len(devices) > 1:
+        places = " and ".join(place.replace("meta", "disk") for place in devices)
+        return f"whose weights lie on {places} and are steered on one device only"
+    return "whose attention cannot be reached"
 
 
 def offers(model: object, ability: Ability) -> bool:

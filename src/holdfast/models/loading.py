@@ -6,38 +6,40 @@ from __future__ import annotations
 
 import hashlib
 import inspect
-import json
-import logging
 import os
-import re
 import warnings
 from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import torch
-from safetensors import SafetensorError, safe_open
+from torch import Tensor
 
 from holdfast import knobs
 from holdfast.attention import adopt
-from holdfast.errors import HoldfastError, ModelError, UnknownName, UsageError
+from holdfast.errors import ModelError, UsageError
+from holdfast.models.checkpoint import (
+    DEFAULT,
+    DEFAULT_FOLDER,
+    check_folder,
+    check_kind,
+    explained,
+    hub_silence,
+    load_whole,
+)
 from holdfast.models.local import LocalModel
+from holdfast.models.placement import DeviceMap, Placement, place
 
 if TYPE_CHECKING:
-    from transformers import PreTrainedConfig, PreTrainedModel, PreTrainedTokenizerFast
-
-DEFAULT = "default"
-DEFAULT_FOLDER = Path(__file__).parents[1] / "assets" / "model"
-_HUB_WAIT = 10.0  # seconds for the hub to answer at all
-DTYPES = ("float16", "bfloat16", "float32", "float64")
+    from transformers import PreTrainedModel, PreTrainedTokenizerFast
 
 
 def load(
-    name_or_path: str = DEFAULT,
-    device: str | None = None,
+    name_or_path: str | Path = DEFAULT,
+    device: str | torch.device | None = None,
     dtype: str | torch.dtype | None = None,
     *,
+    device_map: DeviceMap | None = None,
     trust_remote_code: bool = False,
     batch_size: int = LocalModel.batch_size,
 ) -> LocalModel:
@@ -45,9 +47,13 @@ def load(
 
     Args:
         name_or_path: "default" (the model in this package), a folder, or a name on the hub.
-        device: where it runs; None takes CUDA if there is one.
+        device: where it runs; None takes CUDA if there is one. Weights are read straight to it
+            where accelerate is installed.
         dtype: "float16", "bfloat16", "float32" or "float64"; None takes float32 on the CPU and the
             checkpoint's own elsewhere.
+        device_map: in place of a device, "auto" or another map of transformers, for models that
+            one device does not hold; needs accelerate. On several devices a model chats one row at
+            a time and its attention is not steered.
         trust_remote_code: whether code that comes with the model may run. Weights are read as
             safetensors only.
         batch_size: rows forwarded together at most; where memory runs out, half as many are.
@@ -56,7 +62,7 @@ def load(
         ModelError: the model is not found, has a file that cannot be read, lacks weights, has no
             safetensors weights or no fast tokenizer, is no causal model, or does not fit on the
             device.
-        UsageError: an unknown device or dtype, or one that is not there.
+        UsageError: an unknown device, dtype or device map, or one that is not there.
         KnobOutOfRange: `batch_size` is below 1.
     """
     knobs.whole_number("a model", "batch_size", batch_size, 1)
@@ -65,40 +71,28 @@ def load(
             f"A model is loaded by the name or path of its folder, not from {_kind(name_or_path)}; "
             "to steer a model that is loaded already, use holdfast.steering."
         )
-    name_or_path = str(name_or_path)
-    from transformers import AutoConfig, AutoModelForCausalLM, AutoTokenizer
-
-    source = str(DEFAULT_FOLDER) if name_or_path == DEFAULT else name_or_path
-    _check_folder(source)
-    device, dtype = _place(device, dtype)
-    silence = "" if os.path.exists(source) else _hub_silence()
+    name = str(name_or_path)
+    source = str(DEFAULT_FOLDER) if name == DEFAULT else name
+    check_folder(source)
+    placement = place(device, dtype, device_map)
+    silence = "" if os.path.exists(source) else hub_silence()
     # else each of several files is asked for six times, half a minute long
     options = {"trust_remote_code": trust_remote_code, "local_files_only": bool(silence)}
-    with _explained(name_or_path, "tokenizer", silence):
-        tokenizer = AutoTokenizer.from_pretrained(source, **options)
-    if not tokenizer.is_fast:
-        raise ModelError(
-            f"{name_or_path} has no fast tokenizer, which finding spans needs; convert it to"
-            " tokenizer.json."
-        )
-    with _explained(name_or_path, "model", silence):
-        config = AutoConfig.from_pretrained(source, **options)
-        _check_kind(name_or_path, config)
-        # a config.json may name a kernel on a hub, which is code: what attends is ours to say
-        config._attn_implementation = config._experts_implementation = None
-        options |= {"dtype": dtype, "use_safetensors": True}
-        model = _load_whole(source, AutoModelForCausalLM, config=config, **options)
+    with explained(name, "tokenizer", silence):
+        tokenizer = _read_tokenizer(name, source, options)
+    with explained(name, "model", silence):
+        model = _read_model(name, source, options, placement)
     if silence:
         warnings.warn(
-            f"The hub cannot be reached ({silence}), so {name_or_path!r} is taken from its cache"
-            " here.",
+            f"The hub cannot be reached ({silence}), so {name!r} is taken from its cache here.",
             stacklevel=2,
         )
-    model = _move(model, device, name_or_path).eval()
-    with _explained(name_or_path, "model", silence):
+    model = placement.settle(model, name)
+    model.eval()
+    with explained(name, "model", silence):
         steerable = adopt(model)
     return LocalModel(
-        name=name_or_path,
+        name=name,
         fingerprint=fingerprint_of(model, tokenizer),
         hf_model=model,
         tokenizer=tokenizer,
@@ -109,292 +103,42 @@ def load(
     )
 
 
-def _check_kind(name: str, config: PreTrainedConfig) -> None:
-    """Refuses models that read a prompt otherwise than they write."""
-    if getattr(config, "is_encoder_decoder", False):
-        raise ModelError(
-            f"{name!r} is no causal language model ({type(config).__name__} has an encoder beside "
-            "the decoder); use a chat model."
-        )
-
-
 def _kind(value: object) -> str:
     return f"{type(value).__module__}.{type(value).__name__}"
 
 
-def _check_folder(source: str) -> None:
-    """Refuses by name what would otherwise fail far from its cause."""
-    folder = Path(source)
-    if not os.path.exists(folder):  # unlike Path.exists, never raises, however long the name
-        return _check_hub_name(source)
-    if not folder.is_dir():
+def _read_tokenizer(name: str, source: str, options: dict[str, bool]) -> PreTrainedTokenizerFast:
+    from transformers import AutoTokenizer
+
+    tokenizer: Any = AutoTokenizer.from_pretrained(source, **options)
+    if not tokenizer.is_fast:
         raise ModelError(
-            f"{source!r} is a file; give the folder that holds config.json and the safetensors"
-            " weights."
+            f"{name} has no fast tokenizer, which finding spans needs; convert it to"
+            " tokenizer.json."
         )
-    if not (folder / "config.json").exists():
-        raise ModelError(
-            f"The folder {source!r} has no config.json; give the folder of a Hugging Face model."
-        )
-    weights = sorted(folder.glob("*.safetensors"))
-    if not weights:
-        pickled = sorted(
-            path.name for pattern in ("*.bin", "*.pt", "*.pth") for path in folder.glob(pattern)
-        )
-        if pickled:
-            raise ModelError(
-                f"The folder {source!r} has pickled weights only ({pickled[0]}), which can run code"
-                " when read; convert them to safetensors."
-            )
-        raise ModelError(
-            f"The folder {source!r} has no weights; put model.safetensors beside its config.json."
-        )
-    for name in (
-        "config.json",
-        "generation_config.json",
-        "tokenizer_config.json",
-        "model.safetensors.index.json",
-    ):
-        _check_json(folder / name)
-    for path in weights:
-        _check_header(path)
+    read: PreTrainedTokenizerFast = tokenizer
+    return read
 
 
-def _check_hub_name(name: str) -> None:
-    from huggingface_hub.utils import HFValidationError, validate_repo_id
+def _read_model(
+    name: str, source: str, options: dict[str, bool], placement: Placement
+) -> PreTrainedModel:
+    from transformers import AutoConfig
 
-    if name.startswith((".", "/", "~")):
-        raise ModelError(
-            f"There is no folder {name!r}; give a folder, a hub name, a URL, or 'default'."
-        )
+    config = AutoConfig.from_pretrained(source, **options)
+    check_kind(name, config)
+    # a config.json may name a kernel on a hub, which is code: what attends is ours to say
+    config._attn_implementation = config._experts_implementation = None
     try:
-        validate_repo_id(name)
-    except HFValidationError:
+        model = load_whole(source, config=config, **options, **placement.options())
+    except torch.OutOfMemoryError as error:
+        raise placement.no_room(name, error) from error
+    if model.device.type == "meta":
         raise ModelError(
-            f"There is no folder {_cut(name, 100)!r}, and a model on the hub cannot be called so;"
-            " give a folder, a hub name such as owner/name, a URL, or 'default'."
-        ) from None
-
-
-def _hub_silence() -> str:
-    """Why the hub cannot be reached, in a few words; "" where it answers, or may not be asked."""
-    import httpx2
-    from huggingface_hub import constants
-    from huggingface_hub.utils import get_session
-
-    if constants.is_offline_mode():
-        return ""
-    try:
-        get_session().head(constants.ENDPOINT, timeout=_HUB_WAIT)
-    except httpx2.TransportError as error:
-        return _shorten(error)
-    return ""
-
-
-def _check_json(path: Path) -> None:
-    """Refuses a file that is no JSON object; transformers reads over some of them without a
-    word.
-    """
-    if not path.exists():
-        return
-    try:
-        content = json.loads(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError, RecursionError) as error:
-        raise ModelError(
-            f"Cannot read {str(path)!r} ({_shorten(error)}); get the file anew."
-        ) from None
-    if not isinstance(content, dict):
-        raise ModelError(
-            f"{str(path)!r} holds no JSON object but {_cut(repr(content), 60)}; get the file anew."
-        )
-
-
-def _check_header(path: Path) -> None:
-    """Refuses a file of weights that is cut off or none at all; the weights themselves are not
-    read.
-    """
-    try:
-        with safe_open(path, "pt"):
-            pass
-    except (OSError, SafetensorError) as error:
-        raise ModelError(
-            f"The weights {str(path)!r} are cut off or damaged ({_shorten(error)}); get the file"
-            " anew."
-        ) from None
-
-
-def _load_whole(source: str, loader, **options) -> PreTrainedModel:
-    """A model of which every weight comes from the checkpoint; transformers draws missing ones at
-    random.
-    """
-    with _no_report():
-        model, found = loader.from_pretrained(
-            source, output_loading_info=True, ignore_mismatched_sizes=True, **options
-        )
-    name = "The default model" if source == str(DEFAULT_FOLDER) else repr(source)
-    missing = sorted(found["missing_keys"])
-    if missing and all(re.match(r"(lm_head|embed_out|output)\b", weight) for weight in missing):
-        raise ModelError(
-            f"{name} has no head to write with ({_cut(', '.join(missing), 120)} is missing), as a "
-            "base model saved without one; get the checkpoint for causal language modelling."
-        )
-    if missing:
-        raise ModelError(
-            f"{name} lacks {len(missing)} of the weights its config.json asks for"
-            f" ({_cut(', '.join(missing), 120)}); get the whole checkpoint, or the config.json that"
-            " belongs to it."
-        )
-    if mismatched := sorted(found["mismatched_keys"]):
-        weight, there, wanted = mismatched[0]
-        raise ModelError(
-            f"{name} has {len(mismatched)} weights of another size than its config.json asks for"
-            f" ({weight} is {tuple(there)}, not {tuple(wanted)}); get the config.json that belongs"
-            " to the weights."
+            f"The device map {placement.device_map!r} leaves the first weights of {name!r} on disk;"
+            " keep its embeddings on a device."
         )
     return model
-
-
-@contextmanager
-def _no_report() -> Iterator[None]:
-    """Keeps back transformers' table of weights that are missing or left over: what matters in it
-    becomes an error.
-    """
-    logger = logging.getLogger("transformers.modeling_utils")
-
-    def wanted(record: logging.LogRecord) -> bool:
-        said = record.getMessage()
-        return "LOAD REPORT" not in said or "CONVERSION" in said
-
-    logger.addFilter(wanted)
-    try:
-        yield
-    finally:
-        logger.removeFilter(wanted)
-
-
-def _place(
-    device: str | None, dtype: str | torch.dtype | None
-) -> tuple[torch.device, torch.dtype | str]:
-    if dtype is not None:
-        named = str(dtype).removeprefix("torch.")
-        if named not in DTYPES:
-            raise UnknownName("dtype", named, DTYPES)
-        dtype = getattr(torch, named)
-    chosen = _find_device(device)
-    return chosen, dtype or (torch.float32 if chosen.type == "cpu" else "auto")
-
-
-def _find_device(device: str | None) -> torch.device:
-    if device is None:
-        return torch.device("cuda" if torch.cuda.is_available() else "cpu")
-    try:
-        chosen = torch.device(device)
-    except (RuntimeError, TypeError, ValueError):
-        raise UsageError(f"There is no device {device!r}; use cpu, cuda or cuda:0.") from None
-    try:
-        usable = torch.zeros(1, device=chosen).item() == 0 and not (
-            chosen.type == "cpu" and chosen.index
-        )
-    except Exception:  # each kind of device has its own error for not being there
-        usable = False
-    if not usable:
-        there = "cuda" if torch.cuda.is_available() else "cpu"
-        raise UsageError(f"Device {str(device)!r} is not available here; use {there}.")
-    return chosen
-
-
-def _move(model: PreTrainedModel, device: torch.device, name: str) -> PreTrainedModel:
-    try:
-        return model.to(device)
-    except RuntimeError as error:  # torch.OutOfMemoryError is one
-        raise ModelError(
-            f"Cannot move {name!r} to {device} ({_shorten(error)}); use a smaller dtype such as"
-            " bfloat16, or the cpu."
-        ) from error
-
-
-@contextmanager
-def _explained(name: str, part: str, silence: str = "") -> Iterator[None]:
-    """Turns whatever the loading of a part raises into one sentence."""
-    try:
-        yield
-    except HoldfastError:
-        raise
-    # the libraries below raise every kind of exception on a broken file, even a plain one
-    except Exception as error:
-        raise ModelError(_loading_failed(name, part, error, silence)) from error
-
-
-def _loading_failed(name: str, part: str, error: Exception, silence: str) -> str:
-    reason, here = str(error), name == DEFAULT or Path(name).is_dir()
-    if kind := re.search(r"has model type `([^`]*)`", reason):
-        return (
-            f"{name!r} is of the type {kind[1]!r}, which this version of transformers does not"
-            " know; update it, or use another model."
-        )
-    if kind := re.search(r"Unrecognized configuration class <class '[\w.]*?(\w+)'>", reason):
-        return f"{name!r} is no causal language model ({kind[1]}); use a chat model."
-    if "trust_remote_code" in reason:
-        return (
-            f"{name!r} needs code that comes with it; if you trust that code, allow it"
-            " (trust_remote_code=True)."
-        )
-    if here:
-        files = (
-            f"config.json and the {'files of the tokenizer' if part == 'tokenizer' else 'weights'}"
-        )
-        if part == "tokenizer" and name != DEFAULT and not (Path(name) / "tokenizer.json").exists():
-            return (
-                f"The folder {name!r} has no tokenizer.json; put that of the model beside its"
-                " config.json."
-            )
-        return f"Cannot load {name!r} ({_shorten(error)}); check {files} in that folder."
-    if "safetensors" in reason and isinstance(error, OSError):
-        return (
-            f"The hub model {name!r} has no safetensors weights; pickled ones can run code, so"
-            " convert them first."
-        )
-    if isinstance(error, OSError):
-        return _not_found(name, error, silence)
-    return (
-        f"Cannot load {name!r} ({_shorten(error)}); delete it from the hub's cache and try again."
-    )
-
-
-def _not_found(name: str, error: OSError, silence: str) -> str:
-    from huggingface_hub import constants
-
-    said = str(error).lower()
-    if "gated" in said:
-        return (
-            f"The hub gives {name!r} only to those it let in; ask for access on its page, then log"
-            " in with: hf auth login."
-        )
-    if constants.is_offline_mode():
-        return (
-            f"There is no model {name!r}: it is no folder here and not in the hub's cache, and"
-            " HF_HUB_OFFLINE forbids to ask the hub; unset it, or give a folder, a URL, or"
-            " 'default'."
-        )
-    if silence:
-        return (
-            f"The hub cannot be reached ({silence}), and {name!r} is no folder here and not whole"
-            " in the hub's cache; try again, or give a folder, a URL, or 'default'."
-        )
-    return (
-        f"There is no model {name!r}: it is no folder here, and the hub does not have it;"
-        " give a folder, a hub name, a URL, or 'default'."
-    )
-
-
-def _shorten(error: Exception) -> str:
-    """What an error says, on one line; with its kind where it says but a word."""
-    said = " ".join(str(error).split()).rstrip(".;")
-    return _cut(said if " " in said else f"{type(error).__name__}: {said}", 200)
-
-
-def _cut(text: str, most: int) -> str:
-    return text if len(text) <= most else text[: most - 1] + "…"
 
 
 def stop_ids(model: PreTrainedModel, tokenizer: PreTrainedTokenizerFast) -> frozenset[int]:
@@ -405,13 +149,18 @@ def stop_ids(model: PreTrainedModel, tokenizer: PreTrainedTokenizerFast) -> froz
     return frozenset(token for token in ids if token is not None)
 
 
+def is_split(model: PreTrainedModel) -> bool:
+    """Whether a model's weights lie on several devices, or on disk."""
+    return len({parameter.device for parameter in model.parameters()}) > 1
+
+
 def reuses_cache(model: PreTrainedModel) -> bool:
     """Whether every layer keeps plain keys and values of all tokens, and rows of different length
     fit into one batch.
     """
     from transformers.cache_utils import DynamicCache, DynamicLayer
 
-    if model._is_stateful or not model._supports_attention_backend:
+    if model._is_stateful or not model._supports_attention_backend or is_split(model):
         return False
     if "position_ids" not in inspect.signature(model.forward).parameters:
         return False  # positions count padding, so rows cannot be padded in the middle
@@ -433,8 +182,29 @@ def fingerprint_of(model: PreTrainedModel, tokenizer: PreTrainedTokenizerFast) -
     }
     digest.update(repr(sorted(config.items(), key=lambda item: item[0])).encode())
     digest.update(repr(tokenizer.chat_template).encode())
-    for name, parameter in sorted(model.state_dict().items()):
-        flat = parameter.detach().flatten()
-        sample = flat[:: max(1, flat.numel() // 256)].float().cpu().numpy().tobytes()
-        digest.update(f"{name} {tuple(parameter.shape)} {parameter.dtype}".encode() + sample)
+    for _, sample in sorted(_samples(model)):
+        digest.update(sample)
     return digest.hexdigest()[:32]
+
+
+def _samples(model: PreTrainedModel) -> Iterator[tuple[str, bytes]]:
+    """Name, shape and some values of each tensor that is saved with a model."""
+    if not is_split(model):
+        for name, tensor in model.state_dict().items():
+            yield name, _sample(name, tensor)
+        return
+    from accelerate.utils import align_module_device
+
+    for prefix, module in model.named_modules():
+        with align_module_device(module):  # what is on disk is read for as long as it is sampled
+            saved = module.state_dict(prefix=f"{prefix}." if prefix else "")
+            children = {name for name, _ in module.named_children()}
+            for name, tensor in saved.items():
+                if name.removeprefix(f"{prefix}.").split(".")[0] not in children:
+                    yield name, _sample(name, tensor)
+
+
+def _sample(name: str, tensor: Tensor) -> bytes:
+    flat = tensor.detach().flatten()
+    sample: bytes = flat[:: max(1, flat.numel() // 256)].float().cpu().numpy().tobytes()
+    return f"{name} {tuple(tensor.shape)} {tensor.dtype}".encode() + sample

@@ -33,7 +33,7 @@ from holdfast.methods import (
     edit_messages,
     read_methods,
 )
-from holdfast.models.capabilities import LOCAL, check_needs
+from holdfast.models.capabilities import LOCAL, check_needs, why_unreached
 from holdfast.models.protocol import Job, answer_all, request_names
 from holdfast.models.requests import Reply, Request
 from holdfast.sampling import Sampling
@@ -158,7 +158,7 @@ class LocalModel:
         """
         methods = read_methods(methods)
         kind = type(self.hf_model).__name__
-        unreached = "" if self.steerable else ", whose attention cannot be reached,"
+        unreached = "" if self.steerable else f", {why_unreached(self.hf_model)},"
         cure = "use a prompt method such as repetition"
         check_needs(methods, self.offers, f"{self.name} ({kind}){unreached}", cure)
         check_methods(self.hf_model, attention_methods(methods))

@@ -1,0 +1,272 @@
+"""The files of a chat model: what is broken, missing or of another kind, said in one sentence."""
+
+from __future__ import annotations
+
+import json
+import logging
+import os
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from safetensors import SafetensorError, safe_open
+
+from holdfast.errors import HoldfastError, ModelError
+
+if TYPE_CHECKING:
+    from transformers import PreTrainedConfig, PreTrainedModel
+
+DEFAULT = "default"
+DEFAULT_FOLDER = Path(__file__).parents[1] / "assets" / "model"
+_HUB_WAIT = 10.0  # seconds for the hub to answer at all
+
+
+def check_folder(source: str) -> None:
+    """Refuses by name what would otherwise fail far from its cause."""
+    folder = Path(source)
+    if not os.path.exists(folder):  # unlike Path.exists, never raises, however long the name
+        return _check_hub_name(source)
+    if not folder.is_dir():
+        raise ModelError(
+            f"{source!r} is a file; give the folder that holds config.json and the safetensors"
+            " weights."
+        )
+    if not (folder / "config.json").exists():
+        raise ModelError(
+            f"The folder {source!r} has no config.json; give the folder of a Hugging Face model."
+        )
+    weights = sorted(folder.glob("*.safetensors"))
+    if not weights:
+        pickled = sorted(
+            path.name for pattern in ("*.bin", "*.pt", "*.pth") for path in folder.glob(pattern)
+        )
+        if pickled:
+            raise ModelError(
+                f"The folder {source!r} has pickled weights only ({pickled[0]}), which can run code"
+                " when read; convert them to safetensors."
+            )
+        raise ModelError(
+            f"The folder {source!r} has no weights; put model.safetensors beside its config.json."
+        )
+    for name in (
+        "config.json",
+        "generation_config.json",
+        "tokenizer_config.json",
+        "model.safetensors.index.json",
+    ):
+        _check_json(folder / name)
+    for path in weights:
+        _check_header(path)
+
+
+def _check_hub_name(name: str) -> None:
+    from huggingface_hub.utils import HFValidationError, validate_repo_id
+
+    if name.startswith((".", "/", "~")):
+        raise ModelError(
+            f"There is no folder {name!r}; give a folder, a hub name, a URL, or 'default'."
+        )
+    try:
+        validate_repo_id(name)
+    except HFValidationError:
+        raise ModelError(
+            f"There is no folder {cut(name, 100)!r}, and a model on the hub cannot be called so;"
+            " give a folder, a hub name such as owner/name, a URL, or 'default'."
+        ) from None
+
+
+def hub_silence() -> str:
+    """Why the hub cannot be reached, in a few words; "" where it answers, or may not be asked."""
+    import httpx2
+    from huggingface_hub import constants
+    from huggingface_hub.utils import get_session
+
+    if constants.is_offline_mode():
+        return ""
+    try:
+        get_session().head(constants.ENDPOINT, timeout=_HUB_WAIT)
+    except httpx2.TransportError as error:
+        return shorten(error)
+    return ""
+
+
+def _check_json(path: Path) -> None:
+    """Refuses a file that is no JSON object; transformers reads over some of them without a
+    word.
+    """
+    if not path.exists():
+        return
+    try:
+        content = json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError, RecursionError) as error:
+        raise ModelError(
+            f"Cannot read {str(path)!r} ({shorten(error)}); get the file anew."
+        ) from None
+    if not isinstance(content, dict):
+        raise ModelError(
+            f"{str(path)!r} holds no JSON object but {cut(repr(content), 60)}; get the file anew."
+        )
+
+
+def _check_header(path: Path) -> None:
+    """Refuses a file of weights that is cut off or none at all; the weights themselves are not
+    read.
+    """
+    try:
+        with safe_open(path, "pt"):
+            pass
+    except (OSError, SafetensorError) as error:
+        raise ModelError(
+            f"The weights {str(path)!r} are cut off or damaged ({shorten(error)}); get the file"
+            " anew."
+        ) from None
+
+
+def check_kind(name: str, config: PreTrainedConfig) -> None:
+    """Refuses models that read a prompt otherwise than they write."""
+    if getattr(config, "is_encoder_decoder", False):
+        raise ModelError(
+            f"{name!r} is no causal language model ({type(config).__name__} has an encoder beside "
+            "the decoder); use a chat model."
+        )
+
+
+def load_whole(source: str, **options: Any) -> PreTrainedModel:
+    """A model of which every weight comes from the checkpoint; transformers draws missing ones at
+    random.
+    """
+    from transformers import AutoModelForCausalLM
+
+    with _no_report():
+        loaded: Any = AutoModelForCausalLM.from_pretrained(
+            source,
+            output_loading_info=True,
+            ignore_mismatched_sizes=True,
+            use_safetensors=True,
+            **options,
+        )
+    model: PreTrainedModel
+    model, found = loaded
+    name = "The default model" if source == str(DEFAULT_FOLDER) else repr(source)
+    missing = sorted(found["missing_keys"])
+    if missing and all(re.match(r"(lm_head|embed_out|output)\b", weight) for weight in missing):
+        raise ModelError(
+            f"{name} has no head to write with ({cut(', '.join(missing), 120)} is missing), as a "
+            "base model saved without one; get the checkpoint for causal language modelling."
+        )
+    if missing:
+        raise ModelError(
+            f"{name} lacks {len(missing)} of the weights its config.json asks for"
+            f" ({cut(', '.join(missing), 120)}); get the whole checkpoint, or the config.json that"
+            " belongs to it."
+        )
+    if mismatched := sorted(found["mismatched_keys"]):
+        weight, there, wanted = mismatched[0]
+        raise ModelError(
+            f"{name} has {len(mismatched)} weights of another size than its config.json asks for"
+            f" ({weight} is {tuple(there)}, not {tuple(wanted)}); get the config.json that belongs"
+            " to the weights."
+        )
+    return model
+
+
+@contextmanager
+def _no_report() -> Iterator[None]:
+    """Keeps back transformers' table of weights that are missing or left over: what matters in it
+    becomes an error.
+    """
+    logger = logging.getLogger("transformers.modeling_utils")
+
+    def wanted(record: logging.LogRecord) -> bool:
+        said = record.getMessage()
+        return "LOAD REPORT" not in said or "CONVERSION" in said
+
+    logger.addFilter(wanted)
+    try:
+        yield
+    finally:
+        logger.removeFilter(wanted)
+
+
+@contextmanager
+def explained(name: str, part: str, silence: str = "") -> Iterator[None]:
+    """Turns whatever the loading of a part raises into one sentence."""
+    try:
+        yield
+    except HoldfastError:
+        raise
+    # the libraries below raise every kind of exception on a broken file, even a plain one
+    except Exception as error:
+        raise ModelError(_loading_failed(name, part, error, silence)) from error
+
+
+def _loading_failed(name: str, part: str, error: Exception, silence: str) -> str:
+    reason, here = str(error), name == DEFAULT or Path(name).is_dir()
+    if kind := re.search(r"has model type `([^`]*)`", reason):
+        return (
+            f"{name!r} is of the type {kind[1]!r}, which this version of transformers does not"
+            " know; update it, or use another model."
+        )
+    if kind := re.search(r"Unrecognized configuration class <class '[\w.]*?(\w+)'>", reason):
+        return f"{name!r} is no causal language model ({kind[1]}); use a chat model."
+    if "trust_remote_code" in reason:
+        return (
+            f"{name!r} needs code that comes with it; if you trust that code, allow it"
+            " (trust_remote_code=True)."
+        )
+    if here:
+        files = (
+            f"config.json and the {'files of the tokenizer' if part == 'tokenizer' else 'weights'}"
+        )
+        if part == "tokenizer" and name != DEFAULT and not (Path(name) / "tokenizer.json").exists():
+            return (
+                f"The folder {name!r} has no tokenizer.json; put that of the model beside its"
+                " config.json."
+            )
+        return f"Cannot load {name!r} ({shorten(error)}); check {files} in that folder."
+    if "safetensors" in reason and isinstance(error, OSError):
+        return (
+            f"The hub model {name!r} has no safetensors weights; pickled ones can run code, so"
+            " convert them first."
+        )
+    if isinstance(error, OSError):
+        return _not_found(name, error, silence)
+    return f"Cannot load {name!r} ({shorten(error)}); delete it from the hub's cache and try again."
+
+
+def _not_found(name: str, error: OSError, silence: str) -> str:
+    from huggingface_hub import constants
+
+    said = str(error).lower()
+    if "gated" in said:
+        return (
+            f"The hub gives {name!r} only to those it let in; ask for access on its page, then log"
+            " in with: hf auth login."
+        )
+    if constants.is_offline_mode():
+        return (
+            f"There is no model {name!r}: it is no folder here and not in the hub's cache, and"
+            " HF_HUB_OFFLINE forbids to ask the hub; unset it, or give a folder, a URL, or"
+            " 'default'."
+        )
+    if silence:
+        return (
+            f"The hub cannot be reached ({silence}), and {name!r} is no folder here and not whole"
+            " in the hub's cache; try again, or give a folder, a URL, or 'default'."
+        )
+    return (
+        f"There is no model {name!r}: it is no folder here, and the hub does not have it;"
+        " give a folder, a hub name, a URL, or 'default'."
+    )
+
+
+def shorten(error: Exception) -> str:
+    """What an error says, on one line; with its kind where it says but a word."""
+    said = " ".join(str(error).split()).rstrip(".;")
+    return cut(said if " " in said else f"{type(error).__name__}: {said}", 200)
+
+
+def cut(text: str, most: int) -> str:
+    return text if len(text) <= most else text[: most - 1] + "…"
