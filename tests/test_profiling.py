@@ -8,6 +8,7 @@ import json
 from dataclasses import replace
 
 import pytest
+import torch
 from page_outline import read_page
 from test_drift import Scripted
 from tiny import chat, model, tokenizer
@@ -18,8 +19,12 @@ from holdfast.analysis.statistics import Estimate
 from holdfast.errors import HoldfastError, ModelError, RecordsError, UsageError
 from holdfast.methods import HeadSet
 from holdfast.report.profile import write_profile
-from holdfast.study import profiling
+from holdfast.study.head_passes import HeadPasses
 from holdfast.study.profiling import Choice, Plan, Question, profile, read_samples
+from holdfast.study.profiling.material import read_material
+from holdfast.study.profiling.run import scorer_of
+from holdfast.study.profiling.scoring import PlainPasses, SharedPasses
+from holdfast.study.twin import Twin
 
 # float32: the sums of a shared pass are taken in another order
 TOLERANCE = 1e-4
@@ -55,6 +60,11 @@ def one_by_one(tiny, samples, method, score) -> dict[tuple[int, int], list[float
     }
 
 
+def scorer(tiny, samples, plan):
+    """What `profile` scores by."""
+    return scorer_of(read_material(tiny, samples, plan))
+
+
 def right_one(tiny, sample, methods) -> float:
     return tiny.score(
         sample.messages, sample.continuations, methods, emphasis=sample.emphasis
@@ -68,7 +78,7 @@ def right_one(tiny, sample, methods) -> float:
 )
 def test_scores_and_ranking_are_those_of_one_head_at_a_time(method, tmp_path):
     tiny = model()
-    assert profiling._Worker(tiny, SAMPLES, Plan(method)).forks
+    assert isinstance(scorer(tiny, SAMPLES, Plan(method)), SharedPasses)
     found = profile(tiny, SAMPLES, tmp_path / "run", Plan(method))
     plain = one_by_one(tiny, SAMPLES, method, right_one)
     means = {head: sum(values) / len(values) for head, values in plain.items()}
@@ -87,7 +97,8 @@ def test_scores_and_ranking_are_those_of_one_head_at_a_time(method, tmp_path):
 )
 def test_other_models_give_the_same_scores_the_fast_way_or_the_plain_one(kind, fast, tmp_path):
     tiny = model(kind, **({"sliding_window": 16} if kind == "mistral" else {}))
-    assert bool(profiling._Worker(tiny, SAMPLES[:2], Plan()).forks) == fast
+    expected = SharedPasses if fast else PlainPasses
+    assert isinstance(scorer(tiny, SAMPLES[:2], Plan()), expected)
     found = profile(tiny, SAMPLES[:2], tmp_path / "run")
     plain = one_by_one(tiny, SAMPLES[:2], Pasta(0.01), right_one)
     assert found.scores == pytest.approx(
@@ -97,18 +108,21 @@ def test_other_models_give_the_same_scores_the_fast_way_or_the_plain_one(kind, f
 
 def test_the_model_is_as_it_was_and_less_is_forwarded(tmp_path):
     tiny = model()
-    before = list(tiny.hf_model.model.layers)
-    worker = profiling._Worker(tiny, [choice(number, 90) for number in (0, 3, 6, 1, 4, 7)], Plan())
-    counted = worker.forks.forwarded
+    before = dict(tiny.hf_model.named_modules())
+    shared = scorer(tiny, [choice(number, 90) for number in (0, 3, 6, 1, 4, 7)], Plan())
+    passes, prompts = shared.passes, shared.material.prompts
+    counted = passes.forwarded
     expected = sum(
-        worker.forks.work([worker.asked[number] for number in group], HEADS)
-        for group in worker.groups(range(6))
+        passes.work([prompts[number] for number in group], HEADS)
+        for group in shared.groups(range(6))
     )
-    for group in worker.groups(range(6)):
-        worker.score(group, HEADS)
-    assert list(tiny.hf_model.model.layers) == before
-    assert worker.forks.forwarded - counted == pytest.approx(expected)
-    assert expected < 0.4 * sum(len(one.token_ids) for one in worker.asked) * (len(HEADS) + 1)
+    for group in shared.groups(range(6)):
+        shared.score(group, HEADS)
+    assert dict(tiny.hf_model.named_modules()) == before
+    for module in before.values():
+        assert not module._forward_hooks and not module._forward_pre_hooks
+    assert passes.forwarded - counted == pytest.approx(expected)
+    assert expected < 0.4 * sum(len(prompt.token_ids) for prompt in prompts) * (len(HEADS) + 1)
 
 
 def questions(count: int = 3) -> list[Question]:
@@ -158,10 +172,10 @@ def test_a_killed_run_goes_on_where_it_was(tmp_path, monkeypatch, halving):
     tiny, plan = model(), Plan(halving=halving)
     samples = [choice(number) for number in range(8)]
     whole = profile(tiny, samples, tmp_path / "whole", plan)
-    monkeypatch.setattr("holdfast.study.forking._PASS", 0)
-    groups = profiling._Worker(tiny, samples, plan).groups(range(8))
+    monkeypatch.setattr("holdfast.study.side_by_side._PASS", 0)
+    groups = scorer(tiny, samples, plan).groups(range(8))
     assert len(groups) > 1
-    score, calls = profiling._Worker.score, []
+    score, calls = SharedPasses.score, []
 
     def killed(self, numbers, heads):
         calls.append(len(heads))
@@ -169,12 +183,12 @@ def test_a_killed_run_goes_on_where_it_was(tmp_path, monkeypatch, halving):
             raise KeyboardInterrupt
         return score(self, numbers, heads)
 
-    monkeypatch.setattr(profiling._Worker, "score", killed)
+    monkeypatch.setattr(SharedPasses, "score", killed)
     with pytest.raises(KeyboardInterrupt):
         profile(tiny, samples, tmp_path / "run", plan)
     kept = (tmp_path / "run" / "records.jsonl").read_text()
     assert kept
-    monkeypatch.setattr(profiling._Worker, "score", score)
+    monkeypatch.setattr(SharedPasses, "score", score)
     told: list[str] = []
     again = profile(tiny, samples, tmp_path / "run", plan, tell=told.append)
     written = (tmp_path / "run" / "records.jsonl").read_text()
@@ -420,3 +434,71 @@ def test_what_cannot_be_profiled_is_refused_by_name(tmp_path, made, error, named
     with pytest.raises(error) as caught:
         made(tmp_path)
     assert all(part in str(caught.value) for part in named), str(caught.value)
+
+
+def passes_of(tiny, share: bool):
+    """Head passes over some samples' prompts, and the scores of every head."""
+    material = read_material(tiny, SAMPLES, Plan())
+    passes = HeadPasses(tiny.hf_model, share)
+    methods = {head: Plan().steering(head) for head in HEADS}
+    scores = [
+        dict(passes.scores([material.prompts[number] for number in group], methods))
+        for group in passes.groups(material.prompts)
+    ]
+    return passes, [values for group in scores for head in group.values() for values in head]
+
+
+@pytest.mark.parametrize(
+    ("kind", "projected", "narrowed"),
+    (("llama", 3, 2), ("gpt2", 0, 0), ("gemma", 3, 2), ("gpt_neox", 3, 2), ("opt", 3, 3)),
+)
+def test_what_is_known_of_a_model_changes_the_work_and_not_the_scores(kind, projected, narrowed):
+    tiny = model(kind, **({"word_embed_proj_dim": 48} if kind == "opt" else {}))
+    twin = Twin(tiny.hf_model)
+    assert sum(attending is not None for attending in twin.attending) == projected
+    assert len(twin.by_column) == narrowed
+    shared, plain = passes_of(tiny, True)[1], passes_of(tiny, False)[1]
+    for values, others in zip(shared, plain, strict=True):
+        assert values == pytest.approx(others, abs=TOLERANCE)
+
+
+def test_the_output_projection_is_the_linear_map_whose_output_is_the_attentions():
+    tiny = model()
+    own = {module: name for name, module in tiny.hf_model.named_modules()}
+    twin = Twin(tiny.hf_model)
+    for layer, attending in enumerate(twin.attending):
+        real = tiny.hf_model.model.layers[layer].self_attn.o_proj
+        assert attending.projection.weight is real.weight and attending.size == 12
+        assert attending.projection not in own, "the twin has modules of its own"
+
+
+def test_an_attention_that_ends_in_something_else_is_not_taken_apart():
+    tiny = model("llama", seed=7)
+    ends = [layer.self_attn for layer in tiny.hf_model.model.layers]
+    handles = [
+        attention.register_forward_hook(lambda _, __, output: (output[0].tanh(), *output[1:]))
+        for attention in ends
+    ]
+    try:
+        twin = Twin(tiny.hf_model)
+        shared, plain = passes_of(tiny, True)[1], passes_of(tiny, False)[1]
+    finally:
+        for handle in handles:
+            handle.remove()
+    assert twin.attending == [None] * 3 and twin.by_column == ()
+    for values, others in zip(shared, plain, strict=True):
+        assert values == pytest.approx(others, abs=TOLERANCE)
+
+
+def test_a_pass_under_way_leaves_the_model_as_it_is():
+    tiny = model()
+    material = read_material(tiny, SAMPLES, Plan())
+    passes = HeadPasses(tiny.hf_model)
+    ids = torch.tensor([material.prompts[0].token_ids])
+    with torch.inference_mode():
+        before = tiny.hf_model(input_ids=ids).logits
+        scores = passes.scores(material.prompts, {(1, 0): Plan().steering((1, 0))})
+        next(scores)  # in the middle of its work
+        assert torch.equal(tiny.hf_model(input_ids=ids).logits, before)
+        next(scores)
+        assert torch.equal(tiny.hf_model(input_ids=ids).logits, before)

@@ -1,0 +1,221 @@
+"""Every head steered alone, for far less than a pass per head: what steering a head cannot change
+is computed once.
+
+Steering a head of layer l changes nothing below layer l, and nothing for tokens in front of the
+span, which cannot see it. So:
+
+1. Prompts are forwarded once unsteered; what enters each layer is kept, and all keys and values.
+2. The heads of layer l, in rows of one batch, are forwarded from layer l on, and from the first
+   token of the span on. In layer l itself the heads' outputs differ, and what they are made of does
+   not, so its attention is computed once per prompt, as it is and with all heads steered.
+3. Behind the attention of the last layer only the tokens go on whose logits are read.
+
+Continuations stand behind their prompt in the same pass, hidden from each other.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass, replace
+from typing import Any
+
+import torch
+from torch import Tensor
+from transformers.cache_utils import Cache, DynamicLayer
+
+from holdfast.attention import Steering, steered
+from holdfast.methods import ShiftsAttention
+from holdfast.methods.heads import Head, HeadSet
+from holdfast.study.side_by_side import (
+    MOST_TOKENS,
+    Extent,
+    Group,
+    Prompt,
+    extent_of,
+    group_prompts,
+    lay_out,
+    read_scores,
+)
+from holdfast.study.twin import Twin, heads_apart, last_columns, noted
+
+KeysValues = tuple[Tensor, Tensor]  # of a layer, [row, group, column, size]
+
+
+@dataclass(frozen=True)
+class _Base:
+    """What the unsteered pass of a group leaves.
+
+    Args:
+        entering: what enters each layer, [prompt, column, width].
+        computed: the keys and values of each layer.
+        logits: of the columns that are read.
+    """
+
+    entering: Sequence[Tensor]
+    computed: Sequence[KeysValues]
+    logits: Tensor
+
+
+class HeadPasses:
+    """The passes over a model's layers.
+
+    Args:
+        hf_model: a causal language model with full attention whose layers stand in one list.
+        share: whether the attention of the steered layer is computed once per prompt, where its
+            output is a linear map of its heads'.
+
+    Attributes:
+        forwarded: tokens so far, each counted by the share of the layers that it went through.
+
+    Raises:
+        ModelError: no such list.
+    """
+
+    def __init__(self, hf_model: Any, share: bool = True):
+        config = hf_model.config.get_text_config()
+        self.device: torch.device = hf_model.device
+        self.heads, self.vocabulary = config.num_attention_heads, config.vocab_size
+        self.share, self.forwarded = share, 0.0
+        self._twin = Twin(hf_model)
+        self._layers = self._twin.layers
+
+    def groups(self, prompts: Sequence[Prompt]) -> list[list[int]]:
+        """Which prompts go together in `scores`."""
+        return group_prompts(prompts, self.heads, self.vocabulary)
+
+    def work(self, prompts: Sequence[Prompt], heads: Iterable[Head]) -> float:
+        """What `scores` adds to `forwarded`."""
+        extent, count = extent_of(prompts), len(self._layers)
+        columns = [extent.columns - self._first(extent, layer) for layer in range(count)]
+        through = sum(columns[layer] * (count - layer) for layer, _ in heads) / count
+        return len(prompts) * (extent.columns + through)
+
+    @torch.inference_mode()
+    def scores(
+        self, prompts: Sequence[Prompt], methods: Mapping[Head, Sequence[ShiftsAttention]]
+    ) -> Iterator[tuple[Head | None, list[tuple[float, ...]]]]:
+        """Log-probabilities of the continuations of each prompt, first unsteered (None), then under
+        each head's methods.
+
+        Args:
+            prompts: of one group.
+            methods: by head; each touches its head alone.
+        """
+        group = lay_out(prompts, self.device)
+        base = self._unsteered(group)
+        yield None, read_scores(base.logits, prompts, 1)[0]
+        changing = group.extent.columns - group.extent.first
+        rows = max(1, MOST_TOKENS // (len(prompts) * changing))
+        for layer in sorted({layer for layer, _ in methods}):
+            heads = sorted(head for head in methods if head[0] == layer)
+            for start in range(0, len(heads), rows):
+                some = heads[start : start + rows]
+                logits = self._steered(group, base, layer, [methods[head] for head in some])
+                yield from zip(some, read_scores(logits, prompts, len(some)), strict=True)
+
+    def _unsteered(self, group: Group) -> _Base:
+        cache: list[Any] = [DynamicLayer() for _ in self._layers]
+        with noted(self._layers) as entering:
+            logits = self._forward(0, group, slice(None), Cache(layers=cache), ids=group.ids)
+        return _Base(entering, [(layer.keys, layer.values) for layer in cache], logits)
+
+    def _steered(
+        self, group: Group, base: _Base, layer: int, methods: Sequence[Sequence[ShiftsAttention]]
+    ) -> Tensor:
+        """The logits that are read, [prompt * method, column, vocabulary], with each method of this
+        layer in a row of its own.
+        """
+        copies, first = len(methods), self._first(group.extent, layer)
+        attending = self._twin.attending[layer] if self.share else None
+        cache: list[Any] = [_Rows(computed, copies, first) for computed in base.computed]
+        steering = None
+        with ExitStack() as inside:
+            if attending is None:
+                steering = _steering(group, [row for _ in group.prompts for row in methods], copies)
+            else:
+                cache[layer] = _Rows(base.computed[layer], 1, first)
+                heads, together = _together(methods)
+                each = _steering(group, [together] * len(group.prompts), 1)
+                inside.enter_context(heads_apart(attending, each, heads))
+            inside.enter_context(last_columns(self._twin.by_column, group.extent.read))
+            return self._forward(
+                layer,
+                group.spread(copies),
+                slice(first, None),
+                Cache(layers=cache),
+                steering,
+                hidden=base.entering[layer].repeat_interleave(copies, 0)[:, first:],
+            )
+
+    def _first(self, extent: Extent, layer: int) -> int:
+        """The first column that goes on from a layer when a head of it is steered."""
+        is_last = layer == len(self._layers) - 1
+        return extent.columns - extent.read if is_last else extent.first
+
+    def _forward(
+        self,
+        layer: int,
+        group: Group,
+        columns: slice,
+        cache: Cache,
+        steering: Steering | None = None,
+        **read: Tensor,
+    ) -> Tensor:
+        """A pass of these columns through all layers from this one on: the logits that are read."""
+        layers, positions = self._layers[layer:], group.positions[:, columns]
+        self.forwarded += positions.numel() * len(layers) / len(self._layers)
+        mask = group.mask[:, :, columns]
+        with steered(steering):
+            return self._twin.forward(layers, mask, positions, cache, group.extent.read, **read)
+
+
+def _steering(group: Group, methods: Sequence[Sequence[ShiftsAttention]], copies: int) -> Steering:
+    """The steering of a pass with so many rows of each prompt; `methods` has those of every row."""
+    span = group.span.repeat_interleave(copies, 0)
+    return Steering(span, methods, prompt=[group.extent.end] * len(methods))
+
+
+def _together(
+    methods: Sequence[Sequence[ShiftsAttention]],
+) -> tuple[list[int], tuple[ShiftsAttention, ...]]:
+    """The head of each row, and the one method that steers them all.
+
+    Args:
+        methods: per row one, the same but for its head.
+    """
+    heads = [head for (method,) in methods for head in method.heads or ()]
+    every: Any = replace(methods[0][0], heads=HeadSet(heads))  # type: ignore[type-var]
+    return [head for _, head in heads], (every,)
+
+
+class _Rows(DynamicLayer):
+    """Keys and values of rows that share those of their prompt in front of a column.
+
+    Args:
+        computed: of the prompts.
+        copies: rows of each prompt.
+        first: the first column that is the rows' own.
+    """
+
+    def __init__(self, computed: KeysValues, copies: int, first: int):
+        super().__init__()
+        self.computed, self.copies, self.first = computed, copies, first
+
+    def update(
+        self, key_states: Tensor, value_states: Tensor, *args: Any, **kwargs: Any
+    ) -> KeysValues:
+        shared, new = self.computed, (key_states, value_states)
+        self.keys, self.values = map(self._behind, shared, new)
+        return self.keys, self.values
+
+    def _behind(self, known: Tensor, new: Tensor) -> Tensor:
+        rows, groups, columns, size = new.shape
+        whole = new.new_empty(rows // self.copies, self.copies, groups, self.first + columns, size)
+        whole[:, :, :, : self.first] = known[:, None, :, : self.first]
+        whole = whole.flatten(0, 1)
+        whole[:, :, self.first :] = new
+        return whole
+
+    def get_seq_length(self) -> int:
+        return self.first

@@ -1,0 +1,27 @@
+"""Which heads to steer: every head steered alone, scored on samples of a task, and ranked (Zhang et
+al. 2024, Algorithm 1).
+
+A task is a list of samples, all `Choice` (continuations compared by their log-probability) or all
+`Question` (a reply is written greedily and scored). A run folder has one record per sample, so it
+can be killed and repeated at any moment.
+
+samples.py    what is asked, in Python or from a file
+plan.py       how
+material.py   samples as a model reads them
+scoring.py    choices under every head; replies.py: questions
+run.py        stages, records, resuming; analysis/profile.py ranks the heads by them
+"""
+
+from holdfast.study.profiling.plan import BY, Plan
+from holdfast.study.profiling.run import profile
+from holdfast.study.profiling.samples import Choice, Question, Samples, read_samples
+
+__all__ = [
+    "BY",
+    "Choice",
+    "Plan",
+    "Question",
+    "Samples",
+    "profile",
+    "read_samples",
+]

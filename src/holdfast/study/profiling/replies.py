@@ -1,0 +1,123 @@
+"""Scores questions: a reply is written under every head, greedily."""
+
+from __future__ import annotations
+
+import time
+from collections import deque
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+
+from holdfast.analysis.profile import head_name
+from holdfast.engine.cache import KeysValues, first_tokens
+from holdfast.engine.decoder import Decoder, Row, Stream
+from holdfast.engine.scoring import score_rows
+from holdfast.methods.heads import Head
+from holdfast.sampling import Sampling
+from holdfast.study.profiling.material import Material
+from holdfast.study.profiling.samples import Question
+from holdfast.study.profiling.scoring import SampleScores, duration
+
+_PREFILL = 16_384  # tokens
+_TRIED = 8  # tokens of a reply that is written to see how long it takes
+
+_Ticket = tuple[int, Head | None]  # the place of a sample in its group, and the head
+
+
+@dataclass(frozen=True)
+class Replies:
+    """Questions, whose replies under all heads are rows of one batch; each prompt is forwarded from
+    its span on.
+    """
+
+    material: Material
+
+    def groups(self, numbers: Sequence[int]) -> list[list[int]]:
+        return self.material.by_rows(numbers)
+
+    def score(
+        self, numbers: Sequence[int], heads: Sequence[Head]
+    ) -> tuple[list[SampleScores], int]:
+        scored, tokens = [SampleScores() for _ in numbers], 0
+        for (place, head), text, forwarded in self._write(list(self._rows(numbers, heads))):
+            question = self.material.samples[numbers[place]]
+            assert isinstance(question, Question)
+            scored[place].replies[head_name(head)] = text
+            scored[place].scores[head_name(head)] = float(question.score(text))
+            tokens += forwarded
+        return scored, tokens
+
+    def estimate(
+        self, groups: Sequence[Sequence[int]], heads: Sequence[Head], further: float
+    ) -> str:
+        plan = self.material.plan
+        few = replace(plan, max_new_tokens=min(_TRIED, plan.max_new_tokens))
+        began = time.monotonic()
+        Replies(replace(self.material, plan=few)).score(groups[0][:1], heads)
+        each = (time.monotonic() - began) * (1 + further)
+        least = each * sum(map(len, groups))
+        most = least * plan.max_new_tokens / few.max_new_tokens
+        return (
+            f"{len(heads)} heads x {len(self.material.samples)} samples: {duration(least)} to"
+            f" {duration(most)} at the speed of the sample just timed, by the length of the"
+            " replies."
+        )
+
+    def _rows(self, numbers: Sequence[int], heads: Sequence[Head]) -> Iterator[tuple[_Ticket, Row]]:
+        """Every sample under every head, a sample's heads in a run."""
+        model, methods = self.material.model, self.material.methods(heads)
+        for place, number in enumerate(numbers):
+            prompt = self.material.prompts[number]
+            computed = self._before_span(number)
+            room = (model.context or 10**9) - len(prompt.token_ids)
+            sampling = Sampling(0, 1, min(self.material.plan.max_new_tokens, room))
+            for head, steering in methods.items():
+                stream = Stream(prompt.token_ids, prompt.span, computed, steering)
+                yield (place, head), Row((stream,), sampling=sampling)
+
+    def _before_span(self, number: int) -> KeysValues | None:
+        """Keys and values of the tokens in front of the span, which no head changes."""
+        model, prompt = self.material.model, self.material.prompts[number]
+        count = prompt.before_span
+        if not (model.reuses_cache and count):
+            return None
+        row = Row((Stream(prompt.token_ids[:count], prompt.span[:count]),))
+        _, computed = score_rows(model.hf_model, [row], [[(0,)]], model.batch_size)
+        return first_tokens(computed[0][0], count)
+
+    def _write(self, rows: Sequence[tuple[_Ticket, Row]]) -> Iterator[tuple[_Ticket, str, int]]:
+        """The replies as they end: their text, and the tokens forwarded."""
+        model = self.material.model
+        decoder: Decoder[_Ticket] = Decoder(
+            model.hf_model, model.stop_ids, reuse=model.reuses_cache
+        )
+        most = model.batch_size if model.reuses_cache else 1
+        waiting = deque(rows)
+        while waiting or len(decoder):
+            joining = _joining(waiting, most - len(decoder))
+            # a pass of few rows holds up those under way
+            if joining and len(joining) * 4 >= len(decoder):
+                for _ in joining:
+                    waiting.popleft()
+                tickets = [ticket for ticket, _ in joining]
+                done = decoder.admit([row for _, row in joining], tickets)
+            else:
+                done = decoder.step()
+            for ticket, reply in done:
+                ids = list(reply.token_ids)
+                yield (
+                    ticket,
+                    str(model.tokenizer.decode(ids, skip_special_tokens=True)),
+                    reply.forwarded,
+                )
+
+
+def _joining(waiting: Sequence[tuple[_Ticket, Row]], most: int) -> list[tuple[_Ticket, Row]]:
+    """The first rows that wait, as many as there is room for in the batch and in one pass."""
+    joining: list[tuple[_Ticket, Row]] = []
+    for ticket, row in waiting:
+        stream = row.streams[0]
+        tokens = max(len(stream.token_ids) - stream.cached, 1)
+        if len(joining) >= most or (joining and (len(joining) + 1) * tokens > _PREFILL):
+            break
+        joining.append((ticket, row))
+    return joining
