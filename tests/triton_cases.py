@@ -44,13 +44,13 @@ def table(rows, heads, seed=0):
     """Entries of all kinds: drawn ones, neutral ones in every third column, and extremes."""
     draw = torch.Generator().manual_seed(seed)
     bias = torch.randn(rows, heads, generator=draw) * 2
-    power = torch.rand(rows, heads, generator=draw)
+    exponent = torch.rand(rows, heads, generator=draw)
     floor = torch.randn(rows, heads, generator=draw) * 2 - 2
     place = torch.arange(rows * heads).reshape(rows, heads)
-    bias[place % 3 == 0], power[place % 3 == 0], floor[place % 3 == 0] = 0, 1, -math.inf
-    bias[place % 7 == 1], bias[place % 7 == 2], power[place % 7 == 4] = 30, -30, 0
+    bias[place % 3 == 0], exponent[place % 3 == 0], floor[place % 3 == 0] = 0, 1, -math.inf
+    bias[place % 7 == 1], bias[place % 7 == 2], exponent[place % 7 == 4] = 30, -30, 0
     floor[place % 7 == 5] = 50
-    return LayerTable(*(entries.to(DEVICE) for entries in (bias, power, floor)))
+    return LayerTable(*(entries.to(DEVICE) for entries in (bias, exponent, floor)))
 
 
 def neutral(rows, heads):
@@ -113,36 +113,36 @@ def corners(keys):
 
 
 @triton.jit
-def _move(log_odds, bias, power, floor, out, COUNT: tl.constexpr):
+def _move(log_odds, bias, exponent, floor, out, COUNT: tl.constexpr):
     place = tl.arange(0, COUNT)
     shifted = moved(
         tl.load(log_odds + place),
         tl.load(bias + place),
-        tl.load(power + place),
+        tl.load(exponent + place),
         tl.load(floor + place),
     )
     tl.store(out + place, shifted)
 
 
-@pytest.mark.parametrize("power", [0.0, 1e-6, 0.01, 0.3, 0.5, 0.99, 1.0, 2.0])
-def test_the_table_moves_log_odds_as_the_formula_does(power):
+@pytest.mark.parametrize("exponent", [0.0, 1e-6, 0.01, 0.3, 0.5, 0.99, 1.0, 2.0])
+def test_the_table_moves_log_odds_as_the_formula_does(exponent):
     x = torch.linspace(-80, 80, 128)
     for bias, floor in ((0.0, -math.inf), (30.0, -5.0), (-30.0, -math.inf), (0.7, 1e4)):
-        numbers = [torch.full_like(x, number) for number in (bias, power, floor)]
+        numbers = [torch.full_like(x, number) for number in (bias, exponent, floor)]
         out = torch.empty_like(x, device=DEVICE)
         _move[(1,)](x.to(DEVICE), *(part.to(DEVICE) for part in numbers), out, COUNT=128)
         for before, after in zip(x.tolist(), out.tolist(), strict=True):
             exact = oracles.steering_table(before, *(float(part[0]) for part in numbers))
             if exact > 85:  # both say that all mass is on the span, to float32
                 assert after > 85
-            else:  # the sum x + bias is rounded, and so is the power
+            else:  # the sum x + bias is rounded, and so is the exponent
                 assert after == pytest.approx(exact, rel=5e-7, abs=4e-6)
-    assert power != 1 or torch.equal(_shifted(x, power), x)
+    assert exponent != 1 or torch.equal(_shifted(x, exponent), x)
 
 
-def _shifted(x, power):
+def _shifted(x, exponent):
     out = torch.empty_like(x, device=DEVICE)
-    numbers = (torch.full_like(x, number, device=DEVICE) for number in (0, power, -math.inf))
+    numbers = (torch.full_like(x, number, device=DEVICE) for number in (0, exponent, -math.inf))
     _move[(1,)](x.to(DEVICE), *numbers, out, COUNT=x.numel())
     return out.cpu()
 

@@ -14,19 +14,19 @@ from torch import Tensor
 
 @dataclass(frozen=True)
 class LayerTable:
-    """The steering table of a layer: x' = max(logit(sigmoid(x + bias)**power), floor).
+    """The steering table of a layer: x' = max(logit(sigmoid(x + bias)**exponent), floor).
 
     x is the log-odds of the attention mass on the span. A query that sees no span, or nothing else,
     keeps what it has.
 
     Args:
         bias: float32 [B, H]; 0 changes nothing.
-        power: float32 [B, H], at least 0; 1 changes nothing.
+        exponent: float32 [B, H], at least 0; 1 changes nothing.
         floor: float32 [B, H]; -inf changes nothing.
     """
 
     bias: Tensor
-    power: Tensor
+    exponent: Tensor
     floor: Tensor
 
 

@@ -61,11 +61,11 @@ def decode(
     splits = splits or _splits(query.device, rows * packs, keys)
     query, key, value, span = (row_major(states) for states in (query, key, value, columns.span))
     seen = None if columns.seen is None else row_major(columns.seen).view(torch.uint8)
-    wide = {"dtype": torch.float32, "device": query.device}
-    partial = torch.empty(rows * packs, splits, 2 * half, size, **wide)
-    sums = torch.empty(rows * packs, splits, 3, 2 * half, **wide)
-    output = torch.empty(query.shape, dtype=query.dtype, device=query.device)
-    mass = torch.empty(rows, heads, **wide) if trace else None
+    wide, device = torch.float32, query.device
+    partial = torch.empty(rows * packs, splits, 2 * half, size, dtype=wide, device=device)
+    sums = torch.empty(rows * packs, splits, 3, 2 * half, dtype=wide, device=device)
+    output = torch.empty(query.shape, dtype=query.dtype, device=device)
+    mass = torch.empty(rows, heads, dtype=wide, device=device) if trace else None
     block = padded_size(size)
     block_keys = max(16, min(64, 16384 // (block * query.element_size())))
     _attend_split[(rows * packs, splits)](
@@ -110,7 +110,7 @@ def decode(
         partial,
         sums,
         table.bias.contiguous(),
-        table.power.contiguous(),
+        table.exponent.contiguous(),
         table.floor.contiguous(),
         output,
         mass,
@@ -260,7 +260,7 @@ def _merge_splits(
     partial,
     sums,
     bias,
-    power,
+    exponent,
     floor,
     output,
     mass,
@@ -294,7 +294,7 @@ def _merge_splits(
         rest_top,
         rest_total,
         tl.load(bias + place),
-        tl.load(power + place),
+        tl.load(exponent + place),
         tl.load(floor + place),
     )
     on_span = on_span / tl.where(span_total > 0, span_total, 1.0)

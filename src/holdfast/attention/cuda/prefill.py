@@ -68,7 +68,7 @@ def prefill(
         None if tiles.reach is None else tiles.reach.expand(rows, -1, -1).contiguous(),
         sight.offset,
         table.bias.contiguous(),
-        table.power.contiguous(),
+        table.exponent.contiguous(),
         table.floor.contiguous(),
         output,
         scaling * _LOG2E,
@@ -117,7 +117,7 @@ def _attend_block(
     reach,
     offsets,
     bias,
-    power,
+    exponent,
     floor,
     output,
     scaling,
@@ -213,7 +213,7 @@ def _attend_block(
         tl.where(swapped, least_top, most_top),
         tl.where(swapped, least_total, most_total),
         tl.load(bias + place),
-        tl.load(power + place),
+        tl.load(exponent + place),
         tl.load(floor + place),
     )
     to_most = tl.where(swapped, to_span, to_rest) / tl.where(most_total > 0, most_total, 1.0)
@@ -336,7 +336,7 @@ def _tile(
     base = higher
     if MASKED:
         base = tl.where(higher == -float("inf"), 0.0, higher)
-    p = tl.exp2(scores * scaling - base[:, None])  # one instruction before the power
+    p = tl.exp2(scores * scaling - base[:, None])  # one instruction before exp2
     if AIM == _ADD:
         p = p * total[:, None]
     else:

@@ -15,10 +15,10 @@ _SURE = tl.constexpr(17.0)  # from here on log(sigmoid(x)) is -exp(-x) to float3
 
 
 @triton.jit
-def moved(log_odds, bias, power, floor):
+def moved(log_odds, bias, exponent, floor):
     """x' of log-odds x, finite where x is finite.
 
-    With a = -power * log(sigmoid(x + bias)), the log-odds of exp(-a) are -log(expm1(a)).
+    With a = -exponent * log(sigmoid(x + bias)), the log-odds of exp(-a) are -log(expm1(a)).
     """
     shifted = log_odds + bias
     y = tl.exp(-tl.abs(shifted))
@@ -26,13 +26,13 @@ def moved(log_odds, bias, power, floor):
     zz = z * z
     series = 1.0 / 7 + zz * (1.0 / 9 + zz * (1.0 / 11 + zz * (1.0 / 13 + zz * (1.0 / 15))))
     log1p = 2.0 * z * (1.0 + zz * (1.0 / 3 + zz * (1.0 / 5 + zz * series)))
-    a = power * (tl.maximum(-shifted, 0.0) + log1p)
+    a = exponent * (tl.maximum(-shifted, 0.0) + log1p)
     expm1 = a * (1 + a / 2 * (1 + a / 3 * (1 + a / 4 * (1 + a / 5 * (1 + a / 6 * (1 + a / 7))))))
     near = -tl.log(tl.maximum(expm1, _LEAST))
     far = -a - tl.log(tl.maximum(1.0 - tl.exp(-a), 0.25))  # 0.25 only where `near` is taken
     raised = tl.where(a < 0.5, near, far)
-    raised = tl.where(shifted > _SURE, shifted - tl.log(tl.maximum(power, _LEAST)), raised)
-    raised = tl.where(power == 1.0, shifted, raised)
+    raised = tl.where(shifted > _SURE, shifted - tl.log(tl.maximum(exponent, _LEAST)), raised)
+    raised = tl.where(exponent == 1.0, shifted, raised)
     return tl.maximum(raised, floor)
 
 
@@ -44,20 +44,20 @@ def sigmoid(x):
 
 
 @triton.jit
-def weights(span_top, span_total, rest_top, rest_total, bias, power, floor):
+def weights(span_top, span_total, rest_top, rest_total, bias, exponent, floor):
     """What the outputs of span and rest are weighted with.
 
     Args:
         span_top, rest_top: the largest score of each group, in units of log(2).
         span_total, rest_total: the sum of 2**(score - top) in each, 0 where it is not in sight.
-        bias, power, floor: of the table.
+        bias, exponent, floor: of the table.
     """
     has_span = span_total > 0
     has_rest = rest_total > 0
     both = has_span & has_rest
     tops = tl.where(both, span_top, 0.0) - tl.where(both, rest_top, 0.0)
     totals = tl.log(tl.where(both, span_total, 1.0)) - tl.log(tl.where(both, rest_total, 1.0))
-    x = moved(tops * 0.6931471805599453 + totals, bias, power, floor)
+    x = moved(tops * 0.6931471805599453 + totals, bias, exponent, floor)
     on_span = tl.where(both, sigmoid(x), tl.where(has_span, 1.0, 0.0))
     on_rest = tl.where(both, sigmoid(-x), tl.where(has_rest, 1.0, 0.0))
     return on_span, on_rest

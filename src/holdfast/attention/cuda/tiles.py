@@ -66,7 +66,7 @@ class Tiles:
 def cut(columns: Columns, keys: int, sight: Sight, shape: Shape) -> Tiles:
     """Cuts a pass over `keys` keys into tiles, without reading anything back to the host."""
     members = _members(columns, keys, shape.keys)
-    tiles = members.unflatten(1, (-1, shape.keys))
+    tiles = members.reshape(len(members), -1, shape.keys)
     rest, span, unseen = ((tiles == kind).any(-1) for kind in (REST, SPAN, _OUT_OF_SIGHT))
     kinds = torch.where(span, SPAN, REST)
     kinds = torch.where((rest & span) | ((rest | span) & unseen), MIXED, kinds)
@@ -99,8 +99,8 @@ def _reach(mask: Tensor, shape: Shape) -> Tensor:
     """First and last-but-one tile in sight of each block of queries; 0, 0 where there is none."""
     queries, keys = mask.shape[2:]
     padded = pad(mask[:, 0], (0, -keys % shape.keys, 0, -queries % shape.queries))
-    blocks = padded.unflatten(2, (-1, shape.keys)).any(-1)
-    blocks = blocks.unflatten(1, (-1, shape.queries)).any(2)
+    cut_up = padded.shape[1] // shape.queries, shape.queries, -1, shape.keys
+    blocks = padded.reshape(len(mask), *cut_up).any(-1).any(2)
     tile = torch.arange(blocks.shape[2], device=mask.device)
     last = torch.where(blocks, tile + 1, 0).amax(-1)
     first = torch.where(blocks, tile, blocks.shape[2]).amin(-1)
