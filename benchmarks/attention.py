@@ -8,6 +8,10 @@ name, on the same heads as our PASTA, with the eager attention it needs.
 
     pip install --no-deps pastalib==0.1.3     # without it, its column is left out
     python benchmarks/attention.py --out benchmarks/results/attention.json
+
+On a GPU, of another shape (attention_cuda.py):
+
+    python benchmarks/attention.py --device cuda --out benchmarks/results/attention_cuda.json
 """
 
 from __future__ import annotations
@@ -15,7 +19,6 @@ from __future__ import annotations
 import argparse
 import json
 import random
-import statistics
 import subprocess
 import sys
 import time
@@ -23,6 +26,7 @@ from contextlib import nullcontext
 from pathlib import Path
 
 import torch
+from ratios import ratios
 from stamp import measured_on
 from transformers import (
     AttentionInterface,
@@ -239,39 +243,32 @@ def print_peak(name: str, dtype: torch.dtype, length: int) -> None:
     print(int(high) * 1024)
 
 
-def ratios(work: str, seconds: dict[str, list[float]]) -> dict:
-    """Medians and quartiles of each variant's ratio to plain SDPA in the same repetition."""
-    row = {"work": work, "plain_seconds": statistics.median(seconds["plain"])}
-    for name, taken in seconds.items():
-        if name != "plain":
-            each = [one / plain for one, plain in zip(taken, seconds["plain"], strict=False)]
-            low, middle, high = statistics.quantiles(each, n=4) if len(each) > 1 else each * 3
-            row[name] = {
-                "median": round(middle, 4),
-                "quartiles": [round(low, 4), round(high, 4)],
-                "repetitions": len(each),
-            }
-    print(
-        work,
-        f"{row['plain_seconds'] * 1e3:.1f} ms",
-        {k: v["median"] for k, v in row.items() if isinstance(v, dict)},
-        flush=True,
-    )
-    return row
-
-
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--device", choices=["cpu", "cuda"], default="cpu")
     parser.add_argument("--threads", type=int, default=2)
-    parser.add_argument("--repetitions", type=int, default=60)
+    parser.add_argument("--repetitions", type=int, help="default: 60, on a GPU 30")
     parser.add_argument("--dtypes", nargs="+", default=["float32", "bfloat16"])
     parser.add_argument("--only", choices=["decode", "prefill", "memory"])
     parser.add_argument("--out", type=Path)
+    parser.add_argument(
+        "--rehearse",
+        action="store_true",
+        help="with --device cuda: a tiny shape on the CPU, in Triton's interpreter "
+        "(TRITON_INTERPRET=1)",
+    )
     parser.add_argument("--peak", help=argparse.SUPPRESS)
     parser.add_argument("--dtype", default="float32", help=argparse.SUPPRESS)
     parser.add_argument("--length", type=int, default=4096, help=argparse.SUPPRESS)
     arguments = parser.parse_args()
     torch.set_num_threads(arguments.threads)
+    if arguments.device == "cuda":
+        import attention_cuda
+
+        return attention_cuda.run(
+            arguments.rehearse, arguments.only, arguments.repetitions, arguments.out
+        )
+    arguments.repetitions = arguments.repetitions or 60
     AttentionInterface.register("eager formula", eager_formula)
     AttentionMaskInterface.register("eager formula", sdpa_mask)
     if arguments.peak:

@@ -40,6 +40,7 @@ class Record:
             void.
         minutes: about how long it takes on 2 cores.
         beside: files and folders that it writes beside the record.
+        gpu: whether it needs one.
     """
 
     name: str
@@ -47,6 +48,7 @@ class Record:
     default_model: bool
     minutes: int
     beside: tuple[str, ...] = ()
+    gpu: bool = False
 
 
 RECORDS = (
@@ -81,13 +83,21 @@ RECORDS = (
         30,
     ),
     Record("attention", "benchmarks/attention.py --out {out}", False, 40),
+    Record(
+        "attention_cuda",
+        "benchmarks/attention.py --device cuda --out {out}",
+        False,
+        30,
+        gpu=True,
+    ),
     Record("profiling", "benchmarks/profiling.py --out {out}", False, 10),
     Record("census", "benchmarks/census.py --out {out}", False, 12),
 )
 
 
-# Not measured on the weights that ship, so there is no such record, and no document quotes one.
-MISSING = ("zhang2024/findings",)
+# Not measured on the weights that ship, or never on a GPU: there is no such record, and no document
+# quotes one.
+MISSING = ("zhang2024/findings", "attention_cuda")
 
 
 @dataclass(frozen=True)
@@ -209,6 +219,12 @@ def replace(record: Record, runs: Path, corpus: Path | None) -> list[str]:
     return told(record, before, json.loads(fresh.read_text()))
 
 
+def _has_gpu() -> bool:
+    import torch
+
+    return torch.cuda.is_available()
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("names", nargs="*", metavar="RECORD", help="default: all")
@@ -233,6 +249,9 @@ def main() -> None:
             )
         print(f"left out: {left[0].name}, which needs --self-dialogue FILE", flush=True)
         chosen = [record for record in chosen if record not in left]
+    if not arguments.names and not _has_gpu():
+        print("left out: attention_cuda, which needs a GPU", flush=True)
+        chosen = [record for record in chosen if not record.gpu]
     runs = arguments.runs.resolve()
     page = [
         "# What changed when the records were measured again",

@@ -69,6 +69,22 @@ def test_the_kernels_compile_for_gpus_that_are_not_here(tmp_path):
             assert kernel["matrix_units"] and kernel["copies_ahead"], kernel
 
 
+def test_the_benchmark_for_gpus_runs_through_at_a_tiny_shape(tmp_path):
+    record = tmp_path / "record.json"
+    benchmark = HERE.parent / "benchmarks" / "attention.py"
+    run(
+        benchmark, "--device", "cuda", "--rehearse", "--threads", "1", "--out", record,
+        TRITON_INTERPRET="1", CUDA_VISIBLE_DEVICES="",
+    )  # fmt: skip
+    written = json.loads(record.read_text())
+    assert written["measured_on"]["commit"] and written["span"] == 7
+    assert [row["work"].split(",")[0] for row in written["rows"]] == ["decode", "prefill"]
+    for row in written["rows"]:
+        for variant in ("flash", "eager", "kernels", "kernels+trace", "holdfast"):
+            low, high = row[variant]["quartiles"]
+            assert 0 < low <= row[variant]["median"] <= high
+
+
 def test_kernels_are_not_for_the_cpu():
     states = torch.zeros(1, 1, 1, 64)
     assert not is_covered(states, states, states)

@@ -1,0 +1,26 @@
+"""Times of variants that ran in alternation, as ratios to the plain one."""
+
+from __future__ import annotations
+
+import statistics
+
+
+def ratios(work: str, seconds: dict[str, list[float]]) -> dict:
+    """Medians and quartiles of each variant's ratio to "plain" in the same repetition; printed."""
+    row = {"work": work, "plain_seconds": statistics.median(seconds["plain"])}
+    for name, taken in seconds.items():
+        if name != "plain":
+            each = [time / plain for time, plain in zip(taken, seconds["plain"], strict=False)]
+            low, middle, high = statistics.quantiles(each, n=4) if len(each) > 1 else each * 3
+            row[name] = {
+                "median": round(middle, 4),
+                "quartiles": [round(low, 4), round(high, 4)],
+                "repetitions": len(each),
+            }
+    print(
+        work,
+        f"{row['plain_seconds'] * 1e3:.1f} ms",
+        {name: part["median"] for name, part in row.items() if isinstance(part, dict)},
+        flush=True,
+    )
+    return row
