@@ -14,7 +14,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 
 import holdfast
 from holdfast import Boost, Pasta, Repetition, SplitSoftmax, Spotlight
-from holdfast.attention import Steering, holdfast_attention, steered
+from holdfast.attention import Steering, adopt, holdfast_attention, layers, steered
 from holdfast.errors import ModelError, UsageError
 
 FLOAT32 = 1e-5  # of outputs and masses
@@ -530,3 +530,28 @@ def test_dropout_is_refused_rather_than_left_out():
     with pytest.raises(ModelError, match=r"0\.1.*eval"), holdfast.steering(model, span, [SPLIT]):
         model(ids)
     assert model.training
+
+
+@pytest.mark.parametrize("kind", ["gemma2", "gpt_oss", "llama"])
+@torch.inference_mode()
+def test_unsteered_an_adopted_model_runs_the_attention_that_it_had(kind, monkeypatch):
+    options = dict(ZOO[3][2] if kind == "gemma2" else ZOO[5][2] if kind == "gpt_oss" else {})
+    model, (ids, mask, span) = hugging_face(kind, "eager", **options), prompts()
+    given = {"attention_mask": mask, "max_new_tokens": 4, "do_sample": False}
+    static = {**given, "cache_implementation": "static", "disable_compile": True}
+    wanted = (
+        model(ids, attention_mask=mask).logits,
+        *(model.generate(ids, **g) for g in (given, static)),
+    )
+    assert adopt(model)
+    with steered(Steering(span, [(SPLIT,)] * 2)):
+        moved = model(ids, attention_mask=mask, use_cache=False).logits
+    monkeypatch.setattr(layers, "attend_explicitly", None)  # not called
+    found = (
+        model(ids, attention_mask=mask).logits,
+        *(model.generate(ids, **g) for g in (given, static)),
+    )
+    assert all(torch.equal(*pair) for pair in zip(found, wanted, strict=True))
+    assert (moved - wanted[0]).abs().max() > 1e-3
+    with steered(None):
+        assert torch.equal(model(ids, attention_mask=mask).logits, wanted[0])

@@ -1,12 +1,15 @@
 """The attention of one layer in the pass under way, and the mask it gets.
 
-In a steered pass it is steered. In any other pass of a model with an open block it is the attention
-that the model had; in one of a model that has ours for good, SDPA.
+In a steered pass it is steered. In any other it is the attention that the model had before it got
+ours, for a while or for good, with the masks that go with it.
 """
 
 from __future__ import annotations
 
 import sys
+import weakref
+from collections.abc import Callable, Sequence
+from typing import Any
 from weakref import WeakKeyDictionary
 
 import torch
@@ -27,6 +30,8 @@ OWNERS: WeakKeyDictionary[torch.nn.Module, OpenModel] = (
     WeakKeyDictionary()
 )  # of the modules of models with open blocks
 CONFIGS: dict[int, OpenModel] = {}  # the same by `id` of their configurations
+# By `id` of each configuration of models that have our attention for good, what they had before.
+_ADOPTED: dict[int, str] = {}
 _REFUSED = ("block_indices", "cache")  # sparse blocks, and paged caches of continuous batching
 
 
@@ -50,6 +55,8 @@ def attend_layer(
     ):  # eager functions do not take indices
         return implementation(module, query, key, value, attention_mask, **kwargs)
     steering = steering_of(module)
+    if steering is None and (plain := _plain_attention(module, attention_mask)) is not None:
+        return plain(module, query, key, value, attention_mask, **kwargs)
     if steering is None and attention_mask is None and _sees_all(module):
         kwargs["is_causal"] = False
     own = _own_scoring(module, query, key, kwargs)
@@ -104,6 +111,9 @@ def mask_layer(**kwargs) -> Tensor | None:
     Tells the steering where the keys of a cache stand.
     """
     current, owner = PASS.get(), CONFIGS.get(id(kwargs.get("config")))
+    if owner is None and (current is None or (current.model is None and current.steering is None)):
+        plain = _ADOPTED.get(id(kwargs.get("config")), "sdpa")
+        return ALL_MASK_ATTENTION_FUNCTIONS[plain](**kwargs)
     place = tuple(
         int(kwargs.get(name, 0)) for name in ("q_offset", "q_length", "kv_offset", "kv_length")
     )
@@ -138,6 +148,37 @@ def steering_of(module: torch.nn.Module) -> Steering | None:
     return current.steering
 
 
+def adopted(configs: Sequence[tuple[Any, str | None]]) -> None:
+    """Notes the attention of a model's configurations before it got ours for good."""
+    for config, name in configs:
+        if name is not None and name != IMPLEMENTATION:
+            _ADOPTED[id(config)] = name
+            weakref.finalize(config, _ADOPTED.pop, id(config), None)
+
+
+def _plain_attention(module: torch.nn.Module, mask: object) -> Callable[..., Any] | None:
+    """The attention that an adopted model had, for a pass that is not steered.
+
+    None for SDPA, and where the masks are not of the form it takes, as in a compiled pass.
+    """
+    name = _ADOPTED.get(id(getattr(module, "config", None)), "sdpa")
+    if name == "sdpa" or (name == "eager" and not _is_additive(mask)):
+        return None
+    return _interface(module, name)
+
+
+def _is_additive(mask: object) -> bool:
+    return isinstance(mask, Tensor) and mask.is_floating_point()
+
+
+def _interface(module: torch.nn.Module, name: str | None) -> Callable[..., Any]:
+    """One of transformers' attention functions, or the eager one of the module's own file."""
+    file = sys.modules[type(module).__module__]
+    eager = getattr(file, "eager_attention_forward", sdpa_attention_forward)
+    interface: Callable[..., Any] = ALL_ATTENTION_FUNCTIONS.get_interface(name, eager)
+    return interface
+
+
 def _sees_all(module: torch.nn.Module) -> bool:
     """Whether this is cross-attention that, without a mask, SDPA alone would take for causal."""
     current = PASS.get()
@@ -169,10 +210,7 @@ def _left_alone(module: torch.nn.Module):
     name = _name_before(owner, module)
     if name == IMPLEMENTATION:
         return None
-    eager = getattr(
-        sys.modules[type(module).__module__], "eager_attention_forward", sdpa_attention_forward
-    )
-    return ALL_ATTENTION_FUNCTIONS.get_interface(name, eager)
+    return _interface(module, name)
 
 
 def _mask_before(owner: OpenModel, **kwargs):

@@ -25,7 +25,7 @@ from holdfast.attention.blocks import LOCK, WAITING, Block, OpenModel, cached_to
 from holdfast.attention.compiled import Hook, begin_traced, end_traced, forget, number_modules
 from holdfast.attention.explicit import Scoring, attend_explicitly, mass_at
 from holdfast.attention.interface import IMPLEMENTATION
-from holdfast.attention.layers import CONFIGS, OWNERS, steering_of
+from holdfast.attention.layers import CONFIGS, OWNERS, adopted, steering_of
 from holdfast.attention.steering import NEVER_REACHED, PASS, Pass, Steering, steered
 from holdfast.errors import ModelError, UsageError
 from holdfast.methods.protocols import ShiftsAttention
@@ -216,6 +216,7 @@ def adopt(model: PreTrainedModel) -> bool:
         _switch(model, switched)
         _probe(model, plain)
         number_modules(model, open_blocks=False)
+        adopted(switched.before)
     except ModelError:
         _restore(switched)
         return False
