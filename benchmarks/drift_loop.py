@@ -32,7 +32,8 @@ from stamp import measured_on
 
 import holdfast
 from holdfast import drift
-from holdfast.drift.selfchat import _agent_view, _Talk, _turn, _user_view, draw_pairing
+from holdfast.drift.dialog import Dialog, agent_view, turn_of, user_view
+from holdfast.drift.pairing import draw_pairing
 
 Chat = list[dict[str, str]]
 Answer = Callable[[Sequence[Chat]], list[str]]
@@ -59,7 +60,7 @@ class Played:
 
 def play(suite, settings, numbers: Sequence[int], answer: Answer, tokenizer) -> Played:
     """Some conversations, round by round; `answer` takes all chats of a step at once."""
-    talks, written = [_Talk(draw_pairing(suite, settings, number)) for number in numbers], []
+    talks, written = [Dialog(draw_pairing(suite, settings, number)) for number in numbers], []
 
     def ask(chats: Sequence[Chat]) -> list[str]:
         texts = answer(chats) if chats else []
@@ -69,17 +70,17 @@ def play(suite, settings, numbers: Sequence[int], answer: Answer, tokenizer) -> 
     started = time.perf_counter()
     for number in range(1, settings.rounds + 1):
         started_by = [talk.pairing.starter for talk in talks]
-        said = started_by if number == 1 else ask([_user_view(talk) for talk in talks])
+        said = started_by if number == 1 else ask([user_view(talk) for talk in talks])
         probes = [
-            [*_agent_view(talk), {"role": "user", "content": question}]
+            [*agent_view(talk), {"role": "user", "content": question}]
             for talk in talks
             for question in talk.pairing.probes + talk.pairing.adoption_probes
         ]
         for talk, text in zip(talks, said, strict=True):
-            talk.turns.append(_turn(number, "user", holdfast.Reply(text, None, "stop")))
-        replies = ask([*map(_agent_view, talks), *probes])
+            talk.turns.append(turn_of(number, "user", holdfast.Reply(text, None, "stop")))
+        replies = ask([*map(agent_view, talks), *probes])
         for talk, text in zip(talks, replies, strict=False):
-            talk.turns.append(_turn(number, "agent", holdfast.Reply(text, None, "stop")))
+            talk.turns.append(turn_of(number, "agent", holdfast.Reply(text, None, "stop")))
     return Played(len(talks), time.perf_counter() - started, count(written, tokenizer))
 
 

@@ -10,7 +10,7 @@ from holdfast.analysis.baseline import baseline_beside
 from holdfast.analysis.series import read_series
 from holdfast.drift.baseline import ask_baseline, read_baseline
 from holdfast.drift.cases import Case, Rule, Suite
-from holdfast.drift.selfchat import draw_pairing
+from holdfast.drift.pairing import draw_pairing
 from holdfast.errors import RecordsError
 from holdfast.measures import build
 from holdfast.models.requests import Reply

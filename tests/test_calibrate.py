@@ -22,7 +22,7 @@ from holdfast import Sampling, SplitSoftmax, cli, drift, methods
 from holdfast.analysis.calibration import Calibration, Candidate, half_of, read_calibration
 from holdfast.analysis.choice import ahead_at_cost, pareto, pick
 from holdfast.analysis.study_summary import write_calibration_file, write_method_file
-from holdfast.drift.selfchat import draw_pairing
+from holdfast.drift.pairing import draw_pairing
 from holdfast.errors import (
     HoldfastError,
     KnobOutOfRange,

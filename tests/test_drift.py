@@ -15,7 +15,8 @@ import pytest
 from tiny import model
 
 from holdfast import Repetition, Sampling, SplitSoftmax, drift, report
-from holdfast.drift.selfchat import draw_pairing, least_tokens, user_prompt_of
+from holdfast.drift.dialog import least_tokens
+from holdfast.drift.pairing import draw_pairing, user_prompt_of
 from holdfast.errors import PromptError, RecordsError, UsageError
 from holdfast.measures import build
 from holdfast.models.requests import Reply

@@ -192,7 +192,7 @@ def _with_user_model(
 ) -> tuple[Suite, Settings]:
     """The suite with the personas of the command line; the settings with who the user model is."""
     from holdfast.drift.cases import personas_of
-    from holdfast.drift.selfchat import user_prompt_of
+    from holdfast.drift.pairing import user_prompt_of
 
     if personas is not None:
         if settings.user_prompt not in ("auto", "persona"):
@@ -226,7 +226,7 @@ def _with_user_model(
 
 def _title(suite: Suite, settings: Settings, methods: int) -> str:
     """How much there is to do."""
-    from holdfast.drift.selfchat import draw_pairing
+    from holdfast.drift.pairing import draw_pairing
 
     asked = sum(len(draw_pairing(suite, settings, n).asked) for n in range(settings.conversations))
     turns = settings.conversations * (2 * settings.rounds - 1)  # the starter is given

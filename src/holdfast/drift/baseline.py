@@ -14,7 +14,7 @@ from typing import Any
 
 from holdfast.drift.benchmark import identity_of
 from holdfast.drift.cases import Suite
-from holdfast.drift.selfchat import Pairing, Probe, draw_pairing, user_prompt_of
+from holdfast.drift.pairing import Pairing, Probe, draw_pairing, user_prompt_of
 from holdfast.drift.settings import Settings
 from holdfast.models.protocol import ChatModel
 from holdfast.models.requests import Reply, Request

@@ -11,7 +11,8 @@ from pathlib import Path
 from typing import Any
 
 from holdfast import methods as steering
-from holdfast.drift.selfchat import converse, draw_pairing, user_prompt_of
+from holdfast.drift.pairing import draw_pairing, user_prompt_of
+from holdfast.drift.selfchat import converse
 from holdfast.drift.settings import Settings
 from holdfast.drift.suites import Suite, load_suite
 from holdfast.drift.traces import TurnTrace, write_traces
@@ -85,29 +86,21 @@ def run(
         HoldfastError: whatever a model raises; methods that it cannot apply are refused before
             anything is written.
     """
-    if isinstance(methods, str):
-        raise UsageError(f"methods is a list of settings, not {methods!r}; put it into one.")
+    chosen = _by_spelling(methods)
     if isinstance(model, str) or not hasattr(model, "session"):
         seen = repr(model) if isinstance(model, str) else type(model).__name__
         raise UsageError(f"A model is what holdfast.load or holdfast.connect gives, not {seen}.")
     if not isinstance(suite, Suite):
         suite = load_suite(suite)
-    methods = [read_methods(setting) for setting in methods]
-    spelled = [steering.spell(one) for one in methods]
-    if len(set(spelled)) < len(spelled):
-        raise UsageError(
-            f"The method {next(s for s in spelled if spelled.count(s) > 1)!r} is given twice; give"
-            " it once."
-        )
     settings = dataclasses.replace(settings, user_prompt=user_prompt_of(suite, settings))
-    for one in methods:
-        model.check(one)
-    identity = identity_of(model, suite, spelled, dataclasses.asdict(settings))
+    for setting in chosen.values():
+        model.check(setting)
+    identity = identity_of(model, suite, list(chosen), dataclasses.asdict(settings))
     about = {"command": "drift", "argv": command, "versions": _versions()}
     with open_run(Path(out), identity, about, COMPATIBILITY) as record:
         total = record.manifest["identity"]["settings"]["conversations"]
         groups = _groups(model, settings, total)
-        for name, chosen in zip(spelled, methods, strict=True):
+        for name, setting in chosen.items():
             for batch in resume(record, name, groups, alone=model.independent):
                 if batch.kept:
                     for _ in range(settings.rounds):
@@ -116,12 +109,31 @@ def run(
                     converse(
                         model.session(),
                         [draw_pairing(suite, settings, number) for number in batch.again],
-                        chosen,
+                        setting,
                         settings,
                         functools.partial(_keep, batch, traces),
                         progress,
                     )
     return read_run(out)
+
+
+def _by_spelling(
+    methods: Sequence[Sequence[Method] | Method | str],
+) -> dict[str, tuple[Method, ...]]:
+    """Each setting by its spelling, in the order given.
+
+    Raises:
+        UsageError: no list, or a setting that is there twice.
+    """
+    if isinstance(methods, str):
+        raise UsageError(f"methods is a list of settings, not {methods!r}; put it into one.")
+    chosen: dict[str, tuple[Method, ...]] = {}
+    for setting in map(read_methods, methods):
+        name = steering.spell(setting)
+        if name in chosen:
+            raise UsageError(f"The method {name!r} is given twice; give it once.")
+        chosen[name] = setting
+    return chosen
 
 
 def _groups(model: ChatModel, settings: Settings, total: int) -> list[Sequence[int]]:

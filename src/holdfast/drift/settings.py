@@ -7,7 +7,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from holdfast import knobs
-from holdfast.chat.prompt import SYSTEM_AS
+from holdfast.chat.messages import SYSTEM_AS
 from holdfast.errors import UsageError
 from holdfast.sampling import Sampling
 

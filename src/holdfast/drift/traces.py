@@ -50,7 +50,7 @@ def write_traces(run: Path, method: str, conversation: int, turns: Mapping[int, 
         for number, turn in turns.items()
     }
     packed = io.BytesIO()
-    np.savez_compressed(packed, rounds=np.array(list(turns)), **arrays)
+    np.savez_compressed(packed, rounds=np.array(list(turns)), **arrays)  # type: ignore[arg-type]
     write_whole(_path(run, method, conversation), packed.getvalue())
 
 

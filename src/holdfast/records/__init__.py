@@ -7,11 +7,10 @@ by its task and variant, or its stage, and by its number. It ends in a checksum 
 """
 
 from holdfast.records.lines import to_line
-from holdfast.records.manifest import Compatibility, refuse_another, superset, union
+from holdfast.records.lock import LOCK
+from holdfast.records.manifest import MANIFEST, Compatibility, refuse_another, superset, union
 from holdfast.records.resuming import Batch, batches, resume
 from holdfast.records.run import (
-    LOCK,
-    MANIFEST,
     RECORDS,
     Key,
     Run,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 _DIALOG = ("agent", "user", "turns", "probes")
@@ -110,11 +110,12 @@ def _is_text(value: Any) -> bool:
     return isinstance(value, str)
 
 
-_ROUND = (lambda value: _is_whole(value, 1), "no whole number from 1")
-_MASS = (lambda value: value is None or _is_number(value), "no number")
-_TEXT = (_is_text, "no text")
+_Check = tuple[Callable[[Any], bool], str]  # what a field must be, and what it is otherwise
+_ROUND: _Check = (lambda value: _is_whole(value, 1), "no whole number from 1")
+_MASS: _Check = (lambda value: value is None or _is_number(value), "no number")
+_TEXT: _Check = (_is_text, "no text")
 _TURN = {"round": _ROUND, "speaker": _TEXT, "text": _TEXT, "mass": _MASS}
-_PROBE = {
+_PROBE: dict[str, _Check] = {
     "round": _ROUND,
     "kind": _TEXT,
     "probe": (lambda value: _is_whole(value, 0), "no whole number"),

@@ -105,8 +105,8 @@ def _read(line: bytes, place: str, needs_checksum: bool) -> dict[str, Any]:
     return record
 
 
-def _encode(text: str, content: Any, **layout: int) -> bytes:
+def _encode(text: str, content: Any, indent: int | None = None) -> bytes:
     try:
         return text.encode()
     except UnicodeEncodeError:
-        return json.dumps(content, **layout).encode()
+        return json.dumps(content, indent=indent).encode()

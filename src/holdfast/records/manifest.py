@@ -98,7 +98,8 @@ def refuse_another(
 
 def as_json(value: Mapping[str, Any]) -> dict[str, Any]:
     """A value as it is read back: tuples are lists."""
-    return json.loads(json.dumps(dict(value)))
+    read_back: dict[str, Any] = json.loads(json.dumps(dict(value)))
+    return read_back
 
 
 def holds_lines(records: Path) -> bool:

@@ -1,4 +1,6 @@
-"""Requests that fail in a run: one ends its conversation, several in a row end the run."""
+"""Requests that fail in a run: one ends its conversation or sample, several in a row end the
+run.
+"""
 
 from __future__ import annotations
 
@@ -10,22 +12,24 @@ from holdfast.errors import ModelError, RequestFailed
 from holdfast.models.protocol import Session
 from holdfast.models.requests import Request
 
-MOST_IN_A_ROW = 5  # conversations
+MOST_IN_A_ROW = 5  # conversations or samples
 
 
 @dataclass
 class Failures:
     """What failed since the last request that was answered.
 
-    As long as failures follow one another, the server may be at fault and not the conversations, so
-    the records of these wait. They are written when something is answered; a run that stops does
-    not write them, so that it asks again when it is resumed.
+    As long as failures follow one another, the server may be at fault and not what was asked, so
+    what came of these requests waits. It is told when something is answered; a run that stops does
+    not tell it, so that it asks again when it is resumed.
 
     Args:
-        on_record: takes the records that need not wait.
+        on_over: takes what came of a conversation or sample, when it need not wait.
+        unit: what a number names, for messages.
     """
 
-    on_record: Callable[[Any], None]
+    on_over: Callable[[Any], None]
+    unit: str
     _numbers: set[int] = field(default_factory=set)
     _waiting: list[Any] = field(default_factory=list)
     _answered: Request | None = None
@@ -37,10 +41,10 @@ class Failures:
         self._end_row()
 
     def failed(self, number: int, error: RequestFailed) -> None:
-        """A request of conversation `number` failed.
+        """A request of the conversation or sample `number` failed.
 
         Raises:
-            ModelError: requests of too many conversations failed in a row.
+            ModelError: those of too many failed in a row.
         """
         if error.why != "failure":  # a filter or a limit has answered
             self._end_row()
@@ -50,15 +54,15 @@ class Failures:
         if len(self._numbers) >= MOST_IN_A_ROW:
             raise self._stopped(error)
 
-    def over(self, number: int, record: Any) -> None:
-        """The conversation `number` is over."""
+    def over(self, number: int, outcome: Any) -> None:
+        """The conversation or sample `number` is over."""
         if number in self._numbers:
-            self._waiting.append(record)
+            self._waiting.append(outcome)
         else:
-            self.on_record(record)
+            self.on_over(outcome)
 
     def settle(self, session: Session) -> None:
-        """All conversations are over; where the last ones failed, asks once more what was answered.
+        """All are over; where the last ones failed, asks once more what was answered.
 
         Raises:
             ModelError: it is not answered any longer, or nothing ever was.
@@ -76,11 +80,11 @@ class Failures:
     def _end_row(self) -> None:
         self._numbers.clear()
         while self._waiting:
-            self.on_record(self._waiting.pop(0))
+            self.on_over(self._waiting.pop(0))
 
     def _stopped(self, error: ModelError | None) -> ModelError:
         count = len(self._numbers)
-        which = f"{count} conversations in a row" if count > 1 else "a conversation"
+        which = f"{count} {self.unit}s in a row" if count > 1 else f"a {self.unit}"
         return ModelError(
             f"Stopped, as requests of {which} failed (finished ones are kept; repeat the command to"
             f" go on); the last failure was: {error}"

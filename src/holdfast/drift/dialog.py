@@ -1,0 +1,169 @@
+"""A conversation on its way: what each side sees of it, and what is recorded of it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from holdfast.chat.messages import Message
+from holdfast.drift.cases import Case, Persona
+from holdfast.drift.pairing import Pairing, Probe
+from holdfast.drift.traces import TurnTrace
+from holdfast.models.requests import NO_CONTENT, Reply
+
+if TYPE_CHECKING:
+    from holdfast.measures import Score
+
+_LONGEST_REASON = 500  # characters
+
+
+@dataclass
+class Dialog:
+    """One conversation on its way.
+
+    Args:
+        pairing: who talks, and what is asked.
+        turns: of both, in order, as the record holds them.
+        probes: answered so far, in the order of their answers.
+        unanswered: the probes that were not.
+        ended: the round in which the dialog ended early, and why.
+        traces: of the agent's turns, by round.
+        forwarded: tokens that went through the model.
+        sequences: of each reply its view, and the tokens that the model had to know for it.
+    """
+
+    pairing: Pairing
+    turns: list[dict[str, Any]] = field(default_factory=list)
+    probes: list[dict[str, Any]] = field(default_factory=list)
+    unanswered: list[dict[str, Any]] = field(default_factory=list)
+    ended: dict[str, Any] | None = None
+    traces: dict[int, TurnTrace] = field(default_factory=dict)
+    forwarded: int = 0
+    sequences: list[tuple[str, tuple[int, ...]]] = field(default_factory=list)
+
+    def count(self, view: str, reply: Reply) -> None:
+        """Remembers what the model had to read for `reply`, and what it did read."""
+        self.forwarded += reply.forwarded
+        if (
+            reply.prompt_ids is not None
+            and reply.token_ids is not None
+            and reply.stop_reason != "context"
+        ):
+            written = reply.token_ids if reply.stop_reason == "stop" else reply.token_ids[:-1]
+            self.sequences.append((view, reply.prompt_ids + written))
+
+
+def _system(person: Case | Persona | None) -> list[Message]:
+    """The system message of the agent or the user model, where it has a prompt."""
+    if person is None or not person.system_prompt:
+        return []
+    return [{"role": "system", "content": person.system_prompt}]
+
+
+def agent_view(dialog: Dialog, before: int | None = None) -> list[Message]:
+    """[s_B, a1, b1, ...] with all turns, or with those of the rounds before `before`."""
+    turns = [turn for turn in dialog.turns if before is None or turn["round"] < before]
+    roles = {"user": "user", "agent": "assistant"}
+    return _system(dialog.pairing.agent) + [
+        {"role": roles[turn["speaker"]], "content": turn["text"]} for turn in turns
+    ]
+
+
+def user_view(dialog: Dialog) -> list[Message]:
+    """The dialog with roles swapped under s_A; the first message recaps a1 and b1."""
+    first, *rest = dialog.turns[1:]
+    recap = f"You asked: {dialog.turns[0]['text']}\nI answered: {first['text']}"
+    roles = {"user": "assistant", "agent": "user"}
+    return [
+        *_system(dialog.pairing.user),
+        {"role": "user", "content": recap},
+        *({"role": roles[turn["speaker"]], "content": turn["text"]} for turn in rest),
+    ]
+
+
+def turn_of(number: int, speaker: str, reply: Reply) -> dict[str, Any]:
+    return {
+        "round": number,
+        "speaker": speaker,
+        "text": reply.text,
+        "stop_reason": reply.stop_reason,
+        "mass": _mass(reply),
+    }
+
+
+def place_of(number: int, probe: Probe) -> dict[str, Any]:
+    """What names a probe in a record."""
+    rule = {} if probe.rule.id is None else {"rule": probe.rule.id}
+    return {"round": number, "kind": probe.kind, **rule, "probe": probe.index}
+
+
+def probed(number: int, probe: Probe, reply: Reply) -> dict[str, Any]:
+    refused = reply.stop_reason == "refusal"
+    score = probe.rule.measure.score("" if refused else reply.text)
+    told = {"stop_reason": reply.stop_reason} if reply.stop_reason in NO_CONTENT else {}
+    return {
+        **place_of(number, probe),
+        "question": probe.question,
+        "reply": reply.text,
+        "score": score.value,
+        "reason": _reason(score, refused),
+        "mass": _mass(reply),
+        **told,
+    }
+
+
+def _reason(score: Score, refused: bool) -> str:
+    reason = f"a refusal, scored as an empty reply: {score.reason}" if refused else score.reason
+    return reason if len(reason) <= _LONGEST_REASON else reason[: _LONGEST_REASON - 1] + "…"
+
+
+def _mass(reply: Reply) -> float | None:
+    """Mean mass over layers, heads and the tokens of the reply."""
+    return None if reply.trace is None else round(float(reply.trace.mass.mean()), 6)
+
+
+def record_of(dialog: Dialog, seconds: float) -> dict[str, Any]:
+    pairing = dialog.pairing
+    places = {probe.names: place for place, probe in enumerate(pairing.asked)}
+
+    def order(probe: dict[str, Any]) -> tuple[int, int]:
+        names = tuple(probe[name] for name in ("kind", "rule", "probe") if name in probe)
+        return probe["round"], places[names]
+
+    return {
+        "conversation": pairing.number,
+        "agent": _person(pairing.agent),
+        "user": _person(pairing.user),
+        "turns": dialog.turns,
+        "probes": sorted(dialog.probes, key=order),
+        "tokens": {"forwarded": dialog.forwarded, "least": least_tokens(dialog.sequences)},
+        "seconds": round(seconds, 3),
+        **({"ended": dialog.ended} if dialog.ended else {}),
+        **({"unanswered": dialog.unanswered} if dialog.unanswered else {}),
+    }
+
+
+def _person(person: Case | Persona | None) -> dict[str, Any]:
+    if person is None:
+        return {"id": None, "category": None, "system_prompt": ""}
+    category = person.category if isinstance(person, Case) else None
+    return {"id": person.id, "category": category, "system_prompt": person.system_prompt}
+
+
+def least_tokens(sequences: Sequence[tuple[str, tuple[int, ...]]]) -> int:
+    """Tokens to forward when every token of every view is forwarded once: the nodes of the prefix
+    trees of the views.
+    """
+    total, last_view = 0, ""
+    last_ids: tuple[int, ...] = ()
+    for view, ids in sorted(sequences):
+        total += len(ids) - (_shared(ids, last_ids) if view == last_view else 0)
+        last_view, last_ids = view, ids
+    return total
+
+
+def _shared(ids: tuple[int, ...], others: tuple[int, ...]) -> int:
+    """How many tokens two sequences begin with alike."""
+    pairs = enumerate(zip(ids, others, strict=False))
+    return next((i for i, (a, b) in pairs if a != b), min(len(ids), len(others)))

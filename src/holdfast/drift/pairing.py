@@ -1,0 +1,148 @@
+"""Who talks with whom, what opens the conversation, and what is asked at every round."""
+
+from __future__ import annotations
+
+import itertools
+import random
+from dataclasses import dataclass
+from typing import Any
+
+from holdfast.drift.cases import Case, Persona, Rule, Suite
+from holdfast.drift.settings import Settings
+from holdfast.errors import UsageError
+from holdfast.seeds import seed_of
+
+
+@dataclass(frozen=True)
+class Probe:
+    """One question, asked at every round.
+
+    Args:
+        kind: "stability" (of the agent's own prompt) or "adoption" (of the user's).
+        rule: what it asks about; its measure scores the reply.
+        index: from 0, among the probes of this rule.
+        question: the text.
+    """
+
+    kind: str
+    rule: Rule
+    index: int
+    question: str
+
+    @property
+    def names(self) -> tuple[Any, ...]:
+        """What tells it from the other probes of its round."""
+        rule = () if self.rule.id is None else (self.rule.id,)
+        return (self.kind, *rule, self.index)
+
+
+@dataclass(frozen=True)
+class Pairing:
+    """One conversation before it begins: who talks, and what is asked.
+
+    Args:
+        number: counted from 0; draws depend on it and on the seed alone, so longer runs begin like
+            shorter ones.
+        agent: the case of the agent, whose prompt is s_B.
+        user: whose prompt the user model has (s_A): another case or a persona; None: none.
+        starter: a_1.
+        asked: the probes of every round: of every rule of the agent, and of every rule of the user.
+    """
+
+    number: int
+    agent: Case
+    user: Case | Persona | None
+    starter: str
+    asked: tuple[Probe, ...]
+
+    @property
+    def probes(self) -> tuple[str, ...]:
+        """p_B, asked at every round."""
+        return tuple(probe.question for probe in self.asked if probe.kind == "stability")
+
+    @property
+    def adoption_probes(self) -> tuple[str, ...]:
+        """p_A; empty where the user model has no prompt that is measured."""
+        return tuple(probe.question for probe in self.asked if probe.kind == "adoption")
+
+
+def user_prompt_of(suite: Suite, settings: Settings) -> str:
+    """Where the user model has its prompt from: "auto" is settled by what the suite holds.
+
+    Raises:
+        UsageError: the suite does not hold what the settings ask for.
+    """
+    chosen = settings.user_prompt
+    if chosen == "auto":
+        return "persona" if suite.personas else "suite" if len(suite.cases) > 1 else "empty"
+    if chosen == "persona" and not suite.personas:
+        raise UsageError(
+            f"The suite {suite.name!r} has no personas for user_prompt='persona'; list some in "
+            "it, or give --persona."
+        )
+    if chosen == "suite" and len(suite.cases) < 2:
+        raise UsageError(
+            f"The suite {suite.name!r} has {len(suite.cases)} system prompt, and"
+            " user_prompt='suite' needs two; give the user model a persona, or"
+            " user_prompt='empty'."
+        )
+    return chosen
+
+
+def draw_pairing(suite: Suite, settings: Settings, number: int) -> Pairing:
+    """The conversation `number` of a run: agent, user, starter, and probes.
+
+    Starters and probes are drawn as if the user were another case, so that a run with personas or
+    an unprompted user has those of the run with pairs of the suite.
+    """
+    source = user_prompt_of(suite, settings)
+    rng = random.Random(seed_of("pairing", settings.seed, number))
+    agent, user = _draw_pair(suite, settings, number, rng)
+    if source == "persona" and settings.pairs != "random":
+        agent = suite.cases[number % len(suite.cases)]
+    starter = rng.choice(suite.starters)
+    asked = _ask("stability", agent, settings, number, rng)
+    other = _ask("adoption", user, settings, number, rng) if user else ()
+    if source == "empty":
+        return Pairing(number, agent, None, starter, asked)
+    if source == "persona":
+        return Pairing(number, agent, _draw_persona(suite, settings, number), starter, asked)
+    return Pairing(number, agent, user, starter, asked + other if settings.adoption else asked)
+
+
+def _draw_pair(
+    suite: Suite, settings: Settings, number: int, rng: random.Random
+) -> tuple[Case, Case | None]:
+    """An ordered pair of different cases; no second where the suite has but one."""
+    cases = suite.cases
+    agent = rng.choice(cases)
+    user = rng.choice([case for case in cases if case.id != agent.id]) if len(cases) > 1 else None
+    if settings.pairs == "all" and user:
+        pairs = list(itertools.permutations(cases, 2))
+        return pairs[number % len(pairs)]
+    if settings.pairs == "balanced" and user:
+        lap, place = divmod(number, len(cases))
+        return cases[place], cases[(place + 1 + lap % (len(cases) - 1)) % len(cases)]
+    return agent, user
+
+
+def _draw_persona(suite: Suite, settings: Settings, number: int) -> Persona:
+    """Drawn; or, where pairs are not, in an order that meets every case with every persona."""
+    if settings.pairs == "random":
+        return random.Random(seed_of("persona", settings.seed, number)).choice(suite.personas)
+    lap, place = divmod(number, len(suite.cases))
+    return suite.personas[(place + lap) % len(suite.personas)]
+
+
+def _ask(
+    kind: str, case: Case, settings: Settings, number: int, rng: random.Random
+) -> tuple[Probe, ...]:
+    """The probes of every rule; one with a name draws the same whatever stands beside it."""
+    asked: list[Probe] = []
+    for rule in case.all_rules:
+        names = ("rule", settings.seed, number, kind, case.id, rule.id)
+        draws = rng if rule.id is None else random.Random(seed_of(*names))
+        order = draws.sample(rule.probes, len(rule.probes))
+        for index in range(settings.probes_per_round):
+            asked.append(Probe(kind, rule, index, order[index % len(order)]))
+    return tuple(asked)
