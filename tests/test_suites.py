@@ -457,7 +457,7 @@ def test_bad_file_is_named(suite_file, text, message):
 
 def test_half_a_surrogate_pair_is_named_where_a_reader_lets_it_through(monkeypatch, suite_file):
     """libyaml refuses it by itself, the reader in plain Python does not."""
-    monkeypatch.setattr("holdfast.drift.suite_file.LOADER", yaml.SafeLoader)
+    monkeypatch.setattr("holdfast.drift.safe_yaml.LOADER", yaml.SafeLoader)
     with pytest.raises(
         UsageError, match=r"line 7: the text holds '\\ud800', half of a surrogate pair"
     ):

@@ -38,6 +38,7 @@ from holdfast.tasks import (
     bias_in_bios,
     counterfact,
     data,
+    files,
     json_format,
     metrics,
     pronouns,
@@ -492,7 +493,7 @@ def write(path: Path, rows) -> str:
 
 
 def test_rome_s_json_is_read(tmp_path):
-    found = data.load_files(write(tmp_path / "counterfact.json", [FACT]))
+    found = files.load_files(write(tmp_path / "counterfact.json", [FACT]))
     (fact,) = [fact for split in SPLITS for fact in found.items[FACTS][split]]
     assert fact == data.ChangedFact(
         "Ann Lee",
@@ -502,7 +503,8 @@ def test_rome_s_json_is_read(tmp_path):
         tuple(FACT["paraphrase_prompts"]),
     )
     assert (
-        found.fingerprint != data.load_files(write(tmp_path / "two.json", [FACT, FACT])).fingerprint
+        found.fingerprint
+        != files.load_files(write(tmp_path / "two.json", [FACT, FACT])).fingerprint
     )
 
 
@@ -510,7 +512,7 @@ def test_rome_s_json_is_read(tmp_path):
 def test_bias_in_bios_is_read(tmp_path, suffix):
     row = BIO if suffix != "csv" else {**BIO, "name": "Ann"}
     numbered = {"text": BIO["raw"], "start": 34, "p": 27}  # as converted copies have it
-    found = data.load_files(write(tmp_path / f"bios_test.{suffix}", [row, {**row, "title": "dj"}]))
+    found = files.load_files(write(tmp_path / f"bios_test.{suffix}", [row, {**row, "title": "dj"}]))
     first = next(
         person for person in found.items[BIOGRAPHIES]["test"] if person.occupation == "yoga teacher"
     )
@@ -526,7 +528,7 @@ def test_bias_in_bios_is_read(tmp_path, suffix):
         len(found.candidates) == 28 == len(set(found.candidates))
         and found.candidates[0] == "accountant"
     )
-    (same,) = data.load_files(write(tmp_path / f"dev.{suffix}", [numbered])).items[BIOGRAPHIES][
+    (same,) = files.load_files(write(tmp_path / f"dev.{suffix}", [numbered])).items[BIOGRAPHIES][
         "validation"
     ]
     assert same == first
@@ -535,25 +537,25 @@ def test_bias_in_bios_is_read(tmp_path, suffix):
 def test_a_folder_of_splits_and_a_divided_file(tmp_path):
     for name, title in (("train", "dj"), ("dev", "poet"), ("test", "nurse")):
         write(tmp_path / f"bios-{name}-00000.jsonl", [{**BIO, "title": title}])
-    found = data.load_files(str(tmp_path)).items[BIOGRAPHIES]
+    found = files.load_files(str(tmp_path)).items[BIOGRAPHIES]
     assert [found[split][0].occupation for split in SPLITS] == ["dj", "poet", "nurse"]
     rows = [{**BIO, "raw": f"{BIO['raw']} {n}"} for n in range(700)]
-    one = data.load_files(write(tmp_path / "all.jsonl", rows)).items[BIOGRAPHIES]
+    one = files.load_files(write(tmp_path / "all.jsonl", rows)).items[BIOGRAPHIES]
     assert [70 < len(one[split]) < 130 for split in SPLITS] == [True, True, False] and sum(
         map(len, one.values())
     ) == 700
     assert [p.text for p in one["test"]] == [
-        p.text for p in data.load_files(str(tmp_path / "all.jsonl")).items[BIOGRAPHIES]["test"]
+        p.text for p in files.load_files(str(tmp_path / "all.jsonl")).items[BIOGRAPHIES]["test"]
     ]
     assert (
         one["test"]
-        != data.load_files(str(tmp_path / "all.jsonl"), seed=1).items[BIOGRAPHIES]["test"]
+        != files.load_files(str(tmp_path / "all.jsonl"), seed=1).items[BIOGRAPHIES]["test"]
     )
 
 
 @pytest.mark.skipif(not CORE.exists(), reason="../shared/data/counterfact_core.csv.gz is absent")
 def test_the_core_of_counterfact_is_read():
-    found = data.load_files(str(CORE))
+    found = files.load_files(str(CORE))
     facts = [fact for split in SPLITS for fact in found.items[FACTS][split]]
     with gzip.open(CORE, "rt", newline="") as file:
         false = {row["statement"] for row in csv.DictReader(file) if row["label"] == "0"}
@@ -627,7 +629,7 @@ CORE_ROW = {
 )
 def test_malformed_rows_are_named_with_their_field(tmp_path, name, good, bad, says):
     with pytest.raises(UsageError, match=says):
-        data.load_files(write(tmp_path / name, [good, bad]))
+        files.load_files(write(tmp_path / name, [good, bad]))
 
 
 def test_files_that_are_not_data_are_refused(tmp_path):
@@ -666,14 +668,14 @@ def test_files_that_are_not_data_are_refused(tmp_path):
     ):
         (tmp_path / name).write_bytes(content)
         with pytest.raises(UsageError, match=says):
-            data.load_files(str(tmp_path / name))
+            files.load_files(str(tmp_path / name))
     (tmp_path / "empty").mkdir()
     for where, says in (
         (tmp_path / "nowhere.json", "does not exist"),
         (tmp_path / "empty", "holds no .json"),
     ):
         with pytest.raises(UsageError, match=says):
-            data.load_files(str(where))
+            files.load_files(str(where))
 
 
 def test_the_hub_is_read_or_its_absence_told(tmp_path, monkeypatch):
@@ -688,19 +690,19 @@ def test_the_hub_is_read_or_its_absence_told(tmp_path, monkeypatch):
     monkeypatch.setattr(
         huggingface_hub, "hf_hub_download", lambda name, one, repo_type: str(tmp_path / one)
     )
-    assert len(data.load_files("hub:some/bios").items[BIOGRAPHIES]["train"]) == 1
+    assert len(files.load_files("hub:some/bios").items[BIOGRAPHIES]["train"]) == 1
     monkeypatch.setattr(
         huggingface_hub.HfApi, "list_repo_files", lambda self, name, repo_type: ["README.md"]
     )
     with pytest.raises(UsageError, match=r"'some/bios' holds no .json"):
-        data.load_files("hub:some/bios")
+        files.load_files("hub:some/bios")
 
     def gone(*_, **__):
         raise ConnectionError
 
     monkeypatch.setattr(huggingface_hub.HfApi, "list_repo_files", gone)
     with pytest.raises(HoldfastError, match=r"'some/bios' could not be fetched"):
-        data.load_files("hub:some/bios")
+        files.load_files("hub:some/bios")
 
 
 def test_parquet_is_read_where_pyarrow_is_there(tmp_path, monkeypatch):
@@ -708,11 +710,11 @@ def test_parquet_is_read_where_pyarrow_is_there(tmp_path, monkeypatch):
     path.write_bytes(b"PAR1")
     monkeypatch.setitem(sys.modules, "pyarrow", None)
     with pytest.raises(HoldfastError, match="needs pyarrow"):
-        data.load_files(str(path))
+        files.load_files(str(path))
     monkeypatch.undo()
     arrow, parquet = pytest.importorskip("pyarrow"), pytest.importorskip("pyarrow.parquet")
     parquet.write_table(arrow.Table.from_pylist([FACT]), path)
-    assert data.load_files(str(path)).items[FACTS]["test"][0].subject == "Ann Lee"
+    assert files.load_files(str(path)).items[FACTS]["test"][0].subject == "Ann Lee"
 
 
 def long_tiny():

@@ -33,7 +33,8 @@ from holdfast.records import (
 from holdfast.sampling import Sampling
 from holdfast.seeds import seed_of
 from holdfast.tasks import bias_in_bios, counterfact, json_format, pronouns
-from holdfast.tasks.data import Data, load_files
+from holdfast.tasks.data import Data
+from holdfast.tasks.files import load_files
 from holdfast.tasks.metrics import Tfidf, fit_tfidf, fluency
 from holdfast.tasks.sample import INSTRUCTIONS, SPLITS, Sample, Task, mark, spans_of
 from holdfast.tasks.synthetic import Shape, make_data
