@@ -139,8 +139,12 @@ def test_labels_of_a_run_with_many_long_methods_do_not_overlap(drawn, tmp_path, 
         assert outside(figure) == [], name
 
 
-def test_labels_of_a_trace_do_not_overlap(drawn, tmp_path):
-    rounds, layers, heads = 8, 32, 32
+@pytest.mark.parametrize(
+    ("rounds", "early", "late"),
+    [(8, "rounds 1 to 4", "rounds 5 to 8"), (3, "round 1", "rounds 2 to 3")],
+)
+def test_labels_of_a_trace_do_not_overlap(drawn, tmp_path, rounds, early, late):
+    layers, heads = 32, 32
     curve = [[0.3 / number] * 20 for number in range(1, rounds + 1)]
     found = {
         "model": "a model with a rather long name-Instruct-v0.3",
@@ -152,14 +156,17 @@ def test_labels_of_a_trace_do_not_overlap(drawn, tmp_path):
             "drop": np.full((layers, heads), 0.1).tolist(),
         },
         "behaviour": {
-            "probes": [[number % 8 + 1, number / 100, number % 2] for number in range(80)],
+            "probes": [[number % rounds + 1, number / 100, number % 2] for number in range(80)],
             "within_rounds": {"r": 0.1, "low": -0.2, "high": 0.3},
         },
     }
     write_decay_figures(found, tmp_path, [found])
-    for name, figure in drawn().items():
+    figures = drawn()
+    for name, figure in figures.items():
         assert overlapping(figure) == [], name
         assert outside(figure) == [], name
+    written = [text for text, _ in texts_of(figures["mass_and_behaviour"])]
+    assert early in written and late in written
 
 
 @pytest.mark.parametrize("asked", [False, True])

@@ -1,6 +1,7 @@
 """The order of the layers, and that importing is cheap and has no effects."""
 
 import ast
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -156,3 +157,18 @@ def assert_light(modules, heavy, tmp_path):
     assert ran.returncode == 0, ran.stderr
     assert ran.stdout.split() == [], f"importing {modules} pulls in {ran.stdout}"
     assert list(tmp_path.iterdir()) == [], "importing wrote files"
+
+
+def test_html_is_written_by_templates_alone():
+    """No module of report/ or reproduce/ holds a tag, and one makes the environment."""
+    made_in = []
+    for room in ("report", "reproduce"):
+        for path in (PACKAGE / room).rglob("*.py"):
+            nodes = list(ast.walk(ast.parse(path.read_text(encoding="utf-8"))))
+            texts = [str(node.value) for node in nodes if isinstance(node, ast.Constant)]
+            tags = [text for text in texts if re.search(r"</[a-z]|<[a-z]+ [a-z-]+=", text)]
+            assert not tags, f"{path.name} holds HTML: {tags}; write it into a template"
+            called = [node.func for node in nodes if isinstance(node, ast.Call)]
+            if any(isinstance(name, ast.Name) and name.id == "Environment" for name in called):
+                made_in.append(path.name)
+    assert made_in == ["environment.py"]

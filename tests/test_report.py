@@ -12,6 +12,7 @@ import sys
 
 import numpy as np
 import pytest
+from jinja2 import StrictUndefined
 from page_outline import Outline, read_page
 from synthetic_run import METHODS, NASTY, conversation, write_run
 
@@ -32,6 +33,7 @@ from holdfast.records import open_run, read_run
 from holdfast.report import sentences, wording
 from holdfast.report.charts import Line, line_chart, round_top
 from holdfast.report.conversations import pack, script_chunks, script_json
+from holdfast.report.environment import environment
 from holdfast.report.prompts import LEAST_DRAWN
 
 # a percentile of 10,000 resamples of scores with sd 0.5 and n = 60 moves by about 0.0015
@@ -492,9 +494,9 @@ def test_every_conversation_is_on_the_page_with_its_scores_and_reasons(tmp_path)
         seen.add((at, number))
     assert len(seen) == 120
     packed = script_chunks([*chunks, ["x" * 700_000]])
-    first = re.search(r'data-packed id="chunk-0">([^<]*)<', packed)[1]
-    assert json.loads(gzip.decompress(base64.b64decode(first))) == chunks[0]
-    assert len(packed) < len(script_json(chunks))
+    assert all(chunk.is_packed for chunk in packed)
+    assert json.loads(gzip.decompress(base64.b64decode(packed[0].text))) == chunks[0]
+    assert sum(len(chunk.text) for chunk in packed) < len(script_json(chunks))
 
 
 def test_figures_are_written_as_svg_and_png_and_are_the_same_each_time(written, tmp_path):
@@ -538,12 +540,10 @@ def test_prompts_are_ranked_only_where_they_were_drawn_often_enough(tmp_path):
 
 
 def test_every_template_escapes():
-    from holdfast.report.page import _environment
-
-    environment = _environment()
-    assert environment.autoescape is True
+    assert environment().autoescape is True
+    assert environment().undefined is StrictUndefined
     source = "{{ text }}{{ text|whole }}{{ text|minus }}{{ text|spaced }}"
-    made = environment.from_string(source).render(text="<b>_round 1")
+    made = environment().from_string(source).render(text="<b>_round 1")
     assert "<b>" not in made and made.count("&lt;b&gt;") == 4
 
 
@@ -597,13 +597,20 @@ def test_bad_requests_name_their_cure(tmp_path):
         report.write([tmp_path / "run"], tmp_path / "file" / "page.html")
 
 
+def drawn(chart):
+    """The SVG of a chart."""
+    return str(environment().get_template("charts.svg.j2").module.line_chart(chart))
+
+
 def test_chart_puts_values_where_they_belong():
     points = [Estimate(9, 1.0, 0.3, 0.9, 1.0), Estimate(9, 0.0, 0.3, 0.0, 0.1)]
-    svg = line_chart([Line("a<b", points, 0)], 2, "t", "d")
+    svg = drawn(line_chart([Line("a<b", points, 0)], 2, "t<", "d"))
+    assert 'aria-label="t&lt;. d"' in svg
     assert re.search(r'class="curve s0" points="34\.0,12\.0 418\.0,260\.0"', svg)
     whisker = re.search(r'class="whisker s0" d="([^"]*)"', svg)[1]
     assert whisker.count("h4") == 2, "ends beyond 0 and 1 have no cap"
-    assert line_chart([Line("one", points[:1], 0)], 1, "t", "d").count("interval") == 1
+    single = drawn(line_chart([Line("one", points[:1], 0)], 1, "t", "d"))
+    assert single.count("interval") == 1
 
 
 @pytest.mark.parametrize(

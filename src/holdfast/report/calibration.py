@@ -57,7 +57,9 @@ def table(calibration: Calibration) -> str:
     """Every setting: its stability, its capability, and both against none with 95 % intervals; a
     star marks the Pareto front.
     """
-    rows = [("", "method", "stability", "against none", "", "capability", "points lost")]
+    rows: list[tuple[str, ...]] = [
+        ("", "method", "stability", "against none", "", "capability", "points lost")
+    ]
     for candidate, star in zip(calibration.candidates, front(calibration), strict=True):
         rows.append(("*" if star else "", *_cells(calibration, candidate)))
     tokens = sum(candidate.tokens for candidate in calibration.candidates)

@@ -12,7 +12,7 @@ import numpy as np
 from holdfast.analysis.calibration import Calibration
 from holdfast.analysis.choice import front
 from holdfast.analysis.statistics import estimate, estimate_columns
-from holdfast.report.figures import COLOURS, panels, save, styled, whiskers
+from holdfast.report.figures import COLOURS, means, panels, save, styled, whiskers
 from holdfast.report.labels import Label, legend_below, place_labels
 
 _LINES = ("-", "--", ":", "-.")
@@ -38,9 +38,9 @@ def write_calibration_figures(calibration: Calibration, budget: float, folder: P
 def _trade_off(calibration: Calibration):
     figure, (axis,) = panels(1, 1, 6.4, 4.4)
     none = calibration.none
-    start = estimate(none.stability)
-    axis.axhline(start.mean, color="#888888", linewidth=0.8, linestyle=":")
-    axis.plot(0, start.mean, marker="s", markersize=5, color="#222222", linestyle="", label="none")
+    start = float(np.nanmean(none.stability))
+    axis.axhline(start, color="#888888", linewidth=0.8, linestyle=":")
+    axis.plot(0, start, marker="s", markersize=5, color="#222222", linestyle="", label="none")
     labels: list[Label] = []
     for number, (name, knob) in enumerate(calibration.names):
         candidates = calibration.sweeps[number]
@@ -50,7 +50,7 @@ def _trade_off(calibration: Calibration):
         # the difference to none is what is measured, so the whiskers are those of the paired
         # differences, in both directions
         gains = [calibration.gain(candidate) for candidate in candidates]
-        x, y = [drop.mean for drop in drops], [level.mean for level in levels]
+        x, y = means(drops), means(levels)
         axis.errorbar(
             x,
             y,
@@ -64,7 +64,7 @@ def _trade_off(calibration: Calibration):
         )
         axis.plot(
             [0, *x],
-            [start.mean, *y],
+            [start, *y],
             line,
             color=colour,
             linewidth=1.3,
@@ -119,11 +119,11 @@ def _by_round(calibration: Calibration, budget: float):
         points = estimate_columns(candidate.by_round)
         rounds = np.arange(1, len(points) + 1) + 0.06 * (place - (len(shown) - 1) / 2)
         measured = [point.mean is not None for point in points]
-        points = list(itertools.compress(points, measured))
-        at, means = rounds[measured], [point.mean for point in points]
+        at, points = rounds[measured], list(itertools.compress(points, measured))
+        levels = means(points)
         axis.errorbar(
             at,
-            means,
+            levels,
             whiskers(points),
             fmt="none",
             ecolor=colour,
@@ -132,7 +132,7 @@ def _by_round(calibration: Calibration, budget: float):
             capsize=1.5,
         )
         axis.plot(
-            at, means, line, color=colour, linewidth=1.5, marker="o", markersize=3, label=label
+            at, levels, line, color=colour, linewidth=1.5, marker="o", markersize=3, label=label
         )
     axis.set(
         title=f"stability by round, each method at its setting closest to {budget:g} points lost",

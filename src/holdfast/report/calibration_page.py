@@ -102,7 +102,9 @@ def calibration_document(calibration: Calibration, chosen: Pick, folder: Path) -
 
 
 def _rows(calibration: Calibration) -> tuple[tuple[str, ...], ...]:
-    rows = [("method", "Pareto front", "stability", "against none", "capability", "points lost")]
+    rows: list[tuple[str, ...]] = [
+        ("method", "Pareto front", "stability", "against none", "capability", "points lost")
+    ]
     for candidate, star in zip(calibration.candidates, front(calibration), strict=True):
         rows.append(_row(calibration, candidate, star))
     return tuple(rows)

@@ -1,18 +1,19 @@
-"""Line charts as inline SVG, drawn for the page: colours come from its style sheet, so they follow
-light and dark.
+"""Where the marks of a chart stand, in user units of its SVG; `templates/charts.svg.j2` draws them.
+
+Colours come from the style sheet of the page, so they follow light and dark.
 """
 
 from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from html import escape
 
 from holdfast.analysis.statistics import Estimate
 
 COLOURS = 6  # --series-0 to --series-5 in page.css, and as many dash patterns
+_Point = tuple[float, float]
 
 
 @dataclass(frozen=True)
@@ -25,6 +26,15 @@ class Line:
     points: Sequence[Estimate]
     colour: int
     dashed: bool = False
+
+    @property
+    def measured(self) -> list[tuple[int, float, Estimate]]:
+        """Round, mean and estimate, where there is a mean."""
+        return [
+            (number, point.mean, point)
+            for number, point in enumerate(self.points, start=1)
+            if point.mean is not None
+        ]
 
 
 @dataclass(frozen=True)
@@ -49,6 +59,95 @@ class Frame:
         return self.above + (self.height - self.above - self.below) * (1 - inside / self.top)
 
 
+@dataclass(frozen=True)
+class Level:
+    """A horizontal line of the grid, or the axis, with its number; "" for none."""
+
+    y: float
+    is_axis: bool
+    label: str
+
+
+@dataclass(frozen=True)
+class Curve:
+    """One line as it is drawn.
+
+    Attributes:
+        colour, dashed: its look.
+        path: its means.
+        band: the outline of its 95 % intervals; empty where there are fewer than two.
+        bar: x and both ends of its only interval; None where there are none or several.
+        whisker: an SVG path of hairlines, one standard deviation each; "" for none.
+        dots: whether its means have dots.
+    """
+
+    colour: int
+    dashed: bool
+    path: tuple[_Point, ...]
+    band: tuple[_Point, ...]
+    bar: tuple[float, float, float] | None
+    whisker: str
+    dots: bool
+
+
+@dataclass(frozen=True)
+class End:
+    """The last mean of a curve, written beside its end."""
+
+    x: float
+    y: float
+    colour: int
+    text: str
+
+
+@dataclass(frozen=True)
+class Chart:
+    """A line chart by round: band = 95 % interval, hairline whiskers = one standard deviation,
+    dots = means.
+    """
+
+    frame: Frame
+    title: str
+    describe: str
+    small: bool
+    levels: tuple[Level, ...]
+    ticks: tuple[int, ...]
+    curves: tuple[Curve, ...]
+    ends: tuple[End, ...]
+
+
+@dataclass(frozen=True)
+class Spark:
+    """A tiny curve for a table cell, from 0 to 1; decorative, as the cells beside it hold the
+    numbers.
+    """
+
+    path: tuple[_Point, ...]
+    width: int = 76
+    height: int = 28
+
+
+@dataclass(frozen=True)
+class Mark:
+    """A mean and its interval on an axis around a line at 0; decorative, as above.
+
+    Attributes:
+        x: of the mean; None where there is none.
+        low, high: ends of the interval; None where there is none.
+    """
+
+    x: float | None
+    low: float | None = None
+    high: float | None = None
+    width: int = 150
+    height: int = 20
+
+    @property
+    def middle(self) -> float:
+        """Where 0 is."""
+        return self.width / 2
+
+
 def line_chart(
     lines: Sequence[Line],
     rounds: int,
@@ -57,10 +156,8 @@ def line_chart(
     *,
     top: float = 1.0,
     small: bool = False,
-    ends: bool = True,
-) -> str:
-    """The SVG of one panel: band = 95 % interval, hairline whiskers = one standard deviation, dots
-    = means.
+) -> Chart:
+    """The marks of one panel.
 
     Args:
         lines: the curves; a curve without any mean is left out.
@@ -68,75 +165,50 @@ def line_chart(
         title, describe: read to those who do not see the chart.
         top: largest y value.
         small: for small multiples, with fewer labels and no whiskers.
-        ends: write the last value of each curve beside it.
     """
-    lines = [line for line in lines if any(point.mean is not None for point in line.points)]
+    lines = [line for line in lines if line.measured]
     frame = (
-        Frame(240, 150, 26, 34 if ends else 10, 10, 22, rounds, top)
+        Frame(240, 150, 26, 34, 10, 22, rounds, top)
         if small
-        else Frame(460, 300, 34, 42 if ends else 14, 12, 40, rounds, top)
+        else Frame(460, 300, 34, 42, 12, 40, rounds, top)
     )
-    parts = [_grid(frame, small)]
-    parts += [_band(frame, line) for line in lines]
-    if not small:
-        shift = [4.0 * (i - (len(lines) - 1) / 2) for i in range(len(lines))]
-        parts += [_whiskers(frame, line, dx) for line, dx in zip(lines, shift, strict=True)]
-    parts += [_curve(frame, line, small) for line in lines]
-    if ends:
-        parts.append(_end_labels(frame, lines, small))
-    return (
-        f'<svg class="chart" viewBox="0 0 {frame.width:g} {frame.height:g}" role="img"'
-        f' aria-label="{escape(title)}. {escape(describe)}" data-left="{frame.left:g}"'
-        f' data-right="{frame.right:g}" data-above="{frame.above:g}"'
-        f' data-below="{frame.below:g}">{"".join(parts)}<line class="cursor" y1="{frame.above:g}"'
-        f' y2="{frame.height - frame.below:g}" visibility="hidden"/></svg>'
+    aside = [4.0 * (place - (len(lines) - 1) / 2) for place in range(len(lines))]
+    return Chart(
+        frame=frame,
+        title=title,
+        describe=describe,
+        small=small,
+        levels=tuple(_levels(frame, small)),
+        ticks=_ticks(rounds, small),
+        curves=tuple(_curve(frame, line, small, dx) for line, dx in zip(lines, aside, strict=True)),
+        ends=tuple(_ends(frame, lines, small)),
     )
 
 
-def spark_line(values: Sequence[float | None]) -> str:
-    """A tiny curve for a table cell, from 0 to 1; decorative, as the cells beside it hold the
-    numbers.
-    """
-    width, height = 76, 28
-    step = (width - 6) / max(1, len(values) - 1)
-    points = [
-        (3 + i * step, 3 + (height - 6) * (1 - value))
-        for i, value in enumerate(values)
+def spark_line(values: Sequence[float | None]) -> Spark:
+    """The curve of values from 0 to 1."""
+    spark = Spark(())
+    step = (spark.width - 6) / max(1, len(values) - 1)
+    path = tuple(
+        (3 + place * step, 3 + (spark.height - 6) * (1 - value))
+        for place, value in enumerate(values)
         if value is not None
-    ]
-    path = " ".join(f"{x:.1f},{y:.1f}" for x, y in points)
-    end = f'<circle cx="{points[-1][0]:.1f}" cy="{points[-1][1]:.1f}" r="2.2"/>' if points else ""
-    return (
-        f'<svg class="spark" viewBox="0 0 {width} {height}" aria-hidden="true"><line x1="0"'
-        f' x2="{width}" y1="{height - 3}" y2="{height - 3}"/><polyline points="{path}"/>{end}</svg>'
     )
+    return Spark(path)
 
 
-def difference_mark(item: Estimate, reach: float) -> str:
-    """A dot and its interval on an axis from -reach to +reach around a line at 0; decorative, as
-    above.
-    """
-    width, height = 150, 20
-    middle = width / 2
+def difference_mark(value: Estimate, reach: float) -> Mark:
+    """The marks of a difference on an axis from -reach to +reach."""
+    middle = Mark(None).middle
 
-    def x(value: float) -> float:
-        return middle + (middle - 4) * max(-1.0, min(1.0, value / reach))
+    def x(number: float) -> float:
+        return middle + (middle - 4) * max(-1.0, min(1.0, number / reach))
 
-    if item.mean is None:
-        return ""
-    bar = (
-        ""
-        if item.low is None or item.high is None
-        else (
-            f'<line class="interval" x1="{x(item.low):.1f}" x2="{x(item.high):.1f}" y1="10"'
-            ' y2="10"/>'
-        )
-    )
-    return (
-        f'<svg class="difference" viewBox="0 0 {width} {height}" aria-hidden="true"><line'
-        f' class="zero" x1="{middle}" x2="{middle}" y1="0" y2="{height}"/>{bar}<circle'
-        f' cx="{x(item.mean):.1f}" cy="10" r="3.6"/></svg>'
-    )
+    if value.mean is None:
+        return Mark(None)
+    if value.low is None or value.high is None:
+        return Mark(x(value.mean))
+    return Mark(x(value.mean), x(value.low), x(value.high))
 
 
 def round_top(values: Sequence[float]) -> float:
@@ -150,113 +222,68 @@ def round_top(values: Sequence[float]) -> float:
     )
 
 
-def axis_number(value: float) -> str:
-    """0, 0.25, 0.5, 1: as short as it can be."""
-    return f"{value:.3g}"
-
-
-def _grid(frame: Frame, small: bool) -> str:
-    out = []
+def _levels(frame: Frame, small: bool) -> Iterator[Level]:
     for share in (0, 0.5, 1) if small else (0, 0.25, 0.5, 0.75, 1):
-        y = frame.y(share * frame.top)
-        out.append(
-            f'<line class="{"axis" if share == 0 else "grid"}" x1="{frame.left:g}"'
-            f' x2="{frame.width - frame.right:g}" y1="{y:.1f}" y2="{y:.1f}"/>'
-        )
-        if not small or share != 0.5:
-            out.append(
-                f'<text class="tick" x="{frame.left - 6:g}" y="{y + 4:.1f}"'
-                f' text-anchor="end">{axis_number(share * frame.top)}</text>'
-            )
-    every = max(1, math.ceil(frame.rounds / 12))
-    shown = {1, frame.rounds} if small else set(range(1, frame.rounds + 1, every)) | {1}
-    for round in sorted(shown):
-        out.append(
-            f'<text class="tick" x="{frame.x(round):.1f}"'
-            f' y="{frame.height - frame.below + (15 if small else 17):.1f}"'
-            f' text-anchor="middle">{round}</text>'
-        )
-    if not small:
-        out.append(
-            f'<text class="tick name" x="{(frame.left + frame.width - frame.right) / 2:.1f}"'
-            f' y="{frame.height - 4:g}" text-anchor="middle">round</text>'
-        )
-    return "".join(out)
+        value = share * frame.top
+        label = "" if small and share == 0.5 else f"{value:.3g}"  # 0, 0.25, 1: as short as can be
+        yield Level(frame.y(value), share == 0, label)
 
 
-def _band(frame: Frame, line: Line) -> str:
-    seen = [
-        (frame.x(i), point) for i, point in enumerate(line.points, start=1) if point.low is not None
+def _ticks(rounds: int, small: bool) -> tuple[int, ...]:
+    """The rounds that are numbered."""
+    if small:
+        return (1, rounds) if rounds > 1 else (1,)
+    return tuple(range(1, rounds + 1, max(1, math.ceil(rounds / 12))))
+
+
+def _curve(frame: Frame, line: Line, small: bool, dx: float) -> Curve:
+    bounded = [
+        (frame.x(number), frame.y(point.low), frame.y(point.high))
+        for number, _, point in line.measured
+        if point.low is not None and point.high is not None
     ]
-    if not seen:
-        return ""
-    upper = [f"{x:.1f},{frame.y(point.high or 0.0):.1f}" for x, point in seen]
-    lower = [f"{x:.1f},{frame.y(point.low or 0.0):.1f}" for x, point in reversed(seen)]
-    if len(seen) == 1:  # a single round has no width to fill
-        x = seen[0][0]
-        return (
-            f'<line class="interval s{line.colour}" x1="{x:.1f}" x2="{x:.1f}"'
-            f' y1="{upper[0].split(",")[1]}" y2="{lower[0].split(",")[1]}"/>'
-        )
-    return f'<polygon class="band s{line.colour}" points="{" ".join(upper + lower)}"/>'
+    several = len(bounded) > 1
+    upper = [(x, high) for x, _, high in bounded]
+    lower = [(x, low) for x, low, _ in reversed(bounded)]
+    return Curve(
+        colour=line.colour,
+        dashed=line.dashed,
+        path=tuple((frame.x(number), frame.y(mean)) for number, mean, _ in line.measured),
+        band=(*upper, *lower) if several else (),
+        bar=bounded[0] if bounded and not several else None,  # one round has no width to fill
+        whisker="" if small else "".join(_whiskers(frame, line, dx)),
+        dots=not small,
+    )
 
 
-def _whiskers(frame: Frame, line: Line, dx: float) -> str:
+def _whiskers(frame: Frame, line: Line, dx: float) -> Iterator[str]:
     """Hairlines of one standard deviation; an end that leaves 0 to 1 is cut at the edge and has no
     cap.
     """
-    out = []
-    for round, point in enumerate(line.points, start=1):
-        if point.sd is None or point.mean is None:
+    for number, mean, point in line.measured:
+        if point.sd is None:
             continue
-        x, ends = frame.x(round) + dx, (point.mean - point.sd, point.mean + point.sd)
-        out.append(f"M{x:.1f} {frame.y(ends[0]):.1f}V{frame.y(ends[1]):.1f}")
-        out += [f"M{x - 2:.1f} {frame.y(end):.1f}h4" for end in ends if 0 <= end <= frame.top]
-    return f'<path class="whisker s{line.colour}" d="{"".join(out)}"/>' if out else ""
+        x, ends = frame.x(number) + dx, (mean - point.sd, mean + point.sd)
+        yield f"M{x:.1f} {frame.y(ends[0]):.1f}V{frame.y(ends[1]):.1f}"
+        for end in ends:
+            if 0 <= end <= frame.top:
+                yield f"M{x - 2:.1f} {frame.y(end):.1f}h4"
 
 
-def _curve(frame: Frame, line: Line, small: bool) -> str:
-    seen = [
-        (frame.x(i), frame.y(point.mean))
-        for i, point in enumerate(line.points, start=1)
-        if point.mean is not None
-    ]
-    kind = f"s{line.colour}{' dashed' if line.dashed else ''}"
-    path = " ".join(f"{x:.1f},{y:.1f}" for x, y in seen)
-    radius = 0 if small else 2.8
-    dots = (
-        "".join(
-            f'<circle class="dot {kind}" cx="{x:.1f}" cy="{y:.1f}" r="{radius}"/>' for x, y in seen
-        )
-        if radius
-        else ""
-    )
-    return f'<polyline class="curve {kind}" points="{path}"/>{dots}'
-
-
-def _end_labels(frame: Frame, lines: Sequence[Line], small: bool) -> str:
+def _ends(frame: Frame, lines: Sequence[Line], small: bool) -> list[End]:
     """The last mean of each curve at its end, pushed apart where they would overlap."""
     gap = 12.0 if small else 14.0
-    ends = []
-    for line in lines:
-        last = [
-            (i, point.mean)
-            for i, point in enumerate(line.points, start=1)
-            if point.mean is not None
-        ][-1]
-        ends.append([frame.y(last[1]), line.colour, last[1], frame.x(last[0])])
-    ends.sort()
-    for before, after in itertools.pairwise(ends):
-        after[0] = max(after[0], before[0] + gap)
     floor = frame.height - frame.below + 2
-    for i, end in enumerate(reversed(ends)):
-        end[0] = min(end[0], floor - i * gap)
-    return "".join(
-        f'<text class="end s{colour}" x="{x + 8:.1f}"'
-        f' y="{y + 4:.1f}">{_end(value, frame.top)}</text>'
-        for y, colour, value, x in ends
-    )
-
-
-def _end(value: float, top: float) -> str:
-    return f"{value:.2f}" if top > 0.5 else f"{value:.3f}"
+    digits = 2 if frame.top > 0.5 else 3
+    last = [(line, *line.measured[-1][:2]) for line in lines]
+    last.sort(key=lambda end: (frame.y(end[2]), end[0].colour))
+    heights = [frame.y(mean) for _, _, mean in last]
+    for above, below in itertools.pairwise(range(len(last))):
+        heights[below] = max(heights[below], heights[above] + gap)
+    for place in range(len(last)):
+        room = (len(last) - 1 - place) * gap
+        heights[place] = min(heights[place], floor - room)
+    return [
+        End(frame.x(number), height, line.colour, f"{mean:.{digits}f}")
+        for (line, number, mean), height in zip(last, heights, strict=True)
+    ]

@@ -8,9 +8,11 @@ import base64
 import gzip
 import json
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from markupsafe import Markup
 
 from holdfast.analysis.series import Series
 
@@ -64,30 +66,35 @@ def _run_order(series: Sequence[Series], item: Series) -> int:
     return list(dict.fromkeys(other.run for other in series)).index(item.run)
 
 
-def script_json(value: Any) -> str:
-    """JSON that cannot end or open anything inside a script element, whatever the texts hold."""
-    text = json.dumps(value, ensure_ascii=True, separators=(",", ":"), allow_nan=False)
-    return text.replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026")
-
-
-def script_chunks(chunks: Sequence[Any]) -> str:
-    """One inert script element per chunk: JSON while they are small together, else gzip in
-    base64.
+def script_json(value: Any) -> Markup:
+    """JSON that cannot end or open anything inside a script element, whatever the texts hold; so it
+    is handed to the template as it is.
     """
+    text = json.dumps(value, ensure_ascii=True, separators=(",", ":"), allow_nan=False)
+    for character in "<>&":
+        text = text.replace(character, f"\\u{ord(character):04x}")
+    return Markup(text)
+
+
+@dataclass(frozen=True)
+class Chunk:
+    """The texts of some conversations, for an inert script element: JSON, or gzip in base64."""
+
+    text: Markup
+    is_packed: bool
+
+
+def script_chunks(chunks: Sequence[Any]) -> list[Chunk]:
+    """A chunk of texts each: JSON while they are small together, else packed."""
     texts = [script_json(chunk) for chunk in chunks]
     if sum(map(len, texts)) <= PLAIN_LIMIT:
-        return "\n".join(
-            f'<script type="application/json" id="chunk-{i}">{text}</script>'
-            for i, text in enumerate(texts)
-        )
-    packed = (
-        base64.b64encode(gzip.compress(text.encode("ascii"), 9, mtime=0)).decode("ascii")
-        for text in texts
-    )
-    return "\n".join(
-        f'<script type="text/plain" data-packed id="chunk-{i}">{text}</script>'
-        for i, text in enumerate(packed)
-    )
+        return [Chunk(text, False) for text in texts]
+    return [Chunk(_packed(text), True) for text in texts]
+
+
+def _packed(text: str) -> Markup:
+    """Gzip in base64, whose letters need no escape."""
+    return Markup(base64.b64encode(gzip.compress(text.encode("ascii"), 9, mtime=0)).decode("ascii"))
 
 
 def _prompt(person: dict[str, Any]) -> tuple[Any, ...]:

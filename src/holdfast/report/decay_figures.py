@@ -6,45 +6,49 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from holdfast.report.figures import COLOURS, panels, save, styled
 from holdfast.report.labels import legend_below
 
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
 _BINS = 6
 
 
 def write_decay_figures(
-    found: dict[str, Any], folder: Path, compared: Sequence[dict[str, Any]] = ()
+    trace: dict[str, Any], folder: Path, compared: Sequence[dict[str, Any]] = ()
 ) -> list[Path]:
     """Writes `decay`, `heads`, `mass_and_behaviour` and, with `compared`, `models`, each as SVG and
-    PNG, from what `report.decay.describe` says.
+    PNG, from what `analysis.decay.describe` says.
     """
-    layer, head = found["shown_head"]
+    layer, head = trace["shown_head"]
+    curves = trace["curves"]
     with styled():
         figures = {
             "decay": _decay(
                 [
-                    (f"head {layer}.{head}", found["curves"]["head"], None),
-                    ("average over heads", found["curves"]["average"], found["curves"]["uniform"]),
+                    (f"head {layer}.{head}", curves["head"], None),
+                    ("average over heads", curves["average"], curves["uniform"]),
                 ]
             ),
-            "heads": _heads(found),
-            "mass_and_behaviour": _behaviour(found),
+            "heads": _heads(trace),
+            "mass_and_behaviour": _behaviour(trace),
         }
         if compared:
             figures["models"] = _decay(
                 [
-                    (one["model"], one["curves"]["average"], one["curves"]["uniform"])
-                    for one in (found, *compared)
+                    (model["model"], model["curves"]["average"], model["curves"]["uniform"])
+                    for model in (trace, *compared)
                 ]
             )
         return save(figures, folder)
 
 
-def _decay(shown: Sequence[tuple[str, list[list[float]], list[list[float]] | None]]):
+def _decay(shown: Sequence[tuple[str, list[list[float]], list[list[float]] | None]]) -> Figure:
     """One line per round, the later the darker; dashed: even attention."""
     from matplotlib import colormaps
     from matplotlib.ticker import MaxNLocator
@@ -78,15 +82,15 @@ def _decay(shown: Sequence[tuple[str, list[list[float]], list[list[float]] | Non
     return figure
 
 
-def _heads(found: dict[str, Any]):
+def _heads(trace: dict[str, Any]) -> Figure:
     figure, axes = panels(2, 2, 4.0, 2.8)
     for axis, name, title in zip(
         axes,
         ("first_round", "drop"),
-        ("mass in round 1", f"drop from round 1 to {found['rounds']}"),
+        ("mass in round 1", f"drop from round 1 to {trace['rounds']}"),
         strict=True,
     ):
-        values = np.array(found["heads"][name])
+        values = np.array(trace["heads"][name])
         image = axis.imshow(
             values,
             aspect="auto",
@@ -102,14 +106,14 @@ def _heads(found: dict[str, Any]):
     return figure
 
 
-def _behaviour(found: dict[str, Any]):
+def _behaviour(trace: dict[str, Any]) -> Figure:
     """The mean score of the probes in equally full bins of mass, by early and late rounds."""
     figure, (axis,) = panels(1, 1, 5.2, 3.2)
-    probes, half = np.array(found["behaviour"]["probes"]), found["rounds"] // 2
+    probes, half = np.array(trace["behaviour"]["probes"]), trace["rounds"] // 2
     groups = (
         ("all rounds", probes),
-        (f"rounds 1 to {half}", probes[probes[:, 0] <= half]),
-        (f"rounds {half + 1} to {found['rounds']}", probes[probes[:, 0] > half]),
+        (_rounds(1, half), probes[probes[:, 0] <= half]),
+        (_rounds(half + 1, trace["rounds"]), probes[probes[:, 0] > half]),
     )
     for colour, (label, rows) in zip(COLOURS, groups, strict=False):
         parts = np.array_split(rows[rows[:, 1].argsort()], min(_BINS, max(1, len(rows) // 5)))
@@ -121,7 +125,7 @@ def _behaviour(found: dict[str, Any]):
             color=colour,
             label=label,
         )
-    within = found["behaviour"]["within_rounds"]
+    within = trace["behaviour"]["within_rounds"]
     note = (
         "r not measurable"
         if within["r"] is None
@@ -135,3 +139,7 @@ def _behaviour(found: dict[str, Any]):
     )
     legend_below(figure, *axis.get_legend_handles_labels(), columns=3)
     return figure
+
+
+def _rounds(first: int, last: int) -> str:
+    return f"round {first}" if first == last else f"rounds {first} to {last}"

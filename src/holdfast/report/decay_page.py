@@ -134,7 +134,9 @@ def _share(mass: dict[str, Any]) -> str:
 
 
 def _changes(traces: Sequence[dict[str, Any]]) -> tuple[tuple[str, ...], ...]:
-    rows = [("model and heads", "change", "measured", "even attention", "difference")]
+    rows: list[tuple[str, ...]] = [
+        ("model and heads", "change", "measured", "even attention", "difference")
+    ]
     for trace in traces:
         for name, title in (
             ("average", "all heads"),

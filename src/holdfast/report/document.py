@@ -101,7 +101,7 @@ def render_document(document: Document) -> str:
     if document.runs:
         navigation.append(("about", "How it was measured"))
     return render(
-        "document.html",
+        "document.html.j2",
         document.command,
         document.headline,
         document.lines,

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from markupsafe import Markup
-
 from holdfast.analysis.baseline import baseline_beside
 from holdfast.analysis.figure_data import figure_rows
 from holdfast.analysis.series import Series
@@ -15,19 +13,19 @@ from holdfast.report.about import TERMS, about_runs, definitions, probed_terms, 
 from holdfast.report.conversations import pack, script_chunks, script_json
 from holdfast.report.downloads import Download, json_file, table_files
 from holdfast.report.page import render
+from holdfast.report.panels import legend
 from holdfast.report.prompts import prompts_section
 from holdfast.report.sections import (
     SHOWN_CATEGORIES,
     attention_section,
     categories_section,
     drift_section,
-    legend,
     methods_section,
     rules_section,
 )
 from holdfast.report.sentences import counted, headline, second_line
 
-# a section is a template `drift_ID.html`; it is left out where what it reads is empty
+# a section is a template `drift_ID.html.j2`; it is left out where what it reads is empty
 SECTIONS = (
     ("drift", "Round by round"),
     ("rules", "Rules"),
@@ -65,7 +63,7 @@ def render_page(runs: Sequence[RunData], labels: Sequence[str], series: Sequence
     always = ("conversations", "data", "about")
     second = second_line(series)
     return render(
-        "drift.html",
+        "drift.html.j2",
         "drift",
         headline(series),
         [second] if second else [],
@@ -82,8 +80,8 @@ def render_page(runs: Sequence[RunData], labels: Sequence[str], series: Sequence
         downloads=_downloads(runs, labels, series),
         terms=probed_terms(TERMS, runs),
         runs=about_runs(runs, labels),
-        index=Markup(script_json(index)),
-        chunks=Markup(script_chunks(chunks)),
+        index=script_json(index),
+        chunks=script_chunks(chunks),
     )
 
 

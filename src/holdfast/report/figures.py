@@ -124,17 +124,17 @@ def _mass(series: Sequence[Series], whiskers: bool) -> Figure:
 
 
 def _categories(series: Sequence[Series], kind: str) -> Figure | None:
-    found = [by_category(item, kind) for item in series]
-    names = sorted({name for categories in found for name in categories})
+    by_series = [by_category(item, kind) for item in series]
+    names = sorted({name for categories in by_series for name in categories})
     if not names:
         return None
     figure, axes = panels(len(names), min(3, len(names)), 2.6, 2.1)
     for name, axis in zip(names, axes, strict=False):
-        present = [i for i, categories in enumerate(found) if name in categories]
+        present = [place for place, categories in enumerate(by_series) if name in categories]
         _draw(
             axis,
-            [series[i] for i in present],
-            [found[i][name] for i in present],
+            [series[place] for place in present],
+            [by_series[place][name] for place in present],
             whiskers=False,
             colours=present,
         )
@@ -153,6 +153,11 @@ def panels(count: int, across: int, width: float, height: float) -> tuple[Figure
     for axis in axes[count:]:
         axis.set_visible(False)
     return figure, axes[:count]
+
+
+def means(points: Sequence[Estimate]) -> np.ndarray:
+    """The means, [point]; NaN, which is not drawn, where nothing was measured."""
+    return np.array([np.nan if point.mean is None else point.mean for point in points])
 
 
 def whiskers(points: Sequence[Estimate]) -> np.ndarray:
@@ -183,10 +188,9 @@ def _draw(
             "--" if index >= len(COLOURS) or _is_control(series, item) else "-",
         )
         rounds = np.arange(1, len(points) + 1)
-        mean, low, high, sd = (
-            np.array([np.nan if v is None else v for v in values])
-            for values in zip(*((p.mean, p.low, p.high, p.sd) for p in points), strict=True)
-        )
+        mean, low, high, sd = np.array(
+            [(point.mean, point.low, point.high, point.sd) for point in points], dtype=float
+        ).T
         if np.isnan(mean).all():
             continue
         axis.fill_between(rounds, low, high, color=colour, alpha=0.15, linewidth=0)

@@ -6,10 +6,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from holdfast.report.figures import COLOURS, panels, save, styled
 from holdfast.report.labels import legend_below
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
 
 _LABELS = {
     "all": "all tokens so far",
@@ -19,15 +22,15 @@ _LABELS = {
 }
 
 
-def write_geometry_figures(found: dict[str, Any], folder: Path) -> list[Path]:
+def write_geometry_figures(geometry: dict[str, Any], folder: Path) -> list[Path]:
     """Writes `norms` and `hidden_states`, each as SVG and PNG, from what `study.geometry.study`
-    found; returns the files.
+    measured; returns the files.
     """
     with styled():
         return save(
             {
-                "norms": _norms(found["model"], found["embedding_norms"]),
-                "hidden_states": _hidden_states(found),
+                "norms": _norms(geometry["model"], geometry["embedding_norms"]),
+                "hidden_states": _hidden_states(geometry),
             },
             folder,
         )
@@ -39,16 +42,16 @@ def write_norms(model: str, norms: Sequence[float], folder: Path) -> list[Path]:
         return save({"norms": _norms(model, norms)}, folder)
 
 
-def _norms(model: str, norms: Sequence[float]):
+def _norms(model: str, norms: Sequence[float]) -> Figure:
     figure, (axis,) = panels(1, 1, 4.6, 3.0)
     axis.hist(norms, bins=60, density=True, color=COLOURS[1])
     axis.set(title=f"norms of the embeddings of {model}", xlabel="norm", ylabel="density")
     return figure
 
 
-def _hidden_states(found: dict[str, Any]):
+def _hidden_states(geometry: dict[str, Any]) -> Figure:
     figure, axes = panels(2, 2, 4.6, 3.2)
-    rows = found["hidden_states"]
+    rows = geometry["hidden_states"]
     for axis, quantity, title in zip(
         axes,
         ("dimension", "angle"),

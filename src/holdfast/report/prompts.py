@@ -7,12 +7,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from markupsafe import Markup
-
 from holdfast.analysis.comparisons import PromptRow, by_prompt
 from holdfast.analysis.series import Series
-from holdfast.report.charts import spark_line
-from holdfast.report.sections import colour_of
+from holdfast.report.charts import Spark, spark_line
+from holdfast.report.panels import colour_of
 
 LEAST_DRAWN = 5  # conversations of a prompt, for a place among the least or most stable
 _EXTREMES = 5
@@ -25,7 +23,7 @@ class Entry:
     row: PromptRow
     at: int
     colour: int
-    spark: Markup
+    spark: Spark
 
 
 @dataclass(frozen=True)
@@ -50,18 +48,17 @@ def prompts_section(series: Sequence[Series]) -> Prompts:
     drawn = [row for row in tables[0] if row.n >= LEAST_DRAWN]
     size = min(_EXTREMES, len(drawn) // 2)
     extremes = (("Least stable", drawn[:size]), ("Most stable", drawn[::-1][:size])) if size else ()
-    rows = tuple(
-        Entry(row, at, colour_of(series, series[at]), Markup(spark_line(row.by_round)))
-        for at, table in enumerate(tables)
-        for row in table
-    )
+    entries = []
+    for at, table in enumerate(tables):
+        colour = colour_of(series, series[at])
+        entries += [Entry(row, at, colour, spark_line(row.by_round)) for row in table]
     return Prompts(
-        rows,
-        len({entry.row.id for entry in rows}),
-        _columns(series[0].rounds),
-        extremes,
-        LEAST_DRAWN,
-        len(drawn),
+        rows=tuple(entries),
+        count=len({entry.row.id for entry in entries}),
+        columns=_columns(series[0].rounds),
+        extremes=extremes,
+        least=LEAST_DRAWN,
+        enough=len(drawn),
     )
 
 

@@ -43,7 +43,7 @@ def write_page(figures: Sequence[Figure], title: str, facts: Sequence[str], out:
     shown = [_shown(figure) for figure in figures]
     navigation = [(figure.anchor, figure.name) for figure in shown]
     page = render(
-        "reproduction.html",
+        "reproduction.html.j2",
         "reproduce",
         title,
         [f"Claims: {summary}."],
