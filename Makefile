@@ -20,6 +20,8 @@ test: .venv/ready
 
 lint: .venv/ready
 	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
 
 # Hours. SELF_DIALOGUE=FILE (see training/README.md) measures the ablation too.
 records: .venv/ready

@@ -54,7 +54,7 @@ def main(argv: Sequence[str] | None = None) -> int:
             raise UnknownName("command", words[0], commands)
         arguments = made.parse_args(words)
         with heeding_sigterm(), warnings.catch_warnings():
-            warnings.showwarning = _tell_warning
+            warnings.showwarning = _tell_warning  # type: ignore[assignment]
             arguments.run(arguments)
     except HoldfastError as error:
         print(f"holdfast: {error.on_command_line}", file=sys.stderr)

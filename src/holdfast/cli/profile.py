@@ -122,8 +122,9 @@ def run(arguments: argparse.Namespace) -> None:
     from holdfast.study.task_samples import task_samples
 
     page = page_path(arguments, arguments.out)
-    steering = methods.parse(arguments.method)
-    if len(steering) != 1:
+    asked = methods.parse(arguments.method)
+    steering = methods.of_kind(asked, methods.Kind.LOG_ODDS)
+    if len(asked) != 1 or not steering:
         raise UsageError(
             f"--method takes one attention method to steer each head by, not {arguments.method!r}."
         )

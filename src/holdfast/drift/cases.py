@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
@@ -140,7 +141,7 @@ class Suite:
         return hashlib.sha256(canonical.encode("utf-8", "surrogatepass")).hexdigest()
 
 
-def personas_of(texts: tuple[str, ...] | list[str]) -> tuple[Persona, ...]:
+def personas_of(texts: Sequence[str]) -> tuple[Persona, ...]:
     """Personas by their system prompts, numbered from 1."""
     return tuple(Persona(f"persona-{number}", text) for number, text in enumerate(texts, start=1))
 

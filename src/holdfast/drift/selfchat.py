@@ -151,7 +151,7 @@ class _Script:
             return False
         self.dialog.turns.append(turn_of(number, speaker, reply))
         if speaker == "agent":
-            if reply.trace is not None:
+            if reply.trace is not None and reply.trace.uniform is not None:
                 self.dialog.traces[number] = TurnTrace(reply.trace.mass, reply.trace.uniform)
             self.on_round(1, self.dialog.forwarded - self.told)
             self.told = self.dialog.forwarded

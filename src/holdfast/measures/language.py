@@ -68,7 +68,7 @@ def latin(text: str) -> str:
     """Serbian in Latin letters."""
     from wordfreq.transliterate import transliterate
 
-    written: str = transliterate("sr-Latn", text)
+    written: str = transliterate("sr-Latn", text)  # type: ignore[arg-type]  # its hint is wrong
     return written
 
 

@@ -4,15 +4,19 @@ endpoint.
 
 from __future__ import annotations
 
-from collections.abc import Hashable
+from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from holdfast import knobs
-from holdfast.chat.emphasis import Part, read_marks, resolve
+from holdfast.chat.emphasis import Part, Range, read_marks, resolve
 from holdfast.chat.messages import SYSTEM_AS, Message, check_message, shortened
 from holdfast.errors import KnobOutOfRange, UsageError
 from holdfast.methods import Method, read_methods
 from holdfast.sampling import Sampling
+
+if TYPE_CHECKING:
+    from holdfast.attention.steering import AttentionTrace
 
 NO_CONTENT = ("refusal", "tool_calls", "empty")  # stop reasons of endpoints' replies
 
@@ -37,7 +41,7 @@ class Reply:
     text: str
     token_ids: tuple[int, ...] | None
     stop_reason: str
-    trace: object | None = None
+    trace: AttentionTrace | None = None
     forwarded: int = 0
     prompt_ids: tuple[int, ...] | None = None
 
@@ -82,8 +86,25 @@ class Request:
     keep: bool = False
     trace: bool = False
     system_as: str = "role"
-    emphasis: tuple[Part, ...] = ()
+    emphasis: tuple[Range, ...] = ()
     marks: bool = False
+
+    if TYPE_CHECKING:  # what it takes is more than what it keeps
+
+        def __init__(
+            self,
+            messages: Sequence[Message],
+            methods: Sequence[Method | str] | Method | str = (),
+            sampling: Sampling = Sampling(),
+            seed: int = 0,
+            conversation_seed: int | None = None,
+            thread: Hashable | None = None,
+            keep: bool = False,
+            trace: bool = False,
+            system_as: str = "role",
+            emphasis: Sequence[Part] = (),
+            marks: bool = False,
+        ) -> None: ...
 
     def __post_init__(self) -> None:
         if not isinstance(self.messages, (tuple, list)):
@@ -114,7 +135,7 @@ class Request:
             plain, marked = read_marks(self.messages)
             object.__setattr__(self, "messages", plain)
             object.__setattr__(self, "marks", False)
-        emphasis = self.emphasis
+        emphasis: Sequence[Part] = self.emphasis
         if marked and isinstance(emphasis, (list, tuple)):
             emphasis = (*marked, *emphasis)
         object.__setattr__(self, "emphasis", resolve(self.messages, emphasis))

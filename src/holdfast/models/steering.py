@@ -21,7 +21,7 @@ from holdfast.chat.emphasis import Part
 from holdfast.chat.messages import Message
 from holdfast.chat.prompt import render
 from holdfast.errors import ModelError, UsageError
-from holdfast.methods import Kind, kind_of, parse
+from holdfast.methods import Kind, Method, kind_of, of_kind, parse
 from holdfast.methods.protocols import ShiftsAttention
 from holdfast.models.requests import Request
 
@@ -42,7 +42,8 @@ class Steered:
     _methods: str
 
     def __repr__(self) -> str:
-        count, passes = len(self._block.steering.span), self._block.steered
+        passes = self._block.steered
+        count = len(self._block.steering.span) if self._block.steering else 0
         rows = f"{count} row{'s'[: count != 1]}"
         return f"<Steered {self._model.name}: {self._methods}, {rows}, {passes} passes>"
 
@@ -230,27 +231,23 @@ def _per_row(methods: Any, rows: int) -> list[tuple[ShiftsAttention, ...]]:
             f"There are {len(methods)} lists of methods for {rows} rows of the span mask; give one "
             "per row, or one for all."
         )
-    each = (
-        [_read(row if isinstance(row, (list, tuple)) else [row]) for row in methods]
-        if nested
-        else [_read(methods)] * rows
-    )
-    for method in {id(method): method for row in each for method in row}.values():
+    if not nested:
+        return [_read(methods)] * rows
+    return [_read(row if isinstance(row, (list, tuple)) else [row]) for row in methods]
+
+
+def _read(methods: Sequence[Spelled]) -> tuple[ShiftsAttention, ...]:
+    """The methods, the spelled ones read."""
+    read: list[Method] = []
+    for given in methods:
+        read += parse(given) if isinstance(given, str) else [given]
+    for method in read:
         if kind_of(method) is not Kind.LOG_ODDS:
             raise UsageError(
                 f"{method!r} does not steer attention, which is all a block can do; give the "
                 "others to holdfast.load(...).generate."
             )
-    return each
-
-
-def _read(methods: Sequence[Spelled]) -> tuple[ShiftsAttention, ...]:
-    """The methods, the spelled ones read."""
-    return tuple(
-        read
-        for method in methods
-        for read in (parse(method) if isinstance(method, str) else (method,))
-    )
+    return of_kind(read, Kind.LOG_ODDS)
 
 
 def _checked_span(span_mask: Tensor) -> Tensor:

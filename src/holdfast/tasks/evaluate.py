@@ -100,12 +100,12 @@ class Settings:
                     raise UnknownName(name, one, known)
                 if chosen.count(one) > 1:
                     raise UsageError(f"The {name} {one!r} is given twice; give it once.")
-        for name, one, known in (
+        for name, word, words in (
             ("split", self.split, SPLITS),
             ("instruction", self.instruction, INSTRUCTIONS),
         ):
-            if one not in known:
-                raise UnknownName(name, one, known)
+            if word not in words:
+                raise UnknownName(name, word, words)
         if not self.tasks:
             raise UsageError(f"No task is given; give at least one of {', '.join(CATALOGUE)}.")
         for one in self.tasks:
@@ -438,9 +438,11 @@ class _Asker:
         for sample, reply in zip(samples, replies, strict=True):
             answer: dict[str, Any] = {"prompt": sample.prompts[0], "target": sample.target}
             if self.task.chooses:
-                found = [next(scored).log_probabilities for _ in sample.prompts]
+                found: list[Sequence[float]] = [
+                    next(scored).log_probabilities for _ in sample.prompts
+                ]
                 answer |= {
-                    "log_probabilities": [list(map(_round, one)) for one in found],
+                    "log_probabilities": [list(map(_round, options)) for options in found],
                     "scores": self.task.score(sample, found),
                 }
             else:
