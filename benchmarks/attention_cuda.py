@@ -187,7 +187,6 @@ class Variant:
     implementation: str
     around: Callable[[], AbstractContextManager] = nullcontext
     kernels: Kernels | None = None
-    captured: bool = True  # in a CUDA graph
 
 
 def variants(setting: Setting, rows: int, keys: int) -> dict[str, Variant]:
@@ -200,9 +199,7 @@ def variants(setting: Setting, rows: int, keys: int) -> dict[str, Variant]:
         "eager": Variant("eager"),
         "kernels": Variant(KERNELS, kernels=Kernels(setting, rows, keys, trace=False)),
         "kernels+trace": Variant(KERNELS, kernels=Kernels(setting, rows, keys, trace=True)),
-        "holdfast": Variant(
-            IMPLEMENTATION, lambda: steered(Steering(span, everywhere)), captured=False
-        ),
+        "holdfast": Variant(IMPLEMENTATION, lambda: steered(Steering(span, everywhere))),
     }
     return ways
 
@@ -325,13 +322,17 @@ def decode_rows(model, setting: Setting, rows: int, context: int, free: int) -> 
     yield ratios(f"decode, batch {rows}, context {context}", seconds) | left_out(every)
     if setting.device != "cuda":
         return
-    graphs = {}
+    graphs, refused = {}, {}
     for name, way in every.items():
-        if way.captured:
-            model.set_attn_implementation(way.implementation)
+        model.set_attn_implementation(way.implementation)
+        try:
             graphs[name] = way.implementation, captured(runs[name])
+        except RuntimeError as error:
+            refused[name] = f"cannot be captured: {str(error).splitlines()[0]}"
     seconds = alternate(model, graphs, setting.repetitions, setting.burst)
-    yield ratios(f"decode, CUDA graph, batch {rows}, context {context}", seconds) | left_out(every)
+    row = ratios(f"decode, CUDA graph, batch {rows}, context {context}", seconds)
+    row |= left_out(every, refused)
+    yield row
 
 
 @torch.inference_mode()
@@ -354,9 +355,11 @@ def prefill_rows(model, setting: Setting, rows: int, context: int, free: int) ->
     yield ratios(f"prefill, batch {rows}, context {context}", seconds) | left_out(every)
 
 
-def left_out(every: dict[str, Variant]) -> dict:
-    """Says that the eager pass does not fit, where it does not."""
-    return {} if "eager" in every else {"left_out": {"eager": "does not fit the memory"}}
+def left_out(every: dict[str, Variant], refused: dict[str, str] | None = None) -> dict:
+    """Says what is missing in a row, and why."""
+    missing = {} if "eager" in every else {"eager": "does not fit the memory"}
+    missing |= refused or {}
+    return {"left_out": missing} if missing else {}
 
 
 def measure(model, setting: Setting, only: str | None) -> Iterator[dict]:

@@ -11,10 +11,16 @@ from dataclasses import replace
 
 import oracles
 import pytest
+import tiny
 import torch
 import triton
 import triton.language as tl
+from torch.utils._python_dispatch import TorchDispatchMode
+from transformers import DynamicCache
 
+from holdfast import Boost, Pasta, SplitSoftmax, Spotlight
+from holdfast.attention import Steering, steered
+from holdfast.attention.cuda import steer
 from holdfast.attention.cuda.arguments import Columns, LayerTable
 from holdfast.attention.cuda.decode import decode
 from holdfast.attention.cuda.prefill import prefill, shape_for
@@ -331,3 +337,129 @@ def test_tiles_are_sorted_by_what_they_hold():
     assert tiles.places[0, 0].tolist() == [0, 0, 1, 1, 1, 1, 1, 2, 3, 4, 5]
     assert tiles.places[0, 1].tolist() == [5, 5, 5, 5, 6, 7, 7, 7, 7, 7, 7]
     assert tiles.places[0, 2].tolist() == [7, 8, 8, 9, 9, 9, 10, 10, 10, 10, 10]
+
+
+def _passes(model, span, prompt, methods, padding, trace, steps=2):
+    """Logits and masses of a pass over the prompt and of steps behind it."""
+    rows, columns = span.shape
+    ids = torch.randint(6, 400, (rows, columns + steps), generator=torch.Generator().manual_seed(1))
+    cache, seen = DynamicCache(), torch.ones(rows, columns + steps, dtype=torch.long)
+    seen[0, :padding] = 0
+    logits, masses = [], []
+    for first, last in [(0, columns), *((columns + k, columns + k + 1) for k in range(steps))]:
+        grown = torch.nn.functional.pad(span, (0, last - columns))
+        steering = Steering(grown, methods, trace, prompt)
+        with torch.inference_mode(), steered(steering):
+            output = model(
+                input_ids=ids[:, first:last].to(DEVICE),
+                attention_mask=seen[:, :last].to(DEVICE) if padding else None,
+                past_key_values=cache,
+            )
+        logits.append(output.logits[:, -1])
+        masses += steering.seen
+    return torch.stack(logits), torch.stack(masses) if trace else None
+
+
+PASTA_HEADS = frozenset({(0, 0), (1, 2), (1, 3)})
+BATCHES = {
+    "a method of its own in each row": [
+        [SplitSoftmax(0.4)],
+        [Pasta(0.1, PASTA_HEADS)],
+        [Boost(3.0), Spotlight(0.6)],
+        [],
+    ],
+    "none": [[]] * 4,
+}
+
+
+@pytest.mark.parametrize("batch", BATCHES)
+@pytest.mark.parametrize("padding", [0, 3])
+def test_a_model_takes_the_kernels_and_gives_what_it_gave(batch, padding, monkeypatch):
+    model = tiny.model("llama", num_hidden_layers=2).hf_model.to(DEVICE)
+    span = torch.zeros(4, 13, dtype=torch.bool, device=DEVICE)
+    span[:, 4:8] = True
+    asked = span, [13, 11, 13, 13], BATCHES[batch], padding, True
+    taken = []
+
+    def noted(layer_pass, query, *states):
+        taken.append(query.shape[2])
+        return attend(layer_pass, query, *states)
+
+    attend = steer.attend
+    monkeypatch.setattr(steer, "attend", noted)
+    monkeypatch.setattr(steer, "is_covered", lambda *states: False)
+    logits, masses = _passes(model, *asked)
+    assert not taken
+    monkeypatch.setattr(steer, "is_covered", lambda *states: True)
+    again, masses_again = _passes(model, *asked)
+    assert taken == [13, 13, 1, 1, 1, 1]  # queries, by pass and layer
+    assert largest(again, logits) < 1e-4 and largest(masses_again, masses) < 1e-5
+    assert float(logits.abs().max()) > 1
+
+
+class _Squared:
+    """A method outside the family."""
+
+    name, heads, span_includes_generated = "squared", None, False
+
+    def shift(self, log_odds, layer):
+        return log_odds * 2
+
+
+def test_rows_outside_the_family_go_the_general_way():
+    device, pasta = torch.device("cpu"), Pasta(0.1)
+    inside = steer.layer_rows(((SplitSoftmax(0.5),), (pasta,), ()), 2, None, 3, device)
+    assert inside.table.exponent.tolist() == [[0.5] * 3] * 2 + [[1] * 3] * 4
+    assert inside.table.bias[2:4].tolist() == [[pytest.approx(math.log(10))] * 3] * 2
+    assert inside.holds_generated.tolist() == [False, False, True, True, False, False]
+    assert steer.layer_rows(((_Squared(),), ()), 1, None, 3, device) is None
+    # A bias behind a power is no entry of the table, nor are two opinions on generated tokens.
+    assert steer.layer_rows(((SplitSoftmax(0.5), Boost(2.0)),), 1, None, 3, device) is None
+    assert steer.layer_rows(((pasta, Boost(2.0)),), 1, None, 3, device) is None
+    of_heads = steer.layer_rows(((Pasta(0.1, PASTA_HEADS),),), 1, 1, 4, device)
+    assert (of_heads.table.bias > 0).tolist() == [[False, False, True, True]]
+
+
+class _Operations(TorchDispatchMode):
+    """Notes the names of operations."""
+
+    def __init__(self):
+        super().__init__()
+        self.names = set()
+
+    def __torch_dispatch__(self, function, types, args=(), kwargs=None):
+        self.names.add(function.overloadpacket.__name__)
+        return function(*args, **(kwargs or {}))
+
+
+def _step_and_prompt(arguments, span, methods):
+    query, key, value = arguments
+    outputs = []
+    for states in ((query[:, :, -1:], key, value), arguments):
+        steering = Steering(span, methods, trace=True)
+        steering.enter(0)
+        layer_pass = steer.taken(steering, 0, *states, None)
+        outputs.append(steer.attend(layer_pass, *states, None, states[0].shape[2] > 1, 0.2))
+    return outputs
+
+
+def test_nothing_is_read_back_to_the_host(monkeypatch):
+    monkeypatch.setattr(steer, "is_covered", lambda *states: True)
+    arguments = states(2, 2, 1, 20, 20, 64)
+    asked = arguments, corners(20)[[2, 3]], [[SplitSoftmax(0.5)], [Pasta(0.5)]]
+    before = _step_and_prompt(*asked)  # the table is made once
+    with _Operations() as noted:
+        _step_and_prompt(*asked)
+    assert "empty" in noted.names
+    assert not noted.names & {"_local_scalar_dense", "nonzero", "equal", "is_nonzero"}
+    if DEVICE == "cuda":
+        torch.cuda.set_sync_debug_mode("error")
+        try:
+            again = _step_and_prompt(*asked)
+        finally:
+            torch.cuda.set_sync_debug_mode("default")
+        graph = torch.cuda.CUDAGraph()
+        with torch.cuda.graph(graph):
+            captured = _step_and_prompt(*asked)
+        graph.replay()
+        assert all(map(torch.equal, before, again)) and all(map(torch.equal, before, captured))

@@ -20,6 +20,7 @@ from transformers.modeling_utils import ALL_ATTENTION_FUNCTIONS
 
 from holdfast.attention import fused
 from holdfast.attention.blocks import WAITING, Ahead, OpenModel, check_padding
+from holdfast.attention.cuda import steer
 from holdfast.attention.explicit import Scoring, attend_explicitly, mass_at
 from holdfast.attention.kernels import is_fused
 from holdfast.attention.steering import PASS, Steering
@@ -90,12 +91,18 @@ def attend_layer(
     scaling = kwargs.get("scaling")
     scaling = query.shape[-1] ** -0.5 if scaling is None else scaling
     scoring = Scoring(scaling, *(own or (None, None, None)), causal)
-    if own is None and is_fused(query, key, value) and _fits(steering, query, key, attention_mask):
-        output = _steer_fused(steering, layer, query, key, value, attention_mask, causal, scaling)
-        if output is None:
-            return sdpa_attention_forward(module, query, key, value, attention_mask, **kwargs)
+    states = query, key, value, attention_mask
+    on_gpu = None if own is not None else steer.taken(steering, layer, *states)
+    if on_gpu is not None:
+        output = steer.attend(on_gpu, *states, causal, scaling)
+    elif (
+        own is None and is_fused(query, key, value) and _fits(steering, query, key, attention_mask)
+    ):
+        output = _steer_fused(steering, layer, *states, causal, scaling)
     else:
-        output = attend_explicitly(steering, layer, query, key, value, attention_mask, scoring)
+        output = attend_explicitly(steering, layer, *states, scoring)
+    if output is None:
+        return sdpa_attention_forward(module, query, key, value, attention_mask, **kwargs)
     if steering is not None and steering.trace and steering.last is not None and query.shape[2] > 1:
         steering.note(
             mass_at(

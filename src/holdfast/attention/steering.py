@@ -196,7 +196,7 @@ class Steering:
         if self.has_reply(keys):
             starts = torch.tensor(self.prompt, device=span.device)[:, None]
             reply = (torch.arange(first, first + keys, device=span.device) >= starts) & ~span
-        if (copies := self._copies(rows)) > 1:
+        if (copies := self.copies_of(rows)) > 1:
             span, reply = (
                 None if part is None else part.repeat_interleave(copies, 0)
                 for part in (span, reply)
@@ -271,7 +271,7 @@ class Steering:
         rows = log_odds.shape[0]
         if rows not in self._lanes:
             groups: dict[tuple, list[int]] = {}
-            copies = self._copies(rows)
+            copies = self.copies_of(rows)
             for row in range(rows):
                 if methods := self.methods[row // copies]:
                     groups.setdefault(methods, []).append(row)
@@ -281,7 +281,7 @@ class Steering:
             ]
         return self._lanes[rows]
 
-    def _copies(self, rows: int) -> int:
+    def copies_of(self, rows: int) -> int:
         """How many rows of this pass belong to each row of the span.
 
         Raises:

@@ -6,6 +6,7 @@
     product.py     matrix products in float32
     decode.py      one query per row
     prefill.py     several queries per row
+    steer.py       what a pass is to do, as the kernels take it
 
 Triton comes with the CUDA builds of PyTorch. `decode` and `prefill` import it; nothing else does,
 so that this package can be asked for without it.
@@ -13,6 +14,7 @@ so that this package can be asked for without it.
 
 from __future__ import annotations
 
+from functools import cache
 from importlib.util import find_spec
 
 import torch
@@ -22,9 +24,15 @@ _DTYPES = (torch.float16, torch.bfloat16, torch.float32)
 _MOST = 256  # of the size of a head
 
 
+@cache
+def has_triton() -> bool:
+    """Whether Triton is installed; asked once, as layers ask for each step."""
+    return find_spec("triton") is not None
+
+
 def is_covered(query: Tensor, key: Tensor, value: Tensor) -> bool:
     """Whether the kernels take these: on a GPU with Triton, heads of one size, no gradients."""
-    if not query.is_cuda or find_spec("triton") is None:
+    if not query.is_cuda or not has_triton():
         return False
     if query.dtype not in _DTYPES or not query.shape[-1] == key.shape[-1] == value.shape[-1]:
         return False

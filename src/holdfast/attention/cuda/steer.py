@@ -1,0 +1,171 @@
+"""What a pass is to do, as the kernels take it: the table of a layer, and the columns of each row.
+
+The kernels take rows whose methods belong to the family of `holdfast.methods.table`, and agree on
+whether generated tokens count as span. Passes with any other row go the general way.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+
+import torch
+from torch import Tensor
+
+from holdfast.attention.cuda import is_covered
+from holdfast.attention.cuda.arguments import Columns, LayerTable
+from holdfast.attention.steering import Steering
+from holdfast.methods.protocols import ShiftsAttention
+from holdfast.methods.table import TableEntry
+
+_KEPT = 4096  # tables of layers, some kilobytes each, for the passes to come
+
+
+@dataclass(frozen=True)
+class Rows:
+    """The rows of a batch in one layer.
+
+    Args:
+        table: of their heads.
+        holds_generated: bool [B]; None where no row's generated tokens count as span.
+    """
+
+    table: LayerTable
+    holds_generated: Tensor | None
+
+
+@dataclass(frozen=True)
+class LayerPass:
+    """A pass of a layer that the kernels take."""
+
+    steering: Steering
+    layer: int
+    rows: Rows
+
+
+def taken(
+    steering: Steering | None,
+    layer: int,
+    query: Tensor,
+    key: Tensor,
+    value: Tensor,
+    mask: Tensor | None,
+) -> LayerPass | None:
+    """The pass of a layer, if the kernels take it."""
+    if steering is None or not is_covered(query, key, value):
+        return None
+    if mask is not None and (
+        mask.dtype != torch.bool or mask.ndim != 4 or mask.shape[1:3] != (1, query.shape[2])
+    ):
+        return None
+    rows, heads = query.shape[:2]
+    copies, methods = steering.copies_of(rows), tuple(steering.methods)
+    made = layer_rows(methods, copies, steering.branch(layer), heads, query.device)
+    return None if made is None else LayerPass(steering, layer, made)
+
+
+def attend(
+    layer_pass: LayerPass,
+    query: Tensor,
+    key: Tensor,
+    value: Tensor,
+    mask: Tensor | None,
+    causal: bool,
+    scaling: float,
+) -> Tensor | None:
+    """Attention [B, H, Q, D], moved where a method touches this layer; notes the mass if asked to.
+
+    None where the unsteered output will do.
+    """
+    from holdfast.attention.cuda.decode import decode
+    from holdfast.attention.cuda.prefill import prefill, shape_for
+    from holdfast.attention.cuda.tiles import Sight, Tiles, cut
+
+    steering, rows = layer_pass.steering, layer_pass.rows
+    queries, keys = query.shape[2], key.shape[2]
+    columns = _columns(steering, rows, query, keys, mask)
+    if queries == 1 or (steering.trace and steering.last is None):
+        last = query[:, :, -1:]
+        output, mass = decode(last, key, value, columns, rows.table, scaling, steering.trace)
+        if mass is not None:
+            steering.note(mass)
+        if queries == 1:
+            return output
+    if not steering.touches(layer_pass.layer):
+        return None
+    name = ("tiles", keys, id(mask))
+    if name not in steering.plans:  # the mask is kept, so that its id stays its own
+        shape = shape_for(query.shape[3], query.dtype)
+        steering.plans[name] = cut(columns, keys, Sight(causal, mask=mask), shape), mask
+    tiles: Tiles = steering.plans[name][0]
+    return prefill(query, key, value, tiles, rows.table, scaling)
+
+
+@lru_cache(_KEPT)
+def layer_rows(
+    methods: tuple[Sequence[ShiftsAttention], ...],
+    copies: int,
+    layer: int | None,
+    heads: int,
+    device: torch.device,
+) -> Rows | None:
+    """The table of a layer, `copies` rows for each row of methods; None outside the family.
+
+    `layer` may be None where no method names heads.
+    """
+    entries, holds = [], []
+    for row in methods:
+        kinds = {method.span_includes_generated for method in row}
+        of_heads = [entry_of(row, layer, head) for head in range(heads)]
+        if len(kinds) > 1 or None in of_heads:
+            return None
+        entries.append([entry for entry in of_heads if entry is not None])
+        holds.append(True in kinds)
+    numbers = torch.tensor(
+        [[[e.bias, e.exponent, e.floor] for e in row] for row in entries], dtype=torch.float32
+    )
+    numbers = numbers.repeat_interleave(copies, 0).to(device)
+    held = torch.tensor(holds).repeat_interleave(copies).to(device) if any(holds) else None
+    return Rows(LayerTable(*(part.contiguous() for part in numbers.unbind(-1))), held)
+
+
+def entry_of(methods: Iterable[ShiftsAttention], layer: int | None, head: int) -> TableEntry | None:
+    """What methods come to on one head, one after another; None outside the family."""
+    entry = TableEntry()
+    for method in methods:
+        if method.heads is not None and (layer, head) not in method.heads:
+            continue
+        later: TableEntry | None = getattr(method, "table_entry", None)
+        composed = None if later is None else entry.then(later)
+        if composed is None:
+            return None
+        entry = composed
+    return entry
+
+
+@lru_cache(64)
+def _prompts(prompt: tuple[int, ...], copies: int, device: torch.device) -> Tensor:
+    return torch.tensor(prompt).repeat_interleave(copies).to(device)
+
+
+def _columns(
+    steering: Steering, rows: Rows, query: Tensor, keys: int, mask: Tensor | None
+) -> Columns:
+    """The columns of each row, and those that the last query sees by the mask."""
+    name = ("columns", keys, id(mask))
+    if name not in steering.plans:
+        copies, first = steering.copies_of(query.shape[0]), steering.first_column(keys)
+        span = steering.span[:, first : first + keys].to(query.device)
+        prompt = None
+        if rows.holds_generated is not None and steering.prompt is not None:
+            prompt = _prompts(tuple(steering.prompt), copies, query.device) - first
+        columns = Columns(
+            span if copies == 1 else span.repeat_interleave(copies, 0),
+            prompt,
+            rows.holds_generated,
+            seen=None if mask is None else mask[:, 0, -1].expand(query.shape[0], -1),
+        )
+        steering.plans[name] = columns, mask
+    kept: Columns = steering.plans[name][0]
+    return kept
