@@ -7,6 +7,7 @@ from __future__ import annotations
 import copy
 import gc
 import itertools
+import math
 import threading
 import weakref
 from dataclasses import replace
@@ -180,11 +181,16 @@ def test_tied_tokens_are_drawn_alike_whatever_the_other_rows():
     ]
 
 
-def test_logits_that_are_not_numbers_are_refused():
-    from holdfast.engine.drawing import draw
+def test_logits_that_are_not_numbers_end_their_row_alone():
+    from holdfast.engine.choosing import Draw, choose
 
-    with pytest.raises(ModelError, match=r"not finite.*float32"):
-        draw(torch.full((1, 9), torch.nan), [Sampling()], [0.5])
+    draws = [Draw(Sampling(), 0.5)] * 4
+    logits = torch.stack([torch.full((9,), value) for value in (math.nan, 0.0, -math.inf, 1.0)])
+    tokens = choose(logits, [None] * 4, draws)
+    for place in (0, 2):
+        with pytest.raises(ModelError, match=r"not finite.*float32"):
+            raise tokens[place]
+    assert tokens[1] == tokens[3] == 4
 
 
 def test_a_row_that_joins_or_leaves_changes_no_other():
@@ -391,20 +397,18 @@ def test_keys_and_values_are_freed_with_the_call_not_when_cycles_are_collected(m
 
 
 def test_a_prefill_stays_within_its_tokens_and_changes_no_reply(monkeypatch):
-    from holdfast.engine import decoder
+    from holdfast.engine.decoder import Decoder
 
     tiny, widths = model(), []
     requests = [
         Request(chat("be nice", "hello " * n), sampling=SHORT, seed=n) for n in (1, 9, 2, 40, 3, 3)
     ]
     whole = [reply.token_ids for reply in tiny.generate_batch(requests)]
-    inputs = decoder.prefill_inputs
+    admit = Decoder.admit
     monkeypatch.setattr(
-        decoder,
-        "prefill_inputs",
-        lambda rows, past: widths.append(len(rows)) or inputs(rows, past),
+        Decoder, "admit", lambda self, rows: widths.append(len(rows)) or admit(self, rows)
     )
-    monkeypatch.setattr("holdfast.models.local._PREFILL", 100)
+    monkeypatch.setattr("holdfast.engine.scheduler._PREFILL", 100)
     assert [reply.token_ids for reply in tiny.generate_batch(requests)] == whole
     assert len(widths) > 2 and sum(widths) == 6
 
@@ -628,8 +632,8 @@ def test_a_reply_ends_where_the_context_does():
 @pytest.mark.parametrize("kind", ("llama", "gemma3_text"))
 def test_a_gated_trace_has_the_mass_that_each_token_was_drawn_under(kind):
     class Shut(Gate):
-        def accepts(self, token, other):
-            return False
+        def accepts(self, tokens, other):
+            return torch.zeros_like(tokens, dtype=torch.bool)
 
     tiny, strong, greedy = model(kind), (SplitSoftmax(0.05),), Sampling(0, 1, 12)
     messages = chat("always talk about cheese and rain", "the old town by the river")

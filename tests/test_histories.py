@@ -15,7 +15,8 @@ from transformers import AttentionInterface, AttentionMaskInterface
 from transformers.masking_utils import eager_mask
 
 from holdfast import Boost, Gate, Guidance, Pasta, Request, Sampling, SplitSoftmax, Spotlight
-from holdfast.engine.decoder import Row
+from holdfast.engine.rows import Row
+from holdfast.engine.runner import Runner
 from holdfast.engine.scoring import score_rows
 
 # log-probabilities are float32; the smallest difference that the tests look for is 1e-2
@@ -67,10 +68,9 @@ def test_keys_made_under_one_steering_serve_no_other(first, second):
     scored = session.score([request], [REPLIES])[0]
     stream, options = session.spell([request], [REPLIES])[0]
     asked, _ = session._read([request], [REPLIES])
-    fresh = tuple(replace(stream, computed=None) for stream in asked[0].row.streams)
-    alone = score_rows(
-        tiny.hf_model, [Row(fresh, asked[0].row.guidance)], [options], 1, reuse=False
-    )[0][0]
+    fresh = tuple(replace(stream, prefix=None) for stream in asked[0].row.streams)
+    runner = Runner(tiny.hf_model, batched=False)
+    alone = score_rows(runner, [Row(fresh, asked[0].row.guidance)], [options], 1)[0][0]
     assert scored.log_probabilities == pytest.approx(alone.log_probabilities, abs=ROUNDING)
     if first == second and first not in ("pasta keep", "gate"):
         assert (

@@ -11,10 +11,11 @@ from tiny import chat, model
 
 from holdfast import Guidance, Request, Sampling, drift
 from holdfast.engine.cache import Slots
-from holdfast.engine.decoder import Decoder
+from holdfast.engine.decoder import Decoder, Running
+from holdfast.engine.scheduler import prefills
 from holdfast.errors import ModelError, PromptError, UsageError
-from holdfast.models.local import LocalSession, _prefills
 from holdfast.models.protocol import Job
+from holdfast.models.session import LocalSession
 
 CPU_MESSAGE = (
     "[enforce fail at alloc_cpu.cpp:127] err == 0. DefaultCPUAllocator: can't allocate memory: "
@@ -38,20 +39,20 @@ def size(slots):
 def test_a_row_that_leaves_gives_its_memory_back():
     slots = Slots(2, torch.device("cpu"))
     for row in range(32):
-        slots.add(computed(4000 if row == 0 else 10 + row, float(row)))
+        slots.open(computed(4000 if row == 0 else 10 + row, float(row)))
     assert size(slots) == (32, 4128)
-    slots.remove(0)
+    slots.close(0)
     slots.shrink()
     assert size(slots)[1] < 200  # as the longest that is left
     while len(slots.lengths) > 1:
-        slots.remove(len(slots.lengths) - 1)
+        slots.close(len(slots.lengths) - 1)
         slots.shrink()
     assert size(slots)[0] < 4
     assert torch.equal(slots.computed(0)[1][1], computed(41, 31.0)[1][1])
-    slots.remove(0)
+    slots.close(0)
     slots.shrink()
     assert slots.layers[0].store[0].numel() == 0
-    slots.add(computed(3, 7.0))
+    slots.open(computed(3, 7.0))
     assert torch.equal(slots.computed(0)[0][0], computed(3, 7.0)[0][0])
 
 
@@ -80,22 +81,15 @@ def test_a_long_history_is_not_prefilled_beside_short_ones(monkeypatch):
     short, long = chat("be nice", "hello"), chat("be nice", "hello " * 80)
     for thread, talk in enumerate([long, *[short] * 20]):
         session.generate_batch([Request(talk, sampling=SHORT, thread=thread, keep=True)])
-    asked = session._prepare(
-        [
-            _pending(session, Request((*talk, {"role": "user", "content": "more"}), thread=thread))
-            for thread, talk in enumerate([long, *[short] * 20])
-        ]
-    )
-    assert len(_prefills(asked)) == 1
-    monkeypatch.setattr("holdfast.models.local._PADDED", 400)
-    assert sorted(map(len, _prefills(asked))) == [1, 20]
+    jobs = [
+        Job(Request((*talk, {"role": "user", "content": "more"}), thread=thread), lambda reply: ())
+        for thread, talk in enumerate([long, *[short] * 20])
+    ]
+    rows = [Running(rendered.row) for rendered in session._render(jobs)]
+    assert len(prefills(rows)) == 1
+    monkeypatch.setattr("holdfast.engine.scheduler._PADDED", 400)
+    assert sorted(map(len, prefills(rows))) == [1, 20]
     assert tiny.reuses_cache
-
-
-def _pending(session, request):
-    from holdfast.models.local import _Pending
-
-    return _Pending(Job(request, lambda reply: ()), session._known(request))
 
 
 def test_threads_of_conversations_that_are_over_are_freed(monkeypatch, tmp_path):
@@ -138,9 +132,9 @@ def scarce(monkeypatch):
             check(len(self))
             return step(self)
 
-        def scarce_admit(self, rows, tickets):
+        def scarce_admit(self, rows):
             check(len(self) + len(rows))
-            return admit(self, rows, tickets)
+            return admit(self, rows)
 
         monkeypatch.setattr(Decoder, "step", scarce_step)
         monkeypatch.setattr(Decoder, "admit", scarce_admit)
@@ -236,13 +230,13 @@ def test_scores_go_on_with_half_of_the_batch(monkeypatch):
 @torch.inference_mode()
 def test_a_store_that_cannot_grow_is_as_it_was(monkeypatch):
     slots = Slots(2, torch.device("cpu"))
-    slots.add(computed(5, 3.0))
+    slots.open(computed(5, 3.0))
     before = size(slots)
     monkeypatch.setattr(
         torch.Tensor, "new_zeros", lambda *_: (_ for _ in ()).throw(RuntimeError(CPU_MESSAGE))
     )
     with pytest.raises(RuntimeError, match="DefaultCPUAllocator"):
-        slots.add(computed(900))
+        slots.open(computed(900))
     monkeypatch.undo()
     assert size(slots) == before and len(slots.lengths) == 1
     assert torch.equal(slots.computed(0)[0][0], computed(5, 3.0)[0][0])

@@ -55,13 +55,13 @@ def test_steps_of_a_small_model_take_one_thread_and_leave_the_number_as_it_was(m
     from holdfast import Sampling, threads
     from holdfast.engine.decoder import Decoder
 
-    seen, forward = {"admit": set(), "step": set()}, Decoder._forward
+    seen, advance = {"admit": set(), "step": set()}, Decoder._advance
 
-    def watched(self, *given):
-        seen["step" if given[-1] is self.slots else "admit"].add(torch.get_num_threads())
-        return forward(self, *given)
+    def watched(self, first, *, prefill):
+        seen["admit" if prefill else "step"].add(torch.get_num_threads())
+        return advance(self, first, prefill=prefill)
 
-    monkeypatch.setattr(Decoder, "_forward", watched)
+    monkeypatch.setattr(Decoder, "_advance", watched)
     monkeypatch.delenv("OMP_NUM_THREADS", raising=False)
     before = torch.get_num_threads()
     torch.set_num_threads(2)

@@ -120,6 +120,8 @@ def mask_layer(**kwargs) -> Tensor | None:
     current, owner = PASS.get(), CONFIGS.get(id(kwargs.get("config")))
     if owner is None and (current is None or (current.model is None and current.steering is None)):
         plain = _ADOPTED.get(id(kwargs.get("config")), "sdpa")
+        if current is not None and current.positions is not None:
+            return _mask_by_positions(current.positions, plain, **kwargs)
         return ALL_MASK_ATTENTION_FUNCTIONS[plain](**kwargs)
     place = tuple(
         int(kwargs.get(name, 0)) for name in ("q_offset", "q_length", "kv_offset", "kv_length")
@@ -131,6 +133,8 @@ def mask_layer(**kwargs) -> Tensor | None:
             current.steering is not None and "allow_is_bidirectional_skip" not in kwargs
         ):  # else it is of an encoder's keys
             current.steering.place(*place)
+        if current.positions is not None:
+            return _mask_by_positions(current.positions, "sdpa", **kwargs)
     elif owner is not None:  # `generate` makes the masks of static caches ahead of the pass
         block = owner.block_of()
         if block is None or block.steering is None:
@@ -141,6 +145,23 @@ def mask_layer(**kwargs) -> Tensor | None:
         block.reached = True
         check_padding(block.steering, kwargs.get("attention_mask"))
     return sdpa_mask(**kwargs)
+
+
+def _mask_by_positions(
+    positions: Tensor, plain: str, *, mask_function, kv_length: int, dtype=torch.float32, **_
+) -> Tensor:
+    """What a model's own rule lets each query see, [row, 1, query, key], in the form of `plain`.
+
+    Rules of transformers are functions of row, head, query and key; here a query is told by its
+    position, and a key by its column, which is its position too.
+    """
+    rows = torch.arange(len(positions), device=positions.device)[:, None, None, None]
+    keys = torch.arange(kv_length, device=positions.device)[None, None, None]
+    seen = mask_function(rows, rows.new_zeros(()), positions[:, None, :, None], keys)
+    seen = seen.expand(len(positions), 1, positions.shape[1], kv_length)
+    if plain != "eager":
+        return seen
+    return torch.zeros_like(seen, dtype=dtype).masked_fill_(~seen, torch.finfo(dtype).min)
 
 
 def steering_of(module: torch.nn.Module) -> Steering | None:

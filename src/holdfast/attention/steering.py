@@ -312,11 +312,14 @@ class Pass:
             which says itself what to steer.
         masks: whether its masks are of this package's form; else they and its attention are the
             model's own.
+        positions: of every query, [row, query], where a key's column is its position and rows are
+            of different length; None where the model's own masks are right.
     """
 
     steering: Steering | None
     model: Any = None
     masks: bool = True
+    positions: Tensor | None = None
 
 
 NEVER_REACHED = (
@@ -327,13 +330,17 @@ PASS: ContextVar[Pass | None] = ContextVar("holdfast_pass", default=None)
 
 
 @contextmanager
-def steered(steering: Steering | None) -> Iterator[None]:
+def steered(steering: Steering | None, positions: Tensor | None = None) -> Iterator[None]:
     """Applies `steering` to the forward pass inside, in this thread alone.
+
+    Args:
+        steering: what its attention does; None: nothing.
+        positions: of every query, as in `Pass`.
 
     Raises:
         ModelError: a pass inside the block never reached the attention registered here.
     """
-    token = PASS.set(Pass(steering))
+    token = PASS.set(Pass(steering, positions=positions))
     try:
         yield
     finally:

@@ -1,5 +1,8 @@
-"""Keys and values: compact for each view of a dialog, stacked for a prefill, and in slots for rows
-that come and go.
+"""Slots: keys and values of the rows of a batch, which come and go.
+
+Row i has its tokens in the columns [0, lengths[i]) of slot i: a token's column is its position, so
+masks that go by positions (causal, sliding, chunked) need nothing else, and padding is what lies
+beyond a row's length. Slots in use are the first ones, so a batch reads them as views.
 """
 
 from __future__ import annotations
@@ -12,97 +15,71 @@ import torch
 from torch import Tensor
 from transformers.cache_utils import Cache, DynamicLayer
 
-KeysValues = tuple[
-    tuple[Tensor, Tensor], ...
-]  # per layer, [head, token, size]: one row without padding
+from holdfast.engine.prefixes import KeysValues
 
 _COLUMNS = 128  # spare columns taken at once when rows outgrow the slots
-
-
-def stack(rows: Sequence[KeysValues | None], width: int, layers: int) -> Cache:
-    """The cache of a batch whose rows have computed `rows` (or nothing), padded on the left to
-    `width` columns.
-    """
-    if not width:
-        return Cache(layers=[DynamicLayer() for _ in range(layers)])
-    like = next(row for row in rows if row is not None)
-    stacked = []
-    for layer in range(layers):
-        blocks = []
-        for part in range(2):
-            model = like[layer][part]
-            block = model.new_zeros(len(rows), model.shape[0], width, model.shape[2])
-            for index, row in enumerate(rows):
-                if row is not None:
-                    block[index, :, width - row[layer][part].shape[1] :] = row[layer][part]
-            blocks.append(block)
-        made = DynamicLayer()
-        made.update(*blocks)
-        stacked.append(made)
-    return Cache(layers=stacked)
-
-
-def row_of(cache: Cache, index: int, columns: Tensor) -> KeysValues:
-    """The keys and values of one row of a batch at `columns`, copied."""
-    return tuple(
-        (layer.keys[index][:, columns], layer.values[index][:, columns]) for layer in cache.layers
-    )
-
-
-def first_tokens(computed: KeysValues, count: int) -> KeysValues:
-    """The first `count` tokens of a row, as views."""
-    return tuple((keys[:, :count], values[:, :count]) for keys, values in computed)
+_SPARE = 1.25  # of what is there, where more is taken
 
 
 @dataclass
-class _Rows:
-    """What all layers of the slots share; were it the slots themselves, each would hold the other,
-    and memory be freed only when cycles are collected.
+class _Pass:
+    """Where the pass under way writes and reads.
+
+    All layers share it; were it the slots themselves, each would hold the other, and memory be
+    freed only when cycles are collected.
 
     Args:
-        lengths: of the rows, by slot.
-        places: slot and column that each row of the pass writes.
-        picked: the slots that the pass is of; None: all.
+        rows: the slots read, in order.
+        columns: how many of their columns are read.
+        width: queries of each row, padding included.
+        slots, places: slot and column of every token written, [token].
+        sources: row and query of every token written; None where each row writes one token.
     """
 
-    lengths: list[int]
-    places: tuple[Tensor, Tensor]
-    picked: list[int] | None = None
+    rows: slice | Tensor
+    columns: int
+    width: int
+    slots: Tensor
+    places: Tensor
+    sources: tuple[Tensor, Tensor] | None = None
 
 
 class _SlotLayer(DynamicLayer):
-    """One layer of the slots; each forward pass appends one token to every row in use."""
+    """One layer of the slots."""
 
-    def __init__(self, rows: _Rows):
+    def __init__(self, current: list[_Pass], opened: list[int]):
         super().__init__()
-        self.rows = rows
+        self.current, self.opened = current, opened
         self.store: list[Tensor] = []
 
-    def place(self, slot: int, *states: Tensor) -> None:
-        """Puts what a row has computed, [head, token, size], into its slot."""
-        self._make_room(slot + 1, states[0].shape[1], states)
+    def place(self, slot: int, states: Sequence[Tensor]) -> None:
+        """Puts what a row has computed, each [head, token, size], into its slot."""
+        self.reserve(slot + 1, states[0].shape[1], states)
         for store, new in zip(self.store, states, strict=True):
             store[slot, :, : new.shape[1]] = new
 
-    def _make_room(self, rows: int, columns: int, like: Sequence[Tensor]) -> None:
-        if self.store and rows <= self.store[0].shape[0] and columns <= self.store[0].shape[2]:
+    def reserve(self, rows: int, columns: int, like: Sequence[Tensor]) -> None:
+        """Makes room; `like` has the heads and sizes, [..., head, token, size]."""
+        if not self.store:
+            empty = [s.new_zeros(0, s.shape[-3], 0, s.shape[-1]) for s in like]
+            self._resize(rows, columns + _COLUMNS, empty)
+            self.dtype, self.device = like[0].dtype, like[0].device
+            self.is_initialized = True
             return
-        if self.store:
-            old, had = self.store, self.store[0]
-            rows = max(rows, 2 * had.shape[0]) if rows > had.shape[0] else had.shape[0]
-            columns = max(columns + _COLUMNS, had.shape[2])
-        else:
-            old = [state.new_zeros(0, state.shape[0], 0, state.shape[2]) for state in like]
-            columns += _COLUMNS
-        self._resize(rows, columns, old)
-        self.dtype, self.device, self.is_initialized = old[0].dtype, old[0].device, True
+        had_rows, _, had_columns, _ = self.store[0].shape
+        if rows <= had_rows and columns <= had_columns:
+            return
+        rows = had_rows if rows <= had_rows else max(rows, 2 * had_rows)
+        if columns > had_columns:
+            columns = max(columns + _COLUMNS, int(_SPARE * had_columns))
+        self._resize(rows, max(columns, had_columns), self.store)
 
     def shrink(self, rows: int, columns: int) -> None:
         """Gives memory back where less than half of the store is in use."""
         if not self.store:
             return
-        had = self.store[0]
-        if 2 * rows * (columns + _COLUMNS) < had.shape[0] * had.shape[2]:
+        had_rows, _, had_columns, _ = self.store[0].shape
+        if 2 * rows * (columns + _COLUMNS) < had_rows * had_columns:
             self._resize(rows, columns + _COLUMNS, self.store)
 
     def _resize(self, rows: int, columns: int, old: Sequence[Tensor]) -> None:
@@ -117,73 +94,93 @@ class _SlotLayer(DynamicLayer):
         self.store = moved
 
     def update(
-        self, key_states: Tensor, value_states: Tensor, *args, **kwargs
+        self, key_states: Tensor, value_states: Tensor, *args: object, **kwargs: object
     ) -> tuple[Tensor, Tensor]:
-        rows, columns = len(self.rows.lengths), max(self.rows.lengths)
-        self._make_room(rows, columns, ())
-        places, picked = self.rows.places, self.rows.picked
+        """Writes the tokens of the pass, [row, head, query, size]; returns what its rows read."""
+        current = self.current[0]
+        self.reserve(self.opened[0], current.columns, (key_states, value_states))
         for store, new in zip(self.store, (key_states, value_states), strict=True):
-            store[places[0], :, places[1]] = new[:, :, 0]
-        self.keys, self.values = (
-            store[:rows, :, :columns] if picked is None else store[picked, :, :columns]
-            for store in self.store
-        )
+            if current.sources is None:
+                store[current.slots, :, current.places] = new[:, :, 0]
+            else:
+                rows, queries = current.sources
+                store[current.slots, :, current.places] = new[rows, :, queries]
+        self.keys, self.values = (store[current.rows, :, : current.columns] for store in self.store)
         return self.keys, self.values
 
+    def get_mask_sizes(self, query_length: int) -> tuple[int, int]:
+        """How many columns a mask has, and which is the first."""
+        return self.current[0].columns, 0
+
     def get_seq_length(self) -> int:
-        return max(self.rows.lengths) - 1
+        """Columns in front of the pass, where its rows are of one length."""
+        return self.current[0].columns - self.current[0].width
 
 
 class Slots(Cache):
-    """Keys and values of the rows that generate: row i has its tokens in the columns [0,
-    lengths[i]).
+    """Keys and values of rows that come and go.
 
     Args:
-        layers: number of layers of the model.
+        layers: how many layers of the model have keys and values.
         device: where they live.
     """
 
     def __init__(self, layers: int, device: torch.device):
-        self.rows = _Rows([], (torch.empty(0), torch.empty(0)))
-        super().__init__(layers=[_SlotLayer(self.rows) for _ in range(layers)])
+        self._current: list[_Pass] = []
+        self._opened = [0]
+        super().__init__(layers=[_SlotLayer(self._current, self._opened) for _ in range(layers)])
         self.device = device
+        self.lengths: list[int] = []  # tokens computed, by slot
 
-    @property
-    def lengths(self) -> list[int]:
-        """Of the rows, by slot."""
-        return self.rows.lengths
-
-    @property
-    def columns(self) -> int:
-        """Columns that the pass about to come, or just made, looks at."""
-        return max(self.lengths)
-
-    def add(self, computed: KeysValues) -> None:
-        """Opens a row that has computed these tokens."""
-        for layer, states in zip(self.layers, computed, strict=True):
-            layer.place(len(self.lengths), *states)
-        self.lengths.append(computed[0][0].shape[1])
-
-    def grow(self) -> None:
-        """Makes room for one token in every row: the forward pass that writes it must follow."""
-        self.rows.places = (
-            torch.arange(len(self.lengths), device=self.device),
-            torch.tensor(self.lengths, device=self.device),
-        )
-        self.rows.lengths = [length + 1 for length in self.lengths]
+    def open(self, computed: KeysValues | None) -> None:
+        """Takes the next slot for a row that has computed these tokens, or none."""
+        if computed is not None:
+            for layer, states in zip(self.layers, computed, strict=True):
+                layer.place(len(self.lengths), states)
+        self.lengths.append(0 if computed is None else computed[0][0].shape[1])
+        self._opened[0] = len(self.lengths)
 
     @contextmanager
-    def only(self, slots: list[int] | None) -> Iterator[None]:
-        """Inside, passes have the rows in these slots alone, and write their last token again;
-        None: all rows.
+    def writing(
+        self, slots: Sequence[int], starts: Sequence[int], ends: Sequence[int]
+    ) -> Iterator[None]:
+        """Inside, a pass forwards tokens of some rows, padded on the left.
+
+        Args:
+            slots: of the rows of the pass.
+            starts, ends: first and last (exclusive) of the tokens that each of them forwards.
         """
-        places = self.rows.places
-        if slots is not None:
-            self.rows.picked, self.rows.places = slots, (places[0][slots], places[1][slots])
+        fresh = [end - start for start, end in zip(starts, ends, strict=True)]
+        first, last = slots[0], slots[-1] + 1
+        together = isinstance(slots, range)
+        rows = slice(first, last) if together else torch.tensor(slots, device=self.device)
+        places = self._places(slots, starts, fresh)
+        self._current[:] = [_Pass(rows, max(ends), max(fresh), *places)]
         try:
             yield
         finally:
-            self.rows.picked, self.rows.places = None, places
+            self._current.clear()
+
+    def commit(self, slots: Sequence[int], ends: Sequence[int]) -> None:
+        """Counts the tokens in front of `ends` as computed, after the pass that wrote them."""
+        for slot, end in zip(slots, ends, strict=True):
+            self.lengths[slot] = end
+
+    def _places(
+        self, slots: Sequence[int], lengths: Sequence[int], fresh: Sequence[int]
+    ) -> tuple[Tensor, Tensor, tuple[Tensor, Tensor] | None]:
+        """Where each token is written, and, of several tokens per row, from where it comes."""
+        if max(fresh) == 1:
+            both = torch.tensor([slots, lengths]).to(self.device)
+            return both[0], both[1], None
+        counts, widest = torch.tensor(fresh), max(fresh)
+        rows = torch.arange(len(slots)).repeat_interleave(counts)
+        behind = torch.arange(len(rows)) - (counts.cumsum(0) - counts)[rows]
+        queries = behind + (widest - counts)[rows]
+        placed = torch.stack(
+            [torch.tensor(slots)[rows], torch.tensor(lengths)[rows] + behind, rows, queries]
+        ).to(self.device)
+        return placed[0], placed[1], (placed[2], placed[3])
 
     def computed(self, slot: int, count: int | None = None) -> KeysValues:
         """What a row has computed of its first `count` tokens (None: of all), copied."""
@@ -192,7 +189,7 @@ class Slots(Cache):
             tuple(store[slot, :, :length].clone() for store in layer.store) for layer in self.layers
         )
 
-    def remove(self, slot: int) -> None:
+    def close(self, slot: int) -> None:
         """Closes a row; the last one moves into its slot."""
         last = len(self.lengths) - 1
         if slot != last:
@@ -202,6 +199,7 @@ class Slots(Cache):
                     store[slot, :, :length] = store[last, :, :length]
         self.lengths[slot] = self.lengths[last]
         self.lengths.pop()
+        self._opened[0] = last
 
     def shrink(self) -> None:
         """Gives back the memory of rows that are closed, and of columns that only they had."""

@@ -1,439 +1,364 @@
-"""The one decode loop: rows of different length, methods, samplings and seeds run together, join
-and leave at any step.
+"""Rows that generate: of different length, methods, samplings and seeds, forwarded together.
 
-New rows are prefilled together, each from what it has computed already; then every step forwards
-one token of every row. A prefill pads on the left of what is computed and of what is new, and slots
-pad on the right; padding is masked and takes no position, which is exact for full attention. Models
-with other caches run their rows one by one."""
+Rows join and leave at any step. New rows are prefilled together, each from what it has computed
+already; then every step forwards one token of every row. A pass that fails is made again without
+the rows that it fails with, so that an error ends the row it belongs to and no other. Models whose
+caches cannot be laid out in slots run their rows one by one.
+"""
 
 from __future__ import annotations
 
-import inspect
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass, field, replace
-from typing import Generic, TypeVar
 
 import torch
 from torch import Tensor
-from torch.nn.utils.rnn import pad_sequence
+from transformers.cache_utils import Cache
 
-from holdfast.attention import AttentionTrace, Steering, steered
-from holdfast.engine.cache import KeysValues, Slots, row_of, stack
-from holdfast.engine.drawing import draw, uniforms
-from holdfast.methods.gate import Gate
+from holdfast.attention import AttentionTrace
+from holdfast.engine.batch import Reading, batch_of, spans_of
+from holdfast.engine.cache import Slots
+from holdfast.engine.choosing import Draw, Token, choose, refused
+from holdfast.engine.drawing import uniforms
+from holdfast.engine.memory import ran_out_of_memory
+from holdfast.engine.prefixes import KeysValues, first_tokens
+from holdfast.engine.rows import Continuation, Row
+from holdfast.engine.runner import Output, Runner
 from holdfast.methods.heads import on_layers
-from holdfast.methods.protocols import EditsLogits, ShiftsAttention
-from holdfast.sampling import Sampling
+from holdfast.methods.protocols import ShiftsAttention
 from holdfast.threads import is_small, one_thread
 
-T = TypeVar("T")  # what the caller knows a row by
 
-
-@dataclass(frozen=True)
-class Stream:
-    """One reading of a dialog.
+@dataclass(eq=False)
+class Running:
+    """A row that generates.
 
     Args:
-        token_ids: the whole prompt.
-        span: True on the tokens to hold on to, one per token.
-        computed: keys and values of the first tokens of the prompt, or None; at least one token is
-            left to forward.
-        methods: attention methods of this stream.
+        row: as it was asked for.
+        generated: its tokens so far.
+        masses: of each of them, the mass on the span that it was drawn under, [layer, head].
+        forwarded: tokens that went through the model.
+        continuation: what it became, once it has ended.
+        error: why it ended without.
     """
 
-    token_ids: tuple[int, ...]
-    span: tuple[bool, ...]
-    computed: KeysValues | None = None
-    methods: tuple[ShiftsAttention, ...] = ()
-
-    @property
-    def cached(self) -> int:
-        """Tokens of the prompt that need no forwarding."""
-        return 0 if self.computed is None else self.computed[0][0].shape[1]
-
-    @property
-    def treats_generated_apart(self) -> bool:
-        """Whether a generated token gets other keys than the same token would in a prompt."""
-        return any(method.span_includes_generated for method in self.methods)
-
-
-@dataclass(frozen=True)
-class Row:
-    """One reply to be generated.
-
-    Args:
-        streams: the one that writes the reply and, with `guidance` or `gate`, the one that reads
-            along.
-        guidance: makes one distribution of the two streams' logits.
-        gate: takes a token of the first stream only where the second finds it plausible.
-        sampling: how its tokens are drawn.
-        seed: names its draws.
-        keep: whether the keys and values are wanted afterwards.
-        trace: whether the mass on the first stream's span is wanted.
-        drawn: takes every token as it is drawn, the one that ends the reply excepted.
-    """
-
-    streams: tuple[Stream, ...]
-    guidance: EditsLogits | None = None
-    gate: Gate | None = None
-    sampling: Sampling = Sampling()
-    seed: int = 0
-    keep: bool = False
-    trace: bool = False
-    drawn: Callable[[int], None] | None = None
-
-
-@dataclass(frozen=True)
-class Continuation:
-    """What a row became.
-
-    Args:
-        token_ids: generated tokens, without the one that ended the reply.
-        stop_reason: "stop" or "length".
-        computed: per stream, keys and values of the prompt, and of all generated tokens that were
-            forwarded where they are those that the same tokens have in a prompt; () unless kept.
-        trace: None unless asked for and the first stream has a span; of each token, what it was
-            drawn under, which behind a gate may be fewer layers, or none.
-        forwarded: tokens of this row that went through the model.
-    """
-
-    token_ids: tuple[int, ...]
-    stop_reason: str
-    computed: tuple[KeysValues, ...]
-    trace: AttentionTrace | None
-    forwarded: int
-
-
-@dataclass
-class _Running(Generic[T]):
-    """A row that generates."""
-
-    ticket: T
     row: Row
-    uniforms: list[float]
     generated: list[int] = field(default_factory=list)
-    masses: list[Tensor] = field(default_factory=list)  # [layer, head] per generated token
-    mass_beside: Tensor | None = None  # [layer, head] of the stream that reads along, at the latest
+    masses: list[Tensor] = field(default_factory=list)
     forwarded: int = 0
+    continuation: Continuation | None = None
+    error: Exception | None = None
 
-    def take(self, token: int, stop_ids: frozenset[int]) -> str | None:
-        """Appends a token; returns why the reply ends with it, or None."""
+    def __post_init__(self) -> None:
+        self.uniforms = uniforms(self.row.seed, self.row.sampling.max_new_tokens)
+        traced = self.row.trace
+        self.readings = [Reading(stream, self.generated, traced) for stream in self.row.streams]
+
+    @property
+    def next_draw(self) -> Draw:
+        """How its next token is drawn."""
+        number = self.uniforms[len(self.generated)]
+        return Draw(self.row.sampling, number, self.row.guidance)
+
+    def take(self, token: Token, stop_ids: frozenset[int]) -> str | None:
+        """Appends a token; returns why the row ends with it, or None."""
+        if isinstance(token, Exception):
+            self.error = token
+            return "error"
         if token in stop_ids:
             return "stop"
         self.generated.append(token)
-        if self.row.drawn:
-            self.row.drawn(token)
         return "length" if len(self.generated) >= self.row.sampling.max_new_tokens else None
 
-    def finish(self, reason: str, computed: tuple[KeysValues, ...] = ()) -> Continuation:
+    def finish(self, reason: str, computed: tuple[KeysValues, ...]) -> None:
+        """Makes the continuation, unless the row ended in an error."""
+        if self.error is not None:
+            return
         span, trace = self.row.streams[0].span, None
         if self.row.trace and any(span):
-            trace = AttentionTrace(
-                torch.stack(self.masses, -1),
-                sum(span) / (len(span) + torch.arange(len(self.masses))),
-            )
-        return Continuation(
-            tuple(self.generated), reason, computed if self.row.keep else (), trace, self.forwarded
+            mass = torch.stack(self.masses, -1).cpu()
+            trace = AttentionTrace(mass, sum(span) / (len(span) + torch.arange(mass.shape[-1])))
+        self.continuation = Continuation(
+            tuple(self.generated), reason, computed, trace, self.forwarded
         )
 
 
-@dataclass(frozen=True)
-class _Reader(Generic[T]):
-    """A stream of a row that generates: the first writes, the second reads along."""
+@dataclass
+class _Read:
+    """What a pass gave some rows.
 
-    running: _Running[T]
-    second: bool
-    stream: Stream
-    span: Tensor  # of the stream, bool [token]
+    Args:
+        rows: that drew nothing from it yet.
+        logits: of the streams that write, [row, vocabulary].
+        beside: per row, those of the stream that reads along, [vocabulary], or None.
+        mass: of the streams that write, [row, layer, head], or None.
+        mass_beside: per row, that of the stream that reads along, or None.
+    """
+
+    rows: list[Running]
+    logits: Tensor
+    beside: list[Tensor | None]
+    mass: Tensor | None
+    mass_beside: list[Tensor | None]
 
 
-class Decoder(Generic[T]):
+class Decoder:
     """Rows that generate with one model.
 
     Args:
-        model: a Hugging Face causal language model; to steer, its attention must be
-            `holdfast.attention`'s.
+        runner: the model.
         stop_ids: tokens that end a reply.
-        reuse: False for models whose cache cannot be taken apart; their rows, without `computed`,
-            run one by one.
     """
 
-    def __init__(self, model, stop_ids: frozenset[int], *, reuse: bool = True):
-        self.model, self.stop_ids, self.reuse = model, stop_ids, reuse
-        self.takes = inspect.signature(model.forward).parameters
-        config = model.config.get_text_config()
-        self.layers, self.heads = (
-            config.num_hidden_layers,
-            getattr(config, "num_attention_heads", 0),
-        )
-        self.slots, self.small = Slots(self.layers, model.device), is_small(model)
-        self.readers: list[_Reader[T]] = []  # in the order of the slots
-        self._spans: Tensor | None = None  # [slot, column]; None when rows have come or gone
+    def __init__(self, runner: Runner, stop_ids: frozenset[int]):
+        self.runner, self.stop_ids = runner, stop_ids
+        self.slots = Slots(runner.cache_layers, runner.device)
+        self._owners: list[tuple[Running, int]] = []  # by slot: the row, and which of its streams
+        self._span: Tensor | None = None  # of all slots; None when rows have come or gone
+        self._alone: tuple[Running, list[Cache | None]] | None = None
+        self._small = is_small(runner.hf_model)
 
     def __len__(self) -> int:
         """Streams that are being forwarded."""
-        return len(self.readers)
+        return len(self._owners) if self._alone is None else len(self._alone[1])
 
     @torch.inference_mode()
-    def admit(self, rows: Sequence[Row], tickets: Sequence[T]) -> list[tuple[T, Continuation]]:
-        """Prefills rows and draws their first tokens; returns those that end there, by the ticket
-        given with each.
-        """
-        joined = [
-            _Running(ticket, row, uniforms(row.seed, row.sampling.max_new_tokens))
-            for ticket, row in zip(tickets, rows, strict=True)
-        ]
-        if not self.reuse:
-            return [(one.ticket, self._alone(one)) for one in joined]
-        readers = [
-            _Reader(one, bool(number), stream, torch.tensor(stream.span))
-            for one in joined
-            for number, stream in enumerate(one.row.streams)
-        ]
-        streams = [reader.stream for reader in readers]
-        past = max(stream.cached for stream in streams)
-        ids, positions, mask, span = prefill_inputs(streams, past)
-        cache = stack([stream.computed for stream in streams], past, self.layers)
-        logits = self._forward(
-            readers, ids, positions, mask, span, [mask.shape[1]] * len(readers), cache
-        )
-        computed = [
-            row_of(cache, index, columns.nonzero()[:, 0].to(self.model.device))
-            for index, columns in enumerate(mask)
-        ]
-        for reader in readers:
-            reader.running.forwarded += len(reader.stream.token_ids) - reader.stream.cached
-        done = []
-        for one, token in self._choose(readers, logits, halve=False):
-            mine = [index for index, reader in enumerate(readers) if reader.running is one]
-            if reason := one.take(token, self.stop_ids):
-                done.append(
-                    (one.ticket, one.finish(reason, tuple(computed[index] for index in mine)))
-                )
-                continue
-            for index in mine:
-                self.slots.add(computed[index])
-                self.readers.append(readers[index])
-            self._spans = None
-        return done
+    def admit(self, rows: Sequence[Running]) -> list[Running]:
+        """Prefills rows and draws their first tokens; returns those that end there."""
+        if not self.runner.batched:
+            (row,) = rows
+            self._alone = row, [None] * len(row.readings)
+            return self._advance_alone()
+        first = len(self._owners)
+        for row in rows:
+            for number, reading in enumerate(row.readings):
+                prefix, cached = reading.stream.prefix, reading.stream.cached
+                known = None if prefix is None or not cached else prefix.keys_values
+                self.slots.open(None if known is None else first_tokens(known, cached))
+                self._owners.append((row, number))
+                row.forwarded += len(reading) - cached
+        self._span = None
+        return self._advance(first, prefill=True)
 
     @torch.inference_mode()
-    def step(self) -> list[tuple[T, Continuation]]:
-        """Forwards one token of every row and draws the next; returns the rows that end, in the
-        order of their slots.
-        """
-        with one_thread() if self.small else nullcontext():
-            self.slots.grow()
-            logits = self._next(self.readers)
-            done = []
-            for one, token in self._choose(self.readers, logits, halve=True):
-                one.forwarded += len(one.row.streams)
-                if reason := one.take(token, self.stop_ids):
-                    done.append((one.ticket, self._close(one, reason)))
-            if done:
-                self.slots.shrink()
-        return done
+    def step(self) -> list[Running]:
+        """Forwards one token of every row and draws the next; returns the rows that end."""
+        with one_thread() if self._small else nullcontext():
+            if self._alone is not None:
+                return self._advance_alone()
+            for row, _ in self._owners:
+                row.forwarded += 1
+            return self._advance(0, prefill=False)
 
-    def _close(self, one: _Running[T], reason: str) -> Continuation:
-        """Ends a row and frees its slots."""
-        mine = [slot for slot, reader in enumerate(self.readers) if reader.running is one]
-        streams = sorted(
-            mine, key=lambda slot: self.readers[slot].second
-        )  # a slot filled from the end may have put the second before the first
-        computed = tuple(self._computed(slot) for slot in streams) if one.row.keep else ()
-        for slot in reversed(mine):
-            self.slots.remove(slot)
-            self.readers[slot] = self.readers[-1]
-            self.readers.pop()
-        self._spans = None
-        return one.finish(reason, computed)
+    def remove(self, row: Running) -> None:
+        """Ends a row at once; nothing is kept of it."""
+        if self._alone is not None and self._alone[0] is row:
+            self._alone = None
+        self._close([row])
 
-    def _computed(self, slot: int) -> KeysValues:
-        """The keys and values of a stream that serve a longer prompt: its reply is history
-        there.
-        """
-        reader = self.readers[slot]
-        gated = reader.running.row.gate is not None and not reader.second
-        apart = gated or reader.stream.treats_generated_apart
-        return self.slots.computed(slot, len(reader.stream.token_ids) if apart else None)
+    # Rows in slots
 
-    def _choose(
-        self, readers: Sequence[_Reader[T]], logits: Tensor, *, halve: bool
-    ) -> list[tuple[_Running[T], int]]:
-        """The next token of every row that `readers` belong to; [reader, vocabulary] logits."""
-        writers = [reader.running for reader in readers if not reader.second]
-        others: dict[int, Tensor] = {}
-        if len(writers) < len(readers):
-            others = {
-                id(reader.running): logits[index]
-                for index, reader in enumerate(readers)
-                if reader.second
-            }
-            logits = logits[
-                [index for index, reader in enumerate(readers) if not reader.second]
-            ].float()
-            for index, one in enumerate(writers):
-                if one.row.guidance:
-                    logits[index] = one.row.guidance.guide(logits[index], others[id(one)])
-        tokens = self._draw(writers, logits)
-        for index, one in enumerate(writers):
-            if one.row.gate and not one.row.gate.accepts(tokens[index], others[id(one)]):
-                tokens[index] = self._fall_back(one, others[id(one)], halve=halve)
-        return list(zip(writers, tokens, strict=True))
+    def _advance(self, first: int, *, prefill: bool) -> list[Running]:
+        """Forwards what is not computed of the slots from `first` on, and draws for their rows."""
+        failed: list[Running] = []
+        try:
+            output = self._forward(range(first, len(self._owners)))
+        except Exception as error:
+            if ran_out_of_memory(error):
+                raise
+            failed = self._fails_with(first, error)
+        if failed:  # outside the handler, whose error holds on to the pass
+            self._close(failed)
+            if len(self._owners) == first:
+                return failed
+            output = self._forward(range(first, len(self._owners)))
+        slots = range(first, len(self._owners))
+        ended = self._draw(self._sort(slots, output), prefill=prefill)
+        self._close(ended)
+        return failed + ended
 
-    def _fall_back(self, one: _Running[T], other: Tensor, *, halve: bool) -> int:
-        """A token of a row whose gate refused one: steered in ever fewer layers, at last in
-        none.
-        """
-        slot = (
-            next(
-                slot
-                for slot, reader in enumerate(self.readers)
-                if reader.running is one and not reader.second
-            )
-            if halve
-            else 0
-        )
-        layers = self.layers // 2 if halve else 0
-        while layers:
-            reader = self.readers[slot]
-            methods = on_layers(
-                reader.stream.methods, range(self.layers - layers, self.layers), self.heads
-            )
-            one.masses[-1:] = []
-            logits = self._next(
-                [replace(reader, stream=replace(reader.stream, methods=methods))], [slot]
-            )
-            one.forwarded += 1
-            token = self._draw([one], logits)[0]
-            if one.row.gate.accepts(token, other):
-                return token
-            layers //= 2
-        if one.row.trace:
-            one.masses[-1] = one.mass_beside
-        return self._draw([one], other[None])[0]
-
-    def _draw(self, rows: Sequence[_Running[T]], logits: Tensor) -> list[int]:
-        return draw(
-            logits,
-            [one.row.sampling for one in rows],
-            [one.uniforms[len(one.generated)] for one in rows],
-        )
-
-    def _next(self, readers: Sequence[_Reader[T]], picked: list[int] | None = None) -> Tensor:
-        """Forwards the pending token of every slot, or of those `picked`: logits [reader,
-        vocabulary].
-        """
-        slots = self.slots
-        if self._spans is None:
-            self._spans = pad_sequence([reader.span for reader in self.readers], batch_first=True)
-        lengths = torch.tensor(slots.lengths)
-        span = torch.nn.functional.pad(self._spans, (0, slots.columns - self._spans.shape[1]))
-        if picked is not None:
-            lengths, span = lengths[picked], span[picked]
-        ids = torch.tensor([[reader.running.generated[-1]] for reader in readers])
-        mask = torch.arange(slots.columns) < lengths[:, None]
-        prompts = [len(reader.stream.token_ids) for reader in readers]
-        with slots.only(picked):
-            return self._forward(readers, ids, lengths[:, None] - 1, mask, span, prompts, slots)
+    def _fails_with(self, first: int, error: Exception) -> list[Running]:
+        """The rows from slot `first` on that a pass fails with, each with its error."""
+        rows = list(dict.fromkeys(row for row, _ in self._owners[first:]))
+        for row in rows if len(rows) > 1 else ():
+            try:
+                self._forward(self._slots_of(row), commit=False)
+            except Exception as own:
+                if ran_out_of_memory(own):
+                    raise
+                row.error = own
+        failed = [row for row in rows if row.error is not None]
+        if not failed:  # each alone can be forwarded, and together they cannot
+            for row in rows:
+                row.error = error
+        return failed or rows
 
     def _forward(
         self,
-        readers: Sequence[_Reader[T]],
-        ids: Tensor,
-        positions: Tensor,
-        mask: Tensor,
-        span: Tensor,
-        prompts: Sequence[int],
-        cache,
-    ) -> Tensor:
-        """Forwards tokens of some streams, whose prompts end before the columns given; returns the
-        last logits, [reader, vocabulary].
+        slots: Sequence[int],
+        methods: Sequence[tuple[ShiftsAttention, ...]] | None = None,
+        *,
+        commit: bool = True,
+    ) -> Output:
+        """Forwards what is not computed of some slots, at least the last token of each.
+
+        Args:
+            slots: in order.
+            methods: per slot, in place of the stream's own.
+            commit: whether the tokens count as computed from now on.
         """
-        device = self.model.device
-        tracing = any(reader.running.row.trace for reader in readers)
-        methods = [reader.stream.methods for reader in readers]
-        steering = (
-            Steering(span.to(device), methods, tracing, prompts)
-            if tracing or any(methods)
-            else None
-        )
-        with steered(steering):
-            output = self.model(
-                input_ids=ids.to(device),
-                attention_mask=None if mask.all() else mask.to(device),
-                past_key_values=cache,
-                use_cache=True,
-                **({"position_ids": positions.to(device)} if "position_ids" in self.takes else {}),
-                **({"logits_to_keep": 1} if "logits_to_keep" in self.takes else {}),
-            )
-        if tracing:
-            seen = torch.stack(
-                [layer.float() for layer in steering.seen], 1
-            ).cpu()  # [reader, layer, head]
-            for reader, mass in zip(readers, seen, strict=True):
-                if reader.second:
-                    reader.running.mass_beside = mass
-                else:
-                    reader.running.masses.append(mass)
-        self._state = getattr(output, "past_key_values", None)
-        return output.logits[:, -1]
-
-    def _alone(self, one: _Running[T]) -> Continuation:
-        """The whole reply of one row, each stream with whatever cache the model makes, or none."""
-        readers = [
-            _Reader(one, bool(number), stream, torch.tensor(stream.span))
-            for number, stream in enumerate(one.row.streams)
+        owners = [self._owners[slot] for slot in slots]
+        readings = [row.readings[number] for row, number in owners]
+        if methods is not None:
+            readings = [
+                replace(reading, stream=replace(reading.stream, methods=own))
+                for reading, own in zip(readings, methods, strict=True)
+            ]
+        ends = [len(reading) for reading in readings]
+        starts = [
+            min(self.slots.lengths[slot], end - 1) for slot, end in zip(slots, ends, strict=True)
         ]
-        spans = [list(reader.stream.span) for reader in readers]
-        ids = [torch.tensor([reader.stream.token_ids]) for reader in readers]
-        caches = [None] * len(readers)
-        while True:
-            logits = []
-            for index, reader in enumerate(readers):
-                length = len(spans[index])
-                positions = torch.arange(length - ids[index].shape[1], length)[None]
-                whole, span = torch.ones(1, length, dtype=torch.bool), torch.tensor([spans[index]])
-                logits.append(
-                    self._forward(
-                        [reader],
-                        ids[index],
-                        positions,
-                        whole,
-                        span,
-                        [len(reader.stream.token_ids)],
-                        caches[index],
-                    )
-                )
-                caches[index] = self._state
-                one.forwarded += ids[index].shape[1]
-            ((_, token),) = self._choose(readers, torch.cat(logits), halve=False)
-            if reason := one.take(token, self.stop_ids):
-                return one.finish(reason)
-            for index in range(len(readers)):
-                spans[index].append(False)
-                fresh = torch.tensor([[token]])
-                ids[index] = (
-                    fresh if caches[index] is not None else torch.cat([ids[index], fresh], 1)
-                )
+        if self._span is None:
+            every = [row.readings[number] for row, number in self._owners]
+            self._span = spans_of(every, self.runner.device)
+        together = isinstance(slots, range)
+        span = self._span[slots[0] : slots[-1] + 1] if together else self._span[list(slots)]
+        batch = batch_of(readings, starts, span, self.runner.device, self.slots)
+        with self.slots.writing(slots, starts, ends):
+            output = self.runner.forward(batch)
+        if commit:
+            self.slots.commit(slots, ends)
+        return output
+
+    def _sort(self, slots: Sequence[int], output: Output) -> _Read:
+        """What a pass gave the slots, by row."""
+        places: dict[Running, list[int]] = {}
+        for place, slot in enumerate(slots):
+            row, number = self._owners[slot]
+            mine = places.setdefault(row, [-1] * len(row.readings))
+            mine[number] = place
+        rows, logits, mass = list(places), output.logits[:, -1], output.mass
+        seconds = [mine[1] if len(mine) > 1 else None for mine in places.values()]
+        beside = [None if place is None else logits[place] for place in seconds]
+        mass_beside = [None if place is None or mass is None else mass[place] for place in seconds]
+        if len(rows) < len(slots):
+            writing = [mine[0] for mine in places.values()]
+            logits, mass = logits[writing], None if mass is None else mass[writing]
+        return _Read(rows, logits, beside, mass, mass_beside)
+
+    def _draw(self, read: _Read, *, prefill: bool) -> list[Running]:
+        """Draws a token of every row; returns the rows that end with it."""
+        for place, row in enumerate(read.rows if read.mass is not None else ()):
+            row.masses.append(read.mass[place])
+        tokens = choose(read.logits, read.beside, [row.next_draw for row in read.rows])
+        again = refused(tokens, read.beside, [row.row.gate for row in read.rows])
+        if again:
+            part = _Read(
+                [read.rows[place] for place in again],
+                read.logits[again],
+                [read.beside[place] for place in again],
+                None,
+                [read.mass_beside[place] for place in again],
+            )
+            layers = 0 if prefill else self.runner.layers // 2
+            for place, token in zip(again, self._fall_back(part, layers), strict=True):
+                tokens[place] = token
+        ended = []
+        for row, token in zip(read.rows, tokens, strict=True):
+            if reason := row.take(token, self.stop_ids):
+                row.finish(reason, self._computed(row) if row.row.keep else ())
+                ended.append(row)
+        return ended
+
+    def _fall_back(self, read: _Read, layers: int) -> list[Token]:
+        """Tokens of rows whose gate refused one: steered in ever fewer layers, at last in none."""
+        tokens: dict[Running, Token] = {}
+        beside = dict(zip(read.rows, read.beside, strict=True))
+        open_rows = read.rows
+        while layers and open_rows:
+            last = range(self.runner.layers - layers, self.runner.layers)
+            slots = [self._slots_of(row)[0] for row in open_rows]
+            methods = [
+                on_layers(row.readings[0].stream.methods, last, self.runner.heads)
+                for row in open_rows
+            ]
+            output = self._forward(slots, methods)
+            for place, row in enumerate(open_rows):
+                row.forwarded += 1
+                if output.mass is not None:
+                    row.masses[-1] = output.mass[place]
+            unsteered = [beside[row] for row in open_rows]
+            drawn = choose(output.logits[:, -1], unsteered, [row.next_draw for row in open_rows])
+            again = refused(drawn, unsteered, [row.row.gate for row in open_rows])
+            tokens |= dict(zip(open_rows, drawn, strict=True))
+            open_rows = [open_rows[place] for place in again]
+            layers //= 2
+        if open_rows:
+            unsteered = [beside[row] for row in open_rows]
+            logits = torch.stack([other for other in unsteered if other is not None])
+            drawn = choose(logits, unsteered, [row.next_draw for row in open_rows])
+            tokens |= dict(zip(open_rows, drawn, strict=True))
+        mass_beside = dict(zip(read.rows, read.mass_beside, strict=True))
+        for row in open_rows:
+            if (mass := mass_beside[row]) is not None:
+                row.masses[-1] = mass
+        return [tokens[row] for row in read.rows]
+
+    def _slots_of(self, row: Running) -> list[int]:
+        """The slots of a row, in the order of its streams."""
+        mine = [slot for slot, (owner, _) in enumerate(self._owners) if owner is row]
+        return sorted(mine, key=lambda slot: self._owners[slot][1])
+
+    def _computed(self, row: Running) -> tuple[KeysValues, ...]:
+        """The keys and values of a row that serve a longer prompt: its reply is history there."""
+        kept = []
+        for number, slot in enumerate(self._slots_of(row)):
+            stream = row.row.streams[number]
+            gated = row.row.gate is not None and number == 0
+            apart = gated or stream.treats_generated_apart
+            kept.append(self.slots.computed(slot, len(stream.token_ids) if apart else None))
+        return tuple(kept)
+
+    def _close(self, rows: Sequence[Running]) -> None:
+        """Frees the slots of rows."""
+        for row in rows:
+            for slot in sorted(self._slots_of(row), reverse=True):
+                self.slots.close(slot)
+                self._owners[slot] = self._owners[-1]
+                self._owners.pop()
+        if rows:
+            self._span = None
+            self.slots.shrink()
+
+    # A row alone
+
+    def _advance_alone(self) -> list[Running]:
+        """Draws a token of the one row, each stream with the cache that the model makes, if any."""
+        row, caches = self._alone
+        outputs = []
+        try:
+            for index, reading in enumerate(row.readings):
+                computed = len(reading) - 1 if caches[index] is not None else 0
+                span = spans_of([reading], self.runner.device)
+                batch = batch_of([reading], [computed], span, self.runner.device, caches[index])
+                outputs.append(self.runner.forward(batch))
+                caches[index] = outputs[-1].cache
+                row.forwarded += batch.ids.shape[1]
+        except Exception as error:
+            if ran_out_of_memory(error):
+                raise
+            row.error = error
+        ended = (
+            [row] if row.error is not None else self._draw(_read_alone(row, outputs), prefill=True)
+        )
+        if ended:
+            self._alone = None
+        return ended
 
 
-def prefill_inputs(rows: Sequence[Stream], past: int) -> tuple[Tensor, Tensor, Tensor, Tensor]:
-    """Ids and positions [row, new], mask and span [row, past + new]: both parts padded on the
-    left.
-    """
-    new = max(len(row.token_ids) - row.cached for row in rows)
-    ids, positions = torch.zeros(2, len(rows), new, dtype=torch.long)
-    mask, span = torch.zeros(2, len(rows), past + new, dtype=torch.bool)
-    for index, row in enumerate(rows):
-        length, cached = len(row.token_ids), row.cached
-        fresh = length - cached
-        mask[index, past - cached : past] = True
-        mask[index, past + new - fresh :] = True
-        row_span = torch.tensor(row.span, dtype=torch.bool)
-        span[index, past - cached : past] = row_span[:cached]
-        span[index, past + new - fresh :] = row_span[cached:]
-        ids[index, new - fresh :] = torch.tensor(row.token_ids[cached:])
-        positions[index, new - fresh :] = torch.arange(cached, length)
-    return ids, positions, mask, span
+def _read_alone(row: Running, outputs: Sequence[Output]) -> _Read:
+    first, *second = outputs
+    beside = second[0].logits[0, -1] if second else None
+    mass_beside = second[0].mass[0] if second and second[0].mass is not None else None
+    return _Read([row], first.logits[:, -1], [beside], first.mass, [mass_beside])

@@ -4,23 +4,22 @@ reply behind its keys and values.
 
 from __future__ import annotations
 
-import inspect
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
-from typing import TypeVar
+from dataclasses import dataclass
 
 import torch
 from torch import Tensor
 
-from holdfast.attention import Steering, steered
-from holdfast.engine.cache import KeysValues, row_of, stack
-from holdfast.engine.decoder import Row, Stream, prefill_inputs
-from holdfast.methods import EditsLogits
+from holdfast.engine.batch import Reading, batch_of, spans_of
+from holdfast.engine.cache import Slots
+from holdfast.engine.memory import halved, ran_out_of_memory
+from holdfast.engine.prefixes import KeysValues, Prefix, first_tokens
+from holdfast.engine.rows import Row, Stream
+from holdfast.engine.runner import Runner
+from holdfast.methods.protocols import EditsLogits
 
 _PASS = 16_384  # tokens of one pass, padding included, unless a single row has more
 _WHOLE = 2_048  # the same where every token's logits are wanted
-
-T = TypeVar("T")
 
 
 @dataclass(frozen=True)
@@ -39,191 +38,164 @@ class Scored:
     forwarded: int
 
 
+@dataclass
+class _Forwarded:
+    """What a pass gave of one reading.
+
+    Args:
+        logits: of its last tokens, [token, vocabulary].
+        computed: its keys and values, where they are wanted and can be had.
+    """
+
+    logits: Tensor
+    computed: KeysValues | None
+
+
 @torch.inference_mode()
 def score_rows(
-    model,
+    runner: Runner,
     rows: Sequence[Row],
     replies: Sequence[Sequence[tuple[int, ...]]],
     batch_size: int,
-    *,
-    reuse: bool = True,
 ) -> tuple[list[Scored], list[tuple[KeysValues, ...]]]:
     """Scores several replies to each of several chats.
 
     Args:
-        model: a Hugging Face causal language model; to steer, its attention must be
-            `holdfast.attention`'s.
+        runner: the model.
         rows: the chats, with what is computed of them; no gates.
         replies: per row, the token ids of each reply, at least one token each.
         batch_size: rows of one pass at most.
-        reuse: False for models whose cache cannot be taken apart: every chat is forwarded with
-            every reply, alone.
 
     Returns:
-        The scores, and per row the keys and values of each stream's prompt, () without `reuse`.
+        The scores, and per row the keys and values of each stream's prompt, () of a model whose
+        rows run alone.
     """
-    if not reuse:
+    if not runner.batched:
         return [
-            _score_alone(model, row, wanted) for row, wanted in zip(rows, replies, strict=True)
+            _score_alone(runner, row, wanted) for row, wanted in zip(rows, replies, strict=True)
         ], [()] * len(rows)
-    prompts = [stream for row in rows for stream in row.streams]
-    read = list(_read(model, prompts, batch_size, _PASS, 1))
-    behind = [  # the last token of a reply has nothing to foretell
+    prompts = [Reading(stream) for row in rows for stream in row.streams]
+    read = iter(list(_forward_all(runner, prompts, batch_size, _PASS, keep=True)))
+    heads = [[next(read) for _ in row.streams] for row in rows]
+    totals, forwarded = [], []
+    for row, first, wanted in zip(rows, heads, replies, strict=True):
+        start = _distribution([each.logits for each in first], row.guidance)[0]
+        totals.append([float(start[reply[0]]) for reply in wanted])
+        forwarded.append(sum(len(stream.token_ids) - stream.cached for stream in row.streams))
+    # the last token of a reply has nothing to foretell
+    behind = [
         (place, number, reply)
-        for place, (row, wanted) in enumerate(zip(rows, replies, strict=True))
+        for place, wanted in enumerate(replies)
         for number, reply in enumerate(wanted)
         if len(reply) > 1
     ]
-    first = [sum(len(row.streams) for row in rows[:place]) for place in range(len(rows))]
     continued = [
-        replace(
-            stream,
-            token_ids=stream.token_ids + reply[:-1],
-            span=stream.span + (False,) * (len(reply) - 1),
-            computed=read[first[place] + number][1],
-        )
+        Reading(_computed(stream, head), list(reply[:-1]))
         for place, _, reply in behind
-        for number, stream in enumerate(rows[place].streams)
+        for stream, head in zip(rows[place].streams, heads[place], strict=True)
     ]
-    later = _read(model, continued, batch_size, _WHOLE, None)
-    totals = [[0.0] * len(wanted) for wanted in replies]
-    forwarded = [
-        sum(len(stream.token_ids) - stream.cached for stream in row.streams) for row in rows
-    ]
-    for place, row in enumerate(rows):
-        start = _distribution(
-            [read[first[place] + number][0] for number in range(len(row.streams))], row.guidance
-        )[0]
-        for number, reply in enumerate(replies[place]):
-            totals[place][number] = float(start[reply[0]])
+    later = _forward_all(runner, continued, batch_size, _WHOLE, keep=False)
     for place, number, reply in behind:
-        logits = [next(later)[0] for _ in rows[place].streams]
+        logits = [next(later).logits for _ in rows[place].streams]
         totals[place][number] += _sum(_distribution(logits, rows[place].guidance), reply[1:])
         forwarded[place] += (len(reply) - 1) * len(logits)
     scored = [
         Scored(tuple(values), tuple(map(len, wanted)), count)
         for values, wanted, count in zip(totals, replies, forwarded, strict=True)
     ]
-    return scored, [
-        tuple(read[start + number][1] for number in range(len(row.streams)))
-        for start, row in zip(first, rows, strict=True)
-    ]
+    return scored, [tuple(each.computed for each in first if each.computed) for first in heads]
 
 
-def _score_alone(model, row: Row, wanted: Sequence[tuple[int, ...]]) -> Scored:
+def score_in_memory(
+    runner: Runner,
+    rows: Sequence[Row],
+    replies: Sequence[Sequence[tuple[int, ...]]],
+    batch_size: int,
+) -> tuple[list[Scored], list[tuple[KeysValues, ...]]]:
+    """`score_rows`, with half of the batch for as long as memory runs out.
+
+    Raises:
+        ModelError: it runs out with a single chat.
+    """
+    size = batch_size
+    while True:
+        try:
+            return score_rows(runner, rows, replies, size)
+        except (RuntimeError, MemoryError) as error:
+            if not ran_out_of_memory(error):
+                raise
+        together = min(size, max(len(rows), max(map(len, replies))))
+        size = halved(together, runner.name, batch_size)
+
+
+def _computed(stream: Stream, head: _Forwarded) -> Stream:
+    """A stream whose whole prompt is computed."""
+    prefix = Prefix(stream.token_ids, stream.span, stream.methods, head.computed)
+    return Stream(stream.token_ids, stream.span, stream.methods, prefix, len(stream.token_ids))
+
+
+def _score_alone(runner: Runner, row: Row, wanted: Sequence[tuple[int, ...]]) -> Scored:
     values, forwarded = [], 0
     for reply in wanted:
         logits = []
         for stream in row.streams:
-            ids = stream.token_ids + reply[:-1]
-            span = torch.tensor([stream.span + (False,) * (len(reply) - 1)])
-            places = torch.arange(len(ids))[None]
-            output = _forward(
-                model,
-                [stream],
-                torch.tensor([ids]),
-                places,
-                torch.ones_like(span),
-                span,
-                len(stream.token_ids),
-                None,
-                len(reply),
-            )
-            logits.append(output[0, -len(reply) :])
-            forwarded += len(ids)
+            reading = Reading(stream, list(reply[:-1]))
+            span = spans_of([reading], runner.device)
+            batch = batch_of([reading], [0], span, runner.device, logits=len(reply))
+            logits.append(runner.forward(batch).logits[0])
+            forwarded += len(reading)
         values.append(_sum(_distribution(logits, row.guidance), reply))
     return Scored(tuple(values), tuple(map(len, wanted)), forwarded)
 
 
-def _read(
-    model, streams: Sequence[Stream], batch_size: int, limit: int, last: int | None
-) -> Iterator[tuple[Tensor, KeysValues | None]]:
-    """Per stream, the logits [token, vocabulary] of its `last` tokens (None: all that are new),
-    and, with `last`, its keys and values.
+def _forward_all(
+    runner: Runner, readings: Sequence[Reading], batch_size: int, limit: int, *, keep: bool
+) -> Iterator[_Forwarded]:
+    """The readings forwarded, in order.
+
+    With `keep`, the logits of the last token and the keys and values of all; else the logits of
+    every token that is not computed.
     """
-    for some in _groups(streams, batch_size, limit):
-        past = max(stream.cached for stream in some)
-        ids, positions, mask, span = prefill_inputs(some, past)
-        cache = stack(
-            [stream.computed for stream in some],
-            past,
-            model.config.get_text_config().num_hidden_layers,
-        )
-        # a prompt ends with its pass; a reply begins where what is computed ends
-        begins = mask.shape[1] if last else past
-        logits = _forward(
-            model, some, ids, positions, mask, span, begins, cache, last or ids.shape[1]
-        )
-        for index, stream in enumerate(some):
-            wanted = last or len(stream.token_ids) - stream.cached
-            yield (
-                logits[index, -wanted:],
-                (
-                    row_of(cache, index, mask[index].nonzero()[:, 0].to(model.device))
-                    if last
-                    else None
-                ),
-            )
+    for group in _groups(readings, batch_size, limit):
+        slots = Slots(runner.cache_layers, runner.device)
+        for reading in group:
+            stream = reading.stream
+            known = stream.prefix.keys_values if stream.prefix and stream.cached else None
+            slots.open(None if known is None else first_tokens(known, stream.cached))
+        every, starts = range(len(group)), list(slots.lengths)
+        ends = [len(reading) for reading in group]
+        longest = max(end - start for start, end in zip(starts, ends, strict=True))
+        span, last = spans_of(group, runner.device), 1 if keep else longest
+        batch = batch_of(group, starts, span, runner.device, slots, last)
+        with slots.writing(every, starts, ends):
+            logits = runner.forward(batch).logits
+        slots.commit(every, ends)
+        for slot, (start, end) in enumerate(zip(starts, ends, strict=True)):
+            wanted = 1 if keep else end - start
+            yield _Forwarded(logits[slot, -wanted:], slots.computed(slot) if keep else None)
 
 
-def _groups(streams: Sequence[Stream], batch_size: int, limit: int) -> Iterator[list[Stream]]:
-    """The streams in order, as many at a time as the padded pass has room for."""
-    group: list[Stream] = []
+def _groups(readings: Sequence[Reading], batch_size: int, limit: int) -> Iterator[list[Reading]]:
+    """The readings in order, as many at a time as the padded pass has room for."""
+    group: list[Reading] = []
     longest = 0
-    for stream in streams:
-        longest = max(longest, len(stream.token_ids) - stream.cached)
+    for reading in readings:
+        fresh = len(reading) - reading.stream.cached
+        longest = max(longest, fresh)
         if group and (len(group) >= batch_size or longest * (len(group) + 1) > limit):
             yield group
-            group, longest = [], len(stream.token_ids) - stream.cached
-        group.append(stream)
+            group, longest = [], fresh
+        group.append(reading)
     if group:
         yield group
 
 
-def _forward(
-    model,
-    streams: Sequence[Stream],
-    ids: Tensor,
-    positions: Tensor,
-    mask: Tensor,
-    span: Tensor,
-    begins: int,
-    cache,
-    last: int,
-) -> Tensor:
-    """One pass over rows whose replies begin at the column `begins`: logits [row, token,
-    vocabulary], of the `last` tokens at least.
-    """
-    takes = inspect.signature(model.forward).parameters
-    methods = [stream.methods for stream in streams]
-    with steered(
-        Steering(span.to(model.device), methods, False, [begins] * len(streams))
-        if any(methods)
-        else None
-    ):
-        output = model(
-            input_ids=ids.to(model.device),
-            attention_mask=None if mask.all() else mask.to(model.device),
-            use_cache=cache is not None,
-            **({} if cache is None else {"past_key_values": cache}),
-            **({"position_ids": positions.to(model.device)} if "position_ids" in takes else {}),
-            **({"logits_to_keep": last} if "logits_to_keep" in takes else {}),
-        )
-    return output.logits
-
-
 def _distribution(logits: Sequence[Tensor], guidance: EditsLogits | None) -> Tensor:
     """Log-probabilities, float32 [token, vocabulary], that one or two streams make together."""
-    if guidance is not None:
-        logits = [
-            torch.stack([guidance.guide(one, other) for one, other in zip(*logits, strict=True)])
-        ]
-    return logits[0].float().log_softmax(-1)
+    first = logits[0] if guidance is None else guidance.guide(logits[0], logits[1])
+    return first.float().log_softmax(-1)
 
 
 def _sum(distributions: Tensor, reply: Sequence[int]) -> float:
-    return float(
-        distributions.gather(-1, torch.tensor(reply, device=distributions.device)[:, None])
-        .double()
-        .sum()
-    )
+    chosen = torch.tensor(reply, device=distributions.device)[:, None]
+    return float(distributions.gather(-1, chosen).double().sum())

@@ -54,7 +54,16 @@ class Gate:
     def __post_init__(self) -> None:
         check_knobs(self)
 
-    def accepts(self, token: int, other: Tensor) -> bool:
-        """Whether the unsteered `other`, logits [vocabulary], finds the token plausible."""
+    def accepts(self, tokens: Tensor, other: Tensor) -> Tensor:
+        """Whether the unsteered model finds tokens plausible.
+
+        Args:
+            tokens: int64 [row].
+            other: logits of the unsteered stream, [row, vocabulary].
+
+        Returns:
+            bool [row].
+        """
         chances = other.float().softmax(-1)
-        return bool(chances[token] >= self.threshold * chances.max())
+        theirs = chances.gather(-1, tokens[:, None])[:, 0]
+        return theirs >= self.threshold * chances.amax(-1)

@@ -60,16 +60,14 @@ class Guidance:
         return tuple(message for message in messages if message["role"] != "system")
 
     def guide(self, logits: Tensor, other: Tensor) -> Tensor:
-        """Guided log-probabilities, float32 [vocabulary], of the logits with and without the
+        """Guided log-probabilities, float32 [row, vocabulary], of the logits with and without the
         prompt.
         """
         with_prompt, without = logits.float().log_softmax(-1), other.float().log_softmax(-1)
         guided = with_prompt if self.scale == 1 else without + self.scale * (with_prompt - without)
-        guided = guided.masked_fill(
-            with_prompt == -math.inf, -math.inf
-        )  # where both are impossible, their difference is not a number
+        # where both are impossible, their difference is not a number
+        guided = guided.masked_fill(with_prompt == -math.inf, -math.inf)
         if self.plausibility:
-            guided = guided.masked_fill(
-                with_prompt < with_prompt.amax(-1) + math.log(self.plausibility), -math.inf
-            )
+            least = with_prompt.amax(-1, keepdim=True) + math.log(self.plausibility)
+            guided = guided.masked_fill(with_prompt < least, -math.inf)
         return guided

@@ -77,7 +77,7 @@ class EditsLogits(Method, Protocol):
         """Returns the chat that the second stream reads."""
 
     def guide(self, logits: Tensor, other: Tensor) -> Tensor:
-        """Returns the logits to draw from, [vocabulary] like those of the two streams."""
+        """Returns the logits to draw from, [row, vocabulary] like those of the two streams."""
 
 
 @runtime_checkable
@@ -88,5 +88,5 @@ class GatesTokens(Method, Protocol):
 
     methods: tuple[ShiftsAttention, ...]
 
-    def accepts(self, token: int, other: Tensor) -> bool:
-        """Whether the token may stay, by the second stream's logits [vocabulary]."""
+    def accepts(self, tokens: Tensor, other: Tensor) -> Tensor:
+        """Whether tokens may stay, bool [row], by the second stream's logits [row, vocabulary]."""

@@ -389,7 +389,8 @@ def _score_gated(
     )
     for question, one, plain in zip(questions, steered, other, strict=True):
         best = max(range(len(one.log_probabilities)), key=one.log_probabilities.__getitem__)
-        accepted = gate.accepts(best, torch.tensor(plain.log_probabilities))
+        plainly = torch.tensor([plain.log_probabilities])
+        accepted = bool(gate.accepts(torch.tensor([best]), plainly))
         question.log_probabilities, question.tokens = (
             (one if accepted else plain).log_probabilities,
             one.tokens[0],

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import time
-from collections import deque
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from holdfast.analysis.profile import head_name
-from holdfast.engine.cache import KeysValues, first_tokens
-from holdfast.engine.decoder import Decoder, Row, Stream
+from holdfast.engine.prefixes import Prefix
+from holdfast.engine.rows import Row, Stream
 from holdfast.engine.scoring import score_rows
 from holdfast.methods.heads import Head
 from holdfast.sampling import Sampling
@@ -17,7 +16,6 @@ from holdfast.study.profiling.material import Material
 from holdfast.study.profiling.samples import Question
 from holdfast.study.profiling.scoring import SampleScores, duration
 
-_PREFILL = 16_384  # tokens
 _TRIED = 8  # tokens of a reply that is written to see how long it takes
 
 _Ticket = tuple[int, Head | None]  # the place of a sample in its group, and the head
@@ -64,60 +62,32 @@ class Replies:
 
     def _rows(self, numbers: Sequence[int], heads: Sequence[Head]) -> Iterator[tuple[_Ticket, Row]]:
         """Every sample under every head, a sample's heads in a run."""
-        model, methods = self.material.model, self.material.methods(heads)
+        sampling = Sampling(0, 1, self.material.plan.max_new_tokens)
+        methods = self.material.methods(heads)
         for place, number in enumerate(numbers):
             prompt = self.material.prompts[number]
-            computed = self._before_span(number)
-            room = (model.context or 10**9) - len(prompt.token_ids)
-            sampling = Sampling(0, 1, min(self.material.plan.max_new_tokens, room))
+            prefix = self._before_span(number)
             for head, steering in methods.items():
-                stream = Stream(prompt.token_ids, prompt.span, computed, steering)
+                stream = Stream.behind(prefix, prompt.token_ids, prompt.span, steering)
                 yield (place, head), Row((stream,), sampling=sampling)
 
-    def _before_span(self, number: int) -> KeysValues | None:
-        """Keys and values of the tokens in front of the span, which no head changes."""
+    def _before_span(self, number: int) -> Prefix | None:
+        """The tokens in front of the span, which no head changes, computed once."""
         model, prompt = self.material.model, self.material.prompts[number]
         count = prompt.before_span
         if not (model.reuses_cache and count):
             return None
-        row = Row((Stream(prompt.token_ids[:count], prompt.span[:count]),))
-        _, computed = score_rows(model.hf_model, [row], [[(0,)]], model.batch_size)
-        return first_tokens(computed[0][0], count)
+        stream = Stream(prompt.token_ids[:count], prompt.span[:count])
+        _, ((computed,),) = score_rows(model.runner, [Row((stream,))], [[(0,)]], model.batch_size)
+        return Prefix(stream.token_ids, stream.span, (), computed)
 
     def _write(self, rows: Sequence[tuple[_Ticket, Row]]) -> Iterator[tuple[_Ticket, str, int]]:
         """The replies as they end: their text, and the tokens forwarded."""
         model = self.material.model
-        decoder: Decoder[_Ticket] = Decoder(
-            model.hf_model, model.stop_ids, reuse=model.reuses_cache
-        )
-        most = model.batch_size if model.reuses_cache else 1
-        waiting = deque(rows)
-        while waiting or len(decoder):
-            joining = _joining(waiting, most - len(decoder))
-            # a pass of few rows holds up those under way
-            if joining and len(joining) * 4 >= len(decoder):
-                for _ in joining:
-                    waiting.popleft()
-                tickets = [ticket for ticket, _ in joining]
-                done = decoder.admit([row for _, row in joining], tickets)
-            else:
-                done = decoder.step()
-            for ticket, reply in done:
-                ids = list(reply.token_ids)
-                yield (
-                    ticket,
-                    str(model.tokenizer.decode(ids, skip_special_tokens=True)),
-                    reply.forwarded,
-                )
-
-
-def _joining(waiting: Sequence[tuple[_Ticket, Row]], most: int) -> list[tuple[_Ticket, Row]]:
-    """The first rows that wait, as many as there is room for in the batch and in one pass."""
-    joining: list[tuple[_Ticket, Row]] = []
-    for ticket, row in waiting:
-        stream = row.streams[0]
-        tokens = max(len(stream.token_ids) - stream.cached, 1)
-        if len(joining) >= most or (joining and (len(joining) + 1) * tokens > _PREFILL):
-            break
-        joining.append((ticket, row))
-    return joining
+        scheduler = model.scheduler()
+        tickets = {scheduler.submit(row): ticket for ticket, row in rows}
+        while tickets:
+            for handle in scheduler.step():
+                reply = handle.result()
+                text = model.tokenizer.decode(list(reply.token_ids), skip_special_tokens=True)
+                yield tickets.pop(handle), str(text), reply.forwarded

@@ -1,0 +1,119 @@
+"""One forward pass, as tensors: made on the host, moved to the device once."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+import torch
+from torch import Tensor
+from torch.nn.utils.rnn import pad_sequence
+from transformers.cache_utils import Cache
+
+from holdfast.engine.rows import Stream
+from holdfast.methods.protocols import ShiftsAttention
+
+
+@dataclass(frozen=True)
+class Reading:
+    """A stream and what was generated behind it: the tokens of one slot.
+
+    Args:
+        stream: the prompt.
+        generated: tokens behind it, shared by the streams of a row; grows.
+        trace: whether the mass on the span is wanted.
+    """
+
+    stream: Stream
+    generated: list[int] = field(default_factory=list)
+    trace: bool = False
+
+    def __len__(self) -> int:
+        return len(self.stream.token_ids) + len(self.generated)
+
+    def behind(self, computed: int) -> Sequence[int]:
+        """The tokens from the place `computed` on."""
+        prompt = self.stream.token_ids
+        if computed >= len(prompt):
+            return self.generated[computed - len(prompt) :]
+        return [*prompt[computed:], *self.generated]
+
+
+@dataclass(frozen=True)
+class Batch:
+    """What a forward pass reads and where it stands.
+
+    Args:
+        ids: int64 [row, token], padded on the left.
+        positions: of the tokens, int64 [row, token]; that of padding is 0.
+        level: whether no row is padded and all begin at one position.
+        span: bool [row, column], True on the keys to hold on to.
+        methods: per row, its attention methods.
+        prompts: per row, columns in front of the first generated one.
+        trace: whether the mass on the span is wanted.
+        cache: what was computed; None: the model makes one.
+        logits: of how many last tokens they are wanted.
+    """
+
+    ids: Tensor
+    positions: Tensor
+    level: bool
+    span: Tensor
+    methods: Sequence[tuple[ShiftsAttention, ...]]
+    prompts: Sequence[int]
+    trace: bool = False
+    cache: Cache | None = None
+    logits: int = 1
+
+
+def batch_of(
+    readings: Sequence[Reading],
+    computed: Sequence[int],
+    span: Tensor,
+    device: torch.device,
+    cache: Cache | None = None,
+    logits: int = 1,
+) -> Batch:
+    """The tokens of some readings behind those that are computed.
+
+    Args:
+        readings: one per row.
+        computed: how many first tokens of each are.
+        span: of the rows, bool [row, column], as `spans_of` makes it; later columns are not in it.
+        device: of the model.
+        cache: what was computed.
+        logits: of how many last tokens they are wanted.
+    """
+    fresh = [reading.behind(done) for reading, done in zip(readings, computed, strict=True)]
+    width = max(map(len, fresh))
+    level = len(set(computed)) == 1 and all(len(tokens) == width for tokens in fresh)
+    both = torch.zeros(2, len(readings), width, dtype=torch.long)
+    if width == 1:
+        both[0, :, 0] = torch.tensor([tokens[0] for tokens in fresh])
+        both[1, :, 0] = torch.tensor(computed)
+    else:
+        for row, (tokens, done) in enumerate(zip(fresh, computed, strict=True)):
+            both[0, row, width - len(tokens) :] = torch.tensor(tokens)
+            both[1, row, width - len(tokens) :] = torch.arange(done, done + len(tokens))
+    ids, positions = both.to(device)
+    columns = max(map(len, readings))
+    prompts = [len(reading.stream.token_ids) for reading in readings]
+    if not any(reading.generated for reading in readings):
+        prompts = [columns] * len(readings)  # what lies behind a shorter prompt is no reply
+    return Batch(
+        ids,
+        positions,
+        level,
+        torch.nn.functional.pad(span, (0, columns - span.shape[1])),
+        [reading.stream.methods for reading in readings],
+        prompts,
+        any(reading.trace for reading in readings),
+        cache,
+        logits,
+    )
+
+
+def spans_of(readings: Sequence[Reading], device: torch.device) -> Tensor:
+    """The spans of some readings' prompts, bool [row, column]."""
+    spans = [torch.tensor(reading.stream.span) for reading in readings]
+    return pad_sequence(spans, batch_first=True).to(device)

@@ -1,0 +1,41 @@
+"""Memory that ran out."""
+
+from __future__ import annotations
+
+import logging
+
+import torch
+
+from holdfast.errors import ModelError
+
+_LOG = logging.getLogger("holdfast")
+_SIGNS = ("DefaultCPUAllocator", "not enough memory", "out of memory", "bad_alloc")
+
+
+def ran_out_of_memory(error: BaseException) -> bool:
+    """Whether an error says so; on a CPU, torch raises a plain RuntimeError."""
+    if isinstance(error, (torch.OutOfMemoryError, MemoryError)):
+        return True
+    return isinstance(error, RuntimeError) and any(sign in str(error) for sign in _SIGNS)
+
+
+def halved(chats: int, model: str, batch_size: int) -> int:
+    """How many chats to go on with after memory ran out with so many; says so.
+
+    Raises:
+        ModelError: it ran out with a single one.
+    """
+    if chats <= 1:
+        raise ModelError(
+            f"Out of memory with a single chat of {model} (batch_size={batch_size} plays no part"
+            " any more); use a shorter chat, a smaller dtype or a smaller model."
+        )
+    _LOG.warning(
+        "Out of memory with %d chats of %s at once; going on with %d at a time. "
+        "A smaller batch_size (now %d) does so from the start.",
+        chats,
+        model,
+        chats // 2,
+        batch_size,
+    )
+    return chats // 2

@@ -1,0 +1,111 @@
+"""What the engine is asked for, and what it answers: token ids, spans and methods, no text."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from holdfast.attention import AttentionTrace
+from holdfast.engine.prefixes import KeysValues, Prefix
+from holdfast.methods.protocols import EditsLogits, GatesTokens, ShiftsAttention
+from holdfast.sampling import Sampling
+
+
+@dataclass(frozen=True)
+class Stream:
+    """One reading of a dialog.
+
+    Args:
+        token_ids: the whole prompt.
+        span: True on the tokens to hold on to, one per token.
+        methods: attention methods of this stream.
+        prefix: what may be computed of the prompt's first tokens.
+        shared: how many of them have the keys and values of `prefix`; at least one token is left.
+    """
+
+    token_ids: tuple[int, ...]
+    span: tuple[bool, ...]
+    methods: tuple[ShiftsAttention, ...] = ()
+    prefix: Prefix | None = None
+    shared: int = 0
+
+    @classmethod
+    def behind(
+        cls,
+        prefix: Prefix | None,
+        token_ids: tuple[int, ...],
+        span: tuple[bool, ...],
+        methods: tuple[ShiftsAttention, ...] = (),
+    ) -> Stream:
+        """A stream that takes over what it can of a prefix."""
+        if prefix is None:
+            return cls(token_ids, span, methods)
+        shared = min(prefix.shared_with(token_ids, span, methods), len(token_ids) - 1)
+        return cls(token_ids, span, methods, prefix, shared)
+
+    @property
+    def cached(self) -> int:
+        """Tokens of the prompt that need no forwarding; 0 once the prefix is evicted."""
+        return 0 if self.prefix is None or self.prefix.keys_values is None else self.shared
+
+    @property
+    def treats_generated_apart(self) -> bool:
+        """Whether a generated token gets other keys than the same token would in a prompt."""
+        return any(method.span_includes_generated for method in self.methods)
+
+
+@dataclass(frozen=True)
+class Row:
+    """One reply to be generated.
+
+    Args:
+        streams: the one that writes the reply and, with `guidance` or `gate`, the one that reads
+            along.
+        guidance: makes one distribution of the two streams' logits.
+        gate: takes a token of the first stream only where the second finds it plausible.
+        sampling: how its tokens are drawn.
+        seed: names its draws.
+        keep: whether the keys and values are wanted afterwards; others wait for such a row, so it
+            goes first.
+        trace: whether the mass on the first stream's span is wanted.
+        name: says in an error which of many rows it is about; "" where there is one.
+    """
+
+    streams: tuple[Stream, ...]
+    guidance: EditsLogits | None = None
+    gate: GatesTokens | None = None
+    sampling: Sampling = Sampling()
+    seed: int = 0
+    keep: bool = False
+    trace: bool = False
+    name: str = ""
+
+    @property
+    def longest(self) -> int:
+        """Tokens of the longest prompt."""
+        return max(len(stream.token_ids) for stream in self.streams)
+
+    @property
+    def fresh(self) -> int:
+        """Tokens that the longest stream has to forward."""
+        return max(len(stream.token_ids) - stream.cached for stream in self.streams)
+
+
+@dataclass(frozen=True)
+class Continuation:
+    """What a row became.
+
+    Args:
+        token_ids: generated tokens, without the one that ended the reply.
+        stop_reason: "stop", "length", or "context" where the prompt leaves no room for a token.
+        computed: per stream, keys and values of the prompt, and of all generated tokens that were
+            forwarded where they are those that the same tokens have in a prompt; () unless kept.
+        trace: None unless asked for and the first stream has a span; of each token, what it was
+            drawn under, which behind a gate may be fewer layers, or none.
+        forwarded: tokens of this row that went through the model.
+    """
+
+    token_ids: tuple[int, ...]
+    stop_reason: str
+    computed: tuple[KeysValues, ...] = ()
+    trace: AttentionTrace | None = None
+    forwarded: int = 0

@@ -1,0 +1,218 @@
+"""The one admission loop: rows are submitted, share steps with others, and end each by itself.
+
+Who wants tokens submits a row and steps the scheduler. What joins when depends on the rows and
+their replies alone, so that the same rows are computed by the same arithmetic.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import deque
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+
+from holdfast.engine.decoder import Decoder, Running
+from holdfast.engine.memory import halved, ran_out_of_memory
+from holdfast.engine.rows import Continuation, Row
+from holdfast.engine.runner import Runner
+from holdfast.errors import HoldfastError, ModelError
+
+# waiting rows join when they are more than one for so many that run: a prefill costs about a step
+_JOIN = 4
+_PREFILL = 16_384  # tokens of one prefill, padding included, unless a single row has more
+_PADDED = 65_536  # columns read in one prefill, unless at least a quarter is used
+_PASS = 128  # tokens that cost about as much as a forward pass costs beside its tokens
+
+
+class Handle:
+    """A row that was submitted.
+
+    Iterating over it yields its tokens as they are drawn, and steps the scheduler for that.
+
+    Attributes:
+        row: as it was submitted.
+        token_ids: drawn so far, the one that ends the reply excepted.
+        continuation: what it became, once it has ended.
+        error: why it ended without.
+        cancelled: whether it was given up.
+    """
+
+    def __init__(self, row: Row, scheduler: Scheduler):
+        self.row, self._scheduler = row, scheduler
+        self.token_ids: list[int] = []
+        self.continuation: Continuation | None = None
+        self.error: Exception | None = None
+        self.cancelled = False
+
+    @property
+    def done(self) -> bool:
+        """Whether nothing more will come of it."""
+        return self.cancelled or self.error is not None or self.continuation is not None
+
+    def result(self) -> Continuation:
+        """What the row became; raises its own error where it has one.
+
+        Raises:
+            ModelError: it has not ended, or was cancelled.
+        """
+        if self.error is not None:
+            raise self.error
+        if self.continuation is None:
+            state = "was cancelled" if self.cancelled else "has not ended"
+            raise ModelError(f"The row {self.row.name!r} {state}, so there is no reply of it.")
+        return self.continuation
+
+    def __iter__(self) -> Iterator[int]:
+        told = 0
+        while not self.done or told < len(self.token_ids):
+            if told == len(self.token_ids):
+                self._scheduler.step()
+            fresh = self.token_ids[told:]
+            told += len(fresh)
+            yield from fresh
+        if self.error is not None:
+            raise self.error
+
+
+class Scheduler:
+    """Rows of one model, as many together as there is room for.
+
+    Args:
+        runner: the model.
+        stop_ids: tokens that end a reply.
+        batch_size: streams forwarded together at most.
+
+    Attributes:
+        halvings: the limits that it went down to as memory ran out, in order.
+    """
+
+    def __init__(self, runner: Runner, stop_ids: frozenset[int], batch_size: int):
+        self.runner, self.stop_ids, self.batch_size = runner, stop_ids, batch_size
+        self.limit = batch_size if runner.batched else 1
+        self.halvings: list[int] = []
+        self._decoder = Decoder(runner, stop_ids)
+        self._urgent: deque[Handle] = deque()  # others wait for these
+        self._waiting: deque[Handle] = deque()
+        self._running: dict[Running, Handle] = {}  # in the order in which they were taken
+        self._ended: list[Handle] = []  # before they ran
+
+    def __len__(self) -> int:
+        """Rows that have not ended."""
+        return len(self._urgent) + len(self._waiting) + len(self._running) + len(self._ended)
+
+    def submit(self, row: Row) -> Handle:
+        """Takes a row in; its reply is as long as the model's context has room."""
+        handle = Handle(row, self)
+        context, most = self.runner.context, row.sampling.max_new_tokens
+        room = context - row.longest if context else most
+        if room <= 0:
+            handle.continuation = Continuation((), "context")
+            self._ended.append(handle)
+            return handle
+        if room < most:
+            handle.row = replace(row, sampling=replace(row.sampling, max_new_tokens=room))
+        (self._urgent if row.keep else self._waiting).append(handle)
+        return handle
+
+    def cancel(self, handle: Handle) -> None:
+        """Gives up a row; its slot is free at once. One that has ended stays as it is."""
+        if handle.done:
+            return
+        handle.cancelled = True
+        for queue in (self._urgent, self._waiting):
+            if handle in queue:
+                queue.remove(handle)
+        for running, other in list(self._running.items()):
+            if other is handle:
+                self._decoder.remove(running)
+                del self._running[running]
+
+    def step(self) -> list[Handle]:
+        """Makes a pass, of rows that join or of all that run; returns the rows that ended."""
+        ended, self._ended = self._ended, []
+        joining = self._joining()
+        try:
+            done = self._pass(joining)
+        except Exception as error:
+            if not ran_out_of_memory(error):
+                raise
+            done = None
+        if done is None:  # outside the handler, whose error holds on to all that was computed
+            return ended + self._halve()
+        for running, handle in self._running.items():
+            handle.token_ids[len(handle.token_ids) :] = running.generated[len(handle.token_ids) :]
+        for running in done:
+            handle = self._running.pop(running)
+            handle.continuation, handle.error = running.continuation, running.error
+            if handle.error is not None and handle.row.name:
+                name_error(handle.error, handle.row.name)
+            ended.append(handle)
+        return ended
+
+    def _joining(self) -> list[Handle]:
+        """The rows to take up now: those that others wait for first, each kind in order."""
+        count = min(len(self._urgent) + len(self._waiting), self.limit - len(self._decoder))
+        if count <= len(self._decoder) // _JOIN:
+            return []
+        return [(self._urgent or self._waiting).popleft() for _ in range(count)]
+
+    def _pass(self, joining: Sequence[Handle]) -> list[Running]:
+        if not joining:
+            return self._decoder.step() if self._running else []
+        taken = {Running(handle.row): handle for handle in joining}
+        self._running |= taken
+        ended = []
+        for group in prefills(list(taken)):
+            ended += self._decoder.admit(group)
+        return ended
+
+    def _halve(self) -> list[Handle]:
+        """Begins anew with half of the rows after memory ran out; a single one ends there."""
+        handles = list(self._running.values())
+        self._running.clear()
+        self._decoder = Decoder(self.runner, self.stop_ids)
+        try:
+            self.limit = halved(len(handles), self.runner.name, self.batch_size)
+        except ModelError as error:
+            handles[0].error = error
+            return handles
+        self.halvings.append(self.limit)
+        for handle in reversed(handles):
+            (self._urgent if handle.row.keep else self._waiting).appendleft(handle)
+        return []
+
+
+def name_error(error: Exception, name: str) -> None:
+    """Says of an error which of many rows it is about."""
+    if isinstance(error, HoldfastError):
+        error.args = (f"{name}: {error.on_command_line}", *error.args[1:])
+    else:
+        error.add_note(name)
+
+
+def prefills(rows: Sequence[Running]) -> list[list[Running]]:
+    """The rows in groups of like length, of the least cost.
+
+    Rows are padded to the longest, and each pass costs something by itself.
+    """
+    ordered = sorted(rows, key=lambda running: running.row.fresh, reverse=True)
+    # of the first rows: their cost, and where their last group starts
+    least, start_of = [0.0], [0]
+    for stop in range(1, len(ordered) + 1):
+        costs, count, longest, tokens = [math.inf] * stop, 0, 0, 0
+        for start in reversed(range(stop)):
+            streams = ordered[start].row.streams
+            count += len(streams)
+            longest = max(longest, *(stream.cached for stream in streams))
+            tokens += sum(stream.cached for stream in streams)
+            padded = count * ordered[start].row.fresh
+            fits = padded <= _PREFILL and count * longest <= max(_PADDED, 4 * tokens)
+            if fits or start == stop - 1:
+                costs[start] = least[start] + _PASS + padded
+        least.append(min(costs))
+        start_of.append(costs.index(least[-1]))
+    groups, stop = [], len(ordered)
+    while stop:
+        groups.append(ordered[start_of[stop] : stop])
+        stop = start_of[stop]
+    return groups

@@ -1,0 +1,225 @@
+"""From requests to the engine's rows: what each stream reads, and what of it is computed already.
+
+A dialog is rendered anew at every turn, and its replies may be spelled by other tokens than their
+text would be tokenized to. So a thread keeps its tokens as they were generated, and only the text
+behind them is taken from the new rendering.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from holdfast.chat.emphasis import Range, Span, put_marks, take_marks, unused_character
+from holdfast.chat.messages import Message
+from holdfast.chat.prompt import Prompt, render_with_spans, tokenize
+from holdfast.engine.prefixes import KeysValues, Prefix
+from holdfast.engine.rows import Row, Stream
+from holdfast.engine.scheduler import name_error
+from holdfast.errors import HoldfastError
+from holdfast.methods import Kind, edit_messages, of_kind
+from holdfast.models.requests import Request
+
+if TYPE_CHECKING:
+    from transformers import PreTrainedTokenizerFast
+
+
+@dataclass(frozen=True)
+class Known:
+    """What is known of one stream of a dialog.
+
+    Args:
+        text: as it was rendered, with the last reply.
+        spans: what is held on to in the text.
+        prefix: its tokens, replies as they were generated, and what is computed of them.
+    """
+
+    text: str
+    spans: tuple[Span, ...]
+    prefix: Prefix
+
+
+@dataclass(frozen=True)
+class Rendered:
+    """A request as the engine reads it.
+
+    Args:
+        request: as it was asked.
+        row: for the engine.
+        texts: of each stream.
+        spans: in each text, what is held on to.
+    """
+
+    request: Request
+    row: Row
+    texts: tuple[str, ...]
+    spans: tuple[tuple[Span, ...], ...]
+
+    @property
+    def prompt_ids(self) -> tuple[int, ...]:
+        """The tokens of the chat."""
+        return self.row.streams[0].token_ids
+
+    def known(
+        self, computed: Sequence[KeysValues], token_ids: tuple[int, ...] = (), reply: str = ""
+    ) -> tuple[Known, ...]:
+        """What is known of the dialog now.
+
+        Args:
+            computed: per stream, keys and values of the first tokens; () where there are none.
+            token_ids: of the reply, as it was generated.
+            reply: its text.
+        """
+        keys_values = computed or [None] * len(self.texts)
+        return tuple(
+            Known(
+                text + reply,
+                spans,
+                Prefix(
+                    stream.token_ids + token_ids,
+                    stream.span + (False,) * len(token_ids),
+                    stream.methods,
+                    own,
+                ),
+            )
+            for text, spans, stream, own in zip(
+                self.texts, self.spans, self.row.streams, keys_values, strict=True
+            )
+        )
+
+
+@dataclass(frozen=True)
+class _Chat:
+    """What one stream reads.
+
+    Args:
+        messages: as its methods edited them.
+        emphasis: in these messages; None where nothing was emphasised.
+        default_system: whether the template may put in a system prompt of its own.
+    """
+
+    messages: tuple[Message, ...]
+    emphasis: tuple[Range, ...] | None
+    default_system: bool = True
+
+
+def render(
+    requests: Sequence[Request],
+    names: Sequence[str],
+    known: Sequence[Sequence[Known]],
+    tokenizer: PreTrainedTokenizerFast,
+    *,
+    traces: bool,
+) -> list[Rendered | HoldfastError]:
+    """The requests as rows; in place of one that cannot be rendered, its own error.
+
+    Args:
+        requests: their methods are checked already.
+        names: what errors call each; "" where there is one.
+        known: per request, what its thread knows; () where nothing.
+        tokenizer: of the model.
+        traces: whether the model's attention can be read.
+    """
+    texts: list[str] = []
+    spans: list[Sequence[Span]] = []
+    failed: dict[int, HoldfastError] = {}
+    counts = []
+    for number, request in enumerate(requests):
+        counts.append(0)
+        try:
+            read = [
+                render_with_spans(
+                    chat.messages,
+                    tokenizer,
+                    system_as=request.system_as,
+                    emphasis=chat.emphasis,
+                    default_system=chat.default_system,
+                )
+                for chat in _chats(request)
+            ]
+        except HoldfastError as error:
+            if names[number]:
+                name_error(error, names[number])
+            failed[number] = error
+            continue
+        counts[-1] = len(read)
+        texts += [text for text, _ in read]
+        spans += [own for _, own in read]
+    prompts = iter(tokenize(texts, spans, tokenizer) if texts else ())
+    rendered = [[next(prompts) for _ in range(count)] for count in counts]
+    return [
+        failed.get(number) or _row(request, name, own, before, traces)
+        for number, (request, name, own, before) in enumerate(
+            zip(requests, names, rendered, known, strict=True)
+        )
+    ]
+
+
+def _row(
+    request: Request, name: str, prompts: Sequence[Prompt], before: Sequence[Known], traces: bool
+) -> Rendered:
+    guidance = next(iter(of_kind(request.methods, Kind.STREAM)), None)
+    gate = next(iter(of_kind(request.methods, Kind.GATE)), None)
+    known = (*before, None, None)
+    beside = of_kind(request.methods, Kind.LOG_ODDS)
+    first = beside + (gate.methods if gate is not None else ())
+    row = Row(
+        tuple(
+            _stream(prompt, known[number], beside if number else first)
+            for number, prompt in enumerate(prompts)
+        ),
+        guidance,
+        gate,
+        request.sampling,
+        request.seed,
+        keep=request.keep and request.thread is not None,
+        trace=request.trace and traces,
+        name=name,
+    )
+    texts = tuple(prompt.text for prompt in prompts)
+    return Rendered(request, row, texts, tuple(prompt.spans for prompt in prompts))
+
+
+def _stream(prompt: Prompt, before: Known | None, methods: tuple) -> Stream:
+    """A prompt as far as it is computed already."""
+    token_ids, span = prompt.token_ids, prompt.span_mask
+    if before is not None and (continued := _continue(before, prompt)):
+        token_ids, span = continued
+    prefix = None if before is None else before.prefix
+    return Stream.behind(prefix, token_ids, span, methods if any(span) else ())
+
+
+def _continue(before: Known, prompt: Prompt) -> tuple[tuple[int, ...], tuple[bool, ...]] | None:
+    """The tokens and span of `prompt`, with those that are known kept as they were generated.
+
+    The text behind them is taken from a tokenization of the whole, if a token starts exactly there;
+    None where none does, or where the prompt goes on from another text.
+    """
+    boundary = len(before.text)
+    earlier = tuple(span for span in prompt.spans if span[0] < boundary)
+    if not prompt.text.startswith(before.text) or before.spans != earlier:
+        return None
+    first = next((at for at, start in enumerate(prompt.starts) if start >= boundary), None)
+    if first is None or prompt.starts[first] != boundary:
+        return None
+    known = before.prefix
+    return known.token_ids + prompt.token_ids[first:], known.span + prompt.span_mask[first:]
+
+
+def _chats(request: Request) -> list[_Chat]:
+    """What the streams of a request read; what a method repeats is emphasised in every place."""
+    messages, mark = request.messages, ""
+    if request.emphasis:
+        mark = unused_character([message["content"] for message in messages])
+        messages = put_marks(messages, request.emphasis, mark)
+
+    def read(chat: tuple[Message, ...], default_system: bool = True) -> _Chat:
+        return _Chat(*(take_marks(chat, mark) if mark else (chat, None)), default_system)
+
+    first = read(edit_messages(messages, request.methods, request.editing_seed))
+    guided = [
+        read(method.other(messages), default_system=False)
+        for method in of_kind(request.methods, Kind.STREAM)
+    ]
+    return [first, *guided, *(first for _ in of_kind(request.methods, Kind.GATE))]
