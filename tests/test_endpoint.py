@@ -267,7 +267,7 @@ def test_an_interrupt_does_not_wait_for_answers_under_way():
     script = """
 import sys
 from holdfast.models.requests import Request
-from holdfast.models.endpoint import connect
+from holdfast.models.connecting import connect
 chat = Request(({"role": "user", "content": "Hello."},))
 connect(sys.argv[1], "tiny").generate_batch([chat] * 20)
 """

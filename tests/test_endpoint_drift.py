@@ -13,7 +13,7 @@ from holdfast import drift
 from holdfast.cli import main
 from holdfast.errors import ModelError
 from holdfast.measures import build
-from holdfast.models.endpoint import connect
+from holdfast.models.connecting import connect
 from holdfast.records import read_run
 from holdfast.sampling import Sampling
 

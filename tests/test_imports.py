@@ -50,6 +50,7 @@ LIGHT = (
     "models/requests",
     "models/protocol",
     "models/endpoint",
+    "models/connecting",
     "drift/suites",
     "tasks",
     "analysis",

@@ -59,7 +59,7 @@ def test_the_wheel_holds_the_model_the_suites_and_the_page(tmp_path):
         "assets/suites/core.yaml",
         "assets/suites/starter.yaml",
         "assets/suites/li2024.json",
-        "report/templates/skeleton.html",
+        "report/templates/skeleton.html.j2",
         "report/page.js",
     ):
         assert f"holdfast/{wanted}" in names

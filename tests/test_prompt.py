@@ -9,7 +9,8 @@ from datetime import datetime
 import pytest
 from tiny import TEMPLATE, chat, tokenizer
 
-from holdfast.chat.prompt import TODAY, render, render_text, render_with_spans, tokenize
+from holdfast.chat.prompt import render, render_with_spans, tokenize
+from holdfast.chat.templates import TODAY, render_text
 from holdfast.errors import PromptError, UsageError
 
 ROLES = "{% for m in messages %}<{{ m['role'] }}>{{ m['content']BODY }}{% endfor %}"

@@ -224,7 +224,7 @@ def test_what_cannot_be_traced_is_refused_in_a_sentence(arguments, words, tmp_pa
 
 
 def test_models_without_a_mass_to_read_are_refused():
-    from holdfast.models.endpoint import connect
+    from holdfast.models.connecting import connect
 
     with pytest.raises(ModelError, match=r"endpoint.*local"):
         check(connect("http://localhost:9/v1", "far"), None)

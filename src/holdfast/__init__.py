@@ -20,7 +20,7 @@ from holdfast.threads import wait_asleep
 
 if TYPE_CHECKING:
     from holdfast import drift, measures, methods, records, report, tasks
-    from holdfast.models.endpoint import connect
+    from holdfast.models.connecting import connect
     from holdfast.models.loading import load
     from holdfast.models.steering import encode_chats, steering, unsteered
 
@@ -54,7 +54,7 @@ __all__ = [
 # Imported at first use, so that importing the package imports no torch.
 _LATER = {
     "load": "holdfast.models.loading",
-    "connect": "holdfast.models.endpoint",
+    "connect": "holdfast.models.connecting",
     "encode_chats": "holdfast.models.steering",
     "steering": "holdfast.models.steering",
     "unsteered": "holdfast.models.steering",

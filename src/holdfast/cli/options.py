@@ -77,7 +77,7 @@ def is_url(model: str) -> bool:
 def load_model(arguments: argparse.Namespace):
     """The model that the arguments of `add_model` name."""
     if is_url(arguments.model):
-        from holdfast.models.endpoint import connect
+        from holdfast.models.connecting import connect
 
         model = connect(
             arguments.model,

@@ -1,0 +1,182 @@
+"""Connecting to an OpenAI-compatible endpoint: its address, its key and the name of its model."""
+
+from __future__ import annotations
+
+import ipaddress
+import os
+import re
+import threading
+import time
+import weakref
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+from urllib.parse import SplitResult, urlsplit
+
+from holdfast import knobs
+from holdfast.errors import ModelError, UsageError
+from holdfast.models.answers import Endpoint, MalformedAnswer, read_models
+from holdfast.models.endpoint import EndpointModel, Wire
+from holdfast.models.refusals import failure_of, list_models
+
+if TYPE_CHECKING:
+    from openai import OpenAI
+
+
+def connect(
+    base_url: str,
+    model: str | None = None,
+    api_key_env: str = "OPENAI_API_KEY",
+    *,
+    concurrency: int = 8,
+    timeout: float = 120.0,
+    max_retries: int = 5,
+    requests_per_minute: float | None = None,
+) -> EndpointModel:
+    """Prepares a model behind an OpenAI-compatible endpoint; nothing is sent yet, if it is named.
+
+    Connection failures, timeouts, 408, 409, 429 and 5xx are retried by the official client, which
+    waits as long as the server asks it to (Retry-After), else exponentially longer. Malformed
+    answers are asked for again.
+
+    Args:
+        base_url: as in https://api.openai.com/v1 or http://localhost:8000/v1.
+        model: the model's name at the endpoint; None takes the one that it lists, if it is one.
+        api_key_env: the environment variable that holds the key; a server on this machine may do
+            without.
+        concurrency: requests under way at once, at least 1.
+        timeout: seconds for one answer as a whole, from the request to its last byte.
+        max_retries: per request, at least 0.
+        requests_per_minute: spaces requests evenly, retries included; None for no limit.
+
+    Raises:
+        UsageError: `base_url` is not a web address, or a number lies outside its range.
+        ModelError: the environment variable holds no usable key, or the model has to be named.
+    """
+    knobs.whole_number("an endpoint", "concurrency", concurrency, 1)
+    knobs.whole_number("an endpoint", "max_retries", max_retries, 0)
+    timeout = knobs.number_between("an endpoint", "timeout", timeout, 0, above_low=True)
+    pace = _Pace(0)
+    if requests_per_minute is not None:
+        rate = knobs.number_between(
+            "an endpoint", "requests_per_minute", requests_per_minute, 0, above_low=True
+        )
+        pace = _Pace(60 / rate)
+    address = _read_address(base_url)
+    here = _is_this_machine(address.hostname or "")
+    key = _read_key(api_key_env, address, needed=not here)
+    endpoint = Endpoint(
+        address.geturl().rstrip("/"), model or "", api_key_env, timeout, max_retries, key
+    )
+    client = _open_client(endpoint, direct=here, pace=pace)
+    if model is None:
+        endpoint = replace(endpoint, model=_find_model(client, endpoint))
+    endpoint_model = EndpointModel(endpoint, concurrency, client, Wire())
+    weakref.finalize(
+        endpoint_model, client.close
+    )  # connections are closed with the last use of the model
+    return endpoint_model
+
+
+class _Pace:
+    """Lets callers pass at least `interval` seconds apart."""
+
+    def __init__(self, interval: float):
+        self._interval = interval
+        self._next = 0.0
+        self._lock = threading.Lock()
+
+    def wait(self) -> None:
+        with self._lock:
+            now = time.monotonic()
+            turn = max(now, self._next)
+            self._next = turn + self._interval
+        time.sleep(turn - now)
+
+
+def _open_client(endpoint: Endpoint, *, direct: bool, pace: _Pace) -> OpenAI:
+    import openai
+
+    from holdfast.models.bounded import BoundedClient
+
+    return openai.OpenAI(
+        base_url=endpoint.url,
+        api_key=endpoint.key or "none",
+        timeout=openai.Timeout(endpoint.timeout, connect=min(endpoint.timeout, 10.0)),
+        max_retries=endpoint.max_retries,
+        # a proxy cannot reach this machine's own ports
+        http_client=BoundedClient(endpoint.timeout, pace.wait, trust_env=not direct),
+    )
+
+
+def _find_model(client: OpenAI, endpoint: Endpoint) -> str:
+    """The name of the only model that the server lists."""
+    import openai
+
+    ask: Any = client.models.with_raw_response.list
+    try:
+        names = read_models(str(ask().http_response.text))
+    except (MalformedAnswer, openai.NotFoundError):
+        names = []
+    except openai.OpenAIError as error:
+        raise failure_of(error, endpoint) from None
+    if len(names) == 1:
+        return names[0]
+    cure = "name the model yourself (model= in Python, or `--endpoint-model`)"
+    if not names:
+        raise ModelError(f"{endpoint.url}/models lists no model; {cure}.")
+    raise ModelError(
+        f"{endpoint.url} has {len(names)} models ({list_models(names, endpoint)}); {cure}."
+    )
+
+
+def _read_address(base_url: str) -> SplitResult:
+    try:
+        address = urlsplit(base_url)
+        right = address.scheme in ("http", "https") and bool(address.hostname) and address.port != 0
+    except ValueError:
+        right = False
+    if not right:
+        raise UsageError(
+            f"{base_url!r} is no web address of an endpoint; write it like"
+            " http://localhost:8000/v1."
+        )
+    if address.username or address.password or address.query or address.fragment:
+        raise UsageError(
+            f"The base URL of {address.hostname} holds more than an address; keys belong into an"
+            " environment variable, and a query or fragment is not supported."
+        )
+    if address.path.rstrip("/").endswith("/chat/completions"):
+        raise UsageError(
+            f"The base URL {base_url!r} goes one step too far; leave out /chat/completions."
+        )
+    return address
+
+
+def _is_this_machine(host: str) -> bool:
+    if host == "localhost" or host.endswith(".localhost"):
+        return True
+    try:
+        address = ipaddress.ip_address(host)
+    except ValueError:
+        return False
+    return address.is_loopback or address.is_unspecified
+
+
+def _read_key(variable: str, address: SplitResult, *, needed: bool) -> str:
+    if not re.fullmatch(r"[A-Za-z_][A-Za-z0-9_]*", variable):
+        raise UsageError(
+            "api_key_env takes the name of an environment variable that holds the key, not the key."
+        )
+    key = os.environ.get(variable, "").strip()
+    # a name in small letters may be a key put in its place by mistake
+    shown = variable if variable.isupper() else "named by api_key_env"
+    if not key and needed:
+        raise ModelError(
+            f"There is no API key for {address.hostname} in the environment variable {shown}; set"
+            " it, or name another variable with api_key_env."
+        )
+    if not re.fullmatch(r"[\x21-\x7e]*", key):
+        raise ModelError(
+            f"The environment variable {shown} holds blanks or characters that no API key has."
+        )
+    return key

@@ -1,0 +1,219 @@
+"""Why an endpoint gave no reply and what to do, in one sentence; keys are never shown."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from holdfast.errors import ModelError, RequestFailed
+from holdfast.models.answers import Endpoint, MalformedAnswer
+
+if TYPE_CHECKING:
+    from openai import APIStatusError, OpenAIError
+
+_REFUSES = re.compile(
+    r"unsupported|not support|unrecognized|unknown|unexpected|extra (field|input)|not"
+    r" (permitted|allowed|available)|cannot both",
+    re.I,
+)
+_FILTERED = ("content_filter", "content_policy_violation")
+_FILTERS = re.compile(r"content.?filter|content (management )?policy|flagged by|moderation", re.I)
+_OVERLONG = ("context_length_exceeded", "exceed_context_size_error", "string_above_max_length")
+_TOO_LONG = re.compile(  # OpenAI, vLLM; llama.cpp; Anthropic; Text Generation Inference
+    r"context (length|window|size)|maximum model length|max_model_len|prompt is too long"
+    r"|input is too long|`inputs` (tokens|must have)",
+    re.I,
+)
+
+
+def failure_of(error: OpenAIError, endpoint: Endpoint) -> ModelError:
+    """What an error of the official client means, after its retries.
+
+    Returns:
+        A `RequestFailed` where other requests may still be answered, else a plain `ModelError`:
+        what is wrong with a key, an address, a model's name, a quota or a setting, or a server that
+        is gone, is so for every request.
+    """
+    import openai
+
+    sentence = explain(error, endpoint)
+    if not isinstance(error, openai.APIStatusError):
+        return ModelError(sentence) if _is_gone(error) else RequestFailed(sentence)
+    said = _said(error)
+    if withheld_by_filter(error):
+        return RequestFailed(explain_filter(endpoint), "filter")
+    if is_too_long(error):
+        return RequestFailed(sentence, "context")
+    if error.status_code in (401, 404, 405, 429) or _cure(said, refused_fields(error)):
+        return ModelError(sentence)
+    return RequestFailed(sentence)
+
+
+def withheld_by_filter(error: APIStatusError) -> bool:
+    """Whether the server says that a content filter stands against this request."""
+    if error.status_code not in (400, 403, 422):
+        return False
+    return error.code in _FILTERED or bool(_FILTERS.search(_said(error)))
+
+
+def is_too_long(error: APIStatusError) -> bool:
+    """Whether the server says that the chat is longer than the model's context."""
+    if error.status_code not in (400, 413, 422):
+        return False
+    return (
+        error.code in _OVERLONG or error.status_code == 413 or bool(_TOO_LONG.search(_said(error)))
+    )
+
+
+def _is_gone(error: OpenAIError) -> bool:
+    """Whether there was no connection at all."""
+    import httpx2
+
+    return isinstance(error.__cause__, (httpx2.ConnectError, httpx2.ConnectTimeout))
+
+
+def explain(error: OpenAIError, endpoint: Endpoint) -> str:
+    """The sentence for an error of the official client, after its retries."""
+    import openai
+
+    retries = f"up to {endpoint.max_retries} {'retry' if endpoint.max_retries == 1 else 'retries'}"
+    if isinstance(error, openai.APIStatusError):
+        return _explain_status(error, endpoint, retries)
+    if isinstance(error, openai.APITimeoutError):
+        return (
+            f"{endpoint.url} did not answer within {endpoint.timeout:g} s, with {retries}; allow a"
+            " longer timeout or a lower concurrency."
+        )
+    if isinstance(error, openai.APIConnectionError):
+        return (
+            f"Cannot reach {endpoint.url} ({_root_of(error, endpoint)}), with {retries}; check the"
+            " address and that the server is running."
+        )
+    return f"{endpoint.url} gave no answer: {_cut(str(error), endpoint)}."
+
+
+def explain_filter(endpoint: Endpoint) -> str:
+    """The sentence for a reply that a content filter withheld."""
+    return (
+        f"A content filter at {endpoint.url} withheld the reply; use other prompts or another"
+        " endpoint."
+    )
+
+
+def explain_answer(error: MalformedAnswer, text: str, endpoint: Endpoint) -> str:
+    """The sentence for an answer that cannot be read."""
+    shown = _cut(text, endpoint)
+    return (
+        f"{endpoint.url} gave a malformed answer with {_cut(str(error), endpoint)}: {shown!r};"
+        " check that it is an OpenAI-compatible base URL, which usually ends in /v1."
+    )
+
+
+def refused_fields(error: APIStatusError) -> tuple[str, ...]:
+    """Fields of the sampling that the server refuses by name, as OpenAI's reasoning models do; ()
+    for other complaints.
+    """
+    if error.status_code not in (400, 422):
+        return ()
+    said = _said(error)
+    if error.code not in ("unsupported_parameter", "unsupported_value") and not _REFUSES.search(
+        said
+    ):
+        return ()
+    return tuple(
+        name
+        for name in ("seed", "temperature", "top_p")
+        if re.search(rf"\b{name}\b", said) or error.param == name
+    )
+
+
+def wants_other_limit(error: APIStatusError) -> bool:
+    """Whether the server refuses the field max_tokens by name, as it does for OpenAI's reasoning
+    models.
+    """
+    if error.status_code not in (400, 422):
+        return False
+    said = _said(error)
+    if is_too_long(error):
+        return False
+    return "max_tokens" in said and (
+        "max_completion_tokens" in said or error.code == "unsupported_parameter"
+    )
+
+
+def list_models(names: Sequence[str], endpoint: Endpoint) -> str:
+    """The first of the names that a server lists, for a sentence."""
+    shown = _cut(", ".join(_cut(name, endpoint) for name in names[:10]), endpoint)
+    return shown + (f" and {len(names) - 10} more" if len(names) > 10 else "")
+
+
+def _explain_status(error: APIStatusError, endpoint: Endpoint, retries: str) -> str:
+    url, status, said = endpoint.url, error.status_code, _cut(_said(error), endpoint)
+    if status == 401:
+        if endpoint.key:
+            return (
+                f"{url} refused the API key in {endpoint.key_variable} (401: {said}); check that it"
+                " belongs there."
+            )
+        return (
+            f"{url} wants an API key (401); put it into the environment variable"
+            f" {endpoint.key_variable}."
+        )
+    if status == 404 and "model" in said.lower():
+        return f"{url} has no model {endpoint.model!r} (404: {said}); check its name there."
+    if status in (404, 405):
+        return (
+            f"{url}/chat/completions does not exist ({status}); check the base URL, which usually"
+            " ends in /v1."
+        )
+    if status == 429:
+        return (
+            f"{url} still limits requests (429: {said}), with {retries}; lower the concurrency,"
+            " limit the requests per minute, or check the account's quota."
+        )
+    if status >= 500:
+        return (
+            f"{url} failed ({status}: {said}), with {retries}; look into the server's log or try"
+            " again later."
+        )
+    cure = _cure(said, refused_fields(error))
+    if is_too_long(error):
+        cure = "; use fewer rounds or fewer new tokens"
+    return f"{url} refused the request for {endpoint.model!r} ({status}: {said}){cure}."
+
+
+def _cure(said: str, refused: tuple[str, ...]) -> str:
+    words = said.lower()
+    if settings := [f"{name}=1" for name in refused if name != "seed"]:
+        return f"; set {' or '.join(settings)}, which this server takes as its own default"
+    if "role" in words and "system" in words:
+        return "; put the system prompt before the first user message"
+    return ""
+
+
+def _said(error: APIStatusError) -> str:
+    """What the server said, without its wrapping."""
+    body = error.body
+    if isinstance(body, dict):
+        body = body.get("error") or body.get("message") or body.get("detail") or body
+    if isinstance(body, dict):
+        body = body.get("message") or body
+    return str(body) if body else "no reason given"
+
+
+def _cut(text: str, endpoint: Endpoint) -> str:
+    """At most 300 characters on one line that no terminal obeys; the key goes first, so that no
+    part of it is left.
+    """
+    if endpoint.key:
+        text = text.replace(endpoint.key, "***")
+    text = "".join(ch if ch.isprintable() else " " for ch in text)
+    text = " ".join(text.split()).rstrip(".")
+    return text if len(text) <= 300 else text[:299] + "…"
+
+
+def _root_of(error: BaseException, endpoint: Endpoint) -> str:
+    while error.__cause__ or error.__context__:
+        error = error.__cause__ or error.__context__  # type: ignore[assignment]
+    return _cut(str(error), endpoint) or type(error).__name__
