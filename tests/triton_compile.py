@@ -63,12 +63,13 @@ def compiled(kernel, given: dict, capability: int) -> dict:
     for place, parameter in enumerate(kernel.params):
         value = given[parameter.name]
         is_tensor = isinstance(value, torch.Tensor)
-        if parameter.is_constexpr or value is None or (not is_tensor and value == 1):
+        fixed = not (is_tensor or parameter.do_not_specialize)
+        if parameter.is_constexpr or value is None or (fixed and value == 1):
             signature[parameter.name], constants[parameter.name] = "constexpr", value
             continue
         kinds = {int: "i32", float: "fp32"}
         signature[parameter.name] = NAMES[value.dtype] if is_tensor else kinds[type(value)]
-        if is_tensor or (isinstance(value, int) and value % 16 == 0):
+        if is_tensor or (fixed and isinstance(value, int) and value % 16 == 0):
             attributes[(place,)] = [["tt.divisibility", 16]]
     options = {name: given[name] for name in ("num_warps", "num_stages") if name in given}
     if kernel.__name__ == "_attend_block":

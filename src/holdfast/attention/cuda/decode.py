@@ -68,63 +68,64 @@ def decode(
     mass = torch.empty(rows, heads, dtype=wide, device=device) if trace else None
     block = padded_size(size)
     block_keys = max(16, min(64, 16384 // (block * query.element_size())))
-    _attend_split[(rows * packs, splits)](
-        query,
-        key,
-        value,
-        span.view(torch.uint8),
-        seen,
-        columns.first,
-        columns.length,
-        columns.prompt,
-        columns.holds_generated,
-        partial,
-        sums,
-        scaling * _LOG2E,
-        keys,
-        span.shape[1],
-        query.stride(0),
-        query.stride(1),
-        key.stride(0),
-        key.stride(1),
-        key.stride(2),
-        value.stride(0),
-        value.stride(1),
-        value.stride(2),
-        span.stride(0),
-        0 if seen is None else seen.stride(0),
-        PACKS=packs,
-        GROUPS=groups,
-        REPEATS=repeats,
-        HALF=half,
-        SPLITS=splits,
-        SIZE=size,
-        BLOCK_SIZE=block,
-        BLOCK_KEYS=block_keys,
-        TRACE=trace,
-        WIDEN=query.device.type == "cpu",
-        num_warps=4,
-        num_stages=3,
-    )
-    _merge_splits[(rows * heads,)](
-        partial,
-        sums,
-        table.bias.contiguous(),
-        table.exponent.contiguous(),
-        table.floor.contiguous(),
-        output,
-        mass,
-        PACKS=packs,
-        GROUPS=groups,
-        REPEATS=repeats,
-        HALF=half,
-        SPLITS=splits,
-        BLOCK_SPLITS=max(2, 1 << (splits - 1).bit_length()),
-        SIZE=size,
-        BLOCK_SIZE=block,
-        TRACE=trace,
-        num_warps=4,
-    )
+    with torch.cuda.device_of(query):  # Triton launches on the current device
+        _attend_split[(rows * packs, splits)](
+            query,
+            key,
+            value,
+            span.view(torch.uint8),
+            seen,
+            columns.first,
+            columns.length,
+            columns.prompt,
+            columns.holds_generated,
+            partial,
+            sums,
+            scaling * _LOG2E,
+            keys,
+            span.shape[1],
+            splits,
+            query.stride(0),
+            query.stride(1),
+            key.stride(0),
+            key.stride(1),
+            key.stride(2),
+            value.stride(0),
+            value.stride(1),
+            value.stride(2),
+            span.stride(0),
+            0 if seen is None else seen.stride(0),
+            PACKS=packs,
+            GROUPS=groups,
+            REPEATS=repeats,
+            HALF=half,
+            SIZE=size,
+            BLOCK_SIZE=block,
+            BLOCK_KEYS=block_keys,
+            TRACE=trace,
+            WIDEN=query.device.type == "cpu",
+            num_warps=4,
+            num_stages=3,
+        )
+        _merge_splits[(rows * heads,)](
+            partial,
+            sums,
+            table.bias.contiguous(),
+            table.exponent.contiguous(),
+            table.floor.contiguous(),
+            output,
+            mass,
+            splits,
+            PACKS=packs,
+            GROUPS=groups,
+            REPEATS=repeats,
+            HALF=half,
+            BLOCK_SPLITS=max(2, 1 << (splits - 1).bit_length()),
+            SIZE=size,
+            BLOCK_SIZE=block,
+            TRACE=trace,
+            num_warps=4,
+        )
     return output, mass
 
 
@@ -138,7 +139,7 @@ def _splits(device: torch.device, programs: int, keys: int) -> int:
     return max(1, min(_MOST_SPLITS, 2 * processors // programs, -(-keys // _LEAST_KEYS)))
 
 
-@triton.jit
+@triton.jit(do_not_specialize=["keys", "width", "splits"])  # they change from step to step
 def _attend_split(
     query,
     key,
@@ -154,6 +155,7 @@ def _attend_split(
     scaling,
     keys,
     width,
+    splits,
     query_row,
     query_head,
     key_row,
@@ -168,7 +170,6 @@ def _attend_split(
     GROUPS: tl.constexpr,
     REPEATS: tl.constexpr,
     HALF: tl.constexpr,
-    SPLITS: tl.constexpr,
     SIZE: tl.constexpr,
     BLOCK_SIZE: tl.constexpr,
     BLOCK_KEYS: tl.constexpr,
@@ -209,7 +210,7 @@ def _attend_split(
         generated = tl.where(
             tl.load(holds_generated + row), tl.load(prompts + row).to(tl.int32), keys
         )
-    share = tl.cdiv(tl.maximum(end - begin, 0), SPLITS * BLOCK_KEYS) * BLOCK_KEYS
+    share = tl.cdiv(tl.maximum(end - begin, 0), splits * BLOCK_KEYS) * BLOCK_KEYS
     begin += split * share
     end = tl.minimum(end, begin + share)
 
@@ -242,7 +243,7 @@ def _attend_split(
             proper = proper * decay + tl.sum(tl.where(named[None, :], p, 0.0), 1)
         mixed = product(p.to(v.dtype), v, mixed * decay[:, None], WIDEN)
 
-    place = pack.to(tl.int64) * SPLITS + split
+    place = pack.to(tl.int64) * splits + split
     sums += place * (6 * HALF) + slot
     tl.store(sums, top)
     tl.store(sums + 2 * HALF, total)
@@ -255,7 +256,7 @@ def _attend_split(
     )
 
 
-@triton.jit
+@triton.jit(do_not_specialize=["splits"])
 def _merge_splits(
     partial,
     sums,
@@ -264,11 +265,11 @@ def _merge_splits(
     floor,
     output,
     mass,
+    splits,
     PACKS: tl.constexpr,
     GROUPS: tl.constexpr,
     REPEATS: tl.constexpr,
     HALF: tl.constexpr,
-    SPLITS: tl.constexpr,
     BLOCK_SPLITS: tl.constexpr,
     SIZE: tl.constexpr,
     BLOCK_SIZE: tl.constexpr,
@@ -283,10 +284,10 @@ def _merge_splits(
     slot = within_group % HALF
     within = tl.arange(0, BLOCK_SIZE)
     rest_top, rest_total, _, rest = _merged(
-        partial, sums, pack, slot, within, HALF, SPLITS, BLOCK_SPLITS, SIZE, False
+        partial, sums, splits, pack, slot, within, HALF, BLOCK_SPLITS, SIZE, False
     )
     span_top, span_total, proper, span = _merged(
-        partial, sums, pack, slot + HALF, within, HALF, SPLITS, BLOCK_SPLITS, SIZE, TRACE
+        partial, sums, splits, pack, slot + HALF, within, HALF, BLOCK_SPLITS, SIZE, TRACE
     )
     on_span, on_rest = weights(
         span_top,
@@ -313,19 +314,19 @@ def _merge_splits(
 def _merged(
     partial,
     sums,
+    splits,
     pack,
     slot,
     within,
     HALF: tl.constexpr,
-    SPLITS: tl.constexpr,
     BLOCK_SPLITS: tl.constexpr,
     SIZE: tl.constexpr,
     TRACE: tl.constexpr,
 ):
     """Largest score, sum, sum on the span proper, and weighted sum of values over all splits."""
     split = tl.arange(0, BLOCK_SPLITS)
-    inside = split < SPLITS
-    place = pack.to(tl.int64) * SPLITS + split
+    inside = split < splits
+    place = pack.to(tl.int64) * splits + split
     first = sums + place * (6 * HALF) + slot
     tops = tl.load(first, mask=inside, other=-float("inf"))
     top = tl.max(tops, 0)

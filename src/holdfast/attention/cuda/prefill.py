@@ -57,46 +57,47 @@ def prefill(
     mask = None if sight.mask is None else row_major(sight.mask.expand(rows, -1, -1, -1))
     capability = torch.cuda.get_device_capability(query.device) if query.is_cuda else (8, 0)
     output = torch.empty(rows, queries, heads, size, dtype=query.dtype, device=query.device)
-    _attend_block[(triton.cdiv(queries, shape.queries), rows * heads)](
-        query,
-        key,
-        value,
-        tiles.members,
-        tiles.order,
-        tiles.places,
-        None if mask is None else mask.view(torch.uint8),
-        None if tiles.reach is None else tiles.reach.expand(rows, -1, -1).contiguous(),
-        sight.offset,
-        table.bias.contiguous(),
-        table.exponent.contiguous(),
-        table.floor.contiguous(),
-        output,
-        scaling * _LOG2E,
-        queries,
-        key.shape[2],
-        tiles.order.shape[1],
-        query.stride(0),
-        query.stride(1),
-        query.stride(2),
-        key.stride(0),
-        key.stride(1),
-        key.stride(2),
-        value.stride(0),
-        value.stride(1),
-        value.stride(2),
-        0 if mask is None else mask.stride(0),
-        0 if mask is None else mask.stride(2),
-        HEADS=heads,
-        REPEATS=heads // key.shape[1],
-        CAUSAL=sight.causal and mask is None,
-        SIZE=size,
-        BLOCK_SIZE=block,
-        BLOCK_QUERIES=shape.queries,
-        BLOCK_KEYS=shape.keys,
-        WIDEN=query.device.type == "cpu",
-        num_warps=8,
-        num_stages=stages(capability),
-    )
+    with torch.cuda.device_of(query):  # Triton launches on the current device
+        _attend_block[(triton.cdiv(queries, shape.queries) * rows * heads,)](
+            query,
+            key,
+            value,
+            tiles.members,
+            tiles.order,
+            tiles.places,
+            None if mask is None else mask.view(torch.uint8),
+            None if tiles.reach is None else tiles.reach.expand(rows, -1, -1).contiguous(),
+            sight.offset,
+            table.bias.contiguous(),
+            table.exponent.contiguous(),
+            table.floor.contiguous(),
+            output,
+            scaling * _LOG2E,
+            queries,
+            key.shape[2],
+            tiles.order.shape[1],
+            query.stride(0),
+            query.stride(1),
+            query.stride(2),
+            key.stride(0),
+            key.stride(1),
+            key.stride(2),
+            value.stride(0),
+            value.stride(1),
+            value.stride(2),
+            0 if mask is None else mask.stride(0),
+            0 if mask is None else mask.stride(2),
+            HEADS=heads,
+            REPEATS=heads // key.shape[1],
+            CAUSAL=sight.causal and mask is None,
+            SIZE=size,
+            BLOCK_SIZE=block,
+            BLOCK_QUERIES=shape.queries,
+            BLOCK_KEYS=shape.keys,
+            WIDEN=query.device.type == "cpu",
+            num_warps=8,
+            num_stages=stages(capability),
+        )
     return output.transpose(1, 2)
 
 
@@ -105,7 +106,7 @@ def stages(capability: tuple[int, int]) -> int:
     return 3 if capability in ((8, 0), (9, 0), (10, 0)) else 2
 
 
-@triton.jit
+@triton.jit(do_not_specialize=["queries", "keys", "tiles"])
 def _attend_block(
     query,
     key,
@@ -145,9 +146,10 @@ def _attend_block(
     WIDEN: tl.constexpr,
 ):
     """The output of one block of queries of one head."""
-    block = tl.num_programs(0) - 1 - tl.program_id(0)  # those that see the most keys begin first
-    head = tl.program_id(1) % HEADS
-    row = (tl.program_id(1) // HEADS).to(tl.int64)
+    blocks = tl.cdiv(queries, BLOCK_QUERIES)
+    block = blocks - 1 - tl.program_id(0) % blocks  # those that see the most keys begin first
+    head = tl.program_id(0) // blocks % HEADS
+    row = (tl.program_id(0) // blocks // HEADS).to(tl.int64)
     index = block * BLOCK_QUERIES + tl.arange(0, BLOCK_QUERIES)
     within = tl.arange(0, BLOCK_SIZE)
     inside = (index < queries)[:, None] & (within < SIZE)[None, :]
@@ -173,8 +175,8 @@ def _attend_block(
     end = tiles
     column = index
     if mask is not None:
-        begin = tl.load(reach + (row * tl.num_programs(0) + block) * 2)
-        end = tl.load(reach + (row * tl.num_programs(0) + block) * 2 + 1)
+        begin = tl.load(reach + (row * blocks + block) * 2)
+        end = tl.load(reach + (row * blocks + block) * 2 + 1)
         even = begin
     elif CAUSAL:
         first = block * BLOCK_QUERIES

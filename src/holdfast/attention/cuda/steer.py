@@ -7,7 +7,7 @@ whether generated tokens count as span. Passes with any other row go the general
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 
 import torch
@@ -94,7 +94,7 @@ def attend(
             return output
     if not steering.touches(layer_pass.layer):
         return None
-    name = ("tiles", keys, id(mask))
+    name = ("tiles", keys, id(mask), query.device)
     if name not in steering.plans:  # the mask is kept, so that its id stays its own
         shape = shape_for(query.shape[3], query.dtype)
         steering.plans[name] = cut(columns, keys, Sight(causal, mask=mask), shape), mask
@@ -153,7 +153,7 @@ def _columns(
     steering: Steering, rows: Rows, query: Tensor, keys: int, mask: Tensor | None
 ) -> Columns:
     """The columns of each row, and those that the last query sees by the mask."""
-    name = ("columns", keys, id(mask))
+    name = ("columns", keys, id(mask), query.device)
     if name not in steering.plans:
         copies, first = steering.copies_of(query.shape[0]), steering.first_column(keys)
         span = steering.span[:, first : first + keys].to(query.device)
@@ -166,6 +166,16 @@ def _columns(
             rows.holds_generated,
             seen=None if mask is None else mask[:, 0, -1].expand(query.shape[0], -1),
         )
+        if columns.seen is not None and query.shape[2] == 1:
+            columns = _bounded(columns, columns.seen)
         steering.plans[name] = columns, mask
     kept: Columns = steering.plans[name][0]
     return kept
+
+
+def _bounded(columns: Columns, seen: Tensor) -> Columns:
+    """The same, told where the columns in sight begin and end: a static cache is mostly empty."""
+    column = torch.arange(seen.shape[1], device=seen.device)
+    first = torch.where(seen, column, seen.shape[1]).amin(-1)
+    length = torch.where(seen, column + 1, 0).amax(-1)
+    return replace(columns, first=first, length=length)
