@@ -21,8 +21,9 @@ from holdfast.threads import wait_asleep
 if TYPE_CHECKING:
     from holdfast import drift, measures, methods, records, report, tasks
     from holdfast.models.connecting import connect
+    from holdfast.models.encoding import encode_chats
     from holdfast.models.loading import load
-    from holdfast.models.steering import encode_chats, steering, unsteered
+    from holdfast.models.steering import steering, unsteered
 
 __version__ = "0.1.0"
 __all__ = [
@@ -55,7 +56,7 @@ __all__ = [
 _LATER = {
     "load": "holdfast.models.loading",
     "connect": "holdfast.models.connecting",
-    "encode_chats": "holdfast.models.steering",
+    "encode_chats": "holdfast.models.encoding",
     "steering": "holdfast.models.steering",
     "unsteered": "holdfast.models.steering",
 }

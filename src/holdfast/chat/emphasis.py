@@ -15,12 +15,10 @@ from holdfast.chat.messages import Message
 from holdfast.errors import PromptError, UsageError
 
 Span = tuple[int, int]  # first and last character (exclusive)
-Range = tuple[
-    int, int, int
-]  # message, counted from 0; first and last character (exclusive) of its content
-Part = (
-    str | tuple[str, int] | Range
-)  # a text, a text and which occurrence of it (from 1), or a range
+# message, counted from 0; first and last character (exclusive) of its content
+Range = tuple[int, int, int]
+# a text, a text and which occurrence of it (from 1), or a range
+Part = str | tuple[str, int] | Range
 
 _NEAR = 400  # characters of an emphasis that the search for the nearest match looks at
 
@@ -43,9 +41,9 @@ def resolve(messages: Sequence[Message], emphasis: Sequence[Part]) -> tuple[Rang
             f"Emphasis is a list of parts, not {_cut(emphasis)!r}; put it into one, as in"
             " emphasis=['like this']."
         )
-    found = sorted(_trimmed(messages, _find(messages, part), part) for part in emphasis)
+    ranges = sorted(_trimmed(messages, _find(messages, part), part) for part in emphasis)
     apart: list[Range] = []
-    for number, first, last in found:
+    for number, first, last in ranges:
         if apart and apart[-1][0] == number and first <= apart[-1][2]:
             apart[-1] = (number, apart[-1][1], max(last, apart[-1][2]))
         else:
@@ -61,7 +59,7 @@ def read_marks(messages: Sequence[Message]) -> tuple[tuple[Message, ...], tuple[
     """
     plain, ranges = [], []
     for number, message in enumerate(messages):
-        text, spans = _read_one(number, message["content"])
+        text, spans = _read_message(number, message["content"])
         plain.append({**message, "content": text})
         ranges += [(number, *span) for span in spans]
     return tuple(plain), tuple(ranges)
@@ -133,41 +131,42 @@ def nearest(wanted: str, texts: Sequence[str]) -> str:
 
 
 def _find(messages: Sequence[Message], part: Part) -> Range:
-    if (
-        isinstance(part, (list, tuple))
-        and len(part) == 3
-        and all(type(number) is int for number in part)
-    ):
-        number, first, last = part
-        if not 0 <= number < len(messages) or not 0 <= first < last <= len(
-            messages[number]["content"]
-        ):
-            size = (
-                f"message {number} has {len(messages[number]['content'])} characters"
-                if 0 <= number < len(messages)
-                else f"there are {len(messages)} messages"
-            )
-            raise UsageError(
-                f"The emphasised range {tuple(part)} is not in the chat: {size}, both counted from"
-                " 0; give (message, first, last)."
-            )
-        return number, first, last
-    text, occurrence = (
-        (part, None)
-        if isinstance(part, str)
-        else part
-        if isinstance(part, (list, tuple)) and len(part) == 2
-        else (None, None)
+    """Where a part stands in the chat."""
+    if isinstance(part, str):
+        return _find_text(messages, part, None)
+    if isinstance(part, (list, tuple)):
+        if len(part) == 3 and all(type(number) is int for number in part):
+            number, first, last = part
+            return _checked_range(messages, (int(number), int(first), int(last)))
+        if len(part) == 2 and isinstance(part[0], str) and type(part[1]) is int and part[1] > 0:
+            return _find_text(messages, part[0], part[1])
+    raise _no_part(part)
+
+
+def _no_part(part: object) -> UsageError:
+    return UsageError(
+        "Emphasis is a text, (text, occurrence from 1) or (message, first, last), not"
+        f" {_cut(part)!r}."
     )
-    if (
-        not isinstance(text, str)
-        or not text.strip()
-        or not (occurrence is None or (type(occurrence) is int and occurrence > 0))
-    ):
-        raise UsageError(
-            "Emphasis is a text, (text, occurrence from 1) or (message, first, last), not"
-            f" {_cut(part)!r}."
-        )
+
+
+def _checked_range(messages: Sequence[Message], given: Range) -> Range:
+    number, first, last = given
+    size = f"there are {len(messages)} messages"
+    if 0 <= number < len(messages):
+        length = len(messages[number]["content"])
+        if 0 <= first < last <= length:
+            return given
+        size = f"message {number} has {length} characters"
+    raise UsageError(
+        f"The emphasised range {given} is not in the chat: {size}, both counted from 0; give"
+        " (message, first, last)."
+    )
+
+
+def _find_text(messages: Sequence[Message], text: str, occurrence: int | None) -> Range:
+    if not text.strip():
+        raise _no_part(text if occurrence is None else (text, occurrence))
     places = [
         (number, match.start(), match.start() + len(text))
         for number, message in enumerate(messages)
@@ -193,8 +192,8 @@ def _find(messages: Sequence[Message], part: Part) -> Range:
     return places[(occurrence or 1) - 1]
 
 
-def _trimmed(messages: Sequence[Message], found: Range, part: Part) -> Range:
-    number, first, last = found
+def _trimmed(messages: Sequence[Message], whole: Range, part: Part) -> Range:
+    number, first, last = whole
     text = messages[number]["content"][first:last]
     if not text.strip():
         raise UsageError(
@@ -203,7 +202,7 @@ def _trimmed(messages: Sequence[Message], found: Range, part: Part) -> Range:
     return number, first + len(text) - len(text.lstrip()), last - len(text) + len(text.rstrip())
 
 
-def _read_one(number: int, content: str) -> tuple[str, list[Span]]:
+def _read_message(number: int, content: str) -> tuple[str, list[Span]]:
     """One message without marks, and the spans they emphasised; escapes are read first."""
     pieces, starts, last = [""], [], 0
     for match in re.finditer(r"\\?\*", content):

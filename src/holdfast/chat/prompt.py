@@ -119,16 +119,18 @@ def tokenize(
         return_attention_mask=False,
     )
     prompts = []
-    for text, held, ids, offsets in zip(
+    for text, chosen, ids, offsets in zip(
         texts, spans, encoded["input_ids"], encoded["offset_mapping"], strict=True
     ):
         mask = [False] * len(offsets)
-        for first, last in held:
+        for first, last in chosen:
             for index, (start, end) in enumerate(offsets):
                 if start < last and end > first:
                     mask[index] = True
         prompts.append(
-            Prompt(text, tuple(ids), tuple(mask), tuple(start for start, _ in offsets), tuple(held))
+            Prompt(
+                text, tuple(ids), tuple(mask), tuple(start for start, _ in offsets), tuple(chosen)
+            )
         )
     return prompts
 
@@ -212,12 +214,12 @@ def _find_marked(
         before, after = placed[index]["content"].split(wanted, 1)
         marked[index] = {**placed[index], "content": f"{before}{mark}{wanted}{mark}{after}"}
     pieces = render_text(marked, tokenizer).split(mark)
-    found, sought = Counter(pieces[1::2]), Counter(words.values())
+    marked_words, sought = Counter(pieces[1::2]), Counter(words.values())
     if (
         "".join(pieces) != text
         or len(pieces) % 2 == 0
-        or not sought <= found
-        or found.keys() != sought.keys()
+        or not sought <= marked_words
+        or marked_words.keys() != sought.keys()
     ):
         return None
     return tuple(spans_between(pieces))
@@ -228,17 +230,24 @@ def _find_emphasis(
 ) -> tuple[Span, ...]:
     """The spans of what is emphasised, each found once, in a second rendering cut at its marks."""
     sought = Counter(messages[number]["content"][first:last] for number, first, last in ranges)
-    found = Counter(pieces[1::2])
-    if "".join(pieces) == text and len(pieces) % 2 and sought == found:
+    marked_words = Counter(pieces[1::2])
+    if "".join(pieces) == text and len(pieces) % 2 and sought == marked_words:
         return tuple(spans_between(pieces))
     if repeated := next(
-        (words for words in found if len(pieces) % 2 and found[words] > sought[words] > 0), None
+        (
+            words
+            for words in marked_words
+            if len(pieces) % 2 and marked_words[words] > sought[words] > 0
+        ),
+        None,
     ):
         raise PromptError(
             f"The chat template repeats the emphasised {_cut(repeated)!r}; use a model whose"
             " template leaves messages as they are."
         )
-    lost = next((words for words in sought if found[words] < sought[words]), next(iter(sought)))
+    lost = next(
+        (words for words in sought if marked_words[words] < sought[words]), next(iter(sought))
+    )
     near = nearest(lost, [text])
     hint = f"; the nearest in the rendered prompt is {_cut(near)!r}" if near else ""
     raise PromptError(
@@ -254,7 +263,7 @@ def _lost(words: dict[int, str], system_as: str) -> str:
         if system_as == "role"
         else "use a model whose template leaves messages as they are"
     )
-    prompts = " or ".join(dict.fromkeys(repr(_cut(one)) for one in words.values()))
+    prompts = " or ".join(dict.fromkeys(repr(_cut(prompt)) for prompt in words.values()))
     return f"The chat template leaves out or rewrites the system prompt {prompts}; {cure}."
 
 

@@ -64,8 +64,8 @@ def _read_file(path: Path) -> HeadSet:
             path.read_text(encoding="utf-8"), object_pairs_hook=lambda pairs: _once(path, pairs)
         )
         if isinstance(listed, dict):
-            if (told := listed.pop(MADE_FOR, None)) is not None:
-                made_for = _read_shape(told)
+            if (shape := listed.pop(MADE_FOR, None)) is not None:
+                made_for = _read_shape(shape)
             listed = [(int(layer), head) for layer, heads in listed.items() for head in heads]
         pairs = [(layer, head) for layer, head in listed]
     except (OSError, ValueError, TypeError) as error:
@@ -73,30 +73,34 @@ def _read_file(path: Path) -> HeadSet:
             f"Cannot read heads from {str(path)!r} ({error}); give [[layer, head], ...] or"
             ' {"layer": [head, ...]}.'
         ) from None
-    seen: set[Head] = set()
-    for pair in pairs:
-        if any(type(part) is not int or part < 0 for part in pair):
-            raise UsageError(
-                f"{str(path)!r} names head {pair[1]!r} in layer {pair[0]!r}; both are whole numbers"
-                " counted from 0."
-            )
-        if pair in seen:
-            raise UsageError(
-                f"{str(path)!r} names head {pair[1]} in layer {pair[0]} twice; take one of them"
-                " out."
-            )
-        if made_for and (pair[0] >= made_for.layers or pair[1] >= made_for.heads):
-            raise UsageError(
-                f"{str(path)!r} names head {pair[1]} in layer {pair[0]}, and the model it was made"
-                f" for has {made_for.layers} layers of {made_for.heads} heads, counted from 0;"
-                " profile the model again."
-            )
-        seen.add(pair)
-    if not seen:
+    if not pairs:
         raise UsageError(
             f'{str(path)!r} names no heads; give [[layer, head], ...] or {{"layer": [head, ...]}}.'
         )
+    seen: set[Head] = set()
+    for pair in pairs:
+        _check_pair(path, pair, seen, made_for)
+        seen.add(pair)
     return HeadSet(seen, made_for, str(path))
+
+
+def _check_pair(path: Path, pair: Head, seen: set[Head], made_for: Shape | None) -> None:
+    layer, head = pair
+    if any(type(part) is not int or part < 0 for part in pair):
+        raise UsageError(
+            f"{str(path)!r} names head {head!r} in layer {layer!r}; both are whole numbers"
+            " counted from 0."
+        )
+    if pair in seen:
+        raise UsageError(
+            f"{str(path)!r} names head {head} in layer {layer} twice; take one of them out."
+        )
+    if made_for and (layer >= made_for.layers or head >= made_for.heads):
+        raise UsageError(
+            f"{str(path)!r} names head {head} in layer {layer}, and the model it was made"
+            f" for has {made_for.layers} layers of {made_for.heads} heads, counted from 0;"
+            " profile the model again."
+        )
 
 
 def _read_shape(told: Any) -> Shape:

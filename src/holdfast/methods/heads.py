@@ -149,10 +149,10 @@ def _check_alike(rankings: Sequence[Ranking]) -> None:
         if ranking.made_for
     }
     if len(shapes) > 1:
-        one, other = sorted(shapes)[:2]
+        first, second = sorted(shapes)[:2]
         raise UsageError(
-            f"The rankings are of models of {one[0]} layers x {one[1]} heads and of {other[0]} x"
-            f" {other[1]}; profile one model."
+            f"The rankings are of models of {first[0]} layers x {first[1]} heads and of"
+            f" {second[0]} x {second[1]}; profile one model."
         )
 
 

@@ -148,9 +148,9 @@ def load_whole(source: str, **options: Any) -> PreTrainedModel:
             **options,
         )
     model: PreTrainedModel
-    model, found = loaded
+    model, told = loaded
     name = "The default model" if source == str(DEFAULT_FOLDER) else repr(source)
-    missing = sorted(found["missing_keys"])
+    missing = sorted(told["missing_keys"])
     if missing and all(re.match(r"(lm_head|embed_out|output)\b", weight) for weight in missing):
         raise ModelError(
             f"{name} has no head to write with ({cut(', '.join(missing), 120)} is missing), as a "
@@ -162,7 +162,7 @@ def load_whole(source: str, **options: Any) -> PreTrainedModel:
             f" ({cut(', '.join(missing), 120)}); get the whole checkpoint, or the config.json that"
             " belongs to it."
         )
-    if mismatched := sorted(found["mismatched_keys"]):
+    if mismatched := sorted(told["mismatched_keys"]):
         weight, there, wanted = mismatched[0]
         raise ModelError(
             f"{name} has {len(mismatched)} weights of another size than its config.json asks for"
@@ -180,8 +180,8 @@ def _no_report() -> Iterator[None]:
     logger = logging.getLogger("transformers.modeling_utils")
 
     def wanted(record: logging.LogRecord) -> bool:
-        said = record.getMessage()
-        return "LOAD REPORT" not in said or "CONVERSION" in said
+        message = record.getMessage()
+        return "LOAD REPORT" not in message or "CONVERSION" in message
 
     logger.addFilter(wanted)
     try:
@@ -239,8 +239,8 @@ def _loading_failed(name: str, part: str, error: Exception, silence: str) -> str
 def _not_found(name: str, error: OSError, silence: str) -> str:
     from huggingface_hub import constants
 
-    said = str(error).lower()
-    if "gated" in said:
+    message = str(error).lower()
+    if "gated" in message:
         return (
             f"The hub gives {name!r} only to those it let in; ask for access on its page, then log"
             " in with: hf auth login."
@@ -264,8 +264,8 @@ def _not_found(name: str, error: OSError, silence: str) -> str:
 
 def shorten(error: Exception) -> str:
     """What an error says, on one line; with its kind where it says but a word."""
-    said = " ".join(str(error).split()).rstrip(".;")
-    return cut(said if " " in said else f"{type(error).__name__}: {said}", 200)
+    message = " ".join(str(error).split()).rstrip(".;")
+    return cut(message if " " in message else f"{type(error).__name__}: {message}", 200)
 
 
 def cut(text: str, most: int) -> str:

@@ -40,12 +40,12 @@ def failure_of(error: OpenAIError, endpoint: Endpoint) -> ModelError:
     sentence = explain(error, endpoint)
     if not isinstance(error, openai.APIStatusError):
         return ModelError(sentence) if _is_gone(error) else RequestFailed(sentence)
-    said = _said(error)
+    words = _words_of(error)
     if withheld_by_filter(error):
         return RequestFailed(explain_filter(endpoint), "filter")
     if is_too_long(error):
         return RequestFailed(sentence, "context")
-    if error.status_code in (401, 404, 405, 429) or _cure(said, refused_fields(error)):
+    if error.status_code in (401, 404, 405, 429) or _cure(words, refused_fields(error)):
         return ModelError(sentence)
     return RequestFailed(sentence)
 
@@ -54,7 +54,7 @@ def withheld_by_filter(error: APIStatusError) -> bool:
     """Whether the server says that a content filter stands against this request."""
     if error.status_code not in (400, 403, 422):
         return False
-    return error.code in _FILTERED or bool(_FILTERS.search(_said(error)))
+    return error.code in _FILTERED or bool(_FILTERS.search(_words_of(error)))
 
 
 def is_too_long(error: APIStatusError) -> bool:
@@ -62,7 +62,9 @@ def is_too_long(error: APIStatusError) -> bool:
     if error.status_code not in (400, 413, 422):
         return False
     return (
-        error.code in _OVERLONG or error.status_code == 413 or bool(_TOO_LONG.search(_said(error)))
+        error.code in _OVERLONG
+        or error.status_code == 413
+        or bool(_TOO_LONG.search(_words_of(error)))
     )
 
 
@@ -116,15 +118,15 @@ def refused_fields(error: APIStatusError) -> tuple[str, ...]:
     """
     if error.status_code not in (400, 422):
         return ()
-    said = _said(error)
+    words = _words_of(error)
     if error.code not in ("unsupported_parameter", "unsupported_value") and not _REFUSES.search(
-        said
+        words
     ):
         return ()
     return tuple(
         name
         for name in ("seed", "temperature", "top_p")
-        if re.search(rf"\b{name}\b", said) or error.param == name
+        if re.search(rf"\b{name}\b", words) or error.param == name
     )
 
 
@@ -134,11 +136,11 @@ def wants_other_limit(error: APIStatusError) -> bool:
     """
     if error.status_code not in (400, 422):
         return False
-    said = _said(error)
+    words = _words_of(error)
     if is_too_long(error):
         return False
-    return "max_tokens" in said and (
-        "max_completion_tokens" in said or error.code == "unsupported_parameter"
+    return "max_tokens" in words and (
+        "max_completion_tokens" in words or error.code == "unsupported_parameter"
     )
 
 
@@ -149,19 +151,19 @@ def list_models(names: Sequence[str], endpoint: Endpoint) -> str:
 
 
 def _explain_status(error: APIStatusError, endpoint: Endpoint, retries: str) -> str:
-    url, status, said = endpoint.url, error.status_code, _cut(_said(error), endpoint)
+    url, status, words = endpoint.url, error.status_code, _cut(_words_of(error), endpoint)
     if status == 401:
         if endpoint.key:
             return (
-                f"{url} refused the API key in {endpoint.key_variable} (401: {said}); check that it"
+                f"{url} refused the API key in {endpoint.key_variable} (401: {words}); check that it"
                 " belongs there."
             )
         return (
             f"{url} wants an API key (401); put it into the environment variable"
             f" {endpoint.key_variable}."
         )
-    if status == 404 and "model" in said.lower():
-        return f"{url} has no model {endpoint.model!r} (404: {said}); check its name there."
+    if status == 404 and "model" in words.lower():
+        return f"{url} has no model {endpoint.model!r} (404: {words}); check its name there."
     if status in (404, 405):
         return (
             f"{url}/chat/completions does not exist ({status}); check the base URL, which usually"
@@ -169,30 +171,30 @@ def _explain_status(error: APIStatusError, endpoint: Endpoint, retries: str) -> 
         )
     if status == 429:
         return (
-            f"{url} still limits requests (429: {said}), with {retries}; lower the concurrency,"
+            f"{url} still limits requests (429: {words}), with {retries}; lower the concurrency,"
             " limit the requests per minute, or check the account's quota."
         )
     if status >= 500:
         return (
-            f"{url} failed ({status}: {said}), with {retries}; look into the server's log or try"
+            f"{url} failed ({status}: {words}), with {retries}; look into the server's log or try"
             " again later."
         )
-    cure = _cure(said, refused_fields(error))
+    cure = _cure(words, refused_fields(error))
     if is_too_long(error):
         cure = "; use fewer rounds or fewer new tokens"
-    return f"{url} refused the request for {endpoint.model!r} ({status}: {said}){cure}."
+    return f"{url} refused the request for {endpoint.model!r} ({status}: {words}){cure}."
 
 
-def _cure(said: str, refused: tuple[str, ...]) -> str:
-    words = said.lower()
+def _cure(words: str, refused: tuple[str, ...]) -> str:
+    complaint = words.lower()
     if settings := [f"{name}=1" for name in refused if name != "seed"]:
         return f"; set {' or '.join(settings)}, which this server takes as its own default"
-    if "role" in words and "system" in words:
+    if "role" in complaint and "system" in complaint:
         return "; put the system prompt before the first user message"
     return ""
 
 
-def _said(error: APIStatusError) -> str:
+def _words_of(error: APIStatusError) -> str:
     """What the server said, without its wrapping."""
     body = error.body
     if isinstance(body, dict):
