@@ -306,25 +306,41 @@ def test_a_piece_of_a_prompt_behind_cached_keys_is_that_piece():
     assert largest(output, exact) < TOLERANCE[torch.float32]
 
 
-@pytest.mark.parametrize("kind", ["window", "random", "one for all", "none"])
+@pytest.mark.parametrize("kind", ["window", "wide window", "padded", "random", "one for all"])
 def test_a_mask_says_what_is_seen(kind):
-    query, key, value = states(2, 2, 2, 37, 45, 64)
+    query, key, value = states(2, 2, 1, 37, 45, 64)
     columns, entries = Columns(corners(45)[[3, 5]]), table(2, 2)
     place = torch.arange(37, device=DEVICE)[:, None] + 8 - torch.arange(45, device=DEVICE)
     window = ((place >= 0) & (place < 12))[None, None]
     draw = torch.rand(2, 1, 37, 45, generator=torch.Generator().manual_seed(5)).to(DEVICE)
+    padding = torch.tensor([0, 9], device=DEVICE)[:, None, None, None]
     mask = {
         "window": window.expand(2, 1, -1, -1),
+        "wide window": ((place >= -3) & (place < 30)).expand(2, 1, -1, -1),
+        "padded": (place >= 0) & (torch.arange(45, device=DEVICE) >= padding),
         "random": draw > 0.8,
         "one for all": window,
-        "none": None,
     }[kind]
     if kind == "random":
         mask[1, :, 10:30] = False
     sight = Sight(causal=False, mask=mask)
-    output = prefill(query, key, value, cut(columns, 45, sight, SMALL), entries, 0.3)
+    output = prefill(query, key, value, cut(columns, 45, sight, Shape(16, 8)), entries, 0.3)
     exact, _ = expected(query, key, value, columns, entries, 0.3, mask)
     assert largest(output, exact) < TOLERANCE[torch.float32]
+
+
+def test_without_a_mask_and_not_causal_all_is_seen():
+    arguments = states(2, 2, 2, 20, 35, 64)
+    columns, entries = Columns(corners(35)[[3, 5]]), table(2, 2)
+    output = prefill(*arguments, cut(columns, 35, Sight(causal=False), SMALL), entries, 0.3)
+    assert largest(output, expected(*arguments, columns, entries, 0.3)[0]) < 3e-6
+
+
+def test_a_mask_leaves_a_run_of_tiles_that_need_none():
+    place = torch.arange(32, device=DEVICE)
+    mask = (place <= place[:, None]) & (place >= 4)
+    tiles = cut(Columns(mask[:1]), 32, Sight(mask=mask[None, None]), Shape(8, 4))
+    assert tiles.reach.tolist() == [[[1, 2, 2, 2], [1, 1, 2, 4], [1, 1, 4, 6], [1, 1, 6, 8]]]
 
 
 def test_tiles_are_sorted_by_what_they_hold():

@@ -170,24 +170,27 @@ def _attend_block(
     if mask is not None:
         mask += row * mask_row + index.to(tl.int64)[:, None] * mask_query
 
-    begin = 0  # tiles from `begin` to `even` are seen by all queries, those to `end` by some
-    even = tiles
+    begin = 0  # tiles from `begin` to `end` are seen by some queries, `first` to `last` by all
+    first = 0
+    last = tiles
     end = tiles
     column = index
     if mask is not None:
-        begin = tl.load(reach + (row * blocks + block) * 2)
-        end = tl.load(reach + (row * blocks + block) * 2 + 1)
-        even = begin
+        reach += (row * blocks + block) * 4
+        begin = tl.load(reach)
+        first = tl.load(reach + 1)
+        last = tl.load(reach + 2)
+        end = tl.load(reach + 3)
     elif CAUSAL:
-        first = block * BLOCK_QUERIES
+        lowest = block * BLOCK_QUERIES
         if offsets is not None:
             offset = tl.load(offsets + row).to(tl.int32)
-            first += offset
+            lowest += offset
             column += offset
-        even = tl.minimum((first + 1) // BLOCK_KEYS, tiles)
-        end = tl.minimum(tl.cdiv(first + BLOCK_QUERIES, BLOCK_KEYS), tiles)
+        last = tl.minimum((lowest + 1) // BLOCK_KEYS, tiles)
+        end = tl.minimum(tl.cdiv(lowest + BLOCK_QUERIES, BLOCK_KEYS), tiles)
 
-    seen = (column, index, queries, begin, even, end)
+    seen = (column, index, queries, begin, first, last, end)
     stored = (key, value, key_column, value_column, keys)
     lists = (order, places, members, mask, tiles)
     on_rest = _entry(lists, _REST, end) - _entry(lists, _REST, begin)
@@ -264,26 +267,29 @@ def _visit(
         stored: keys, values, what lies between two columns of each, and the number of keys.
         lists: of `Tiles`.
         seen: the queries' columns and indices, their number, and the tiles they see: those from the
-            first to the second number are seen by all, those to the third by some.
+            first number to the fourth by some, those from the second to the third by all.
         group: `REST` or `SPAN`.
         state: the largest score of each query, and the sum and the weighted values relative to it.
             To add, the largest score is known, and in place of the sum stands a factor.
         AIM: what is wanted: the sum, both, or values added by given weights.
     """
     top, total, mixed = state
-    _, _, _, begin, even, end = seen
+    _, _, _, begin, first, last, end = seen
     order = lists[0]
-    alone = _entry(lists, group, begin)
-    edge = _entry(lists, group, even)
-    for entry in range(alone, edge):
+    alone = _entry(lists, group, first)
+    behind = _entry(lists, group, last)
+    for entry in range(alone, behind):
         top, total, mixed = _tile(
             query, stored, lists, seen, group, tl.load(order + entry), top, total, mixed,
             AIM, False, CAUSAL, SIZE, BLOCK_SIZE, BLOCK_KEYS, WIDEN,
         )  # fmt: skip
     both = _entry(lists, _MIXED, begin)
+    before = _entry(lists, group, begin)
     some = _entry(lists, _MIXED, end) - both
-    for visit in range(0, some + _entry(lists, group, end) - edge):
-        entry = tl.where(visit < some, both + visit, edge + visit - some)
+    more = some + alone - before
+    for visit in range(0, more + _entry(lists, group, end) - behind):
+        entry = tl.where(visit < more, before + visit - some, behind + visit - more)
+        entry = tl.where(visit < some, both + visit, entry)
         top, total, mixed = _tile(
             query, stored, lists, seen, group, tl.load(order + entry), top, total, mixed,
             AIM, True, CAUSAL, SIZE, BLOCK_SIZE, BLOCK_KEYS, WIDEN,
@@ -314,7 +320,7 @@ def _tile(
     q, scaling = query
     key, value, key_column, value_column, keys = stored
     _, _, members, mask, _ = lists
-    column, index, queries, _, _, _ = seen
+    column, index, queries, _, _, _, _ = seen
     within = tl.arange(0, BLOCK_SIZE)
     places = tile * BLOCK_KEYS + tl.arange(0, BLOCK_KEYS)
     sizes = (within < SIZE)[None, :]

@@ -51,8 +51,9 @@ class Tiles:
             but the span, then the mixed ones, then those out of sight, each in order.
         places: int32 [B, 3, T + 1], by kind and tile: where in `order` the tiles of that kind begin
             that do not come before the tile.
-        reach: int32 [B or 1, blocks of queries, 2], the first tile that any of the queries sees by
-            the mask, and one more than the last; None without a mask.
+        reach: int32 [B or 1, blocks of queries, 4], by the mask: the first tile that any of the
+            queries sees, the first and last-but-one of a run that all of them see, and one more
+            than the last that any sees; None without a mask.
     """
 
     shape: Shape
@@ -96,12 +97,19 @@ def _members(columns: Columns, keys: int, size: int) -> Tensor:
 
 
 def _reach(mask: Tensor, shape: Shape) -> Tensor:
-    """First and last-but-one tile in sight of each block of queries; 0, 0 where there is none."""
+    """For each block of queries the first tile that any of them sees, the run of tiles that all of
+    them see, and the end of what any sees, [B or 1, blocks, 4]; empty ranges where there is none.
+    """
     queries, keys = mask.shape[2:]
-    padded = pad(mask[:, 0], (0, -keys % shape.keys, 0, -queries % shape.queries))
-    cut_up = padded.shape[1] // shape.queries, shape.queries, -1, shape.keys
-    blocks = padded.reshape(len(mask), *cut_up).any(-1).any(2)
-    tile = torch.arange(blocks.shape[2], device=mask.device)
-    last = torch.where(blocks, tile + 1, 0).amax(-1)
-    first = torch.where(blocks, tile, blocks.shape[2]).amin(-1)
-    return torch.stack([torch.minimum(first, last), last], -1).int()
+    beyond = 0, -keys % shape.keys, 0, -queries % shape.queries
+    cut_up = len(mask), (queries + beyond[3]) // shape.queries, shape.queries, -1, shape.keys
+    some = pad(mask[:, 0], beyond).reshape(cut_up).any(-1).any(2)
+    every = pad(mask[:, 0], beyond, value=True).reshape(cut_up).all(-1).all(2) & some
+    count = some.shape[2]
+    tile = torch.arange(count, device=mask.device)
+    end = torch.where(some, tile + 1, 0).amax(-1)
+    begin = torch.minimum(torch.where(some, tile, count).amin(-1), end)
+    first = torch.minimum(torch.where(every, tile, count).amin(-1), end)
+    behind = ~every & (tile > first[..., None])
+    last = torch.minimum(torch.where(behind, tile, count).amin(-1), end)
+    return torch.stack([begin, first, last, end], -1).int()
