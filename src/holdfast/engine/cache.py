@@ -128,14 +128,16 @@ class Slots(Cache):
     def __init__(self, layers: int, device: torch.device):
         self._current: list[_Pass] = []
         self._opened = [0]
-        super().__init__(layers=[_SlotLayer(self._current, self._opened) for _ in range(layers)])
+        made = [_SlotLayer(self._current, self._opened) for _ in range(layers)]
+        super().__init__(layers=made)
+        self._slot_layers = made
         self.device = device
         self.lengths: list[int] = []  # tokens computed, by slot
 
     def open(self, computed: KeysValues | None) -> None:
         """Takes the next slot for a row that has computed these tokens, or none."""
         if computed is not None:
-            for layer, states in zip(self.layers, computed, strict=True):
+            for layer, states in zip(self._slot_layers, computed, strict=True):
                 layer.place(len(self.lengths), states)
         self.lengths.append(0 if computed is None else computed[0][0].shape[1])
         self._opened[0] = len(self.lengths)
@@ -186,15 +188,24 @@ class Slots(Cache):
         """What a row has computed of its first `count` tokens (None: of all), copied."""
         length = self.lengths[slot] if count is None else count
         return tuple(
-            tuple(store[slot, :, :length].clone() for store in layer.store) for layer in self.layers
+            tuple(store[slot, :, :length].clone() for store in layer.store)
+            for layer in self._slot_layers
         )
 
-    def close(self, slot: int) -> None:
-        """Closes a row; the last one moves into its slot."""
+    def close(self, slot: int, *, wipe: bool = False) -> None:
+        """Closes a row; the last one moves into its slot.
+
+        With `wipe`, what the row leaves behind is 0: what is no number would reach the next row
+        through columns that are masked.
+        """
         last = len(self.lengths) - 1
+        if wipe:
+            for layer in self._slot_layers:
+                for store in layer.store:
+                    store[slot] = 0
         if slot != last:
             length = self.lengths[last]
-            for layer in self.layers:
+            for layer in self._slot_layers:
                 for store in layer.store:
                     store[slot, :, :length] = store[last, :, :length]
         self.lengths[slot] = self.lengths[last]
@@ -203,5 +214,5 @@ class Slots(Cache):
 
     def shrink(self) -> None:
         """Gives back the memory of rows that are closed, and of columns that only they had."""
-        for layer in self.layers:
+        for layer in self._slot_layers:
             layer.shrink(len(self.lengths), max(self.lengths, default=0))

@@ -151,6 +151,7 @@ class Decoder:
                 row.forwarded += 1
             return self._advance(0, prefill=False)
 
+    @torch.inference_mode()
     def remove(self, row: Running) -> None:
         """Ends a row at once; nothing is kept of it."""
         if self._alone is not None and self._alone[0] is row:
@@ -249,8 +250,9 @@ class Decoder:
 
     def _draw(self, read: _Read, *, prefill: bool) -> list[Running]:
         """Draws a token of every row; returns the rows that end with it."""
-        for place, row in enumerate(read.rows if read.mass is not None else ()):
-            row.masses.append(read.mass[place])
+        if read.mass is not None:
+            for row, mass in zip(read.rows, read.mass, strict=True):
+                row.masses.append(mass)
         tokens = choose(read.logits, read.beside, [row.next_draw for row in read.rows])
         again = refused(tokens, read.beside, [row.row.gate for row in read.rows])
         if again:
@@ -324,7 +326,7 @@ class Decoder:
         """Frees the slots of rows."""
         for row in rows:
             for slot in sorted(self._slots_of(row), reverse=True):
-                self.slots.close(slot)
+                self.slots.close(slot, wipe=row.error is not None)
                 self._owners[slot] = self._owners[-1]
                 self._owners.pop()
         if rows:
@@ -335,6 +337,7 @@ class Decoder:
 
     def _advance_alone(self) -> list[Running]:
         """Draws a token of the one row, each stream with the cache that the model makes, if any."""
+        assert self._alone is not None
         row, caches = self._alone
         outputs = []
         try:

@@ -10,6 +10,7 @@ import math
 from collections import deque
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from itertools import chain
 
 from holdfast.engine.decoder import Decoder, Running
 from holdfast.engine.memory import halved, ran_out_of_memory
@@ -151,10 +152,17 @@ class Scheduler:
 
     def _joining(self) -> list[Handle]:
         """The rows to take up now: those that others wait for first, each kind in order."""
-        count = min(len(self._urgent) + len(self._waiting), self.limit - len(self._decoder))
-        if count <= len(self._decoder) // _JOIN:
+        running, joining, streams = len(self._decoder), list[Handle](), 0
+        for handle in chain(self._urgent, self._waiting):
+            streams += len(handle.row.streams)
+            if running + streams > self.limit and (running or joining):
+                break
+            joining.append(handle)
+        if len(joining) <= running // _JOIN:
             return []
-        return [(self._urgent or self._waiting).popleft() for _ in range(count)]
+        for _ in joining:
+            (self._urgent or self._waiting).popleft()
+        return joining
 
     def _pass(self, joining: Sequence[Handle]) -> list[Running]:
         if not joining:

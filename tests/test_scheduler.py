@@ -1,0 +1,228 @@
+"""The scheduler: rows that are submitted, share steps, and end each by itself."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import pytest
+import torch
+from tiny import chat, model
+
+from holdfast import Gate, Guidance, Request, Sampling, SplitSoftmax
+from holdfast.engine.decoder import Decoder
+from holdfast.engine.prefixes import Prefix, PrefixCache
+from holdfast.engine.runner import Runner
+from holdfast.errors import ModelError
+from holdfast.methods import Ability, Kind
+from holdfast.models.protocol import Job
+
+LONG = Sampling(3.0, 1.0, 20)  # hot, so that hardly any reply ends by itself
+
+
+def rows_of(tiny, requests, names=None):
+    """The requests as the engine reads them."""
+    names = names or [""] * len(requests)
+    jobs = [
+        Job(one, lambda reply: (), name=name) for one, name in zip(requests, names, strict=True)
+    ]
+    return [rendered.row for rendered in tiny.session()._render(jobs)]
+
+
+def asked(count, methods=()):
+    return [
+        Request(chat("talk about cheese", "hello " * (n + 1)), methods, LONG, seed=n)
+        for n in range(count)
+    ]
+
+
+def finish(scheduler):
+    """Steps until nothing is left; returns what ended, in order."""
+    ended = []
+    while len(scheduler):
+        ended += scheduler.step()
+    return ended
+
+
+@dataclass(frozen=True)
+class Broken:
+    """Fails, or gives what is no number, where a row's log-odds are as many as `queries`."""
+
+    name = "broken"
+    kind = Kind.LOG_ODDS
+    needs = frozenset({Ability.LOG_ODDS})
+    heads = None
+    span_includes_generated = False
+    how: str = "raises"
+
+    def shift(self, log_odds, layer):
+        if self.how == "raises":
+            raise ValueError("a bug in a method")
+        return log_odds * torch.nan
+
+
+def test_a_handle_yields_the_tokens_of_the_reply_as_they_are_drawn():
+    tiny = model()
+    requests = asked(3)
+    expected = [reply.token_ids for reply in tiny.generate_batch(requests)]
+    scheduler = tiny.scheduler()
+    handles = [scheduler.submit(row) for row in rows_of(tiny, requests)]
+    tokens = iter(handles[1])
+    first = next(tokens)
+    assert not handles[1].done and handles[1].token_ids == [first]
+    assert (first, *tokens) == expected[1]
+    finish(scheduler)
+    assert [handle.result().token_ids for handle in handles] == expected
+    assert len(scheduler) == 0 and scheduler.step() == []
+
+
+def test_a_row_that_is_too_long_ends_alone():
+    tiny = model()
+    requests = asked(2)
+    expected = [reply.token_ids for reply in tiny.generate_batch(requests)]
+    requests.insert(1, Request(chat("talk about cheese", "hello " * 600), sampling=LONG))
+    scheduler = tiny.scheduler()
+    handles = [scheduler.submit(row) for row in rows_of(tiny, requests)]
+    finish(scheduler)
+    assert handles[1].result().stop_reason == "context" and handles[1].token_ids == []
+    assert [handles[0].result().token_ids, handles[2].result().token_ids] == expected
+
+
+@pytest.mark.parametrize("how", ("raises", "no number"))
+@pytest.mark.parametrize("beside", ((), (Guidance(1.5),)), ids=("one stream", "two"))
+def test_a_method_that_fails_ends_its_row_alone_and_the_error_names_it(how, beside):
+    tiny = model()
+    requests = asked(4)
+    expected = [reply.token_ids for reply in tiny.generate_batch(requests)]
+    requests[2] = replace(requests[2], methods=(Broken(how), *beside))
+    scheduler = tiny.scheduler()
+    names = [f"Request {n}" for n in range(4)]
+    handles = [scheduler.submit(row) for row in rows_of(tiny, requests, names)]
+    finish(scheduler)
+    kind, said = (ValueError, "a bug") if how == "raises" else (ModelError, "Request 2: .*finite")
+    with pytest.raises(kind, match=said) as error:
+        handles[2].result()
+    assert how == "no number" or error.value.__notes__ == ["Request 2"]
+    others = [handles[n].result().token_ids for n in (0, 1, 3)]
+    assert others == [expected[n] for n in (0, 1, 3)]
+
+
+def test_the_others_of_a_batch_go_on_before_an_error_is_raised():
+    tiny, replies = model(), {}
+    requests = asked(3)
+    expected = [reply.token_ids for reply in tiny.generate_batch(requests)]
+    requests[0] = replace(requests[0], methods=(Broken(),))
+    jobs = [
+        Job(one, lambda reply, n=n: replies.update({n: reply.token_ids}) or (), name=f"Request {n}")
+        for n, one in enumerate(requests)
+    ]
+    with pytest.raises(ValueError, match="a bug"):
+        tiny.session().run(jobs)
+    assert replies == {1: expected[1], 2: expected[2]}
+
+
+@pytest.mark.parametrize("methods", ((), (Gate((SplitSoftmax(0.3),), 0.5),)), ids=("plain", "gate"))
+def test_a_cancelled_row_frees_its_slots_at_once_and_changes_no_other(methods):
+    tiny = model()
+    requests = asked(5, methods)
+    expected = [reply.token_ids for reply in tiny.generate_batch(requests)]
+    scheduler = replace(tiny, batch_size=8 if methods else 4).scheduler()
+    handles = [scheduler.submit(row) for row in rows_of(tiny, requests)]
+    scheduler.step()
+    scheduler.step()
+    before = len(scheduler._decoder)
+    scheduler.cancel(handles[1])  # runs
+    scheduler.cancel(handles[4])  # waits
+    assert len(scheduler._decoder) == before - (2 if methods else 1)
+    finish(scheduler)
+    for n in (1, 4):
+        assert handles[n].done and handles[n].cancelled
+        with pytest.raises(ModelError, match="cancelled"):
+            handles[n].result()
+    assert [handles[n].result().token_ids for n in (0, 2, 3)] == [expected[n] for n in (0, 2, 3)]
+
+
+def test_tokens_are_told_once_when_memory_runs_out_on_the_way(monkeypatch):
+    tiny, step = model(), Decoder.step
+    requests = asked(4)
+    expected = [reply.token_ids for reply in tiny.generate_batch(requests)]
+    steps = []
+
+    def scarce(self):
+        steps.append(len(self))
+        if len(steps) == 5:
+            raise MemoryError
+        return step(self)
+
+    monkeypatch.setattr(Decoder, "step", scarce)
+    scheduler = tiny.scheduler()
+    handles = [scheduler.submit(row) for row in rows_of(tiny, requests)]
+    assert tuple(handles[0]) == expected[0]
+    finish(scheduler)
+    assert [handle.result().token_ids for handle in handles] == expected
+    assert scheduler.halvings == [2]
+
+
+@pytest.mark.parametrize("kind", ("llama", "gpt2"))
+def test_every_pass_of_the_model_is_the_runners(kind, monkeypatch):
+    tiny, calls, passes, forward = model(kind), [], [], Runner.forward
+    hook = tiny.hf_model.register_forward_hook(lambda *_: calls.append(1))
+    monkeypatch.setattr(
+        Runner, "forward", lambda self, batch: passes.append(1) or forward(self, batch)
+    )
+    try:
+        talk = chat("talk about cheese", "hello")
+        tiny.generate(talk, (Gate((SplitSoftmax(0.3),), 0.9),), LONG)
+        tiny.generate(talk, (Guidance(2.0),), LONG)
+        tiny.score(talk, ["bread and music"], (SplitSoftmax(0.5),))
+    finally:
+        hook.remove()
+    assert len(calls) == len(passes) > 40
+
+
+# Prefixes
+
+
+def dialog(tiny, limit):
+    """Three dialogs of three turns side by side; their replies, and the tokens forwarded."""
+    session = replace(tiny, prefix_memory=limit).session()
+    talks = [chat("talk about cheese", "hello " * (n + 1)) for n in range(3)]
+    texts, forwarded = [], 0
+    for turn in range(3):
+        for n, talk in enumerate(talks):
+            request = Request(talk, (), LONG, seed=10 * n + turn, thread=n, keep=True)
+            reply = session.generate_batch([request])[0]
+            more = (
+                {"role": "assistant", "content": reply.text},
+                {"role": "user", "content": "so?"},
+            )
+            talks[n] = (*talk, *more)
+            texts.append(reply.token_ids)
+            forwarded += reply.forwarded
+            assert session._prefixes.size <= (limit if limit is not None else 1e12)
+    return texts, forwarded
+
+
+def test_memory_for_threads_is_bounded_and_what_is_evicted_is_computed_again():
+    tiny = model(dtype="float64")
+    everything, least = dialog(tiny, None)
+    for limit in (0, 40_000):
+        texts, forwarded = dialog(tiny, limit)
+        assert texts == everything and forwarded > least
+
+
+def test_the_thread_used_longest_ago_is_evicted_first():
+    def prefix(tokens):
+        states = torch.zeros(1, tokens, 8)
+        return Prefix(tuple(range(tokens)), (False,) * tokens, (), ((states, states),))
+
+    cache = PrefixCache(limit=3 * prefix(10).size)
+    kept = {name: prefix(10) for name in "abc"}
+    for name, one in kept.items():
+        cache.keep(name, [one])
+    cache.use("a")
+    cache.keep("d", [prefix(10)])
+    assert [name for name, one in kept.items() if one.keys_values is None] == ["b"]
+    assert cache.size == cache.limit
+    cache.forget("a")
+    assert kept["a"].keys_values is not None  # who waits to go on from it still can
+    assert cache.size == cache.limit - prefix(10).size
