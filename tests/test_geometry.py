@@ -16,7 +16,7 @@ from holdfast.errors import KnobOutOfRange, ModelError
 from holdfast.report.document import write_document
 from holdfast.report.geometry import write_geometry_figures
 from holdfast.report.geometry_page import geometry_document
-from holdfast.study import geometry
+from holdfast.study import geometry, hidden_states
 
 SMALL = geometry.Sizes(instances=2, generated=6, trials=50, conversations=2, rounds=2)
 
@@ -67,7 +67,7 @@ def test_tokens_belong_to_who_said_them():
         {"round": 1, "speaker": "agent", "text": "the old town"},
         {"round": 2, "speaker": "user", "text": "the river"},
     ]
-    hidden, owners = geometry._read_dialog(
+    hidden, owners = hidden_states._read_dialog(
         tiny, {"agent": {"system_prompt": "be the garden"}, "turns": turns}
     )
     assert hidden.shape == (3, len(owners), 48)

@@ -74,7 +74,7 @@ def test_robust_means_an_interval_within_the_bound():
 
 
 def test_head_sets_of_every_strategy_and_the_least_k_where_none_is_shared(tmp_path):
-    study = Study(zhang2024.Task(None, tmp_path, zhang2024.SCALES["smallest"]))
+    study = Study(zhang2024.Setup(None, tmp_path, zhang2024.SCALES["smallest"]))
     heads = [(0, head) for head in range(8)]
     orders = {"json": heads, "pronouns": heads, "bios": heads, "counterfact": heads[::-1]}
     study.__dict__["rankings"] = {name: Ranking(tuple(order)) for name, order in orders.items()}

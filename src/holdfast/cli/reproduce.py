@@ -86,7 +86,7 @@ def run(arguments: argparse.Namespace) -> None:
             other(arguments.base),
         )
         page = li2024.reproduce(
-            li2024.Task(
+            li2024.Setup(
                 model,
                 suite,
                 out,
@@ -105,7 +105,7 @@ def run(arguments: argparse.Namespace) -> None:
         wanted = zhang2024.scale_of(arguments.scale)
         data = tuple(arguments.data or ("synthetic",))
         page = zhang2024.reproduce(
-            zhang2024.Task(
+            zhang2024.Setup(
                 load_model(arguments),
                 out,
                 wanted,

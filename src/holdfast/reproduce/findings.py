@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -53,18 +54,25 @@ class Figure:
         return f"{self.kind} {self.number}"
 
 
-def claim_that(text: str, found: Estimate, sign: int, evidence: str) -> Claim:
+def claim_that(text: str, value: Estimate, sign: int, evidence: str) -> Claim:
     """The claim that an estimate lies on the side of `sign` (+1 or -1) of 0, judged."""
-    return Claim(text, judge(found, sign), evidence + _reason(tell(found).why))
+    return Claim(text, judge(value, sign), evidence + _reason(tell(value).why))
 
 
 def _reason(why: str) -> str:
     return f" It cannot tell: {why}." if why else ""
 
 
-def spelled(found: Estimate) -> str:
+def spelled(value: Estimate) -> str:
     """+0.123 [+0.045, +0.201] (n = 50), over n conversations or samples."""
-    if found.mean is None:
+    if value.mean is None:
         return "not measured"
-    none = "" if found.low is not None else ": no interval"
-    return f"{with_interval(found, lambda value: f'{value:+.3f}')} (n = {found.n}{none})"
+    none = "" if value.low is not None else ": no interval"
+    return f"{with_interval(value, lambda number: f'{number:+.3f}')} (n = {value.n}{none})"
+
+
+def pngs(paths: Sequence[Path], *names: str) -> tuple[Path, ...]:
+    """The PNG files of these names among paths; of any name where none is given."""
+    return tuple(
+        path for path in paths if path.suffix == ".png" and (not names or path.stem in names)
+    )

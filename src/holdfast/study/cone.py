@@ -125,10 +125,10 @@ class SimplifiedTransformer:
         """The tokens under every product of up to one W_o W_v per layer, in the order of the
         layers: what outputs are made of.
         """
-        found = tokens
+        products = tokens
         for layer in self.output_value:
-            found = np.concatenate([found, *(found @ head.T for head in layer)])
-        return found
+            products = np.concatenate([products, *(products @ head.T for head in layer)])
+        return products
 
 
 def random_transformer(

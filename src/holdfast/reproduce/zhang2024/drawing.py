@@ -12,7 +12,7 @@ import numpy as np
 
 from holdfast.analysis.statistics import Estimate, estimate
 from holdfast.analysis.tasks import Result
-from holdfast.report.figures import COLOURS, panels, save, styled
+from holdfast.report.figures import COLOURS, means, panels, save, styled, whiskers
 from holdfast.report.labels import legend_below
 
 _FLUENCY = "fluency"
@@ -37,16 +37,18 @@ def write_single_heads(
     with styled():
         figure, (axis,) = panels(1, 1, 6.4, 3.8)
         axis.axhline(0.0, color="#222222", linewidth=0.9, linestyle="--", label="zero-shot")
-        for (name, found), colour in zip(lines.items(), (COLOURS[5], COLOURS[1]), strict=True):
-            axis.axhline(found.mean, color=colour, linewidth=1.3, linestyle=":", label=name)
-            if found.low is not None:
-                axis.axhspan(found.low, found.high, color=colour, alpha=0.12, linewidth=0)
+        for (name, value), colour in zip(lines.items(), (COLOURS[5], COLOURS[1]), strict=True):
+            if value.mean is not None:
+                axis.axhline(value.mean, color=colour, linewidth=1.3, linestyle=":", label=name)
+            if value.low is not None and value.high is not None:
+                axis.axhspan(value.low, value.high, color=colour, alpha=0.12, linewidth=0)
         places = np.arange(len(single))
         # a violin of a few heads is mostly its own smoothing, so small models show their heads as
         # dots
         if single.shape[1] > 12:
-            for body in axis.violinplot(list(single), places, showextrema=False)["bodies"]:
-                body.set_facecolor(COLOURS[2])
+            violins: Any = axis.violinplot(list(single), places, showextrema=False)["bodies"]
+            for violin in violins:
+                violin.set_facecolor(COLOURS[2])
         else:
             axis.plot(
                 np.repeat(places, single.shape[1]),
@@ -60,8 +62,8 @@ def write_single_heads(
             )
         axis.errorbar(
             places + 0.15,
-            [one.mean for one in layers],
-            _whiskers(layers),
+            means(layers),
+            whiskers(layers),
             fmt="s",
             markersize=5,
             color=COLOURS[3],
@@ -110,11 +112,11 @@ def _curves(
         places = np.arange(len(results))
         metrics = list(next(iter(results.values())).scores)
         for number, metric in enumerate(metrics):
-            found = [estimate(result.scores[metric]) for result in results.values()]
+            scores = [estimate(result.scores[metric]) for result in results.values()]
             axis.errorbar(
                 places,
-                [one.mean for one in found],
-                _whiskers(found),
+                means(scores),
+                whiskers(scores),
                 marker="o",
                 markersize=4,
                 elinewidth=0.8,
@@ -148,28 +150,10 @@ def _curves(
                 ylim=(0, 1.1 * max(value for value in fluencies if value is not None)),
             )
             other.grid(visible=False)
-            handles, names = (
-                [*one, *two]
-                for one, two in zip(
-                    (handles, names), other.get_legend_handles_labels(), strict=True
-                )
-            )
+            more_handles, more_names = other.get_legend_handles_labels()
+            handles, names = [*handles, *more_handles], [*names, *more_names]
         legend_below(figure, handles, names, columns=3)
         return _pngs(save({name: figure}, folder))
-
-
-def _whiskers(found: Sequence[Estimate]) -> Any:
-    """How far the intervals reach below and above the means, [2, point]; 0 where there is none."""
-    return (
-        np.array(
-            [
-                [(one.mean - one.low, one.high - one.mean) if one.low is not None else (0.0, 0.0)]
-                for one in found
-            ]
-        )
-        .reshape(-1, 2)
-        .T
-    )
 
 
 def _pngs(paths: Sequence[Path]) -> list[Path]:

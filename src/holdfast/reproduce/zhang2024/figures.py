@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from pathlib import Path
+
 import numpy as np
 
-from holdfast.analysis.profile import UNSTEERED
+from holdfast.analysis.profile import UNSTEERED, head_name
 from holdfast.analysis.statistics import Estimate, paired_difference
-from holdfast.analysis.tasks import ZERO_SHOT
+from holdfast.analysis.tasks import ZERO_SHOT, Result
 from holdfast.analysis.verdicts import within
 from holdfast.methods import HeadSet, Pasta, spell
 from holdfast.records import read_run
 from holdfast.reproduce.findings import Claim, Figure, claim_that, spelled
 from holdfast.reproduce.zhang2024.drawing import write_alphas, write_single_heads, write_sizes
-from holdfast.reproduce.zhang2024.plan import FREE, TASKS, pasta_on
 from holdfast.reproduce.zhang2024.results import HALVES, best_less_worst
+from holdfast.reproduce.zhang2024.setup import FREE, TASKS, pasta_on
 from holdfast.reproduce.zhang2024.study import Study, values_of
 
 _ROBUST = 0.1  # a metric that changes by less is called robust
@@ -21,125 +24,142 @@ _ROBUST = 0.1  # a metric that changes by less is called robust
 
 def figure_2(study: Study) -> Figure:
     """All heads, a layer, one head (Figures 2, 4, 5 and 6, one per task)."""
-    layers, heads = study.task.model.shape.layers, study.task.model.shape.heads
     images, claims = [], []
     for name in TASKS:
-        whole = {
-            layer: pasta_on(HeadSet((layer, head) for head in range(heads)))
-            for layer in range(layers)
-        }
-        pasta = pasta_on(study.heads["multi-task", name])
-        answers = study.ask("figure-2", name, [*whole.values(), pasta_on(None), pasta])
-        zero = values_of(answers[ZERO_SHOT])
-        gains = {
-            method: paired_difference(values_of(answers[spell([method])]), zero)
-            for method in (*whole.values(), pasta_on(None), pasta)
-        }
-        records = read_run(study.profile_folder(name)).records
-        single = np.array(
-            [
-                [
-                    [
-                        one["scores"][f"{layer}.{head}"] - one["scores"][UNSTEERED]
-                        for head in range(heads)
-                    ]
-                    for layer in range(layers)
-                ]
-                for one in records
-            ]
-        )
-        lines = {"PASTA, multi-task": gains[pasta], "all heads": gains[pasta_on(None)]}
-        images += write_single_heads(
-            name,
-            single.mean(0),
-            [gains[method] for method in whole.values()],
-            lines,
-            study.task.out / "figures" / f"2-{name}",
-        )
-        ahead = paired_difference(
-            values_of(answers[spell([pasta])]), values_of(answers[spell([pasta_on(None)])])
-        )
-        everywhere = gains[pasta_on(None)]
-        claims += [
-            claim_that(
-                f"{name}: steering all heads is worse than steering none.",
-                everywhere,
-                -1,
-                f"All heads less zero-shot: {spelled(everywhere)}.",
-            ),
-            claim_that(
-                f"{name}: steering the profiled heads is better than all.",
-                ahead,
-                +1,
-                f"Multi-task PASTA less all heads: {spelled(ahead)}.",
-            ),
-        ]
-        spread = best_less_worst(single.reshape(len(single), -1))
-        text = f"{name}: what one head gives varies between heads."
-        claims.append(claim_that(text, spread, +1, f"{HALVES}: {spelled(spread)}."))
-    how = (
-        "Change against zero-shot: single heads on the training samples they are profiled on,"
-        " everything else on test samples."
-    )
+        task_images, task_claims = _which_heads(study, name)
+        images += task_images
+        claims += task_claims
     return Figure(
-        "2",
-        "all heads, an entire layer, a single head (Figures 2, 4, 5 and 6 of the paper)",
-        how,
-        tuple(images),
-        tuple(claims),
+        number="2",
+        title="all heads, an entire layer, a single head (Figures 2, 4, 5 and 6 of the paper)",
+        how=(
+            "Change against zero-shot: single heads on the training samples they are profiled on,"
+            " everything else on test samples."
+        ),
+        images=tuple(images),
+        claims=tuple(claims),
     )
+
+
+def _which_heads(study: Study, name: str) -> tuple[list[Path], list[Claim]]:
+    """One task: its images and claims."""
+    shape = study.setup.model.shape
+    whole = [
+        pasta_on(HeadSet((layer, head) for head in range(shape.heads)))
+        for layer in range(shape.layers)
+    ]
+    everywhere, pasta = pasta_on(None), pasta_on(study.heads["multi-task", name])
+    answers = study.ask("figure-2", name, [*whole, everywhere, pasta])
+    zero = values_of(answers[ZERO_SHOT])
+    values = {method: values_of(answers[spell([method])]) for method in (*whole, everywhere, pasta)}
+    gains = {method: paired_difference(answer, zero) for method, answer in values.items()}
+    single = _single_heads(study, name)
+    images = write_single_heads(
+        name,
+        single.mean(0),
+        [gains[method] for method in whole],
+        {"PASTA, multi-task": gains[pasta], "all heads": gains[everywhere]},
+        study.setup.out / "figures" / f"2-{name}",
+    )
+    ahead = paired_difference(values[pasta], values[everywhere])
+    spread = best_less_worst(single.reshape(len(single), -1))
+    claims = [
+        claim_that(
+            f"{name}: steering all heads is worse than steering none.",
+            gains[everywhere],
+            -1,
+            f"All heads less zero-shot: {spelled(gains[everywhere])}.",
+        ),
+        claim_that(
+            f"{name}: steering the profiled heads is better than all.",
+            ahead,
+            +1,
+            f"Multi-task PASTA less all heads: {spelled(ahead)}.",
+        ),
+        claim_that(
+            f"{name}: what one head gives varies between heads.",
+            spread,
+            +1,
+            f"{HALVES}: {spelled(spread)}.",
+        ),
+    ]
+    return images, claims
+
+
+def _single_heads(study: Study, name: str) -> np.ndarray:
+    """[sample, layer, head]: the score with one head steered, less that without."""
+    shape = study.setup.model.shape
+    heads = [(layer, head) for layer in range(shape.layers) for head in range(shape.heads)]
+    scores = [record["scores"] for record in read_run(study.profile_folder(name)).records]
+    gains = [[score[head_name(head)] - score[UNSTEERED] for head in heads] for score in scores]
+    return np.array(gains).reshape(len(scores), shape.layers, shape.heads)
 
 
 def figure_3(study: Study) -> Figure:
     """How many heads, and how strongly."""
     images, claims = [], []
     for name in FREE:
-        options = study.candidates("multi-task", name)
-        alphas = {
-            alpha: Pasta(alpha, study.heads["multi-task", name])
-            for alpha in study.task.scale.alphas
-        }
-        answers = study.ask(
-            "figure-3", name, [*map(pasta_on, options), *alphas.values()], generate=True
-        )
-        by_size = {len(heads): answers[spell([pasta_on(heads)])] for heads in options}
-        by_alpha = {alpha: answers[spell([method])] for alpha, method in alphas.items()}
-        images += write_sizes(name, by_size, study.task.out / "figures" / f"3-{name}")
-        images += write_alphas(name, by_alpha, study.task.out / "figures" / f"3-{name}-alpha")
-        asked = next(iter(answers[ZERO_SHOT].scores))
-        if len(by_size) > 1:
-            least, most = min(by_size), max(by_size)
-            more = paired_difference(by_size[most].scores[asked], by_size[least].scores[asked])
-            text = f"{name}: the more heads, the more closely the instruction is followed."
-            evidence = f"{asked.capitalize()}, {most} heads less {least}: {spelled(more)}."
-            claims.append(claim_that(text, more, +1, evidence))
-        if len(by_size) > 2 and name == "json":
-            middle = sorted(by_size)[len(by_size) // 2]
-            lost = paired_difference(
-                by_size[most].scores["prediction"], by_size[middle].scores["prediction"]
-            )
-            text = "json: too many heads cost the quality of the answer."
-            evidence = f"Prediction, {most} heads less {middle}: {spelled(lost)}."
-            claims.append(claim_that(text, lost, -1, evidence))
-        strong, weak = (by_alpha[alpha].scores[asked] for alpha in (min(by_alpha), max(by_alpha)))
-        change = paired_difference(strong, weak)
-        claims.append(
-            Claim(
-                f"{name}: alpha hardly matters from {max(by_alpha):g} to {min(by_alpha):g}.",
-                robust(change),
-                f"{asked.capitalize()} at {min(by_alpha):g} less that at {max(by_alpha):g}:"
-                f" {spelled(change)} (we call an interval within {_ROBUST} robust).",
-            )
-        )
+        task_images, task_claims = _how_many_heads(study, name)
+        images += task_images
+        claims += task_claims
     return Figure(
-        "3",
-        "how many heads, and how strongly they are steered",
-        "Heads shared by the best k of all tasks, for every k; alpha on the heads of Table 1.",
-        tuple(images),
-        tuple(claims),
+        number="3",
+        title="how many heads, and how strongly they are steered",
+        how="Heads shared by the best k of all tasks, for every k; alpha on the heads of Table 1.",
+        images=tuple(images),
+        claims=tuple(claims),
     )
 
 
-def robust(found: Estimate) -> str:
+def _how_many_heads(study: Study, name: str) -> tuple[list[Path], list[Claim]]:
+    """One task: its images and claims."""
+    options = study.candidates("multi-task", name)
+    alphas = {
+        alpha: Pasta(alpha, study.heads["multi-task", name]) for alpha in study.setup.scale.alphas
+    }
+    steered = [*map(pasta_on, options), *alphas.values()]
+    answers = study.ask("figure-3", name, steered, generate=True)
+    by_size = {len(heads): answers[spell([pasta_on(heads)])] for heads in options}
+    by_alpha = {alpha: answers[spell([method])] for alpha, method in alphas.items()}
+    folder = study.setup.out / "figures"
+    images = [
+        *write_sizes(name, by_size, folder / f"3-{name}"),
+        *write_alphas(name, by_alpha, folder / f"3-{name}-alpha"),
+    ]
+    asked = next(iter(answers[ZERO_SHOT].scores))
+    claims = [*_size_claims(name, by_size, asked), _alpha_claim(name, by_alpha, asked)]
+    return images, claims
+
+
+def _size_claims(name: str, by_size: Mapping[int, Result], asked: str) -> list[Claim]:
+    sizes = sorted(by_size)
+    least, middle, most = sizes[0], sizes[len(sizes) // 2], sizes[-1]
+    claims = []
+    if len(sizes) > 1:
+        more = paired_difference(by_size[most].scores[asked], by_size[least].scores[asked])
+        text = f"{name}: the more heads, the more closely the instruction is followed."
+        evidence = f"{asked.capitalize()}, {most} heads less {least}: {spelled(more)}."
+        claims.append(claim_that(text, more, +1, evidence))
+    if len(sizes) > 2 and name == "json":
+        many, fewer = by_size[most].scores["prediction"], by_size[middle].scores["prediction"]
+        lost = paired_difference(many, fewer)
+        text = "json: too many heads cost the quality of the answer."
+        evidence = f"Prediction, {most} heads less {middle}: {spelled(lost)}."
+        claims.append(claim_that(text, lost, -1, evidence))
+    return claims
+
+
+def _alpha_claim(name: str, by_alpha: Mapping[float, Result], asked: str) -> Claim:
+    least, most = min(by_alpha), max(by_alpha)
+    change = paired_difference(by_alpha[least].scores[asked], by_alpha[most].scores[asked])
+    return Claim(
+        f"{name}: alpha hardly matters from {most:g} to {least:g}.",
+        robust(change),
+        f"{asked.capitalize()} at {least:g} less that at {most:g}:"
+        f" {spelled(change)} (we call an interval within {_ROBUST} robust).",
+    )
+
+
+def robust(change: Estimate) -> str:
     """Whether the whole interval of a change of scores lies within the bound."""
-    return within(found, -_ROBUST, _ROBUST, -1, 1)
+    return within(change, -_ROBUST, _ROBUST, -1, 1)

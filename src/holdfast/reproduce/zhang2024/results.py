@@ -8,6 +8,7 @@ import numpy as np
 
 from holdfast import tasks
 from holdfast.analysis.statistics import (
+    NOTHING,
     Estimate,
     bounds_of,
     estimate,
@@ -17,7 +18,7 @@ from holdfast.analysis.statistics import (
 from holdfast.analysis.tasks import Result
 from holdfast.report.wording import with_interval
 from holdfast.reproduce.findings import Claim, claim_that, spelled
-from holdfast.reproduce.zhang2024.plan import TASKS
+from holdfast.reproduce.zhang2024.setup import TASKS
 from holdfast.reproduce.zhang2024.study import Study, values_of
 
 
@@ -25,29 +26,29 @@ def average(study: Study, row: str) -> np.ndarray | None:
     """[sample number]: the mean over the tasks; None where a task lacks the row, or it is excluded
     for its fluency.
     """
-    found = [results.get(row) for results in study.tested.values()]
-    if any(one is None or one.excluded for one in found):
-        return None
-    return np.mean([values_of(one) for one in found if one], axis=0)
+    values = []
+    for results in study.tested.values():
+        result = results.get(row)
+        if result is None or result.excluded:
+            return None
+        values.append(values_of(result))
+    means: np.ndarray = np.mean(values, axis=0)
+    return means
 
 
 def difference(study: Study, first: str, second: str) -> Estimate:
     """The average over the tasks of one row less another's, paired by sample number; empty where
     one of them has none.
     """
-    one, other = average(study, first), average(study, second)
-    return (
-        Estimate(0, None, None, None, None)
-        if one is None or other is None
-        else paired_difference(one, other)
-    )
+    ours, theirs = average(study, first), average(study, second)
+    return NOTHING if ours is None or theirs is None else paired_difference(ours, theirs)
 
 
 def claim_of(study: Study, text: str, first: str, second: str, sign: int = +1) -> Claim:
     """The claim that the first row is above the second (`sign` +1) or below it (-1)."""
-    found = difference(study, first, second)
-    evidence = f"Average of the tasks, {first} less {second}: {spelled(found)}."
-    return claim_that(text, found, sign, evidence)
+    value = difference(study, first, second)
+    evidence = f"Average of the tasks, {first} less {second}: {spelled(value)}."
+    return claim_that(text, value, sign, evidence)
 
 
 def rows_of(study: Study, names: Sequence[str]) -> tuple[tuple[str, ...], ...]:
@@ -83,8 +84,8 @@ def cell_of(result: Result | None) -> str:
     return f"{told} (excluded: fluency {result.fluency:.2f})" if result.excluded else told
 
 
-def _points(found: Estimate) -> str:
-    return with_interval(found, lambda value: f"{100 * value:+.1f}")
+def _points(value: Estimate) -> str:
+    return with_interval(value, lambda share: f"{100 * share:+.1f}")
 
 
 def share_of_best(values: np.ndarray, sizes: Sequence[int], count: int) -> Estimate:

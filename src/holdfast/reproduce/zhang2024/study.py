@@ -27,8 +27,7 @@ from holdfast.methods import (
     spell,
     union,
 )
-from holdfast.report.profile import write_profile
-from holdfast.reproduce.zhang2024.plan import ALPHA, STRATEGIES, TASKS, Task, pasta_on
+from holdfast.reproduce.zhang2024.setup import ALPHA, STRATEGIES, TASKS, Setup, pasta_on
 from holdfast.study.profiling import Plan, profile
 from holdfast.study.task_samples import task_samples
 
@@ -60,56 +59,57 @@ class Study:
     and the answers to test samples.
     """
 
-    task: Task
+    setup: Setup
 
     @cached_property
     def rankings(self) -> dict[str, Ranking]:
         """Of each task, by steering every head alone (Algorithm 1)."""
-        found = {}
+        rankings = {}
         for name in TASKS:
             samples = task_samples(
-                self._data("train", self.task.scale.profiled, (name,)),
+                self._data("train", self.setup.scale.profiled, (name,)),
                 tasks.CATALOGUE[name],
-                self._settings("train", self.task.scale.profiled, (name,)),
+                self._settings("train", self.setup.scale.profiled, (name,)),
             )
             folder = self.profile_folder(name)
             limit = tasks.CATALOGUE[name].max_new_tokens
             plan = Plan(Pasta(ALPHA), by="accuracy", max_new_tokens=limit)
-            with self.task.watch(f"profile {name}", len(samples)) as progress:
-                done = profile(self.task.model, samples, folder, plan, progress=progress)
-            found[name] = done.ranking
-            write_profile(folder)
-        return found
+            with self.setup.watch(f"profile {name}", len(samples)) as progress:
+                done = profile(self.setup.model, samples, folder, plan, progress=progress)
+            rankings[name] = done.ranking
+        return rankings
 
     def profile_folder(self, name: str) -> Path:
-        return self.task.out / "profile" / name
+        return self.setup.out / "profile" / name
 
     @cached_property
     def sizes(self) -> list[int]:
         """The k of the rankings."""
         count = len(next(iter(self.rankings.values())).heads)
-        return sorted({max(1, round(share * count)) for share in self.task.scale.shares})
+        return sorted({max(1, round(share * count)) for share in self.setup.scale.shares})
 
     def candidates(self, strategy: str, name: str) -> list[HeadSet]:
         """The different head sets of a strategy for a task, one per k; where none of these k gives
         any, of the least k that does.
         """
-        ranked = [self.rankings[one] for one in TASKS if strategy != "task-agnostic" or one != name]
-        found: list[HeadSet] = []
+        ranked = [self.rankings[judge] for judge in _others(strategy, name)]
+        sets: list[HeadSet] = []
         for k in (*self.sizes, *range(self.sizes[-1] + 1, len(ranked[0].heads) + 1)):
-            if found and k > self.sizes[-1]:
+            if sets and k > self.sizes[-1]:
                 break
             try:
-                heads = (
-                    self.rankings[name].top(k)
-                    if strategy == "task-specific"
-                    else (union if strategy == "union" else intersection)(ranked, k)
-                )
+                heads = self._combined(strategy, name, ranked, k)
             except UsageError:  # none in common among the best k
                 continue
-            if heads not in found:
-                found.append(heads)
-        return found
+            if heads not in sets:
+                sets.append(heads)
+        return sets
+
+    def _combined(self, strategy: str, name: str, ranked: Sequence[Ranking], k: int) -> HeadSet:
+        """The best k of a task, or of several rankings together."""
+        if strategy == "task-specific":
+            return self.rankings[name].top(k)
+        return union(ranked, k) if strategy == "union" else intersection(ranked, k)
 
     @cached_property
     def validated(self) -> dict[str, dict[Method, np.ndarray]]:
@@ -119,13 +119,10 @@ class Study:
         wanted: dict[str, list[HeadSet]] = {name: [] for name in TASKS}
         for name in TASKS:
             for strategy in STRATEGIES:
-                for one in TASKS:
-                    if (one != name) == (strategy == "task-agnostic"):
-                        wanted[one] += self.candidates(strategy, name)
+                for judge in _judges(strategy, name):
+                    wanted[judge] += self.candidates(strategy, name)
         return {
-            name: self._validate(
-                "heads", name, [pasta_on(heads) for heads in dict.fromkeys(wanted[name])]
-            )
+            name: self._validate("heads", name, list(map(pasta_on, dict.fromkeys(wanted[name]))))
             for name in TASKS
         }
 
@@ -137,9 +134,9 @@ class Study:
         scores, chosen = self.validated, {}
         for name in TASKS:
             for strategy in STRATEGIES:
-                judges = [one for one in TASKS if (one != name) == (strategy == "task-agnostic")]
+                judges = [scores[judge] for judge in _judges(strategy, name)]
                 means = {
-                    heads: np.mean([scores[one][pasta_on(heads)].mean() for one in judges])
+                    heads: np.mean([judge[pasta_on(heads)].mean() for judge in judges])
                     for heads in self.candidates(strategy, name)
                 }
                 chosen[strategy, name] = max(means, key=means.__getitem__)
@@ -171,22 +168,21 @@ class Study:
             f"PASTA, {strategy}": pasta_on(self.heads[strategy, name]) for strategy in STRATEGIES
         }
         return rows | {
-            _TOLD[kind]: method for (kind, one), method in self.knobs.items() if one == name
+            _TOLD[kind]: method for (kind, task), method in self.knobs.items() if task == name
         }
 
     @cached_property
     def tested(self) -> dict[str, dict[str, Result]]:
         """By task and row of Table 1, the answers to test samples."""
-        found = {}
+        tested = {}
         for name in TASKS:
             steered = self.methods(name)
             answers = self.ask(
                 "test", name, steered.values(), baselines=tasks.BASELINES, generate=True
             )
-            found[name] = {_PROMPTS[one]: answers[one] for one in tasks.BASELINES} | {
-                row: answers[spell([method])] for row, method in steered.items()
-            }
-        return found
+            rows = {_PROMPTS[baseline]: answers[baseline] for baseline in tasks.BASELINES}
+            tested[name] = rows | {row: answers[spell([method])] for row, method in steered.items()}
+        return tested
 
     def ask(
         self,
@@ -201,22 +197,22 @@ class Study:
         model: LocalModel | None = None,
     ) -> dict[str, Result]:
         """By baseline or spelling, the answers to one task's samples."""
-        count = {"test": self.task.scale.tested, "validation": self.task.scale.validated}[split]
+        count = {"test": self.setup.scale.tested, "validation": self.setup.scale.validated}[split]
         settings = replace(
             self._settings(split, count, (name,)),
             instruction=instruction,
             baselines=tuple(baselines),
-            draws=self.task.scale.draws,
+            draws=self.setup.scale.draws,
             generate=generate,
         )
         distinct = {spell([method]): [method] for method in methods}
-        chosen, asked = list(distinct.values()), model or self.task.model
+        chosen, asked = list(distinct.values()), model or self.setup.model
         total = len(tasks.variants_of(settings, chosen)) * settings.samples
-        with self.task.watch(f"{folder} {name}", total) as progress:
+        with self.setup.watch(f"{folder} {name}", total) as progress:
             run = tasks.run(
                 asked,
                 self._data(split, count, (name,)),
-                self.task.out / folder / name,
+                self.setup.out / folder / name,
                 settings,
                 chosen,
                 progress=progress,
@@ -227,21 +223,34 @@ class Study:
         self, folder: str, name: str, methods: Sequence[Method]
     ) -> dict[Method, np.ndarray]:
         """[validation sample]; what is excluded for its fluency stands behind all others."""
-        found = self.ask(f"validation-{folder}", name, methods, split="validation")
-        results = {method: found[spell([method])] for method in methods}
+        answers = self.ask(f"validation-{folder}", name, methods, split="validation")
+        results = {method: answers[spell([method])] for method in methods}
         return {
-            method: np.full(len(values_of(one)), -1.0) if one.excluded else values_of(one)
-            for method, one in results.items()
+            method: np.full(len(values), -1.0) if results[method].excluded else values
+            for method, values in zip(results, map(values_of, results.values()), strict=True)
         }
 
     def _settings(self, split: str, count: int, names: tuple[str, ...]) -> tasks.Settings:
-        return tasks.Settings(names, count, split, seed=self.task.seed, batch=_BATCH)
+        return tasks.Settings(names, count, split, seed=self.setup.seed, batch=_BATCH)
 
     def _data(self, split: str, count: int, names: tuple[str, ...]) -> tasks.Data:
-        return tasks.load_data(self.task.data, self._settings(split, count, names))
+        return tasks.load_data(self.setup.data, self._settings(split, count, names))
+
+
+def _others(strategy: str, name: str) -> list[str]:
+    """The tasks whose rankings a strategy combines for a task."""
+    return [other for other in TASKS if strategy != "task-agnostic" or other != name]
+
+
+def _judges(strategy: str, name: str) -> list[str]:
+    """The tasks whose validation samples choose among its candidates: its own, or, task-agnostic,
+    the three others.
+    """
+    return [name] if strategy != "task-agnostic" else [other for other in TASKS if other != name]
 
 
 def values_of(result: Result) -> np.ndarray:
     """[sample]: the mean of the metrics that it has."""
     rows = np.array(list(result.scores.values()))
-    return np.nanmean(rows, axis=0)
+    means: np.ndarray = np.nanmean(rows, axis=0)
+    return means

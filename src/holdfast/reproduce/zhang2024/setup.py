@@ -57,7 +57,7 @@ SCALES = {
 
 
 @dataclass(frozen=True)
-class Task:
+class Setup:
     """What is reproduced, and where to.
 
     Args:
@@ -93,7 +93,7 @@ def scale_of(name: str) -> Scale:
     return SCALES[name]
 
 
-def check(task: Task) -> None:
+def check(setup: Setup) -> None:
     """Refuses what cannot be reproduced, before anything runs.
 
     Raises:
@@ -101,32 +101,30 @@ def check(task: Task) -> None:
             lacks samples.
         ModelError: attention that cannot be steered.
     """
-    if not offers(task.model, Ability.LAYERS):
+    if not offers(setup.model, Ability.LAYERS):
         raise UsageError(
-            f"{task.model.name} is an endpoint, whose heads cannot be steered; give a local"
+            f"{setup.model.name} is an endpoint, whose heads cannot be steered; give a local"
             " --model."
         )
-    task.model.check([pasta_on(None)])
-    if task.child is not None and task.child.fingerprint == task.model.fingerprint:
+    setup.model.check([pasta_on(None)])
+    if setup.child is not None and setup.child.fingerprint == setup.model.fingerprint:
         raise UsageError(
-            f"The child is {task.model.name} itself; give a model that was trained further."
+            f"The child is {setup.model.name} itself; give a model that was trained further."
         )
-    if task.child is not None and (task.child.shape.layers, task.child.shape.heads) != (
-        task.model.shape.layers,
-        task.model.shape.heads,
-    ):
+    shape, child = setup.model.shape, setup.child.shape if setup.child else setup.model.shape
+    if setup.child is not None and (child.layers, child.heads) != (shape.layers, shape.heads):
         raise UsageError(
-            f"{task.child.name} has {task.child.shape.layers} layers of {task.child.shape.heads}"
-            f" heads, and {task.model.name} {task.model.shape.layers} of {task.model.shape.heads};"
-            " heads serve a child of the same shape."
+            f"{setup.child.name} has {child.layers} layers of {child.heads} heads, and"
+            f" {setup.model.name} {shape.layers} of {shape.heads}; heads serve a child of the same"
+            " shape."
         )
     for split, count in (
-        ("train", task.scale.profiled),
-        ("validation", task.scale.validated),
-        ("test", task.scale.tested),
+        ("train", setup.scale.profiled),
+        ("validation", setup.scale.validated),
+        ("test", setup.scale.tested),
     ):
-        settings = tasks.Settings(TASKS, count, split, seed=task.seed)
-        data = tasks.load_data(task.data, settings)
+        settings = tasks.Settings(TASKS, count, split, seed=setup.seed)
+        data = tasks.load_data(setup.data, settings)
         for name in TASKS:
             tasks.draw_samples(data, tasks.CATALOGUE[name], settings)
 

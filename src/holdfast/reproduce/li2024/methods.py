@@ -1,0 +1,120 @@
+"""Figures 5 and 6: what each method gives and costs, and round by round at equal cost."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+
+from holdfast.analysis.calibration import Calibration, Candidate, read_calibration
+from holdfast.analysis.choice import ahead_at_cost
+from holdfast.analysis.statistics import estimate, row_means
+from holdfast.analysis.verdicts import all_of, judge
+from holdfast.report.calibration_figures import write_calibration_figures
+from holdfast.reproduce.findings import Claim, Figure, claim_that, pngs, spelled
+from holdfast.reproduce.li2024.setup import Setup
+from holdfast.study.calibrate import Plan, calibrate, choose_prompts, units_of
+from holdfast.study.capability import load_capability
+
+_STEP = "figures-5-and-6"
+# points at which Figure 6 compares; the paper's 0.5 of MMLU is finer than a few hundred questions
+# can tell
+_BUDGET = 5.0
+
+
+def figures_5_and_6(setup: Setup) -> list[Figure]:
+    """What each method gives and costs."""
+    _calibrate(setup)
+    calibration = read_calibration(setup.out / _STEP)
+    images = write_calibration_figures(calibration, _BUDGET, setup.figures("5-and-6"))
+    return [_figure_5(setup, calibration, images), _figure_6(calibration, images)]
+
+
+def _calibrate(setup: Setup) -> None:
+    """Runs the sweeps, or takes up what is there."""
+    scale = setup.scale
+    plan = Plan(draws=scale.draws, rounds=scale.rounds, seed=setup.seed)
+    capability = load_capability(setup.capability, scale.questions, setup.seed)
+    suite = choose_prompts(setup.suite)
+    suite = replace(suite, cases=suite.cases[: scale.prompts])
+    units = units_of(suite, capability, scale.sweeps, plan)
+    with setup.watch(_STEP, units) as progress:
+        calibrate(
+            setup.model,
+            suite,
+            capability,
+            setup.out / _STEP,
+            scale.sweeps,
+            plan,
+            progress=progress,
+        )
+
+
+def _figure_5(setup: Setup, calibration: Calibration, images: Sequence[Path]) -> Figure:
+    split, repetition, guidance = calibration.sweeps
+    return Figure(
+        number="5",
+        title="stability against the capability lost",
+        how=f"Questions: {setup.capability}, asked at the fourth turn of the same dialogs.",
+        images=pngs(images, "trade_off"),
+        claims=(
+            _as_stable(calibration, split, repetition, "system prompt repetition"),
+            _as_stable(calibration, split, guidance, "classifier-free guidance"),
+        ),
+    )
+
+
+def _as_stable(
+    calibration: Calibration, split: Sequence[Candidate], others: Sequence[Candidate], name: str
+) -> Claim:
+    ahead = ahead_at_cost(calibration, split, others)
+    return claim_that(
+        f"split-softmax is as stable as {name} or more so, at the same cost.",
+        ahead,
+        +1,
+        f"Stability of split-softmax less that of {name} (its settings mixed to the same "
+        f"cost): {spelled(ahead)}.",
+    )
+
+
+def _figure_6(calibration: Calibration, images: Sequence[Path]) -> Figure:
+    split, repetition, guidance = (
+        calibration.closest(sweep, _BUDGET) for sweep in calibration.sweeps
+    )
+    return Figure(
+        number="6",
+        title=f"stability by round at about {_BUDGET:g} points lost",
+        how="Each method at the setting of its sweep that comes closest.",
+        images=pngs(images, "by_round"),
+        claims=(_fades(calibration, guidance), _crosses(repetition, split)),
+    )
+
+
+def _fades(calibration: Calibration, guidance: Candidate) -> Claim:
+    gain = guidance.by_round - calibration.none.by_round
+    fading = estimate(gain[:, 0] - gain[:, -1])
+    return claim_that(
+        "what classifier-free guidance gives in the first round does not carry into long "
+        "conversations.",
+        fading,
+        +1,
+        f"Gain of {guidance.method} over none, first round less last: {spelled(fading)}.",
+    )
+
+
+def _crosses(repetition: Candidate, split: Candidate) -> Claim:
+    early, late = (estimate(half) for half in _halves(repetition.by_round - split.by_round))
+    return Claim(
+        "repetition is the stronger in late rounds, split-softmax in early ones.",
+        all_of(judge(late, +1), judge(early, -1)),
+        f"{repetition.method} less {split.method}, first half of the rounds {spelled(early)}, "
+        f"second half {spelled(late)}.",
+    )
+
+
+def _halves(values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """[conversation]: the means over the first half of the rounds, and over the second."""
+    half = values.shape[1] // 2
+    return row_means(values[:, :half]), row_means(values[:, half:])
