@@ -155,8 +155,8 @@ def _explain_status(error: APIStatusError, endpoint: Endpoint, retries: str) -> 
     if status == 401:
         if endpoint.key:
             return (
-                f"{url} refused the API key in {endpoint.key_variable} (401: {words}); check that it"
-                " belongs there."
+                f"{url} refused the API key in {endpoint.key_variable} (401: {words}); check that"
+                " it belongs there."
             )
         return (
             f"{url} wants an API key (401); put it into the environment variable"
