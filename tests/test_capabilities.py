@@ -19,6 +19,7 @@ from holdfast.methods import (
     SplitSoftmax,
     Spotlight,
 )
+from holdfast.methods.heads import with_heads
 from holdfast.methods.kinds import NEEDS
 from holdfast.models.capabilities import check_needs, offers
 
@@ -123,3 +124,16 @@ def test_models_declare_what_they_offer():
         endpoint.generate(TALK, [Guidance(2.0)])
     with pytest.raises(ModelError, match=r"boost:factor=3 needs attention.*MambaForCausalLM"):
         model("mamba").generate(TALK, [Boost(3)])
+
+
+def test_a_method_that_is_no_dataclass_cannot_be_put_on_chosen_heads():
+    class Plain:
+        name, heads, span_includes_generated = "plain", None, False
+
+        def shift(self, log_odds, layer):
+            return log_odds
+
+    with pytest.raises(UsageError, match=r"Plain cannot be put on chosen heads; .*dataclass"):
+        with_heads(Plain(), [(0, 0)])
+    assert with_heads(Boost(2), [(0, 1)]) == Boost(2, {(0, 1)})
+    assert with_heads(Boost(2, {(0, 1)}), None) == Boost(2)

@@ -6,7 +6,7 @@ import itertools
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any, ClassVar, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar, cast
 
 from holdfast import knobs
 from holdfast.errors import KnobOutOfRange, UsageError
@@ -17,10 +17,10 @@ if TYPE_CHECKING:
 
 
 class _OnHeads(Protocol):
-    """A dataclass that touches some heads of a model, or all."""
+    """What touches some heads of a model, or all."""
 
-    heads: HeadSet | None
-    __dataclass_fields__: ClassVar[dict[str, Any]]
+    @property
+    def heads(self) -> HeadSet | None: ...
 
 
 M = TypeVar("M", bound=_OnHeads)
@@ -188,10 +188,25 @@ def on_layers(methods: Sequence[M], layers: range, heads: int) -> tuple[M, ...]:
     every = HeadSet(itertools.product(layers, range(heads)))
     narrowed = []
     for method in methods:
-        chosen = frozenset(pair for pair in method.heads or every if pair[0] in layers)
+        chosen = HeadSet(pair for pair in method.heads or every if pair[0] in layers)
         if chosen:
-            narrowed.append(replace(method, heads=chosen))
+            narrowed.append(with_heads(method, chosen))
     return tuple(narrowed)
+
+
+def with_heads(method: M, heads: Iterable[Head] | None) -> M:
+    """The same method on these heads alone; None for all.
+
+    Raises:
+        UsageError: a method that is no dataclass with `heads` as a field.
+    """
+    if "heads" not in getattr(method, "__dataclass_fields__", {}):
+        raise UsageError(
+            f"The method {type(method).__name__} cannot be put on chosen heads; make it a frozen"
+            " dataclass with the field heads: HeadSet | None = None."
+        )
+    chosen: M = replace(cast(Any, method), heads=heads)
+    return chosen
 
 
 def only_on(heads: HeadSet | None, layer: int, shifted: Tensor, log_odds: Tensor) -> Tensor:

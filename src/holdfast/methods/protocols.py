@@ -38,8 +38,13 @@ class ShiftsAttention(Method, Protocol):
     operations, and `table_entry`, the three numbers of `holdfast.methods.table` that `shift` comes
     to on its heads: it is then steered by a table of numbers, without a call."""
 
-    heads: HeadSet | None
-    span_includes_generated: bool
+    @property
+    def heads(self) -> HeadSet | None:
+        """The (layer, head) pairs that it touches; None for all."""
+
+    @property
+    def span_includes_generated(self) -> bool:
+        """Whether the tokens generated after the prompt count as the span."""
 
     def shift(self, log_odds: Tensor, layer: int) -> Tensor:
         """Returns the log-odds to use instead, never lower ones.
@@ -86,7 +91,9 @@ class GatesTokens(Method, Protocol):
     second stream reads the same chat unsteered.
     """
 
-    methods: tuple[ShiftsAttention, ...]
+    @property
+    def methods(self) -> tuple[ShiftsAttention, ...]:
+        """The attention methods behind the gate."""
 
     def accepts(self, tokens: Tensor, other: Tensor) -> Tensor:
         """Whether tokens may stay, bool [row], by the second stream's logits [row, vocabulary]."""

@@ -71,7 +71,7 @@ class Rendered:
             token_ids: of the reply, as it was generated.
             reply: its text.
         """
-        keys_values = computed or [None] * len(self.texts)
+        keys_values: Sequence[KeysValues | None] = computed or [None] * len(self.texts)
         return tuple(
             Known(
                 text + reply,
@@ -215,7 +215,10 @@ def _chats(request: Request) -> list[_Chat]:
         messages = put_marks(messages, request.emphasis, mark)
 
     def read(chat: tuple[Message, ...], default_system: bool = True) -> _Chat:
-        return _Chat(*(take_marks(chat, mark) if mark else (chat, None)), default_system)
+        if not mark:
+            return _Chat(chat, None, default_system)
+        plain, emphasis = take_marks(chat, mark)
+        return _Chat(plain, emphasis, default_system)
 
     first = read(edit_messages(messages, request.methods, request.editing_seed))
     guided = [

@@ -104,8 +104,9 @@ class LocalSession:
             }
             ended = scheduler.step() if open_rows else []
             for handle, count in told.items():
-                for token in handle.token_ids[count:]:
-                    open_rows[handle][0].drawn(token)
+                if (drawn := open_rows[handle][0].drawn) is not None:
+                    for token in handle.token_ids[count:]:
+                        drawn(token)
             for handle in ended:
                 job, asked = open_rows.pop(handle)
                 if handle.error is not None:
@@ -119,7 +120,8 @@ class LocalSession:
     def _reply(self, asked: Rendered, done: Continuation) -> Reply:
         if done.stop_reason == "context":
             return Reply("", (), "context", prompt_ids=asked.prompt_ids)
-        text = self.model.tokenizer.decode(done.token_ids, skip_special_tokens=True)
+        ids = list(done.token_ids)
+        text = str(self.model.tokenizer.decode(ids, skip_special_tokens=True))
         if asked.row.keep:
             self._keep(asked, asked.known(done.computed, done.token_ids, text))
         return Reply(

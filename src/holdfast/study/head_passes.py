@@ -17,7 +17,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import torch
@@ -26,7 +26,7 @@ from transformers.cache_utils import Cache, DynamicLayer
 
 from holdfast.attention import Steering, steered
 from holdfast.methods import ShiftsAttention
-from holdfast.methods.heads import Head, HeadSet
+from holdfast.methods.heads import Head, HeadSet, with_heads
 from holdfast.study.side_by_side import (
     MOST_TOKENS,
     Extent,
@@ -185,7 +185,7 @@ def _together(
         methods: per row one, the same but for its head.
     """
     heads = [head for (method,) in methods for head in method.heads or ()]
-    every: Any = replace(methods[0][0], heads=HeadSet(heads))  # type: ignore[type-var]
+    every = with_heads(methods[0][0], HeadSet(heads))
     return [head for _, head in heads], (every,)
 
 

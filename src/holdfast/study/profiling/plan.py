@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import random
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from holdfast import knobs
 from holdfast.errors import UsageError
 from holdfast.methods import Kind, Pasta, ShiftsAttention, kind_of, parse
-from holdfast.methods.heads import Head, HeadSet
+from holdfast.methods.heads import Head, HeadSet, with_heads
 from holdfast.seeds import seed_of
 
 BY = ("probability", "accuracy")
@@ -56,7 +56,7 @@ class Plan:
 
     def steering(self, head: Head) -> tuple[ShiftsAttention, ...]:
         """The method on one head alone."""
-        return (replace(self.method, heads=HeadSet([head])),)
+        return (with_heads(self.method, HeadSet([head])),)
 
 
 def stages_of(count: int, plan: Plan) -> list[list[int]]:

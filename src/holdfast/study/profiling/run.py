@@ -13,7 +13,7 @@ from holdfast.analysis.profile import Profile, profile_of, read_profile
 from holdfast.attention import layers_with_attention
 from holdfast.errors import ModelError, RecordsError
 from holdfast.methods import Ability, spell
-from holdfast.methods.heads import Head
+from holdfast.methods.heads import Head, with_heads
 from holdfast.models.capabilities import offers
 from holdfast.models.local import LocalModel
 from holdfast.records import Run, RunData, open_run, read_run, resume
@@ -55,7 +55,7 @@ def profile(
             f"{getattr(model, 'name', model)} is an endpoint, whose heads cannot be steered; give a"
             " local model."
         )
-    plan = replace(plan, method=replace(plan.method, heads=None))  # type: ignore[type-var]
+    plan = replace(plan, method=with_heads(plan.method, None))
     model.check([plan.method])
     check_samples(samples, compared=plan.by == "accuracy")
     stages = stages_of(len(samples), plan)
