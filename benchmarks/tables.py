@@ -135,6 +135,27 @@ def speed_table() -> str:
     )
 
 
+def growth_table() -> str:
+    """How time and memory grow, with the exponents."""
+    lines = ["| varied | from | to | time per token | memory | per generated token |"]
+    lines.append("| --- | --- | --- | --- | --- | --- |")
+    for row in read("growth")["series"]:
+        first, last = row["points"][0], row["points"][-1]
+
+        def told(name: str, factor: float, unit: str, ends=(first, last), slopes=row["exponents"]):
+            if name not in slopes:
+                return ""
+            least, most = (f"{point[name] * factor:,.2f}" for point in ends)
+            return f"{least} to {most} {unit} (exponent {slopes[name]:.2f})"
+
+        lines.append(
+            f"| {row['varied']} ({row['held']}) | {first[row['varied']]:,} | {last[row['varied']]:,}"
+            f" | {told('seconds_per_token', 1e3, 'ms')} | {told('bytes', 2**-20, 'MiB')}"
+            f" | {told('decode_seconds_per_token', 1e3, 'ms')} |"
+        )
+    return "\n".join(lines)
+
+
 def lengths_table() -> str:
     """How long the default model's replies are, and which are the longest."""
     seeds = read("default_model")["seeds"]
@@ -544,6 +565,7 @@ def documents() -> dict[Path, str]:
         "profiling": profiling_table(),
         "chosen": chosen_summary(),
         "methods": catalogue_table(),
+        **({"growth": growth_table()} if (RESULTS / "growth.json").exists() else {}),
         **{paper: reproduction_line(paper) for paper in PAPERS},
     }
     if "zhang2024" in PAPERS:
