@@ -148,8 +148,9 @@ def growth_table() -> str:
             least, most = (f"{point[name] * factor:,.2f}" for point in ends)
             return f"{least} to {most} {unit} (exponent {slopes[name]:.2f})"
 
+        varied = row["varied"]
         lines.append(
-            f"| {row['varied']} ({row['held']}) | {first[row['varied']]:,} | {last[row['varied']]:,}"
+            f"| {varied} ({row['held']}) | {first[varied]:,} | {last[varied]:,}"
             f" | {told('seconds_per_token', 1e3, 'ms')} | {told('bytes', 2**-20, 'MiB')}"
             f" | {told('decode_seconds_per_token', 1e3, 'ms')} |"
         )
