@@ -118,9 +118,10 @@ def test_attention_sinks_are_never_dropped():
     assert torch.allclose(tiny.hf_model(ids).logits, eager(ids).logits, atol=ROUNDING)
 
 
-def test_sliding_windows_do_not_reuse_the_cache_and_plain_attention_does():
-    assert not model("gemma3_text").reuses_cache
+def test_sliding_windows_reuse_the_cache_as_plain_attention_does_and_states_do_not():
+    assert model("gemma3_text").reuses_cache
     assert model("llama").reuses_cache
+    assert not model("mamba").reuses_cache
 
 
 def test_draws_belong_to_the_reply_whatever_the_batch():

@@ -62,10 +62,11 @@ def tokenizer(template: str | None = TEMPLATE) -> PreTrainedTokenizerFast:
 @cache
 def model(kind: str = "llama", seed: int = 0, **options) -> LocalModel:
     """A random model of the kind, with weights large enough that its replies depend on the whole
-    prompt.
+    prompt. Options are hashable: tuples become lists.
     """
     torch.manual_seed(seed)
-    config = AutoConfig.for_model(kind, **{**SHAPE, **options})
+    lists = {k: list(v) for k, v in options.items() if isinstance(v, tuple)}
+    config = AutoConfig.for_model(kind, **{**SHAPE, **options, **lists})
     hf = AutoModelForCausalLM.from_config(config).eval()
     steerable = adopt(hf)
     with torch.no_grad():

@@ -13,10 +13,12 @@ from dataclasses import dataclass
 
 import torch
 from torch import Tensor
-from transformers.cache_utils import Cache, DynamicLayer
+from transformers.cache_utils import Cache, DummyLayer, DynamicLayer, DynamicSlidingWindowLayer
 
 from holdfast.engine.prefixes import KeysValues
 
+# what slots can stand in for: a window is a mask, and a layer that shares another's keys keeps none
+HELD: frozenset[type] = frozenset({DynamicLayer, DynamicSlidingWindowLayer, DummyLayer})
 _COLUMNS = 128  # spare columns taken at once when rows outgrow the slots
 _SPARE = 1.25  # of what is there, where more is taken
 
@@ -54,6 +56,8 @@ class _SlotLayer(DynamicLayer):
 
     def place(self, slot: int, states: Sequence[Tensor]) -> None:
         """Puts what a row has computed, each [head, token, size], into its slot."""
+        if not states:
+            return
         self.reserve(slot + 1, states[0].shape[1], states)
         for store, new in zip(self.store, states, strict=True):
             store[slot, :, : new.shape[1]] = new
@@ -91,7 +95,7 @@ class _SlotLayer(DynamicLayer):
             both = min(rows, part.shape[0]), min(columns, part.shape[2])
             fresh[: both[0], :, : both[1]] = part[: both[0], :, : both[1]]
             moved.append(fresh)
-        self.store = moved
+        self.keys, self.values = self.store = moved
 
     def update(
         self, key_states: Tensor, value_states: Tensor, *args: object, **kwargs: object

@@ -15,7 +15,7 @@ from torch import Tensor
 
 from holdfast.methods.protocols import ShiftsAttention
 
-# per layer, [head, token, size]: one row without padding
+# per layer, [head, token, size]: one row without padding; () of a layer that keeps nothing
 KeysValues = tuple[tuple[Tensor, ...], ...]
 
 

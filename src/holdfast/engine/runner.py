@@ -69,7 +69,7 @@ class Runner:
         if batch.trace or any(batch.methods):
             steering = Steering(batch.span, batch.methods, batch.trace, batch.prompts)
         positions = None if batch.level or not self._interface else batch.positions
-        options = {"position_ids": batch.positions, "logits_to_keep": batch.logits}
+        options = {"position_ids": batch.positions, "logits_to_keep": self._kept(batch)}
         with steered(steering, positions):
             output = self.hf_model(
                 input_ids=batch.ids,
@@ -83,6 +83,17 @@ class Runner:
             mass = torch.stack([layer.float() for layer in steering.seen], 1)
         cache = getattr(output, "past_key_values", None)
         return Output(output.logits[:, -batch.logits :], mass, cache)
+
+    def _kept(self, batch: Batch) -> int | Tensor:
+        """The last tokens, whose logits are wanted.
+
+        Several are counted out: where a number is given, Gemma 4 drops the other queries from the
+        layers that share keys, and a mask that is only said to be causal no longer fits.
+        """
+        width = batch.ids.shape[1]
+        if batch.logits == 1 or batch.logits > width:
+            return batch.logits
+        return torch.arange(width - batch.logits, width, device=batch.ids.device)
 
     def _mask(self, batch: Batch) -> Tensor | None:
         """The causal mask of rows of different length, where the model does not ask us for it."""

@@ -16,7 +16,8 @@ import torch
 from torch import Tensor
 
 from holdfast import knobs
-from holdfast.attention import adopt
+from holdfast.attention import adopt, layers_with_attention
+from holdfast.engine.cache import HELD
 from holdfast.errors import ModelError, UsageError
 from holdfast.models.checkpoint import (
     DEFAULT,
@@ -31,7 +32,7 @@ from holdfast.models.local import LocalModel
 from holdfast.models.placement import DeviceMap, Placement, place
 
 if TYPE_CHECKING:
-    from transformers import PreTrainedModel, PreTrainedTokenizerFast
+    from transformers import PreTrainedConfig, PreTrainedModel, PreTrainedTokenizerFast
 
 
 def load(
@@ -155,19 +156,29 @@ def is_split(model: PreTrainedModel) -> bool:
 
 
 def reuses_cache(model: PreTrainedModel) -> bool:
-    """Whether every layer keeps plain keys and values of all tokens, and rows of different length
-    fit into one batch.
-    """
-    from transformers.cache_utils import DynamicCache, DynamicLayer
+    """Whether rows of different length share a pass, and go on from what they have computed.
 
-    if model._is_stateful or not model._supports_attention_backend or is_split(model):
+    They do where the model asks the attention and masks of this package (so adopt it first), takes
+    positions, and keeps of each token only keys and values.
+    """
+    from transformers.cache_utils import DynamicCache
+
+    if is_split(model) or layers_with_attention(model) is None:
         return False
-    if "position_ids" not in inspect.signature(model.forward).parameters:
-        return False  # positions count padding, so rows cannot be padded in the middle
-    layers = DynamicCache(config=model.config).layers
     config = model.config.get_text_config()
-    plain = all(type(layer) is DynamicLayer for layer in layers)
-    return plain and bool(layers) and not getattr(config, "num_kv_shared_layers", 0)
+    kinds = {type(layer) for layer in DynamicCache(config=model.config).layers}
+    return (
+        bool(kinds)
+        and kinds <= HELD
+        and "position_ids" in inspect.signature(model.forward).parameters
+        and not _scales_by_length(config)
+    )
+
+
+def _scales_by_length(config: PreTrainedConfig) -> bool:
+    """Whether attention takes positions from the length of the cache, one for all rows."""
+    context = getattr(config, "max_position_embeddings", 0)
+    return bool(getattr(config, "attn_temperature_tuning", False)) and context > config.floor_scale
 
 
 def fingerprint_of(model: PreTrainedModel, tokenizer: PreTrainedTokenizerFast) -> str:

@@ -39,8 +39,8 @@ class LocalModel:
             allows it.
         tokenizer: its fast tokenizer.
         stop_ids: tokens that end a reply.
-        reuses_cache: False where keys and values cannot be taken apart by row (sliding windows,
-            linear attention); such a model runs its rows one by one and encodes the history again.
+        reuses_cache: False where what is computed cannot be taken apart by row; such a model runs
+            its rows one by one and encodes the history again.
         steerable: whether the attention mass on the prompt can be read and moved.
         batch_size: rows forwarded together at most.
         prefix_memory: bytes of keys and values that a session keeps of its dialogs; None: a quarter
