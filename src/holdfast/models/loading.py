@@ -67,12 +67,7 @@ def load(
         KnobOutOfRange: `batch_size` is below 1.
     """
     knobs.whole_number("a model", "batch_size", batch_size, 1)
-    if not isinstance(name_or_path, (str, Path)):
-        raise UsageError(
-            f"A model is loaded by the name or path of its folder, not from {_kind(name_or_path)}; "
-            "to steer a model that is loaded already, use holdfast.steering."
-        )
-    name = str(name_or_path)
+    name = _name_of(name_or_path)
     source = str(DEFAULT_FOLDER) if name == DEFAULT else name
     check_folder(source)
     placement = place(device, dtype, device_map)
@@ -104,8 +99,14 @@ def load(
     )
 
 
-def _kind(value: object) -> str:
-    return f"{type(value).__module__}.{type(value).__name__}"
+def _name_of(name_or_path: object) -> str:
+    if isinstance(name_or_path, (str, Path)):
+        return str(name_or_path)
+    kind = f"{type(name_or_path).__module__}.{type(name_or_path).__name__}"
+    raise UsageError(
+        f"A model is loaded by the name or path of its folder, not from {kind}; to steer a model"
+        " that is loaded already, use holdfast.steering."
+    )
 
 
 def _read_tokenizer(name: str, source: str, options: dict[str, bool]) -> PreTrainedTokenizerFast:
