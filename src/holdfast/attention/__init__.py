@@ -3,10 +3,13 @@ of attention that is left alone.
 
     steering.py    what a forward pass is to do: span, methods per row, trace
     blocks.py      which block of `holdfast.steering` a pass belongs to
-    plan.py        which columns belong to the span, the reply and the rest: found once per pass,
-                   not per layer
+    plan.py        the masks of the groups of keys: made once per pass, not per layer
     kernels.py     attention over a range of keys that also returns its log-sum-exp
-    fused.py       the attention outputs of the groups, merged by their moved masses
+    extent.py      where span, generated tokens and rest stand among the keys, known on the host
+    table.py       three numbers per row, layer and head
+    rules.py       what methods make of log-odds: by the table, or one after another
+    decode.py      one query per row: the outputs of the groups, merged by their moved masses
+    prefill.py     several queries per row: the outputs moved towards those of the span
     explicit.py    the same by explicit scores, block by block: soft caps, sinks, biases, values
                    narrower than keys
     cuda/          all of it by kernels of our own, where there is a GPU

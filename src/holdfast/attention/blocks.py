@@ -390,7 +390,7 @@ class Ahead:
     """
 
     model: OpenModel
-    places: list[tuple[int, int, int, int]] = field(default_factory=list)
+    places: list[tuple[int | Tensor, int, int, int]] = field(default_factory=list)
 
 
 class _Waiting(threading.local):

@@ -1,9 +1,9 @@
 """Steered attention by explicit scores, a block of queries at a time: for what the fused kernels
 lack.
 
-Soft caps, attention sinks, biases and masks of each head, values narrower than keys, gradients. A
-sink is one more score in the
-denominator: it belongs to the rest, and its value is 0.
+Soft caps, attention sinks, biases and masks of each head, values narrower than keys, gradients, and
+rows whose methods disagree on what the span is. A sink is one more score in the denominator: it
+belongs to the rest, and its value is 0.
 """
 
 from __future__ import annotations
@@ -52,30 +52,20 @@ def attend_explicitly(
     """
     grouped = query.unflatten(1, (key.shape[1], -1))
     block = max(1, _SCORES // (query.shape[0] * query.shape[1] * key.shape[2]))
-    span = reply = None
-    if steering is not None:
-        held, said = steering.columns(query.shape[0], key.shape[2])
-        span = held[:, None, None]
-        reply = torch.zeros_like(span) if said is None else said[:, None, None]
+    groups = None if steering is None else _groups(steering, query, key)
     outputs = []
     for start in range(0, query.shape[2], block):
         scores = _scores(grouped[..., start : start + block, :], key, mask, scoring, start)
-        sink = (
-            None
-            if scoring.sinks is None
-            else (
-                scoring.sinks[..., start : start + block]
-                if scoring.sinks.shape[2] > 1
-                else scoring.sinks
-            )
-        )
-        if steering is not None and steering.touches(layer):
-            scores = scores + _change(steering, layer, scores, span, reply, sink)
+        sink = scoring.sinks
+        if sink is not None and sink.shape[2] > 1:
+            sink = sink[..., start : start + block]
+        if steering is not None and groups is not None and steering.touches(layer):
+            scores = scores + _change(steering, layer, scores, groups, sink)
         weights = _softmax(scores, sink)
         mixed = weights.to(value.dtype).unflatten(1, (key.shape[1], -1)).flatten(2, 3) @ value
         outputs.append(mixed.unflatten(2, (-1, scores.shape[2])).flatten(1, 2))
-    if steering is not None and steering.trace:
-        steering.note((weights[:, :, -1] * span[:, :, 0]).sum(-1).float())
+    if steering is not None and groups is not None and steering.trace:
+        steering.note((weights[:, :, -1] * groups.span[:, :, 0]).sum(-1).float())
     return torch.cat(outputs, 2)
 
 
@@ -104,19 +94,33 @@ def _scores(
     return scores
 
 
+@dataclass(frozen=True)
+class _Groups:
+    """Which keys are of the span, and which were generated, bool [B, 1, 1, K]."""
+
+    span: Tensor
+    generated: Tensor
+
+
+def _groups(steering: Steering, query: Tensor, key: Tensor) -> _Groups:
+    span, generated = steering.columns(query.shape[0], key.shape[2])
+    generated = torch.zeros_like(span) if generated is None else generated
+    return _Groups(span[:, None, None], generated[:, None, None])
+
+
 def _change(
-    steering: Steering, layer: int, scores: Tensor, span: Tensor, reply: Tensor, sink: Tensor | None
+    steering: Steering, layer: int, scores: Tensor, groups: _Groups, sink: Tensor | None
 ) -> Tensor:
     """What to add to the scores, [B, H, q, K], so that the masses are those the methods ask for."""
-    masses = [_log_mass(scores, group) for group in (span, reply, ~span & ~reply)]
+    span, generated = _log_mass(scores, groups.span), _log_mass(scores, groups.generated)
+    rest = _log_mass(scores, ~groups.span & ~groups.generated)
     if sink is not None:
-        masses[2] = torch.logaddexp(masses[2], sink.to(scores.dtype))
-    moved = steering.shift_groups(*masses, layer)
-    change = [
-        torch.where(before.isfinite(), after - before, 0.0)[..., None]
-        for before, after in zip(masses, moved, strict=False)
-    ]
-    return change[0] * span + change[1] * reply
+        rest = torch.logaddexp(rest, sink.to(scores.dtype))
+    rule = steering.list_rule(scores.shape[0], layer, scores.shape[1])
+    moved_span, moved_generated = rule.shift_groups(span, generated, rest)
+    change = torch.where(span.isfinite(), moved_span - span, 0.0)[..., None] * groups.span
+    behind = torch.where(generated.isfinite(), moved_generated - generated, 0.0)[..., None]
+    return change + behind * groups.generated
 
 
 def _log_mass(scores: Tensor, members: Tensor) -> Tensor:
@@ -155,12 +159,10 @@ def mass_at(
         mask = (torch.arange(key.shape[2], device=key.device) <= places[:, None])[:, None, None]
     scoring = Scoring(scoring.scaling, scoring.softcap, chosen(scoring.bias), sink)
     scores = _scores(chosen(query).unflatten(1, (key.shape[1], -1)), key, chosen(mask), scoring, 0)
-    held, said = steering.columns(query.shape[0], key.shape[2])
-    span = held[:, None, None]
+    groups = _groups(steering, query, key)
     if steering.touches(layer):
-        reply = torch.zeros_like(span) if said is None else said[:, None, None]
-        scores = scores + _change(steering, layer, scores, span, reply, sink)
-    return (_softmax(scores, sink) * span)[:, :, 0].sum(-1).float()
+        scores = scores + _change(steering, layer, scores, groups, sink)
+    return (_softmax(scores, sink) * groups.span)[:, :, 0].sum(-1).float()
 
 
 def _softmax(scores: Tensor, sink: Tensor | None) -> Tensor:

@@ -4,10 +4,42 @@ ships.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import torch
 from torch import Tensor
 
 _ATEN = torch.ops.aten
+
+
+@dataclass(frozen=True)
+class States:
+    """What one layer attends with.
+
+    Args:
+        query: [B, H, Q, D].
+        key, value: [B, G, K, D] with H a multiple of G.
+        mask: boolean or additive, [B or 1, 1, Q, K]; None: all keys are seen.
+        causal: query i sees keys 0 to i; only without a mask.
+        scaling: of the scores.
+    """
+
+    query: Tensor
+    key: Tensor
+    value: Tensor
+    mask: Tensor | None
+    causal: bool
+    scaling: float
+
+    @property
+    def size(self) -> tuple[int, int]:
+        """Queries and keys."""
+        return self.query.shape[2], self.key.shape[2]
+
+    @property
+    def packed(self) -> Tensor:
+        """One query per row as [B, G, H/G, D]: heads that share their keys read them once."""
+        return self.query.reshape(self.query.shape[0], self.key.shape[1], -1, self.query.shape[3])
 
 
 def is_fused(query: Tensor, key: Tensor, value: Tensor) -> bool:
@@ -43,24 +75,48 @@ def attend(
         The output [B, H, Q, D] and the log-sum-exp of the scores, float32 or wider, [B, H, Q].
     """
     if query.device.type == "cpu":
-        return _ATEN._scaled_dot_product_flash_attention_for_cpu(
+        output, lse = _ATEN._scaled_dot_product_flash_attention_for_cpu(
             query, key, value, 0.0, causal, attn_mask=mask, scale=scaling
         )
+        return output, lse
     return _attend_on_cuda(query, key, value, mask, causal, scaling)
 
 
 def _attend_on_cuda(
     query: Tensor, key: Tensor, value: Tensor, mask: Tensor | None, causal: bool, scaling: float
 ) -> tuple[Tensor, Tensor]:
-    """Flash attention without a mask, memory-efficient attention with one or in float32."""
-    repeats = query.shape[1] // key.shape[1]
-    if repeats > 1:
-        key, value = (states.repeat_interleave(repeats, 1) for states in (key, value))
+    """Flash attention without a mask, memory-efficient attention with one or in float32.
+
+    Flash attention reads shared keys where they are. The other kernel cannot: it is called once for
+    each head of a group, on views, so that no key is ever repeated in memory.
+    """
     if mask is None and query.dtype in (torch.float16, torch.bfloat16):
         output, lse, *_ = _ATEN._scaled_dot_product_flash_attention(
             query, key, value, 0.0, causal, False, scale=scaling
         )
         return output, lse
+    repeats = query.shape[1] // key.shape[1]
+    if repeats == 1:
+        return _attend_efficiently(query, key, value, mask, causal, scaling)
+    parts = [
+        _attend_efficiently(
+            query[:, head::repeats], key, value, _of_heads(mask, head, repeats), causal, scaling
+        )
+        for head in range(repeats)
+    ]
+    output = torch.stack([part for part, _ in parts], 2).flatten(1, 2)
+    return output, torch.stack([lse for _, lse in parts], 2).flatten(1, 2)
+
+
+def _of_heads(mask: Tensor | None, head: int, repeats: int) -> Tensor | None:
+    """The mask of every `repeats`-th head, where heads have masks of their own."""
+    return mask if mask is None or mask.shape[1] == 1 else mask[:, head::repeats]
+
+
+def _attend_efficiently(
+    query: Tensor, key: Tensor, value: Tensor, mask: Tensor | None, causal: bool, scaling: float
+) -> tuple[Tensor, Tensor]:
+    """Memory-efficient attention, as many query heads as key heads."""
     if mask is not None:
         keys = key.shape[2]  # the kernel reads rows of the mask that start at multiples of 16 bytes
         padded = mask.to(query.dtype).clamp(min=torch.finfo(query.dtype).min)

@@ -18,11 +18,12 @@ from transformers.integrations.sdpa_attention import sdpa_attention_forward
 from transformers.masking_utils import ALL_MASK_ATTENTION_FUNCTIONS, sdpa_mask
 from transformers.modeling_utils import ALL_ATTENTION_FUNCTIONS
 
-from holdfast.attention import fused
 from holdfast.attention.blocks import WAITING, Ahead, OpenModel, check_padding
 from holdfast.attention.cuda import steer
+from holdfast.attention.decode import read_step, step
 from holdfast.attention.explicit import Scoring, attend_explicitly, mass_at
-from holdfast.attention.kernels import is_fused
+from holdfast.attention.kernels import States, is_fused
+from holdfast.attention.prefill import prefill
 from holdfast.attention.steering import PASS, Steering
 from holdfast.errors import ModelError
 
@@ -90,26 +91,43 @@ def attend_layer(
         attention_mask = _only_chosen(attention_mask, kwargs["indices"], key.shape[2], causal)
     scaling = kwargs.get("scaling")
     scaling = query.shape[-1] ** -0.5 if scaling is None else scaling
+    states = States(query, key, value, attention_mask, causal, scaling)
     scoring = Scoring(scaling, *(own or (None, None, None)), causal)
-    states = query, key, value, attention_mask
-    on_gpu = None if own is not None else steer.taken(steering, layer, *states)
-    if on_gpu is not None:
-        output = steer.attend(on_gpu, *states, causal, scaling)
-    elif (
-        own is None and is_fused(query, key, value) and _fits(steering, query, key, attention_mask)
-    ):
-        output = _steer_fused(steering, layer, *states, causal, scaling)
-    else:
-        output = attend_explicitly(steering, layer, *states, scoring)
+    output, noted = _attend(steering, layer, states, None if own is None else scoring)
     if output is None:
-        return sdpa_attention_forward(module, query, key, value, attention_mask, **kwargs)
-    if steering is not None and steering.trace and steering.last is not None and query.shape[2] > 1:
-        steering.note(
-            mass_at(
-                steering, layer, query, key, attention_mask, scoring, steering.last.to(query.device)
-            )
-        )
-    return output.transpose(1, 2).contiguous(), None
+        output = sdpa_attention_forward(module, query, key, value, attention_mask, **kwargs)[0]
+    else:
+        output = output.transpose(1, 2).contiguous()
+    if steering is not None and steering.trace and not noted:
+        places = _noted_queries(steering, query)
+        steering.note(mass_at(steering, layer, query, key, attention_mask, scoring, places))
+    return output, None
+
+
+def _attend(
+    steering: Steering | None, layer: int, states: States, scoring: Scoring | None
+) -> tuple[Tensor | None, bool]:
+    """The output, [B, H, Q, D], and whether the mass that was asked for is noted.
+
+    None where the unsteered output will do. `scoring` is that of a model which has its own.
+    """
+    single, by_row = states.query.shape[2] == 1, steering is not None and steering.last is not None
+    given = states.query, states.key, states.value, states.mask
+    if scoring is None and steering is not None:
+        if (on_gpu := steer.taken(steering, layer, *given)) is not None:
+            output = steer.attend(on_gpu, *given, states.causal, states.scaling)
+            return output, single or not by_row
+        if is_fused(*given[:3]) and _fits(steering, layer, states):
+            return _steer_fused(steering, layer, states), single
+    scoring = Scoring(states.scaling, causal=states.causal) if scoring is None else scoring
+    return attend_explicitly(steering, layer, *given, scoring), single or not by_row
+
+
+def _noted_queries(steering: Steering, query: Tensor) -> Tensor:
+    """The query of each row whose mass is noted, [B]."""
+    if steering.last is not None:
+        return steering.last.to(query.device)
+    return torch.full((query.shape[0],), query.shape[2] - 1, device=query.device)
 
 
 def mask_layer(**kwargs) -> Tensor | None:
@@ -123,9 +141,9 @@ def mask_layer(**kwargs) -> Tensor | None:
         if current is not None and current.positions is not None:
             return _mask_by_positions(current.positions, plain, **kwargs)
         return ALL_MASK_ATTENTION_FUNCTIONS[plain](**kwargs)
-    place = tuple(
-        int(kwargs.get(name, 0)) for name in ("q_offset", "q_length", "kv_offset", "kv_length")
-    )
+    q_length = int(kwargs.get("q_length", 0))
+    kv_offset, kv_length = int(kwargs.get("kv_offset", 0)), int(kwargs.get("kv_length", 0))
+    place = kwargs.get("q_offset", 0), q_length, kv_offset, kv_length
     if current is not None and (current.model is None or current.model is owner):
         if not current.masks:
             return _mask_before(owner, **kwargs)
@@ -143,7 +161,8 @@ def mask_layer(**kwargs) -> Tensor | None:
             WAITING.ahead = Ahead(owner)
         WAITING.ahead.places.append(place)
         block.reached = True
-        check_padding(block.steering, kwargs.get("attention_mask"))
+        if q_length > 1:
+            check_padding(block.steering, kwargs.get("attention_mask"))
     return sdpa_mask(**kwargs)
 
 
@@ -291,32 +310,20 @@ def _only_chosen(mask: Tensor | None, indices: Tensor, keys: int, causal: bool) 
     return mask & chosen if mask.dtype == torch.bool else mask.masked_fill(~chosen, -torch.inf)
 
 
-def _fits(steering: Steering, query: Tensor, key: Tensor, mask: Tensor | None) -> bool:
-    """Whether the fused path covers this pass.
-
-    It takes one mask for all heads, and beside several queries generated keys as a third group only
-    where methods add to scores.
-    """
+def _fits(steering: Steering, layer: int, states: States) -> bool:
+    """Whether the fused path covers this pass: one mask for all heads, and two groups of keys."""
+    mask = states.mask
     if mask is not None and (
-        mask.ndim != 4 or mask.shape[1] != 1 or mask.shape[2] != query.shape[2]
+        mask.ndim != 4 or mask.shape[1] != 1 or mask.shape[2] != states.query.shape[2]
     ):
         return False
-    return query.shape[2] == 1 or fused.by_bias(steering) or not steering.has_reply(key.shape[2])
+    return not steering.touches(layer) or steering.is_two_groups(states.key.shape[2])
 
 
-def _steer_fused(
-    steering: Steering,
-    layer: int,
-    query: Tensor,
-    key: Tensor,
-    value: Tensor,
-    mask: Tensor | None,
-    causal: bool,
-    scaling: float,
-) -> Tensor | None:
+def _steer_fused(steering: Steering, layer: int, states: States) -> Tensor | None:
     """The steered output, [B, H, Q, D]; None where the unsteered one will do."""
-    if query.shape[2] > 1:
-        return fused.many(steering, layer, query, key, value, mask, causal, scaling)
+    if states.query.shape[2] > 1:
+        return prefill(steering, layer, states) if steering.touches(layer) else None
     if steering.touches(layer):
-        return fused.step(steering, layer, query, key, value, mask, scaling)
-    return fused.read_step(steering, query, key, value, mask, scaling)
+        return step(steering, layer, states)
+    return read_step(steering, states)

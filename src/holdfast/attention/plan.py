@@ -1,15 +1,20 @@
-"""Which keys belong to the span, to the reply and to the rest: found once per pass for every kind
-of layer.
+"""The masks of the groups of keys: made once per pass for every kind of layer.
+
+Nothing here asks the device what it holds.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any, TypeVar
 
 import torch
 from torch import Tensor
 
-from holdfast.attention.steering import Steering
+from holdfast.attention.extent import Range
+
+Plan = TypeVar("Plan")
 
 
 @dataclass(frozen=True)
@@ -20,8 +25,7 @@ class Part:
         start, stop: of the range, not empty.
         mask: added to the scores, [B or 1, 1, Q, stop - start]; None where every query sees the
             whole range.
-        fully_masked: bool [B or 1, 1, Q], True on queries that see none of it; None where
-            there are none.
+        fully_masked: bool [B or 1, 1, Q], True on queries that see none of it; None with no mask.
     """
 
     start: int
@@ -29,14 +33,37 @@ class Part:
     mask: Tensor | None = None
     fully_masked: Tensor | None = None
 
+    def of(self, states: Tensor) -> Tensor:
+        """Its keys, or values, of [B, G, K, D]."""
+        return states[:, :, self.start : self.stop]
 
-@dataclass(frozen=True)
-class StepPlan:
-    """The groups of a pass of one query; None where a group is empty in every row."""
 
-    span: Part | None
-    reply: Part | None
-    rest: Part | None
+def over(mask: Tensor | None, group: Range) -> Tensor | None:
+    """The mask [B or 1, 1, Q, K] over the keys of a group."""
+    return None if mask is None else mask[..., group.start : group.stop]
+
+
+@dataclass
+class Plans:
+    """What the layers of a pass share: by its kind, and the mask and size that it was made for."""
+
+    _made: list[tuple[str, tuple[int, int], Tensor | None, Any]] = field(default_factory=list)
+
+    def get(
+        self, kind: str, size: tuple[int, int], mask: Tensor | None, make: Callable[[], Plan]
+    ) -> Plan:
+        """The plan of this kind for queries x keys under a mask, made where there is none yet."""
+        for made_kind, made_size, made_mask, plan in self._made:
+            if made_kind == kind and made_size == size and made_mask is mask:
+                found: Plan = plan
+                return found
+        made = make()
+        self._made.append((kind, size, mask, made))
+        return made
+
+    def clear(self) -> None:
+        """Forgets those of the pass before."""
+        self._made.clear()
 
 
 def additive(mask: Tensor, dtype: torch.dtype) -> Tensor:
@@ -56,60 +83,26 @@ def visible(mask: Tensor) -> Tensor:
 
 
 def masked_part(
-    start: int, stop: int, mask: Tensor | None, members: Tensor | None, dtype: torch.dtype
+    group: Range, mask: Tensor | None, members: Tensor | None, dtype: torch.dtype
 ) -> Part:
-    """The part of `members` (bool [B, stop - start]; None: all) among the keys from `start`, seen
-    through `mask` [B or 1, 1, Q, stop - start].
+    """A group of keys as some queries see it.
+
+    Args:
+        group: where it stands.
+        mask: of these queries over its range, [B or 1, 1, Q, stop - start]; None: they see all.
+        members: bool [B, K], the keys of the group; not read where it is uniform.
+        dtype: of the mask that is made.
     """
-    if mask is None and members is None:
-        return Part(start, stop)
-    if mask is None:
-        seen, bias = members[:, None, None], None
-    else:
-        seen = visible(mask) if members is None else visible(mask) & members[:, None, None]
-        bias = None if mask.dtype == torch.bool else mask
-    fully_masked = ~seen.any(-1)
-    if not bool(fully_masked.any()):
-        fully_masked = None
-        if bias is None and bool(seen.all()):
-            return Part(start, stop)
-    bias = torch.zeros((), dtype=dtype, device=seen.device) if bias is None else bias.to(dtype)
-    return Part(start, stop, torch.where(seen, bias, -torch.inf), fully_masked)
-
-
-def bounds(span: Tensor) -> tuple[int, int] | None:
-    """First and last-but-one column that any row of `span` [B, K] holds; None if no row holds
-    any.
-    """
-    held = span.any(0).nonzero()
-    return (int(held[0]), int(held[-1]) + 1) if len(held) else None
-
-
-def plan_step(
-    steering: Steering, rows: int, keys: int, mask: Tensor | None, dtype: torch.dtype
-) -> StepPlan:
-    """The groups of a pass of one query per row; the reply is one of its own only if a method asks
-    for it.
-    """
-    span, reply = steering.columns(rows, keys)
-    if mask is not None and mask.dtype == torch.bool and bool(mask.all()):
-        mask = None
-    rest = ~span if reply is None else ~(span | reply)
-    return StepPlan(*(_part(members, mask, dtype) for members in (span, reply, rest)))
-
-
-def _part(members: Tensor | None, mask: Tensor | None, dtype: torch.dtype) -> Part | None:
-    """The keys of a group, bool [B, K], as the narrowest range that holds them in every row; None
-    where there are none.
-    """
-    held = None if members is None else bounds(members)
-    if held is None:
-        return None
-    members = members[:, held[0] : held[1]]
-    return masked_part(
-        *held, _columns(mask, *held), None if bool(members.all()) else members, dtype
-    )
-
-
-def _columns(mask: Tensor | None, start: int, stop: int) -> Tensor | None:
-    return None if mask is None else mask[..., start:stop]
+    if mask is None and group.uniform:
+        return Part(group.start, group.stop)
+    seen = bias = None
+    if mask is not None:
+        seen, bias = visible(mask), None if mask.dtype == torch.bool else mask.to(dtype)
+    if not group.uniform:
+        assert members is not None
+        inside = members[:, None, None, group.start : group.stop]
+        seen = inside if seen is None else seen & inside
+    assert seen is not None
+    if bias is None:
+        bias = torch.zeros((), dtype=dtype, device=seen.device)
+    return Part(group.start, group.stop, torch.where(seen, bias, -torch.inf), ~seen.any(-1))

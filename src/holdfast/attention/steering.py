@@ -12,13 +12,12 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from holdfast.attention.extent import Extent, Groups
+from holdfast.attention.plan import Plans
+from holdfast.attention.rules import Lane, ListRule, Rule, TableRule
+from holdfast.attention.table import LayerNumbers, layer_numbers, table_row
 from holdfast.errors import ModelError, UsageError
 from holdfast.methods.protocols import ShiftsAttention
-from holdfast.methods.table import TableEntry
-
-_Lane = tuple[
-    tuple[ShiftsAttention, ...], Tensor | None
-]  # methods, and the rows that have them; None: every row
 
 
 @dataclass(frozen=True)
@@ -36,8 +35,21 @@ class AttentionTrace:
 
 
 @dataclass
+class _Known:
+    """What is found out once about a batch, and serves all its passes."""
+
+    extent: Extent | None = None
+    numbers: dict[tuple[int | None, int, torch.dtype], LayerNumbers] = field(default_factory=dict)
+    lanes: dict[int, list[Lane]] = field(default_factory=dict)
+    on_device: tuple[Tensor, Tensor] | None = None
+
+
+@dataclass
 class Steering:
     """What attention does: in one pass in `steered`, in all that a block covers.
+
+    One that is kept while a batch has the same rows costs nothing but its passes: what there is to
+    know on the host is found once.
 
     Args:
         span: bool [batch, key], True on the keys to hold on to; later keys are not in the span. The
@@ -53,6 +65,8 @@ class Steering:
         calls: how often attention was called.
         last: per row of this pass, the query whose mass is noted; None: the last one of each,
             behind which padding may stand otherwise.
+        layers: heads by layer that noted its mass.
+        plans: what layers of a pass share.
     """
 
     span: Tensor
@@ -63,35 +77,42 @@ class Steering:
     passes: list[list[Tensor]] = field(default_factory=list)
     calls: int = 0
     last: Tensor | None = None
-    plans: dict = field(default_factory=dict)
+    layers: dict[int, int] = field(default_factory=dict)
+    plans: Plans = field(default_factory=Plans)
     _offsets: dict[int, int] = field(default_factory=dict)  # first column, by number of keys
-    _seen: int = 0  # tokens, as far as the model told
+    _seen: int | None = 0  # tokens, as far as the model told; None: only its device knows
     _inside: bool = False
     _layer: int = -1
     _noted: bool = False  # the mass of the present layer
-    layers: dict[int, int] = field(default_factory=dict)  # heads by layer that noted its mass
-    _every: set[ShiftsAttention] = field(default_factory=set)
-    _lanes: dict[int, list[_Lane]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        self.methods = [tuple(methods) for methods in self.methods]
-        if len(self.methods) != self.span.shape[0]:
+        self._rows = [tuple(methods) for methods in self.methods]
+        self.methods = self._rows
+        if len(self._rows) != self.span.shape[0]:
             raise UsageError(
-                f"There are methods for {len(self.methods)} rows and a span of"
+                f"There are methods for {len(self._rows)} rows and a span of"
                 f" {self.span.shape[0]}; give each row its own."
             )
-        if self.prompt is None:
-            self.prompt = [self.span.shape[1]] * len(self.span)
-        every = self._every = {method for methods in self.methods for method in methods}
-        self.moves = bool(every)
-        self.span_includes_generated = any(method.span_includes_generated for method in every)
-        self._by_heads = any(method.heads is not None for method in every)
-        self.adds = self.moves and all(_only_adds(method) for method in every)
-        self._layers = (
-            None
-            if any(m.heads is None for m in every)
-            else {layer for m in every for layer, _ in m.heads}
+        width = self.span.shape[1]
+        self._prompt = [width] * len(self.span) if self.prompt is None else list(self.prompt)
+        self.prompt = self._prompt
+        kinds = set(self._rows)
+        self._every = {method for methods in kinds for method in methods}
+        self.moves = bool(self._every)
+        self._in_family = all(table_row(methods) is not None for methods in kinds)
+        self._includes = [any(m.span_includes_generated for m in methods) for methods in self._rows]
+        # Methods of one row that disagree on what the span is.
+        self._mixed = any(
+            len({method.span_includes_generated for method in methods}) > 1 for methods in kinds
         )
+        named = [method.heads for method in self._every]
+        self._heads = (
+            None
+            if None in named
+            else {pair for heads in named if heads is not None for pair in heads}
+        )
+        self._per_layer = any(heads is not None for heads in named)
+        self._known = _Known()
 
     @property
     def seen(self) -> list[Tensor]:
@@ -101,10 +122,12 @@ class Steering:
     def for_a_pass(self) -> Steering:
         """The same for one pass, whose state no other thread's pass sees."""
         made = copy.copy(self)
-        made.passes, made.plans, made._offsets = [], {}, {}
+        made.passes, made.plans, made._offsets = [], Plans(), {}
         made.calls, made.last, made._seen, made._layer = 0, None, 0, -1
         made._inside = made._noted = False
         return made
+
+    # A pass
 
     def note(self, mass: Tensor) -> None:
         """Keeps the mass [batch, head] of the present layer.
@@ -118,24 +141,6 @@ class Steering:
             self.passes[-1].append(mass)
             self._noted = True
 
-    def touches(self, layer: int) -> bool:
-        """Whether any method moves a head of this layer."""
-        return self.moves and (self._layers is None or layer in self._layers)
-
-    def heads(self, layer: int) -> list[int] | None:
-        """The heads of this layer that some method moves, in order; None for all."""
-        if not self.touches(layer):
-            return []
-        if self._layers is None:
-            return None
-        return sorted(
-            {head for method in self._every for other, head in method.heads if other == layer}
-        )
-
-    def branch(self, layer: int) -> int | None:
-        """What tells apart layers in which methods do different things; None if all do the same."""
-        return None if not self._by_heads else layer
-
     def enter(self, layer: int) -> None:
         """Called by each layer, by some twice; a layer before the last one begins a pass."""
         self.calls += 1
@@ -146,17 +151,20 @@ class Steering:
         self._noted = self._noted and layer == self._layer
         self._layer = layer
 
-    def place(self, q_offset: int, q_length: int, kv_offset: int, kv_length: int) -> None:
+    def place(self, q_offset: int | Tensor, q_length: int, kv_offset: int, kv_length: int) -> None:
         """Told before each pass, for each kind of cache: of `kv_length` keys the first is column
-        `kv_offset`.
+        `kv_offset`; a static cache has its length `q_offset` on the device.
         """
         if self._inside:
             self._offsets.clear()
             self._inside = False
+        first = not self._offsets
         self._offsets[kv_length] = kv_offset
-        self._seen = (
-            max(self._seen, q_offset + q_length) if len(self._offsets) > 1 else q_offset + q_length
-        )
+        if isinstance(q_offset, Tensor):
+            self._seen = None
+        elif first or self._seen is not None:
+            seen = q_offset + q_length
+            self._seen = seen if first or self._seen is None else max(self._seen, seen)
 
     def knows_columns(self, keys: int) -> bool:
         """Whether it was told where a cache of `keys` keys begins."""
@@ -171,7 +179,7 @@ class Steering:
                 say which.
         """
         width, seen = self.span.shape[1], self._seen if self._offsets else keys
-        if not self.follows and seen < width:
+        if seen is not None and not self.follows and seen < width:
             raise UsageError(
                 f"The span mask has {width} tokens and this pass sees {seen}; give a mask of the"
                 " whole prompt, and forward it at once."
@@ -180,106 +188,122 @@ class Steering:
             return self._offsets[keys]
         if self._offsets and keys != seen:
             raise ModelError(
-                f"A layer has {keys} keys for {seen} tokens, so they are not tokens and cannot be"
-                " steered; use prompt methods."
+                f"A layer has {keys} keys for {'other' if seen is None else seen} tokens, so they"
+                " are not tokens and cannot be steered; use prompt methods."
             )
         return max(0, width - keys) if self.follows else 0
 
+    # Which heads, and which keys
+
+    def touches(self, layer: int) -> bool:
+        """Whether any method moves a head of this layer."""
+        return self.moves and (self._heads is None or any(own == layer for own, _ in self._heads))
+
+    def heads(self, layer: int) -> list[int] | None:
+        """The heads of this layer that some method moves, in order; None for all."""
+        if not self.moves:
+            return []
+        if self._heads is None:
+            return None
+        return sorted(head for own, head in self._heads if own == layer)
+
+    def branch(self, layer: int) -> int | None:
+        """What tells apart layers in which methods do different things; None if all do the same."""
+        return layer if self._per_layer else None
+
+    def has_generated(self, keys: int) -> bool:
+        """Whether generated keys are in sight that some method counts as the span."""
+        last = self.first_column(keys) + keys
+        return any(
+            own and last > start for own, start in zip(self._includes, self._prompt, strict=True)
+        )
+
+    def is_two_groups(self, keys: int) -> bool:
+        """Whether each row's keys fall into two groups that all its methods agree on."""
+        return not self._mixed or not self.has_generated(keys)
+
+    def groups(self, keys: int) -> Groups:
+        """Where the two groups stand among the keys."""
+        if self._known.extent is None:
+            includes = self._includes if not self._mixed else [False] * len(self._includes)
+            self._known.extent = Extent.of(self.span, self._prompt, includes)
+        first = self.first_column(keys)
+        return self._known.extent.groups(first, first + keys)
+
     def columns(self, rows: int, keys: int) -> tuple[Tensor, Tensor | None]:
-        """The span over the keys of a layer, bool [rows, key], and the reply; None where no method
-        asks for it, or it has no keys.
+        """The span over the keys of a layer, bool [row, key], and the generated ones that are not
+        in it; None where no method asks for these, or there are none.
         """
         first = self.first_column(keys)
-        span, reply = self.span[:, first : first + keys], None
+        span = self.span[:, first : first + keys]
         if span.shape[1] < keys:
             span = torch.nn.functional.pad(span, (0, keys - span.shape[1]))
-        if self.has_reply(keys):
-            starts = torch.tensor(self.prompt, device=span.device)[:, None]
-            reply = (torch.arange(first, first + keys, device=span.device) >= starts) & ~span
+        generated = None
+        if self.has_generated(keys):
+            starts, _ = self._row_tensors()
+            places = torch.arange(first, first + keys, device=span.device)
+            generated = (places >= starts) & ~span
         if (copies := self.copies_of(rows)) > 1:
-            span, reply = (
-                None if part is None else part.repeat_interleave(copies, 0)
-                for part in (span, reply)
-            )
-        return span, reply
+            span = span.repeat_interleave(copies, 0)
+            generated = None if generated is None else generated.repeat_interleave(copies, 0)
+        return span, generated
 
-    def has_reply(self, keys: int) -> bool:
-        """Whether there is a group of generated keys, which some method treats in its own way."""
-        return self.span_includes_generated and self.first_column(keys) + keys > min(self.prompt)
+    def members(self, rows: int, keys: int) -> Tensor:
+        """The first of the two groups, bool [row, key]."""
+        span, generated = self.columns(rows, keys)
+        if generated is None:
+            return span
+        includes = self._row_tensors()[1].repeat_interleave(self.copies_of(rows), 0)
+        return span | (generated & includes)
 
-    def shift(self, log_odds: Tensor, layer: int) -> Tensor:
-        """Applies each row's methods, all of one set, to its log-odds [row, head, query]; rows with
-        the same methods are moved together.
+    def _row_tensors(self) -> tuple[Tensor, Tensor]:
+        """`prompt` and whether generated tokens count as the span, [row, 1], on the device."""
+        if self._known.on_device is None:
+            device = self.span.device
+            starts = torch.tensor(self._prompt).to(device, non_blocking=True)
+            includes = torch.tensor(self._includes).to(device, non_blocking=True)
+            self._known.on_device = starts[:, None], includes[:, None]
+        return self._known.on_device
+
+    # What methods do
+
+    def rule(self, rows: int, layer: int, heads: int, dtype: torch.dtype) -> Rule:
+        """What the methods of a pass of so many rows do in a layer with so many heads.
+
+        Args:
+            rows, layer, heads: of the pass, and the layer.
+            dtype: of queries; log-odds are float32 or wider.
         """
-        lanes = self.lanes(log_odds)
-        if len(lanes) == 1 and lanes[0][1] is None:
-            for method in lanes[0][0]:
-                log_odds = method.shift(log_odds, layer)
-            return log_odds
-        shifted = log_odds.clone()
-        for methods, rows in lanes:
-            moved = log_odds[rows]
-            for method in methods:
-                moved = method.shift(moved, layer)
-            shifted[rows] = moved
-        return shifted
+        if self._in_family:
+            return TableRule(self.numbers(rows, layer, heads, dtype))
+        return self.list_rule(rows, layer, heads)
 
-    def mass(self, log_odds: Tensor, layer: int) -> Tensor:
-        """The sigmoid of `shift`."""
-        lanes = self.lanes(log_odds)
-        if len(lanes) == 1 and lanes[0][1] is None:
-            *before, last = lanes[0][0]
-            for method in before:
-                log_odds = method.shift(log_odds, layer)
-            if direct := getattr(last, "mass", None):
-                return direct(log_odds, layer)
-            return last.shift(log_odds, layer).sigmoid()
-        return self.shift(log_odds, layer).sigmoid()
-
-    def shift_groups(
-        self, span: Tensor, reply: Tensor, prompt: Tensor, layer: int
-    ) -> tuple[Tensor, Tensor]:
-        """Applies methods of both sets to the log-masses [row, head, query] of three groups.
-
-        A method that holds the reply moves the set of span and reply against the rest, any other
-        the span against both. Returns the moved log-masses of span and reply; that of the rest
-        stays."""
-        moved = span.clone(), reply.clone()
-        for methods, rows in self.lanes(span):
-            own, said, other = (
-                part if rows is None else part[rows] for part in (span, reply, prompt)
-            )
-            for method in methods:
-                held, rest = (
-                    (torch.logaddexp(own, said), other)
-                    if method.span_includes_generated
-                    else (own, torch.logaddexp(said, other))
-                )
-                log_odds = held - rest
-                finite = log_odds.isfinite()
-                # Else the gradient of what is not taken would be NaN.
-                log_odds = log_odds.masked_fill(~finite, 0.0)
-                change = torch.where(finite, method.shift(log_odds, layer) - log_odds, 0.0)
-                own = own + change
-                said = said + change if method.span_includes_generated else said
-            where = slice(None) if rows is None else rows
-            moved[0][where], moved[1][where] = own, said
-        return moved
-
-    def lanes(self, log_odds: Tensor) -> list[_Lane]:
-        """The methods of the rows of `log_odds`, grouped; rows without any are left out."""
-        rows = log_odds.shape[0]
-        if rows not in self._lanes:
-            groups: dict[tuple, list[int]] = {}
+    def numbers(self, rows: int, layer: int, heads: int, dtype: torch.dtype) -> LayerNumbers:
+        """The table of a layer; all methods must be of the family."""
+        wide = torch.promote_types(dtype, torch.float32)
+        name = (self.branch(layer), rows, wide)
+        if name not in self._known.numbers:
             copies = self.copies_of(rows)
+            each = [methods for methods in self._rows for _ in range(copies)]
+            self._known.numbers[name] = layer_numbers(each, layer, heads, wide, self.span.device)
+        return self._known.numbers[name]
+
+    def list_rule(self, rows: int, layer: int, heads: int) -> ListRule:
+        """The methods themselves, row by row, one after another."""
+        if rows not in self._known.lanes:
+            copies = self.copies_of(rows)
+            places: dict[tuple[ShiftsAttention, ...], list[int]] = {}
             for row in range(rows):
-                if methods := self.methods[row // copies]:
-                    groups.setdefault(methods, []).append(row)
-            self._lanes[rows] = [
-                (methods, None if len(own) == rows else torch.tensor(own, device=log_odds.device))
-                for methods, own in groups.items()
+                if methods := self._rows[row // copies]:
+                    places.setdefault(methods, []).append(row)
+            self._known.lanes[rows] = [
+                Lane(
+                    methods,
+                    None if len(own) == rows else torch.tensor(own, device=self.span.device),
+                )
+                for methods, own in places.items()
             ]
-        return self._lanes[rows]
+        return ListRule(self._known.lanes[rows], layer, heads)
 
     def copies_of(self, rows: int) -> int:
         """How many rows of this pass belong to each row of the span.
@@ -294,12 +318,6 @@ class Steering:
                 " prompt."
             )
         return rows // own
-
-
-def _only_adds(method: ShiftsAttention) -> bool:
-    """Whether a method adds one number to the log-odds, which is adding it to the scores."""
-    entry = getattr(method, "table_entry", None)
-    return entry is not None and entry == TableEntry(bias=entry.bias)
 
 
 @dataclass(frozen=True)

@@ -6,7 +6,7 @@ whether generated tokens count as span. Passes with any other row go the general
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
 
@@ -16,8 +16,8 @@ from torch import Tensor
 from holdfast.attention.cuda import is_covered
 from holdfast.attention.cuda.arguments import Columns, LayerTable
 from holdfast.attention.steering import Steering
+from holdfast.attention.table import layer_numbers, table_row
 from holdfast.methods.protocols import ShiftsAttention
-from holdfast.methods.table import TableEntry
 
 _KEPT = 4096  # tables of layers, some kilobytes each, for the passes to come
 
@@ -94,11 +94,12 @@ def attend(
             return output
     if not steering.touches(layer_pass.layer):
         return None
-    name = ("tiles", keys, id(mask), query.device)
-    if name not in steering.plans:  # the mask is kept, so that its id stays its own
-        shape = shape_for(query.shape[3], query.dtype)
-        steering.plans[name] = cut(columns, keys, Sight(causal, mask=mask), shape), mask
-    tiles: Tiles = steering.plans[name][0]
+    shape = shape_for(query.shape[3], query.dtype)
+
+    def made() -> Tiles:
+        return cut(columns, keys, Sight(causal, mask=mask), shape)
+
+    tiles = steering.plans.get("tiles", (queries, keys), mask, made)
     return prefill(query, key, value, tiles, rows.table, scaling)
 
 
@@ -114,34 +115,14 @@ def layer_rows(
 
     `layer` may be None where no method names heads.
     """
-    entries, holds = [], []
-    for row in methods:
-        kinds = {method.span_includes_generated for method in row}
-        of_heads = [entry_of(row, layer, head) for head in range(heads)]
-        if len(kinds) > 1 or None in of_heads:
-            return None
-        entries.append([entry for entry in of_heads if entry is not None])
-        holds.append(True in kinds)
-    numbers = torch.tensor(
-        [[[e.bias, e.exponent, e.floor] for e in row] for row in entries], dtype=torch.float32
-    )
-    numbers = numbers.repeat_interleave(copies, 0).to(device)
-    held = torch.tensor(holds).repeat_interleave(copies).to(device) if any(holds) else None
-    return Rows(LayerTable(*(part.contiguous() for part in numbers.unbind(-1))), held)
-
-
-def entry_of(methods: Iterable[ShiftsAttention], layer: int | None, head: int) -> TableEntry | None:
-    """What methods come to on one head, one after another; None outside the family."""
-    entry = TableEntry()
-    for method in methods:
-        if method.heads is not None and (layer, head) not in method.heads:
-            continue
-        later: TableEntry | None = getattr(method, "table_entry", None)
-        composed = None if later is None else entry.then(later)
-        if composed is None:
-            return None
-        entry = composed
-    return entry
+    if any(table_row(tuple(row)) is None for row in methods):
+        return None
+    every = [tuple(row) for row in methods for _ in range(copies)]
+    made = layer_numbers(every, -1 if layer is None else layer, heads, torch.float32, device)
+    numbers = made.numbers.expand(3, len(every), heads)
+    holds = [any(method.span_includes_generated for method in row) for row in every]
+    held = torch.tensor(holds).to(device) if any(holds) else None
+    return Rows(LayerTable(*(part.contiguous() for part in numbers.unbind(0))), held)
 
 
 @lru_cache(64)
@@ -153,8 +134,8 @@ def _columns(
     steering: Steering, rows: Rows, query: Tensor, keys: int, mask: Tensor | None
 ) -> Columns:
     """The columns of each row, and those that the last query sees by the mask."""
-    name = ("columns", keys, id(mask), query.device)
-    if name not in steering.plans:
+
+    def made() -> Columns:
         copies, first = steering.copies_of(query.shape[0]), steering.first_column(keys)
         span = steering.span[:, first : first + keys].to(query.device)
         prompt = None
@@ -167,10 +148,10 @@ def _columns(
             seen=None if mask is None else mask[:, 0, -1].expand(query.shape[0], -1),
         )
         if columns.seen is not None and query.shape[2] == 1:
-            columns = _bounded(columns, columns.seen)
-        steering.plans[name] = columns, mask
-    kept: Columns = steering.plans[name][0]
-    return kept
+            return _bounded(columns, columns.seen)
+        return columns
+
+    return steering.plans.get("columns", (query.shape[2], keys), mask, made)
 
 
 def _bounded(columns: Columns, seen: Tensor) -> Columns:

@@ -1,0 +1,262 @@
+"""What a decoding step costs beside its arithmetic: it waits for no device and copies no keys."""
+
+from __future__ import annotations
+
+import itertools
+import random
+import sys
+from pathlib import Path
+
+import pytest
+import torch
+from test_attention import EVERYWHERE, KEEP, MIXED, SCALE, SPLIT, SPOT, Layer, hugging_face, prompts
+from torch.overrides import TorchFunctionMode
+from torch.utils._python_dispatch import TorchDispatchMode
+from transformers import DynamicCache, StaticCache
+
+import holdfast
+from holdfast import Boost, Pasta, SplitSoftmax
+from holdfast.attention import Steering, holdfast_attention, steered
+from holdfast.attention.extent import Extent
+from holdfast.attention.kernels import attend
+from holdfast.attention.table import SteeringTable, layer_numbers
+from holdfast.errors import UsageError
+
+PACKAGE = str(Path(holdfast.__file__).parent)
+# What makes the host wait for a GPU: operations, and functions of a tensor. A tensor made of a list
+# ("lift_fresh") is copied to the device from memory that is not pinned, which waits too.
+WAITING = ("_local_scalar_dense", "nonzero", "is_nonzero", "equal", "masked_select", "lift_fresh")
+READING = {"tolist", "cpu", "numpy", "item", "__bool__", "__int__", "__float__", "__index__"}
+
+
+def of_the_package() -> str | None:
+    """The line of this package whose own code asks, not that of a library which it calls."""
+    frame = sys._getframe(2)
+    while frame is not None and ("/torch/" in frame.f_code.co_filename or __file__ in str(frame)):
+        frame = frame.f_back
+    if frame is None or not frame.f_code.co_filename.startswith(PACKAGE):
+        return None
+    return f"{Path(frame.f_code.co_filename).name}:{frame.f_lineno}"
+
+
+class Operations(TorchDispatchMode):
+    def __init__(self, waits):
+        super().__init__()
+        self.waits = waits
+
+    def __torch_dispatch__(self, function, types, args=(), kwargs=None):
+        name = function.__name__.split(".")[0]
+        indexes = args[1] if name in ("index", "index_put", "index_put_") else ()
+        by_a_mask = any(index is not None and index.dtype == torch.bool for index in indexes)
+        if name in WAITING or by_a_mask:
+            self.waits.append((name, of_the_package()))
+        return function(*args, **(kwargs or {}))
+
+
+class Readings(TorchFunctionMode):
+    def __init__(self, waits):
+        super().__init__()
+        self.waits = waits
+
+    def __torch_function__(self, function, types, args=(), kwargs=None):
+        if getattr(function, "__name__", "") in READING:
+            self.waits.append((function.__name__, of_the_package()))
+        return function(*args, **(kwargs or {}))
+
+
+def waits_of(run):
+    """Where this package's own code waited for a device, had there been one."""
+    waits = []
+    with Operations(waits), Readings(waits):
+        run()
+    return [wait for wait in waits if wait[1] is not None]
+
+
+def test_waits_are_counted():
+    tensor = torch.ones(3)
+    for wait in (lambda: tensor.any().item(), lambda: bool(tensor.all()), tensor.tolist):
+        waits = []
+        with Operations(waits), Readings(waits):
+            wait()
+        assert waits
+    assert waits_of(lambda: Extent.of(torch.ones(2, 3, dtype=torch.bool), [3, 3], [False] * 2))
+
+
+@pytest.mark.parametrize("cached", ["dynamic", "static"])
+@pytest.mark.parametrize("padded", [False, True])
+@pytest.mark.parametrize("trace", [False, True])
+@torch.inference_mode()
+def test_a_step_after_the_first_waits_for_no_device(cached, padded, trace):
+    model, (ids, mask, span) = hugging_face(num_hidden_layers=4), prompts()
+    mask = mask if padded else torch.ones_like(mask)
+    rows = [[list(rows[0]), list(rows[1])] for rows in EVERYWHERE + MIXED]
+    for methods in rows:
+        cache = (
+            DynamicCache(config=model.config)
+            if cached == "dynamic"
+            else StaticCache(model.config, max_cache_len=40)
+        )
+        with holdfast.steering(model, span, methods, trace=trace):
+            seen, waits = mask, []
+            model(ids, attention_mask=seen, past_key_values=cache)
+            for step in range(4):
+                seen = torch.cat([seen, torch.ones_like(seen[:, :1])], 1)
+
+                def run(seen=seen, cache=cache):
+                    model(ids[:, :1], attention_mask=seen, past_key_values=cache)
+
+                waits += waits_of(run) if step else (run() or [])
+        assert waits == [], methods
+
+
+@torch.inference_mode()
+def test_a_steering_that_is_kept_between_steps_waits_for_no_device():
+    """As a decode loop does while its rows are the same; with slots that are padded behind."""
+    torch.manual_seed(0)
+    for rows in EVERYWHERE + MIXED:
+        span = torch.zeros(3, 9, dtype=torch.bool)
+        span[:, 2:6] = True
+        steering = Steering(span, rows, prompt=[9, 8, 7], follows=False)
+        for step, keys in enumerate((12, 13, 14)):
+            q, k = torch.randn(3, 4, 1, 16), torch.randn(3, 2, keys, 16)
+            v, lengths = torch.randn_like(k), torch.tensor([keys, keys - 1, keys - 2])
+            seen = (torch.arange(keys) < lengths[:, None])[:, None, None]
+
+            def run(q=q, k=k, v=v, seen=seen, steering=steering):
+                with steered(steering):
+                    return holdfast_attention(Layer(), q, k, v, seen, scaling=0.25)[0]
+
+            waits = waits_of(run)
+            assert not step or waits == []
+            fresh = Steering(torch.nn.functional.pad(span, (0, keys - 9)), rows, prompt=[9, 8, 7])
+            assert torch.equal(run(), run(steering=fresh))
+
+
+# Keys and values
+
+
+def place_of(tensor):
+    return tensor.untyped_storage().data_ptr()
+
+
+class Storages(TorchDispatchMode):
+    """The largest tensor that any operation makes anew, in numbers, by its own storage."""
+
+    def __init__(self):
+        super().__init__()
+        self.largest = 0
+
+    def __torch_dispatch__(self, function, types, args=(), kwargs=None):
+        made = function(*args, **(kwargs or {}))
+        known = {place_of(arg) for arg in args if isinstance(arg, torch.Tensor)}
+        for tensor in made if isinstance(made, (tuple, list)) else [made]:
+            if isinstance(tensor, torch.Tensor) and place_of(tensor) not in known:
+                self.largest = max(self.largest, tensor.untyped_storage().nbytes() // 4)
+        return made
+
+
+@pytest.mark.parametrize("queries", [1, 8])
+@pytest.mark.parametrize("masked", [False, True])
+@pytest.mark.parametrize(
+    "methods", [[SPLIT], [KEEP], [SCALE], [Pasta(0.1, {(0, 1), (0, 2), (0, 7)})], [KEEP, SPOT]]
+)
+@torch.inference_mode()
+def test_shared_keys_and_values_are_never_repeated(queries, masked, methods):
+    """8 heads share one key head: a copy for each would be 8 times as large as the keys."""
+    keys, size = 1024, 64
+    key = torch.randn(1, 1, keys, size)
+    value, query = torch.randn_like(key), torch.randn(1, 8, queries, size)
+    span = torch.zeros(1, keys, dtype=torch.bool)
+    span[:, 8:72] = True
+    mask = torch.ones(queries, keys, dtype=torch.bool).tril(keys - queries)[None, None]
+    mask = mask if masked or queries > 1 else None
+    layer = Layer(1)
+    layer.num_key_value_groups = 8
+    storages = Storages()
+    for prompt in (keys, 512):
+        with steered(Steering(span, [tuple(methods)], trace=True, prompt=[prompt])), storages:
+            holdfast_attention(layer, query, key, value, mask, scaling=0.1)
+    assert 8 * queries * keys <= key.numel(), "scores and masks of all heads are no larger"
+    assert storages.largest <= key.numel()
+
+
+def test_chosen_heads_read_their_keys_where_they_are(monkeypatch):
+    given = []
+
+    def noted(query, key, *others):
+        given.append((query.shape[1], key))
+        return attend(query, key, *others)
+
+    monkeypatch.setattr("holdfast.attention.prefill.attend", noted)
+    torch.manual_seed(0)
+    query, key = torch.randn(1, 8, 14, 16), torch.randn(1, 4, 14, 16)
+    span = torch.zeros(1, 14, dtype=torch.bool)
+    span[:, 3:8] = True
+    methods = (SplitSoftmax(0.3, {(0, 1), (0, 4), (0, 5)}),)
+    with steered(Steering(span, [methods])), torch.inference_mode():
+        holdfast_attention(Layer(4), query, key, torch.randn_like(key), None, scaling=0.25)
+    assert [heads for heads, _ in given] == [8, 1, 1, 2, 2]
+    assert all(place_of(own) == place_of(key) for _, own in given)
+
+
+# Tables
+
+
+def test_a_table_is_written_in_place_and_holds_what_a_steering_has():
+    methods = [(SPLIT,), (Boost(4), SplitSoftmax(0.5, {(1, 2)})), (), (KEEP,)]
+    table = SteeringTable(2, 4, 4, torch.device("cpu"))
+    addresses = table.numbers.data_ptr(), table.span_includes_generated.data_ptr()
+    table.write(2, (SPOT,))
+    for row, own in enumerate(methods):
+        table.write(row, own)
+    for layer in range(2):
+        wanted = layer_numbers(methods, layer, 4, torch.float32, torch.device("cpu")).numbers
+        assert torch.equal(table.numbers[:, layer], wanted.expand(3, 4, 4))
+    assert table.span_includes_generated.tolist() == [False, False, False, True]
+    table.clear(3)
+    assert table.numbers[:, :, 3].unique().tolist() == [-torch.inf, 0, 1]
+    assert not table.span_includes_generated.any()
+    assert addresses == (table.numbers.data_ptr(), table.span_includes_generated.data_ptr())
+    with pytest.raises(UsageError, match=r"split-softmax \+ boost"):
+        table.write(0, (SPLIT, Boost(4)))
+
+
+def test_where_groups_stand_is_what_a_look_at_every_key_says():
+    drawn = random.Random(0)
+    for _ in range(3000):
+        rows, width = drawn.randint(1, 3), drawn.randint(1, 6)
+        prompt = [drawn.randint(max(1, width - 2), width) for _ in range(rows)]
+        alike = drawn.random() < 0.5
+        edges = sorted(drawn.sample(range(width + 1), 2))
+        span = [
+            [
+                (edges[0] <= at < edges[1] if alike else drawn.random() < 0.5) and at < prompt[row]
+                for at in range(width)
+            ]
+            for row in range(rows)
+        ]
+        includes = [drawn.random() < 0.5 for _ in range(rows)]
+        first = drawn.randint(0, width - 1)
+        last = drawn.randint(max(first, width - 1) + 1, width + 3)
+        groups = Extent.of(torch.tensor(span), prompt, includes).groups(first, last)
+        held = [
+            [
+                (at < width and span[row][at]) or (includes[row] and at >= prompt[row])
+                for at in range(first, last)
+            ]
+            for row in range(rows)
+        ]
+        check(groups.span, held)
+        check(groups.rest, [[not own for own in row] for row in held])
+        columns = range(first, last)
+        check(groups.proper, [[at < width and own[at] for at in columns] for own in span])
+        if groups.certain:
+            assert all(any(row) and not all(row) for row in held)
+
+
+def check(found, members):
+    """All members are inside the range, which holds nothing else where it is uniform."""
+    inside = range(0) if found is None else range(found.start, found.stop)
+    for row, at in itertools.product(range(len(members)), range(len(members[0]))):
+        assert not members[row][at] or at in inside
+        assert found is None or not found.uniform or at not in inside or members[row][at]
