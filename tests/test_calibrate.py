@@ -624,8 +624,10 @@ def test_an_endpoint_is_read_by_what_it_writes(tmp_path):
 class Endpoint(Scripted):
     """Answers B to every question, by itself."""
 
-    def generate_batch(self, requests):
-        return [holdfast.Reply("bread (B)", None, "stop") for _ in requests]
+    def run(self, jobs):
+        waiting = list(jobs)
+        while waiting:
+            waiting += waiting.pop(0).then(holdfast.Reply("bread (B)", None, "stop"))
 
 
 def test_sweeps_and_method_files_are_spelled(tmp_path):

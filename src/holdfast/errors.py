@@ -5,7 +5,8 @@
     │   ├── UnknownName            no such measure, method or suite; suggests the nearest name
     │   └── KnobOutOfRange         a method's or a run's number lies outside its range
     ├── ModelError                 a model cannot be loaded, reached or steered
-    │   └── RequestFailed          one request was not answered; others may be
+    │   ├── RequestFailed          one request was not answered; others may be
+    │   └── Unreachable            there is no connection to an endpoint
     ├── PromptError                a chat cannot be rendered, or a span cannot be found
     └── RecordsError               a run folder belongs to another run, or cannot be written
 
@@ -78,6 +79,10 @@ class RequestFailed(ModelError):
     def __init__(self, message: str, why: str = "failure"):
         super().__init__(message)
         self.why = why
+
+
+class Unreachable(ModelError):
+    """There is no connection to an endpoint."""
 
 
 class PromptError(HoldfastError):

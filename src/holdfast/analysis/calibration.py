@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Mapping, Sequence, Sized
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -128,10 +129,11 @@ def read_calibration(folder: Path | str) -> Calibration:
     by_round = {series.method: series.stability for series in read_series(stability)}
     costs = _costs(asked)
     count = about["settings"]["conversations"]
-    answered = max(1, min(count, len(costs.get(NO_FIX, {}))))
+    noted = Counter(failure["method"] for failure in asked.failures)  # asked, and not answered
+    wanted = max(1, min(count, _asked(costs, noted, NO_FIX)))
     candidates = []
     for method, sweep, value in _swept(about):
-        if len(by_round.get(method, ())) < count or len(costs.get(method, ())) < answered:
+        if len(by_round.get(method, ())) < count or _asked(costs, noted, method) < wanted:
             raise RecordsError(
                 f"The calibration in {folder} is not finished ({method} is missing or incomplete);"
                 " repeat its command to go on."
@@ -153,6 +155,12 @@ def read_calibration(folder: Path | str) -> Calibration:
         report=np.array([half_of(number, len(about["prompts"])) == 1 for number in range(count)]),
         about=about,
     )
+
+
+def _asked(costs: Mapping[str, Sized], noted: Mapping[str, int], method: str) -> int:
+    """How many conversations were asked, answered or not, where any was answered."""
+    answered = len(costs.get(method, ()))
+    return answered and answered + noted[method]
 
 
 def _swept(about: dict[str, Any]) -> list[tuple[str, int | None, str]]:

@@ -119,6 +119,7 @@ def run(arguments: argparse.Namespace) -> None:
     from holdfast.report.calibration import answer, table
     from holdfast.report.calibration_figures import write_calibration_figures
     from holdfast.report.calibration_page import calibration_document
+    from holdfast.report.sentences import failure_lines
     from holdfast.sampling import Sampling
     from holdfast.study.calibrate import (
         DEFAULT_SWEEPS,
@@ -162,7 +163,7 @@ def run(arguments: argparse.Namespace) -> None:
         f" {questions} questions"
     )
     with Bar(units, title=title) as bar:
-        calibrate(
+        _, asked = calibrate(
             model,
             suite,
             capability,
@@ -176,6 +177,8 @@ def run(arguments: argparse.Namespace) -> None:
     chosen = pick(calibration, budget)
     write_calibration_file(calibration, arguments.out / "calibration.json")
     print(table(calibration))
+    for what, line in failure_lines(asked.failures):
+        print(f"{what.capitalize()}: {line}.")
     tell_figures(write_calibration_figures(calibration, budget, arguments.out))
     write_calibration_summaries(calibration, arguments.out)
     document = calibration_document(calibration, chosen, arguments.out)

@@ -4,15 +4,30 @@ run.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Hashable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
 from holdfast.errors import ModelError, RequestFailed
-from holdfast.models.protocol import Session
-from holdfast.models.requests import Request
+from holdfast.models.protocol import Job, Session
+from holdfast.models.requests import Reply, Request
 
 MOST_IN_A_ROW = 5  # conversations or samples
+Name = tuple[str, int]  # of a request: a method or a task, and a number
+
+
+@dataclass(frozen=True)
+class Unanswered:
+    """A request that was not answered.
+
+    Args:
+        name: its own.
+        why, reason: of `RequestFailed`.
+    """
+
+    name: Name
+    why: str
+    reason: str
 
 
 @dataclass
@@ -25,12 +40,12 @@ class Failures:
 
     Args:
         on_over: takes what came of a conversation or sample, when it need not wait.
-        unit: what a number names, for messages.
+        unit: what is named, for messages.
     """
 
     on_over: Callable[[Any], None]
     unit: str
-    _numbers: set[int] = field(default_factory=set)
+    _failed: set[Hashable] = field(default_factory=set)
     _waiting: list[Any] = field(default_factory=list)
     _answered: Request | None = None
     _last: RequestFailed | None = None
@@ -40,8 +55,8 @@ class Failures:
         self._answered = request
         self._end_row()
 
-    def failed(self, number: int, error: RequestFailed) -> None:
-        """A request of the conversation or sample `number` failed.
+    def failed(self, name: Hashable, error: RequestFailed) -> None:
+        """A request of the conversation or sample `name` failed.
 
         Raises:
             ModelError: those of too many failed in a row.
@@ -49,14 +64,14 @@ class Failures:
         if error.why != "failure":  # a filter or a limit has answered
             self._end_row()
             return
-        self._numbers.add(number)
+        self._failed.add(name)
         self._last = error
-        if len(self._numbers) >= MOST_IN_A_ROW:
+        if len(self._failed) >= MOST_IN_A_ROW:
             raise self._stopped(error)
 
-    def over(self, number: int, outcome: Any) -> None:
-        """The conversation or sample `number` is over."""
-        if number in self._numbers:
+    def over(self, name: Hashable, outcome: Any) -> None:
+        """The conversation or sample `name` is over."""
+        if name in self._failed:
             self._waiting.append(outcome)
         else:
             self.on_over(outcome)
@@ -78,14 +93,56 @@ class Failures:
         self._end_row()
 
     def _end_row(self) -> None:
-        self._numbers.clear()
+        self._failed.clear()
         while self._waiting:
             self.on_over(self._waiting.pop(0))
 
     def _stopped(self, error: ModelError | None) -> ModelError:
-        count = len(self._numbers)
+        count = len(self._failed)
         which = f"{count} {self.unit}s in a row" if count > 1 else f"a {self.unit}"
         return ModelError(
             f"Stopped, as requests of {which} failed (finished ones are kept; repeat the command to"
             f" go on); the last failure was: {error}"
         )
+
+
+def answer_each(
+    session: Session,
+    requests: Mapping[Name, Request],
+    failures: Failures,
+    on_reply: Callable[[Name, Reply], None],
+) -> None:
+    """Answers many chats, each for itself: one that fails is told to `failures` as `Unanswered`.
+
+    Args:
+        session: of the model.
+        requests: each by a name of its own.
+        failures: of the run.
+        on_reply: takes each reply as it comes.
+
+    Raises:
+        ModelError: what concerns all requests, or too many failed in a row.
+    """
+
+    def job(name: Name, request: Request) -> Job:
+        def answered(reply: Reply) -> tuple[Job, ...]:
+            if reply.stop_reason == "context":
+                return failed(RequestFailed(_NO_ROOM, "context"))
+            failures.answered(request)
+            on_reply(name, reply)
+            return ()
+
+        def failed(error: RequestFailed) -> tuple[Job, ...]:
+            failures.failed(name, error)
+            failures.over(name, Unanswered(name, error.why, str(error)))
+            return ()
+
+        return Job(request, answered, failed, f"{failures.unit.capitalize()} {name[1]} ({name[0]})")
+
+    session.run([job(name, request) for name, request in requests.items()])
+
+
+_NO_ROOM = (
+    "The chat leaves no room for a reply in what the model can see; use a shorter one, or fewer"
+    " rounds."
+)

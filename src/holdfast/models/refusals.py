@@ -6,7 +6,7 @@ import re
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from holdfast.errors import ModelError, RequestFailed
+from holdfast.errors import ModelError, RequestFailed, Unreachable
 from holdfast.models.answers import Endpoint, MalformedAnswer
 
 if TYPE_CHECKING:
@@ -39,7 +39,7 @@ def failure_of(error: OpenAIError, endpoint: Endpoint) -> ModelError:
 
     sentence = explain(error, endpoint)
     if not isinstance(error, openai.APIStatusError):
-        return ModelError(sentence) if _is_gone(error) else RequestFailed(sentence)
+        return Unreachable(sentence) if _is_gone(error) else RequestFailed(sentence)
     words = _words_of(error)
     if withheld_by_filter(error):
         return RequestFailed(explain_filter(endpoint), "filter")

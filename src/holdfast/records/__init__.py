@@ -4,13 +4,22 @@ Every line is on the disk before the next conversation counts as done, so a run 
 any moment and resumed by repeating its command. A line is one conversation, named by its key
 (method, conversation); in a run of `holdfast tasks` or `holdfast profile` it is one sample, named
 by its task and variant, or its stage, and by its number. It ends in a checksum of itself.
+What was not answered is noted in `failures.jsonl`, and stays missing until it is.
 """
 
 from holdfast.records.lines import to_line
 from holdfast.records.lock import LOCK
-from holdfast.records.manifest import MANIFEST, Compatibility, refuse_another, superset, union
+from holdfast.records.manifest import (
+    MANIFEST,
+    Compatibility,
+    command_of,
+    refuse_another,
+    superset,
+    union,
+)
 from holdfast.records.resuming import Batch, batches, resume
 from holdfast.records.run import (
+    FAILURES,
     RECORDS,
     Key,
     Run,
@@ -21,6 +30,7 @@ from holdfast.records.run import (
 )
 
 __all__ = [
+    "FAILURES",
     "LOCK",
     "MANIFEST",
     "RECORDS",
@@ -30,6 +40,7 @@ __all__ = [
     "Run",
     "RunData",
     "batches",
+    "command_of",
     "open_run",
     "probes_frame",
     "read_run",

@@ -13,6 +13,7 @@ from holdfast.errors import RecordsError
 from holdfast.records.belonging import why_not
 
 FIELD = "crc32"
+_NOTED = {"method": str, "conversation": int, "why": str, "reason": str}
 _LINE_END = re.compile(rb', "crc32": "([0-9a-f]{8})"\}\Z')
 _CURE = "delete that line, and repeat the command of the run to measure it again"
 
@@ -86,6 +87,23 @@ def read_lines(data: bytes, path: Path, manifest: Mapping[str, Any]) -> list[dic
         first[key] = number
         records.append(record)
     return records
+
+
+def read_notes(data: bytes, path: Path) -> list[dict[str, Any]]:
+    """The lines of a file of failures, each checked for damage; of `read_lines` the same.
+
+    Raises:
+        RecordsError: names the line, what is wrong with it, and the cure.
+    """
+    notes = []
+    for number, line in enumerate(data[: whole_lines(data)].splitlines(), start=1):
+        place = f"Line {number} of {path}"
+        note = _read(line, place, needs_checksum=True)
+        for name, kind in _NOTED.items():
+            if not isinstance(note.get(name), kind):
+                raise RecordsError(f"{place} has the {name} {note.get(name)!r}; {_CURE}.")
+        notes.append(note)
+    return notes
 
 
 def _read(line: bytes, place: str, needs_checksum: bool) -> dict[str, Any]:

@@ -14,6 +14,7 @@ from holdfast.records.lines import FIELD, without_checksum
 
 MANIFEST = "manifest.json"
 OLD_LINES = "lines_without_crc32"
+EXTENDED_BY = "extended_by"  # the command that last made the run larger
 _ABSENT = object()
 
 
@@ -65,12 +66,18 @@ def joined(
         return there
     name, is_there, is_here = difference
     reason = f" ({compatibility.reasons[name]})" if name in compatibility.reasons else ""
-    repeat = f" (`{manifest['argv']}`)" if manifest.get("argv") else ""
+    which = "last command that extended it" if manifest.get(EXTENDED_BY) else "first command"
+    repeat = f" (`{command_of(manifest)}`)" if command_of(manifest) else ""
     raise RecordsError(
         f"{folder} holds another run: its {name} is {_short(is_there)}, this command's is "
-        f"{_short(is_here)}{reason}; choose another folder with --out, or repeat the first command "
+        f"{_short(is_here)}{reason}; choose another folder with --out, or repeat the {which} "
         f"to resume it{repeat}."
     )
+
+
+def command_of(manifest: Mapping[str, Any]) -> str:
+    """The command that resumes a run: its first one, or the last that extended it."""
+    return str(manifest.get(EXTENDED_BY) or manifest.get("argv") or "")
 
 
 def superset(there: Sequence[Any], here: Sequence[Any]) -> list[Any] | None:

@@ -6,16 +6,17 @@ import contextlib
 import datetime
 import os
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from holdfast.errors import RecordsError
+from holdfast.errors import RecordsError, Unreachable
 from holdfast.files import FULL, sync, write_whole
-from holdfast.records.lines import read_lines, to_line, to_manifest, whole_lines
+from holdfast.records.lines import read_lines, read_notes, to_line, to_manifest, whole_lines
 from holdfast.records.lock import LOCK, MARKER, take_lock
 from holdfast.records.manifest import (
     ALIKE,
+    EXTENDED_BY,
     MANIFEST,
     OLD_LINES,
     Compatibility,
@@ -32,16 +33,26 @@ if TYPE_CHECKING:
 Key = tuple[str, int]
 
 RECORDS = "records.jsonl"
+FAILURES = "failures.jsonl"
 _OURS = (LOCK, MARKER, MANIFEST, MANIFEST + ".new")
 
 
 @dataclass(frozen=True)
 class RunData:
-    """What a run folder holds: its manifest, and its records in the order they were written."""
+    """What a run folder holds.
+
+    Attributes:
+        folder: where.
+        manifest: what the run was started with.
+        records: in the order they were written.
+        failures: what was asked, was not answered, and is not recorded to this day, which the next
+            command asks again: per key its latest method, conversation, why and reason.
+    """
 
     folder: Path
     manifest: dict[str, Any]
     records: list[dict[str, Any]]
+    failures: list[dict[str, Any]] = field(default_factory=list)
 
 
 class Run:
@@ -93,6 +104,25 @@ class Run:
                 _cut(self._file, size)
             raise
 
+    def note_failure(self, method: str, conversation: int, why: str, reason: str) -> None:
+        """Notes that something was not answered; it stays missing, so that it is asked again.
+
+        Args:
+            method, conversation: its key.
+            why: as `RequestFailed` has it.
+            reason: the error's sentence.
+
+        Raises:
+            RecordsError: the line cannot be written.
+        """
+        noted = {"method": method, "conversation": conversation, "why": why, "reason": reason}
+        try:
+            with open(self.folder / FAILURES, "ab", buffering=0) as file:
+                _write(file.fileno(), to_line(noted))
+                sync(file.fileno(), self.folder)
+        except OSError as error:
+            raise _unwritable(self.folder, error, len(self._keys)) from error
+
     def close(self) -> None:
         """Release the folder; a second call does nothing."""
         if self._open:
@@ -104,8 +134,18 @@ class Run:
     def __enter__(self) -> Run:
         return self
 
-    def __exit__(self, *_: object) -> None:
+    def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
+        """Releases the folder.
+
+        Raises:
+            Unreachable: an endpoint went away inside; says that the run can be resumed.
+        """
         self.close()
+        if isinstance(error, Unreachable):
+            raise Unreachable(
+                f"{error:}".rstrip(".")
+                + f", then repeat the command: what is finished is kept in {self.folder}."
+            ) from None
 
 
 def open_run(
@@ -136,12 +176,12 @@ def open_run(
     except OSError as error:
         raise _unwritable(folder, error, 0) from error
     try:
-        _cut_torn_line(folder / RECORDS)
+        for name in (RECORDS, FAILURES):
+            _cut_torn_line(folder / name)
         told = {"created": created, **about}
         manifest = _start_or_resume(folder, as_json(identity), told, compatibility)
         data = read_run(folder)
-        keys = {(record["method"], record["conversation"]) for record in data.records}
-        return Run(folder, manifest, keys, lock)
+        return Run(folder, manifest, set(map(_key_of, data.records)), lock)
     except BaseException as error:
         if lock is not None:
             lock.release()
@@ -163,15 +203,27 @@ def read_run(folder: Path | str) -> RunData:
         raise RecordsError(
             f"{folder} is not a run: it {what}; give a folder written with `holdfast drift --out`."
         )
-    path = folder / RECORDS
-    try:  # before the manifest, which is there before the records that it allows
-        lines = path.read_bytes() if path.exists() else b""
+    # before the manifest, which is there before the records that it allows
+    lines, noted = _bytes_of(folder / RECORDS), _bytes_of(folder / FAILURES)
+    manifest = read_manifest(folder)
+    records = read_lines(lines, folder / RECORDS, manifest)
+    recorded = {_key_of(record) for record in records}
+    failures = {_key_of(failure): failure for failure in read_notes(noted, folder / FAILURES)}
+    left = [failure for key, failure in failures.items() if key not in recorded]
+    return RunData(folder, manifest, records, left)
+
+
+def _bytes_of(path: Path) -> bytes:
+    try:
+        return path.read_bytes() if path.exists() else b""
     except OSError as error:
         raise RecordsError(
             f"Cannot read {path}: {error.strerror}; make it readable, or give another folder."
         ) from error
-    manifest = read_manifest(folder)
-    return RunData(folder, manifest, read_lines(lines, path, manifest))
+
+
+def _key_of(record: Mapping[str, Any]) -> Key:
+    return record["method"], record["conversation"]
 
 
 def probes_frame(run: RunData) -> pandas.DataFrame:
@@ -230,8 +282,11 @@ def _start_or_resume(
         if not lines and manifest["identity"] != identity:
             manifest = fresh
         else:
+            both = joined(folder, manifest, identity, compatibility)
+            if both != manifest["identity"] and about.get("argv"):
+                manifest[EXTENDED_BY] = about["argv"]
             manifest |= {
-                "identity": joined(folder, manifest, identity, compatibility),
+                "identity": both,
                 "resumed": [*manifest.get("resumed", []), about],
                 OLD_LINES: manifest.get(OLD_LINES, lines),
             }

@@ -10,8 +10,8 @@ from holdfast.analysis.endings import count_endings
 from holdfast.analysis.series import Series
 from holdfast.analysis.statistics import RESAMPLES
 from holdfast.analysis.verdicts import LEAST, LEAST_MOVED
-from holdfast.records import RunData
-from holdfast.report.sentences import ending_lines
+from holdfast.records import RunData, command_of
+from holdfast.report.sentences import ending_lines, failure_lines
 
 _PROBED = {
     "in-place": (
@@ -148,7 +148,7 @@ class About:
 def about_runs(runs: Sequence[RunData], labels: Sequence[str]) -> list[About]:
     """How each run was measured."""
     return [
-        About(label or run.folder.name, str(run.manifest.get("argv") or ""), tuple(_rows(run)))
+        About(label or run.folder.name, command_of(run.manifest), tuple(_rows(run)))
         for run, label in zip(runs, labels, strict=True)
     ]
 
@@ -215,6 +215,7 @@ def _cost(run: RunData) -> list[tuple[str, str]]:
         rows.append(("turns cut at the length limit", f"{cut:,} of {len(turns):,}"))
     # samples have no turns
     rows += ending_lines(count_endings([record for record in records if "turns" in record]))
+    rows += failure_lines(run.failures)
     tokens = [record["tokens"] for record in records if record.get("tokens")]
     forwarded, least = (
         sum(token.get(name) or 0 for token in tokens) for name in ("forwarded", "least")

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
 
 from holdfast.analysis.baseline import DOES_NOT, Baseline
 from holdfast.analysis.comparisons import fixes, overall_change
@@ -155,6 +157,19 @@ def ending_lines(endings: Endings) -> list[tuple[str, str]]:
         why = _listed(endings.unanswered.most_common(), _ENDED)
         lines.append(("probes not answered", f"{count:,} ({why}); left out of the means"))
     return lines
+
+
+def failure_lines(failures: Sequence[Mapping[str, Any]]) -> list[tuple[str, str]]:
+    """A heading and a sentence where a run has what was asked and not answered."""
+    if not failures:
+        return []
+    why = _listed(Counter(failure["why"] for failure in failures).most_common(), _ENDED)
+    count, reason = len(failures), failures[0]["reason"].rstrip(".")
+    text = (
+        f"{count:,} ({why}); left out of the means, and asked again when the command is repeated;"
+        f" the first: {reason}"
+    )
+    return [("not answered", text)]
 
 
 def _ended(endings: Endings) -> str:

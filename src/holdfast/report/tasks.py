@@ -7,6 +7,7 @@ from typing import Any
 
 from holdfast.analysis.tasks import ZERO_SHOT, Average, Result, averages, compared, read_results
 from holdfast.records import RunData
+from holdfast.report.sentences import failure_lines
 from holdfast.report.wording import aligned, plain, signed
 from holdfast.tasks.metrics import LEAST_FLUENCY
 
@@ -25,6 +26,7 @@ def table(run: RunData) -> str:
         lines += [*_block([result for result in results if result.task == task], settings), ""]
     if rows := average_lines(results):
         lines += ["Average of the tasks:", *(f"  {row}" for row in rows)]
+    lines += [f"{what.capitalize()}: {line}." for what, line in failure_lines(run.failures)]
     if any(len(result.numbers) < 2 for result in results):
         lines.append(
             "No intervals with fewer than two samples: one cannot show how much they vary."

@@ -7,26 +7,23 @@ hold the records, `stability` and `capability`; both resume."""
 from __future__ import annotations
 
 import dataclasses
-import math
+import functools
 import random
-import time
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from holdfast import drift, knobs
+from holdfast import drift
 from holdfast import methods as steering
-from holdfast.chat.messages import Message
 from holdfast.drift.benchmark import Progress
-from holdfast.errors import KnobOutOfRange, ModelError, UnknownName, UsageError
-from holdfast.measures.choice import read_choice
-from holdfast.methods import Ability, GatesTokens, Kind, Method, Sweep, of_kind, parse_sweep
+from holdfast.errors import ModelError, UnknownName, UsageError
+from holdfast.methods import Ability, Method, Sweep, parse_sweep
 from holdfast.models.capabilities import offers
-from holdfast.models.protocol import ChatModel, Session
-from holdfast.models.requests import Reply, Request
+from holdfast.models.failures import Failures, Unanswered
+from holdfast.models.protocol import ChatModel
 from holdfast.records import (
     Compatibility,
+    Run,
     RunData,
     batches,
     open_run,
@@ -35,11 +32,21 @@ from holdfast.records import (
     resume,
     superset,
 )
-from holdfast.sampling import Sampling
 from holdfast.seeds import seed_of
-from holdfast.study.capability import LETTERS, Capability, Item
+from holdfast.study.calibration_plan import Plan
+from holdfast.study.capability import Capability
+from holdfast.study.questions import Questioner, gate_of
 
-READINGS = ("likeliest", "written")
+__all__ = [
+    "COMPATIBILITY",
+    "DEFAULT_SWEEPS",
+    "Plan",
+    "calibrate",
+    "choose_prompts",
+    "conversations",
+    "units_of",
+]
+
 DEFAULT_SWEEPS = (
     "split-softmax:exponent=0.9,0.7,0.5,0.3",
     "repetition:probability=0.25,0.5,1",
@@ -47,52 +54,6 @@ DEFAULT_SWEEPS = (
     "boost:factor=2,4,8",
     "spotlight:target=0.1,0.2,0.4",
 )
-
-
-@dataclass(frozen=True)
-class Plan:
-    """How a calibration is run.
-
-    Args:
-        draws: conversations of every ordered pair of prompts.
-        rounds: of each conversation.
-        ask_at: the user turn that is the question; the rounds before it are its history.
-        reading: what counts as the answer: the "likeliest" of the options (a gate chooses between
-            them as it chooses between tokens), or the letter in the "written" reply.
-        seed: of everything.
-        system_as: "role", or "first-user" for models and endpoints without a system role.
-        sampling: of the dialogs.
-        answering: of the written answers.
-        batch: conversations side by side.
-
-    Raises:
-        KnobOutOfRange: a number outside its range.
-        UsageError: an unknown reading.
-    """
-
-    draws: int = 5
-    rounds: int = 8
-    ask_at: int = 4
-    reading: str = "likeliest"
-    seed: int = 0
-    system_as: str = "role"
-    sampling: Sampling = Sampling()
-    answering: Sampling = Sampling(temperature=0, max_new_tokens=64)
-    batch: int = 40
-
-    def __post_init__(self) -> None:
-        for name in ("draws", "rounds", "ask_at", "batch"):
-            knobs.whole_number("calibrate", name, getattr(self, name), 1)
-        knobs.whole_number("calibrate", "seed", self.seed, 0)
-        if self.ask_at > self.rounds + 1:
-            raise KnobOutOfRange(
-                f"calibrate takes ask_at up to {self.rounds + 1}, as {self.rounds} rounds come"
-                f" before it, not {self.ask_at}."
-            )
-        if self.reading not in READINGS:
-            raise UsageError(
-                f"calibrate takes reading as {' or '.join(READINGS)}, not {self.reading!r}."
-            )
 
 
 def _wider(there: Sequence[Any], here: Sequence[Any]) -> list[Any] | None:
@@ -169,7 +130,9 @@ def calibrate(
 
     Raises:
         UsageError: a sweep with one point, methods given twice, fewer than four conversations.
-        ModelError: methods that the model cannot apply, or a reading that it cannot give.
+        ModelError: methods that the model cannot apply, a reading that it cannot give, or requests
+            of several questions failed in a row. A question that fails by itself is noted, and the
+            next command asks those of its conversation again.
         RecordsError: `out` holds another calibration; one with fewer settings is extended.
     """
     if not isinstance(suite, drift.Suite):
@@ -197,23 +160,29 @@ def calibrate(
     stability = drift.run(
         model, suite, Path(out) / "stability", talks, settings, command=command, progress=progress
     )
-    dialogs = {(record["method"], record["conversation"]): record for record in stability.records}
-    methods = [steering.spell(setting) for setting in settings]
-    identity = {**stability.manifest["identity"], "methods": methods, **asked}
+    methods = {steering.spell(setting): setting for setting in settings}
+    identity = {**stability.manifest["identity"], "methods": list(methods), **asked}
     about = {"command": "calibrate", "argv": command}
     with open_run(Path(out) / "capability", identity, about, COMPATIBILITY) as run:
+        failures = Failures(functools.partial(_note, run, count), "question")
         groups = batches(range(min(count, len(capability.items))), plan.batch)
-        for setting in settings:
-            name = steering.spell(setting)
+        dialogs = {(row["method"], row["conversation"]): row for row in stability.records}
+        for name, setting in methods.items():
+            questioner = Questioner(model, setting, capability, plan, count, failures)
             for batch in resume(run, name, groups, alone=model.independent):
                 tokens = 0
-                if batch.again:
-                    talked = [dialogs[name, number] for number in batch.again]
-                    for record in _ask_all(model, talked, setting, capability, plan, count):
-                        tokens += record["tokens"]["forwarded"]
-                        batch.keep(record)
+                for record in questioner.ask([dialogs[name, number] for number in batch.again]):
+                    tokens += record["tokens"]["forwarded"]
+                    batch.keep(record)
                 progress(len(batch.numbers), tokens)
+        failures.settle(model.session())
     return stability, read_run(Path(out) / "capability")
+
+
+def _note(run: Run, count: int, unanswered: Unanswered) -> None:
+    """The conversation of a question that was not answered stays missing."""
+    method, number = unanswered.name
+    run.note_failure(method, number % count, unanswered.why, unanswered.reason)
 
 
 def conversations(suite: drift.Suite, plan: Plan) -> int:
@@ -247,7 +216,7 @@ def units_of(suite: drift.Suite, capability: Capability, sweeps: Sequence[str], 
 def _check_reading(
     model: ChatModel, setting: Sequence[Method], capability: Capability, reading: str
 ) -> None:
-    if capability.is_text and _gate_of(setting):
+    if capability.is_text and gate_of(setting):
         raise ModelError(
             f"Under {steering.spell(setting)} a text has no probability, as tokens are drawn again;"
             " use a capability with questions, such as knowledge."
@@ -264,10 +233,6 @@ def _check_reading(
     )
 
 
-def _gate_of(setting: Sequence[Method]) -> GatesTokens | None:
-    return next(iter(of_kind(setting, Kind.GATE)), None)
-
-
 def _identity(
     suite: drift.Suite, capability: Capability, sweeps: Sequence[Sweep], plan: Plan
 ) -> dict[str, Any]:
@@ -281,213 +246,9 @@ def _identity(
                 "name": sweep.name,
                 "knob": sweep.knob,
                 "values": list(sweep.values),
-                "methods": [steering.spell(one) for one in sweep.settings],
+                "methods": [steering.spell(setting) for setting in sweep.settings],
             }
             for sweep in sweeps
         ],
         "plan": dataclasses.asdict(plan),
-    }
-
-
-@dataclass
-class _Question:
-    """One item in one dialog, and what came of it."""
-
-    dialog: dict[str, Any]
-    number: int
-    item: Item
-    log_probabilities: tuple[float, ...] | None = None
-    tokens: int = 0
-    written: Reply | None = None
-    forwarded: int = 0
-
-
-def _ask_all(
-    model: ChatModel,
-    dialogs: Sequence[dict[str, Any]],
-    setting: tuple[Method, ...],
-    capability: Capability,
-    plan: Plan,
-    count: int,
-) -> list[dict[str, Any]]:
-    """The records of some conversations; items that share a dialog share what was computed for
-    it.
-    """
-    began = time.monotonic()
-    questions = [
-        _Question(dialog, number, capability.items[number])
-        for dialog in dialogs
-        for number in range(dialog["conversation"], len(capability.items), count)
-    ]
-    first = [question for question in questions if question.number < count]
-    later = [question for question in questions if question.number >= count]
-    session = model.session()
-    asks: list[Callable[[Session, Sequence[_Question], tuple[Method, ...], Plan, bool], None]] = []
-    if capability.lettered and not capability.is_text:
-        asks.append(_write)
-    if offers(model, Ability.REPLY_SCORES) and _gate_of(setting):
-        asks.append(_score_gated)
-    elif offers(model, Ability.REPLY_SCORES):
-        asks.insert(0, _score)
-    for step, ask in enumerate(asks):
-        ask(
-            session, first, setting, plan, not step
-        )  # the first of a dialog leaves its history to all that follow
-        if later:
-            ask(session, later, setting, plan, False)
-    seconds = (time.monotonic() - began) / len(dialogs)
-    return [
-        _record(dialog, [one for one in questions if one.dialog is dialog], plan, seconds)
-        for dialog in dialogs
-    ]
-
-
-def _score(
-    session: Any,
-    questions: Sequence[_Question],
-    setting: tuple[Method, ...],
-    plan: Plan,
-    keep: bool,
-) -> None:
-    scored = session.score(
-        [_request(one, setting, plan, keep) for one in questions],
-        [one.item.replies for one in questions],
-    )
-    for question, one in zip(questions, scored, strict=True):
-        question.log_probabilities, question.tokens = one.log_probabilities, one.tokens[0]
-        question.forwarded += one.forwarded
-        if question.item.answer is None and not math.isfinite(one.log_probabilities[0]):
-            raise UsageError(
-                f"{steering.spell(setting)} gives a token of the text no probability, so its"
-                " perplexity is infinite; sweep without a threshold."
-            )
-
-
-def _score_gated(
-    session: Any,
-    questions: Sequence[_Question],
-    setting: tuple[Method, ...],
-    plan: Plan,
-    keep: bool,
-) -> None:
-    """A gate chooses between options as it chooses a reply's first token: the steered model's,
-    where the other finds it plausible, else the other's.
-    """
-    import torch
-
-    gate = _gate_of(setting)
-    ungated = tuple(method for method in setting if method is not gate)
-    steered, other = (
-        session.score(
-            [
-                dataclasses.replace(_request(one, methods, plan, False), thread=None)
-                for one in questions
-            ],
-            [one.item.replies for one in questions],
-        )
-        for methods in ((*ungated, *gate.methods), ungated)
-    )
-    for question, one, plain in zip(questions, steered, other, strict=True):
-        best = max(range(len(one.log_probabilities)), key=one.log_probabilities.__getitem__)
-        plainly = torch.tensor([plain.log_probabilities])
-        accepted = bool(gate.accepts(torch.tensor([best]), plainly))
-        question.log_probabilities, question.tokens = (
-            (one if accepted else plain).log_probabilities,
-            one.tokens[0],
-        )
-        question.forwarded += one.forwarded + plain.forwarded
-
-
-def _write(
-    session: Session,
-    questions: Sequence[_Question],
-    setting: tuple[Method, ...],
-    plan: Plan,
-    keep: bool,
-) -> None:
-    replies = session.generate_batch([_request(one, setting, plan, keep) for one in questions])
-    for question, reply in zip(questions, replies, strict=True):
-        question.written = reply
-        question.forwarded += reply.forwarded
-
-
-def _request(question: _Question, setting: tuple[Method, ...], plan: Plan, keep: bool) -> Request:
-    number = question.dialog["conversation"]
-    return Request(
-        (*_history(question.dialog, plan), {"role": "user", "content": question.item.asked}),
-        setting,
-        plan.answering,
-        seed=seed_of("capability", plan.seed, question.number),
-        conversation_seed=seed_of("methods", plan.seed, number),
-        thread=number,
-        keep=keep,
-        system_as=plan.system_as,
-    )
-
-
-def _history(dialog: dict[str, Any], plan: Plan) -> list[Message]:
-    system = dialog["agent"]["system_prompt"]
-    roles = {"user": "user", "agent": "assistant"}
-    turns = [
-        {"role": roles[turn["speaker"]], "content": turn["text"]}
-        for turn in dialog["turns"]
-        if turn["round"] < plan.ask_at
-    ]
-    if (
-        turns and turns[-1]["role"] == "user"
-    ):  # the dialog came to the end of the model's context here
-        turns.pop()
-    return [*([{"role": "system", "content": system}] if system else []), *turns]
-
-
-def _record(
-    dialog: dict[str, Any],
-    questions: Sequence[_Question],
-    plan: Plan,
-    seconds: float,
-) -> dict[str, Any]:
-    return {
-        "conversation": dialog["conversation"],
-        "agent": dialog["agent"],
-        "user": dialog["user"],
-        "turns": [turn for turn in dialog["turns"] if turn["round"] < plan.ask_at],
-        "probes": [_answered(question, plan) for question in questions],
-        "tokens": {"forwarded": sum(question.forwarded for question in questions)},
-        "seconds": round(seconds, 3),
-    }
-
-
-def _answered(question: _Question, plan: Plan) -> dict[str, Any]:
-    """An answer under both readings; `score` is that of the plan's reading, or minus the nats per
-    token of a text.
-    """
-    item, chances, written = question.item, question.log_probabilities, question.written
-    scores: dict[str, float | None] = {"likeliest": None, "written": None}
-    reason = ""
-    if chances is not None and item.answer is not None:
-        best = max(range(len(chances)), key=chances.__getitem__)
-        scores["likeliest"] = float(best == item.answer and math.isfinite(chances[best]))
-    if written is not None:
-        picked, reason = read_choice(written.text, LETTERS)
-        scores["written"] = float(picked == LETTERS[item.answer]) if picked else 0.0
-    value = (
-        chances[0] / question.tokens if item.answer is None and chances else scores[plan.reading]
-    )
-    return {
-        "round": plan.ask_at,
-        "kind": "capability",
-        "probe": question.number,
-        "question": item.asked,
-        "reply": written.text if written else "",
-        "score": value,
-        "reason": reason,
-        "mass": None,
-        **scores,
-        "answer": item.answer,
-        "log_probabilities": (
-            None
-            if chances is None
-            else [chance if math.isfinite(chance) else None for chance in chances]
-        ),
-        "tokens": question.tokens or None,
     }

@@ -18,9 +18,10 @@ def task_samples(data: Data, task: Task, settings: Settings) -> list[Choice] | l
     Raises:
         UsageError: as `draw_samples`.
     """
-    make = _choice if task.chooses else functools.partial(_question, task)
-    # type: ignore[return-value]
-    return [make(sample) for sample in draw_samples(data, task, settings)]
+    samples = draw_samples(data, task, settings)
+    if task.chooses:
+        return [_choice(sample) for sample in samples]
+    return [_question(task, sample) for sample in samples]
 
 
 def _asked(sample: Sample) -> tuple[tuple[dict[str, str], ...], tuple[tuple[int, int, int], ...]]:

@@ -3,18 +3,11 @@ CounterFact.
 """
 
 from holdfast.tasks.data import Data
-from holdfast.tasks.evaluate import (
-    BASELINES,
-    CATALOGUE,
-    SYNTHETIC,
-    Settings,
-    draw_samples,
-    load_data,
-    request_of,
-    run,
-    variants_of,
-)
+from holdfast.tasks.drawing import SYNTHETIC, draw_samples, load_data
+from holdfast.tasks.evaluate import run
 from holdfast.tasks.sample import Sample, Task, spans_of
+from holdfast.tasks.settings import BASELINES, CATALOGUE, Settings
+from holdfast.tasks.variants import request_of, variants_of
 
 __all__ = [
     "BASELINES",

@@ -1,0 +1,279 @@
+"""Questions asked in the middle of the dialogs of a run, under the methods of these dialogs."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from holdfast import methods as steering
+from holdfast.chat.messages import Message
+from holdfast.errors import UsageError
+from holdfast.measures.choice import read_choice
+from holdfast.methods import Ability, GatesTokens, Kind, Method, of_kind
+from holdfast.models.capabilities import offers
+from holdfast.models.failures import Failures, answer_each
+from holdfast.models.protocol import ChatModel, Session
+from holdfast.models.requests import Reply, Request
+from holdfast.seeds import seed_of
+from holdfast.study.calibration_plan import Plan
+from holdfast.study.capability import LETTERS, Capability, Item
+
+
+@dataclass(frozen=True)
+class Question:
+    """One item in one dialog.
+
+    Args:
+        dialog: the record of its conversation.
+        number: of the item.
+        item: what is asked.
+    """
+
+    dialog: Mapping[str, Any]
+    number: int
+    item: Item
+
+
+@dataclass(frozen=True)
+class Chances:
+    """How probable the replies of an item are.
+
+    Args:
+        log_probabilities: of each.
+        tokens: of the first.
+        forwarded: tokens that went through the model.
+    """
+
+    log_probabilities: tuple[float, ...]
+    tokens: int
+    forwarded: int
+
+
+@dataclass(frozen=True)
+class Answers:
+    """What came of some questions, by their numbers; a reading that was not asked for is empty."""
+
+    chances: Mapping[int, Chances]
+    written: Mapping[int, Reply]
+
+
+@dataclass(frozen=True)
+class Questioner:
+    """Asks the questions of a capability in the dialogs of one setting.
+
+    Args:
+        model: as of `calibrate`.
+        setting: the methods of these dialogs.
+        capability: its items are shared out among the conversations.
+        plan: how.
+        count: conversations of the run.
+        failures: of the run; a question that is not answered is told there.
+    """
+
+    model: ChatModel
+    setting: tuple[Method, ...]
+    capability: Capability
+    plan: Plan
+    count: int
+    failures: Failures
+
+    def ask(self, dialogs: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
+        """The records of these conversations; one with an unanswered question has none.
+
+        Items that share a dialog share what was computed for it.
+        """
+        began = time.monotonic()
+        questions = [question for dialog in dialogs for question in self._of(dialog)]
+        answers = self._answers(questions)
+        seconds = round((time.monotonic() - began) / max(len(dialogs), 1), 3)
+        whole = [dialog for dialog in dialogs if self._is_whole(dialog, answers)]
+        return [{**self._record(dialog, answers), "seconds": seconds} for dialog in whole]
+
+    def _of(self, dialog: Mapping[str, Any]) -> list[Question]:
+        items = self.capability.items
+        numbers = range(dialog["conversation"], len(items), self.count)
+        return [Question(dialog, number, items[number]) for number in numbers]
+
+    def _answers(self, questions: Sequence[Question]) -> Answers:
+        """Both readings, as far as the model and the capability have them.
+
+        The first question of a dialog leaves the dialog's history to all that follow.
+        """
+        chances: dict[int, Chances] = {}
+        written: dict[int, Reply] = {}
+        if not questions:
+            return Answers(chances, written)
+        session = self.model.session()
+        scores, gated = offers(self.model, Ability.REPLY_SCORES), gate_of(self.setting) is not None
+        first = [question for question in questions if question.number < self.count]
+        later = [question for question in questions if question.number >= self.count]
+        if scores and not gated:
+            for some in filter(None, (first, later)):
+                chances |= self._score(session, some, keep=some is first)
+        if self._writes:
+            for some in filter(None, (first, later)):
+                written |= self._write(session, some, keep=some is first and not chances)
+        if scores and gated:
+            for some in filter(None, (first, later)):
+                chances |= self._score_gated(session, some)
+        return Answers(chances, written)
+
+    @property
+    def _writes(self) -> bool:
+        """Whether a written reply can be read."""
+        return self.capability.lettered and not self.capability.is_text
+
+    def _is_whole(self, dialog: Mapping[str, Any], answers: Answers) -> bool:
+        """Whether all its questions were answered."""
+        return not self._writes or all(q.number in answers.written for q in self._of(dialog))
+
+    def _score(
+        self, session: Any, questions: Sequence[Question], *, keep: bool
+    ) -> dict[int, Chances]:
+        scored = session.score(
+            [self._request(question, keep=keep) for question in questions],
+            [question.item.replies for question in questions],
+        )
+        for question, score in zip(questions, scored, strict=True):
+            if question.item.answer is None and not math.isfinite(score.log_probabilities[0]):
+                raise UsageError(
+                    f"{steering.spell(self.setting)} gives a token of the text no probability, so"
+                    " its perplexity is infinite; sweep without a threshold."
+                )
+        return {
+            question.number: Chances(score.log_probabilities, score.tokens[0], score.forwarded)
+            for question, score in zip(questions, scored, strict=True)
+        }
+
+    def _score_gated(self, session: Any, questions: Sequence[Question]) -> dict[int, Chances]:
+        """A gate chooses between options as it chooses a reply's first token: the steered model's,
+        where the other finds it plausible, else the other's.
+        """
+        import torch
+
+        gate = gate_of(self.setting)
+        assert gate is not None
+        ungated = tuple(method for method in self.setting if method is not gate)
+        asked = [
+            dataclasses.replace(self._request(question, keep=False), thread=None)
+            for question in questions
+        ]
+        replies = [question.item.replies for question in questions]
+        steered, plain = (
+            session.score([dataclasses.replace(row, methods=methods) for row in asked], replies)
+            for methods in ((*ungated, *gate.methods), ungated)
+        )
+        chances = {}
+        for question, moved, other in zip(questions, steered, plain, strict=True):
+            best = moved.log_probabilities.index(max(moved.log_probabilities))
+            plainly = torch.tensor([other.log_probabilities])
+            accepted = bool(gate.accepts(torch.tensor([best]), plainly))
+            chances[question.number] = Chances(
+                (moved if accepted else other).log_probabilities,
+                moved.tokens[0],
+                moved.forwarded + other.forwarded,
+            )
+        return chances
+
+    def _write(
+        self, session: Session, questions: Sequence[Question], *, keep: bool
+    ) -> dict[int, Reply]:
+        name, replies = steering.spell(self.setting), dict[int, Reply]()
+        requests = {
+            (name, question.number): self._request(question, keep=keep) for question in questions
+        }
+        answer_each(
+            session, requests, self.failures, lambda asked, reply: replies.update({asked[1]: reply})
+        )
+        return replies
+
+    def _request(self, question: Question, *, keep: bool) -> Request:
+        number = question.dialog["conversation"]
+        asked: Message = {"role": "user", "content": question.item.asked}
+        return Request(
+            (*_history(question.dialog, self.plan), asked),
+            self.setting,
+            self.plan.answering,
+            seed=seed_of("capability", self.plan.seed, question.number),
+            conversation_seed=seed_of("methods", self.plan.seed, number),
+            thread=number,
+            keep=keep,
+            system_as=self.plan.system_as,
+        )
+
+    def _record(self, dialog: Mapping[str, Any], answers: Answers) -> dict[str, Any]:
+        questions, ask_at = self._of(dialog), self.plan.ask_at
+        costs = [
+            told[question.number].forwarded
+            for question in questions
+            for told in (answers.chances, answers.written)
+            if question.number in told
+        ]
+        return {
+            "conversation": dialog["conversation"],
+            "agent": dialog["agent"],
+            "user": dialog["user"],
+            "turns": [turn for turn in dialog["turns"] if turn["round"] < ask_at],
+            "probes": [_answered(question, answers, self.plan) for question in questions],
+            "tokens": {"forwarded": sum(costs)},
+        }
+
+
+def gate_of(setting: Sequence[Method]) -> GatesTokens | None:
+    """The gate of a setting, if it has one."""
+    return next(iter(of_kind(setting, Kind.GATE)), None)
+
+
+def _history(dialog: Mapping[str, Any], plan: Plan) -> list[Message]:
+    system = dialog["agent"]["system_prompt"]
+    roles = {"user": "user", "agent": "assistant"}
+    turns = [
+        {"role": roles[turn["speaker"]], "content": turn["text"]}
+        for turn in dialog["turns"]
+        if turn["round"] < plan.ask_at
+    ]
+    if turns and turns[-1]["role"] == "user":  # the dialog ended here
+        turns.pop()
+    return [*([{"role": "system", "content": system}] if system else []), *turns]
+
+
+def _answered(question: Question, answers: Answers, plan: Plan) -> dict[str, Any]:
+    """An answer under both readings; `score` is that of the plan's reading, or minus the nats per
+    token of a text.
+    """
+    item, written = question.item, answers.written.get(question.number)
+    scored = answers.chances.get(question.number)
+    chances = None if scored is None else scored.log_probabilities
+    scores: dict[str, float | None] = {"likeliest": None, "written": None}
+    reason = ""
+    if chances is not None and item.answer is not None:
+        best = max(range(len(chances)), key=chances.__getitem__)
+        scores["likeliest"] = float(best == item.answer and math.isfinite(chances[best]))
+    if written is not None and item.answer is not None:
+        picked, reason = read_choice(written.text, LETTERS)
+        scores["written"] = float(picked == LETTERS[item.answer]) if picked else 0.0
+    value = scores[plan.reading]
+    if item.answer is None and scored is not None:
+        value = scored.log_probabilities[0] / scored.tokens
+    return {
+        "round": plan.ask_at,
+        "kind": "capability",
+        "probe": question.number,
+        "question": item.asked,
+        "reply": written.text if written else "",
+        "score": value,
+        "reason": reason,
+        "mass": None,
+        **scores,
+        "answer": item.answer,
+        "log_probabilities": (
+            None
+            if chances is None
+            else [chance if math.isfinite(chance) else None for chance in chances]
+        ),
+        "tokens": None if scored is None else scored.tokens,
+    }

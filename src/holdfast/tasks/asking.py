@@ -1,0 +1,167 @@
+"""Asks the samples of one task in one way, and records what comes of each."""
+
+from __future__ import annotations
+
+import itertools
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from holdfast.chat.messages import Message
+from holdfast.models.failures import Failures, answer_each
+from holdfast.models.requests import Reply, Request
+from holdfast.records import Batch
+from holdfast.sampling import Sampling
+from holdfast.tasks.data import Data
+from holdfast.tasks.drawing import fitting
+from holdfast.tasks.metrics import Tfidf, fit_tfidf, fluency
+from holdfast.tasks.sample import Sample, Task, mark
+from holdfast.tasks.settings import Settings
+from holdfast.tasks.variants import Variant, request_of, user_message
+
+_SIGNS = {"marked": "*", "quoted": '"'}
+_REFERENCES = 1000  # training texts that consistency knows
+_SAME_TARGET = 8  # of them, those that one reply is compared with
+
+
+class Judge:
+    """Fluency and consistency of replies to one task."""
+
+    def __init__(self, task: Task, data: Data, settings: Settings):
+        self.texts: dict[str, list[str]] = {}
+        for item in itertools.islice(fitting(data, task, "train"), _REFERENCES):
+            sample = task.ask(item, settings.instruction, data.candidates)
+            self.texts.setdefault(sample.target, []).append(sample.text)
+        self.tfidf: Tfidf = fit_tfidf([text for texts in self.texts.values() for text in texts])
+
+    def judge(self, sample: Sample, reply: str) -> dict[str, float | None]:
+        """Consistency is None where no training text has the sample's target."""
+        same = self.texts.get(sample.target, [])[:_SAME_TARGET]
+        return {
+            "fluency": _round(fluency(reply)),
+            "consistency": _round(self.tfidf.similarity(reply, " ".join(same))) if same else None,
+        }
+
+
+@dataclass(frozen=True)
+class Asker:
+    """Asks the samples of one task under one variant.
+
+    Args:
+        model, task, variant: who is asked what, and how.
+        before: the demonstrations.
+        generate: whether a reply is generated where continuations are compared.
+        judge: of the replies, where their fluency is measured.
+        failures: of the run; a sample that is not answered is told there and not recorded.
+    """
+
+    model: Any
+    task: Task
+    variant: Variant
+    before: Sequence[Message]
+    generate: bool
+    judge: Judge | None
+    failures: Failures
+
+    def ask(self, batch: Batch, samples: Sequence[Sample]) -> None:
+        """Asks and records what a batch lacks; `samples` are all of the task."""
+        asked = {number: samples[number] for number in batch.again}
+        if not asked:
+            return
+        if self.task.chooses:
+            self._choose(batch, asked)
+        else:
+            self._write(batch, asked)
+
+    def _write(self, batch: Batch, asked: Mapping[int, Sample]) -> None:
+        """Replies are recorded as they come."""
+        last = time.monotonic()
+
+        def keep(number: int, reply: Reply) -> None:
+            nonlocal last
+            now = time.monotonic()
+            scores = {"scores": self.task.score(asked[number], reply.text)}
+            self._keep(batch, number, asked[number], now - last, scores, reply)
+            last = now
+
+        self._answer(batch.name, asked, keep)
+
+    def _choose(self, batch: Batch, asked: Mapping[int, Sample]) -> None:
+        """Continuations are compared under every prompt of a sample; a batch is recorded at its
+        end.
+        """
+        began = time.monotonic()
+        replies: dict[int, Reply] = {}
+        if self.generate:
+            self._answer(batch.name, asked, replies.__setitem__)
+            asked = {number: asked[number] for number in asked if number in replies}
+        prompts = [(sample, prompt) for sample in asked.values() for prompt in sample.prompts]
+        scored = iter(
+            self.model.session().score(
+                [self._request(sample, prompt) for sample, prompt in prompts],
+                [sample.options for sample, _ in prompts],
+            )
+        )
+        seconds = (time.monotonic() - began) / max(len(asked), 1)
+        for number, sample in asked.items():
+            options = [next(scored).log_probabilities for _ in sample.prompts]
+            scores = {
+                "log_probabilities": [list(map(_round, values)) for values in options],
+                "scores": self.task.score(sample, options),
+            }
+            self._keep(batch, number, sample, seconds, scores, replies.get(number))
+
+    def _answer(
+        self, key: str, asked: Mapping[int, Sample], keep: Callable[[int, Reply], None]
+    ) -> None:
+        requests = {
+            (key, number): self._request(sample, sample.prompts[0])
+            for number, sample in asked.items()
+        }
+        answer_each(
+            self.model.session(), requests, self.failures, lambda name, reply: keep(name[1], reply)
+        )
+
+    def _keep(
+        self,
+        batch: Batch,
+        number: int,
+        sample: Sample,
+        seconds: float,
+        scores: Mapping[str, Any],
+        reply: Reply | None,
+    ) -> None:
+        """Records what came of a sample."""
+        told: dict[str, Any] = {}
+        if reply is not None:
+            told = {"reply": reply.text, "stop_reason": reply.stop_reason}
+            told |= self.judge.judge(sample, reply.text) if self.judge else {}
+        batch.keep(
+            {
+                "conversation": number,
+                "task": self.task.name,
+                "variant": self.variant.name,
+                "draw": self.variant.draw,
+                "prompt": sample.prompts[0],
+                "target": sample.target,
+                **scores,
+                **told,
+                "seconds": round(seconds, 4),
+            }
+        )
+
+    def _request(self, sample: Sample, prompt: str) -> Request:
+        shown = (
+            mark(prompt, sample.emphasis, _SIGNS[self.variant.name])
+            if self.variant.name in _SIGNS
+            else prompt
+        )
+        methods = self.variant.methods
+        emphasis = sample.emphasis if methods else ()  # which an endpoint could not serve
+        sampling = Sampling(temperature=0.0, top_p=1.0, max_new_tokens=self.task.max_new_tokens)
+        return request_of([*self.before, user_message(shown)], emphasis, methods, sampling, 0)
+
+
+def _round(value: float | None) -> float | None:
+    return None if value is None else round(value, 5)

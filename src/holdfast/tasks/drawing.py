@@ -1,0 +1,108 @@
+"""What samples and demonstrations are made of, and how they are drawn."""
+
+from __future__ import annotations
+
+import itertools
+import random
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from holdfast.chat.messages import Message
+from holdfast.errors import UsageError
+from holdfast.seeds import seed_of
+from holdfast.tasks.data import Data
+from holdfast.tasks.files import load_files
+from holdfast.tasks.sample import Sample, Task
+from holdfast.tasks.settings import Settings
+from holdfast.tasks.synthetic import Shape, make_data
+from holdfast.tasks.variants import user_message
+
+SYNTHETIC = "synthetic"
+
+
+def load_data(wheres: Sequence[str], settings: Settings, shape: Shape = Shape()) -> Data:
+    """Loads what the samples are made of.
+
+    Args:
+        wheres: "synthetic", paths, or hub:OWNER/NAME; together they hold biographies once and
+            changed facts once at most.
+        settings: which samples are wanted.
+        shape: of synthetic texts.
+
+    Raises:
+        UsageError, HoldfastError: as `data.load_files`; or the same kind twice.
+    """
+    sources = [
+        make_data(settings.seed, settings.split, settings.samples, shape)
+        if where == SYNTHETIC
+        else load_files(where, settings.seed)
+        for where in wheres
+    ]
+    items: dict[str, Any] = {}
+    for source in sources:
+        for kind in source.items:
+            if kind in items:
+                raise UsageError(
+                    f"{' and '.join(wheres)} both hold {kind}; give one --data of each kind."
+                )
+            items[kind] = source.items[kind]
+    name = " and ".join(source.name for source in sources)
+    fingerprint = "-".join(source.fingerprint for source in sources)
+    candidates = next((source.candidates for source in sources if source.candidates), ())
+    return Data(name, fingerprint, items, candidates)
+
+
+def draw_samples(data: Data, task: Task, settings: Settings) -> list[Sample]:
+    """The samples of a task, the same for every baseline and method; more of them begin like fewer.
+
+    Raises:
+        UsageError: the data lacks the kind the task needs, or has too few of the split.
+    """
+    chosen = list(itertools.islice(fitting(data, task, settings.split), settings.samples))
+    if len(chosen) < settings.samples:
+        raise UsageError(
+            f"{data.name} has {len(chosen)} {settings.split} samples for the task {task.name}, not"
+            f" {settings.samples}; ask for fewer with --samples."
+        )
+    return [task.ask(item, settings.instruction, data.candidates) for item in chosen]
+
+
+def demonstrations(data: Data, task: Task, settings: Settings, draw: int) -> list[Message]:
+    """Training samples with their right replies as turns of a chat, the same before every sample
+    (section 4: three of them).
+    """
+    # training samples that are asked about are not shown
+    asked = settings.samples if settings.split == "train" else 0
+    pool = list(itertools.islice(fitting(data, task, "train"), asked, None))
+    if len(pool) < settings.demonstrations:
+        raise UsageError(
+            f"{data.name} has {len(pool)} training samples for demonstrations of {task.name}, and"
+            f" {settings.demonstrations} are needed; give more data."
+        )
+    rng = random.Random(seed_of("demonstrations", settings.seed, task.name, draw))
+    shown = [
+        task.ask(item, settings.instruction, data.candidates)
+        for item in rng.sample(pool, settings.demonstrations)
+    ]
+    return [
+        message
+        for sample in shown
+        for message in (
+            user_message(sample.prompts[0]),
+            {"role": "assistant", "content": sample.reply},
+        )
+    ]
+
+
+def fitting(data: Data, task: Task, split: str) -> Iterator[Any]:
+    """What a task can ask about, of a split.
+
+    Raises:
+        UsageError: the data lacks the kind the task needs.
+    """
+    if task.needs not in data.items:
+        raise UsageError(
+            f"The task {task.name} needs {task.needs}, and {data.name} holds"
+            f" {' and '.join(data.items)}; give a --data that has them."
+        )
+    return filter(task.fits, data.items[task.needs].get(split, ()))

@@ -1,0 +1,235 @@
+"""Tasks and calibrations over an endpoint that fails: one request alone, several in a row, or the
+server as a whole.
+"""
+
+import dataclasses
+import json
+
+import pytest
+from chat_server import Server, completion, refusal
+from test_calibrate import ITEMS
+from test_endpoint_drift import SUITE, serve  # noqa: F401  a fixture
+from test_records import ABOUT, IDENTITY, begun, record
+
+from holdfast import cli, tasks
+from holdfast.analysis.calibration import read_calibration
+from holdfast.analysis.tasks import read_results
+from holdfast.errors import ModelError, RecordsError, RequestFailed, Unreachable
+from holdfast.models.connecting import connect
+from holdfast.records import (
+    FAILURES,
+    Compatibility,
+    command_of,
+    open_run,
+    read_run,
+    union,
+)
+from holdfast.report.about import about_runs
+from holdfast.report.tasks import table
+from holdfast.sampling import Sampling
+from holdfast.study.calibrate import Plan, calibrate
+from holdfast.tasks.synthetic import Shape, make_data
+
+SAMPLES = 12
+SETTINGS = tasks.Settings(tasks=("json",), samples=SAMPLES, batch=5)
+DATA = make_data(0, "test", SAMPLES, Shape((1, 2)))
+PROMPTS = [
+    sample.prompts[0] for sample in tasks.draw_samples(DATA, tasks.CATALOGUE["json"], SETTINGS)
+]
+REPLY = json.dumps({"name": "Ann", "occupation": "nurse"})
+
+
+def asked(body) -> int:
+    """The number of the sample that a request is about."""
+    return PROMPTS.index(body["messages"][-1]["content"])
+
+
+def failing(numbers, answer=None):
+    """A server that fails on some samples."""
+
+    def answered(body, number):
+        failure = answer or refusal(500, "CUDA error")
+        return failure if asked(body) in numbers else completion(REPLY)
+
+    return answered
+
+
+def numbers_of(run) -> list[int]:
+    return sorted(row["conversation"] for row in run.records)
+
+
+def test_a_sample_that_fails_is_noted_and_a_rerun_asks_for_it_alone(serve, tmp_path):  # noqa: F811
+    bad = {3, 7}
+    model, server = serve(failing(bad))
+    run = tasks.run(model, DATA, tmp_path, SETTINGS)
+    assert numbers_of(run) == [n for n in range(SAMPLES) if n not in (3, 7)]
+    assert [(note["conversation"], note["why"]) for note in run.failures] == [
+        (3, "failure"),
+        (7, "failure"),
+    ]
+    assert "CUDA error" in run.failures[0]["reason"]
+    told = "Not answered: 2 (2 had a request that failed); left out of the means, and asked again"
+    assert told in table(run)
+    assert any(told[14:] in value for about in about_runs([run], [""]) for _, value in about.rows)
+    (result,) = read_results(run)
+    assert len(result.numbers) == SAMPLES - 2
+    bad.clear()
+    whole = tasks.run(model, DATA, tmp_path, SETTINGS)
+    assert sorted(map(asked, server.bodies[SAMPLES:])) == [3, 7]
+    assert numbers_of(whole) == list(range(SAMPLES)) and whole.failures == []
+    assert "Not answered" not in table(whole)
+
+
+@pytest.mark.parametrize(
+    ("answer", "why"),
+    (
+        (completion(None, "content_filter"), "filter"),
+        (refusal(400, "This model's maximum context length is 64 tokens."), "context"),
+    ),
+)
+def test_what_the_server_refuses_does_not_stop_a_run(serve, tmp_path, answer, why):  # noqa: F811
+    model, _ = serve(failing(set(range(SAMPLES - 1)), answer))
+    run = tasks.run(model, DATA, tmp_path, SETTINGS)
+    assert numbers_of(run) == [SAMPLES - 1]
+    assert {note["why"] for note in run.failures} == {why} and len(run.failures) == SAMPLES - 1
+
+
+def test_failures_in_a_row_stop_the_run_which_keeps_every_answer(tmp_path, serve):  # noqa: F811
+    model, _ = serve(failing(set(range(4, SAMPLES))), concurrency=1)
+    with pytest.raises(ModelError, match=r"requests of 5 samples in a row failed .*CUDA error"):
+        tasks.run(model, DATA, tmp_path, SETTINGS)
+    run = read_run(tmp_path)
+    assert numbers_of(run) == [0, 1, 2, 3] and run.failures == []
+
+
+def test_a_server_that_is_gone_says_that_the_run_can_be_resumed(tmp_path):
+    with Server(failing(())) as server:
+        model = connect(server.url, "tiny", max_retries=0, timeout=10)
+        run = tasks.run(model, DATA, tmp_path / "run", SETTINGS)
+    kept = (tmp_path / "run" / "records.jsonl").read_bytes()
+    more = dataclasses.replace(SETTINGS, tasks=("json", "pronouns"))
+    later = connect(server.url, "tiny", max_retries=0, timeout=10)
+    with pytest.raises(Unreachable) as gone:
+        tasks.run(later, DATA, tmp_path / "run", more)
+    told = str(gone.value)
+    assert told.startswith("Cannot reach http://127.0.0.1:") and told.count("repeat") == 1
+    end = f"is running, then repeat the command: what is finished is kept in {run.folder}."
+    assert told.endswith(end)
+    assert (tmp_path / "run" / "records.jsonl").read_bytes() == kept
+
+
+PLAN = Plan(
+    draws=1,
+    rounds=1,
+    ask_at=2,
+    reading="written",
+    sampling=Sampling(max_new_tokens=5),
+    batch=4,
+)
+SWEEP = ("repetition:probability=0.5,1",)
+
+
+def questions(server) -> list[str]:
+    texts = [body["messages"][-1]["content"] for body in server.bodies]
+    return [text for text in texts if "which one, number" in text]
+
+
+def test_a_question_that_fails_is_noted_and_the_calibration_goes_on(serve, tmp_path):  # noqa: F811
+    """Questions 2 and 8 are of conversation 2."""
+
+    def answer(body, number):
+        fails = any(f"number {bad}?" in body["messages"][-1]["content"] for bad in broken)
+        return refusal(500, "CUDA error") if fails else completion("bread (B)")
+
+    broken = [8]
+    model, server = serve(answer)
+    _, run = calibrate(model, SUITE, ITEMS, tmp_path, SWEEP, PLAN)
+    assert len(run.records) == 3 * 5 and {note["conversation"] for note in run.failures} == {2}
+    assert len(run.failures) == 3 and len(questions(server)) == 3 * 14
+    calibration = read_calibration(tmp_path)
+    assert [candidate.method for candidate in calibration.candidates] == [
+        "none",
+        "repetition:probability=0.5",
+        "repetition:probability=1",
+    ]
+    broken.clear()
+    before = len(server.bodies)
+    _, whole = calibrate(model, SUITE, ITEMS, tmp_path, SWEEP, PLAN)
+    assert len(whole.records) == 3 * 6 and whole.failures == []
+    numbers = [int(text.split("number ")[1].split("?")[0]) for text in questions(server)[3 * 14 :]]
+    assert sorted(numbers) == [2, 2, 2, 8, 8, 8] and len(server.bodies) == before + 6
+
+
+def test_the_command_counts_what_was_not_answered(tmp_path, capsys):
+    def answer(body, number):
+        if body is None:
+            return 200, {}, json.dumps({"object": "list", "data": [{"id": "tiny"}]})
+        return refusal(422, "text is empty") if number == 3 else completion(REPLY)
+
+    with Server(answer) as server:
+        command = ["tasks", "--model", server.url, "--task", "json", "--samples", "4"]
+        command += ["--concurrency", "1", "--out", str(tmp_path / "run")]
+        assert cli.main(command) == 0
+        assert "Not answered: 1 (1 had a request that failed)" in capsys.readouterr().out
+        assert cli.main(command) == 0
+        assert "Not answered" not in capsys.readouterr().out
+        assert sum(body is not None for body in server.bodies) == 5
+
+
+# What the folder says of it
+
+
+def test_notes_are_read_until_their_key_is_recorded(tmp_path):
+    begun(tmp_path)
+    with open_run(tmp_path, IDENTITY, ABOUT) as run:
+        run.note_failure("none", 1, "failure", "It failed.")
+        run.note_failure("none", 2, "filter", "Naïve \u2028 line.")
+        run.note_failure("none", 1, "context", "It was too long.")
+    notes = {note["conversation"]: note["why"] for note in read_run(tmp_path).failures}
+    assert notes == {1: "context", 2: "filter"}
+    with open_run(tmp_path, IDENTITY, ABOUT) as run:
+        run.append(record(1))
+    (left,) = read_run(tmp_path).failures
+    assert left["conversation"] == 2 and left["reason"] == "Naïve \u2028 line."
+
+
+def test_a_torn_note_is_cut_and_a_damaged_one_named(tmp_path):
+    begun(tmp_path)
+    with open_run(tmp_path, IDENTITY, ABOUT) as run:
+        run.note_failure("none", 1, "failure", "It failed.")
+        run.note_failure("none", 2, "failure", "It failed.")
+    path = tmp_path / FAILURES
+    path.write_bytes(path.read_bytes()[:-20])
+    assert [note["conversation"] for note in read_run(tmp_path).failures] == [1]
+    open_run(tmp_path, IDENTITY, ABOUT).close()
+    assert path.read_bytes().count(b"\n") == 1 and path.read_bytes().endswith(b"}\n")
+    path.write_bytes(path.read_bytes().replace(b"failed", b"fooled"))
+    with pytest.raises(RecordsError, match=r"Line 1 of .*failures.jsonl is damaged"):
+        read_run(tmp_path)
+
+
+def test_an_extended_run_names_the_command_that_extended_it(tmp_path):
+    grows = Compatibility(joins={"methods": union})
+    begun(tmp_path)
+    other = {**IDENTITY, "rounds": 9}
+    with pytest.raises(RecordsError, match=r"repeat the first command to .*drift --seed 0`"):
+        open_run(tmp_path, other, ABOUT, grows)
+    wider = {**IDENTITY, "methods": ["none", "boost"]}
+    open_run(tmp_path, wider, {**ABOUT, "argv": "holdfast drift --method boost"}, grows).close()
+    again = {**ABOUT, "argv": "holdfast drift --seed 0 --progress"}
+    open_run(tmp_path, IDENTITY, again, grows).close()
+    with pytest.raises(
+        RecordsError, match=r"repeat the last command that extended it to .*drift --method boost`"
+    ):
+        open_run(tmp_path, other, ABOUT, grows)
+    run = read_run(tmp_path)
+    assert command_of(run.manifest) == "holdfast drift --method boost"
+    (about,) = about_runs([run], [""])
+    assert about.command == "holdfast drift --method boost"
+
+
+def test_only_an_endpoint_that_is_gone_is_told_to_be_resumed(tmp_path):
+    for error in (ModelError("The key is wrong."), RequestFailed("It failed.")):
+        with pytest.raises(type(error)) as caught, open_run(tmp_path, IDENTITY, ABOUT):
+            raise error
+        assert caught.value is error
