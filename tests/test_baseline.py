@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+
 import pytest
 from test_drift import SUITE, Scripted
 
@@ -129,6 +131,21 @@ def test_measures_that_do_not_discriminate_are_marked(tmp_path):
     assert max(map(len, table.splitlines())) <= 100
     page = report.write([tmp_path / "run"], tmp_path / "page.html").read_text(encoding="utf-8")
     assert 'id="baseline"' in page and "<strong>does not discriminate</strong>" in page
+
+
+def test_the_summary_of_a_run_holds_its_baseline(tmp_path):
+    run = read_run(asked(tmp_path / "run"))
+    rows = baseline_beside(run, read_series(run)[0])
+    (method,) = json.loads(report.write_summary(tmp_path / "run").read_text())["results"]
+    told = method["baseline"]
+    assert told["all"]["n"] == 60 and told["all"]["difference"]["verdict"] == "higher"
+    for kind, expected in (("measures", rows.measures), ("cases", rows.cases)):
+        assert [(row["name"], row["verdict"]) for row in told[kind]] == [
+            (row.name, row.verdict) for row in expected
+        ]
+    useless = next(row for row in told["measures"] if row["name"] == "never_contains")
+    assert useless["difference"]["verdict"] == "cannot tell"
+    assert useless["difference"]["why"].startswith("none of ")
 
 
 def test_few_conversations_do_not_tell_which_measures_discriminate(tmp_path):

@@ -87,6 +87,9 @@ def test_a_summary_says_what_the_records_say(tmp_path):
         - read_series(read_run(folder))[0].stability[:, -1]
     )
     assert fix["against"]["stability"]["last_round"]["mean"] == pytest.approx(by_hand, abs=1e-6)
+    assert none["baseline"] is None and fix["baseline"] is None
+    fall = none["change"]["stability"]
+    assert fall["mean"] < 0 and (fall["verdict"] == "lower") == (fall["why"] is None)
 
 
 def test_a_summary_tells_rule_by_rule(tmp_path):

@@ -499,6 +499,25 @@ def test_every_conversation_is_on_the_page_with_its_scores_and_reasons(tmp_path)
     assert sum(len(chunk.text) for chunk in packed) < len(script_json(chunks))
 
 
+def test_the_conversation_view_says_what_became_of_a_dialog_and_its_replies(tmp_path):
+    records = [record(number, [1.0, 0.5]) for number in range(3)]
+    records[1]["ended"] = {"round": 2, "why": "filter", "reason": "no <b>more</b>."}
+    records[1]["turns"][0]["stop_reason"] = "length"
+    records[1]["turns"][1]["stop_reason"] = "refusal"
+    records[1]["probes"][0]["stop_reason"] = "tool_calls"
+    index, ((whole, ended, _),) = pack(read_series(run_of(tmp_path / "run", records)))
+    assert [row[6] for row in index["rows"]] == [None, 2, None]
+    assert whole["ended"] is None
+    assert (
+        ended["ended"] == "The dialog ended in round 2, as it met a content filter: no <b>more</b>."
+    )
+    assert {turn[3] for turn in whole["turns"]} == {""}
+    assert [turn[3] for turn in ended["turns"][:2]] == ["cut at the length limit", "a refusal"]
+    assert ended["probes"][0][8] == "a tool call" and ended["probes"][1][8] == ""
+    page = report.write([tmp_path / "run"], tmp_path / "page.html").read_text(encoding="utf-8")
+    assert "met a content filter" in page and "<b>more" not in page
+
+
 def test_figures_are_written_as_svg_and_png_and_are_the_same_each_time(written, tmp_path):
     folder = written.with_name("page_figures")
     names = {path.name for path in folder.iterdir()}

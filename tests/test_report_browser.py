@@ -13,7 +13,7 @@ import time
 
 import pytest
 from synthetic_run import write_run
-from test_pages import hostile
+from test_pages import hostile, rewrite
 
 from holdfast.analysis.series import label_runs, read_series
 from holdfast.records import read_run
@@ -302,6 +302,35 @@ def test_a_conversation_is_opened_read_and_left_by_keyboard(browser, page, width
     assert browser.get_log("browser") == []
 
 
+@pytest.mark.parametrize("width", [1280, 390])
+def test_a_dialog_that_ended_early_says_so_and_its_replies_too(browser, tmp_path, width):
+    records = read_run(write_run(tmp_path / "run", conversations=4, rounds=2)).records
+    for number in (0, 1):  # of the two methods of the first conversation
+        records[number]["ended"] = {"round": 2, "why": "filter", "reason": "<img src=x>"}
+        records[number]["turns"][1]["stop_reason"] = "refusal"
+    rewrite(tmp_path / "run", records)
+    visit(browser, write_page([tmp_path / "run"], tmp_path / "page.html"), width)
+    wait(browser, "document.querySelectorAll('.row').length")
+    rows = browser.execute_script(
+        "return [...document.querySelectorAll('.row')].map((row) => row.textContent)"
+    )
+    assert ["ended in round 2" in row for row in rows] == [True, True] + [False] * 6
+    browser.execute_script("document.querySelector('.row').click()")
+    wait(browser, "document.querySelectorAll('#reader-body .bubble').length")
+    look(browser, f"ended-{width}")
+    end, names, images = browser.execute_script(
+        "const body = document.querySelector('#reader-body'); return ["
+        " body.querySelector('.ended').textContent, body.querySelector('.turn.agent .name').textContent,"
+        " body.querySelectorAll('img').length]"
+    )
+    assert end == "The dialog ended in round 2, as it met a content filter: <img src=x>."
+    assert "a refusal" in names and images == 0
+    assert browser.execute_script(
+        "const b = document.querySelector('#reader-body'); return b.scrollWidth <= b.clientWidth"
+    )
+    assert browser.get_log("browser") == []
+
+
 def test_hostile_texts_are_shown_as_text(browser, page):
     visit(browser, page)
     wait(browser, "document.querySelectorAll('.row').length")
@@ -355,7 +384,7 @@ def test_filters_count_what_they_show(browser, page):
           const form = document.querySelector('#filters'); form.reset();
           form.elements['{name}'].value = '{value}';
           form.dispatchEvent(new Event('input', {{bubbles: true}}));
-          return [found.length, entries.filter((e) => {rule}).length];
+          return [listed.length, entries.filter((e) => {rule}).length];
         """)
         assert shown == right > 0, (name, value)
         count = browser.execute_script("return document.querySelector('#count').textContent")
@@ -389,13 +418,13 @@ def test_prompts_are_sorted_and_lead_to_their_conversations(browser, page):
         " b.dataset.prompt"
     )
     assert browser.execute_script(
-        "return found.length > 0 && found.every((e) => e.agent.id === arguments[0] && e.seriesAt"
+        "return listed.length > 0 && listed.every((e) => e.agent.id === arguments[0] && e.seriesAt"
         " === 0)",
         prompt,
     )
     wait(browser, "document.querySelectorAll('#reader-body .bubble').length")
     assert browser.execute_script(
-        "return document.querySelector('#reader').open && current === found[0]"
+        "return document.querySelector('#reader').open && current === listed[0]"
     ), "read opens the conversation"
     browser.execute_script("document.querySelector('#close').click()")
     wait(browser, "document.activeElement.dataset.prompt !== undefined")

@@ -5,6 +5,7 @@ records, and the command.
 from __future__ import annotations
 
 import json
+import re
 
 import numpy as np
 import pytest
@@ -84,6 +85,7 @@ def test_what_a_handful_of_dialogs_shows_is_called_an_example():
 
     many = told(30)
     assert "], falls (even attention" in many[0] and "they rise together" in many[-1]
+    assert re.search(r"mass 0\.\d{3} \[0\.\d{3}, 0\.\d{3}\] in round 1, 0\.\d{3} \[0", many[0])
     few = told(5)
     assert few[-1] == "5 whole dialogs are an example and not a measurement, which takes 20."
     assert not any(word in line for word in ("falls (", "rise together") for line in few)

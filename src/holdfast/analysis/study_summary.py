@@ -12,7 +12,7 @@ from typing import Any
 from holdfast.analysis.calibration import FOLDERS, Calibration
 from holdfast.analysis.choice import Pick, front
 from holdfast.analysis.statistics import Estimate, estimate
-from holdfast.analysis.summary import NAME, spelled, spread, summary_of, write_summary
+from holdfast.analysis.summary import NAME, judged, spelled, spread, summary_of, write_summary
 from holdfast.analysis.verdicts import tell
 from holdfast.files import write_whole
 from holdfast.records import read_run
@@ -49,9 +49,9 @@ def calibration_summary(calibration: Calibration) -> dict[str, Any]:
             "method": candidate.method,
             "front": star,
             "stability": spread(estimate(candidate.stability)),
-            "gain": spread(calibration.gain(candidate)),
+            "gain": judged(calibration.gain(candidate)),
             "capability": spread(estimate(candidate.capability)),
-            "points_lost": spread(calibration.drop(candidate)),
+            "points_lost": judged(calibration.drop(candidate)),
             "tokens_forwarded": candidate.tokens,
         }
         for candidate, star in zip(calibration.candidates, front(calibration), strict=True)

@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 
+from holdfast.analysis.baseline import BaselineRow, baseline_beside
 from holdfast.analysis.comparisons import (
     PromptRow,
     baseline_of,
@@ -28,6 +29,7 @@ from holdfast.analysis.rules import RuleRow, rule_rows
 from holdfast.analysis.series import KINDS, Series, read_series
 from holdfast.analysis.statistics import Estimate, estimate, estimate_columns
 from holdfast.analysis.tasks import read_results
+from holdfast.analysis.verdicts import tell
 from holdfast.files import write_whole
 from holdfast.records import RunData, read_run
 
@@ -87,6 +89,18 @@ def spread(value: Estimate) -> dict[str, float | int | None]:
     return {"n": value.n, **{name: _rounded(number) for name, number in numbers.items()}}
 
 
+def judged(value: Estimate) -> dict[str, Any]:
+    """A difference as JSON: the estimate, whether it is "higher", "lower" or "cannot tell", and why
+    it cannot.
+    """
+    verdict = tell(value)
+    return {
+        **spread(value),
+        "verdict": verdict.word("higher", "lower"),
+        "why": verdict.why or None,
+    }
+
+
 def _rounded(value: float | None) -> float | None:
     return None if value is None else round(float(value), _DIGITS) + 0.0
 
@@ -97,7 +111,32 @@ def _spreads(values: Iterable[Estimate]) -> list[dict[str, float | int | None]]:
 
 def _drift(run: RunData) -> list[dict[str, Any]]:
     series = read_series(run)
-    return [_method(series, item) for item in series]
+    methods = [_method(series, item) for item in series]
+    methods[0]["baseline"] = _baseline(run, series[0])
+    return methods
+
+
+def _baseline(run: RunData, series: Series) -> dict[str, Any] | None:
+    """What the measures score with the system prompt and without; None where it was not asked."""
+    baseline = baseline_beside(run, series)
+    if baseline is None:
+        return None
+    return {
+        "all": _measure(baseline.every),
+        "measures": [_measure(row) for row in baseline.measures],
+        "cases": [_measure(row) for row in baseline.cases],
+    }
+
+
+def _measure(row: BaselineRow) -> dict[str, Any]:
+    return {
+        "name": row.name,
+        "n": row.n,
+        "prompted": spread(row.prompted),
+        "unprompted": spread(row.unprompted),
+        "difference": judged(row.difference),
+        "verdict": row.verdict,
+    }
 
 
 def _method(series: Sequence[Series], item: Series) -> dict[str, Any]:
@@ -109,7 +148,7 @@ def _method(series: Sequence[Series], item: Series) -> dict[str, Any]:
         "conversations": len(item.records),
         "by_round": {kind: _spreads(estimate_columns(item.values(kind))) for kind in kinds},
         "over_all_rounds": {kind: spread(overall_mean(item, kind)) for kind in scored},
-        "change": {kind: spread(overall_change(item, kind)) for kind in scored},
+        "change": {kind: judged(overall_change(item, kind)) for kind in scored},
         "against": _against(series, item),
         "categories": {
             kind: {name: _spreads(points) for name, points in by_name.items()}
@@ -117,6 +156,7 @@ def _method(series: Sequence[Series], item: Series) -> dict[str, Any]:
         },
         "prompts": [_prompt(row) for row in by_prompt(item)],
         "rules": [_rule(row) for row in rule_rows([item])],
+        "baseline": None,
     }
 
 
@@ -132,12 +172,12 @@ def _against(series: Sequence[Series], item: Series) -> dict[str, Any] | None:
         "method": baseline.method,
         "pairs": pairs.n,
         "stability": {
-            "last_round": spread(pairs.stability_last),
-            "over_all_rounds": spread(pairs.stability_mean),
+            "last_round": judged(pairs.stability_last),
+            "over_all_rounds": judged(pairs.stability_mean),
         },
         "adoption": {
-            "last_round": spread(pairs.adoption_last),
-            "over_all_rounds": spread(pairs.adoption_mean),
+            "last_round": judged(pairs.adoption_last),
+            "over_all_rounds": judged(pairs.adoption_mean),
         },
     }
 
@@ -186,7 +226,7 @@ def _profile(run: RunData) -> dict[str, Any]:
             "layer": head[0],
             "head": head[1],
             "score": _rounded(profile.scores[head]),
-            "gain": spread(gains[head]),
+            "gain": judged(gains[head]),
         }
         for head in profile.ranking.heads
     ]

@@ -128,9 +128,15 @@ def _numbers(calibration: Calibration) -> list[tuple[Any, ...]]:
     rows: list[tuple[Any, ...]] = [
         ("method", "quantity", "round", "n", "mean", "low", "high", "sd")
     ]
-    for row in calibration_summary(calibration)["results"]:
-        for quantity in ("stability", "gain", "capability", "points_lost"):
-            rows.append((row["method"], quantity, None, *row[quantity].values()))
+    for candidate in calibration.candidates:
+        quantities = {
+            "stability": estimate(candidate.stability),
+            "gain": calibration.gain(candidate),
+            "capability": estimate(candidate.capability),
+            "points_lost": calibration.drop(candidate),
+        }
+        for name, value in quantities.items():
+            rows.append((candidate.method, name, None, *spread(value).values()))
     for candidate in calibration.candidates:
         for number, column in enumerate(candidate.by_round.T, start=1):
             rows.append((candidate.method, "stability", number, *spread(estimate(column)).values()))

@@ -30,13 +30,13 @@ function setUpPrompts() {
 // --- the list of conversations -------------------------------------------------------------------------------
 
 const index = JSON.parse($("index").textContent);
-const FIRST = 10, PAGE = 40;
-let found = [], shown = 0, onlyPrompt = null;
+const FIRST = 10, MORE = 40;
+let listed = [], shown = 0, onlyPrompt = null;
 
-const entries = index.rows.map(([series, number, agent, user, stability, adoption], place) => {
+const entries = index.rows.map(([series, number, agent, user, stability, adoption, ended], place) => {
   const seen = stability.filter((v) => v !== null), taken = adoption.filter((v) => v !== null);
   return {
-    place, series: index.series[series], seriesAt: series, number, agent: index.prompts[agent], user: index.prompts[user], stability, adoption,
+    place, series: index.series[series], seriesAt: series, number, agent: index.prompts[agent], user: index.prompts[user], stability, adoption, ended,
     first: seen[0] ?? null, last: seen.at(-1) ?? null, mean: seen.length ? seen.reduce((a, b) => a + b) / seen.length : null,
     firstTaken: taken[0] ?? null, lastTaken: taken.at(-1) ?? null,
   };
@@ -58,10 +58,11 @@ function strip(name, kind, values, first, last) {
 }
 
 function listRow(entry) {
-  const said = (role, prompt) => make("span", { class: "said clamp" }, make("span", { class: "role" }, role), prompt.text || "(no prompt)");
+  const told = (role, prompt) => make("span", { class: "said clamp" }, make("span", { class: "role" }, role), prompt.text || "(no prompt)");
   const button = make("button", { type: "button", class: "row", "data-place": entry.place },
-    make("span", { class: "head" }, make("span", { class: "who" }, `#${entry.number} `), make("span", { class: "method" }, entry.series.label)),
-    make("span", { class: "lines" }, said("agent", entry.agent), said("user", entry.user)),
+    make("span", { class: "head" }, make("span", { class: "who" }, `#${entry.number} `), make("span", { class: "method" }, entry.series.label),
+      entry.ended !== null && make("span", { class: "meta" }, ` ended in round ${entry.ended}`)),
+    make("span", { class: "lines" }, told("agent", entry.agent), told("user", entry.user)),
     make("span", { class: "strips" }, strip("keeps", "keep", entry.stability, entry.first, entry.last),
       entry.lastTaken !== null && strip("takes", "take", entry.adoption, entry.firstTaken, entry.lastTaken)));
   button.addEventListener("click", () => openReader(entry));
@@ -69,11 +70,11 @@ function listRow(entry) {
 }
 
 function more() {
-  const upTo = Math.min(found.length, shown + (shown ? PAGE : FIRST));
-  $("rows").append(...found.slice(shown, upTo).map(listRow));
+  const upTo = Math.min(listed.length, shown + (shown ? MORE : FIRST));
+  $("rows").append(...listed.slice(shown, upTo).map(listRow));
   shown = upTo;
-  $("more").hidden = shown >= found.length;
-  $("more").textContent = `Show ${Math.min(PAGE, found.length - shown)} more of ${found.length - shown}`;
+  $("more").hidden = shown >= listed.length;
+  $("more").textContent = `Show ${Math.min(MORE, listed.length - shown)} more of ${listed.length - shown}`;
 }
 
 /** "12 of 96 conversations"; where several series hold them, how many dialogs that makes. */
@@ -86,15 +87,15 @@ function counted(some) {
 function filterList() {
   const form = $("filters").elements, get = (name) => (form[name] ? form[name].value : "");
   const wanted = get("find").toLowerCase();
-  found = entries.filter((e) => (get("series") === "" || e.seriesAt === +get("series"))
+  listed = entries.filter((e) => (get("series") === "" || e.seriesAt === +get("series"))
     && (!get("category") || e.agent.category === get("category")) && (!get("score") || SCORES[get("score")](e))
     && (!onlyPrompt || e.agent.id === onlyPrompt)
     && (!wanted || `${e.agent.text} ${e.agent.id} ${e.user.text} ${e.user.id}`.toLowerCase().includes(wanted)));
-  found.sort(ORDERS[get("order")]);
+  listed.sort(ORDERS[get("order")]);
   $("rows").replaceChildren();
   shown = 0;
   more();
-  $("count").replaceChildren(counted(found));
+  $("count").replaceChildren(counted(listed));
   if (onlyPrompt) {
     const clear = make("button", { type: "button", class: "link" }, "show all");
     clear.addEventListener("click", () => { onlyPrompt = null; filterList(); $("count").scrollIntoView({ block: "center" }); });
@@ -108,7 +109,7 @@ function readPrompt(prompt, series, button) {
   onlyPrompt = prompt;
   if ($("filters").elements.series) $("filters").elements.series.value = series;
   filterList();
-  openReader(found[0], button);
+  openReader(listed[0], button);
 }
 
 // --- the reader ----------------------------------------------------------------------------------------------
@@ -139,25 +140,25 @@ function brief(role, prompt) {
 
 const written = (tag, kind, text) => make(tag, { class: text ? kind : `${kind} nothing`, dir: "auto" }, text || "(empty reply)");
 
-function probeCard([, kind, question, reply, score, reason, mass, rule]) {
+function probeCard([, kind, question, reply, score, reason, mass, rule, note]) {
   const own = kind === "stability", what = own ? `keeps ${rule || "its own"}` : `takes on ${rule || "the other’s"}`;
   return make("div", { class: `probe ${own ? "keep" : "take"}` },
-    make("header", {}, `probe: ${what}`, make("span", { class: "score" }, make("i", { "--v": score, "aria-hidden": "true" }), fixed(score))),
+    make("header", {}, [`probe: ${what}`, note].filter(Boolean).join(" · "), make("span", { class: "score" }, make("i", { "--v": score, "aria-hidden": "true" }), fixed(score))),
     make("p", { class: "question", dir: "auto" }, index.questions[question]), written("p", "reply", reply),
     make("p", { class: "reason" }, reason, mass !== null && ` · mass ${mass.toFixed(3)}`));
 }
 
-function turnBubble([, speaker, text, cut, mass]) {
-  const notes = [speaker, cut ? "cut at the length limit" : "", mass !== null ? `mass ${mass.toFixed(3)}` : ""].filter(Boolean);
+function turnBubble([, speaker, text, note, mass]) {
+  const notes = [speaker, note, mass !== null ? `mass ${mass.toFixed(3)}` : ""].filter(Boolean);
   return make("div", { class: `turn ${speaker}` }, make("p", { class: "name" }, notes.join(" · ")), written("div", "bubble", text));
 }
 
 /** Probes stand where they were asked: in place of the user's turn, or after the agent's. */
 function roundPart(round, { turns, probes }, probedAfter) {
-  const asked = probes.filter((p) => p[0] === round), said = turns.filter((t) => t[0] === round);
+  const asked = probes.filter((p) => p[0] === round), spoken = turns.filter((t) => t[0] === round);
   const cards = asked.length > 0 && make("div", { class: "probes" }, ...asked.map(probeCard));
   return make("section", { class: "round" }, make("h3", {}, `Round ${round}`),
-    !probedAfter && cards, ...said.map(turnBubble), probedAfter && cards);
+    !probedAfter && cards, ...spoken.map(turnBubble), probedAfter && cards);
 }
 
 let current = null, opener = null;
@@ -179,9 +180,9 @@ async function openReader(entry, from = null) {
     button.addEventListener("click", async () => { const top = body.scrollTop; await openReader(other); body.scrollTop = top; $("reader-methods").querySelector("[aria-pressed=true]").focus(); });
     return button;
   }));
-  const at = found.indexOf(entry);
+  const at = listed.indexOf(entry);
   $("previous").disabled = at <= 0;
-  $("next").disabled = at < 0 || at >= found.length - 1;
+  $("next").disabled = at < 0 || at >= listed.length - 1;
   body.replaceChildren(make("p", { class: "nothing" }, "Unpacking …"));
   if (!reader.open) { reader.showModal(); $("reader-title").focus(); }
   setAddress(`#conversation-${entry.place}`);
@@ -189,7 +190,8 @@ async function openReader(entry, from = null) {
     const data = await texts(entry.place);
     if (current !== entry) return;
     const rounds = [...new Set([...data.turns, ...data.probes].map((item) => item[0]))].sort((a, b) => a - b);
-    body.replaceChildren(make("div", { class: "briefs" }, brief("agent", entry.agent), brief("user", entry.user)), ...rounds.map((round) => roundPart(round, data, entry.series.probedAfter)));
+    body.replaceChildren(make("div", { class: "briefs" }, brief("agent", entry.agent), brief("user", entry.user)), ...rounds.map((round) => roundPart(round, data, entry.series.probedAfter)),
+      data.ended ? make("p", { class: "ended", dir: "auto" }, data.ended) : "");
     body.scrollTop = 0;
   } catch (error) {
     body.replaceChildren(make("p", { role: "alert" }, error.message));
@@ -198,7 +200,7 @@ async function openReader(entry, from = null) {
 
 function setUpReader() {
   const reader = $("reader");
-  const step = (by) => { const next = found[found.indexOf(current) + by]; if (found.includes(current) && next) openReader(next); };
+  const step = (by) => { const next = listed[listed.indexOf(current) + by]; if (listed.includes(current) && next) openReader(next); };
   $("previous").addEventListener("click", () => step(-1));
   $("next").addEventListener("click", () => step(1));
   $("close").addEventListener("click", () => reader.close());

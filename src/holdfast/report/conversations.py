@@ -15,18 +15,27 @@ import numpy as np
 from markupsafe import Markup
 
 from holdfast.analysis.series import Series
+from holdfast.report.sentences import early_end
 
 PER_CHUNK = 24
 # characters of chunks that stay readable JSON; above it they are gzip in base64
 PLAIN_LIMIT = 600_000
+
+_NOTES = {
+    "length": "cut at the length limit",
+    "refusal": "a refusal",
+    "tool_calls": "a tool call",
+    "empty": "without content",
+}
 
 
 def pack(series: Sequence[Series]) -> tuple[dict[str, Any], list[list[dict[str, Any]]]]:
     """The index and the chunks.
 
     The index holds the series, every prompt and question once, and a row per conversation: its
-    series, number, prompts, scores by round and the place of its texts. One pair's conversations
-    under several methods stand side by side, so that they share a chunk."""
+    series, number, prompts, scores by round and the round in which it ended early. One pair's
+    conversations under several methods stand side by side, so that they share a chunk.
+    """
     prompts: dict[tuple[Any, ...], int] = {}
     questions: dict[str, int] = {}
     order = sorted(
@@ -42,9 +51,9 @@ def pack(series: Sequence[Series]) -> tuple[dict[str, Any], list[list[dict[str, 
         agent, user = (
             prompts.setdefault(_prompt(record[who]), len(prompts)) for who in ("agent", "user")
         )
-        rows.append(
-            [at, number, agent, user, _numbers(item.stability[row]), _numbers(item.adoption[row])]
-        )
+        stability, adoption = _numbers(item.stability[row]), _numbers(item.adoption[row])
+        ended = record.get("ended", {}).get("round")
+        rows.append([at, number, agent, user, stability, adoption, ended])
         if place % PER_CHUNK == 0:
             chunks.append([])
         chunks[-1].append(_texts(record, questions))
@@ -106,28 +115,34 @@ def _numbers(values: np.ndarray) -> list[float | None]:
 
 
 def _texts(record: dict[str, Any], questions: dict[str, int]) -> dict[str, Any]:
-    """Turns as [round, speaker, text, cut off?, mass] and probes as [round, kind, question, reply,
-    score, reason, mass, rule].
+    """Turns as [round, speaker, text, note, mass], probes as [round, kind, question, reply, score,
+    reason, mass, rule, note], and why the dialog ended early; a note says what became of a reply.
     """
     return {
         "turns": [
-            [t["round"], t["speaker"], t["text"], int(t.get("stop_reason") == "length"), _mass(t)]
-            for t in record["turns"]
+            [turn["round"], turn["speaker"], turn["text"], _note(turn), _mass(turn)]
+            for turn in record["turns"]
         ],
         "probes": [
             [
-                p["round"],
-                p["kind"],
-                questions.setdefault(p["question"], len(questions)),
-                p["reply"],
-                round(p["score"], 4),
-                p["reason"],
-                _mass(p),
-                p.get("rule"),
+                probe["round"],
+                probe["kind"],
+                questions.setdefault(probe["question"], len(questions)),
+                probe["reply"],
+                round(probe["score"], 4),
+                probe["reason"],
+                _mass(probe),
+                probe.get("rule"),
+                _note(probe),
             ]
-            for p in record["probes"]
+            for probe in record["probes"]
         ],
+        "ended": early_end(record["ended"]) if "ended" in record else None,
     }
+
+
+def _note(reply: dict[str, Any]) -> str:
+    return _NOTES.get(reply.get("stop_reason", ""), "")
 
 
 def _mass(item: dict[str, Any]) -> float | None:

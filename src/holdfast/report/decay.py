@@ -38,15 +38,20 @@ def lines(trace: dict[str, Any]) -> list[str]:
 def _decay_line(trace: dict[str, Any], name: str, title: str) -> str:
     row = trace[name]
     between, within = row["between_turns"], row["within_turns"]
-    first, last = row["mass"][0], row["mass"][-1]
+    first, last = (_mass(row["mass"][at]) for at in (0, -1))
     return (
-        f"{trace['model']}, {title}: mass {first['mean']:.3f} in round 1, {last['mean']:.3f} in"
+        f"{trace['model']}, {title}: mass {first} in round 1, {last} in"
         f" round {trace['rounds']}. Log of the mass between turns"
         f" {judged(between['real'], 'rises', 'falls')} (even attention"
         f" {spelled(between['uniform'])}); within turns"
         f" {judged(within['real'], 'rises', 'falls')} (even attention"
         f" {spelled(within['uniform'])})."
     )
+
+
+def _mass(mean: dict[str, Any]) -> str:
+    """0.148 [0.140, 0.156]."""
+    return with_interval(_estimate(mean), lambda value: f"{value:.3f}")
 
 
 def _behaviour_line(behaviour: dict[str, Any]) -> str:

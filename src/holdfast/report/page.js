@@ -40,13 +40,13 @@ function setUpPlot(plot) {
     line.setAttribute("x1", x(now)); line.setAttribute("x2", x(now));
     line.setAttribute("visibility", cursor ? "visible" : "hidden");
     out.replaceChildren(make("span", { class: "value" }, `round ${now}`));
-    const said = [];
+    const spoken = [];
     for (const [colour, label, value, interval, sd] of points[now - 1]) {
       out.append(make("span", { class: `value s${colour}` }, make("i"), make("span", {}, make("b", {}, value), interval && ` ${interval}`, sd && make("span", { class: "sd" }, ` sd ${sd}`), ` · ${label}`)));
-      said.push(`${label} ${value}${interval ? `, interval ${interval}` : ""}${sd ? `, standard deviation ${sd}` : ""}`);
+      spoken.push(`${label} ${value}${interval ? `, interval ${interval}` : ""}${sd ? `, standard deviation ${sd}` : ""}`);
     }
     plot.setAttribute("aria-valuenow", now);
-    plot.setAttribute("aria-valuetext", `Round ${now}: ${said.join("; ")}`);
+    plot.setAttribute("aria-valuetext", `Round ${now}: ${spoken.join("; ")}`);
   }
   plot.addEventListener("pointermove", (event) => {
     const box = svg.getBoundingClientRect();

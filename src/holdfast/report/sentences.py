@@ -186,5 +186,12 @@ def _ended(endings: Endings) -> str:
     return text + first.rstrip(".")
 
 
+def early_end(ended: Mapping[str, Any]) -> str:
+    """'The dialog ended in round 3, as it met a content filter: the reason.'"""
+    why = _ENDED.get(ended["why"], ended["why"])
+    reason = f": {ended['reason']}" if ended.get("reason") else ""
+    return f"The dialog ended in round {ended['round']}, as it {why}{reason}".rstrip(".") + "."
+
+
 def _listed(counts: Iterable[tuple[str, int]], words: Mapping[str, str]) -> str:
     return ", ".join(f"{count:,} {words.get(why, why)}" for why, count in counts)
