@@ -6,10 +6,15 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
+from typing import Protocol
 
-Progress = Callable[
-    [int, int], None
-]  # takes how many units were just done, and the tokens forwarded for them
+
+class Progress(Protocol):
+    """Takes how many units were just done, and the tokens forwarded for them."""
+
+    def __call__(self, done: int, tokens: int = 0, /) -> None: ...
+
+
 Watch = Callable[[str, int], AbstractContextManager[Progress]]  # takes a step's name and its units
 
 

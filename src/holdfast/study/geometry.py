@@ -115,7 +115,7 @@ def study(
 
 def embedding_norms(model: LocalModel) -> list[float]:
     """The norm of every token's embedding (Figure 7)."""
-    weight = model.hf_model.get_input_embeddings().weight
+    weight: Any = model.hf_model.get_input_embeddings().weight
     norms: list[float] = weight.detach().float().norm(dim=-1).tolist()
     return norms
 
