@@ -66,7 +66,7 @@ def test_the_kernels_compile_for_gpus_that_are_not_here(tmp_path):
         assert kernel["shared_bytes"] <= SHARED[kernel["capability"]], kernel
         assert kernel["stack_bytes"] <= 128, kernel  # registers that did not fit
         if kernel["kernel"] != "_merge_splits":
-            assert kernel["matrix_units"] and kernel["copies_ahead"], kernel
+            assert kernel["matrix_units"] and kernel["buffers"] >= 2, kernel
 
 
 def test_the_benchmark_for_gpus_runs_through_at_a_tiny_shape(tmp_path):

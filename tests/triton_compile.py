@@ -59,7 +59,8 @@ def launches(dtype: torch.dtype, size: int, heads: int, groups: int) -> list:
 def compiled(kernel, given: dict, capability: int) -> dict:
     """What a kernel needs on GPUs of a compute capability (90: 9.0)."""
     signature, constants, attributes = {}, {}, {}
-    given = given | ({"WIDEN": False} if "WIDEN" in given else {})
+    on_gpu = {"WIDEN": False, "STAGES": stages((capability // 10, capability % 10))}
+    given = given | {name: value for name, value in on_gpu.items() if name in given}
     for place, parameter in enumerate(kernel.params):
         value = given[parameter.name]
         is_tensor = isinstance(value, torch.Tensor)
@@ -73,13 +74,14 @@ def compiled(kernel, given: dict, capability: int) -> dict:
             attributes[(place,)] = [["tt.divisibility", 16]]
     options = {name: given[name] for name in ("num_warps", "num_stages") if name in given}
     if kernel.__name__ == "_attend_block":
-        options["num_stages"] = stages((capability // 10, capability % 10))
+        options["num_stages"] = given["STAGES"]
     source = ASTSource(kernel, signature, constants, attributes)
     made = triton.compile(source, GPUTarget("cuda", capability, 32), options)
     with tempfile.NamedTemporaryFile(suffix=".cubin") as file:
         Path(file.name).write_bytes(made.asm["cubin"])
         command = [TOOLS / "cuobjdump", "--dump-resource-usage", file.name]
         usage = subprocess.run(command, capture_output=True, text=True, check=True).stdout
+    buffers = re.search(r"local_alloc : \(\) -> !ttg.memdesc<(\d)x\d+x128xbf16", made.asm["ttgir"])
     return {
         "kernel": kernel.__name__,
         "capability": capability,
@@ -87,7 +89,7 @@ def compiled(kernel, given: dict, capability: int) -> dict:
         "registers": int(re.search(r"REG:(\d+)", usage)[1]),
         "stack_bytes": int(re.search(r"STACK:(\d+)", usage)[1]),
         "matrix_units": bool(re.search(r"mma[._]\S*m(16|64)n\d+k16", made.asm["ptx"])),
-        "copies_ahead": "cp.async" in made.asm["ptx"],
+        "buffers": int(buffers[1]) if buffers else 0,  # of keys, in the first loop
     }
 
 

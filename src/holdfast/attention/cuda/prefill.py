@@ -96,6 +96,7 @@ def prefill(
             BLOCK_KEYS=shape.keys,
             WIDEN=query.device.type == "cpu",
             num_warps=8,
+            STAGES=stages(capability),
             num_stages=stages(capability),
         )
     return output.transpose(1, 2)
@@ -144,6 +145,7 @@ def _attend_block(
     BLOCK_QUERIES: tl.constexpr,
     BLOCK_KEYS: tl.constexpr,
     WIDEN: tl.constexpr,
+    STAGES: tl.constexpr,
 ):
     """The output of one block of queries of one head."""
     blocks = tl.cdiv(queries, BLOCK_QUERIES)
@@ -203,12 +205,14 @@ def _attend_block(
     q = (q, scaling)
     state = (top, total, mixed)
     most_top, most_total, mixed = _visit(
-        q, stored, lists, seen, most, state, _BOTH, CAUSAL, SIZE, BLOCK_SIZE, BLOCK_KEYS, WIDEN
-    )
+        q, stored, lists, seen, most, state,
+        _BOTH, CAUSAL, SIZE, BLOCK_SIZE, BLOCK_KEYS, WIDEN, STAGES,
+    )  # fmt: skip
     state = (top, total, mixed)
     least_top, least_total, mixed = _visit(
-        q, stored, lists, seen, least, state, _SUM, CAUSAL, SIZE, BLOCK_SIZE, BLOCK_KEYS, WIDEN
-    )
+        q, stored, lists, seen, least, state,
+        _SUM, CAUSAL, SIZE, BLOCK_SIZE, BLOCK_KEYS, WIDEN, STAGES,
+    )  # fmt: skip
 
     swapped = most == _SPAN
     place = row * HEADS + head
@@ -227,8 +231,9 @@ def _attend_block(
     larger = tl.maximum(tl.maximum(to_most, to_least), 1e-30)
     state = (least_top, to_least / larger, mixed * (to_most / larger)[:, None])
     _, _, mixed = _visit(
-        q, stored, lists, seen, least, state, _ADD, CAUSAL, SIZE, BLOCK_SIZE, BLOCK_KEYS, WIDEN
-    )
+        q, stored, lists, seen, least, state,
+        _ADD, CAUSAL, SIZE, BLOCK_SIZE, BLOCK_KEYS, WIDEN, STAGES,
+    )  # fmt: skip
     mixed = mixed * larger[:, None]
     places_out = (row * queries + index)[:, None] * HEADS + head
     tl.store(
@@ -259,6 +264,7 @@ def _visit(
     BLOCK_SIZE: tl.constexpr,
     BLOCK_KEYS: tl.constexpr,
     WIDEN: tl.constexpr,
+    STAGES: tl.constexpr,
 ):
     """All keys of a group that the queries see.
 
@@ -278,7 +284,8 @@ def _visit(
     order = lists[0]
     alone = _entry(lists, group, first)
     behind = _entry(lists, group, last)
-    for entry in range(alone, behind):
+    # Where a tile stands is read before its keys: Triton shares the stages among the two.
+    for entry in tl.range(alone, behind, num_stages=2 * STAGES - 1):
         top, total, mixed = _tile(
             query, stored, lists, seen, group, tl.load(order + entry), top, total, mixed,
             AIM, False, CAUSAL, SIZE, BLOCK_SIZE, BLOCK_KEYS, WIDEN,
