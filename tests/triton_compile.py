@@ -59,7 +59,8 @@ def launches(dtype: torch.dtype, size: int, heads: int, groups: int) -> list:
 def compiled(kernel, given: dict, capability: int) -> dict:
     """What a kernel needs on GPUs of a compute capability (90: 9.0)."""
     signature, constants, attributes = {}, {}, {}
-    on_gpu = {"WIDEN": False, "STAGES": stages((capability // 10, capability % 10))}
+    stages_there = stages((capability // 10, capability % 10), given["SIZE"])
+    on_gpu = {"WIDEN": False, "STAGES": stages_there}
     given = given | {name: value for name, value in on_gpu.items() if name in given}
     for place, parameter in enumerate(kernel.params):
         value = given[parameter.name]

@@ -22,6 +22,7 @@ from torch import Tensor
 
 _DTYPES = (torch.float16, torch.bfloat16, torch.float32)
 _MOST = 256  # of the size of a head
+_SINCE = (8, 0)  # compute capability (Ampere): earlier GPUs have less shared memory
 
 
 @cache
@@ -33,6 +34,8 @@ def has_triton() -> bool:
 def is_covered(query: Tensor, key: Tensor, value: Tensor) -> bool:
     """Whether the kernels take these: on a GPU with Triton, heads of one size, no gradients."""
     if not query.is_cuda or not has_triton():
+        return False
+    if torch.cuda.get_device_capability(query.device) < _SINCE:
         return False
     if query.dtype not in _DTYPES or not query.shape[-1] == key.shape[-1] == value.shape[-1]:
         return False

@@ -96,15 +96,16 @@ def prefill(
             BLOCK_KEYS=shape.keys,
             WIDEN=query.device.type == "cpu",
             num_warps=8,
-            STAGES=stages(capability),
-            num_stages=stages(capability),
+            STAGES=stages(capability, size),
+            num_stages=stages(capability, size),
         )
     return output.transpose(1, 2)
 
 
-def stages(capability: tuple[int, int]) -> int:
-    """How many tiles are on their way at once: the GPUs of data centres have room for three."""
-    return 3 if capability in ((8, 0), (9, 0), (10, 0)) else 2
+def stages(capability: tuple[int, int], head_size: int) -> int:
+    """How many tiles are on their way at once: as many as shared memory holds."""
+    data_centre = capability in ((8, 0), (9, 0), (10, 0))
+    return 3 if data_centre or padded_size(head_size) <= 128 else 2
 
 
 @triton.jit(do_not_specialize=["queries", "keys", "tiles"])
