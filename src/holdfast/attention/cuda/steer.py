@@ -99,7 +99,7 @@ def attend(
     def made() -> Tiles:
         return cut(columns, keys, Sight(causal, mask=mask), shape)
 
-    tiles = steering.plans.get("tiles", (queries, keys), mask, made)
+    tiles = steering.plans.get(f"tiles on {query.device}", (queries, keys), mask, made)
     return prefill(query, key, value, tiles, rows.table, scaling)
 
 
@@ -151,7 +151,9 @@ def _columns(
             return _bounded(columns, columns.seen)
         return columns
 
-    return steering.plans.get("columns", (query.shape[2], keys), mask, made)
+    # Layers of one model may stand on several devices.
+    kind = f"columns on {query.device}"
+    return steering.plans.get(kind, (query.shape[2], keys), mask, made)
 
 
 def _bounded(columns: Columns, seen: Tensor) -> Columns:
