@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import inspect
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import torch
 from torch import Tensor
@@ -49,7 +50,7 @@ class Runner:
         self.heads: int = getattr(config, "num_attention_heads", 0)
         self.context: int | None = getattr(config, "max_position_embeddings", None)
         self.cache_layers = len(DynamicCache(config=config).layers) or self.layers
-        self._accepts = frozenset(inspect.signature(hf_model.forward).parameters)
+        self.accepts = frozenset(inspect.signature(hf_model.forward).parameters)
         self._interface = config._attn_implementation == IMPLEMENTATION
         self._additive = config._attn_implementation == "eager"
 
@@ -69,20 +70,40 @@ class Runner:
         if batch.trace or any(batch.methods):
             steering = Steering(batch.span, batch.methods, batch.trace, batch.prompts)
         positions = None if batch.level or not self._interface else batch.positions
-        options = {"position_ids": batch.positions, "logits_to_keep": self._kept(batch)}
+        read, kept = {"input_ids": batch.ids}, self._kept(batch)
         with steered(steering, positions):
-            output = self.hf_model(
-                input_ids=batch.ids,
-                attention_mask=self._mask(batch),
-                past_key_values=batch.cache,
-                use_cache=True,
-                **{name: value for name, value in options.items() if name in self._accepts},
-            )
+            output = self.call(read, batch.positions, self._mask(batch), batch.cache, kept)
         mass = None
         if steering is not None and batch.trace:
             mass = torch.stack([layer.float() for layer in steering.seen], 1)
         cache = getattr(output, "past_key_values", None)
         return Output(output.logits[:, -batch.logits :], mass, cache)
+
+    def call(
+        self,
+        read: Mapping[str, Tensor],
+        positions: Tensor,
+        mask: Tensor | None,
+        cache: Cache | None,
+        logits: int | Tensor,
+    ) -> Any:
+        """Calls the model, in a pass that the caller steers or not; returns what it gives.
+
+        Args:
+            read: `input_ids` or `inputs_embeds`.
+            positions: [row, column], for models that take them.
+            mask: as the model takes it; None for a causal one.
+            cache: what is computed already; takes what is computed now.
+            logits: of so many last columns, or of these, for models that can leave others out.
+        """
+        options = {"position_ids": positions, "logits_to_keep": logits}
+        return self.hf_model(
+            attention_mask=mask,
+            past_key_values=cache,
+            use_cache=True,
+            **read,
+            **{name: value for name, value in options.items() if name in self.accepts},
+        )
 
     def _kept(self, batch: Batch) -> int | Tensor:
         """The last tokens, whose logits are wanted.

@@ -18,6 +18,7 @@ from torch.utils.hooks import RemovableHandle
 from transformers.cache_utils import Cache
 
 from holdfast.attention import Steering, steered
+from holdfast.engine.runner import Runner
 from holdfast.errors import ModelError
 
 
@@ -58,6 +59,12 @@ class Twin:
         if any(part.is_meta for part in shared[:-1]):
             raise ModelError(f"{type(hf_model).__name__} has weights that are not on a device.")
         self.model = copy.deepcopy(hf_model, {id(part): part for part in shared})
+        self._runner = Runner(self.model)
+        if not {"position_ids", "logits_to_keep"} <= self._runner.accepts:
+            raise ModelError(
+                f"{type(hf_model).__name__} takes no positions, or gives all logits, so its prompts"
+                " cannot share a pass."
+            )
         config = hf_model.config.get_text_config()
         count = config.num_hidden_layers
         path = next(
@@ -99,16 +106,10 @@ class Twin:
             ids: [row, column].
         """
         setattr(self._parent, self._name, torch.nn.ModuleList(layers))
-        read = {"input_ids": ids} if hidden is None else {"inputs_embeds": hidden}
+        given = {"input_ids": ids, "inputs_embeds": hidden}
+        read = {name: states for name, states in given.items() if states is not None}
         with nullcontext() if hidden is None else entered(layers[0], hidden):
-            output = self.model(
-                attention_mask=mask,
-                position_ids=positions,
-                past_key_values=cache,
-                use_cache=True,
-                logits_to_keep=last,
-                **read,
-            )
+            output = self._runner.call(read, positions, mask, cache, last)
         logits: Tensor = output.logits
         return logits[:, -last:]
 
@@ -151,7 +152,7 @@ class Twin:
         """The logits behind two tokens, [1, 1, vocabulary]."""
         ids = torch.tensor([[0, 1]], device=self.model.device)
         with steered(None):
-            logits: Tensor = self.model(input_ids=ids, logits_to_keep=1).logits
+            logits: Tensor = self._runner.call({"input_ids": ids}, ids, None, None, 1).logits
         return logits.float()
 
 
