@@ -1,4 +1,4 @@
-"""The drift benchmark: conversations in fixed batches, each recorded as soon as it is over."""
+"""The drift benchmark: conversations side by side, each recorded as soon as it is over."""
 
 from __future__ import annotations
 
@@ -23,15 +23,14 @@ from holdfast.records import (
     Batch,
     Compatibility,
     RunData,
-    batches,
     open_run,
     read_run,
     resume,
     union,
 )
 
-# Draws belong to a conversation and its rounds, so more of them begin like fewer; batches of fixed
-# numbers make the arithmetic that of one run, but for a last batch that was not full.
+# Draws belong to a conversation and its rounds, so more of them begin like fewer. In floating
+# point, what runs beside a conversation can change the last digit of a number, and no more.
 COMPATIBILITY = Compatibility(
     defaults={"settings": dataclasses.asdict(Settings())},
     joins={"methods": union, "settings.conversations": max},
@@ -98,10 +97,10 @@ def run(
     identity = identity_of(model, suite, list(chosen), dataclasses.asdict(settings))
     about = {"command": "drift", "argv": command, "versions": _versions()}
     with open_run(Path(out), identity, about, COMPATIBILITY) as record:
-        total = record.manifest["identity"]["settings"]["conversations"]
-        groups = _groups(model, settings, total)
+        numbers = range(settings.conversations)
+        together = None if model.independent else settings.batch  # the session says what is good
         for name, setting in chosen.items():
-            for batch in resume(record, name, groups, alone=model.independent):
+            for batch in resume(record, name, [numbers], alone=True):
                 if batch.kept:
                     for _ in range(settings.rounds):
                         progress(batch.kept, 0)
@@ -113,6 +112,7 @@ def run(
                         settings,
                         functools.partial(_keep, batch, traces),
                         progress,
+                        together,
                     )
     return read_run(out)
 
@@ -134,14 +134,6 @@ def _by_spelling(
             raise UsageError(f"The method {name!r} is given twice; give it once.")
         chosen[name] = setting
     return chosen
-
-
-def _groups(model: ChatModel, settings: Settings, total: int) -> list[Sequence[int]]:
-    """Which conversations run side by side; `total` is that of the run in the folder."""
-    if model.independent:  # nothing depends on it, and the session says how many are good for speed
-        return [range(settings.conversations)]
-    groups = batches(range(total), settings.batch)
-    return [numbers for numbers in groups if numbers[0] < settings.conversations]
 
 
 def _keep(batch: Batch, traces: bool, record: dict[str, Any], masses: dict[int, TurnTrace]) -> None:

@@ -7,6 +7,7 @@ the agent's dialog in place of a_i and never enters it."""
 
 from __future__ import annotations
 
+import itertools
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -42,8 +43,10 @@ def converse(
     settings: Settings,
     on_record: Callable[[dict[str, Any], dict[int, TurnTrace]], None],
     on_round: Callable[[int, int], None] = lambda conversations, tokens: None,
+    together: int | None = None,
 ) -> None:
-    """Runs conversations side by side; each goes on as soon as it can.
+    """Runs conversations side by side; each goes on as soon as it can, and one that is over makes
+    room for the next.
 
     Args:
         session: a fresh session of the model, which plays both sides.
@@ -54,6 +57,7 @@ def converse(
             and the masses of its turns.
         on_round: told when conversations have ended a round: how many, and how many tokens they
             forwarded meanwhile.
+        together: how many run side by side; None: all.
     """
     told = time.monotonic()
 
@@ -65,12 +69,16 @@ def converse(
         for view in VIEWS:
             session.forget((view, dialog.pairing.number))
 
-    failures = Failures(over, "conversation")
-    scripts = [
-        _Script(Dialog(pairing), tuple(methods), settings, failures, on_round)
-        for pairing in pairings
-    ]
-    session.run([script.begin() for script in scripts])
+    failures, waiting = Failures(over, "conversation"), iter(pairings)
+
+    def begin(count: int | None) -> list[Job]:
+        """The first requests of the next conversations."""
+        return [
+            _Script(Dialog(pairing), tuple(methods), settings, failures, on_round, begin).begin()
+            for pairing in itertools.islice(waiting, count)
+        ]
+
+    session.run(begin(together))
     failures.settle(session)
 
 
@@ -82,6 +90,7 @@ class _Script:
         dialog: the conversation.
         methods, settings, on_round: as of `converse`.
         failures: of the conversations side by side.
+        next_ones: begins so many further conversations.
         open_jobs: requests that are not answered yet.
         told: tokens that `on_round` was told of.
     """
@@ -91,6 +100,7 @@ class _Script:
     settings: Settings
     failures: Failures
     on_round: Callable[[int, int], None]
+    next_ones: Callable[[int], list[Job]]
     open_jobs: int = 0
     told: int = 0
 
@@ -195,6 +205,7 @@ class _Script:
             self.open_jobs -= 1
             if not self.open_jobs:
                 self._over()
+                return [*following, *self.next_ones(1)]
             return following
 
         def answered(reply: Reply) -> list[Job]:

@@ -39,8 +39,7 @@ class Settings:
         pairs: "random" (drawn); "balanced" (all ordered pairs in turn, each prompt the agent
             equally often from the start); or "all" (the same pairs, with the agent's prompt
             changing last).
-        batch: conversations that run side by side. A fixed number, so that repeated runs do the
-            same arithmetic.
+        batch: conversations that run side by side; one that is over makes room for the next.
 
     Raises:
         KnobOutOfRange: a number outside its range.
