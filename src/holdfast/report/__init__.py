@@ -63,9 +63,9 @@ def write(folders: Sequence[Path | str], out: Path | str, option: str = "out=") 
             f"No probe of {paths[0]} was answered, so there is nothing to draw; its records say"
             " why."
         )
-    page = render_page(runs, labels, series)
+    html = render_page(runs, labels, series)
     write_figures(series, out.with_name(out.stem + "_figures"))
-    return write_whole(out, page, f"another place with {option}")
+    return write_whole(out, html, f"another place with {option}")
 
 
 def check_page(out: Path | str, option: str = "out=") -> Path:

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import itertools
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -14,6 +15,10 @@ from holdfast.analysis.choice import front
 from holdfast.analysis.statistics import estimate, estimate_columns
 from holdfast.report.figures import COLOURS, means, panels, save, styled, whiskers
 from holdfast.report.labels import Label, legend_below, place_labels
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
 
 _LINES = ("-", "--", ":", "-.")
 _LONG = 28  # letters of a sweep's name in the legend
@@ -35,48 +40,15 @@ def write_calibration_figures(calibration: Calibration, budget: float, folder: P
         )
 
 
-def _trade_off(calibration: Calibration):
+def _trade_off(calibration: Calibration) -> Figure:
     figure, (axis,) = panels(1, 1, 6.4, 4.4)
     none = calibration.none
     start = float(np.nanmean(none.stability))
     axis.axhline(start, color="#888888", linewidth=0.8, linestyle=":")
     axis.plot(0, start, marker="s", markersize=5, color="#222222", linestyle="", label="none")
     labels: list[Label] = []
-    for number, (name, knob) in enumerate(calibration.names):
-        candidates = calibration.sweeps[number]
-        drops = [calibration.drop(candidate) for candidate in candidates]
-        levels = [estimate(candidate.stability) for candidate in candidates]
-        colour, line = _look(number)
-        # the difference to none is what is measured, so the whiskers are those of the paired
-        # differences, in both directions
-        gains = [calibration.gain(candidate) for candidate in candidates]
-        x, y = means(drops), means(levels)
-        axis.errorbar(
-            x,
-            y,
-            whiskers(gains),
-            whiskers(drops),
-            fmt="none",
-            ecolor=colour,
-            alpha=0.3,
-            elinewidth=0.7,
-            capsize=1.5,
-        )
-        axis.plot(
-            [0, *x],
-            [start, *y],
-            line,
-            color=colour,
-            linewidth=1.3,
-            marker="o",
-            markersize=4,
-            markevery=slice(1, None),
-            label=_label(name, knob),
-        )
-        labels += [
-            Label(candidate.value, at, level, colour)
-            for candidate, at, level in zip(candidates, x, y, strict=True)
-        ]
+    for number in range(len(calibration.names)):
+        labels += _draw_sweep(axis, calibration, number, start)
     corners = sorted(
         (calibration.mean_drop(candidate), float(np.nanmean(candidate.stability)))
         for candidate, star in zip(calibration.candidates, front(calibration), strict=True)
@@ -108,7 +80,44 @@ def _trade_off(calibration: Calibration):
     return figure
 
 
-def _by_round(calibration: Calibration, budget: float):
+def _draw_sweep(axis: Axes, calibration: Calibration, number: int, start: float) -> list[Label]:
+    """Draws a sweep from the stability without a fix; returns the labels of its candidates."""
+    candidates = calibration.sweeps[number]
+    drops = [calibration.drop(candidate) for candidate in candidates]
+    gains = [calibration.gain(candidate) for candidate in candidates]
+    x, y = means(drops), means([estimate(candidate.stability) for candidate in candidates])
+    colour, line = _look(number)
+    # the difference to none is what is measured, so the whiskers are those of the paired
+    # differences, in both directions
+    axis.errorbar(
+        x,
+        y,
+        whiskers(gains),
+        whiskers(drops),
+        fmt="none",
+        ecolor=colour,
+        alpha=0.3,
+        elinewidth=0.7,
+        capsize=1.5,
+    )
+    axis.plot(
+        [0, *x],
+        [start, *y],
+        line,
+        color=colour,
+        linewidth=1.3,
+        marker="o",
+        markersize=4,
+        markevery=slice(1, None),
+        label=_label(*calibration.names[number]),
+    )
+    return [
+        Label(candidate.value, at, level, colour)
+        for candidate, at, level in zip(candidates, x, y, strict=True)
+    ]
+
+
+def _by_round(calibration: Calibration, budget: float) -> Figure:
     figure, (axis,) = panels(1, 1, 6.4, 3.8)
     shown = [(calibration.none, "#222222", "--", "none")]
     for number, (name, knob) in enumerate(calibration.names):

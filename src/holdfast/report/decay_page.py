@@ -58,25 +58,7 @@ def decay_document(traces: Sequence[dict[str, Any]], folder: Path) -> Document:
     first, last = (traces[0]["average"]["mass"][at] for at in (0, -1))
     figures = folder / "figures"
     parts = (
-        Part(
-            "decay",
-            "Token by token",
-            (),
-            _TERMS,
-            pictures(
-                figures,
-                (
-                    ("decay", "Mass at each generated token; the later the round, the darker"),
-                    ("models", "The models side by side"),
-                ),
-            ),
-            (
-                Table(
-                    "Change of the logarithm of the mass over a dialog, with 95 % intervals",
-                    _changes(traces),
-                ),
-            ),
-        ),
+        _decay_part(traces, figures),
         Part(
             "heads",
             "Head by head",
@@ -84,25 +66,7 @@ def decay_document(traces: Sequence[dict[str, Any]], folder: Path) -> Document:
                 figures, (("heads", "Mass in round 1, and its drop, in every head"),)
             ),
         ),
-        Part(
-            "behaviour",
-            "Mass beside behaviour",
-            (
-                (
-                    "A correlation is no proof of a cause: a model can keep an instruction it"
-                    " hardly attends to, and lose one it still attends to."
-                ),
-            ),
-            pictures=pictures(
-                figures, (("mass_and_behaviour", "Stability of the probes by their mean mass"),)
-            ),
-            tables=(
-                Table(
-                    "Correlation of a probe’s mass with its score, with 95 % intervals",
-                    _correlations(traces),
-                ),
-            ),
-        ),
+        _behaviour_part(traces, figures),
         Part("words", "In words", tuple(line for trace in traces for line in lines(trace))),
     )
     headline = (
@@ -121,6 +85,37 @@ def decay_document(traces: Sequence[dict[str, Any]], folder: Path) -> Document:
         parts,
         files,
         tuple(runs),
+    )
+
+
+def _decay_part(traces: Sequence[dict[str, Any]], figures: Path) -> Part:
+    drawn = (
+        ("decay", "Mass at each generated token; the later the round, the darker"),
+        ("models", "The models side by side"),
+    )
+    caption = "Change of the logarithm of the mass over a dialog, with 95 % intervals"
+    return Part(
+        "decay",
+        "Token by token",
+        definitions=_TERMS,
+        pictures=pictures(figures, drawn),
+        tables=(Table(caption, _changes(traces)),),
+    )
+
+
+def _behaviour_part(traces: Sequence[dict[str, Any]], figures: Path) -> Part:
+    drawn = (("mass_and_behaviour", "Stability of the probes by their mean mass"),)
+    caption = "Correlation of a probe’s mass with its score, with 95 % intervals"
+    warning = (
+        "A correlation is no proof of a cause: a model can keep an instruction it hardly attends"
+        " to, and lose one it still attends to."
+    )
+    return Part(
+        "behaviour",
+        "Mass beside behaviour",
+        (warning,),
+        pictures=pictures(figures, drawn),
+        tables=(Table(caption, _correlations(traces)),),
     )
 
 

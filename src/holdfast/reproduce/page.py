@@ -42,7 +42,7 @@ def write_page(figures: Sequence[Figure], title: str, facts: Sequence[str], out:
     summary = ", ".join(f"{counts[verdict]} {verdict}" for verdict in _WORDS if counts[verdict])
     shown = [_shown(figure) for figure in figures]
     navigation = [(figure.anchor, figure.name) for figure in shown]
-    page = render(
+    html = render(
         "reproduction.html.j2",
         "reproduce",
         title,
@@ -52,7 +52,7 @@ def write_page(figures: Sequence[Figure], title: str, facts: Sequence[str], out:
         figures=shown,
         words=_WORDS,
     )
-    return write_whole(out, page)
+    return write_whole(out, html)
 
 
 def write_findings(figures: Sequence[Figure], folder: Path) -> Path:
