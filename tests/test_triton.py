@@ -59,9 +59,15 @@ def test_the_kernels_compile_for_gpus_that_are_not_here(tmp_path):
         TRITON_DEFAULT_FP_FUSION="1",
     )
     kernels = [json.loads(line) for line in printed.splitlines()]
-    names = [kernel["kernel"] for kernel in kernels]
-    assert names.count("_attend_split") == names.count("_merge_splits") == len(SHARED)
-    assert names.count("_attend_block") == 2 * len(SHARED)
+    names = [(kernel["kernel"], kernel["capability"]) for kernel in kernels]
+    assert names == [
+        ("_attend_split", 90),
+        ("_merge_splits", 90),
+        ("_attend_block", 90),
+        ("_attend_block", 90),
+        ("_attend_split", 86),
+        ("_attend_block", 86),
+    ]
     for kernel in kernels:
         assert kernel["shared_bytes"] <= SHARED[kernel["capability"]], kernel
         assert kernel["stack_bytes"] <= 128, kernel  # registers that did not fit

@@ -192,7 +192,7 @@ def test_decoding_takes_any_span_in_ragged_rows(splits):
         replace(whole, first=first, length=length),
         Columns(whole.span, prompt.int(), holds, first.int(), length.int(), seen),
     ]
-    for columns in cases:
+    for columns in cases if splits > 1 else cases[-1:]:
         entries = table(6, 4, seed=1)
         output, mass = decode(*arguments, columns, entries, 0.3, trace=True, splits=splits)
         exact, masses = expected(*arguments, columns, entries, 0.3)
@@ -355,7 +355,7 @@ def test_tiles_are_sorted_by_what_they_hold():
     assert tiles.places[0, 2].tolist() == [7, 8, 8, 9, 9, 9, 10, 10, 10, 10, 10]
 
 
-def _passes(model, span, prompt, methods, padding, trace, steps=2):
+def _passes(model, span, prompt, methods, padding, trace, steps=1):
     """Logits and masses of a pass over the prompt and of steps behind it."""
     rows, columns = span.shape
     ids = torch.randint(6, 400, (rows, columns + steps), generator=torch.Generator().manual_seed(1))
@@ -388,8 +388,14 @@ BATCHES = {
 }
 
 
-@pytest.mark.parametrize("batch", BATCHES)
-@pytest.mark.parametrize("padding", [0, 3])
+@pytest.mark.parametrize(
+    ("batch", "padding"),
+    [
+        ("a method of its own in each row", 0),
+        ("a method of its own in each row", 3),
+        ("none", 3),
+    ],
+)
 def test_a_model_takes_the_kernels_and_gives_what_it_gave(batch, padding, monkeypatch):
     model = tiny.model("llama", num_hidden_layers=2).hf_model.to(DEVICE)
     span = torch.zeros(4, 13, dtype=torch.bool, device=DEVICE)
@@ -408,7 +414,7 @@ def test_a_model_takes_the_kernels_and_gives_what_it_gave(batch, padding, monkey
     assert not taken
     monkeypatch.setattr(steer, "is_covered", lambda *states: True)
     again, masses_again = _passes(model, *asked)
-    assert taken == [13, 13, 1, 1, 1, 1]  # queries, by pass and layer
+    assert taken == [13, 13, 1, 1]  # queries, by pass and layer
     assert largest(again, logits) < 1e-4 and largest(masses_again, masses) < 1e-5
     assert float(logits.abs().max()) > 1
 
