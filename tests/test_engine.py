@@ -118,10 +118,11 @@ def test_attention_sinks_are_never_dropped():
     assert torch.allclose(tiny.hf_model(ids).logits, eager(ids).logits, atol=ROUNDING)
 
 
-def test_sliding_windows_reuse_the_cache_as_plain_attention_does_and_states_do_not():
+def test_sliding_windows_and_states_reuse_the_cache_as_plain_attention_does():
     assert model("gemma3_text").reuses_cache
     assert model("llama").reuses_cache
-    assert not model("mamba").reuses_cache
+    assert model("mamba").reuses_cache
+    assert not model("bloom", **SHAPES["bloom"]).reuses_cache
 
 
 def test_draws_belong_to_the_reply_whatever_the_batch():

@@ -8,10 +8,12 @@ from dataclasses import replace
 import pytest
 import torch
 from tiny import chat, model
+from transformers.cache_utils import DynamicLayer
 
 from holdfast import Guidance, Request, Sampling, drift
 from holdfast.engine.cache import Slots
 from holdfast.engine.decoder import Decoder, Running
+from holdfast.engine.prefixes import KeysValues
 from holdfast.engine.scheduler import prefills
 from holdfast.errors import ModelError, PromptError, UsageError
 from holdfast.models.protocol import Job
@@ -26,9 +28,8 @@ SHORT = Sampling(max_new_tokens=12)
 
 def computed(tokens, value=0.0):
     """Two layers of one head of size 2."""
-    return tuple(
-        (torch.full((1, tokens, 2), value), torch.full((1, tokens, 2), -value)) for _ in range(2)
-    )
+    layer = torch.full((1, tokens, 2), value), torch.full((1, tokens, 2), -value)
+    return KeysValues(tokens, (layer, layer), ({}, {}))
 
 
 def size(slots):
@@ -37,7 +38,7 @@ def size(slots):
 
 
 def test_a_row_that_leaves_gives_its_memory_back():
-    slots = Slots(2, torch.device("cpu"))
+    slots = Slots([DynamicLayer()] * 2, torch.device("cpu"))
     for row in range(32):
         slots.open(computed(4000 if row == 0 else 10 + row, float(row)))
     assert size(slots) == (32, 4128)
@@ -48,12 +49,12 @@ def test_a_row_that_leaves_gives_its_memory_back():
         slots.close(len(slots.lengths) - 1)
         slots.shrink()
     assert size(slots)[0] < 4
-    assert torch.equal(slots.computed(0)[1][1], computed(41, 31.0)[1][1])
+    assert torch.equal(slots.computed(0).layers[1][1], computed(41, 31.0).layers[1][1])
     slots.close(0)
     slots.shrink()
     assert slots.layers[0].store[0].numel() == 0
     slots.open(computed(3, 7.0))
-    assert torch.equal(slots.computed(0)[0][0], computed(3, 7.0)[0][0])
+    assert torch.equal(slots.computed(0).layers[0][0], computed(3, 7.0).layers[0][0])
 
 
 def test_a_conversation_that_runs_away_does_not_make_rows_of_those_that_left(monkeypatch):
@@ -186,22 +187,6 @@ def test_running_out_of_memory_halves_the_batch_and_changes_no_reply(scarce, err
     )
 
 
-def test_a_run_whose_memory_ran_out_says_so_on_its_page(scarce, tmp_path):
-    from holdfast import report
-
-    settings = drift.Settings(rounds=2, conversations=4, sampling=SHORT)
-    plain = drift.run(model(), drift.load_suite("starter"), tmp_path / "plain", settings)
-    scarce(3, MemoryError())
-    run = drift.run(model(), drift.load_suite("starter"), tmp_path / "scarce", settings)
-    assert [record["rows_at_most"] for record in run.records] == [2] * 4
-    assert not any("rows_at_most" in record for record in plain.records)
-    for data, said in ((run, True), (plain, False)):
-        report.write([data.folder], tmp_path / "page.html")
-        text = (tmp_path / "page.html").read_text()
-        assert ("memory ran out" in text) is said
-        assert ("4 conversations ended after it had, with at most 2 rows at a time" in text) is said
-
-
 def test_running_out_with_a_single_chat_is_one_sentence(scarce):
     scarce(0, RuntimeError(CPU_MESSAGE))
     with pytest.raises(
@@ -245,7 +230,7 @@ def test_scores_go_on_with_half_of_the_batch(monkeypatch):
 
 @torch.inference_mode()
 def test_a_store_that_cannot_grow_is_as_it_was(monkeypatch):
-    slots = Slots(2, torch.device("cpu"))
+    slots = Slots([DynamicLayer()] * 2, torch.device("cpu"))
     slots.open(computed(5, 3.0))
     before = size(slots)
     monkeypatch.setattr(
@@ -255,7 +240,7 @@ def test_a_store_that_cannot_grow_is_as_it_was(monkeypatch):
         slots.open(computed(900))
     monkeypatch.undo()
     assert size(slots) == before and len(slots.lengths) == 1
-    assert torch.equal(slots.computed(0)[0][0], computed(5, 3.0)[0][0])
+    assert torch.equal(slots.computed(0).layers[0][0], computed(5, 3.0).layers[0][0])
 
 
 # An error about one of many requests says which

@@ -10,7 +10,7 @@ from tiny import chat, model
 
 from holdfast import Gate, Guidance, Request, Sampling, SplitSoftmax
 from holdfast.engine.decoder import Decoder
-from holdfast.engine.prefixes import Prefix, PrefixCache
+from holdfast.engine.prefixes import KeysValues, Prefix, PrefixCache
 from holdfast.engine.runner import Runner
 from holdfast.errors import ModelError
 from holdfast.methods import Ability, Kind
@@ -213,7 +213,12 @@ def test_memory_for_threads_is_bounded_and_what_is_evicted_is_computed_again():
 def test_the_thread_used_longest_ago_is_evicted_first():
     def prefix(tokens):
         states = torch.zeros(1, tokens, 8)
-        return Prefix(tuple(range(tokens)), (False,) * tokens, (), ((states, states),))
+        return Prefix(
+            tuple(range(tokens)),
+            (False,) * tokens,
+            (),
+            KeysValues(tokens, ((states, states),), ({},)),
+        )
 
     cache = PrefixCache(limit=3 * prefix(10).size)
     kept = {name: prefix(10) for name in "abc"}

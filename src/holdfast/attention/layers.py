@@ -15,11 +15,10 @@ from weakref import WeakKeyDictionary
 import torch
 from torch import Tensor
 from transformers.integrations.sdpa_attention import sdpa_attention_forward
-from transformers.masking_utils import ALL_MASK_ATTENTION_FUNCTIONS
+from transformers.masking_utils import ALL_MASK_ATTENTION_FUNCTIONS, sdpa_mask
 from transformers.modeling_utils import ALL_ATTENTION_FUNCTIONS
 
-from holdfast.attention.blocks import WAITING, Ahead, OpenModel
-from holdfast.attention.checks import check_padding
+from holdfast.attention.blocks import WAITING, Ahead, OpenModel, check_padding
 from holdfast.attention.cuda import steer
 from holdfast.attention.decode import read_step, step
 from holdfast.attention.explicit import Scoring, attend_explicitly, mass_at
@@ -44,8 +43,8 @@ def attend_layer(
     key: Tensor,
     value: Tensor,
     attention_mask: Tensor | None,
-    **kwargs: Any,
-) -> tuple[Tensor, Any]:
+    **kwargs,
+) -> tuple[Tensor, None]:
     """Attention as transformers' interface has it.
 
     Takes query [B, H, Q, D], key and value [B, G, K, D]; returns the output [B, Q, H, D].
@@ -53,75 +52,56 @@ def attend_layer(
     Raises:
         ModelError: the model asks for something that this function would have to leave out.
     """
-    steering, plain = steering_of(module), None
-    if kwargs.get("indices") is None:  # eager functions do not take them
-        plain = _left_alone(module)
-    if plain is None and steering is None:
-        plain = _plain_attention(module, attention_mask)
-    if plain is not None:
-        result: tuple[Tensor, Any] = plain(module, query, key, value, attention_mask, **kwargs)
-        return result
+    if (
+        kwargs.get("indices") is None and (implementation := _left_alone(module)) is not None
+    ):  # eager functions do not take indices
+        return implementation(module, query, key, value, attention_mask, **kwargs)
+    steering = steering_of(module)
+    if steering is None and (plain := _plain_attention(module, attention_mask)) is not None:
+        return plain(module, query, key, value, attention_mask, **kwargs)
     if steering is None and attention_mask is None and _sees_all(module):
         kwargs["is_causal"] = False
     own = _own_scoring(module, query, key, kwargs)
     layer = 0 if steering is None else _enter(steering, module)
     if own is None and (steering is None or not (steering.trace or steering.touches(layer))):
         return sdpa_attention_forward(module, query, key, value, attention_mask, **kwargs)
-    _refuse(module, attention_mask, kwargs)
-    states = _states_of(module, query, key, value, attention_mask, kwargs)
-    scoring = Scoring(states.scaling, *(own or (None, None, None)), states.causal)
-    output, noted = _attend(steering, layer, states, None if own is None else scoring)
-    if output is None:
-        given = states.query, states.key, states.value, states.mask
-        output = sdpa_attention_forward(module, *given, **kwargs)[0]
-    else:
-        output = output.transpose(1, 2).contiguous()
-    if steering is not None and steering.trace and not noted:
-        places = _noted_queries(steering, query)
-        mass = mass_at(steering, layer, states.query, states.key, states.mask, scoring, places)
-        steering.note(mass)
-    return output, None
-
-
-def _refuse(module: torch.nn.Module, mask: object, kwargs: dict[str, Any]) -> None:
     if module.training and kwargs.get("dropout"):
         raise ModelError(
             f"Attention with dropout {kwargs['dropout']} cannot be steered; call model.eval() "
             "first."
         )
-    if not (mask is None or isinstance(mask, Tensor)):
+    if not (attention_mask is None or isinstance(attention_mask, Tensor)):
         raise ModelError(
-            f"A mask of the kind {type(mask).__name__} cannot be steered; load the model "
+            f"A mask of the kind {type(attention_mask).__name__} cannot be steered; load the model "
             "with attn_implementation='sdpa'."
         )
-
-
-def _states_of(
-    module: torch.nn.Module,
-    query: Tensor,
-    key: Tensor,
-    value: Tensor,
-    mask: Tensor | None,
-    kwargs: dict[str, Any],
-) -> States:
-    """What the layer attends with: as many keys as its mask, or its causality, tells of."""
     causal = kwargs.get("is_causal")
     causal = (
         query.shape[2] > 1
-        and mask is None
+        and attention_mask is None
         and (getattr(module, "is_causal", True) if causal is None else causal)
     )
     if causal and key.shape[2] > query.shape[2]:  # the first pass of a static cache
         key, value = key[:, :, : query.shape[2]], value[:, :, : query.shape[2]]
     if (
-        mask is not None and mask.shape[-1] > key.shape[2]
+        attention_mask is not None and attention_mask.shape[-1] > key.shape[2]
     ):  # else the same tensor, by which plans are known
-        mask = mask[..., : key.shape[2]]
+        attention_mask = attention_mask[..., : key.shape[2]]
     if kwargs.get("indices") is not None:
-        mask = _only_chosen(mask, kwargs["indices"], key.shape[2], causal)
+        attention_mask = _only_chosen(attention_mask, kwargs["indices"], key.shape[2], causal)
     scaling = kwargs.get("scaling")
     scaling = query.shape[-1] ** -0.5 if scaling is None else scaling
-    return States(query, key, value, mask, causal, scaling)
+    states = States(query, key, value, attention_mask, causal, scaling)
+    scoring = Scoring(scaling, *(own or (None, None, None)), causal)
+    output, noted = _attend(steering, layer, states, None if own is None else scoring)
+    if output is None:
+        output = sdpa_attention_forward(module, query, key, value, attention_mask, **kwargs)[0]
+    else:
+        output = output.transpose(1, 2).contiguous()
+    if steering is not None and steering.trace and not noted:
+        places = _noted_queries(steering, query)
+        steering.note(mass_at(steering, layer, query, key, attention_mask, scoring, places))
+    return output, None
 
 
 def _attend(
@@ -150,7 +130,7 @@ def _noted_queries(steering: Steering, query: Tensor) -> Tensor:
     return torch.full((query.shape[0],), query.shape[2] - 1, device=query.device)
 
 
-def mask_layer(**kwargs: Any) -> Tensor | None:
+def mask_layer(**kwargs) -> Tensor | None:
     """A mask as transformers' interface has it: SDPA's.
 
     Tells the steering where the keys of a cache stand.
@@ -160,13 +140,13 @@ def mask_layer(**kwargs: Any) -> Tensor | None:
         plain = _ADOPTED.get(id(kwargs.get("config")), "sdpa")
         if current is not None and current.positions is not None:
             return _mask_by_positions(current.positions, plain, **kwargs)
-        return _mask_of(plain, kwargs)
+        return ALL_MASK_ATTENTION_FUNCTIONS[plain](**kwargs)
     q_length = int(kwargs.get("q_length", 0))
     kv_offset, kv_length = int(kwargs.get("kv_offset", 0)), int(kwargs.get("kv_length", 0))
     place = kwargs.get("q_offset", 0), q_length, kv_offset, kv_length
     if current is not None and (current.model is None or current.model is owner):
-        if not current.masks and owner is not None:
-            return _mask_before(owner, kwargs)
+        if not current.masks:
+            return _mask_before(owner, **kwargs)
         if (
             current.steering is not None and "allow_is_bidirectional_skip" not in kwargs
         ):  # else it is of an encoder's keys
@@ -176,30 +156,18 @@ def mask_layer(**kwargs: Any) -> Tensor | None:
     elif owner is not None:  # `generate` makes the masks of static caches ahead of the pass
         block = owner.block_of()
         if block is None or block.steering is None:
-            return _mask_before(owner, kwargs)
+            return _mask_before(owner, **kwargs)
         if WAITING.ahead is None or WAITING.ahead.model is not owner:
             WAITING.ahead = Ahead(owner)
         WAITING.ahead.places.append(place)
         block.reached = True
         if q_length > 1:
             check_padding(block.steering, kwargs.get("attention_mask"))
-    return _mask_of("sdpa", kwargs)
-
-
-def _mask_of(name: str | None, kwargs: dict[str, Any]) -> Tensor | None:
-    """A mask of the form that one of transformers' implementations takes."""
-    mask: Tensor | None = ALL_MASK_ATTENTION_FUNCTIONS[name](**kwargs)
-    return mask
+    return sdpa_mask(**kwargs)
 
 
 def _mask_by_positions(
-    positions: Tensor,
-    plain: str,
-    *,
-    mask_function: Callable[..., Tensor],
-    kv_length: int,
-    dtype: torch.dtype = torch.float32,
-    **_: Any,
+    positions: Tensor, plain: str, *, mask_function, kv_length: int, dtype=torch.float32, **_
 ) -> Tensor:
     """What a model's own rule lets each query see, [row, 1, query, key], in the form of `plain`.
 
@@ -254,7 +222,7 @@ def _interface(module: torch.nn.Module, name: str | None) -> Callable[..., Any]:
     """One of transformers' attention functions, or the eager one of the module's own file."""
     file = sys.modules[type(module).__module__]
     eager = getattr(file, "eager_attention_forward", sdpa_attention_forward)
-    interface: Callable[..., Any] = ALL_ATTENTION_FUNCTIONS.get_interface(str(name), eager)
+    interface: Callable[..., Any] = ALL_ATTENTION_FUNCTIONS.get_interface(name, eager)
     return interface
 
 
@@ -274,7 +242,7 @@ def _name_before(owner: OpenModel, module: torch.nn.Module) -> str | None:
     return owner.plain.get(id(getattr(module, "config", None)), owner.plain.get(id(owner.config)))
 
 
-def _left_alone(module: torch.nn.Module) -> Callable[..., Any] | None:
+def _left_alone(module: torch.nn.Module):
     """The attention that a model with an open block had, for its other passes; None to use ours."""
     if not OWNERS:
         return None
@@ -292,14 +260,14 @@ def _left_alone(module: torch.nn.Module) -> Callable[..., Any] | None:
     return _interface(module, name)
 
 
-def _mask_before(owner: OpenModel, kwargs: dict[str, Any]) -> Tensor | None:
+def _mask_before(owner: OpenModel, **kwargs):
     """A mask of the form that the model had before its first block."""
     name = owner.plain.get(id(kwargs.get("config")), owner.plain.get(id(owner.config)))
-    return _mask_of("sdpa" if name == IMPLEMENTATION else name, kwargs)
+    return (sdpa_mask if name == IMPLEMENTATION else ALL_MASK_ATTENTION_FUNCTIONS[name])(**kwargs)
 
 
 def _enter(steering: Steering, module: torch.nn.Module) -> int:
-    layer: int | None = getattr(module, "layer_idx", None)
+    layer = getattr(module, "layer_idx", None)
     if layer is None:
         raise ModelError(
             f"{type(module).__name__} does not tell its layer, so it cannot be steered; use prompt "
@@ -310,7 +278,7 @@ def _enter(steering: Steering, module: torch.nn.Module) -> int:
 
 
 def _own_scoring(
-    module: torch.nn.Module, query: Tensor, key: Tensor, kwargs: dict[str, Any]
+    module: torch.nn.Module, query: Tensor, key: Tensor, kwargs: dict
 ) -> tuple[float | None, Tensor | None, Tensor | None] | None:
     """Soft cap, bias and sinks of a model that has any; SDPA would leave them out or raise."""
     for refused in _REFUSED:

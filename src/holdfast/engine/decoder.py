@@ -18,11 +18,11 @@ from transformers.cache_utils import Cache
 
 from holdfast.attention import AttentionTrace
 from holdfast.engine.batch import Reading, batch_of, spans_of
-from holdfast.engine.cache import Slots
 from holdfast.engine.choosing import Draw, Token, choose, refused
 from holdfast.engine.drawing import uniforms
 from holdfast.engine.memory import ran_out_of_memory
-from holdfast.engine.prefixes import KeysValues, first_tokens
+from holdfast.engine.passes import forward_slots
+from holdfast.engine.prefixes import KeysValues
 from holdfast.engine.rows import Continuation, Row
 from holdfast.engine.runner import Output, Runner
 from holdfast.methods.heads import on_layers
@@ -71,7 +71,7 @@ class Running:
         self.generated.append(token)
         return "length" if len(self.generated) >= self.row.sampling.max_new_tokens else None
 
-    def finish(self, reason: str, computed: tuple[KeysValues, ...]) -> None:
+    def finish(self, reason: str, computed: tuple[KeysValues | None, ...]) -> None:
         """Makes the continuation, unless the row ended in an error."""
         if self.error is not None:
             return
@@ -113,7 +113,7 @@ class Decoder:
 
     def __init__(self, runner: Runner, stop_ids: frozenset[int]):
         self.runner, self.stop_ids = runner, stop_ids
-        self.slots = Slots(runner.cache_layers, runner.device)
+        self.slots = runner.slots()
         self._owners: list[tuple[Running, int]] = []  # by slot: the row, and which of its streams
         self._span: Tensor | None = None  # of all slots; None when rows have come or gone
         self._alone: tuple[Running, list[Cache | None]] | None = None
@@ -133,11 +133,9 @@ class Decoder:
         first = len(self._owners)
         for row in rows:
             for number, reading in enumerate(row.readings):
-                prefix, cached = reading.stream.prefix, reading.stream.cached
-                known = None if prefix is None or not cached else prefix.keys_values
-                self.slots.open(None if known is None else first_tokens(known, cached))
+                self.slots.open(reading.stream.known)
                 self._owners.append((row, number))
-                row.forwarded += len(reading) - cached
+                row.forwarded += len(reading) - reading.stream.cached
         self._span = None
         return self._advance(first, prefill=True)
 
@@ -225,9 +223,7 @@ class Decoder:
             self._span = spans_of(every, self.runner.device)
         together = isinstance(slots, range)
         span = self._span[slots[0] : slots[-1] + 1] if together else self._span[list(slots)]
-        batch = batch_of(readings, starts, span, self.runner.device, self.slots)
-        with self.slots.writing(slots, starts, ends):
-            output = self.runner.forward(batch)
+        output = forward_slots(self.runner, self.slots, slots, readings, starts, span)
         if commit:
             self.slots.commit(slots, ends)
         return output
@@ -312,9 +308,11 @@ class Decoder:
         mine = [slot for slot, (owner, _) in enumerate(self._owners) if owner is row]
         return sorted(mine, key=lambda slot: self._owners[slot][1])
 
-    def _computed(self, row: Running) -> tuple[KeysValues, ...]:
+    def _computed(self, row: Running) -> tuple[KeysValues | None, ...]:
         """The keys and values of a row that serve a longer prompt: its reply is history there."""
-        kept = []
+        kept: list[KeysValues | None] = []
+        if not self.runner.goes_on:
+            return ()
         for number, slot in enumerate(self._slots_of(row)):
             stream = row.row.streams[number]
             gated = row.row.gate is not None and number == 0

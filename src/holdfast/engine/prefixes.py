@@ -1,4 +1,4 @@
-"""Keys and values that outlive the pass that made them, so that no token is forwarded twice.
+"""What is computed of tokens outlives the pass that made it, so that no token is forwarded twice.
 
 They belong to token ids and to the steering under which they were made: a prefix is shared where
 both agree. Memory for them is bounded; what was used longest ago goes first, and is computed again
@@ -8,15 +8,43 @@ when it is wanted.
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Hashable, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass
 
 from torch import Tensor
 
 from holdfast.methods.protocols import ShiftsAttention
 
-# per layer, [head, token, size]: one row without padding; () of a layer that keeps nothing
-KeysValues = tuple[tuple[Tensor, ...], ...]
+
+@dataclass(frozen=True)
+class KeysValues:
+    """What is computed of the first tokens of one row.
+
+    Args:
+        tokens: how many they are.
+        layers: keys and values, [head, token, size], of each layer; () of one that keeps none.
+        states: what the tokens became in each recurrent layer; {} of any other.
+    """
+
+    tokens: int
+    layers: tuple[tuple[Tensor, ...], ...]
+    states: tuple[Mapping[tuple[str, int], Tensor], ...]
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether it is of use for all of the tokens alone: a state has read every one."""
+        return any(self.states)
+
+    @property
+    def size(self) -> int:
+        """In bytes."""
+        tensors = sum(each.nbytes for layer in self.layers for each in layer)
+        return tensors + sum(each.nbytes for states in self.states for each in states.values())
+
+    def first(self, count: int) -> KeysValues:
+        """Those of the first `count` tokens, as views."""
+        views = tuple(tuple(each[:, :count] for each in layer) for layer in self.layers)
+        return KeysValues(count, views, self.states)
 
 
 @dataclass(eq=False)
@@ -42,24 +70,27 @@ class Prefix:
         span: tuple[bool, ...],
         methods: tuple[ShiftsAttention, ...],
     ) -> int:
-        """How many first tokens of another prompt have these keys and values.
+        """How many first tokens of another prompt have these keys and values; not its last one.
 
         Under other methods only those in front of the span do: from there on, steering has moved
-        what a token has read, and so its keys.
+        what a token has read, and so its keys. States are shared by prompts that begin with all
+        their tokens.
         """
         if self.keys_values is None:
             return 0
         shared = min(_common(self.token_ids, token_ids), _common(self.span, span))
+        shared = min(shared, len(token_ids) - 1)
         if methods != self.methods and True in span[:shared]:
             shared = span.index(True)
-        return min(shared, token_count(self.keys_values))
+        computed = self.keys_values
+        if computed.is_whole and shared < computed.tokens:
+            return 0
+        return min(shared, computed.tokens)
 
     @property
     def size(self) -> int:
         """Bytes of the keys and values."""
-        if self.keys_values is None:
-            return 0
-        return sum(states.nbytes for layer in self.keys_values for states in layer)
+        return 0 if self.keys_values is None else self.keys_values.size
 
 
 class PrefixCache:
@@ -96,16 +127,6 @@ class PrefixCache:
     def forget(self, thread: Hashable) -> None:
         """Keeps a thread's prefixes no longer; who waits to go on from them still can."""
         self.size -= sum(prefix.size for prefix in self._threads.pop(thread, ()))
-
-
-def token_count(keys_values: KeysValues) -> int:
-    """Of how many tokens these are."""
-    return keys_values[0][0].shape[1]
-
-
-def first_tokens(keys_values: KeysValues, count: int) -> KeysValues:
-    """Those of the first `count` tokens, as views."""
-    return tuple(tuple(states[:, :count] for states in layer) for layer in keys_values)
 
 
 def _common(first: Sequence[object], second: Sequence[object]) -> int:

@@ -39,13 +39,18 @@ class Stream:
         """A stream that takes over what it can of a prefix."""
         if prefix is None:
             return cls(token_ids, span, methods)
-        shared = min(prefix.shared_with(token_ids, span, methods), len(token_ids) - 1)
-        return cls(token_ids, span, methods, prefix, shared)
+        return cls(token_ids, span, methods, prefix, prefix.shared_with(token_ids, span, methods))
 
     @property
     def cached(self) -> int:
         """Tokens of the prompt that need no forwarding; 0 once the prefix is evicted."""
         return 0 if self.prefix is None or self.prefix.keys_values is None else self.shared
+
+    @property
+    def known(self) -> KeysValues | None:
+        """What is computed of those tokens."""
+        prefix, count = self.prefix, self.cached
+        return prefix.keys_values.first(count) if prefix and prefix.keys_values and count else None
 
     @property
     def treats_generated_apart(self) -> bool:
@@ -98,7 +103,8 @@ class Continuation:
         token_ids: generated tokens, without the one that ended the reply.
         stop_reason: "stop", "length", or "context" where the prompt leaves no room for a token.
         computed: per stream, keys and values of the prompt, and of all generated tokens that were
-            forwarded where they are those that the same tokens have in a prompt; () unless kept.
+            forwarded where they are those that the same tokens have in a prompt; None where that
+            cannot be had, () unless kept.
         trace: None unless asked for and the first stream has a span; of each token, what it was
             drawn under, which behind a gate may be fewer layers, or none.
         forwarded: tokens of this row that went through the model.
@@ -106,6 +112,6 @@ class Continuation:
 
     token_ids: tuple[int, ...]
     stop_reason: str
-    computed: tuple[KeysValues, ...] = ()
+    computed: tuple[KeysValues | None, ...] = ()
     trace: AttentionTrace | None = None
     forwarded: int = 0

@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Hashable, Mapping
+from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import torch
 from torch import Tensor
-from transformers.cache_utils import Cache, DynamicCache
+from transformers.cache_utils import Cache, DummyLayer, DynamicCache, LinearAttentionLayer
 
 from holdfast.attention import IMPLEMENTATION, Steering, steered
 from holdfast.engine.batch import Batch
+from holdfast.engine.cache import Slots
+from holdfast.engine.state_layers import RECURRENT
 
 if TYPE_CHECKING:
     from transformers import PreTrainedModel
@@ -49,8 +52,11 @@ class Runner:
         self.layers: int = config.num_hidden_layers
         self.heads: int = getattr(config, "num_attention_heads", 0)
         self.context: int | None = getattr(config, "max_position_embeddings", None)
-        self.cache_layers = len(DynamicCache(config=config).layers) or self.layers
         self.accepts = frozenset(inspect.signature(hf_model.forward).parameters)
+        kinds = {type(layer) for layer in self._cache().layers}
+        self.recurrent = bool(kinds & RECURRENT)
+        self._attends = not kinds or bool(kinds - {LinearAttentionLayer, DummyLayer})
+        self._alike_from: int | None = None
         self._interface = config._attn_implementation == IMPLEMENTATION
         self._additive = config._attn_implementation == "eager"
 
@@ -58,6 +64,69 @@ class Runner:
     def device(self) -> torch.device:
         """Where token ids go."""
         return self.hf_model.device
+
+    def slots(self) -> Slots:
+        """Room for rows, of which there are none yet."""
+        return Slots(self._cache().layers, self.device)
+
+    def _cache(self) -> DynamicCache:
+        return DynamicCache(config=self.hf_model.config)
+
+    def company(self, start: int, end: int, computed: int) -> Hashable:
+        """What rows have in common that may share a pass.
+
+        States read padding, and go on from tokens or begin; some layers take their positions from
+        the length of the cache.
+
+        Args:
+            start, end: first and last (exclusive) of the tokens that a row forwards.
+            computed: how many first ones of it are.
+        """
+        states = (start > 0, start < computed, end - start) if self.recurrent else None
+        alike = self._alike_from is not None and end >= self._alike_from
+        return states, (start, end) if alike else None
+
+    def keep_alike(self) -> bool:
+        """Notes that layers take positions from the length of the cache; False if it is known.
+
+        Llama 4 does, for a scale that is 1 for as many tokens as its configuration says.
+        """
+        if self._alike_from is not None:
+            return False
+        self._alike_from = getattr(self.hf_model.config.get_text_config(), "floor_scale", 0)
+        return True
+
+    @cached_property
+    def goes_on(self) -> bool:
+        """Whether several tokens can be forwarded at once behind what is computed.
+
+        Keys and values serve any number of tokens. States do where a pass of several tokens reads
+        them, which classes of the first Mamba do not: other states give the same logits.
+        """
+        return not self.recurrent or all(self._reads(kind) for kind in ("conv", "recurrent"))
+
+    @torch.inference_mode()
+    def _reads(self, kind: str) -> bool:
+        logits = []
+        for moved in (False, True):
+            cache = self._cache()
+            ids, positions = torch.arange(8, device=self.device).expand(2, 1, 8)
+            for some in (slice(0, 5), slice(5, 8)):
+                batch = Batch(
+                    ids[:, some], positions[:, some], True, positions[:, :0] > 0, [()], [8]
+                )
+                output = self.forward(replace(batch, cache=cache))
+                states = [
+                    state
+                    for layer in cache.layers
+                    if type(layer) in RECURRENT
+                    for state in getattr(layer, f"{kind}_states").values()
+                    if state is not None
+                ]
+                for state in states if moved else ():
+                    state.add_(1)
+            logits.append(output.logits)
+        return not states or not torch.equal(*logits)
 
     @torch.inference_mode()
     def forward(self, batch: Batch) -> Output:
@@ -96,10 +165,14 @@ class Runner:
             cache: what is computed already; takes what is computed now.
             logits: of so many last columns, or of these, for models that can leave others out.
         """
-        options = {"position_ids": positions, "logits_to_keep": logits}
+        options = {
+            "position_ids": positions,
+            "logits_to_keep": logits,
+            "past_key_values": cache,
+            "cache_params": cache,  # the same, where there is no attention
+        }
         return self.hf_model(
             attention_mask=mask,
-            past_key_values=cache,
             use_cache=True,
             **read,
             **{name: value for name, value in options.items() if name in self.accepts},
@@ -118,7 +191,7 @@ class Runner:
 
     def _mask(self, batch: Batch) -> Tensor | None:
         """The causal mask of rows of different length, where the model does not ask us for it."""
-        if batch.level or self._interface:
+        if batch.level or self._interface or not self._attends:
             return None
         keys = torch.arange(batch.span.shape[1], device=batch.positions.device)
         seen = (keys <= batch.positions[:, :, None])[:, None]

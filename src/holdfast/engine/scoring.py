@@ -11,9 +11,9 @@ import torch
 from torch import Tensor
 
 from holdfast.engine.batch import Reading, batch_of, spans_of
-from holdfast.engine.cache import Slots
 from holdfast.engine.memory import halved, ran_out_of_memory
-from holdfast.engine.prefixes import KeysValues, Prefix, first_tokens
+from holdfast.engine.passes import forward_slots
+from holdfast.engine.prefixes import KeysValues, Prefix
 from holdfast.engine.rows import Row, Stream
 from holdfast.engine.runner import Runner
 from holdfast.methods.protocols import EditsLogits
@@ -70,7 +70,7 @@ def score_rows(
         The scores, and per row the keys and values of each stream's prompt, () of a model whose
         rows run alone.
     """
-    if not runner.batched:
+    if not (runner.batched and runner.goes_on):
         return [
             _score_alone(runner, row, wanted) for row, wanted in zip(rows, replies, strict=True)
         ], [()] * len(rows)
@@ -157,18 +157,14 @@ def _forward_all(
     every token that is not computed.
     """
     for group in _groups(readings, batch_size, limit):
-        slots = Slots(runner.cache_layers, runner.device)
+        slots = runner.slots()
         for reading in group:
-            stream = reading.stream
-            known = stream.prefix.keys_values if stream.prefix and stream.cached else None
-            slots.open(None if known is None else first_tokens(known, stream.cached))
+            slots.open(reading.stream.known)
         every, starts = range(len(group)), list(slots.lengths)
         ends = [len(reading) for reading in group]
         longest = max(end - start for start, end in zip(starts, ends, strict=True))
         span, last = spans_of(group, runner.device), 1 if keep else longest
-        batch = batch_of(group, starts, span, runner.device, slots, last)
-        with slots.writing(every, starts, ends):
-            logits = runner.forward(batch).logits
+        logits = forward_slots(runner, slots, every, group, starts, span, last).logits
         slots.commit(every, ends)
         for slot, (start, end) in enumerate(zip(starts, ends, strict=True)):
             wanted = 1 if keep else end - start

@@ -17,7 +17,7 @@ from torch import Tensor
 
 from holdfast import knobs
 from holdfast.attention import adopt, layers_with_attention
-from holdfast.engine.cache import HELD
+from holdfast.engine.state_layers import ATTENDING, HELD, RECURRENT
 from holdfast.errors import ModelError, UsageError
 from holdfast.models.checkpoint import (
     DEFAULT,
@@ -32,7 +32,7 @@ from holdfast.models.local import LocalModel
 from holdfast.models.placement import DeviceMap, Placement, place
 
 if TYPE_CHECKING:
-    from transformers import PreTrainedConfig, PreTrainedModel, PreTrainedTokenizerFast
+    from transformers import PreTrainedModel, PreTrainedTokenizerFast
 
 
 def load(
@@ -159,27 +159,33 @@ def is_split(model: PreTrainedModel) -> bool:
 def reuses_cache(model: PreTrainedModel) -> bool:
     """Whether rows of different length share a pass, and go on from what they have computed.
 
-    They do where the model asks the attention and masks of this package (so adopt it first), takes
-    positions, and keeps of each token only keys and values.
+    They do where every layer keeps what slots can hold, and where attention, if there is any, asks
+    for the masks of this package (so adopt the model first) and takes positions.
     """
     from transformers.cache_utils import DynamicCache
 
-    if is_split(model) or layers_with_attention(model) is None:
+    if is_split(model):
         return False
-    config = model.config.get_text_config()
     kinds = {type(layer) for layer in DynamicCache(config=model.config).layers}
-    return (
-        bool(kinds)
-        and kinds <= HELD
-        and "position_ids" in inspect.signature(model.forward).parameters
-        and not _scales_by_length(config)
-    )
+    if not kinds or not kinds <= HELD.keys():
+        return False
+    positions = "position_ids" in inspect.signature(model.forward).parameters
+    if kinds & ATTENDING and not (positions and layers_with_attention(model) is not None):
+        return False
+    return not kinds & RECURRENT or _makes_plain_cache(model)
 
 
-def _scales_by_length(config: PreTrainedConfig) -> bool:
-    """Whether attention takes positions from the length of the cache, one for all rows."""
-    context = getattr(config, "max_position_embeddings", 0)
-    return bool(getattr(config, "attn_temperature_tuning", False)) and context > config.floor_scale
+@torch.inference_mode()
+def _makes_plain_cache(model: PreTrainedModel) -> bool:
+    """Whether a model's cache is transformers' own; some keep states in themselves, or elsewhere.
+
+    One token is forwarded to see it.
+    """
+    from transformers.cache_utils import DynamicCache
+
+    output = model(input_ids=torch.zeros(1, 1, dtype=torch.long, device=model.device))
+    made = getattr(output, "past_key_values", None) or getattr(output, "cache_params", None)
+    return type(made) is DynamicCache
 
 
 def fingerprint_of(model: PreTrainedModel, tokenizer: PreTrainedTokenizerFast) -> str:

@@ -62,12 +62,16 @@ class Rendered:
         return self.row.streams[0].token_ids
 
     def known(
-        self, computed: Sequence[KeysValues], token_ids: tuple[int, ...] = (), reply: str = ""
+        self,
+        computed: Sequence[KeysValues | None],
+        token_ids: tuple[int, ...] = (),
+        reply: str = "",
     ) -> tuple[Known, ...]:
         """What is known of the dialog now.
 
         Args:
-            computed: per stream, keys and values of the first tokens; () where there are none.
+            computed: per stream, keys and values of the first tokens, or None; () where there are
+                none of any.
             token_ids: of the reply, as it was generated.
             reply: its text.
         """

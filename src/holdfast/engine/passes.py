@@ -1,0 +1,71 @@
+"""Some rows of the slots forwarded: in one pass, or in as many as rows that may not share one."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Sequence
+
+import torch
+from torch import Tensor
+
+from holdfast.engine.batch import Reading, batch_of
+from holdfast.engine.cache import Slots
+from holdfast.engine.runner import Output, Runner
+
+
+def forward_slots(
+    runner: Runner,
+    slots: Slots,
+    which: Sequence[int],
+    readings: Sequence[Reading],
+    starts: Sequence[int],
+    span: Tensor,
+    logits: int = 1,
+) -> Output:
+    """Forwards rows from `starts` to their ends; what it computes counts once it is committed.
+
+    Args:
+        runner: the model.
+        slots: where its rows live.
+        which: slots, in order.
+        readings: in them.
+        starts: the first token of each that is forwarded.
+        span: of these rows, bool [row, column].
+        logits: of how many last tokens they are wanted; in front of a row's first token they are 0.
+    """
+    slots.drop()
+    ends = [len(reading) for reading in readings]
+    together: dict[Hashable, list[int]] = {}
+    for place, slot in enumerate(which):
+        company = runner.company(starts[place], ends[place], slots.lengths[slot])
+        together.setdefault(company, []).append(place)
+    groups, outputs = list(together.values()), []
+    for places in groups:
+        whole = len(groups) == 1
+        mine = which if whole else [which[place] for place in places]
+        first = [starts[place] for place in places]
+        batch = batch_of(
+            [readings[place] for place in places],
+            first,
+            span if whole else span[places],
+            runner.device,
+            slots,
+            logits,
+        )
+        with slots.writing(mine, first, [ends[place] for place in places]):
+            outputs.append(runner.forward(batch))
+        if slots.looked_at and not batch.level and runner.keep_alike():
+            return forward_slots(runner, slots, which, readings, starts, span, logits)
+    return outputs[0] if len(groups) == 1 else _in_order(outputs, groups)
+
+
+def _in_order(outputs: Sequence[Output], groups: Sequence[Sequence[int]]) -> Output:
+    """The outputs of several passes as one, in the order of their places."""
+    order = torch.tensor([place for places in groups for place in places]).argsort().tolist()
+    longest = max(output.logits.shape[1] for output in outputs)
+    padded = [
+        torch.nn.functional.pad(each.logits, (0, 0, longest - each.logits.shape[1], 0))
+        for each in outputs
+    ]
+    masses = [output.mass for output in outputs if output.mass is not None]
+    mass = torch.cat(masses)[order] if masses else None
+    return Output(torch.cat(padded)[order], mass, None)

@@ -1,0 +1,162 @@
+"""Layers of the slots that keep the states a recurrence made of a row's tokens.
+
+States have read their tokens for good. So a pass works on a copy of them, which takes the place of
+the states when the tokens count as computed, and the states before are kept until rows come or go:
+a pass that is made again starts from them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import torch
+from torch import Tensor
+from transformers.cache_utils import (
+    DummyLayer,
+    DynamicLayer,
+    DynamicSlidingWindowLayer,
+    LinearAttentionAndFullAttentionLayer,
+    LinearAttentionAndSlidingWindowAttentionLayer,
+    LinearAttentionCacheLayerMixin,
+    LinearAttentionLayer,
+)
+
+from holdfast.engine.slot_layers import KeyLayer, Shared, States
+
+_CONV, _RECURRENT = "conv", "recurrent"
+
+
+class StateLayer(LinearAttentionLayer):
+    """States of a convolution and of a recurrence, [slot, ...] each.
+
+    The passes themselves are left to the layer of transformers that this one stands in for.
+    """
+
+    def __init__(self, like: LinearAttentionCacheLayerMixin, shared: Shared):
+        super().__init__(number_of_states=like.number_of_states)
+        self.shared = shared
+        self.kept: States = {}
+        self.before: States = {}
+
+    def open(self, slot: int, tensors: Sequence[Tensor], states: States) -> None:
+        """Takes a slot for a row whose tokens became these states; {} of a row without tokens."""
+        self.before = {}
+        known = {name: state[None] for name, state in states.items()}
+        for name, like in {**self.kept, **known}.items():
+            had = self.kept.get(name, like.new_zeros(slot, *like.shape[1:]))[:slot]
+            new = known.get(name, like.new_zeros(1, *like.shape[1:]))
+            self.kept = {**self.kept, name: torch.cat([had, new])}
+
+    def tensors(self, slot: int, length: int) -> tuple[Tensor, ...]:
+        """Of a row's tokens, no tensors are kept."""
+        return ()
+
+    def states(self, slot: int) -> States:
+        """What a row's tokens became, copied."""
+        return {name: state[slot].clone() for name, state in self.kept.items()}
+
+    def move(self, last: int, slot: int, length: int) -> None:
+        """Moves the last row into a slot."""
+        for state in self.kept.values():
+            state[slot] = state[last]
+
+    def wipe(self, slot: int) -> None:
+        """Leaves nothing of a row."""
+        for state in self.kept.values():
+            state[slot] = 0
+
+    def shrink(self, rows: int, columns: int) -> None:
+        """Forgets the rows that left."""
+        self.before = {}
+        self.kept = {name: state[:rows].clone() for name, state in self.kept.items()}
+
+    def begin(self) -> None:
+        """Gives the pass under way a copy of its rows' states."""
+        current = self.shared.under_way
+        given = self.before if current.again else self.kept
+        taken = {name: state[current.rows].clone() for name, state in given.items()}
+        for number in range(self.number_of_states):
+            conv = taken.get((_CONV, number)) if current.begun else None
+            recurrent = taken.get((_RECURRENT, number)) if current.begun else None
+            self.conv_states[number], self.recurrent_states[number] = conv, recurrent
+            self.is_conv_states_initialized[number] = conv is not None
+            self.is_recurrent_states_initialized[number] = recurrent is not None
+            self.has_previous_state[number] = conv is not None or recurrent is not None
+            if conv is not None:
+                self.conv_kernel_size[number] = conv.shape[-1]
+
+    def end(self) -> States:
+        """What the rows' states became in the pass that ends."""
+        self.shared.under_way.written = True
+        made: dict[tuple[str, int], Tensor] = {}
+        for number in range(self.number_of_states):
+            both = (_CONV, self.conv_states[number]), (_RECURRENT, self.recurrent_states[number])
+            made |= {(kind, number): state for kind, state in both if state is not None}
+            self.conv_states[number] = self.recurrent_states[number] = None
+        return made
+
+    def commit(self, made: Sequence[tuple[list[int], States]], *, again: bool) -> None:
+        """Puts what passes made of some slots' states in their place."""
+        opened = self.shared.opened
+        old = self.kept
+        for slots, states in made:
+            for name, state in states.items():
+                if slots == list(range(opened)):
+                    self.kept = {**self.kept, name: state}
+                    continue
+                mine = self.kept.get(name)
+                fresh = (
+                    state.new_zeros(opened, *state.shape[1:])
+                    if mine is None
+                    else mine[:opened].clone()
+                )
+                fresh[slots] = state
+                self.kept = {**self.kept, name: fresh}
+        if not again:
+            self.before = old
+
+
+class HybridLayer(StateLayer, KeyLayer):  # type: ignore[misc, override]  # as theirs
+    """Attention beside a recurrence in one layer."""
+
+    def __init__(self, like: LinearAttentionCacheLayerMixin, shared: Shared):
+        KeyLayer.__init__(self, like, shared)
+        StateLayer.__init__(self, like, shared)
+
+    def open(self, slot: int, tensors: Sequence[Tensor], states: States) -> None:
+        """Takes a slot for what a row has computed."""
+        KeyLayer.open(self, slot, tensors, states)
+        StateLayer.open(self, slot, tensors, states)
+
+    def tensors(self, slot: int, length: int) -> tuple[Tensor, ...]:
+        """Keys and values of a row's first tokens, copied."""
+        return KeyLayer.tensors(self, slot, length)
+
+    def move(self, last: int, slot: int, length: int) -> None:
+        """Moves the last row into a slot."""
+        KeyLayer.move(self, last, slot, length)
+        StateLayer.move(self, last, slot, length)
+
+    def wipe(self, slot: int) -> None:
+        """Leaves nothing of a row."""
+        KeyLayer.wipe(self, slot)
+        StateLayer.wipe(self, slot)
+
+    def shrink(self, rows: int, columns: int) -> None:
+        """Gives memory back."""
+        KeyLayer.shrink(self, rows, columns)
+        StateLayer.shrink(self, rows, columns)
+
+
+SlotLayer = KeyLayer | StateLayer
+# the layers of transformers' caches, and what stands in for each
+HELD: dict[type, type[KeyLayer] | type[StateLayer]] = {
+    DynamicLayer: KeyLayer,
+    DynamicSlidingWindowLayer: KeyLayer,
+    DummyLayer: KeyLayer,
+    LinearAttentionLayer: StateLayer,
+    LinearAttentionAndFullAttentionLayer: HybridLayer,
+    LinearAttentionAndSlidingWindowAttentionLayer: HybridLayer,
+}
+RECURRENT = frozenset(kind for kind, layer in HELD.items() if issubclass(layer, StateLayer))
+ATTENDING = frozenset(HELD) - {LinearAttentionLayer, DummyLayer}
