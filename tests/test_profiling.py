@@ -93,7 +93,8 @@ def test_scores_and_ranking_are_those_of_one_head_at_a_time(method, tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("kind", "fast"), (("gpt2", True), ("gemma", True), ("gpt_neox", True), ("mistral", False))
+    ("kind", "fast"),
+    (("gpt2", True), ("gemma", True), ("gpt_neox", True), ("mistral", False), ("gemma2", False)),
 )
 def test_other_models_give_the_same_scores_the_fast_way_or_the_plain_one(kind, fast, tmp_path):
     tiny = model(kind, **({"sliding_window": 16} if kind == "mistral" else {}))

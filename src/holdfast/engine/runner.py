@@ -10,7 +10,13 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 from torch import Tensor
-from transformers.cache_utils import Cache, DummyLayer, DynamicCache, LinearAttentionLayer
+from transformers.cache_utils import (
+    Cache,
+    DummyLayer,
+    DynamicCache,
+    DynamicLayer,
+    LinearAttentionLayer,
+)
 
 from holdfast.attention import IMPLEMENTATION, Steering, steered
 from holdfast.engine.batch import Batch
@@ -44,6 +50,10 @@ class Runner:
         batched: whether rows of different length fit into one pass; else each runs alone, with
             whatever cache the model makes.
         name: of the model, for errors.
+
+    Attributes:
+        sees_all: whether every layer is attention to all tokens before.
+        recurrent: whether layers keep states.
     """
 
     def __init__(self, hf_model: PreTrainedModel, *, batched: bool = True, name: str = ""):
@@ -55,6 +65,7 @@ class Runner:
         self.accepts = frozenset(inspect.signature(hf_model.forward).parameters)
         kinds = {type(layer) for layer in self._cache().layers}
         self.recurrent = bool(kinds & RECURRENT)
+        self.sees_all = kinds == {DynamicLayer}
         self._attends = not kinds or bool(kinds - {LinearAttentionLayer, DummyLayer})
         self._alike_from: int | None = None
         self._interface = config._attn_implementation == IMPLEMENTATION

@@ -155,7 +155,7 @@ class PlainPasses:
 def find_passes(material: Material) -> HeadPasses | None:
     """Head passes, where they give this model's scores of its shortest sample; else None."""
     model = material.model
-    if not model.reuses_cache:
+    if not (model.reuses_cache and model.runner.sees_all):
         return None
     heads = [(0, 0), (model.shape.layers - 1, 0)]
     lengths = [len(prompt.token_ids) for prompt in material.prompts]
