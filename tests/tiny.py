@@ -60,6 +60,7 @@ def tokenizer(template: str | None = TEMPLATE) -> PreTrainedTokenizerFast:
 
 
 @cache
+@torch.inference_mode(False)  # kept for tests outside of it
 def model(kind: str = "llama", seed: int = 0, **options) -> LocalModel:
     """A random model of the kind, with weights large enough that its replies depend on the whole
     prompt. Options are hashable: tuples become lists.

@@ -1,3 +1,20 @@
-"""Forward passes: rows that generate or are scored, their keys and values, and the drawing of
-tokens.
+"""Forward passes of rows that come and go; knows token ids only.
+
+rows.py        what is asked for, and what it becomes: Stream, Row, Continuation
+batch.py       one forward pass, as tensors
+runner.py      the one place that calls the model
+cache.py       slots: keys and values of the rows of a batch
+prefixes.py    keys and values that outlive their pass, within a number of bytes
+choosing.py    from logits to tokens: guidance, the draw, the gate's consent
+drawing.py     temperature and nucleus, from numbers that belong to the reply
+decoder.py     rows that generate, forwarded together
+scheduler.py   the one admission loop: submit, step, cancel
+scoring.py     log-probabilities of given replies
+memory.py      memory that ran out
+
+scheduler = Scheduler(Runner(hf_model), stop_ids, batch_size=192)
+handle = scheduler.submit(Row((Stream(token_ids, span, methods),)))
+for token in handle:                       # steps the scheduler; other rows go on with it
+    ...
+handle.result()                            # what the row became, or its own error
 """

@@ -166,6 +166,7 @@ class Runner:
         mask: Tensor | None,
         cache: Cache | None,
         logits: int | Tensor,
+        **wanted: bool,
     ) -> Any:
         """Calls the model, in a pass that the caller steers or not; returns what it gives.
 
@@ -175,6 +176,7 @@ class Runner:
             mask: as the model takes it; None for a causal one.
             cache: what is computed already; takes what is computed now.
             logits: of so many last columns, or of these, for models that can leave others out.
+            wanted: what else the output is to hold, such as `output_hidden_states`.
         """
         options = {
             "position_ids": positions,
@@ -186,6 +188,7 @@ class Runner:
             attention_mask=mask,
             use_cache=True,
             **read,
+            **wanted,
             **{name: value for name, value in options.items() if name in self.accepts},
         )
 

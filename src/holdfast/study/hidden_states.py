@@ -132,9 +132,10 @@ def _read_dialog(model: LocalModel, record: _Record) -> tuple[np.ndarray, list[O
     prompt = render(messages, model.tokenizer)
     with torch.inference_mode():
         ids = torch.tensor([prompt.token_ids[: model.context]], device=model.hf_model.device)
-        states = model.hf_model(
-            input_ids=ids, output_hidden_states=True, use_cache=False
-        ).hidden_states[1:]
+        places = torch.arange(ids.shape[1], device=ids.device)[None]
+        read = {"input_ids": ids}
+        output = model.runner.call(read, places, None, None, 1, output_hidden_states=True)
+        states = output.hidden_states[1:]
     hidden = torch.stack([state[0].float().cpu() for state in states]).numpy().astype(np.float64)
     return hidden, _owners(prompt, record["turns"])[: ids.shape[1]]
 
