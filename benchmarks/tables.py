@@ -157,6 +157,21 @@ def growth_table() -> str:
     return "\n".join(lines)
 
 
+def modern_table() -> str:
+    """Our loop against lock-step `generate` on each kind of cache."""
+    record = read("modern")
+    rows = record["conversations"] * (1 + record["forks"])
+    lines = [f"| {rows} rows, {record['rounds']} rounds | times as fast per generated token |"]
+    lines.append("| --- | --- |")
+    for row in record["rows"]:
+        ratio, note = row["ratio"], "" if row["goes_on"] else " (encodes its history again)"
+        lines.append(
+            f"| `{row['type']}`{note} | {ratio['median']:.2f} [{ratio['low']:.2f},"
+            f" {ratio['high']:.2f}] |"
+        )
+    return "\n".join(lines)
+
+
 def lengths_table() -> str:
     """How long the default model's replies are, and which are the longest."""
     seeds = read("default_model")["seeds"]
@@ -563,6 +578,7 @@ def documents() -> dict[Path, str]:
         "speed": speed_table(),
         "attention": attention_table(),
         "ablation": ablation_table(),
+        **({"modern": modern_table()} if (RESULTS / "modern.json").exists() else {}),
         "profiling": profiling_table(),
         "chosen": chosen_summary(),
         "methods": catalogue_table(),
