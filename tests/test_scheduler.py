@@ -231,3 +231,19 @@ def test_the_thread_used_longest_ago_is_evicted_first():
     cache.forget("a")
     assert kept["a"].keys_values is not None  # who waits to go on from it still can
     assert cache.size == cache.limit - prefix(10).size
+
+
+def test_steering_is_made_when_rows_come_or_go_and_not_at_every_step(monkeypatch):
+    from holdfast.engine import runner
+
+    tiny, made, passes, steering = model(), [], [], runner.Steering
+    monkeypatch.setattr(
+        runner, "Steering", lambda *given, **named: made.append(1) or steering(*given, **named)
+    )
+    forward = Runner.forward
+    monkeypatch.setattr(
+        Runner, "forward", lambda self, batch: passes.append(1) or forward(self, batch)
+    )
+    requests = asked(3, (SplitSoftmax(0.5),))
+    tiny.generate_batch(requests)
+    assert len(passes) > 15 and len(made) <= 6  # one prefill, and after it each time a row ends

@@ -47,7 +47,8 @@ class Batch:
         ids: int64 [row, token], padded on the left.
         positions: of the tokens, int64 [row, token]; that of padding is 0.
         level: whether no row is padded and all begin at one position.
-        span: bool [row, column], True on the keys to hold on to.
+        columns: how many there are, those of the pass included.
+        span: bool [row, column], True on the keys to hold on to; later columns are not in it.
         methods: per row, its attention methods.
         prompts: per row, columns in front of the first generated one.
         trace: whether the mass on the span is wanted.
@@ -58,6 +59,7 @@ class Batch:
     ids: Tensor
     positions: Tensor
     level: bool
+    columns: int
     span: Tensor
     methods: Sequence[tuple[ShiftsAttention, ...]]
     prompts: Sequence[int]
@@ -104,7 +106,8 @@ def batch_of(
         ids,
         positions,
         level,
-        torch.nn.functional.pad(span, (0, columns - span.shape[1])),
+        columns,
+        span if span.shape[1] <= columns else span[:, :columns],
         [reading.stream.methods for reading in readings],
         prompts,
         any(reading.trace for reading in readings),

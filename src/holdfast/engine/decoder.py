@@ -221,8 +221,9 @@ class Decoder:
         if self._span is None:
             every = [row.readings[number] for row, number in self._owners]
             self._span = spans_of(every, self.runner.device)
-        together = isinstance(slots, range)
-        span = self._span[slots[0] : slots[-1] + 1] if together else self._span[list(slots)]
+        span = self._span  # the same one as long as the rows are, by which steering is kept
+        if len(slots) < len(self._owners):
+            span = span[list(slots)]
         output = forward_slots(self.runner, self.slots, slots, readings, starts, span)
         if commit:
             self.slots.commit(slots, ends)

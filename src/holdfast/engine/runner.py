@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import threading
 from collections.abc import Hashable, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -42,6 +43,13 @@ class Output:
     cache: Cache | None
 
 
+class _Latest(threading.local):
+    """The steering of this thread's latest steered pass, and its rows."""
+
+    steering: Steering | None = None
+    rows: object = None
+
+
 class Runner:
     """A causal language model as the engine sees it.
 
@@ -68,6 +76,7 @@ class Runner:
         self.sees_all = kinds == {DynamicLayer}
         self._attends = not kinds or bool(kinds - {LinearAttentionLayer, DummyLayer})
         self._alike_from: int | None = None
+        self._latest = _Latest()
         self._interface = config._attn_implementation == IMPLEMENTATION
         self._additive = config._attn_implementation == "eager"
 
@@ -124,7 +133,7 @@ class Runner:
             ids, positions = torch.arange(8, device=self.device).expand(2, 1, 8)
             for some in (slice(0, 5), slice(5, 8)):
                 batch = Batch(
-                    ids[:, some], positions[:, some], True, positions[:, :0] > 0, [()], [8]
+                    ids[:, some], positions[:, some], True, 8, positions[:, :0] > 0, [()], [8]
                 )
                 output = self.forward(replace(batch, cache=cache))
                 states = [
@@ -146,9 +155,7 @@ class Runner:
         Raises:
             ModelError: it is to be steered, and the model's attention is not reached.
         """
-        steering = None
-        if batch.trace or any(batch.methods):
-            steering = Steering(batch.span, batch.methods, batch.trace, batch.prompts)
+        steering = self._steering_of(batch)
         positions = None if batch.level or not self._interface else batch.positions
         read, kept = {"input_ids": batch.ids}, self._kept(batch)
         with steered(steering, positions):
@@ -156,6 +163,7 @@ class Runner:
         mass = None
         if steering is not None and batch.trace:
             mass = torch.stack([layer.float() for layer in steering.seen], 1)
+            steering.passes.clear()
         cache = getattr(output, "past_key_values", None)
         return Output(output.logits[:, -batch.logits :], mass, cache)
 
@@ -192,6 +200,22 @@ class Runner:
             **{name: value for name, value in options.items() if name in self.accepts},
         )
 
+    def _steering_of(self, batch: Batch) -> Steering | None:
+        """What attention does in a pass; kept from step to step while the rows stay the same.
+
+        So what there is to know of it on the host is found once, and a step reads no device for it.
+        """
+        if not (batch.trace or any(batch.methods)):
+            return None
+        rows, latest = (batch.methods, batch.prompts, batch.trace), self._latest
+        steering = latest.steering
+        if steering is None or steering.span is not batch.span or latest.rows != rows:
+            steering = Steering(
+                batch.span, batch.methods, batch.trace, batch.prompts, follows=False
+            )
+            latest.steering, latest.rows = steering, rows
+        return steering
+
     def _kept(self, batch: Batch) -> int | Tensor:
         """The last tokens, whose logits are wanted.
 
@@ -207,7 +231,7 @@ class Runner:
         """The causal mask of rows of different length, where the model does not ask us for it."""
         if batch.level or self._interface or not self._attends:
             return None
-        keys = torch.arange(batch.span.shape[1], device=batch.positions.device)
+        keys = torch.arange(batch.columns, device=batch.positions.device)
         seen = (keys <= batch.positions[:, :, None])[:, None]
         if not self._additive:
             return seen
