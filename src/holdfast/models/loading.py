@@ -183,7 +183,11 @@ def _makes_plain_cache(model: PreTrainedModel) -> bool:
     """
     from transformers.cache_utils import DynamicCache
 
-    output = model(input_ids=torch.zeros(1, 1, dtype=torch.long, device=model.device))
+    token = torch.zeros(1, 1, dtype=torch.long, device=model.device)
+    try:
+        output = model(input_ids=token, use_cache=True)
+    except ValueError:  # transformers counts no tokens where it takes no layer for attention
+        return False
     made = getattr(output, "past_key_values", None) or getattr(output, "cache_params", None)
     return type(made) is DynamicCache
 

@@ -1,0 +1,122 @@
+"""Every class of the census whose rows share a pass: logits of rows of different length, prefilled,
+decoded and continued together, against each row alone without a cache.
+"""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import pytest
+import torch
+
+from holdfast.attention import adopt
+from holdfast.engine.batch import Reading, spans_of
+from holdfast.engine.passes import forward_slots
+from holdfast.engine.rows import Stream
+from holdfast.engine.runner import Runner
+from holdfast.models.loading import reuses_cache
+
+sys.path.insert(0, str(Path(__file__).parents[1] / "benchmarks"))
+
+# float32 logits relative to their largest; a wrong mask or state moves them by 1e-3 and more
+TOLERANCE = 1e-4
+LENGTHS, STEPS = (5, 13, 22), 4
+SHARING = (
+    "afmoe",
+    "bailing_hybrid",
+    "cohere2",
+    "deepseek_v3",
+    "diffllama",
+    "doge",
+    "exaone4",
+    "gemma2",
+    "gemma3_text",
+    "gemma4_text",
+    "gpt2",
+    "gpt_bigcode",
+    "gpt_oss",
+    "gptj",
+    "granite_swa",
+    "inkling2_text",
+    "jamba",
+    "kimi_linear",
+    "lfm3",
+    "llama",
+    "llama4_text",
+    "mamba",
+    "mimo_v2_flash",
+    "mistral",
+    "mllama",
+    "modernbert-decoder",
+    "nemotron_h",
+    "olmo3",
+    "olmo_hybrid",
+    "phi3",
+    "qwen3_5_text",
+    "qwen3_next",
+)
+ALONE = ("bart", "bloom", "deepseek_v4", "gpt_neo", "recurrent_gemma", "rwkv", "xlstm")
+
+
+def build(kind):
+    import census
+
+    model = census.build(kind).float()
+    adopt(model)
+    return model
+
+
+@pytest.mark.parametrize("kind", SHARING)
+@torch.inference_mode()
+def test_rows_of_different_length_get_the_logits_that_each_gets_alone(kind):
+    model = build(kind)
+    assert reuses_cache(model)
+    runner, slots = Runner(model), Runner(model).slots()
+    torch.manual_seed(1)
+    rows = [torch.randint(3, 99, (length + STEPS,)).tolist() for length in LENGTHS]
+    streams = [
+        Stream(tuple(row[:length]), (False,) * length)
+        for row, length in zip(rows, LENGTHS, strict=True)
+    ]
+
+    def forward(slots, readings):
+        ends, every = [len(reading) for reading in readings], range(len(readings))
+        span = spans_of(readings, runner.device)
+        output = forward_slots(runner, slots, every, readings, list(slots.lengths), span)
+        slots.commit(every, ends)
+        return output.logits[:, -1]
+
+    for _ in rows:
+        slots.open(None)
+    made = [forward(slots, [Reading(stream) for stream in streams])]
+    kept = [slots.computed(slot) for slot in range(3)]
+    for step in range(1, STEPS + 1):
+        ends = [length + step for length in LENGTHS]
+        made.append(
+            forward(
+                slots,
+                [
+                    Reading(stream, row[len(stream.token_ids) : end])
+                    for stream, row, end in zip(streams, rows, ends, strict=True)
+                ],
+            )
+        )
+    whole = [model(input_ids=torch.tensor([row]), use_cache=False).logits[0] for row in rows]
+    expected = torch.stack([logits[-STEPS - 1 :] for logits in whole], 1)
+    size = expected.abs().max()
+    assert (torch.stack(made) - expected).abs().max() / size < TOLERANCE
+    if runner.goes_on:
+        forks = runner.slots()
+        for slot in (2, 0):  # other rows in other slots
+            forks.open(kept[slot])
+        readings = [
+            Reading(Stream(tuple(rows[slot]), (False,) * len(rows[slot]))) for slot in (2, 0)
+        ]
+        apart = forward(forks, readings) - expected[-1, [2, 0]]
+        assert apart.abs().max() / size < TOLERANCE
+
+
+@pytest.mark.parametrize("kind", ALONE)
+def test_models_whose_rows_cannot_share_a_pass_are_told_by_what_they_declare(kind):
+    assert not reuses_cache(build(kind))
