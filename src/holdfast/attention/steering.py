@@ -142,13 +142,17 @@ class Steering:
             self._noted = True
 
     def enter(self, layer: int) -> None:
-        """Called by each layer, by some twice; a layer before the last one begins a pass."""
+        """Called by each layer, by some twice; a layer before the last one begins a pass.
+
+        So does the last one itself after masks were made: it may be the only one with attention.
+        """
         self.calls += 1
+        again = layer == self._layer and self._inside
         self._inside = True
-        if layer < self._layer or not self.passes:
+        if not (again or layer > self._layer) or not self.passes:
             self.passes.append([])
             self.plans.clear()
-        self._noted = self._noted and layer == self._layer
+        self._noted = self._noted and again
         self._layer = layer
 
     def place(self, q_offset: int | Tensor, q_length: int, kv_offset: int, kv_length: int) -> None:
