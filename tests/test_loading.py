@@ -57,6 +57,13 @@ def reweigh(folder: Path, change) -> None:
     save_file(weights, folder / "model.safetensors", metadata={"format": "pt"})
 
 
+def test_memory_for_dialogs_is_given_in_bytes():
+    assert load(prefix_memory=10**6).prefix_bytes == 10**6
+    assert load().prefix_bytes > 10**8
+    with pytest.raises(KnobOutOfRange, match="prefix_memory.*-1"):
+        load(prefix_memory=-1)
+
+
 def test_a_whole_folder_loads_and_speaks(folder):
     greedy = Sampling(temperature=0, max_new_tokens=8)
     loaded = load(str(folder))

@@ -43,6 +43,7 @@ def load(
     device_map: DeviceMap | None = None,
     trust_remote_code: bool = False,
     batch_size: int = LocalModel.batch_size,
+    prefix_memory: int | None = None,
 ) -> LocalModel:
     """Loads a Hugging Face chat model.
 
@@ -58,15 +59,19 @@ def load(
         trust_remote_code: whether code that comes with the model may run. Weights are read as
             safetensors only.
         batch_size: rows forwarded together at most; where memory runs out, half as many are.
+        prefix_memory: bytes of keys and values that a session keeps of its dialogs; None: a quarter
+            of the device's memory. What is evicted is computed again when it is wanted.
 
     Raises:
         ModelError: the model is not found, has a file that cannot be read, lacks weights, has no
             safetensors weights or no fast tokenizer, is no causal model, or does not fit on the
             device.
         UsageError: an unknown device, dtype or device map, or one that is not there.
-        KnobOutOfRange: `batch_size` is below 1.
+        KnobOutOfRange: `batch_size` is below 1, or `prefix_memory` below 0.
     """
     knobs.whole_number("a model", "batch_size", batch_size, 1)
+    if prefix_memory is not None:
+        knobs.whole_number("a model", "prefix_memory", prefix_memory, 0)
     name = _name_of(name_or_path)
     source = str(DEFAULT_FOLDER) if name == DEFAULT else name
     check_folder(source)
@@ -96,6 +101,7 @@ def load(
         reuses_cache=reuses_cache(model),
         steerable=steerable,
         batch_size=batch_size,
+        prefix_memory=prefix_memory,
     )
 
 
