@@ -109,7 +109,7 @@ def test_page_tells_rule_by_rule_and_names_the_rule_of_each_probe(run, tmp_path)
     assert "below round 1 from round 3 on" in section and "first broken in round 3: 18" in section
     chunk = page[page.index('id="chunk-0">') + len('id="chunk-0">') :]
     probes = json.loads(chunk[: chunk.index("</script>")])[0]["probes"]
-    assert [probe[-1] for probe in probes[:3]] == ["signs", "cheap", "short"]
+    assert [probe[-2] for probe in probes[:3]] == ["signs", "cheap", "short"]
 
 
 def test_the_table_of_probes_names_rules(run):
