@@ -60,7 +60,7 @@ def reweigh(folder: Path, change) -> None:
 def test_memory_for_dialogs_is_given_in_bytes():
     assert load(prefix_memory=10**6).prefix_bytes == 10**6
     assert load().prefix_bytes > 10**8
-    with pytest.raises(KnobOutOfRange, match="prefix_memory.*-1"):
+    with pytest.raises(KnobOutOfRange, match=r"prefix_memory.*-1"):
         load(prefix_memory=-1)
 
 
