@@ -179,10 +179,11 @@ def released_comma_list(text: str) -> Score:
     """Share of comma-separated items inside the first [...] that are one word; one item is a
     list.
     """
-    inside = re.search(r"\[([^\]]*)\]", text)
-    if inside is None:
+    begin = text.find("[")
+    end = text.find("]", begin)
+    if begin < 0 or end < 0:
         return Score(0.0, "there are no [brackets]")
-    items = inside.group(1).split(",")
+    items = text[begin + 1 : end].split(",")
     return share(sum(len(item.split()) == 1 for item in items), len(items), "items are one word")
 
 
