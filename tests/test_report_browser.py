@@ -167,7 +167,7 @@ return [...new Set(seen)].slice(0, 10);
 """
 
 
-@pytest.mark.parametrize("width", [1280, 390, 320])
+@pytest.mark.parametrize("width", [1280, 800, 390, 320])
 def test_page_fits_asks_for_nothing_and_reports_no_error(browser, page, width):
     visit(browser, page, width)
     wait(browser, "document.querySelectorAll('.row').length")
