@@ -30,7 +30,7 @@ from holdfast.records import (
 )
 
 # Draws belong to a conversation and its rounds, so more of them begin like fewer. In floating
-# point, what runs beside a conversation can change the last digit of a number, and no more.
+# point, what runs beside a conversation can change a last digit, and now and then a token.
 COMPATIBILITY = Compatibility(
     defaults={"settings": dataclasses.asdict(Settings())},
     joins={"methods": union, "settings.conversations": max},
