@@ -25,7 +25,8 @@ sigmoid(-x') * O_rest: no attention matrix is needed."""
 from __future__ import annotations
 
 from holdfast.attention.interface import IMPLEMENTATION, holdfast_attention
-from holdfast.attention.patching import adopt, check_methods, layers_with_attention
+from holdfast.attention.patching import adopt
+from holdfast.attention.reaching import check_methods, layers_with_attention
 from holdfast.attention.steering import AttentionTrace, Steering, steered
 
 __all__ = [

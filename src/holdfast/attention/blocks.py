@@ -23,16 +23,22 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar, Token
 from dataclasses import dataclass, field
-from functools import cache as once
-from types import CodeType, FrameType
+from types import FrameType
 from typing import Any
 from weakref import WeakKeyDictionary
 
 import torch
 from torch import Tensor
 
+from holdfast.attention.checks import (
+    cached_tokens,
+    can_be_noted,
+    check_pass,
+    refuse_attention_weights,
+    refuse_checkpointing,
+)
 from holdfast.attention.steering import PASS, Pass, Steering
-from holdfast.errors import ModelError, UsageError
+from holdfast.errors import UsageError
 
 LOCK = threading.RLock()
 _SUSPENDS = inspect.CO_GENERATOR | inspect.CO_COROUTINE | inspect.CO_ASYNC_GENERATOR
@@ -89,7 +95,7 @@ class _Entry:
     inner: bool = False
     block: Block | None = None
     steering: Steering | None = None
-    token: Token | None = None
+    token: Token[Pass | None] | None = None
 
 
 @dataclass(eq=False)
@@ -174,7 +180,8 @@ class OpenModel:
         entries = self.running.setdefault(threading.get_ident(), [])
         if not entries:
             return entries
-        frames, frame = set(), sys._getframe(1)
+        frames: set[FrameType] = set()
+        frame: FrameType | None = sys._getframe(1)
         while frame is not None:
             frames.add(frame)
             frame = frame.f_back
@@ -195,7 +202,8 @@ class OpenModel:
 
     def innermost(self) -> Block | None:
         """The block in whose code, or in whose thread, this runs."""
-        here, frame, anchors = threading.get_ident(), sys._getframe(1), self._anchors
+        here, anchors = threading.get_ident(), self._anchors
+        frame: FrameType | None = sys._getframe(1)
         while frame is not None:
             if (block := anchors.get(frame)) is not None:
                 block.thread = here
@@ -232,7 +240,7 @@ class OpenModel:
         return steering[0] if steering else None
 
     def _block_computing(self, cache: object) -> Block | None:
-        number = self.computed.get(cache) if _can_be_noted(cache) else None
+        number = self.computed.get(cache) if can_be_noted(cache) else None
         if number is None:
             return None
         block = next((block for block in self.blocks if block.number == number), None)
@@ -272,8 +280,8 @@ class OpenModel:
             steering = block.steering.for_a_pass()
             for place in ahead.places if ahead else ():
                 steering.place(*place)
-            _check(self, block, steering, given)
-            _refuse_checkpointing(self.name, module)
+            check_pass(self, block, steering, given)
+            refuse_checkpointing(self.name, module)
             entry.block, entry.steering = block, steering
         entry.token = PASS.set(Pass(steering, self, steering is not None or ahead is not None))
 
@@ -298,14 +306,14 @@ class OpenModel:
                     steering.place(*place)
             ids = given["input_ids"]
             if ids.shape[1] > 1 or steering.span.shape[1] == 1:
-                _check(self, block, steering, given)
+                check_pass(self, block, steering, given)
             elif not block.steered:
                 raise UsageError(
                     f"A compiled step of {self.name} goes on behind keys that were cached before "
                     "the block of holdfast.steering; forward the prompt inside it."
                 )
             else:
-                _refuse_attention_weights(given)
+                refuse_attention_weights(given)
             entry.block, entry.steering = block, steering
         entry.token = PASS.set(Pass(steering, self))
 
@@ -370,12 +378,12 @@ class OpenModel:
             if entry.token is not None:
                 PASS.reset(entry.token)
             cache = getattr(output, "past_key_values", None) if cache is None else cache
-            if cache is not None and _can_be_noted(cache):
+            if cache is not None and can_be_noted(cache):
                 if entry.block is not None:
                     self.computed[cache] = entry.block.number
                 else:
                     self.computed.pop(cache, None)
-            if entry.block is not None and output is not None:
+            if entry.block is not None and entry.steering is not None and output is not None:
                 entry.block.steered += 1
                 entry.block.passes += [(here, layers) for layers in entry.steering.passes if layers]
 
@@ -413,124 +421,3 @@ def frame_of_entry() -> FrameType:
 
 def _is_contextlib(frame: FrameType) -> bool:
     return frame.f_globals.get("__name__") == "contextlib"
-
-
-def cached_tokens(cache: object) -> int:
-    """How many tokens a cache holds; 0 where it does not say."""
-    try:
-        return int(cache.get_seq_length())
-    except (AttributeError, TypeError, ValueError):
-        return 0
-
-
-def _can_be_noted(cache: object) -> bool:
-    return type(cache).__hash__ is not None and hasattr(cache, "__weakref__")
-
-
-def _refuse_checkpointing(name: str, module: torch.nn.Module) -> None:
-    if not (module.training and torch.is_grad_enabled()):
-        return
-    if getattr(module, "is_activation_checkpointing", False):
-        raise ModelError(
-            f"{name} computes passes again for their gradients, outside the block; call "
-            "activation_checkpointing_disable() to steer it."
-        )
-
-
-def _check(model: OpenModel, block: Block, steering: Steering, given: Mapping[str, Any]) -> None:
-    """Refuses a pass that its span mask does not fit, or that asks for what steering leaves out."""
-    ids = given.get("input_ids")
-    ids = given.get("inputs_embeds") if ids is None else ids
-    _refuse_attention_weights(given)
-    if not isinstance(ids, Tensor) or ids.ndim < 2:
-        return
-    tokens, width, cache = ids.shape[1], steering.span.shape[1], given.get("past_key_values")
-    noted = cache is not None and _can_be_noted(cache)
-    goes_on = noted and model.computed.get(cache) == block.number
-    before = 0 if goes_on and tokens == 1 else cached_tokens(cache)
-    mask = given.get("attention_mask")
-    mask = mask if isinstance(mask, Tensor) and mask.ndim == 2 else None
-    if not (goes_on and (before or tokens == 1)):
-        uses = given.get("use_cache")
-        uses = getattr(model.config, "use_cache", True) if uses is None else uses
-        _check_width(block, width, tokens, before, bool(uses))
-        check_padding(steering, mask)
-    block.tokens[threading.get_ident()] = tokens
-    if steering.trace and tokens > 1 and mask is not None and mask.shape[1] >= tokens:
-        steering.last = _last_tokens(mask[:, -tokens:])
-
-
-def _refuse_attention_weights(given: Mapping[str, Any]) -> None:
-    if given.get("output_attentions"):
-        raise ModelError(
-            "A steered pass makes no attention weights for output_attentions; leave it out, and "
-            "read the mass with trace=True."
-        )
-
-
-def _check_width(block: Block, width: int, tokens: int, before: int, caches: bool) -> None:
-    """A prompt is as long as its span mask; without a cache, a given reply may stand behind it."""
-    seen = tokens + before
-    if seen < width:
-        raise UsageError(
-            f"The span mask has {width} tokens and this pass sees {seen}; give a mask of the whole "
-            "prompt, and forward it at once."
-        )
-    if seen == width:
-        return
-    if before:
-        raise UsageError(
-            f"The span mask has {width} tokens and this pass sees {seen}, {before} of them cached "
-            "before the block; give a mask of all of them."
-        )
-    # Without a cache, `generate` forwards the whole each time.
-    grown = block.tokens.get(threading.get_ident()) == tokens - 1
-    if caches or (not grown and _generates()):
-        cure = ", or use_cache=False where what follows the mask is a given reply" if caches else ""
-        raise UsageError(
-            f"The span mask has {width} tokens and the prompt {seen}; give a mask of the whole "
-            f"prompt{cure}."
-        )
-
-
-def _generates() -> bool:
-    """Whether this pass is one of transformers' `generate`."""
-    frame, code = sys._getframe(1), _code_of_generate()
-    while frame is not None and frame.f_code is not code:
-        frame = frame.f_back
-    return frame is not None
-
-
-@once
-def _code_of_generate() -> CodeType:
-    from transformers import GenerationMixin
-
-    return inspect.unwrap(GenerationMixin.generate).__code__
-
-
-def check_padding(steering: Steering, mask: Tensor | None) -> None:
-    """Refuses a span on tokens that an attention mask [row, token] hides.
-
-    Raises:
-        UsageError: names the first such row.
-    """
-    span = steering.span
-    if mask is None or mask.ndim != 2 or mask.shape[0] % span.shape[0]:
-        return
-    if mask.shape[1] < span.shape[1]:
-        return
-    span = span.repeat_interleave(mask.shape[0] // span.shape[0], 0).to(mask.device)
-    hidden = (span & (mask[:, : span.shape[1]] == 0)).nonzero()
-    if len(hidden):
-        row, column = hidden[0].tolist()
-        raise UsageError(
-            f"The span mask is True in row {row} at token {column}, which attention_mask hides as "
-            "padding; pad both on the same side, as holdfast.encode_chats does."
-        )
-
-
-def _last_tokens(mask: Tensor) -> Tensor | None:
-    """Per row of an attention mask [row, token], its last token; None where rows end together."""
-    if bool(mask[:, -1].all()):
-        return None
-    return mask.shape[1] - 1 - (mask != 0).flip(1).long().argmax(1)

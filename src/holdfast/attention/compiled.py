@@ -80,8 +80,8 @@ class Hook:
 
 
 def begin_traced(
-    module: torch.nn.Module, names: Sequence[str], args: tuple, kwargs: dict[str, Any]
-) -> tuple[tuple, dict[str, Any]]:
+    module: torch.nn.Module, names: Sequence[str], args: tuple[Any, ...], kwargs: dict[str, Any]
+) -> tuple[tuple[Any, ...], dict[str, Any]]:
     """A compiled pass begins: its ids, or their embeddings, come out of the operation."""
     given = {**dict(zip(names, args, strict=False)), **kwargs}
     name = "input_ids" if given.get("input_ids") is not None else "inputs_embeds"
@@ -120,7 +120,7 @@ def attend_traced(
     for refused in _REFUSED:
         if kwargs.get(refused) is not None:
             raise ModelError(f"Attention with {refused} cannot be steered in a compiled pass.")
-    return torch.ops.holdfast.attend(
+    output: Tensor = torch.ops.holdfast.attend(
         query,
         key,
         value,
@@ -135,6 +135,7 @@ def attend_traced(
         kwargs.get("is_causal"),
         kwargs.get("dropout") or 0.0,
     )
+    return output
 
 
 # What runs
@@ -223,7 +224,7 @@ def _(query, key, value, *others):  # type: ignore[no-untyped-def]
     return query.new_empty(rows, queries, heads, value.shape[3])
 
 
-def _check_window(module: torch.nn.Module, keys: int) -> None:
+def _check_window(module: Any, keys: int) -> None:
     """Refuses a layer whose keys begin no one knows where: its masks were made in the graph."""
     current = PASS.get()
     if current is None or current.steering is None or current.steering.knows_columns(keys):

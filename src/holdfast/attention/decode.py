@@ -1,3 +1,4 @@
+# mypy: disable-error-code="no-untyped-call"
 """Steered attention of one query per row: each group of keys is attended to by itself, and the
 outputs are merged by the moved mass.
 
@@ -66,9 +67,10 @@ def _made(steering: Steering, states: States) -> StepPlan:
     parts = groups.span, groups.rest, groups.proper
     plain = all(part is None or part.uniform for part in parts)
     members = None if plain else steering.members(rows, keys)
+    others = None if members is None else ~members
     span, rest = (
         None if part is None else masked_part(part, over(mask, part), held, dtype)
-        for part, held in ((groups.span, members), (groups.rest, None if plain else ~members))
+        for part, held in ((groups.span, members), (groups.rest, others))
     )
     proper = span
     if groups.proper != groups.span and groups.proper is not None:

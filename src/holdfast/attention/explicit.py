@@ -1,3 +1,4 @@
+# mypy: disable-error-code="no-untyped-call"
 """Steered attention by explicit scores, a block of queries at a time: for what the fused kernels
 lack.
 
@@ -77,7 +78,9 @@ def _scores(
     """
     count = grouped.shape[3]
     wide = torch.promote_types(key.dtype, torch.float32)
-    scores = (grouped.flatten(2, 3).to(wide) @ key.transpose(-1, -2).to(wide)).mul_(scoring.scaling)
+    scores: Tensor = (grouped.flatten(2, 3).to(wide) @ key.transpose(-1, -2).to(wide)).mul_(
+        scoring.scaling
+    )
     scores = scores.unflatten(2, (-1, count)).flatten(1, 2)
     if scoring.softcap is not None:
         scores = (scores / scoring.softcap).tanh() * scoring.softcap
@@ -158,7 +161,8 @@ def mass_at(
     if scoring.causal and mask is None:
         mask = (torch.arange(key.shape[2], device=key.device) <= places[:, None])[:, None, None]
     scoring = Scoring(scoring.scaling, scoring.softcap, chosen(scoring.bias), sink)
-    scores = _scores(chosen(query).unflatten(1, (key.shape[1], -1)), key, chosen(mask), scoring, 0)
+    grouped = query[rows, :, places][:, :, None].unflatten(1, (key.shape[1], -1))
+    scores = _scores(grouped, key, chosen(mask), scoring, 0)
     groups = _groups(steering, query, key)
     if steering.touches(layer):
         scores = scores + _change(steering, layer, scores, groups, sink)

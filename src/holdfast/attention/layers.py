@@ -15,10 +15,11 @@ from weakref import WeakKeyDictionary
 import torch
 from torch import Tensor
 from transformers.integrations.sdpa_attention import sdpa_attention_forward
-from transformers.masking_utils import ALL_MASK_ATTENTION_FUNCTIONS, sdpa_mask
+from transformers.masking_utils import ALL_MASK_ATTENTION_FUNCTIONS
 from transformers.modeling_utils import ALL_ATTENTION_FUNCTIONS
 
-from holdfast.attention.blocks import WAITING, Ahead, OpenModel, check_padding
+from holdfast.attention.blocks import WAITING, Ahead, OpenModel
+from holdfast.attention.checks import check_padding
 from holdfast.attention.cuda import steer
 from holdfast.attention.decode import read_step, step
 from holdfast.attention.explicit import Scoring, attend_explicitly, mass_at
@@ -43,8 +44,8 @@ def attend_layer(
     key: Tensor,
     value: Tensor,
     attention_mask: Tensor | None,
-    **kwargs,
-) -> tuple[Tensor, None]:
+    **kwargs: Any,
+) -> tuple[Tensor, Any]:
     """Attention as transformers' interface has it.
 
     Takes query [B, H, Q, D], key and value [B, G, K, D]; returns the output [B, Q, H, D].
@@ -52,13 +53,14 @@ def attend_layer(
     Raises:
         ModelError: the model asks for something that this function would have to leave out.
     """
-    if (
-        kwargs.get("indices") is None and (implementation := _left_alone(module)) is not None
-    ):  # eager functions do not take indices
-        return implementation(module, query, key, value, attention_mask, **kwargs)
-    steering = steering_of(module)
-    if steering is None and (plain := _plain_attention(module, attention_mask)) is not None:
-        return plain(module, query, key, value, attention_mask, **kwargs)
+    steering, plain = steering_of(module), None
+    if kwargs.get("indices") is None:  # eager functions do not take them
+        plain = _left_alone(module)
+    if plain is None and steering is None:
+        plain = _plain_attention(module, attention_mask)
+    if plain is not None:
+        result: tuple[Tensor, Any] = plain(module, query, key, value, attention_mask, **kwargs)
+        return result
     if steering is None and attention_mask is None and _sees_all(module):
         kwargs["is_causal"] = False
     own = _own_scoring(module, query, key, kwargs)
@@ -130,7 +132,7 @@ def _noted_queries(steering: Steering, query: Tensor) -> Tensor:
     return torch.full((query.shape[0],), query.shape[2] - 1, device=query.device)
 
 
-def mask_layer(**kwargs) -> Tensor | None:
+def mask_layer(**kwargs: Any) -> Tensor | None:
     """A mask as transformers' interface has it: SDPA's.
 
     Tells the steering where the keys of a cache stand.
@@ -140,13 +142,13 @@ def mask_layer(**kwargs) -> Tensor | None:
         plain = _ADOPTED.get(id(kwargs.get("config")), "sdpa")
         if current is not None and current.positions is not None:
             return _mask_by_positions(current.positions, plain, **kwargs)
-        return ALL_MASK_ATTENTION_FUNCTIONS[plain](**kwargs)
+        return _mask_of(plain, kwargs)
     q_length = int(kwargs.get("q_length", 0))
     kv_offset, kv_length = int(kwargs.get("kv_offset", 0)), int(kwargs.get("kv_length", 0))
     place = kwargs.get("q_offset", 0), q_length, kv_offset, kv_length
     if current is not None and (current.model is None or current.model is owner):
-        if not current.masks:
-            return _mask_before(owner, **kwargs)
+        if not current.masks and owner is not None:
+            return _mask_before(owner, kwargs)
         if (
             current.steering is not None and "allow_is_bidirectional_skip" not in kwargs
         ):  # else it is of an encoder's keys
@@ -156,18 +158,30 @@ def mask_layer(**kwargs) -> Tensor | None:
     elif owner is not None:  # `generate` makes the masks of static caches ahead of the pass
         block = owner.block_of()
         if block is None or block.steering is None:
-            return _mask_before(owner, **kwargs)
+            return _mask_before(owner, kwargs)
         if WAITING.ahead is None or WAITING.ahead.model is not owner:
             WAITING.ahead = Ahead(owner)
         WAITING.ahead.places.append(place)
         block.reached = True
         if q_length > 1:
             check_padding(block.steering, kwargs.get("attention_mask"))
-    return sdpa_mask(**kwargs)
+    return _mask_of("sdpa", kwargs)
+
+
+def _mask_of(name: str | None, kwargs: dict[str, Any]) -> Tensor | None:
+    """A mask of the form that one of transformers' implementations takes."""
+    mask: Tensor | None = ALL_MASK_ATTENTION_FUNCTIONS[name](**kwargs)
+    return mask
 
 
 def _mask_by_positions(
-    positions: Tensor, plain: str, *, mask_function, kv_length: int, dtype=torch.float32, **_
+    positions: Tensor,
+    plain: str,
+    *,
+    mask_function: Callable[..., Tensor],
+    kv_length: int,
+    dtype: torch.dtype = torch.float32,
+    **_: Any,
 ) -> Tensor:
     """What a model's own rule lets each query see, [row, 1, query, key], in the form of `plain`.
 
@@ -222,7 +236,7 @@ def _interface(module: torch.nn.Module, name: str | None) -> Callable[..., Any]:
     """One of transformers' attention functions, or the eager one of the module's own file."""
     file = sys.modules[type(module).__module__]
     eager = getattr(file, "eager_attention_forward", sdpa_attention_forward)
-    interface: Callable[..., Any] = ALL_ATTENTION_FUNCTIONS.get_interface(name, eager)
+    interface: Callable[..., Any] = ALL_ATTENTION_FUNCTIONS.get_interface(str(name), eager)
     return interface
 
 
@@ -242,7 +256,7 @@ def _name_before(owner: OpenModel, module: torch.nn.Module) -> str | None:
     return owner.plain.get(id(getattr(module, "config", None)), owner.plain.get(id(owner.config)))
 
 
-def _left_alone(module: torch.nn.Module):
+def _left_alone(module: torch.nn.Module) -> Callable[..., Any] | None:
     """The attention that a model with an open block had, for its other passes; None to use ours."""
     if not OWNERS:
         return None
@@ -260,14 +274,14 @@ def _left_alone(module: torch.nn.Module):
     return _interface(module, name)
 
 
-def _mask_before(owner: OpenModel, **kwargs):
+def _mask_before(owner: OpenModel, kwargs: dict[str, Any]) -> Tensor | None:
     """A mask of the form that the model had before its first block."""
     name = owner.plain.get(id(kwargs.get("config")), owner.plain.get(id(owner.config)))
-    return (sdpa_mask if name == IMPLEMENTATION else ALL_MASK_ATTENTION_FUNCTIONS[name])(**kwargs)
+    return _mask_of("sdpa" if name == IMPLEMENTATION else name, kwargs)
 
 
 def _enter(steering: Steering, module: torch.nn.Module) -> int:
-    layer = getattr(module, "layer_idx", None)
+    layer: int | None = getattr(module, "layer_idx", None)
     if layer is None:
         raise ModelError(
             f"{type(module).__name__} does not tell its layer, so it cannot be steered; use prompt "
@@ -278,7 +292,7 @@ def _enter(steering: Steering, module: torch.nn.Module) -> int:
 
 
 def _own_scoring(
-    module: torch.nn.Module, query: Tensor, key: Tensor, kwargs: dict
+    module: torch.nn.Module, query: Tensor, key: Tensor, kwargs: dict[str, Any]
 ) -> tuple[float | None, Tensor | None, Tensor | None] | None:
     """Soft cap, bias and sinks of a model that has any; SDPA would leave them out or raise."""
     for refused in _REFUSED:

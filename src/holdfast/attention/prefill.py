@@ -1,3 +1,4 @@
+# mypy: disable-error-code="no-untyped-call"
 """Steered attention of several queries per row, by fused kernels: no score is held in memory.
 
 A pass attends to all keys as ever, attends to the span again, for the heads that are moved, and

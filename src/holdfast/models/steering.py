@@ -15,7 +15,8 @@ from torch import Tensor
 from transformers import PreTrainedModel
 
 from holdfast.attention.blocks import Block, OpenModel, frame_of_entry
-from holdfast.attention.patching import check_methods, open_block
+from holdfast.attention.patching import open_block
+from holdfast.attention.reaching import check_methods
 from holdfast.attention.steering import AttentionTrace, Steering
 from holdfast.errors import ModelError, UsageError
 from holdfast.methods import Kind, Method, kind_of, of_kind, parse

@@ -1,0 +1,161 @@
+"""Whether a model's attention can be reached at all, and which of its heads there are."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from weakref import WeakKeyDictionary
+
+import torch
+from torch import Tensor
+from transformers import PreTrainedModel
+
+from holdfast.attention.checks import cached_tokens
+from holdfast.attention.steering import NEVER_REACHED, PASS, Pass, Steering, steered
+from holdfast.errors import ModelError, UsageError
+from holdfast.methods.protocols import ShiftsAttention
+
+# Of models that were probed, the heads of each layer with attention.
+REACHED: WeakKeyDictionary[PreTrainedModel, dict[int, int]] = WeakKeyDictionary()
+# Of logits, relative: a lost mask or sink moves them by far more than rounding.
+_APART = {torch.float32: 1e-3, torch.float64: 1e-3}
+
+
+def check_methods(model: PreTrainedModel, methods: Sequence[ShiftsAttention]) -> None:
+    """Checks that every head named is a head of the model.
+
+    Raises:
+        UsageError: names the first that is not, and what there is.
+    """
+    config = model.config.get_text_config()
+    layers, heads = (
+        getattr(config, "num_hidden_layers", None),
+        getattr(config, "num_attention_heads", None),
+    )
+    for method in methods:
+        chosen = getattr(method, "heads", None) or ()
+        file, made_for = getattr(chosen, "file", ""), getattr(chosen, "made_for", None)
+        source = f" (from {file!r})" if file else ""
+        if (
+            made_for
+            and isinstance(layers, int)
+            and isinstance(heads, int)
+            and (made_for.layers, made_for.heads) != (layers, heads)
+        ):
+            raise UsageError(
+                f"{method.name} has heads{source} made for {made_for.model or 'a model'} of "
+                f"{made_for.layers} layers x {made_for.heads} heads, and this model has {layers} x "
+                f"{heads}; profile this one."
+            )
+        for layer, head in sorted(chosen):
+            if isinstance(layers, int) and layer >= layers:
+                raise UsageError(
+                    f"{method.name} names head {head} in layer {layer}{source}, and this model has "
+                    f"{layers} layers, counted from 0."
+                )
+            count = heads[layer] if isinstance(heads, (list, tuple)) else heads
+            with_attention = layers_with_attention(model)
+            if with_attention is not None and layer not in with_attention:
+                some = ", ".join(map(str, sorted(with_attention)))
+                cure = f"take heads of layers {some}" if some else "give no heads, which steers all"
+                raise UsageError(
+                    f"{method.name} names head {head} in layer {layer}{source}, and no attention "
+                    "of "
+                    f"{type(model).__name__} can be steered there; {cure}."
+                )
+            if isinstance(count, int) and head >= count:
+                raise UsageError(
+                    f"{method.name} names head {head} in layer {layer}{source}, and this model has "
+                    f"{count} heads, counted from 0."
+                )
+
+
+def layers_with_attention(model: PreTrainedModel) -> frozenset[int] | None:
+    """The layers whose heads can be steered one by one; None before the model was first steered.
+
+    Hybrid models have layers without attention, and some share one that does not tell its layer.
+    """
+    if (layers := REACHED.get(model)) is None:
+        return None
+    return frozenset(layer for layer in layers if layer >= 0)
+
+
+def check_reachable(model: PreTrainedModel) -> None:
+    """Refuses by name what would otherwise fail far from its cause."""
+    name = type(model).__name__
+    if getattr(model.config, "is_encoder_decoder", False):
+        raise ModelError(
+            f"{name} has an encoder, whose keys are not those of its prompt's span; steer a "
+            "decoder-only model."
+        )
+    devices = {parameter.device for parameter in model.parameters()}
+    if torch.device("meta") in devices:
+        raise ModelError(
+            f"{name} has weights that are not on a device (offloaded by accelerate, or on 'meta'); "
+            "load it whole on one device."
+        )
+    if len(devices) > 1:
+        places = ", ".join(sorted(map(str, devices)))
+        raise ModelError(
+            f"The weights of {name} lie on {places}, and steering needs them on one device."
+        )
+
+
+def plain_logits(model: PreTrainedModel) -> Tensor:
+    """The logits of two tokens before the switch."""
+    try:
+        return logits_of(model)
+    except torch.OutOfMemoryError:
+        raise
+    except (ValueError, TypeError, LookupError, RuntimeError, AttributeError) as error:
+        if isinstance(error, AttributeError) and "logits" in str(error):
+            raise ModelError(
+                f"{type(model).__name__} gives no logits (a base model without a head?); load it "
+                "with "
+                "AutoModelForCausalLM."
+            ) from error
+        raise ModelError(unreachable(model, " ".join(str(error).split())[:200])) from error
+
+
+def probe(model: PreTrainedModel, plain: Tensor) -> None:
+    """Forwards two tokens, once per model: does its attention arrive here, and do logits stay?"""
+    try:
+        state = Steering(torch.tensor([[True, False]], device=model.device), [()], trace=True)
+        with steered(state):
+            ours, cache = _forward(model, state, use_cache=True)
+    except (ModelError, ValueError, TypeError, KeyError, RuntimeError, AttributeError) as error:
+        why = " ".join(str(error).split())[:200] if state.calls else NEVER_REACHED
+        raise ModelError(unreachable(model, why)) from error
+    apart = float((ours - plain).abs().max() / plain.abs().max().clamp(min=1e-6))
+    if not model.training and apart > _APART.get(model.dtype, 0.2):
+        why = f"it computes something else than softmax attention: logits move by {apart:.0%}"
+        raise ModelError(unreachable(model, why))
+    if hasattr(cache, "get_seq_length") and (count := cached_tokens(cache)) != 2:
+        why = f"its cache counts {count} tokens after 2, so no place in it is certain"
+        raise ModelError(unreachable(model, why))
+    REACHED[model] = state.layers
+
+
+def logits_of(model: PreTrainedModel) -> Tensor:
+    return _forward(model, None)[0]
+
+
+@torch.inference_mode()
+def _forward(
+    model: PreTrainedModel, steering: Steering | None, use_cache: bool = False
+) -> tuple[Tensor, object]:
+    """The logits of two tokens, and the cache."""
+    token = PASS.set(Pass(steering))  # not that of a block around this one
+    try:
+        output = model(input_ids=torch.tensor([[0, 1]], device=model.device), use_cache=use_cache)
+        return output.logits.float(), getattr(output, "past_key_values", None)
+    finally:
+        PASS.reset(token)
+
+
+def unreachable(model: PreTrainedModel, reason: str) -> str:
+    why = reason.rstrip(".").removesuffix("; use prompt methods such as repetition")
+    return (
+        f"The attention of {type(model).__name__} cannot be steered ({why}); use a prompt method "
+        "such "
+        "as repetition."
+    )
