@@ -187,6 +187,22 @@ def test_running_out_of_memory_halves_the_batch_and_changes_no_reply(scarce, err
     )
 
 
+def test_a_run_whose_memory_ran_out_says_so_on_its_page(scarce, tmp_path):
+    from holdfast import report
+
+    settings = drift.Settings(rounds=2, conversations=4, sampling=SHORT)
+    plain = drift.run(model(), drift.load_suite("starter"), tmp_path / "plain", settings)
+    scarce(3, MemoryError())
+    run = drift.run(model(), drift.load_suite("starter"), tmp_path / "scarce", settings)
+    assert [record["rows_at_most"] for record in run.records] == [2] * 4
+    assert not any("rows_at_most" in record for record in plain.records)
+    for data, said in ((run, True), (plain, False)):
+        report.write([data.folder], tmp_path / "page.html")
+        text = (tmp_path / "page.html").read_text()
+        assert ("memory ran out" in text) is said
+        assert ("4 conversations ended after it had, with at most 2 rows at a time" in text) is said
+
+
 def test_running_out_with_a_single_chat_is_one_sentence(scarce):
     scarce(0, RuntimeError(CPU_MESSAGE))
     with pytest.raises(

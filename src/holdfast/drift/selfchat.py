@@ -64,7 +64,10 @@ def converse(
     def over(dialog: Dialog) -> None:
         nonlocal told
         now = time.monotonic()
-        on_record(record_of(dialog, now - told), dialog.traces)
+        record = record_of(dialog, now - told)
+        if (rows := getattr(session, "rows_at_most", None)) is not None:
+            record["rows_at_most"] = rows
+        on_record(record, dialog.traces)
         told = now
         for view in VIEWS:
             session.forget((view, dialog.pairing.number))

@@ -34,6 +34,7 @@ class LocalSession:
         self._threads: dict[Hashable, tuple[Known, ...]] = {}
         self._prefixes = PrefixCache(model.prefix_bytes)
         self._checked: set[tuple[Method, ...]] = set()
+        self.rows_at_most: int | None = None  # together, since memory ran out; None: it never did
 
     def generate_batch(self, requests: Sequence[Request]) -> list[Reply]:
         """Answers requests in the order given.
@@ -103,6 +104,8 @@ class LocalSession:
                 handle: len(handle.token_ids) for handle, (job, _) in open_rows.items() if job.drawn
             }
             ended = scheduler.step() if open_rows else []
+            if scheduler.halvings:
+                self.rows_at_most = scheduler.halvings[-1]
             for handle, count in told.items():
                 if (drawn := open_rows[handle][0].drawn) is not None:
                     for token in handle.token_ids[count:]:

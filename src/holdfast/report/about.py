@@ -181,7 +181,7 @@ def _rows(run: RunData) -> list[tuple[str, str]]:
         rows.append(("resumed", _times(manifest["resumed"])))
     rows += [(name, str(value)) for name, value in manifest.get("versions", {}).items()]
     rows += list(identity_lines(manifest.get("identity", {})))
-    return [*rows, *_cost(run)]
+    return [*rows, *_cost(run), *_memory(run)]
 
 
 def _time(stamp: object) -> str:
@@ -191,6 +191,15 @@ def _time(stamp: object) -> str:
 def _times(resumed: Sequence[Mapping[str, Any]]) -> str:
     often = "once" if len(resumed) == 1 else f"{len(resumed)} times"
     return f"{often}, last {_time(resumed[-1].get('created'))}"
+
+
+def _memory(run: RunData) -> list[tuple[str, str]]:
+    """Whether memory ran out on the way; no row where it did not."""
+    rows = [record["rows_at_most"] for record in run.records if "rows_at_most" in record]
+    if not rows:
+        return []
+    held = f"{len(rows)} conversations ended after it had, with at most {min(rows)} rows at a time"
+    return [("memory ran out", held)]
 
 
 def _cost(run: RunData) -> list[tuple[str, str]]:
