@@ -67,43 +67,61 @@ def attend_layer(
     layer = 0 if steering is None else _enter(steering, module)
     if own is None and (steering is None or not (steering.trace or steering.touches(layer))):
         return sdpa_attention_forward(module, query, key, value, attention_mask, **kwargs)
+    _refuse(module, attention_mask, kwargs)
+    states = _states_of(module, query, key, value, attention_mask, kwargs)
+    scoring = Scoring(states.scaling, *(own or (None, None, None)), states.causal)
+    output, noted = _attend(steering, layer, states, None if own is None else scoring)
+    if output is None:
+        given = states.query, states.key, states.value, states.mask
+        output = sdpa_attention_forward(module, *given, **kwargs)[0]
+    else:
+        output = output.transpose(1, 2).contiguous()
+    if steering is not None and steering.trace and not noted:
+        places = _noted_queries(steering, query)
+        mass = mass_at(steering, layer, states.query, states.key, states.mask, scoring, places)
+        steering.note(mass)
+    return output, None
+
+
+def _refuse(module: torch.nn.Module, mask: object, kwargs: dict[str, Any]) -> None:
     if module.training and kwargs.get("dropout"):
         raise ModelError(
             f"Attention with dropout {kwargs['dropout']} cannot be steered; call model.eval() "
             "first."
         )
-    if not (attention_mask is None or isinstance(attention_mask, Tensor)):
+    if not (mask is None or isinstance(mask, Tensor)):
         raise ModelError(
-            f"A mask of the kind {type(attention_mask).__name__} cannot be steered; load the model "
+            f"A mask of the kind {type(mask).__name__} cannot be steered; load the model "
             "with attn_implementation='sdpa'."
         )
+
+
+def _states_of(
+    module: torch.nn.Module,
+    query: Tensor,
+    key: Tensor,
+    value: Tensor,
+    mask: Tensor | None,
+    kwargs: dict[str, Any],
+) -> States:
+    """What the layer attends with: as many keys as its mask, or its causality, tells of."""
     causal = kwargs.get("is_causal")
     causal = (
         query.shape[2] > 1
-        and attention_mask is None
+        and mask is None
         and (getattr(module, "is_causal", True) if causal is None else causal)
     )
     if causal and key.shape[2] > query.shape[2]:  # the first pass of a static cache
         key, value = key[:, :, : query.shape[2]], value[:, :, : query.shape[2]]
     if (
-        attention_mask is not None and attention_mask.shape[-1] > key.shape[2]
+        mask is not None and mask.shape[-1] > key.shape[2]
     ):  # else the same tensor, by which plans are known
-        attention_mask = attention_mask[..., : key.shape[2]]
+        mask = mask[..., : key.shape[2]]
     if kwargs.get("indices") is not None:
-        attention_mask = _only_chosen(attention_mask, kwargs["indices"], key.shape[2], causal)
+        mask = _only_chosen(mask, kwargs["indices"], key.shape[2], causal)
     scaling = kwargs.get("scaling")
     scaling = query.shape[-1] ** -0.5 if scaling is None else scaling
-    states = States(query, key, value, attention_mask, causal, scaling)
-    scoring = Scoring(scaling, *(own or (None, None, None)), causal)
-    output, noted = _attend(steering, layer, states, None if own is None else scoring)
-    if output is None:
-        output = sdpa_attention_forward(module, query, key, value, attention_mask, **kwargs)[0]
-    else:
-        output = output.transpose(1, 2).contiguous()
-    if steering is not None and steering.trace and not noted:
-        places = _noted_queries(steering, query)
-        steering.note(mass_at(steering, layer, query, key, attention_mask, scoring, places))
-    return output, None
+    return States(query, key, value, mask, causal, scaling)
 
 
 def _attend(
