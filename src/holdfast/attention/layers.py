@@ -46,13 +46,7 @@ def attend_layer(
     attention_mask: Tensor | None,
     **kwargs: Any,
 ) -> tuple[Tensor, Any]:
-    """Attention as transformers' interface has it.
-
-    Takes query [B, H, Q, D], key and value [B, G, K, D]; returns the output [B, Q, H, D].
-
-    Raises:
-        ModelError: the model asks for something that this function would have to leave out.
-    """
+    """`holdfast_attention` of a pass that is not compiled."""
     steering, plain = steering_of(module), None
     if kwargs.get("indices") is None:  # eager functions do not take them
         plain = _left_alone(module)

@@ -117,7 +117,7 @@ class EndpointModel:
         """
         for request in requests:
             self._check(request)
-        return answer_all(self, requests)
+        return answer_all(self.run, requests)
 
     def run(self, jobs: Iterable[Job]) -> None:
         """Answers jobs and all that follow from them, `concurrency` at a time; `then` is called in

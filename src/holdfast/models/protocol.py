@@ -97,15 +97,25 @@ class Session(Protocol):
         """Frees what was kept for a thread; called when its dialog is over."""
 
 
-def answer_all(session: Session, requests: Sequence[Request]) -> list[Reply]:
-    """Answers many chats, in the order given, with `session.run`."""
+def answer_all(
+    run: Callable[[Sequence[Job]], None],
+    requests: Sequence[Request],
+    drawn: Callable[[int], None] | None = None,
+) -> list[Reply]:
+    """Answers many chats, in the order given.
+
+    Args:
+        run: answers jobs, as `Session.run` does.
+        requests: the chats.
+        drawn: as of `Job`, of every one of them.
+    """
     replies: dict[int, Reply] = {}
 
     def keep(index: int) -> Callable[[Reply], Iterable[Job]]:
         return lambda reply: replies.update({index: reply}) or ()
 
     names = request_names(requests)
-    session.run([Job(request, keep(n), name=names[n]) for n, request in enumerate(requests)])
+    run([Job(asked, keep(n), name=names[n], drawn=drawn) for n, asked in enumerate(requests)])
     return [replies[index] for index in range(len(requests))]
 
 

@@ -12,7 +12,7 @@ from holdfast.engine.scheduler import Handle, name_error
 from holdfast.engine.scoring import Scored, score_in_memory
 from holdfast.errors import HoldfastError, PromptError, UsageError
 from holdfast.methods import Kind, Method, of_kind
-from holdfast.models.protocol import Job, request_names
+from holdfast.models.protocol import Job, answer_all, request_names
 from holdfast.models.rendering import Known, Rendered, render
 from holdfast.models.requests import Reply, Request
 
@@ -48,7 +48,7 @@ class LocalSession:
                 model's context; nothing is generated then.
             ModelError: a method cannot be applied to this model.
         """
-        return self._answers(requests, [None] * len(requests))
+        return answer_all(self._run_whole, requests)
 
     def generate(self, request: Request, drawn: Callable[[int], None] | None = None) -> Reply:
         """Answers one request; `drawn` takes every token id of the reply as it is drawn.
@@ -56,26 +56,14 @@ class LocalSession:
         Raises:
             PromptError, ModelError: as `generate_batch`.
         """
-        return self._answers([request], [drawn])[0]
+        return answer_all(self._run_whole, [request], drawn)[0]
 
-    def _answers(
-        self, requests: Sequence[Request], drawn: Sequence[Callable[[int], None] | None]
-    ) -> list[Reply]:
-        replies: dict[int, Reply] = {}
-
-        def keep(number: int) -> Callable[[Reply], Iterable[Job]]:
-            return lambda reply: replies.update({number: reply}) or ()
-
-        names = request_names(requests)
-        jobs = [
-            Job(request, keep(number), name=names[number], drawn=drawn[number])
-            for number, request in enumerate(requests)
-        ]
+    def _run_whole(self, jobs: Sequence[Job]) -> None:
+        """Answers jobs once all of them are found to have a prompt and room for a reply."""
         rendered = _all_rendered(self._render(jobs))
         for each in rendered:
             self._check_room(each)
         self._answer(list(zip(jobs, rendered, strict=True)))
-        return [replies[number] for number in range(len(requests))]
 
     def run(self, jobs: Iterable[Job]) -> None:
         """Answers jobs and all that follow from them; rows join and leave the batch at any step.
