@@ -16,7 +16,7 @@ from transformers.cache_utils import Cache
 
 from holdfast.engine.prefixes import KeysValues
 from holdfast.engine.slot_layers import CacheLayer, Pass, Shared, States
-from holdfast.engine.state_layers import HELD, SlotLayer, StateLayer
+from holdfast.engine.state_layers import SlotLayer, StateLayer, layer_like
 
 
 class Slots(Cache):
@@ -34,9 +34,9 @@ class Slots(Cache):
 
     def __init__(self, layers: Sequence[CacheLayer], device: torch.device):
         self._shared = Shared()
-        self._layers: list[SlotLayer] = [HELD[type(like)](like, self._shared) for like in layers]
+        self._layers: list[SlotLayer] = [layer_like(like, self._shared) for like in layers]
         self._recurrent = [layer for layer in self._layers if isinstance(layer, StateLayer)]
-        super().__init__(layers=self._layers)
+        super().__init__(layers=list(self._layers))
         self.device = device
         self.lengths: list[int] = []
         self.looked_at = False

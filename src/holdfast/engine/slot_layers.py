@@ -77,7 +77,7 @@ class KeyLayer(DynamicLayer):
     """
 
     def __init__(self, like: CacheLayer, shared: Shared):
-        super().__init__()
+        DynamicLayer.__init__(self)
         self.shared = shared
         self.store: list[Tensor] = []
 

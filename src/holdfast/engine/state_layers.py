@@ -7,7 +7,8 @@ a pass that is made again starts from them.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -21,7 +22,7 @@ from transformers.cache_utils import (
     LinearAttentionLayer,
 )
 
-from holdfast.engine.slot_layers import KeyLayer, Shared, States
+from holdfast.engine.slot_layers import CacheLayer, KeyLayer, Shared, States
 
 _CONV, _RECURRENT = "conv", "recurrent"
 
@@ -160,3 +161,9 @@ HELD: dict[type, type[KeyLayer] | type[StateLayer]] = {
 }
 RECURRENT = frozenset(kind for kind, layer in HELD.items() if issubclass(layer, StateLayer))
 ATTENDING = frozenset(HELD) - {LinearAttentionLayer, DummyLayer}
+
+
+def layer_like(like: CacheLayer, shared: Shared) -> SlotLayer:
+    """The layer of the slots that stands in for one of transformers' caches."""
+    stand_in: Callable[[Any, Shared], SlotLayer] = HELD[type(like)]
+    return stand_in(like, shared)

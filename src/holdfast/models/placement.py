@@ -48,7 +48,8 @@ class Placement:
         if self.device is None or self.device_map is not None:
             return model
         try:
-            return model.to(self.device)  # type: ignore[arg-type]  # wrapped without its types
+            model.to(self.device)  # type: ignore[arg-type]  # wrapped without its types
+            return model
         except RuntimeError as error:  # torch.OutOfMemoryError is one
             raise self.no_room(name, error) from error
 

@@ -19,6 +19,7 @@ from holdfast.engine.rows import Row, Stream
 from holdfast.engine.scheduler import name_error
 from holdfast.errors import HoldfastError
 from holdfast.methods import Kind, edit_messages, of_kind
+from holdfast.methods.protocols import ShiftsAttention
 from holdfast.models.requests import Request
 
 if TYPE_CHECKING:
@@ -185,7 +186,7 @@ def _row(
     return Rendered(request, row, texts, tuple(prompt.spans for prompt in prompts))
 
 
-def _stream(prompt: Prompt, before: Known | None, methods: tuple) -> Stream:
+def _stream(prompt: Prompt, before: Known | None, methods: tuple[ShiftsAttention, ...]) -> Stream:
     """A prompt as far as it is computed already."""
     token_ids, span = prompt.token_ids, prompt.span_mask
     if before is not None and (continued := _continue(before, prompt)):
