@@ -11,14 +11,19 @@ import threading
 import time
 
 KEY = "sk-test-0123456789abcdef"
+NO_SUCH_ADDRESS = (404, {}, '{"detail": "Not Found"}')
 
 
 class Server:
     """A chat endpoint whose `answer(body, number)` returns (status, headers, text) for the
     number-th request.
+
+    `steering(number)` answers the number-th question whether it steers, which is not counted among
+    the requests; an ordinary endpoint knows no such address.
     """
 
-    def __init__(self, answer):
+    def __init__(self, answer, steering=lambda number: NO_SUCH_ADDRESS):
+        self.asked_for_steering, self._steering = 0, steering
         self.bodies, self.keys, self.paths, self.times = [], [], [], []
         self.under_way = self.most_under_way = 0
         self.trickle = self.head_trickle = 0.0  # seconds from one byte of an answer to the next
@@ -43,6 +48,8 @@ class Server:
                 status, headers, text = server._serve(
                     body, self.path, self.headers["Authorization"]
                 )
+                if body.get("stream") and status == 200:
+                    headers, text = {"Content-Type": "text/event-stream", **headers}, streamed(text)
                 self._reply(status, headers, text)
 
             def _reply(self, status, headers, text):
@@ -67,6 +74,9 @@ class Server:
                         self.wfile.write(content)
 
             def do_GET(self):
+                if self.path == "/v1/steering":
+                    server.asked_for_steering += 1
+                    return self._reply(*server._steering(server.asked_for_steering))
                 status, headers, text = server._serve(
                     None, self.path, self.headers["Authorization"]
                 )
@@ -103,6 +113,29 @@ def completion(text="Arr.", reason="stop", usage=None, **message):
         "choices": [{"index": 0, "message": message, "finish_reason": reason}],
     }
     return 200, {}, json.dumps(answer | ({"usage": usage} if usage else {}))
+
+
+def streamed(text):
+    """A completion as server-sent events, word by word; what is none stays as it is."""
+    try:
+        answer = json.loads(text)
+        (choice,) = answer["choices"]
+    except (ValueError, KeyError):
+        return text
+    message, tokens = choice["message"], choice.get("holdfast", {}).get("tokens")
+    words = (message["content"] or "").split(" ")
+    pieces = [word + " " for word in words[:-1]] + words[-1:]
+    more = {name: answer[name] for name in ("holdfast",) if name in answer}
+    chunks = []
+    for number, piece in enumerate(pieces):
+        delta = {**message, "content": piece} if number == 0 else {"content": piece}
+        told = {"holdfast": {"tokens": tokens[number : number + 1]}} if tokens else {}
+        chunks.append(({"index": 0, "delta": delta, "finish_reason": None, **told}, more))
+        more = {}
+    chunks.append(({"index": 0, "delta": {}, "finish_reason": choice["finish_reason"]}, {}))
+    head = {"id": "chatcmpl-1", "object": "chat.completion.chunk", "created": 1, "model": "tiny"}
+    events = [json.dumps({**head, "choices": [choice], **more}) for choice, more in chunks]
+    return "".join(f"data: {event}\n\n" for event in [*events, "[DONE]"])
 
 
 def refusal(status, message, code=None, headers=None):

@@ -118,7 +118,7 @@ def test_models_declare_what_they_offer():
     import holdfast
 
     endpoint = holdfast.connect("http://localhost:1/v1", "m", "NO_SUCH_KEY")
-    assert endpoint.offers == {Ability.MESSAGES}
+    assert endpoint.offers == {Ability.MESSAGES, Ability.PIECES}
     assert model().offers == set(Ability)
     assert model("mamba").offers == set(Ability) - {Ability.LOG_ODDS}
     assert offers(object(), Ability.MESSAGES) and not offers(object(), Ability.REPLY_SCORES)

@@ -19,7 +19,7 @@ from holdfast.sampling import Sampling
 from holdfast.threads import wait_asleep
 
 if TYPE_CHECKING:
-    from holdfast import drift, measures, methods, records, report, tasks
+    from holdfast import client, drift, measures, methods, records, report, tasks
     from holdfast.models.connecting import connect
     from holdfast.models.encoding import encode_chats
     from holdfast.models.loading import load
@@ -39,6 +39,7 @@ __all__ = [
     "Sampling",
     "SplitSoftmax",
     "Spotlight",
+    "client",
     "connect",
     "drift",
     "encode_chats",

@@ -89,7 +89,6 @@ def add_parser(commands) -> None:
 
 def run(arguments: argparse.Namespace) -> None:
     from holdfast import methods
-    from holdfast.models.capabilities import offers
     from holdfast.models.requests import NO_CONTENT, Request
     from holdfast.sampling import Sampling
 
@@ -105,14 +104,15 @@ def run(arguments: argparse.Namespace) -> None:
     )
     _check_effect(request.messages, chosen, bool(request.emphasis), arguments)
     model = load_model(arguments)
-    if offers(model, methods.Ability.PIECES):
-        model.stream(request, lambda piece: print(piece, end="", flush=True))
-        print()
-        return
-    reply = model.generate_batch([request])[0]  # behind an endpoint: the reply comes whole
+    reply = model.stream(request, lambda piece: print(_printable(piece), end="", flush=True))
+    print()
     if reply.stop_reason in NO_CONTENT:
         print(f"holdfast: The reply has no content ({reply.stop_reason}).", file=sys.stderr)
-    print(reply.text.encode(errors="replace").decode())  # half a pair of surrogates becomes '?'
+
+
+def _printable(piece: str) -> str:
+    """Text as a terminal can take it: half a pair of surrogates becomes '?'."""
+    return piece.encode(errors="replace").decode()
 
 
 def _method(given: list[str] | None) -> str:

@@ -87,6 +87,7 @@ def load_model(arguments: argparse.Namespace):
             timeout=arguments.timeout,
             requests_per_minute=arguments.requests_per_minute,
         )
+        model.reach()
         arguments.endpoint_model = model.name
         return model
     _quiet_transformers()

@@ -120,7 +120,9 @@ def _reason(score: Score, refused: bool) -> str:
 
 def _mass(reply: Reply) -> float | None:
     """Mean mass over layers, heads and the tokens of the reply."""
-    return None if reply.trace is None else round(float(reply.trace.mass.mean()), 6)
+    if reply.trace is not None:
+        return round(float(reply.trace.mass.mean()), 6)
+    return round(sum(reply.masses) / len(reply.masses), 6) if reply.masses else None
 
 
 def record_of(dialog: Dialog, seconds: float) -> dict[str, Any]:

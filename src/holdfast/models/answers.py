@@ -41,6 +41,19 @@ class Endpoint:
     key: str = field(default="", repr=False, compare=False)
 
 
+@dataclass(frozen=True)
+class Applied:
+    """What a server did to an answer.
+
+    Args:
+        method: as it is spelled, or "none".
+        why: why a method was not applied; "" where it says nothing.
+    """
+
+    method: str
+    why: str = ""
+
+
 class MalformedAnswer(ValueError):
     """An answer that is not one complete chat completion; the message says what is wrong in a few
     words.
@@ -51,31 +64,79 @@ class FilteredReply(ValueError):
     """An answer whose reply a content filter withheld."""
 
 
-def read_reply(text: str) -> Reply:
+def read_answer(text: str) -> dict[str, object]:
     """Reads the body of a chat completion.
+
+    Raises:
+        MalformedAnswer: it is not JSON.
+    """
+    try:
+        return as_fields(json.loads(text))
+    except (ValueError, RecursionError):
+        raise MalformedAnswer("not JSON") from None
+
+
+def read_applied(answer: dict[str, object]) -> Applied | None:
+    """What a server says of the steering of its answer; None where it says nothing."""
+    told = as_fields(answer.get("holdfast"))
+    method = told.get("steering")
+    if not isinstance(method, str):
+        return None
+    return Applied(method if told.get("applied") else "none", str(told.get("why") or ""))
+
+
+def read_reply(answer: dict[str, object]) -> Reply:
+    """The reply in a chat completion.
 
     Raises:
         MalformedAnswer: anything but one complete answer.
     """
-    try:
-        answer = _fields(json.loads(text))
-    except (ValueError, RecursionError):
-        raise MalformedAnswer("not JSON") from None
     choices = answer.get("choices")
     if not isinstance(choices, list):
         raise MalformedAnswer("no choices")
     if not choices:
         raise MalformedAnswer("an empty list of choices")
-    choice = _fields(choices[0])
+    choice = as_fields(choices[0])
     reason, message = choice.get("finish_reason"), choice.get("message")
+    ending = read_ending(reason)
+    if not isinstance(message, dict):
+        raise MalformedAnswer("no message")
+    text, stop_reason = _read_message(message, ending)
+    forwarded = _count_forwarded(as_fields(answer.get("usage")))
+    masses = read_masses(as_fields(choice.get("holdfast")))
+    return Reply(text, None, stop_reason, forwarded=forwarded, masses=masses)
+
+
+def read_ending(reason: object) -> str:
+    """Our stop reason for that of the wire.
+
+    Raises:
+        FilteredReply: a content filter.
+        MalformedAnswer: none of the protocol's.
+    """
     if reason == "content_filter":
         raise FilteredReply
     if not isinstance(reason, str) or reason not in _STOP_REASONS:
         raise MalformedAnswer(f"finish_reason {_shown(reason)}")
-    if not isinstance(message, dict):
-        raise MalformedAnswer("no message")
-    text, stop_reason = _read_message(message, _STOP_REASONS[reason])
-    return Reply(text, None, stop_reason, forwarded=_count_forwarded(_fields(answer.get("usage"))))
+    return _STOP_REASONS[reason]
+
+
+def read_masses(told: dict[str, object]) -> tuple[float, ...] | None:
+    """The mass per generated token that a choice, or a chunk of it, tells; None where none.
+
+    Raises:
+        MalformedAnswer: something else in its place.
+    """
+    tokens = told.get("tokens")
+    if tokens is None:
+        return None
+    if not isinstance(tokens, list):
+        raise MalformedAnswer("no list of tokens in its trace")
+    masses = [as_fields(token).get("mass") for token in tokens]
+    numbers = tuple(float(mass) for mass in masses if isinstance(mass, (int, float)))
+    if len(numbers) < len(masses):
+        raise MalformedAnswer("a token without a mass in its trace")
+    return numbers
 
 
 def _read_message(message: dict[str, object], stop_reason: str) -> tuple[str, str]:
@@ -103,10 +164,10 @@ def read_models(text: str) -> list[str]:
         answer = json.loads(text)
     except (ValueError, RecursionError):
         raise MalformedAnswer("not JSON") from None
-    models = _fields(answer).get("data")
+    models = as_fields(answer).get("data")
     if not isinstance(models, list):
         raise MalformedAnswer("no list of models")
-    return [name for model in models if isinstance(name := _fields(model).get("id"), str)]
+    return [name for model in models if isinstance(name := as_fields(model).get("id"), str)]
 
 
 def _shown(value: object) -> str:
@@ -115,13 +176,14 @@ def _shown(value: object) -> str:
     return text if len(text) <= 60 else text[:59] + "…"
 
 
-def _fields(value: object) -> dict[str, object]:
+def as_fields(value: object) -> dict[str, object]:
+    """The value where it is an object, else an empty one."""
     return value if isinstance(value, dict) else {}
 
 
 def _count_forwarded(usage: dict[str, object]) -> int:
     """Tokens read and written, less those the server had in its cache; 0 where it does not say."""
-    cached = _fields(usage.get("prompt_tokens_details")).get("cached_tokens")
+    cached = as_fields(usage.get("prompt_tokens_details")).get("cached_tokens")
     read, written = usage.get("prompt_tokens"), usage.get("completion_tokens")
     if not isinstance(read, int) or not isinstance(written, int):
         return 0

@@ -22,6 +22,8 @@ LOCAL = frozenset(
         Ability.LAYERS,
     }
 )
+# of every endpoint; a server that steers offers more
+ENDPOINT = EVERY_MODEL | {Ability.PIECES}
 _METHODS_USE = frozenset({Ability.MESSAGES, Ability.LOG_ODDS, Ability.SECOND_STREAM})
 
 

@@ -17,6 +17,7 @@ from holdfast.errors import ModelError, UsageError
 from holdfast.models.answers import Endpoint, MalformedAnswer, read_models
 from holdfast.models.endpoint import EndpointModel, Wire
 from holdfast.models.refusals import failure_of, list_models
+from holdfast.models.served import ask_served
 
 if TYPE_CHECKING:
     from openai import OpenAI
@@ -32,7 +33,10 @@ def connect(
     max_retries: int = 5,
     requests_per_minute: float | None = None,
 ) -> EndpointModel:
-    """Prepares a model behind an OpenAI-compatible endpoint; nothing is sent yet, if it is named.
+    """Prepares a model behind an OpenAI-compatible endpoint, which is asked once whether it steers.
+
+    A server that does, as `holdfast serve`, is sent attention methods, emphasis and the wish for a
+    trace; any other is an ordinary endpoint, and one that does not answer is no error here.
 
     Connection failures, timeouts, 408, 409, 429 and 5xx are retried by the official client, which
     waits as long as the server asks it to (Retry-After), else exponentially longer. Malformed
@@ -70,7 +74,8 @@ def connect(
     client = _open_client(endpoint, direct=here, pace=pace)
     if model is None:
         endpoint = replace(endpoint, model=_find_model(client, endpoint))
-    endpoint_model = EndpointModel(endpoint, concurrency, client, Wire())
+    wire = Wire(served=ask_served(client, endpoint))
+    endpoint_model = EndpointModel(endpoint, concurrency, client, wire)
     weakref.finalize(
         endpoint_model, client.close
     )  # connections are closed with the last use of the model

@@ -2,21 +2,27 @@
 
 from __future__ import annotations
 
+import functools
 import itertools
 import time
 import warnings
-from collections.abc import Collection, Hashable, Iterable, Sequence
+from collections.abc import Callable, Collection, Hashable, Iterable, Sequence
 from dataclasses import dataclass, field
 from heapq import heappop, heappush
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from holdfast.chat.emphasis import Part
 from holdfast.chat.messages import Message
-from holdfast.chat.prompt import place_system
 from holdfast.errors import ModelError, RequestFailed
-from holdfast.methods import Ability, Method, edit_messages
-from holdfast.methods.kinds import EVERY_MODEL
-from holdfast.models.answers import Endpoint, FilteredReply, MalformedAnswer, read_reply
+from holdfast.methods import Ability, Method
+from holdfast.models.answers import (
+    Endpoint,
+    FilteredReply,
+    MalformedAnswer,
+    read_answer,
+    read_applied,
+    read_reply,
+)
 from holdfast.models.capabilities import check_needs
 from holdfast.models.protocol import Job, answer_all
 from holdfast.models.refusals import (
@@ -27,6 +33,8 @@ from holdfast.models.refusals import (
     wants_other_limit,
 )
 from holdfast.models.requests import Reply, Request
+from holdfast.models.served import Served, ask_served, chat_fields, check_applied, check_served
+from holdfast.models.streamed import Streamed
 from holdfast.models.workers import Task, Workers
 from holdfast.sampling import Sampling
 
@@ -43,13 +51,15 @@ class Wire:
     limit: str = "max_tokens"
     refused: frozenset[str] = frozenset()
     warned: bool = False
+    served: Served = field(default_factory=Served)
 
 
 @dataclass(frozen=True)
 class EndpointModel:
     """A model behind an endpoint; made by `connect`. Many threads may use it at once.
 
-    Methods that edit messages work; those that need attention or logits are refused by name.
+    Methods that edit messages work everywhere. Those that need attention or logits work where the
+    server says at `/v1/steering` that it applies them, and are refused by name elsewhere.
     """
 
     endpoint: Endpoint
@@ -57,7 +67,11 @@ class EndpointModel:
     _client: OpenAI = field(repr=False, compare=False)
     _wire: Wire = field(repr=False, compare=False)
     independent: ClassVar[bool] = True
-    offers: ClassVar[frozenset[Ability]] = EVERY_MODEL
+
+    @property
+    def offers(self) -> frozenset[Ability]:
+        """What methods can use of it: the messages, and what the server says that it offers."""
+        return self._wire.served.offers
 
     @property
     def name(self) -> str:
@@ -66,8 +80,11 @@ class EndpointModel:
 
     @property
     def fingerprint(self) -> str:
-        """Address and name: what stands behind them cannot be seen from here."""
-        return f"{self.endpoint.url} {self.endpoint.model}"
+        """Address and name, and what the server tells of its model; what else stands behind them
+        cannot be seen from here.
+        """
+        identity = self._wire.served.identity
+        return " ".join(filter(None, (self.endpoint.url, self.endpoint.model, identity)))
 
     @property
     def runtime(self) -> dict[str, str | int]:
@@ -80,13 +97,25 @@ class EndpointModel:
         Raises:
             ModelError: names the first of them.
         """
+        served, url = self._wire.served, self.endpoint.url
+        unknown = f", which could not be asked for its steering ({served.unknown}),"
         check_needs(
             methods,
             self.offers,
-            f"the endpoint {self.endpoint.url}",
+            f"the endpoint {url}{unknown if served.unknown else ''}",
             "use a prompt method such as repetition:probability=0.5, or load the model with"
             " holdfast.load()",
         )
+        check_served(methods, served, url)
+
+    def reach(self) -> None:
+        """Asks a server that did not answer once more what it offers.
+
+        Raises:
+            ModelError: there is still no connection.
+        """
+        if self._wire.served.unknown:
+            self._wire.served = ask_served(self._client, self.endpoint, patient=True)
 
     def generate(
         self,
@@ -106,9 +135,10 @@ class EndpointModel:
     def generate_batch(self, requests: Sequence[Request]) -> list[Reply]:
         """Answers many chats, `concurrency` at a time, in the order given.
 
-        A seed goes out as its value modulo 2**31, which every server can read; whether the same
-        seed gives the same reply is the server's promise, not ours. A server that refuses seeds by
-        name gets none, and a warning says so once. A refused temperature or top_p is left out where
+        A seed goes out as its value modulo 2**31, which every server can read, and whole to a
+        server that steers, which draws by it as a local model does; whether the same seed gives the
+        same reply elsewhere is the server's promise, not ours. A server that refuses seeds by name
+        gets none, and a warning says so once. A refused temperature or top_p is left out where
         it is 1, the protocol's default.
 
         Raises:
@@ -148,6 +178,32 @@ class EndpointModel:
                     add(job, task.begun)
         self._tell_of_seeds()
 
+    def stream(self, request: Request, tell: Callable[[str], None]) -> Reply:
+        """Answers one chat; `tell` takes the text piece by piece, as it arrives, and all pieces are
+        the reply. An answer that breaks off is not asked for again.
+
+        Raises:
+            ModelError: as `generate`.
+        """
+        import openai
+
+        body = self._body(request)
+        ask = functools.partial(self._client.chat.completions.create, stream=True)
+        streamed = Streamed(tell, lambda told: check_applied(told, body, self.endpoint.url))
+        try:
+            with self._send(ask, body, request.sampling.max_new_tokens) as chunks:
+                return streamed.read(chunks)
+        except openai.OpenAIError as error:
+            raise failure_of(error, self.endpoint) from None
+        except FilteredReply:
+            raise RequestFailed(explain_filter(self.endpoint), "filter") from None
+        except (MalformedAnswer, ValueError) as error:
+            raise RequestFailed(
+                explain_answer(MalformedAnswer(str(error)), streamed.text, self.endpoint)
+            ) from None
+        finally:
+            self._tell_of_seeds()
+
     def forget(self, thread: Hashable) -> None:
         """Nothing is kept for a thread here."""
 
@@ -167,7 +223,7 @@ class EndpointModel:
 
     def _check(self, request: Request) -> None:
         self.check(request.methods)
-        if request.emphasis:
+        if request.emphasis and Ability.LOG_ODDS not in self.offers:
             number, first, last = request.emphasis[0]
             raise ModelError(
                 f"Emphasis ({request.messages[number]['content'][first:last][:60]!r}) needs"
@@ -177,30 +233,30 @@ class EndpointModel:
 
     def _body(self, request: Request) -> dict[str, object]:
         self._check(request)
-        shown = edit_messages(request.messages, request.methods, request.editing_seed)
+        served = self._wire.served
         return {
             "model": self.endpoint.model,
-            "messages": [
-                {**message, "content": _without_lone_surrogates(message["content"])}
-                for message in place_system(shown, request.system_as)
-            ],
             "temperature": request.sampling.temperature,
             "top_p": request.sampling.top_p,
-            "seed": request.seed % 2**31,
+            "seed": request.seed if served.spelling else request.seed % 2**31,
+            **chat_fields(request, served),
         }
 
     def _answer(self, body: dict[str, object], max_new_tokens: int) -> Reply:
         """Asks until the answer can be read, at most `max_retries` times more than once."""
         import openai
 
+        ask: Any = self._client.chat.completions.with_raw_response.create
         for attempt in itertools.count():
             try:
-                text = self._send(body, max_new_tokens)
+                text = str(self._send(ask, body, max_new_tokens).http_response.text)
             except openai.OpenAIError as error:
                 # without its cause, for the request it carries holds the key
                 raise failure_of(error, self.endpoint) from None
             try:
-                return read_reply(text)
+                answer = read_answer(text)
+                check_applied(read_applied(answer), body, self.endpoint.url)
+                return read_reply(answer)
             except FilteredReply:
                 raise RequestFailed(explain_filter(self.endpoint), "filter") from None
             except MalformedAnswer as error:
@@ -209,19 +265,18 @@ class EndpointModel:
             time.sleep(min(0.5 * 2**attempt, _LONGEST_WAIT))
         raise AssertionError
 
-    def _send(self, body: dict[str, object], max_new_tokens: int) -> str:
+    def _send(self, ask: Callable[..., Any], body: dict[str, object], max_new_tokens: int) -> Any:
         """Asks until the server takes the fields; what it refuses by name is left out for good once
         it has answered.
         """
         import openai
 
-        create: Any = self._client.chat.completions.with_raw_response.create
         limit, refused = self._wire.limit, self._wire.refused
         while True:
             left_out = _dispensable(body, refused)
             fields = {name: value for name, value in body.items() if name not in left_out}
             try:
-                text = str(create(**fields, **{limit: max_new_tokens}).http_response.text)
+                answer = ask(**fields, **{limit: max_new_tokens})
             except openai.APIStatusError as error:
                 more = _dispensable(fields, refused_fields(error))
                 if limit == "max_tokens" and wants_other_limit(error):
@@ -233,7 +288,7 @@ class EndpointModel:
             else:
                 self._wire.limit = limit
                 self._wire.refused |= refused
-                return text
+                return answer
 
 
 def _follow(job: Job, answer: Reply | BaseException) -> Iterable[Job]:
@@ -243,11 +298,6 @@ def _follow(job: Job, answer: Reply | BaseException) -> Iterable[Job]:
     if isinstance(answer, BaseException):
         raise answer
     return job.then(answer)
-
-
-def _without_lone_surrogates(text: str) -> str:
-    """The text as UTF-8 can carry it; half a pair, as a reply may end with, becomes U+FFFD."""
-    return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
 
 
 def _dispensable(body: dict[str, object], names: Collection[str]) -> list[str]:

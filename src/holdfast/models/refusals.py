@@ -17,6 +17,7 @@ _REFUSES = re.compile(
     r" (permitted|allowed|available)|cannot both",
     re.I,
 )
+_SETTINGS = ("steering", "system_as")  # of a whole run: refused once, they are so every time
 _FILTERED = ("content_filter", "content_policy_violation")
 _FILTERS = re.compile(r"content.?filter|content (management )?policy|flagged by|moderation", re.I)
 _OVERLONG = ("context_length_exceeded", "exceed_context_size_error", "string_above_max_length")
@@ -39,13 +40,14 @@ def failure_of(error: OpenAIError, endpoint: Endpoint) -> ModelError:
 
     sentence = explain(error, endpoint)
     if not isinstance(error, openai.APIStatusError):
-        return Unreachable(sentence) if _is_gone(error) else RequestFailed(sentence)
+        return Unreachable(sentence) if is_gone(error) else RequestFailed(sentence)
     words = _words_of(error)
     if withheld_by_filter(error):
         return RequestFailed(explain_filter(endpoint), "filter")
     if is_too_long(error):
         return RequestFailed(sentence, "context")
-    if error.status_code in (401, 404, 405, 429) or _cure(words, refused_fields(error)):
+    everywhere = error.status_code in (401, 404, 405, 429) or error.param in _SETTINGS
+    if everywhere or _cure(words, refused_fields(error)):
         return ModelError(sentence)
     return RequestFailed(sentence)
 
@@ -68,7 +70,7 @@ def is_too_long(error: APIStatusError) -> bool:
     )
 
 
-def _is_gone(error: OpenAIError) -> bool:
+def is_gone(error: OpenAIError) -> bool:
     """Whether there was no connection at all."""
     import httpx2
 
@@ -192,6 +194,11 @@ def _cure(words: str, refused: tuple[str, ...]) -> str:
     if "role" in complaint and "system" in complaint:
         return "; put the system prompt before the first user message"
     return ""
+
+
+def words_of(error: APIStatusError, endpoint: Endpoint) -> str:
+    """What the server said, for a sentence."""
+    return _cut(_words_of(error), endpoint)
 
 
 def _words_of(error: APIStatusError) -> str:

@@ -36,6 +36,8 @@ class Reply:
         trace: the attention mass on the span, where it was asked for and can be seen.
         forwarded: tokens that went through the model for this reply; 0 where unknown.
         prompt_ids: the tokens of the rendered chat; None where the model does not tell them.
+        masses: per generated token the mean of the mass over all heads, from a server that steers;
+            None where there is a trace, or none was asked for.
     """
 
     text: str
@@ -44,6 +46,16 @@ class Reply:
     trace: AttentionTrace | None = None
     forwarded: int = 0
     prompt_ids: tuple[int, ...] | None = None
+    masses: tuple[float, ...] | None = None
+
+    @property
+    def token_masses(self) -> tuple[float, ...]:
+        """The attention mass on the span at each generated token, the mean over all heads; () where
+        it was not asked for or cannot be seen.
+        """
+        if self.trace is None:
+            return self.masses or ()
+        return tuple(self.trace.mass.mean((0, 1)).tolist())
 
 
 @dataclass(frozen=True)

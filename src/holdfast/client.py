@@ -1,0 +1,162 @@
+"""Steering over the wire, for the clients that people have; imports no torch.
+
+    from openai import OpenAI
+    from holdfast.client import steer
+
+    client = OpenAI(base_url="http://127.0.0.1:8000/v1", api_key="none")
+    client.chat.completions.create(
+        model="default", messages=messages, extra_body=steer("boost:factor=2", trace=True)
+    )
+
+`holdfast serve` reads two spellings of the same thing; the narrower one is also that of vLLM with
+our plug-in.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from holdfast.chat.emphasis import Part
+from holdfast.chat.messages import Message, check_message, shortened
+from holdfast.errors import UnknownName, UsageError
+from holdfast.methods import Kind, edit_messages, kind_of, of_kind, read_methods, spell
+from holdfast.methods.protocols import Method
+from holdfast.methods.registry import BY_NAME
+
+__all__ = ["SPELLINGS", "Asked", "edit", "steer"]
+
+
+@dataclass(frozen=True)
+class Asked:
+    """What a request asks of a server's attention.
+
+    Args:
+        method: a spelling, or "none", which switches off what the server does by default.
+        emphasis: what to hold on to in place of the system prompt.
+        trace: whether the mass on it is wanted per generated token; "heads": of every head too.
+    """
+
+    method: str
+    emphasis: tuple[Part, ...] = ()
+    trace: bool | str = False
+
+
+def steer(
+    method: Sequence[Method | str] | Method | str = "none",
+    *,
+    emphasis: Sequence[Part] = (),
+    trace: bool | str = False,
+    server: str = "holdfast",
+) -> dict[str, Any]:
+    """The `extra_body` of a request to a server that steers.
+
+    Args:
+        method: a spelling, a method, or a list of them; "none" switches off the server's default.
+        emphasis: what to hold on to in place of the system prompt: texts, (text, occurrence from 1)
+            or (message from 0, first, last character).
+        trace: True asks for the attention mass at every generated token, "heads" for that of every
+            head too.
+        server: "holdfast" for `holdfast serve`; "vllm" for what vLLM with our plug-in and
+            `holdfast serve` both read: one text to emphasise, and no single heads in the trace.
+
+    Returns:
+        what the OpenAI client takes as `extra_body=`, and other clients put into the body.
+
+    Raises:
+        UsageError: a method that edits messages (see `edit`) or that servers do not know, emphasis
+            that is none, or what `server` cannot be told.
+    """
+    if server not in SPELLINGS:
+        raise UnknownName("server", server, SPELLINGS)
+    if trace not in (True, False, "heads"):
+        raise UsageError(f"steer takes trace as True, False or 'heads', not {shortened(trace)}.")
+    methods = read_methods(method)
+    if editing := of_kind(methods, Kind.MESSAGES):
+        spelled = spell(editing)
+        raise UsageError(
+            f"{spelled} edits messages, which a server takes as they are; send"
+            f" holdfast.client.edit(messages, {spelled!r}), and steer with the other methods."
+        )
+    if unknown := next((m.name for m in methods if BY_NAME.get(m.name) is not type(m)), None):
+        raise UnknownName("method that servers know, named", unknown, BY_NAME)
+    return SPELLINGS[server](Asked(spell(methods), _checked(emphasis), trace))
+
+
+def edit(
+    messages: Sequence[Message],
+    method: Sequence[Method | str] | Method | str,
+    seed: int = 0,
+) -> list[Message]:
+    """The messages to send in place of these, where a method edits messages, as repetition does.
+
+    Args:
+        messages: the chat as people see it; not changed.
+        method: a spelling, a method, or a list of them, which all edit messages.
+        seed: the same for all turns of one dialog, so that what was shown once is shown again.
+
+    Raises:
+        UsageError: a method of another kind, or a message without a role or a text.
+    """
+    for number, message in enumerate(messages, 1):
+        check_message(number, message)
+    methods = read_methods(method)
+    if others := [each for each in methods if kind_of(each) is not Kind.MESSAGES]:
+        raise UsageError(
+            f"{spell(others)} edits no messages; give it to holdfast.client.steer, whose fields go"
+            " beside the messages."
+        )
+    return list(edit_messages(messages, methods, seed))
+
+
+def _checked(emphasis: Sequence[Part]) -> tuple[Part, ...]:
+    """The parts; whether the chat has them, the server says."""
+    if isinstance(emphasis, str) or not isinstance(emphasis, (list, tuple)):
+        raise UsageError(
+            f"Emphasis is a list of parts, not {shortened(emphasis)}; put it into one, as in"
+            " emphasis=['like this']."
+        )
+    for part in emphasis:
+        kinds = () if isinstance(part, str) else tuple(map(type, part))
+        if kinds not in ((), (str, int), (int, int, int)) or not part:
+            raise UsageError(
+                "Emphasis is a text, (text, occurrence from 1) or (message, first, last), not"
+                f" {shortened(part)}."
+            )
+    return tuple(emphasis)
+
+
+def _for_holdfast(asked: Asked) -> dict[str, Any]:
+    """The fields of `holdfast serve`, which can be told everything."""
+    fields: dict[str, Any] = {"steering": asked.method}
+    if asked.emphasis:
+        fields["emphasis"] = [p if isinstance(p, str) else list(p) for p in asked.emphasis]
+    if asked.trace:
+        fields["trace"] = asked.trace
+    return fields
+
+
+def _for_vllm(asked: Asked) -> dict[str, Any]:
+    """The fields of our vLLM plug-in, whose values are texts and numbers."""
+    if asked.trace == "heads":
+        raise UsageError("vLLM tells no mass of single heads; leave it at trace=True.")
+    texts = [part for part in asked.emphasis if isinstance(part, str)]
+    if len(asked.emphasis) > 1 or len(texts) < len(asked.emphasis):
+        raise UsageError(
+            f"vLLM takes one text to emphasise, not {shortened(list(asked.emphasis))}; give one"
+            " text, or server='holdfast' where `holdfast serve` answers."
+        )
+    fields: dict[str, Any] = {"holdfast": asked.method}
+    if texts:
+        fields["holdfast_text"] = texts[0]
+    if asked.trace:
+        fields["holdfast_trace"] = 1
+    return {"vllm_xargs": fields}
+
+
+# how each server is asked
+SPELLINGS: Mapping[str, Callable[[Asked], dict[str, Any]]] = {
+    "holdfast": _for_holdfast,
+    "vllm": _for_vllm,
+}

@@ -1,0 +1,182 @@
+"""What a server says of its steering, and how it is asked for it."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from holdfast.chat.emphasis import Range, put_marks, take_marks, unused_character
+from holdfast.chat.messages import Message
+from holdfast.chat.prompt import place_system
+from holdfast.client import SPELLINGS, Asked
+from holdfast.errors import ModelError
+from holdfast.methods import Ability, Kind, Method, attention_methods, edit_messages, of_kind, spell
+from holdfast.methods.spec import NONE
+from holdfast.models.answers import Applied, Endpoint
+from holdfast.models.capabilities import ENDPOINT
+from holdfast.models.refusals import failure_of, is_gone, words_of
+from holdfast.models.requests import Request
+
+if TYPE_CHECKING:
+    from openai import OpenAI
+
+_PATIENCE = 5.0  # seconds for the question whether a server steers
+
+
+@dataclass(frozen=True)
+class Served:
+    """What a server says of its steering; without arguments, that of an ordinary endpoint.
+
+    Args:
+        spelling: how it is asked, of `client.SPELLINGS`; "" where it does not steer.
+        offers: what methods can use of it.
+        methods: the names of those that it knows.
+        default: the method that it applies where a request names none.
+        fingerprint: of its model; "" where it is not told.
+        unknown: why nothing is known of its steering; "" where it has answered.
+    """
+
+    spelling: str = ""
+    offers: frozenset[Ability] = ENDPOINT
+    methods: tuple[str, ...] = ()
+    default: str = NONE
+    fingerprint: str = ""
+    unknown: str = ""
+
+    @property
+    def identity(self) -> str:
+        """What of it may change replies, for the model's fingerprint; "" for ordinary endpoints."""
+        return f"Holdfast {self.fingerprint}".rstrip() if self.spelling else ""
+
+
+def ask_served(client: OpenAI, endpoint: Endpoint, *, patient: bool = False) -> Served:
+    """Asks a server whether it steers, by one request; one that says nothing of it is an ordinary
+    endpoint.
+
+    Args:
+        client, endpoint: of the server.
+        patient: whether it is asked as often and waited for as long as for a reply.
+
+    Raises:
+        ModelError: there is no connection, when `patient`.
+    """
+    import openai
+
+    hasty: Any = {"max_retries": 0, "timeout": min(_PATIENCE, endpoint.timeout)}
+    try:
+        text = client.get("/steering", cast_to=str, options={} if patient else hasty)
+    except openai.APIStatusError as error:
+        busy = error.status_code >= 500 or error.status_code in (401, 403, 429)
+        return Served(unknown=f"{error.status_code}: {words_of(error, endpoint)}" if busy else "")
+    except openai.OpenAIError as error:
+        if patient and is_gone(error):
+            raise failure_of(error, endpoint) from None
+        return Served(unknown="it does not answer")
+    return read_served(text)
+
+
+def read_served(text: str) -> Served:
+    """Reads what `GET /v1/steering` answers; anything else is an ordinary endpoint's."""
+    try:
+        answer = json.loads(text)
+    except (ValueError, RecursionError):
+        return Served()
+    listed = answer.get("methods") if isinstance(answer, dict) else None
+    if not isinstance(listed, list):
+        return Served()
+    methods = [each for each in listed if isinstance(each, dict) and isinstance(each["name"], str)]
+    needs = {need for each in methods for need in each.get("needs", ())}
+    return Served(
+        "holdfast",
+        ENDPOINT | {ability for ability in Ability if ability.value in needs},
+        tuple(each["name"] for each in methods),
+        str(answer.get("default") or NONE),
+        str(answer.get("fingerprint") or ""),
+    )
+
+
+def check_served(methods: Sequence[Method], served: Served, url: str) -> None:
+    """Refuses methods that a server which steers does not know.
+
+    Raises:
+        ModelError: names the first of them.
+    """
+    for method in methods:
+        if method not in of_kind([method], Kind.MESSAGES) and method.name not in served.methods:
+            raise ModelError(
+                f"{url} knows {', '.join(served.methods) or 'no method'}, and not {method.name};"
+                " use one of those, or load the model with holdfast.load()."
+            )
+
+
+def check_applied(applied: Applied | None, body: Mapping[str, Any], url: str) -> None:
+    """Refuses an answer that was not steered as it was asked to be.
+
+    Raises:
+        ModelError: the server did not apply the method, or applied one on its own.
+    """
+    asked = body.get("extra_body", {}).get("steering")
+    if applied is None and asked in (None, NONE):
+        return
+    if asked is None and applied is not None:
+        raise ModelError(
+            f"{url} steers (its answer says {applied.method}), and did not say so when it was"
+            " connected; connect again, or repeat the command."
+        )
+    told = applied or Applied(NONE, "it says nothing of its steering")
+    if (told.method == NONE) != (asked == NONE):
+        why = f" ({told.why})" if told.why else ""
+        raise ModelError(
+            f"{url} was asked for {asked!r} and applied {told.method!r}{why}; look into its log,"
+            " and connect again if it was started anew."
+        )
+
+
+def chat_fields(request: Request, served: Served) -> dict[str, Any]:
+    """The messages of a request, and in `extra_body` what is asked of the server's attention.
+
+    Methods that edit messages are applied here, so that they draw as they do locally; what they
+    repeat is emphasised in every place.
+    """
+    shown, emphasis = _edited(request)
+    if not served.spelling:
+        return {"messages": _sendable(place_system(shown, request.system_as))}
+    spans = bool(emphasis) or any(m["role"] == "system" and m["content"].strip() for m in shown)
+    asked = Asked(
+        _steering(request.methods, spans), emphasis if spans else (), request.trace and spans
+    )
+    fields = SPELLINGS[served.spelling](asked)
+    if request.system_as != "role":
+        fields["system_as"] = request.system_as
+    return {"messages": _sendable(shown), "extra_body": fields}
+
+
+def _edited(request: Request) -> tuple[tuple[Message, ...], tuple[Range, ...]]:
+    """The chat as its methods edit it, and what is emphasised in it."""
+    messages, mark = request.messages, ""
+    if request.emphasis:
+        mark = unused_character([message["content"] for message in messages])
+        messages = put_marks(messages, request.emphasis, mark)
+    edited = edit_messages(messages, request.methods, request.editing_seed)
+    return take_marks(edited, mark) if mark else (edited, ())
+
+
+def _steering(methods: Sequence[Method], spans: bool) -> str:
+    """The spelling of what is not applied here; attention methods do nothing without a span."""
+    rest = [method for method in methods if method not in of_kind([method], Kind.MESSAGES)]
+    if not spans:
+        rest = [method for method in rest if not attention_methods([method])]
+    return spell(rest)
+
+
+def _sendable(messages: Sequence[Message]) -> list[Message]:
+    return [
+        {**message, "content": _without_lone_surrogates(message["content"])} for message in messages
+    ]
+
+
+def _without_lone_surrogates(text: str) -> str:
+    """The text as UTF-8 can carry it; half a pair, as a reply may end with, becomes U+FFFD."""
+    return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")

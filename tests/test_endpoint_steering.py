@@ -1,0 +1,277 @@
+"""Endpoints that steer: what is asked of them, what their answers tell, and what is refused."""
+
+import contextlib
+import json
+
+import pytest
+from chat_server import KEY, Server, completion, refusal
+from test_endpoint_drift import SUITE
+
+import holdfast
+from holdfast import drift, methods
+from holdfast.cli import main
+from holdfast.errors import ModelError, RecordsError
+from holdfast.methods import Ability
+from holdfast.models.requests import Request
+from holdfast.sampling import Sampling
+
+CHAT = ({"role": "system", "content": "Rhyme."}, {"role": "user", "content": "Hello."})
+
+
+def steering(fingerprint="abc", default="none", known=None):
+    """What `GET /v1/steering` answers."""
+    known = methods.schema() if known is None else known
+    told = {"methods": known, "default": default, "fingerprint": fingerprint}
+    return lambda number: (200, {}, json.dumps(told))
+
+
+def steered(body, number, masses=(0.25, 0.75)):
+    """An answer as `holdfast serve` gives it."""
+    if body is None:
+        return 200, {}, json.dumps({"object": "list", "data": [{"id": "tiny"}]})
+    method = body.get("steering", "boost:factor=9")  # the server's default, where none is named
+    told = {"steering": method, "applied": method != "none", "span": [[1, 3]], "round": 1}
+    status, headers, text = completion("Oui, bien.")
+    answer = {**json.loads(text), "holdfast": told}
+    if body.get("trace"):
+        tokens = [{"text": "Oui", "mass": mass, "uniform": 0.1} for mass in masses]
+        answer["choices"][0]["holdfast"] = {"tokens": tokens}
+    return status, headers, json.dumps(answer)
+
+
+@pytest.fixture
+def serve(monkeypatch):
+    """serve(answer, steering, **options) -> (model, server)."""
+    monkeypatch.setenv("OPENAI_API_KEY", KEY)
+    with contextlib.ExitStack() as servers:
+
+        def start(answer=steered, told=None, **options):
+            server = servers.enter_context(Server(answer, told or steering()))
+            options = {"max_retries": 0, "timeout": 10, **options}
+            return holdfast.connect(server.url, "tiny", **options), server
+
+        yield start
+
+
+def sent(server, *names):
+    """These fields of the last request."""
+    return {name: server.bodies[-1].get(name) for name in names}
+
+
+# What is asked
+
+
+def test_a_server_is_asked_once_what_it_offers(serve):
+    model, server = serve()
+    model.check(methods.parse("boost:factor=2"))
+    model.generate(CHAT, "boost:factor=2")
+    assert server.asked_for_steering == 1 and len(server.bodies) == 1
+    assert model.offers >= {Ability.LOG_ODDS, Ability.SECOND_STREAM, Ability.PIECES}
+    assert model.fingerprint == f"{server.url} tiny Holdfast abc"
+
+
+def test_a_request_carries_methods_emphasis_trace_and_its_whole_seed(serve):
+    model, server = serve()
+    fields = ("steering", "emphasis", "trace", "seed", "messages", "system_as")
+    seed = 2**63 + 5
+    asked = Request(CHAT, "boost:factor=2", seed=seed, trace=True, emphasis=["Hello"])
+    (reply,) = model.generate_batch([asked])
+    assert sent(server, *fields) == {
+        "steering": "boost:factor=2",
+        "emphasis": [[1, 0, 5]],
+        "trace": True,
+        "seed": seed,
+        "messages": list(CHAT),
+        "system_as": None,
+    }
+    assert reply.token_masses == (0.25, 0.75) and reply.trace is None
+    model.generate_batch([Request(CHAT, system_as="first-user")])
+    told = {"steering": "none", "emphasis": None, "trace": None, "system_as": "first-user"}
+    assert sent(server, *told) == told
+    assert server.bodies[-1]["messages"] == list(CHAT)
+
+
+def test_messages_are_edited_here_and_what_is_repeated_is_emphasised_too(serve):
+    model, server = serve()
+    model.generate(CHAT, "repetition:probability=1+boost:factor=2", emphasis=["Rhyme"])
+    assert server.bodies[-1]["messages"][1]["content"] == "Rhyme.\n\nHello."
+    assert sent(server, "steering", "emphasis") == {
+        "steering": "boost:factor=2",
+        "emphasis": [[0, 0, 5], [1, 0, 5]],
+    }
+
+
+def test_without_a_prompt_to_hold_on_to_attention_is_left_alone_as_locally(serve):
+    model, server = serve()
+    plain = CHAT[1:]
+    model.generate_batch([Request(plain, "boost:factor=2", trace=True)])
+    assert sent(server, "steering", "trace") == {"steering": "none", "trace": None}
+    model.generate_batch([Request(plain, "boost:factor=2", emphasis=["Hello"])])
+    assert sent(server, "steering") == {"steering": "boost:factor=2"}
+
+
+def test_a_streamed_reply_tells_its_pieces_and_masses(serve):
+    model, server = serve()
+    pieces = []
+    reply = model.stream(Request(CHAT, "boost:factor=2", trace=True), pieces.append)
+    assert pieces == ["Oui, ", "bien."] and reply.text == "Oui, bien."
+    assert reply.token_masses == (0.25, 0.75) and reply.stop_reason == "stop"
+    assert sent(server, "stream", "steering") == {"stream": True, "steering": "boost:factor=2"}
+
+
+# What is refused
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        lambda number: (404, {}, "Not Found"),
+        lambda number: (200, {}, "<html>"),
+        lambda number: (200, {}, "[" * 100_000),
+        lambda number: (200, {}, json.dumps({"methods": "all"})),
+        lambda number: (405, {}, ""),
+    ],
+)
+def test_a_server_without_steering_is_an_ordinary_endpoint(serve, answer):
+    model, server = serve(lambda body, number: completion(), answer)
+    assert model.fingerprint == f"{server.url} tiny"
+    assert model.generate(CHAT, seed=2**31 + 1).text == "Arr."
+    assert set(server.bodies[0]) == {"model", "messages", "temperature", "top_p", "max_tokens"} | {
+        "seed"
+    }
+    assert server.bodies[0]["seed"] == 1
+    with pytest.raises(ModelError, match=r"needs attention.*messages alone"):
+        model.generate(CHAT, "boost:factor=2")
+
+
+@pytest.mark.parametrize(
+    ("answer", "why"),
+    [
+        (refusal(401, f"bad {KEY}"), r"\(401: bad \*\*\*\)"),
+        (refusal(503, "starting"), r"\(503: starting\)"),
+    ],
+)
+def test_a_server_that_cannot_say_is_told_with_the_reason(serve, answer, why):
+    model, _ = serve(lambda body, number: completion(), lambda number: answer)
+    with pytest.raises(ModelError, match=rf"could not be asked for its steering {why}"):
+        model.generate(CHAT, "boost:factor=2")
+
+
+def test_what_was_busy_when_it_was_connected_is_asked_again(serve):
+    def answer(number):
+        return refusal(503, "starting") if number == 1 else steering()(number)
+
+    model, _ = serve(steered, answer)
+    model.reach()
+    assert model.generate(CHAT, "boost:factor=2").text == "Oui, bien."
+    assert "Holdfast abc" in model.fingerprint
+
+
+def test_a_method_that_the_server_does_not_know_is_refused_before_anything_is_sent(serve):
+    known = [method for method in methods.schema() if method["name"] == "boost"]
+    model, server = serve(told=steering(known=known))
+    with pytest.raises(ModelError, match=r"knows boost, and not spotlight"):
+        model.generate(CHAT, "spotlight:target=0.3")
+    with pytest.raises(ModelError, match=r"guidance:scale=2 needs a second stream"):
+        model.generate(CHAT, "guidance:scale=2")
+    assert server.bodies == []
+
+
+@pytest.mark.parametrize(
+    ("told", "method", "words"),
+    [
+        (
+            {"steering": "boost:factor=2", "applied": False, "why": "no span"},
+            "boost:factor=2",
+            r"asked for 'boost:factor=2' and applied 'none' \(no span\)",
+        ),
+        (
+            {"steering": "boost:factor=4", "applied": True},
+            "none",
+            r"asked for 'none' and applied 'boost:factor=4'",
+        ),
+        (None, "boost:factor=2", r"asked for 'boost:factor=2'.*says nothing of its steering"),
+    ],
+)
+@pytest.mark.parametrize("way", ["whole", "streamed"])
+def test_a_reply_that_was_steered_otherwise_is_no_reply(serve, told, method, words, way):
+    def answer(body, number):
+        status, headers, text = completion()
+        return status, headers, json.dumps({**json.loads(text), "holdfast": told})
+
+    model, _ = serve(answer)
+    with pytest.raises(ModelError, match=words):
+        if way == "whole":
+            model.generate(CHAT, method)
+        else:
+            model.stream(Request(CHAT, method), print)
+
+
+def test_a_server_that_steers_behind_an_ordinary_ones_back_is_noticed(serve):
+    """It was another server, or none, when the model was connected."""
+    model, _ = serve(steered, lambda number: refusal(404, "Not Found"))
+    with pytest.raises(ModelError, match=r"boost:factor=9.*connect again"):
+        model.generate(CHAT)
+
+
+def test_a_method_that_the_server_refuses_stops_a_run_at_once(serve, tmp_path):
+    error = {"message": "no head 99.0", "type": "invalid_request_error", "param": "steering"}
+    model, _ = serve(lambda body, number: (400, {}, json.dumps({"error": error})))
+    with pytest.raises(ModelError, match=r"400: no head 99\.0"):
+        measure(model, tmp_path / "run", ["boost:factor=2,heads=99.0"])
+    assert not (tmp_path / "run" / "records.jsonl").read_bytes()
+
+
+# Runs
+
+
+def measure(model, folder, setting=("none",)):
+    sampling = Sampling(max_new_tokens=9)
+    settings = drift.Settings(rounds=2, conversations=2, sampling=sampling)
+    return drift.run(model, SUITE, folder, settings, setting)
+
+
+def test_a_run_records_the_mass_that_the_server_tells(serve, tmp_path):
+    model, server = serve()
+    run = measure(model, tmp_path / "run", ("none", "boost:factor=2"))
+    assert {record["method"] for record in run.records} == {"none", "boost:factor=2"}
+    for record in run.records:
+        masses = {turn["speaker"]: turn["mass"] for turn in record["turns"]}
+        assert masses == {"user": None, "agent": 0.5}
+        assert {probe["mass"] for probe in record["probes"]} == {0.5}
+    asked = [body for body in server.bodies if body["steering"] != "none"]
+    assert asked and all(body["messages"][0]["role"] == "system" for body in asked)
+    assert {body["trace"] for body in asked} == {True}
+
+
+def test_a_server_with_another_default_gives_the_same_run(serve, tmp_path):
+    """The method is named in every request, so the default never applies."""
+    model, server = serve()
+    measure(model, tmp_path / "run")
+    later, other = serve(told=steering(default="boost:factor=9"))
+    run = measure(later, tmp_path / "other")
+    assert all(body["steering"] == "none" for body in server.bodies + other.bodies)
+    assert len(run.records) == 2
+
+
+def test_another_model_behind_the_same_address_is_another_run(serve, tmp_path):
+    fingerprints = iter(("abc", "abc", "def"))
+    _, server = serve(told=lambda number: steering(next(fingerprints))(number))
+    again = holdfast.connect(server.url, "tiny")
+    measure(again, tmp_path / "run")
+    other = holdfast.connect(server.url, "tiny")
+    with pytest.raises(RecordsError, match=r"model_fingerprint is .*Holdfast abc.*Holdfast def"):
+        measure(other, tmp_path / "run")
+
+
+def test_the_command_line_steers_a_server(serve, tmp_path, capsys):
+    _, server = serve()
+    command = ["drift", "--model", server.url, "--conversations", "1", "--rounds", "2"]
+    command += ["--method", "boost:factor=4", "--out", str(tmp_path / "run")]
+    assert main(command) == 0
+    assert "boost:factor=4" in capsys.readouterr().out
+    assert main(["generate", "--model", server.url, "--user", "Hi.", "--system", "Rhyme."]) == 0
+    assert capsys.readouterr().out == "Oui, bien.\n"
+    command = ["generate", "--model", server.url, "--user", "Hi.", "--system", "Rhyme."]
+    assert main([*command, "--method", "spotlight:target=0.2"]) == 0
+    assert sent(server, "steering") == {"steering": "spotlight:target=0.2"}
