@@ -22,7 +22,8 @@ PINS = dict(re.findall(r"^([\w.-]+)==(\S+)$", (ROOT / "constraints.txt").read_te
 
 def requirements() -> list[Requirement]:
     extras = [text for group in PROJECT["optional-dependencies"].values() for text in group]
-    return [Requirement(text) for text in PROJECT["dependencies"] + extras]
+    required = [Requirement(text) for text in PROJECT["dependencies"] + extras]
+    return [each for each in required if each.name != PROJECT["name"]]  # an extra of its own
 
 
 @pytest.mark.parametrize("requirement", requirements(), ids=str)
