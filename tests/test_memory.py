@@ -82,11 +82,11 @@ def test_a_long_history_is_not_prefilled_beside_short_ones(monkeypatch):
     short, long = chat("be nice", "hello"), chat("be nice", "hello " * 80)
     for thread, talk in enumerate([long, *[short] * 20]):
         session.generate_batch([Request(talk, sampling=SHORT, thread=thread, keep=True)])
-    jobs = [
-        Job(Request((*talk, {"role": "user", "content": "more"}), thread=thread), lambda reply: ())
-        for thread, talk in enumerate([long, *[short] * 20])
+    more = {"role": "user", "content": "more"}
+    requests = [
+        Request((*talk, more), thread=thread) for thread, talk in enumerate([long, *[short] * 20])
     ]
-    rows = [Running(rendered.row) for rendered in session._render(jobs)]
+    rows = [Running(session.render(request).row) for request in requests]
     assert len(prefills(rows)) == 1
     monkeypatch.setattr("holdfast.engine.scheduler._PADDED", 400)
     assert sorted(map(len, prefills(rows))) == [1, 20]

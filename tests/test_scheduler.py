@@ -22,10 +22,8 @@ LONG = Sampling(3.0, 1.0, 20)  # hot, so that hardly any reply ends by itself
 def rows_of(tiny, requests, names=None):
     """The requests as the engine reads them."""
     names = names or [""] * len(requests)
-    jobs = [
-        Job(one, lambda reply: (), name=name) for one, name in zip(requests, names, strict=True)
-    ]
-    return [rendered.row for rendered in tiny.session()._render(jobs)]
+    session = tiny.session()
+    return [rendered.row for rendered in session._render(requests, names)]
 
 
 def asked(count, methods=()):

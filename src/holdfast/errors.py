@@ -6,7 +6,9 @@
     │   └── KnobOutOfRange         a method's or a run's number lies outside its range
     ├── ModelError                 a model cannot be loaded, reached or steered
     │   ├── RequestFailed          one request was not answered; others may be
-    │   └── Unreachable            there is no connection to an endpoint
+    │   ├── Unreachable            there is no connection to an endpoint
+    │   ├── Busy                   a server has as many requests as it takes
+    │   └── Draining               a server finishes what runs, and takes nothing new
     ├── PromptError                a chat cannot be rendered, or a span cannot be found
     └── RecordsError               a run folder belongs to another run, or cannot be written
 
@@ -83,6 +85,14 @@ class RequestFailed(ModelError):
 
 class Unreachable(ModelError):
     """There is no connection to an endpoint."""
+
+
+class Busy(ModelError):
+    """A server has as many requests as it takes; later it takes more."""
+
+
+class Draining(ModelError):
+    """A server finishes what runs, and takes nothing new."""
 
 
 class PromptError(HoldfastError):

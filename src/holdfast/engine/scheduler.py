@@ -12,6 +12,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from itertools import chain
 
+from torch import Tensor
+
 from holdfast.engine.decoder import Decoder, Running
 from holdfast.engine.memory import halved, ran_out_of_memory
 from holdfast.engine.rows import Continuation, Row
@@ -33,6 +35,9 @@ class Handle:
     Attributes:
         row: as it was submitted.
         token_ids: drawn so far, the one that ends the reply excepted.
+        masses: of each of them, the mass on the span that it was drawn under, [layer, head]; []
+            unless traced. Where the reply has ended by itself, that of its end too.
+        cached: tokens of the first stream's prompt that were not forwarded, once the row runs.
         continuation: what it became, once it has ended.
         error: why it ended without.
         cancelled: whether it was given up.
@@ -41,6 +46,8 @@ class Handle:
     def __init__(self, row: Row, scheduler: Scheduler):
         self.row, self._scheduler = row, scheduler
         self.token_ids: list[int] = []
+        self.masses: list[Tensor] = []
+        self.cached = 0
         self.continuation: Continuation | None = None
         self.error: Exception | None = None
         self.cancelled = False
@@ -101,6 +108,11 @@ class Scheduler:
         """Rows that have not ended."""
         return len(self._urgent) + len(self._waiting) + len(self._running) + len(self._ended)
 
+    @property
+    def running(self) -> int:
+        """Rows that are being forwarded."""
+        return len(self._running)
+
     def submit(self, row: Row) -> Handle:
         """Takes a row in; its reply is as long as the model's context has room."""
         handle = Handle(row, self)
@@ -141,7 +153,8 @@ class Scheduler:
         if done is None:  # outside the handler, whose error holds on to all that was computed
             return ended + self._halve()
         for running, handle in self._running.items():
-            handle.token_ids[len(handle.token_ids) :] = running.generated[len(handle.token_ids) :]
+            handle.token_ids += running.generated[len(handle.token_ids) :]
+            handle.masses += running.masses[len(handle.masses) :]
         for running in done:
             handle = self._running.pop(running)
             handle.continuation, handle.error = running.continuation, running.error
@@ -169,6 +182,8 @@ class Scheduler:
             return self._decoder.step() if self._running else []
         taken = {Running(handle.row): handle for handle in joining}
         self._running |= taken
+        for handle in joining:
+            handle.cached = handle.row.streams[0].cached
         ended = []
         for group in prefills(list(taken)):
             ended += self._decoder.admit(group)

@@ -98,14 +98,15 @@ class KeyLayer(DynamicLayer):
         return {}
 
     def move(self, last: int, slot: int, length: int) -> None:
-        """Moves the last row into a slot."""
+        """Moves the last row into a slot, if it has written anything."""
         for store in self.store:
-            store[slot, :, :length] = store[last, :, :length]
+            if last < len(store):
+                store[slot, :, :length] = store[last, :, :length]
 
     def wipe(self, slot: int) -> None:
-        """Leaves nothing of a row."""
+        """Leaves nothing of a row; one that failed in its first pass may have no room yet."""
         for store in self.store:
-            store[slot] = 0
+            store[slot : slot + 1] = 0
 
     def reserve(self, rows: int, columns: int, like: Sequence[Tensor]) -> None:
         """Makes room; `like` has the heads and sizes, [..., head, token, size]."""

@@ -57,14 +57,15 @@ class StateLayer(LinearAttentionLayer):
         return {name: state[slot].clone() for name, state in self.kept.items()}
 
     def move(self, last: int, slot: int, length: int) -> None:
-        """Moves the last row into a slot."""
+        """Moves the last row into a slot, if it has become anything."""
         for state in self.kept.values():
-            state[slot] = state[last]
+            if last < len(state):
+                state[slot] = state[last]
 
     def wipe(self, slot: int) -> None:
-        """Leaves nothing of a row."""
+        """Leaves nothing of a row; one that failed in its first pass may have no room yet."""
         for state in self.kept.values():
-            state[slot] = 0
+            state[slot : slot + 1] = 0
 
     def shrink(self, rows: int, columns: int) -> None:
         """Forgets the rows that left."""

@@ -62,6 +62,14 @@ class Rendered:
         """The tokens of the chat."""
         return self.row.streams[0].token_ids
 
+    @property
+    def span_ranges(self) -> list[tuple[int, int]]:
+        """The tokens to hold on to: first and last (exclusive) of each run of them."""
+        span = self.row.streams[0].span
+        starts = [at for at in range(len(span)) if span[at] and not (at and span[at - 1])]
+        ends = [at for at in range(1, len(span) + 1) if span[at - 1] and not any(span[at : at + 1])]
+        return list(zip(starts, ends, strict=True))
+
     def known(
         self,
         computed: Sequence[KeysValues | None],
@@ -159,6 +167,14 @@ def render(
             zip(requests, names, rendered, known, strict=True)
         )
     ]
+
+
+def all_rendered(rendered: Sequence[Rendered | HoldfastError]) -> list[Rendered]:
+    """The requests; raises the first error."""
+    for each in rendered:
+        if isinstance(each, HoldfastError):
+            raise each
+    return [each for each in rendered if isinstance(each, Rendered)]
 
 
 def _row(

@@ -5,21 +5,22 @@ from __future__ import annotations
 from collections.abc import Callable, Hashable, Iterable, Sequence
 from typing import TYPE_CHECKING
 
-from holdfast.chat.prompt import tokenize
 from holdfast.engine.prefixes import PrefixCache
 from holdfast.engine.rows import Continuation, Stream
 from holdfast.engine.scheduler import Handle, name_error
 from holdfast.engine.scoring import Scored, score_in_memory
-from holdfast.errors import HoldfastError, PromptError, UsageError
+from holdfast.errors import HoldfastError, ModelError, PromptError, UsageError
 from holdfast.methods import Kind, Method, of_kind
 from holdfast.models.protocol import Job, answer_all, request_names
-from holdfast.models.rendering import Known, Rendered, render
+from holdfast.models.rendering import Known, Rendered, all_rendered, render
 from holdfast.models.requests import Reply, Request
+from holdfast.models.spelling import spell_replies
+from holdfast.models.submitted import Answer
 
 if TYPE_CHECKING:
     from holdfast.models.local import LocalModel
 
-_Open = dict[Handle, tuple[Job, Rendered]]
+_INTERRUPTED = "The session was interrupted before this request was answered; ask again."
 
 
 class LocalSession:
@@ -34,6 +35,8 @@ class LocalSession:
         self._threads: dict[Hashable, tuple[Known, ...]] = {}
         self._prefixes = PrefixCache(model.prefix_bytes)
         self._checked: set[tuple[Method, ...]] = set()
+        self._scheduler = model.scheduler()
+        self._open: dict[Handle, Answer] = {}
         self.rows_at_most: int | None = None  # together, since memory ran out; None: it never did
 
     def generate_batch(self, requests: Sequence[Request]) -> list[Reply]:
@@ -58,9 +61,88 @@ class LocalSession:
         """
         return answer_all(self._run_whole, [request], drawn)[0]
 
+    def submit(self, request: Request, name: str = "") -> Answer:
+        """Takes a request in; `step` answers it, beside all others.
+
+        Args:
+            request: the chat.
+            name: what its errors call it; "" where there is no other.
+
+        Raises:
+            PromptError: the chat cannot be rendered, its system prompt is not found, or it leaves
+                no room for a reply in the model's context.
+            ModelError: a method cannot be applied to this model.
+            UsageError: heads that the model does not have.
+        """
+        return self.enter(self.render(request, name))
+
+    def render(self, request: Request, name: str = "") -> Rendered:
+        """A request as the engine reads it; changes nothing, and so may run in another thread while
+        the session makes a step (without a `thread` of the request).
+
+        Raises:
+            PromptError, ModelError, UsageError: as `submit`.
+        """
+        (rendered,) = all_rendered(self._render([request], [name]))
+        self._check_room(rendered)
+        return rendered
+
+    def enter(self, rendered: Rendered) -> Answer:
+        """Takes a request in that `render` has read."""
+        answer = Answer(rendered, self._scheduler.submit(rendered.row))
+        self._open[answer.handle] = answer
+        return answer
+
+    def step(self) -> list[Answer]:
+        """Makes a pass, of requests that join or of all that run; returns those with news: tokens
+        that were drawn, or an end.
+
+        Raises:
+            Exception: what concerns all; every request that had not ended has it as its error.
+        """
+        try:
+            ended = self._scheduler.step()
+        except BaseException as error:
+            self._give_up(error)
+            raise
+        if self._scheduler.halvings:
+            self.rows_at_most = self._scheduler.halvings[-1]
+        finished = [self._finish(self._open.pop(handle)) for handle in ended]
+        return [answer for answer in self._open.values() if answer.has_news] + finished
+
+    @property
+    def running(self) -> int:
+        """Requests that are being forwarded; the other open ones wait."""
+        return self._scheduler.running
+
+    @property
+    def capacity(self) -> int:
+        """Requests that are forwarded together at most, as far as memory is known to last."""
+        return self._scheduler.limit
+
+    def cancel(self, answer: Answer) -> None:
+        """Gives up a request; its rows are free at once. One that has ended stays as it is."""
+        if not answer.done:
+            self._scheduler.cancel(answer.handle)
+            self._open.pop(answer.handle, None)
+
+    def _give_up(self, error: BaseException) -> None:
+        """Ends all requests with an error, and begins anew without them."""
+        for answer in self._open.values():
+            answer.error = error if isinstance(error, Exception) else ModelError(_INTERRUPTED)
+        self._open.clear()
+        self._scheduler = self.model.scheduler()
+
+    def _finish(self, answer: Answer) -> Answer:
+        try:
+            answer.reply = self._reply(answer.rendered, answer.handle.result())
+        except Exception as error:
+            answer.error = error
+        return answer
+
     def _run_whole(self, jobs: Sequence[Job]) -> None:
         """Answers jobs once all of them are found to have a prompt and room for a reply."""
-        rendered = _all_rendered(self._render(jobs))
+        rendered = all_rendered(self._render_jobs(jobs))
         for each in rendered:
             self._check_room(each)
         self._answer(list(zip(jobs, rendered, strict=True)))
@@ -76,37 +158,43 @@ class LocalSession:
                 a chat that is too long is no error here, as its reply says so.
         """
         jobs = list(jobs)
-        self._answer(list(zip(jobs, self._render(jobs), strict=True)))
+        self._answer(list(zip(jobs, self._render_jobs(jobs), strict=True)))
 
     def _answer(self, rendered: Sequence[tuple[Job, Rendered | HoldfastError]]) -> None:
-        scheduler, open_rows, errors = self.model.scheduler(), _Open(), list[Exception]()
-        waiting = list(rendered)
-        while waiting or open_rows:
-            following: list[Job] = []
-            for job, asked in waiting:
-                if isinstance(asked, HoldfastError):
-                    errors.append(asked)
-                else:
-                    open_rows[scheduler.submit(asked.row)] = job, asked
-            told = {
-                handle: len(handle.token_ids) for handle, (job, _) in open_rows.items() if job.drawn
-            }
-            ended = scheduler.step() if open_rows else []
-            if scheduler.halvings:
-                self.rows_at_most = scheduler.halvings[-1]
-            for handle, count in told.items():
-                if (drawn := open_rows[handle][0].drawn) is not None:
-                    for token in handle.token_ids[count:]:
-                        drawn(token)
-            for handle in ended:
-                job, asked = open_rows.pop(handle)
-                if handle.error is not None:
-                    errors.append(handle.error)
-                else:
-                    following += job.then(self._reply(asked, handle.result()))
-            waiting = list(zip(following, self._render(following), strict=True))
+        open_jobs, errors, waiting = dict[Answer, Job](), list[Exception](), list(rendered)
+        try:
+            while waiting or open_jobs:
+                for job, asked in waiting:
+                    if isinstance(asked, HoldfastError):
+                        errors.append(asked)
+                    else:
+                        open_jobs[self.enter(asked)] = job
+                following: list[Job] = []
+                for answer in self.step() if open_jobs else ():
+                    if answer in open_jobs:
+                        following += self._follow(answer, open_jobs, errors)
+                waiting = list(zip(following, self._render_jobs(following), strict=True))
+        finally:
+            for answer in open_jobs:
+                self.cancel(answer)
         if errors:
             raise errors[0]
+
+    def _follow(
+        self, answer: Answer, open_jobs: dict[Answer, Job], errors: list[Exception]
+    ) -> list[Job]:
+        """Tells an answer's news to its job; returns what follows once it has ended."""
+        job = open_jobs[answer]
+        for token in answer.take():
+            if job.drawn is not None:
+                job.drawn(token)
+        if not answer.done:
+            return []
+        del open_jobs[answer]
+        if answer.error is not None:
+            errors.append(answer.error)
+            return []
+        return list(job.then(answer.result()))
 
     def _reply(self, asked: Rendered, done: Continuation) -> Reply:
         if done.stop_reason == "context":
@@ -189,33 +277,35 @@ class LocalSession:
         self._threads[thread] = known
         self._prefixes.keep(thread, [each.prefix for each in known])
 
-    def _render(self, jobs: Sequence[Job]) -> list[Rendered | HoldfastError]:
-        """The jobs' requests as rows, each with what its thread knows now.
+    def _render_jobs(self, jobs: Sequence[Job]) -> list[Rendered | HoldfastError]:
+        return self._render([job.request for job in jobs], [job.name for job in jobs])
+
+    def _render(
+        self, requests: Sequence[Request], names: Sequence[str]
+    ) -> list[Rendered | HoldfastError]:
+        """The requests as rows, each with what its thread knows now, or its error.
 
         A fork that has to wait goes on from here, however far its thread gets meanwhile.
         """
-        if not jobs:
-            return []
         refused: dict[int, HoldfastError] = {}
-        for number, job in enumerate(jobs):
+        for number, (request, name) in enumerate(zip(requests, names, strict=True)):
             try:
-                self._check(job.request.methods)
+                self._check(request.methods)
             except HoldfastError as error:
-                if job.name:
-                    name_error(error, job.name)
+                if name:
+                    name_error(error, name)
                 refused[number] = error
-        allowed = [job for number, job in enumerate(jobs) if number not in refused]
-        requests = [job.request for job in allowed]
+        allowed = [number for number in range(len(requests)) if number not in refused]
         rendered = iter(
             render(
-                requests,
-                [job.name for job in allowed],
-                [self._known(request) for request in requests],
+                [requests[number] for number in allowed],
+                [names[number] for number in allowed],
+                [self._known(requests[number]) for number in allowed],
                 self.model.tokenizer,
                 traces=self.model.steerable,
             )
         )
-        return [refused.get(number) or next(rendered) for number in range(len(jobs))]
+        return [refused.get(number) or next(rendered) for number in range(len(requests))]
 
     def _check(self, methods: tuple[Method, ...]) -> None:
         if methods not in self._checked:
@@ -234,12 +324,8 @@ class LocalSession:
         """The requests, and the tokens of their replies; none is longer than the model's
         context.
         """
-        jobs = [
-            Job(request, lambda reply: (), name=name)
-            for name, request in zip(request_names(requests), requests, strict=True)
-        ]
-        asked = _all_rendered(self._render(jobs))
-        wanted = self._spell_out(asked, replies)
+        asked = all_rendered(self._render(requests, request_names(requests)))
+        wanted = spell_replies(asked, replies, self.model.tokenizer)
         context = self.model.context
         for each, options in zip(asked, wanted, strict=True):
             longest = each.row.longest + max(map(len, options))
@@ -250,42 +336,3 @@ class LocalSession:
                     f" {self.model.name} sees {context}; use a shorter chat."
                 )
         return asked, wanted
-
-    def _spell_out(
-        self, asked: Sequence[Rendered], replies: Sequence[Sequence[str]]
-    ) -> list[list[tuple[int, ...]]]:
-        """The tokens of each reply behind its chat; by itself where no token of the two together
-        begins with the reply.
-        """
-        if any(not reply for options in replies for reply in options) or not all(replies):
-            raise PromptError(
-                "An empty reply ('') has no probability; give at least one reply to each chat, each"
-                " with a text."
-            )
-        tokenizer = self.model.tokenizer
-        texts = [
-            each.texts[0] + reply
-            for each, options in zip(asked, replies, strict=True)
-            for reply in options
-        ]
-        joined = iter(tokenize(texts, [()] * len(texts), tokenizer))
-        spelled: list[list[tuple[int, ...]]] = []
-        for each, options in zip(asked, replies, strict=True):
-            spelled.append([])
-            boundary = len(each.texts[0])
-            for reply in options:
-                prompt = next(joined)
-                starts = enumerate(prompt.starts)
-                first = next((index for index, start in starts if start >= boundary), None)
-                if first is None or prompt.starts[first] != boundary:
-                    prompt, first = tokenize([reply], [()], tokenizer)[0], 0
-                spelled[-1].append(prompt.token_ids[first:])
-        return spelled
-
-
-def _all_rendered(rendered: Sequence[Rendered | HoldfastError]) -> list[Rendered]:
-    """The requests; raises the first error."""
-    for each in rendered:
-        if isinstance(each, HoldfastError):
-            raise each
-    return [each for each in rendered if isinstance(each, Rendered)]

@@ -1,0 +1,1 @@
+"""An OpenAI-compatible server around one model, with steering per request."""

@@ -1,0 +1,265 @@
+"""One thread owns the model and its session, and steps it while there is work.
+
+Requests come from the tasks of event loops, and their tokens go back there: one call per step and
+loop, however many rows there are. Rendering and tokenizing happen in another thread, so that a long
+prompt does not keep the rows that run waiting.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import threading
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+
+import torch
+
+from holdfast.errors import Busy, Draining, ModelError
+from holdfast.models.local import LocalModel
+from holdfast.models.requests import Request
+from holdfast.models.submitted import Answer
+from holdfast.serve.generation import Generation, Part, Token
+
+_LOG = logging.getLogger("holdfast")
+_FAILURES = 3  # steps that fail without a reply in between, before the thread gives up
+
+
+class EngineThread:
+    """Answers requests of event loops, all in one batch.
+
+    Args:
+        model: that answers them; no one else's while the thread runs.
+        queue: requests taken at most beside those that there is room to run.
+
+    Attributes:
+        open: requests that were taken and have not ended.
+        error: what ended the thread for good; None while it can serve.
+    """
+
+    def __init__(self, model: LocalModel, queue: int = 64):
+        self.model, self.queue = model, queue
+        self.open = 0
+        self.error: Exception | None = None
+        self._session = model.session()
+        self._answers: dict[Generation, Answer] = {}  # of the thread alone
+        self._failures = 0
+        self._news = threading.Condition()  # guards what follows, and `open`
+        self._submitted: list[Generation] = []
+        self._cancelled: list[Generation] = []
+        self._draining = self._closing = False
+        self._renderer = ThreadPoolExecutor(1, "holdfast-rendering")
+        self._thread = threading.Thread(target=self._work, name="holdfast-engine", daemon=True)
+
+    @property
+    def ready(self) -> bool:
+        """Whether it takes requests: it was started, does not drain, and has not died."""
+        return self._thread.is_alive() and not self._draining and self.error is None
+
+    @property
+    def running(self) -> int:
+        """Requests that are being forwarded; the other open ones wait."""
+        return self._session.running
+
+    def start(self) -> None:
+        """Begins to answer."""
+        self._thread.start()
+
+    async def submit(self, request: Request) -> Generation:
+        """Takes a request in.
+
+        Raises:
+            Busy: as many requests are open as are taken.
+            Draining: none are taken any more.
+            ModelError: the thread is dead, or a method cannot be applied to this model.
+            PromptError: the chat cannot be rendered, its system prompt is not found, or it leaves
+                no room for a reply.
+        """
+        with self._news:
+            self._refuse()
+            self.open += 1
+        loop = asyncio.get_running_loop()
+        try:
+            rendered = await loop.run_in_executor(self._renderer, self._session.render, request)
+        except BaseException:
+            self._count_ended(1)
+            raise
+        generation = Generation(rendered, loop, self._cancel)
+        with self._news:
+            self._submitted.append(generation)
+            self._news.notify()
+        return generation
+
+    async def drain(self) -> None:
+        """Refuses what is new, and waits until all that was taken has ended."""
+        self._draining = True
+        while self.open and self._thread.is_alive():
+            await asyncio.sleep(0.02)
+
+    def close(self) -> None:
+        """Ends the thread; what has not ended ends with an error."""
+        with self._news:
+            self._draining = self._closing = True
+            self._news.notify()
+        if self._thread.ident is not None:
+            self._thread.join()
+        self._renderer.shutdown(cancel_futures=True)
+
+    # In the callers' threads
+
+    def _refuse(self) -> None:
+        if self._draining:
+            raise Draining("The server is shutting down and takes no more requests; ask another.")
+        if self.error is not None or not self._thread.is_alive():
+            raise ModelError(
+                f"The engine does not run ({self.error or 'not started'}); restart it."
+            )
+        if self.open >= self._session.capacity + self.queue:
+            raise Busy(
+                f"{self.open} requests are open, which is as many as this server takes; ask again"
+                " in a moment."
+            )
+
+    def _cancel(self, generation: Generation) -> None:
+        with self._news:
+            self._cancelled.append(generation)
+            self._news.notify()
+
+    def _count_ended(self, count: int) -> None:
+        with self._news:
+            self.open -= count
+
+    # In the engine's thread
+
+    def _work(self) -> None:
+        try:
+            while self._take_up():
+                self._step()
+            self._end_all(ModelError("The server was shut down before it had answered."))
+        except BaseException as error:
+            _LOG.exception("The engine has ended")
+            self._die(error)
+
+    def _take_up(self) -> bool:
+        """Waits for work and takes up what has come; False where the thread is to end."""
+        with self._news:
+            while not (self._answers or self._submitted or self._cancelled or self._closing):
+                self._news.wait()
+            submitted, self._submitted = self._submitted, []
+            cancelled, self._cancelled = self._cancelled, []
+            closing = self._closing
+        for generation in submitted:
+            self._answers[generation] = self._session.enter(generation.rendered)
+        for generation in cancelled:
+            self._drop(generation)
+        return not closing
+
+    def _step(self) -> None:
+        try:
+            self._session.step()
+        except Exception as error:
+            _LOG.exception("A step of the engine has failed")
+            self._failures += 1
+            if self._failures == _FAILURES:
+                raise
+            self._end_all(_failure(error))
+        self._tell()
+
+    def _tell(self) -> None:
+        """Tells every event loop what the step has given its requests."""
+        fresh = {
+            generation: answer
+            for generation, answer in self._answers.items()
+            if answer.has_news or answer.done
+        }
+        masses = _read_masses(list(fresh.values()))
+        parts: dict[asyncio.AbstractEventLoop, list[tuple[Generation, Part]]] = {}
+        for generation, answer in fresh.items():
+            part = _part(answer, masses.get(answer, ()))
+            parts.setdefault(generation.loop, []).append((generation, part))
+            if answer.done:
+                del self._answers[generation]
+            if answer.reply is not None:
+                self._failures = 0
+        self._count_ended(sum(answer.done for answer in fresh.values()))
+        for loop, told in parts.items():
+            self._deliver(loop, told)
+
+    def _deliver(
+        self, loop: asyncio.AbstractEventLoop, told: Sequence[tuple[Generation, Part]]
+    ) -> None:
+        try:
+            loop.call_soon_threadsafe(_receive, told)
+        except RuntimeError:  # the loop is closed, and nobody waits there
+            for generation, _ in told:
+                self._drop(generation)
+
+    def _drop(self, generation: Generation) -> None:
+        """Frees the row of a generation that nobody wants any more."""
+        answer = self._answers.pop(generation, None)
+        if answer is not None:
+            self._session.cancel(answer)
+            self._count_ended(1)
+
+    def _end_all(self, error: Exception) -> None:
+        """Ends all open requests with an error."""
+        parts = [(generation, Part(error=error)) for generation in self._answers]
+        answers, self._answers = self._answers, {}
+        for answer in answers.values():
+            self._session.cancel(answer)
+        self._count_ended(len(answers))
+        for generation, part in parts:
+            self._deliver(generation.loop, [(generation, part)])
+
+    def _die(self, error: BaseException) -> None:
+        """Ends what is open, and what is submitted before others see that the thread is dead."""
+        with self._news:
+            self.error = _failure(error)
+            submitted, self._submitted = self._submitted, []
+            self.open -= len(submitted)
+        for generation in submitted:
+            self._deliver(generation.loop, [(generation, Part(error=self.error))])
+        self._end_all(self.error)
+
+
+def _receive(told: Sequence[tuple[Generation, Part]]) -> None:
+    for generation, part in told:
+        generation.receive(part)
+
+
+def _read_masses(answers: Sequence[Answer]) -> dict[Answer, tuple[torch.Tensor, ...]]:
+    """The mass on the span of tokens that are not told yet, for those who want it; float32 [layer,
+    head] each, brought from the device at once.
+    """
+    wanted = {
+        answer: answer.handle.masses[answer.taken : len(answer.token_ids)]
+        for answer in answers
+        if answer.has_news and answer.rendered.row.trace and answer.rendered.span_ranges
+    }
+    fresh = [mass for masses in wanted.values() for mass in masses]
+    if not fresh:
+        return {}
+    read = iter(torch.stack(fresh).float().cpu())
+    return {answer: tuple(next(read) for _ in masses) for answer, masses in wanted.items()}
+
+
+def _part(answer: Answer, masses: Sequence[torch.Tensor]) -> Part:
+    """What is told of an answer."""
+    ids = answer.take()
+    if masses:
+        tokens = [
+            Token(token, float(mass.mean()), mass) for token, mass in zip(ids, masses, strict=True)
+        ]
+    else:
+        tokens = [Token(token) for token in ids]
+    return Part(tuple(tokens), answer.handle.cached, answer.reply, answer.error)
+
+
+def _failure(error: BaseException) -> ModelError:
+    """What a request is told of an error that concerns all."""
+    failure = ModelError(
+        f"The engine failed before it had answered ({type(error).__name__}: {error}); ask again,"
+        " and look into the server's log."
+    )
+    failure.__cause__ = error
+    return failure
