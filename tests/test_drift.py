@@ -15,8 +15,9 @@ import pytest
 from tiny import model
 
 from holdfast import Repetition, Sampling, SplitSoftmax, drift, report
-from holdfast.drift.dialog import least_tokens
+from holdfast.drift.dialog import Dialog, least_tokens
 from holdfast.drift.pairing import draw_pairing, user_prompt_of
+from holdfast.drift.selfchat import opening
 from holdfast.errors import PromptError, RecordsError, UsageError
 from holdfast.measures import build
 from holdfast.models.requests import Reply
@@ -110,6 +111,15 @@ def test_views_and_probes_are_those_of_the_paper(tmp_path):
     ]
     assert [probe["kind"] for probe in record["probes"]] == ["stability", "adoption"] * 2
     assert record["user"]["id"] == pairing.user.id != pairing.agent.id == record["agent"]["id"]
+
+
+def test_a_conversation_followed_from_its_opening_is_that_of_a_run(tmp_path):
+    settings = drift.Settings(rounds=3, conversations=1, seed=1)
+    record = drift.run(Scripted(), SUITE, tmp_path / "run", settings).records[0]
+    dialog = Dialog(draw_pairing(SUITE, settings, 0))
+    Scripted().run([opening(dialog, (), settings)])
+    assert dialog.turns == record["turns"] and len(record["turns"]) == 6
+    assert dialog.probes == record["probes"] and len(record["probes"]) == 6
 
 
 def test_after_round_probes_follow_the_agents_turn(tmp_path):

@@ -211,6 +211,7 @@ def test_the_schema_is_plain_data_and_tells_each_range_and_default():
     assert generated["enum"] == ["keep", "scale"] and generated["default"] == "keep"
     assert listed["guidance"]["knobs"]["properties"]["plausibility"]["default"] == 0
     assert "maximum" not in listed["boost"]["knobs"]["properties"]["factor"]
+    assert listed["boost"]["knobs"]["properties"]["factor"]["examples"] == [4.0]
     assert listed["spotlight"]["knobs"]["properties"]["target"]["exclusiveMaximum"] == 1
 
 

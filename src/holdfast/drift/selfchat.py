@@ -85,6 +85,20 @@ def converse(
     failures.settle(session)
 
 
+def opening(dialog: Dialog, methods: Sequence[Method], settings: Settings) -> Job:
+    """The first request of one conversation, where no session runs it and what follows.
+
+    Args:
+        dialog: that has not begun; its turns and probes are there as they are answered.
+        methods, settings: as of `converse`.
+    """
+    failures = Failures(lambda dialog: None, "conversation")
+    script = _Script(
+        dialog, tuple(methods), settings, failures, lambda rounds, tokens: None, lambda count: []
+    )
+    return script.begin()
+
+
 @dataclass
 class _Script:
     """What follows what in one conversation: turns one after the other, and probes beside them.

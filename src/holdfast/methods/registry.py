@@ -9,7 +9,7 @@ from holdfast.methods.boost import Boost
 from holdfast.methods.gate import Gate
 from holdfast.methods.guidance import Guidance
 from holdfast.methods.kinds import Ability, kind_of, needs_of
-from holdfast.methods.knob import knobs_of, required_knobs
+from holdfast.methods.knob import Knob, knobs_of, required_knobs
 from holdfast.methods.pasta import Pasta
 from holdfast.methods.repetition import Repetition
 from holdfast.methods.split_softmax import SplitSoftmax
@@ -63,6 +63,7 @@ def _knobs_schema(method: type[Any]) -> dict[str, Any]:
     properties = {
         name: {"description": knob.description, **knob.values.schema()}
         | ({} if name in required or defaults[name] is None else {"default": defaults[name]})
+        | _examples(knob)
         for name, knob in knobs_of(method).items()
     }
     return {
@@ -71,3 +72,10 @@ def _knobs_schema(method: type[Any]) -> dict[str, Any]:
         "required": list(required),
         "additionalProperties": False,
     }
+
+
+def _examples(knob: Knob) -> dict[str, Any]:
+    """A number to begin with, where one is declared."""
+    if not knob.example or knob.values.schema()["type"] != "number":
+        return {}
+    return {"examples": [float(knob.example)]}
