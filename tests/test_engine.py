@@ -188,7 +188,7 @@ def test_logits_that_are_not_numbers_end_their_row_alone():
 
     draws = [Draw(Sampling(), 0.5)] * 4
     logits = torch.stack([torch.full((9,), value) for value in (math.nan, 0.0, -math.inf, 1.0)])
-    tokens = choose(logits, [None] * 4, draws)
+    tokens = choose(logits, [None] * 4, draws).tokens
     for place in (0, 2):
         with pytest.raises(ModelError, match=r"not finite.*float32"):
             raise tokens[place]

@@ -79,13 +79,18 @@ def test_mixed_requests_get_the_replies_that_each_gets_alone():
     expected = [tiny.session().generate(request) for request in requests]
 
     async def work(engine):
-        generations = await asyncio.gather(*map(engine.submit, requests))
+        generations = await asyncio.gather(
+            *(engine.submit(each, n % 3 or None) for n, each in enumerate(requests))
+        )
         tokens = await asyncio.gather(*map(collect, generations))
         return generations, tokens, [await each.reply() for each in generations]
 
     with running(tiny) as engine:
         generations, tokens, replies = within(engine, work)
         assert engine.open == 0 and engine.ready
+    for n, told in enumerate(tokens):
+        assert all(len(token.top) == n % 3 for token in told)
+        assert all((token.logprob is None) == (n % 3 == 0) for token in told)
     for request, alone, generation, told, reply in zip(
         requests, expected, generations, tokens, replies, strict=True
     ):

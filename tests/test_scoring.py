@@ -19,6 +19,7 @@ from holdfast import (
 )
 from holdfast.attention import Steering, steered
 from holdfast.chat.prompt import render
+from holdfast.engine.scoring import score_rows
 from holdfast.errors import PromptError, UsageError
 from holdfast.methods import EditsLogits, ShiftsAttention, edit_messages
 
@@ -140,3 +141,44 @@ def test_what_has_no_score_is_refused():
         tiny.score(CHATS[0], ["bread " * 600])
     with pytest.raises(PromptError, match=r"tokens, and tiny llama sees 512"):
         tiny.score(chat("s", "bread " * 600), ["bread"])
+
+
+@pytest.mark.parametrize("name", METHODS)
+def test_log_probabilities_of_drawn_tokens_are_those_of_their_scores(name):
+    tiny, session = model(), model().session()
+    sampling = Sampling(0.7, 0.6, 6)  # told as of temperature 1 and the whole vocabulary
+    requests = [Request(talk, METHODS[name], sampling, seed=n) for n, talk in enumerate(CHATS)]
+    answers = [session.submit(request, top_logprobs=n * 5) for n, request in enumerate(requests)]
+    plain = session.submit(requests[0])
+    while not all(answer.done for answer in (*answers, plain)):
+        session.step()
+    assert plain.handle.log_probabilities == []
+    for number, answer in enumerate(answers):
+        known, row = answer.handle.log_probabilities, answer.rendered.row
+        drawn = answer.result().token_ids
+        assert drawn and {len(each.top) for each in known} == {number * 5}
+        likeliest = [(token,) for token, _ in known[0].top]
+        scored = score_rows(tiny.runner, [row], [[drawn, *likeliest]], 8)[0][0]
+        told = [sum(each.drawn for each in known[: len(drawn)])] + [at for _, at in known[0].top]
+        assert told == pytest.approx(scored.log_probabilities, abs=TOLERANCE)
+        assert all(sorted(each.top, key=lambda pair: -pair[1]) == [*each.top] for each in known)
+    assert answers[0].result().token_ids == plain.result().token_ids
+
+
+def test_log_probabilities_behind_a_gate_are_those_the_token_was_drawn_from():
+    session = model().session()
+    never = Gate((SplitSoftmax(0.01),), 0.999)  # so that every token is drawn unsteered
+    talk, sampling = CHATS[0], Sampling(1.0, 1.0, 6)
+    answer = session.submit(Request(talk, (never,), sampling), top_logprobs=0)
+    plain = session.submit(Request(talk, (), sampling), top_logprobs=0)
+    while not (answer.done and plain.done):
+        session.step()
+    assert answer.result().token_ids == plain.result().token_ids
+    told, expected = answer.handle.log_probabilities, plain.handle.log_probabilities
+    assert [each.drawn for each in told] == pytest.approx([each.drawn for each in expected])
+
+
+@pytest.mark.parametrize("count", (-1, 21, True))
+def test_more_log_probabilities_than_are_told_are_refused(count):
+    with pytest.raises(UsageError, match=str(count)):
+        model().session().submit(Request(CHATS[0]), top_logprobs=count)

@@ -16,6 +16,20 @@ from holdfast.sampling import Sampling
 Token = int | Exception  # or why there is none
 
 
+@dataclass(frozen=True, slots=True)
+class LogProbability:
+    """What a token was drawn from: the model under its methods, at temperature 1, the whole
+    vocabulary.
+
+    Args:
+        drawn: the token's own log-probability, natural logarithm.
+        top: the likeliest tokens and theirs, likeliest first; as many as were asked for.
+    """
+
+    drawn: float
+    top: tuple[tuple[int, float], ...]
+
+
 @dataclass(frozen=True)
 class Draw:
     """How a row's next token is drawn.
@@ -31,8 +45,25 @@ class Draw:
     guidance: EditsLogits | None = None
 
 
-def choose(logits: Tensor, beside: Sequence[Tensor | None], draws: Sequence[Draw]) -> list[Token]:
-    """The next token of each row.
+@dataclass(frozen=True)
+class Drawn:
+    """The next token of each row, and what it was drawn from.
+
+    Args:
+        tokens: one per row.
+        logits: after guidance, [row, vocabulary].
+    """
+
+    tokens: list[Token]
+    logits: Tensor
+
+    def pairs(self) -> list[tuple[Token, Tensor]]:
+        """The token of each row with its logits, [vocabulary]."""
+        return list(zip(self.tokens, self.logits, strict=True))
+
+
+def choose(logits: Tensor, beside: Sequence[Tensor | None], draws: Sequence[Draw]) -> Drawn:
+    """Draws the next token of each row.
 
     Args:
         logits: of the streams that write, [row, vocabulary].
@@ -50,10 +81,33 @@ def choose(logits: Tensor, beside: Sequence[Tensor | None], draws: Sequence[Draw
             except Exception as error:
                 failed |= dict.fromkeys(rows, error)
     drawn = draw(logits, [each.sampling for each in draws], [each.number for each in draws])
-    return [
+    tokens = [
         failed.get(row) or (_not_finite() if token == NOT_FINITE else token)
         for row, token in enumerate(drawn)
     ]
+    return Drawn(tokens, logits)
+
+
+def log_probabilities(
+    logits: Tensor, tokens: Sequence[int], counts: Sequence[int]
+) -> list[LogProbability]:
+    """The log-probabilities of drawn tokens; of the device, one thing is read.
+
+    Args:
+        logits: that they were drawn from, [row, vocabulary].
+        tokens: one per row.
+        counts: per row, how many of the likeliest tokens are wanted beside.
+    """
+    known = logits.float().log_softmax(-1)
+    own = known.gather(-1, torch.tensor(tokens, device=known.device)[:, None])
+    top, ids = known.topk(max(counts))
+    width = top.shape[-1]
+    read = torch.cat([own.double(), top.double(), ids.double()], -1).tolist()  # ids are exact so
+    told = []
+    for (drawn, *row), count in zip(read, counts, strict=True):
+        likeliest = zip(map(int, row[width : width + count]), row[:count], strict=True)
+        told.append(LogProbability(drawn, tuple(likeliest)))
+    return told
 
 
 def refused(

@@ -18,7 +18,15 @@ from transformers.cache_utils import Cache
 
 from holdfast.attention import AttentionTrace
 from holdfast.engine.batch import Reading, batch_of, spans_of
-from holdfast.engine.choosing import Draw, Token, choose, refused
+from holdfast.engine.choosing import (
+    Draw,
+    Drawn,
+    LogProbability,
+    Token,
+    choose,
+    log_probabilities,
+    refused,
+)
 from holdfast.engine.drawing import uniforms
 from holdfast.engine.memory import ran_out_of_memory
 from holdfast.engine.passes import forward_slots
@@ -38,6 +46,7 @@ class Running:
         row: as it was asked for.
         generated: its tokens so far.
         masses: of each of them, the mass on the span that it was drawn under, [layer, head].
+        log_probabilities: of each of them, where they are wanted.
         forwarded: tokens that went through the model.
         continuation: what it became, once it has ended.
         error: why it ended without.
@@ -46,6 +55,7 @@ class Running:
     row: Row
     generated: list[int] = field(default_factory=list)
     masses: list[Tensor] = field(default_factory=list)
+    log_probabilities: list[LogProbability] = field(default_factory=list)
     forwarded: int = 0
     continuation: Continuation | None = None
     error: Exception | None = None
@@ -250,8 +260,8 @@ class Decoder:
         if read.mass is not None:
             for row, mass in zip(read.rows, read.mass, strict=True):
                 row.masses.append(mass)
-        tokens = choose(read.logits, read.beside, [row.next_draw for row in read.rows])
-        again = refused(tokens, read.beside, [row.row.gate for row in read.rows])
+        drawn = choose(read.logits, read.beside, [row.next_draw for row in read.rows])
+        again = refused(drawn.tokens, read.beside, [row.row.gate for row in read.rows])
         if again:
             part = _Read(
                 [read.rows[place] for place in again],
@@ -261,18 +271,20 @@ class Decoder:
                 [read.mass_beside[place] for place in again],
             )
             layers = 0 if prefill else self.runner.layers // 2
-            for place, token in zip(again, self._fall_back(part, layers), strict=True):
-                tokens[place] = token
+            drawn = _put(self._fall_back(part, layers), again, drawn)
+        _note_log_probabilities(read.rows, drawn)
         ended = []
-        for row, token in zip(read.rows, tokens, strict=True):
+        for row, token in zip(read.rows, drawn.tokens, strict=True):
             if reason := row.take(token, self.stop_ids):
                 row.finish(reason, self._computed(row) if row.row.keep else ())
                 ended.append(row)
         return ended
 
-    def _fall_back(self, read: _Read, layers: int) -> list[Token]:
-        """Tokens of rows whose gate refused one: steered in ever fewer layers, at last in none."""
-        tokens: dict[Running, Token] = {}
+    def _fall_back(self, read: _Read, layers: int) -> list[tuple[Token, Tensor]]:
+        """Tokens of rows whose gate refused one: steered in ever fewer layers, at last in none;
+        each with the logits [vocabulary] that it was drawn from.
+        """
+        tokens: dict[Running, tuple[Token, Tensor]] = {}
         beside = dict(zip(read.rows, read.beside, strict=True))
         open_rows = read.rows
         while layers and open_rows:
@@ -289,15 +301,19 @@ class Decoder:
                     row.masses[-1] = output.mass[place]
             unsteered = [beside[row] for row in open_rows]
             drawn = choose(output.logits[:, -1], unsteered, [row.next_draw for row in open_rows])
-            again = refused(drawn, unsteered, [row.row.gate for row in open_rows])
-            tokens |= dict(zip(open_rows, drawn, strict=True))
+            again = refused(drawn.tokens, unsteered, [row.row.gate for row in open_rows])
+            tokens |= dict(
+                zip(open_rows, zip(drawn.tokens, drawn.logits, strict=True), strict=True)
+            )
             open_rows = [open_rows[place] for place in again]
             layers //= 2
         if open_rows:
             unsteered = [beside[row] for row in open_rows]
             logits = torch.stack([other for other in unsteered if other is not None])
             drawn = choose(logits, unsteered, [row.next_draw for row in open_rows])
-            tokens |= dict(zip(open_rows, drawn, strict=True))
+            tokens |= dict(
+                zip(open_rows, zip(drawn.tokens, drawn.logits, strict=True), strict=True)
+            )
         mass_beside = dict(zip(read.rows, read.mass_beside, strict=True))
         for row in open_rows:
             if (mass := mass_beside[row]) is not None:
@@ -357,6 +373,29 @@ class Decoder:
         if ended:
             self._alone = None
         return ended
+
+
+def _put(fallen: Sequence[tuple[Token, Tensor]], places: Sequence[int], drawn: Drawn) -> Drawn:
+    """What was drawn, with other tokens and logits in some places."""
+    tokens, logits = list(drawn.tokens), drawn.logits.clone()
+    for place, (token, own) in zip(places, fallen, strict=True):
+        tokens[place], logits[place] = token, own
+    return Drawn(tokens, logits)
+
+
+def _note_log_probabilities(rows: Sequence[Running], drawn: Drawn) -> None:
+    """Keeps the log-probability of each token that was drawn, for the rows that want it."""
+    wanted, tokens, counts = list[int](), list[int](), list[int]()
+    for place, (row, token) in enumerate(zip(rows, drawn.tokens, strict=True)):
+        if row.row.top_logprobs is not None and not isinstance(token, Exception):
+            wanted.append(place)
+            tokens.append(token)
+            counts.append(row.row.top_logprobs)
+    if wanted:
+        logits = drawn.logits[wanted]
+        told = log_probabilities(logits, tokens, counts)
+        for place, log_probability in zip(wanted, told, strict=True):
+            rows[place].log_probabilities.append(log_probability)
 
 
 def _read_alone(row: Running, outputs: Sequence[Output]) -> _Read:

@@ -72,6 +72,8 @@ class Row:
         keep: whether the keys and values are wanted afterwards; others wait for such a row, so it
             goes first.
         trace: whether the mass on the first stream's span is wanted.
+        top_logprobs: how many of the likeliest tokens are wanted with the log-probability of each
+            drawn one; None: no log-probabilities.
         name: says in an error which of many rows it is about; "" where there is one.
     """
 
@@ -82,6 +84,7 @@ class Row:
     seed: int = 0
     keep: bool = False
     trace: bool = False
+    top_logprobs: int | None = None
     name: str = ""
 
     @property

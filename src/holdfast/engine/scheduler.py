@@ -14,6 +14,7 @@ from itertools import chain
 
 from torch import Tensor
 
+from holdfast.engine.choosing import LogProbability
 from holdfast.engine.decoder import Decoder, Running
 from holdfast.engine.memory import halved, ran_out_of_memory
 from holdfast.engine.rows import Continuation, Row
@@ -37,6 +38,7 @@ class Handle:
         token_ids: drawn so far, the one that ends the reply excepted.
         masses: of each of them, the mass on the span that it was drawn under, [layer, head]; []
             unless traced. Where the reply has ended by itself, that of its end too.
+        log_probabilities: of each of them; [] unless wanted. As `masses`, that of an end too.
         cached: tokens of the first stream's prompt that were not forwarded, once the row runs.
         continuation: what it became, once it has ended.
         error: why it ended without.
@@ -47,6 +49,7 @@ class Handle:
         self.row, self._scheduler = row, scheduler
         self.token_ids: list[int] = []
         self.masses: list[Tensor] = []
+        self.log_probabilities: list[LogProbability] = []
         self.cached = 0
         self.continuation: Continuation | None = None
         self.error: Exception | None = None
@@ -155,6 +158,7 @@ class Scheduler:
         for running, handle in self._running.items():
             handle.token_ids += running.generated[len(handle.token_ids) :]
             handle.masses += running.masses[len(handle.masses) :]
+            handle.log_probabilities += running.log_probabilities[len(handle.log_probabilities) :]
         for running in done:
             handle = self._running.pop(running)
             handle.continuation, handle.error = running.continuation, running.error

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterable, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from holdfast import knobs
 from holdfast.engine.prefixes import PrefixCache
 from holdfast.engine.rows import Continuation, Stream
 from holdfast.engine.scheduler import Handle, name_error
 from holdfast.engine.scoring import Scored, score_in_memory
-from holdfast.errors import HoldfastError, ModelError, PromptError, UsageError
+from holdfast.errors import HoldfastError, KnobOutOfRange, ModelError, PromptError, UsageError
 from holdfast.methods import Kind, Method, of_kind
 from holdfast.models.protocol import Job, answer_all, request_names
 from holdfast.models.rendering import Known, Rendered, all_rendered, render
@@ -20,6 +22,7 @@ from holdfast.models.submitted import Answer
 if TYPE_CHECKING:
     from holdfast.models.local import LocalModel
 
+MOST_LOGPROBS = 20
 _INTERRUPTED = "The session was interrupted before this request was answered; ask again."
 
 
@@ -61,31 +64,39 @@ class LocalSession:
         """
         return answer_all(self._run_whole, [request], drawn)[0]
 
-    def submit(self, request: Request, name: str = "") -> Answer:
+    def submit(self, request: Request, top_logprobs: int | None = None) -> Answer:
         """Takes a request in; `step` answers it, beside all others.
 
         Args:
             request: the chat.
-            name: what its errors call it; "" where there is no other.
+            top_logprobs: how many of the likeliest tokens (at most 20) are told with the
+                log-probability of each drawn one; None: no log-probabilities.
 
         Raises:
             PromptError: the chat cannot be rendered, its system prompt is not found, or it leaves
                 no room for a reply in the model's context.
             ModelError: a method cannot be applied to this model.
             UsageError: heads that the model does not have.
+            KnobOutOfRange: more log-probabilities than are told.
         """
-        return self.enter(self.render(request, name))
+        return self.enter(self.render(request, top_logprobs))
 
-    def render(self, request: Request, name: str = "") -> Rendered:
+    def render(self, request: Request, top_logprobs: int | None = None) -> Rendered:
         """A request as the engine reads it; changes nothing, and so may run in another thread while
         the session makes a step (without a `thread` of the request).
 
         Raises:
             PromptError, ModelError, UsageError: as `submit`.
         """
-        (rendered,) = all_rendered(self._render([request], [name]))
+        if top_logprobs is not None:
+            knobs.whole_number("a request", "top_logprobs", top_logprobs, 0)
+            if top_logprobs > MOST_LOGPROBS:
+                raise KnobOutOfRange(
+                    f"A request takes top_logprobs of at most {MOST_LOGPROBS}, not {top_logprobs}."
+                )
+        (rendered,) = all_rendered(self._render([request], [""]))
         self._check_room(rendered)
-        return rendered
+        return replace(rendered, row=replace(rendered.row, top_logprobs=top_logprobs))
 
     def enter(self, rendered: Rendered) -> Answer:
         """Takes a request in that `render` has read."""

@@ -12,6 +12,7 @@ import logging
 import threading
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
+from itertools import zip_longest
 
 import torch
 
@@ -65,8 +66,13 @@ class EngineThread:
         """Begins to answer."""
         self._thread.start()
 
-    async def submit(self, request: Request) -> Generation:
+    async def submit(self, request: Request, top_logprobs: int | None = None) -> Generation:
         """Takes a request in.
+
+        Args:
+            request: the chat.
+            top_logprobs: how many of the likeliest tokens (at most 20) are told with the
+                log-probability of each drawn one; None: no log-probabilities.
 
         Raises:
             Busy: as many requests are open as are taken.
@@ -80,7 +86,9 @@ class EngineThread:
             self.open += 1
         loop = asyncio.get_running_loop()
         try:
-            rendered = await loop.run_in_executor(self._renderer, self._session.render, request)
+            rendered = await loop.run_in_executor(
+                self._renderer, self._session.render, request, top_logprobs
+            )
         except BaseException:
             self._count_ended(1)
             raise
@@ -245,13 +253,12 @@ def _read_masses(answers: Sequence[Answer]) -> dict[Answer, tuple[torch.Tensor, 
 
 def _part(answer: Answer, masses: Sequence[torch.Tensor]) -> Part:
     """What is told of an answer."""
-    ids = answer.take()
-    if masses:
-        tokens = [
-            Token(token, float(mass.mean()), mass) for token, mass in zip(ids, masses, strict=True)
-        ]
-    else:
-        tokens = [Token(token) for token in ids]
+    told = answer.handle.log_probabilities[answer.taken : len(answer.token_ids)]
+    tokens = []
+    for token, mass, known in zip_longest(answer.take(), masses, told):
+        mean = None if mass is None else float(mass.mean())
+        logprob, top = (None, ()) if known is None else (known.drawn, known.top)
+        tokens.append(Token(token, mean, mass, logprob, top))
     return Part(tuple(tokens), answer.handle.cached, answer.reply, answer.error)
 
 
