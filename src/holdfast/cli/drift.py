@@ -129,6 +129,15 @@ def add_parser(commands) -> None:
     add("--seed", type=int, default=0, help="default: %(default)s")
     add("--batch", type=int, default=48, help="conversations side by side (default: %(default)s)")
     add(
+        "--replicas",
+        type=int,
+        metavar="N",
+        help=(
+            "processes that conversations are shared out to (default: of a small model on the CPU,"
+            " as many as there are processors, with at least 8 conversations each; else 1)"
+        ),
+    )
+    add(
         "--out",
         type=Path,
         help=(
@@ -175,7 +184,16 @@ def run(arguments: argparse.Namespace) -> None:
     )
     title = _title(suite, settings, len(chosen))
     with Bar(len(chosen) * settings.conversations * settings.rounds, title=title) as bar:
-        run = drift.run(model, suite, out, settings, chosen, command=command_line(), progress=bar)
+        run = drift.run(
+            model,
+            suite,
+            out,
+            settings,
+            chosen,
+            command=command_line(),
+            progress=bar,
+            replicas=arguments.replicas,
+        )
     if arguments.baseline:
         with Bar(settings.conversations, "probe") as bar:
             drift.ask_baseline(model, suite, out, settings, command=command_line(), progress=bar)
@@ -259,6 +277,7 @@ _UNNAMED = {
     "timeout",
     "requests_per_minute",
     "batch_size",
+    "replicas",
 }
 
 

@@ -12,6 +12,7 @@ from typing import Any
 
 from holdfast import methods as steering
 from holdfast.drift.pairing import draw_pairing, user_prompt_of
+from holdfast.drift.replicas import converse_apart, how_many
 from holdfast.drift.selfchat import converse
 from holdfast.drift.settings import Settings
 from holdfast.drift.suites import Suite, load_suite
@@ -55,6 +56,7 @@ def run(
     command: str = "",
     progress: Progress = lambda conversations, tokens: None,
     traces: bool = False,
+    replicas: int | None = 1,
 ) -> RunData:
     """Measures drift (Li et al. 2024, Figure 3) and records every conversation in the folder `out`;
     resumes what is there.
@@ -77,10 +79,12 @@ def run(
             tokens.
         traces: whether the mass of every head at every generated token of the agent is kept too
             (`drift.traces`).
+        replicas: processes that conversations are shared out to, which are forked and read the same
+            weights; None: as many as pay, for a small model in this processor's memory.
 
     Raises:
-        UsageError: a suite without the prompts or personas that the settings ask for, or the same
-            methods twice.
+        UsageError: a suite without the prompts or personas that the settings ask for, the same
+            methods twice, or replicas of a model that cannot be forked.
         RecordsError: `out` holds another run, or cannot be written.
         HoldfastError: whatever a model raises; methods that it cannot apply are refused before
             anything is written.
@@ -94,6 +98,7 @@ def run(
     settings = dataclasses.replace(settings, user_prompt=user_prompt_of(suite, settings))
     for setting in chosen.values():
         model.check(setting)
+    processes = how_many(model, min(settings.conversations, settings.batch), replicas)
     identity = identity_of(model, suite, list(chosen), dataclasses.asdict(settings))
     about = {"command": "drift", "argv": command, "versions": _versions()}
     with open_run(Path(out), identity, about, COMPATIBILITY) as record:
@@ -104,16 +109,13 @@ def run(
                 if batch.kept:
                     for _ in range(settings.rounds):
                         progress(batch.kept, 0)
-                if batch.again:
-                    converse(
-                        model.session(),
-                        [draw_pairing(suite, settings, number) for number in batch.again],
-                        setting,
-                        settings,
-                        functools.partial(_keep, batch, traces),
-                        progress,
-                        together,
-                    )
+                pairings = [draw_pairing(suite, settings, number) for number in batch.again]
+                keep = functools.partial(_keep, batch, traces)
+                rest = pairings, setting, settings, keep, progress
+                if processes > 1:
+                    converse_apart(processes, model, *rest)
+                elif pairings:
+                    converse(model.session(), *rest, together)
     return read_run(out)
 
 

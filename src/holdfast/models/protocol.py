@@ -39,6 +39,10 @@ class ChatModel(Protocol):
         """
 
     @property
+    def replicas(self) -> int:
+        """How many forked processes best share dialogs out; 0: a fork cannot go on with it."""
+
+    @property
     def offers(self) -> frozenset[Ability]:
         """What methods and studies can use of it; a method that needs more is refused."""
 
