@@ -20,7 +20,9 @@ Range = tuple[int, int, int]
 # a text, a text and which occurrence of it (from 1), or a range
 Part = str | tuple[str, int] | Range
 
-_NEAR = 400  # characters of an emphasis that the search for the nearest match looks at
+_NEAR = 200  # characters of an emphasis that the search for the nearest match looks at
+_FAR = 10_000  # characters of the texts that it looks at, as its time grows with both
+_MANY = 1_000  # places of a text that are told apart
 
 
 def resolve(messages: Sequence[Message], emphasis: Sequence[Part]) -> tuple[Range, ...]:
@@ -113,20 +115,22 @@ def nearest(wanted: str, texts: Sequence[str]) -> str:
     """The part of one of the texts that is most like `wanted`, about as long; "" where nothing
     is.
     """
-    wanted, best, ratio = wanted[:_NEAR], "", 0.0
-    for text in texts:
+    wanted, best, ratio, left = wanted[:_NEAR], "", 0.0, _FAR
+    for whole in texts:
+        text = whole[:left]
+        left -= len(text)
         matcher = difflib.SequenceMatcher(
             None,
             text.casefold() if len(text.casefold()) == len(text) else text,
             wanted.casefold(),
             autojunk=False,
         )
-        for block in sorted(matcher.get_matching_blocks(), key=lambda block: -block.size)[:4]:
-            start = max(0, block.a - block.b)
-            part = text[start : start + len(wanted)].strip()
-            alike = difflib.SequenceMatcher(None, part, wanted, autojunk=False).ratio()
-            if block.size and alike > ratio:
-                best, ratio = part, alike
+        block = matcher.find_longest_match()  # all blocks may take minutes
+        start = max(0, block.a - block.b)
+        part = text[start : start + len(wanted)].strip()
+        alike = difflib.SequenceMatcher(None, part, wanted, autojunk=False).quick_ratio()
+        if block.size and alike > ratio:
+            best, ratio = part, alike
     return best
 
 
@@ -168,9 +172,9 @@ def _find_text(messages: Sequence[Message], text: str, occurrence: int | None) -
     if not text.strip():
         raise _no_part(text if occurrence is None else (text, occurrence))
     places = [
-        (number, match.start(), match.start() + len(text))
+        (number, start, start + len(text))
         for number, message in enumerate(messages)
-        for match in re.finditer(f"(?={re.escape(text)})", message["content"])
+        for start in _starts(message["content"], text)
     ]
     if not places:
         near = nearest(text, [message["content"] for message in messages])
@@ -190,6 +194,15 @@ def _find_text(messages: Sequence[Message], text: str, occurrence: int | None) -
             f" occurrence {occurrence}."
         )
     return places[(occurrence or 1) - 1]
+
+
+def _starts(content: str, text: str) -> list[int]:
+    """Where a text begins in another, at the first `_MANY` places."""
+    starts, start = list[int](), content.find(text)
+    while start >= 0 and len(starts) < _MANY:
+        starts.append(start)
+        start = content.find(text, start + 1)
+    return starts
 
 
 def _trimmed(messages: Sequence[Message], whole: Range, part: Part) -> Range:

@@ -19,6 +19,7 @@ from holdfast.cli import (
     profile,
     report,
     reproduce,
+    serve,
     tasks,
     trace,
 )
@@ -36,6 +37,7 @@ COMMANDS = (
     calibrate,
     tasks,
     generate,
+    serve,
     profile,
     catalogue,
 )

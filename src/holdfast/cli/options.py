@@ -46,6 +46,17 @@ def add_model(add) -> None:
         metavar="N",
         help="with a URL: at most, retries included (default: no limit)",
     )
+    add_placement(add)
+    add(
+        "--batch-size",
+        type=int,
+        metavar="ROWS",
+        help="rows forwarded together at most; fewer take less memory (default: 192)",
+    )
+
+
+def add_placement(add) -> None:
+    """Adds where and how a model that runs here is loaded."""
     add("--device", help="cpu, cuda, ... (default: CUDA if there is one)")
     add(
         "--device-map",
@@ -55,12 +66,6 @@ def add_model(add) -> None:
     add(
         "--dtype",
         help="float32, bfloat16, ... (default: float32 on the CPU, the checkpoint's elsewhere)",
-    )
-    add(
-        "--batch-size",
-        type=int,
-        metavar="ROWS",
-        help="rows forwarded together at most; fewer take less memory (default: 192)",
     )
     add(
         "--trust-remote-code",
@@ -90,17 +95,23 @@ def load_model(arguments: argparse.Namespace):
         model.reach()
         arguments.endpoint_model = model.name
         return model
+    return load_here(arguments)
+
+
+def load_here(arguments: argparse.Namespace, **more):
+    """The model that runs in this process; `more` are arguments of `holdfast.load`."""
     _quiet_transformers()
     from holdfast.models.loading import load
 
-    size = {} if arguments.batch_size is None else {"batch_size": arguments.batch_size}
+    if arguments.batch_size is not None:
+        more["batch_size"] = arguments.batch_size
     return load(
         arguments.model,
         arguments.device,
         arguments.dtype,
         device_map=arguments.device_map,
         trust_remote_code=arguments.trust_remote_code,
-        **size,
+        **more,
     )
 
 

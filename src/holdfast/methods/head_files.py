@@ -29,7 +29,7 @@ def read_heads(spelled: str) -> HeadSet:
     """
     if spelled.endswith(".json"):
         return _read_file(Path(spelled))
-    pairs = [re.fullmatch(r"(\d+)\.(\d+)", pair) for pair in spelled.split("/")]
+    pairs = [re.fullmatch(r"(\d{1,9})\.(\d{1,9})", pair) for pair in spelled.split("/")]
     if not all(pairs):
         raise UsageError(
             "Heads are written LAYER.HEAD/LAYER.HEAD, as in heads=3.0/3.5, or name a JSON file,"

@@ -35,22 +35,25 @@ from holdfast.methods.registry import BY_NAME
 NONE = "none"
 
 
-def parse(spec: str) -> tuple[Method, ...]:
+def parse(spec: str, *, files: bool = True) -> tuple[Method, ...]:
     """Reads the spelling of one or several methods, applied in the order given.
 
     Args:
         spec: "none", or NAME:KNOB=VALUE,KNOB=VALUE joined by "+", or the name of a method file.
+        files: whether it may name files; never where it comes from somebody else.
 
     Raises:
         UnknownName: no such method or knob; the message suggests the nearest.
         KnobOutOfRange: a value outside its knob's range.
-        UsageError: the spelling is malformed, or a knob is missing.
+        UsageError: the spelling is malformed, a knob is missing, or it names a file and may not.
     """
     if is_file(spec):
+        if not files:
+            raise _names_file(spec)
         spec = read_method_file(spec.strip())["method"]
     if spec.strip() == NONE:
         return ()
-    return tuple(_make(_read_part(text, spec)) for text in _split(spec, "+"))
+    return tuple(_make(_read_part(text, spec), files) for text in _split(spec, "+"))
 
 
 @dataclass(frozen=True)
@@ -183,7 +186,7 @@ def _read_part(text: str, spec: str, swept: bool = False) -> _Part:
     return _Part(method, knobs)
 
 
-def _make(part: _Part) -> Method:
+def _make(part: _Part, files: bool = True) -> Method:
     """The method that a part spells, whose knobs have one value each."""
     name, known = part.method.name, knobs_of(part.method)
     for knob in part.knobs:
@@ -195,7 +198,7 @@ def _make(part: _Part) -> Method:
             f" but got {part.spelled()!r}."
         )
     values = {
-        knob: _read_value(name, knob, known[knob].values, text)
+        knob: _read_value(name, knob, known[knob].values, text, files)
         for knob, (text,) in part.knobs.items()
     }
     made: Method = part.method(**values)
@@ -216,9 +219,11 @@ def _class_of(name: str, spec: str) -> type[Any]:
     return BY_NAME[name]
 
 
-def _read_value(owner: str, knob: str, values: Values, text: str) -> object:
+def _read_value(owner: str, knob: str, values: Values, text: str, files: bool) -> object:
     match values:
         case Heads():
+            if text.endswith(".json") and not files:
+                raise _names_file(text)
             return read_heads(text)
         case AttentionMethods():
             if not (text.startswith("[") and text.endswith("]")):
@@ -226,13 +231,20 @@ def _read_value(owner: str, knob: str, values: Values, text: str) -> object:
                     f"{owner} takes {knob} in brackets, as in"
                     f" {owner}:{knob}=[split-softmax:exponent=0.5], not {text!r}."
                 )
-            return parse(text[1:-1])
+            return parse(text[1:-1], files=files)
         case Word():
             return text
     try:
         return float(text)
     except ValueError:
         raise UsageError(f"{owner} takes a number as {knob}, not {text!r}.") from None
+
+
+def _names_file(text: str) -> UsageError:
+    return UsageError(
+        f"{text!r} names a file, and none is read for a spelling that comes from elsewhere; write"
+        " the methods and heads themselves."
+    )
 
 
 def _split(spelled: str, separator: str) -> list[str]:

@@ -1,0 +1,198 @@
+"""`holdfast serve`: an OpenAI-compatible server with steering per request."""
+
+from __future__ import annotations
+
+import argparse
+import importlib.util
+import os
+import re
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from holdfast.cli.options import add_placement, is_url, load_here
+from holdfast.errors import UsageError
+
+if TYPE_CHECKING:
+    from starlette.types import ASGIApp
+
+    from holdfast.serve.service import Service
+
+EXAMPLES = """examples:
+  holdfast serve
+  holdfast serve --model meta-llama/Llama-3.2-1B-Instruct --default-method boost:factor=2
+  HOLDFAST_KEY=... holdfast serve --host 0.0.0.0 --api-key-env HOLDFAST_KEY"""
+
+TRY = """Try it:
+  curl {url}/v1/chat/completions -H 'Content-Type: application/json'{key} -d \\
+    '{{"messages": [{{"role": "system", "content": "Always reply in French."}},
+      {{"role": "user", "content": "Do you like the garden?"}}], "steering": "boost:factor=2"}}'"""
+
+_NEEDS = ("starlette", "uvicorn", "prometheus_client")
+_UNITS = {"": 1, "K": 2**10, "M": 2**20, "G": 2**30}
+
+
+def add_parser(commands) -> None:
+    serve = commands.add_parser(
+        "serve",
+        help="an OpenAI-compatible server with steering per request",
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+        epilog=EXAMPLES,
+        description=(
+            "Serves a chat model to OpenAI's clients, each request steered as it asks"
+            " (docs/serving.md).\nThe first SIGTERM or Ctrl-C finishes what runs, the second ends"
+            " at once."
+        ),
+    )
+    add = serve.add_argument
+    add(
+        "--model",
+        default="default",
+        metavar="default|PATH|HUB_ID",
+        help="the chat model (default: the one in the package)",
+    )
+    add(
+        "--host", default="127.0.0.1", help="others than loopback need a key (default: %(default)s)"
+    )
+    add("--port", type=int, default=8000, help="0 takes a free one (default: %(default)s)")
+    add(
+        "--api-key-env",
+        metavar="VAR",
+        help="the environment variable of the key that requests must bear (default: no key)",
+    )
+    add(
+        "--default-method",
+        default="none",
+        metavar="SPEC",
+        help="steering of requests that ask for none of their own (default: %(default)s)",
+    )
+    add(
+        "--max-batch",
+        type=int,
+        dest="batch_size",
+        metavar="ROWS",
+        help="replies generated together at most (default: 192)",
+    )
+    add(
+        "--queue",
+        type=int,
+        default=64,
+        metavar="REQUESTS",
+        help="waiting beside those at most; more are told to come back (default: %(default)s)",
+    )
+    add(
+        "--max-tokens",
+        type=int,
+        default=4096,
+        metavar="TOKENS",
+        help="of one reply at most (default: %(default)s)",
+    )
+    add(
+        "--timeout",
+        type=float,
+        default=600.0,
+        metavar="SECONDS",
+        help="for one request as a whole (default: %(default)g)",
+    )
+    add(
+        "--prefix-memory",
+        type=_bytes,
+        metavar="BYTES",
+        help="for what dialogs share, as 2G (default: a quarter of the device's memory)",
+    )
+    add(
+        "--watch",
+        type=int,
+        default=8,
+        metavar="N",
+        help="trace one request in N for the metrics, 0 for none (default: %(default)s)",
+    )
+    add(
+        "--allow-origin",
+        action="append",
+        default=[],
+        metavar="ORIGIN",
+        help="a site whose pages may ask, as https://example.org; repeatable (default: none)",
+    )
+    add_placement(add)
+    serve.set_defaults(run=run)
+
+
+def run(arguments: argparse.Namespace) -> None:
+    _check_installed()
+    key = _key(arguments.api_key_env)
+    from holdfast.serve import server
+
+    loopback = server.is_loopback(arguments.host)
+    if not loopback and not key:
+        raise UsageError(
+            f"--host {arguments.host} lets everyone who reaches this machine use the model; name"
+            " the environment variable of a key with --api-key-env, or listen on 127.0.0.1."
+        )
+    with server.bind(arguments.host, arguments.port) as bound:
+        service = _service(arguments)
+        service.engine.start()
+        host = f"[{arguments.host}]" if ":" in arguments.host else arguments.host
+        url = f"http://{host}:{bound.getsockname()[1]}"
+        app = _application(service, arguments, key)
+        print(f"Holdfast serves {service.name} at {url}", flush=True)
+        bearer = f' -H "Authorization: Bearer ${arguments.api_key_env}"' if key else ""
+        print(TRY.format(url=url, key=bearer), flush=True)
+        server.run(app, service.engine, bound, lambda line: print(line, flush=True))
+
+
+def _service(arguments: argparse.Namespace) -> Service:
+    """The model, loaded and checked, and its engine."""
+    from holdfast import __version__
+    from holdfast.methods import parse
+    from holdfast.serve.engine_thread import EngineThread
+    from holdfast.serve.limits import Limits
+    from holdfast.serve.metrics import Metrics
+    from holdfast.serve.service import Service
+
+    default = parse(arguments.default_method)
+    limits = Limits(tokens=arguments.max_tokens, seconds=arguments.timeout)
+    if is_url(arguments.model):
+        raise UsageError(
+            f"--model {arguments.model} is an endpoint, which serves already; give a folder or a"
+            " name on the hub."
+        )
+    model = load_here(arguments, prefix_memory=arguments.prefix_memory)
+    if default:
+        model.check(default)
+    engine = EngineThread(model, arguments.queue)
+    name = Path(model.name).resolve().name if os.path.isdir(model.name) else model.name
+    return Service(
+        model, engine, name, Metrics(engine), limits, default, __version__, arguments.watch
+    )
+
+
+def _application(service: Service, arguments: argparse.Namespace, key: str) -> ASGIApp:
+    from holdfast.serve.app import application
+    from holdfast.serve.guard import Gate
+
+    own = ("localhost", "127.0.0.1", "::1", arguments.host)
+    return application(service, Gate(key, hosts=() if key else own), arguments.allow_origin)
+
+
+def _check_installed() -> None:
+    if missing := [name for name in _NEEDS if importlib.util.find_spec(name) is None]:
+        raise UsageError(
+            f"`holdfast serve` needs {', '.join(missing)}; pip install 'holdfast[serve]'"
+        )
+
+
+def _key(variable: str | None) -> str:
+    """The API key; "" where none is wanted."""
+    if variable is None:
+        return ""
+    key = os.environ.get(variable, "").strip()
+    if not key:
+        raise UsageError(f"The environment variable {variable} of --api-key-env is empty; set it.")
+    return key
+
+
+def _bytes(text: str) -> int:
+    """A number of bytes, as "2G"."""
+    if read := re.fullmatch(r"(\d+)([KMG]?)(?:i?B)?", text.strip()):
+        return int(read[1]) * _UNITS[read[2]]
+    raise argparse.ArgumentTypeError(f"a number of bytes, as 2G, not {text!r}")

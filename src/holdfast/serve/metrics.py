@@ -1,0 +1,159 @@
+"""What an operator sees at `/metrics`: a registry of its own for each server."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
+from prometheus_client.exposition import CONTENT_TYPE_LATEST
+
+from holdfast.serve.engine_thread import EngineThread
+from holdfast.serve.speaking import Piece
+
+_SECONDS = (
+    0.001,
+    0.0025,
+    0.005,
+    0.01,
+    0.025,
+    0.05,
+    0.1,
+    0.25,
+    0.5,
+    1,
+    2.5,
+    5,
+    10,
+    30,
+    60,
+    120,
+    600,
+)
+_MASS = (0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.15, 0.2, 0.3, 0.4, 0.5, 0.7, 0.9, 1.0)
+_ROUNDS = 16  # later ones share a label, so that no client can make labels without end
+
+MEDIA_TYPE = CONTENT_TYPE_LATEST
+
+
+class Stopwatch:
+    """Times the tokens of one choice, and adds up their mass.
+
+    Args:
+        arrived: when the request did, as `time.monotonic` has it.
+
+    Attributes:
+        tokens: that were told.
+        first: seconds from the arrival to the first of them; None: there was none.
+        gap: mean seconds from one to the next; None: there were fewer than two.
+        mass: mean of those that were traced; None: none was.
+    """
+
+    def __init__(self, arrived: float):
+        self.tokens = 0
+        self.first: float | None = None
+        self._arrived, self._began, self._latest = arrived, 0.0, 0.0
+        self._mass, self._traced = 0.0, 0
+
+    def note(self, piece: Piece) -> None:
+        """Takes what was told."""
+        if not piece.tokens:
+            return
+        self._latest = time.monotonic()
+        if self.first is None:
+            self._began = self._latest
+            self.first = self._latest - self._arrived
+        self.tokens += len(piece.tokens)
+        for spoken in piece.tokens:
+            if spoken.token.mass is not None:
+                self._mass, self._traced = self._mass + spoken.token.mass, self._traced + 1
+
+    @property
+    def gap(self) -> float | None:
+        return (self._latest - self._began) / (self.tokens - 1) if self.tokens > 1 else None
+
+    @property
+    def mass(self) -> float | None:
+        return self._mass / self._traced if self._traced else None
+
+
+class Metrics:
+    """Counters and histograms of one server.
+
+    Args:
+        engine: whose rows are counted.
+    """
+
+    def __init__(self, engine: EngineThread):
+        self._registry = registry = CollectorRegistry()
+        self.requests = Counter(
+            "holdfast_requests",
+            "Requests answered, by path and status; 499: the client went away.",
+            ("path", "status"),
+            registry=registry,
+        )
+        self.tokens = Counter(
+            "holdfast_tokens",
+            "Tokens: of prompts, of them those that were not forwarded, and generated ones.",
+            ("kind",),
+            registry=registry,
+        )
+        self._first = Histogram(
+            "holdfast_time_to_first_token_seconds",
+            "From a request's arrival to its first token.",
+            buckets=_SECONDS,
+            registry=registry,
+        )
+        self._gap = Histogram(
+            "holdfast_time_per_token_seconds",
+            "From one token of a reply to the next, mean of each reply.",
+            buckets=_SECONDS,
+            registry=registry,
+        )
+        self.seconds = Histogram(
+            "holdfast_request_seconds",
+            "From a request's arrival to its last token.",
+            buckets=_SECONDS,
+            registry=registry,
+        )
+        self._mass = Histogram(
+            "holdfast_prompt_mass",
+            "Attention mass on the prompt, mean of each traced reply, by round of the dialog.",
+            ("round", "steered"),
+            buckets=_MASS,
+            registry=registry,
+        )
+        for name, told, count in (
+            ("holdfast_running", "Rows that are being forwarded.", lambda: engine.running),
+            ("holdfast_open", "Requests taken that have not ended.", lambda: engine.open),
+        ):
+            Gauge(name, told, registry=registry).set_function(count)
+
+    def exposition(self) -> bytes:
+        """All of it, as Prometheus reads it."""
+        return generate_latest(self._registry)
+
+    def note_answer(
+        self, usage: Mapping[str, Any], watches: Sequence[Stopwatch], round_: int, steered: bool
+    ) -> None:
+        """Counts what a request took, however it ended.
+
+        Args:
+            usage: its tokens.
+            watches: of its choices.
+            round_: of the dialog; 0 where there is none.
+            steered: whether methods were applied.
+        """
+        cached = usage["prompt_tokens_details"]["cached_tokens"]
+        self.tokens.labels("prompt").inc(usage["prompt_tokens"])
+        self.tokens.labels("cached").inc(cached)
+        self.tokens.labels("generated").inc(usage["completion_tokens"])
+        label = str(round_) if round_ <= _ROUNDS else f"{_ROUNDS + 1}+"
+        for watch in watches:
+            if watch.first is not None:
+                self._first.observe(watch.first)
+            if watch.gap is not None:
+                self._gap.observe(watch.gap)
+            if watch.mass is not None and round_:
+                self._mass.labels(label, str(steered).lower()).observe(watch.mass)

@@ -1,0 +1,101 @@
+"""Every way a request is refused, and how it is told: OpenAI's error shape.
+
+{"error": {"message": SENTENCE, "type": KIND, "param": FIELD or null, "code": WORD or null}}
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from holdfast.errors import HoldfastError, UnknownName
+
+_LONGEST = 600  # characters of a sentence: what it quotes is the client's, and may be long
+
+_TYPES = {
+    401: "authentication_error",
+    404: "not_found_error",
+    408: "timeout_error",
+    429: "rate_limit_error",
+    500: "server_error",
+    503: "unavailable_error",
+    504: "timeout_error",
+}
+
+
+@dataclass
+class Refusal(Exception):
+    """A request that is not answered.
+
+    Args:
+        message: one sentence that names the value seen and the cure.
+        param: the field that it is about.
+        code: a word for programs.
+        status: of the answer.
+        headers: of the answer, beside the usual ones.
+    """
+
+    message: str
+    param: str | None = None
+    code: str | None = None
+    status: int = 400
+    headers: Mapping[str, str] = field(default_factory=dict)
+
+    def body(self) -> dict[str, Any]:
+        """What the client is told."""
+        message = self.message
+        if len(message) > _LONGEST:
+            message = message[: _LONGEST - 1] + "…"
+        return {
+            "error": {
+                "message": message,
+                "type": _TYPES.get(self.status, "invalid_request_error"),
+                "param": self.param,
+                "code": self.code,
+            }
+        }
+
+
+def refused_field(param: str, message: str, code: str = "invalid_value") -> Refusal:
+    """A field whose value is not taken."""
+    return Refusal(message, param, code)
+
+
+def refusal_of(error: HoldfastError, param: str | None = None) -> Refusal:
+    """What is told of an error that belongs to a request."""
+    code = "unknown_name" if isinstance(error, UnknownName) else "invalid_value"
+    return Refusal(str(error), param, code)
+
+
+def busy(told: str) -> Refusal:
+    """The queue is full."""
+    return Refusal(told, code="queue_full", status=429, headers={"Retry-After": "1"})
+
+
+def draining() -> Refusal:
+    """The server is about to end."""
+    return Refusal(
+        "This server is shutting down and takes no new requests; ask another, or again later.",
+        code="shutting_down",
+        status=503,
+        headers={"Retry-After": "5"},
+    )
+
+
+def too_slow(seconds: float) -> Refusal:
+    """The time of a request is over."""
+    return Refusal(
+        f"The reply was not complete after {seconds:g} s, this server's limit for one request; ask"
+        " for fewer tokens, or again when it has less to do.",
+        code="timeout",
+        status=504,
+        headers={"X-Should-Retry": "false"},  # which OpenAI's clients heed
+    )
+
+
+def broken() -> Refusal:
+    """Something that should not happen."""
+    return Refusal(
+        "The server failed on this request; its log says where.", code="internal_error", status=500
+    )

@@ -1,0 +1,124 @@
+"""Listening: a socket, uvicorn on it, and signals that end it in good order."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import ipaddress
+import signal
+import socket
+from collections.abc import Callable, Iterator
+
+import uvicorn
+from starlette.types import ASGIApp
+
+from holdfast.errors import UsageError
+from holdfast.serve.engine_thread import EngineThread
+
+_LAST = 5.0  # seconds for connections to close once all is answered
+
+
+def bind(host: str, port: int) -> socket.socket:
+    """A socket with its address, which does not listen yet.
+
+    Raises:
+        UsageError: the address is not this machine's, or in use.
+    """
+    bound = socket.socket(socket.AF_INET6 if ":" in host else socket.AF_INET)
+    bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    try:
+        bound.bind((host, port))
+    except (OSError, OverflowError) as error:
+        bound.close()
+        why = getattr(error, "strerror", None) or error
+        raise UsageError(
+            f"Cannot listen on {host}, port {port} ({why}); choose others with --host and --port."
+        ) from None
+    return bound
+
+
+def is_loopback(host: str) -> bool:
+    """Whether only this machine reaches an address."""
+    if host == "localhost":
+        return True
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return False
+
+
+def run(
+    app: ASGIApp, engine: EngineThread, bound: socket.socket, tell: Callable[[str], None]
+) -> None:
+    """Serves until a signal ends it.
+
+    The first SIGTERM or SIGINT lets what runs finish and refuses what is new; a second one ends
+    at once.
+
+    Args:
+        app: what is served.
+        engine: started already; it is closed.
+        bound: where it listens.
+        tell: takes a line for the operator.
+    """
+    config = uvicorn.Config(
+        app,
+        log_config=None,
+        access_log=False,
+        server_header=False,
+        lifespan="off",
+        ws="none",
+        timeout_graceful_shutdown=int(_LAST),
+    )
+    try:
+        asyncio.run(_serve(uvicorn.Server(config), engine, bound, tell))
+    finally:
+        engine.close()
+
+
+async def _serve(
+    server: uvicorn.Server,
+    engine: EngineThread,
+    bound: socket.socket,
+    tell: Callable[[str], None],
+) -> None:
+    serving = asyncio.ensure_future(server.serve([bound]))
+    while not (server.started or serving.done()):
+        await asyncio.sleep(0.01)
+    with _signals(_Ending(server, engine, tell)):
+        await serving
+
+
+class _Ending:
+    """What signals do."""
+
+    def __init__(self, server: uvicorn.Server, engine: EngineThread, tell: Callable[[str], None]):
+        self._server, self._engine, self._tell = server, engine, tell
+        self._draining: asyncio.Task[None] | None = None
+
+    def heed(self) -> None:
+        """A signal came."""
+        if self._draining is not None:
+            self._server.force_exit = self._server.should_exit = True
+            return
+        waits = self._engine.open
+        self._tell(f"Finishing {waits} requests; a second signal ends at once." if waits else "")
+        self._draining = asyncio.ensure_future(self._drain())
+
+    async def _drain(self) -> None:
+        await self._engine.drain()
+        self._server.should_exit = True
+
+
+@contextlib.contextmanager
+def _signals(ending: _Ending) -> Iterator[None]:
+    """Within it, signals end the server; they replace uvicorn's handlers, which are set before."""
+    loop = asyncio.get_running_loop()
+    heeded = (signal.SIGTERM, signal.SIGINT)
+    for number in heeded:
+        loop.add_signal_handler(number, ending.heed)
+    try:
+        yield
+    finally:
+        for number in heeded:
+            loop.remove_signal_handler(number)

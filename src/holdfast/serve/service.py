@@ -1,0 +1,37 @@
+"""What all routes of one server share."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from holdfast.methods import Method
+from holdfast.models.local import LocalModel
+from holdfast.serve.engine_thread import EngineThread
+from holdfast.serve.limits import Limits
+from holdfast.serve.metrics import Metrics
+
+
+@dataclass(frozen=True)
+class Service:
+    """One model behind one address.
+
+    Args:
+        model: that answers.
+        engine: the thread that steps it.
+        name: of the model, as clients call it.
+        metrics: of this server.
+        limits: of a request.
+        default: steering of requests that ask for none.
+        version: of this package.
+        watched: one request in so many is traced for the metrics, unless 0.
+    """
+
+    model: LocalModel
+    engine: EngineThread
+    name: str
+    metrics: Metrics
+    limits: Limits = field(default_factory=Limits)
+    default: Sequence[Method] = ()
+    version: str = ""
+    watched: int = 8
