@@ -11,9 +11,11 @@ from test_calibrate import ITEMS
 from test_endpoint_drift import SUITE, serve  # noqa: F401  a fixture
 from test_records import ABOUT, IDENTITY, begun, record
 
-from holdfast import cli, tasks
+from holdfast import cli, drift, tasks
 from holdfast.analysis.calibration import read_calibration
 from holdfast.analysis.tasks import read_results
+from holdfast.drift.baseline import ask_baseline
+from holdfast.drift.pairing import draw_pairing
 from holdfast.errors import ModelError, RecordsError, RequestFailed, Unreachable
 from holdfast.models.connecting import connect
 from holdfast.records import (
@@ -27,6 +29,7 @@ from holdfast.records import (
 from holdfast.report.about import about_runs
 from holdfast.report.tasks import table
 from holdfast.sampling import Sampling
+from holdfast.seeds import seed_of
 from holdfast.study.calibrate import Plan, calibrate
 from holdfast.tasks.synthetic import Shape, make_data
 
@@ -158,6 +161,29 @@ def test_a_question_that_fails_is_noted_and_the_calibration_goes_on(serve, tmp_p
     assert len(whole.records) == 3 * 6 and whole.failures == []
     numbers = [int(text.split("number ")[1].split("?")[0]) for text in questions(server)[3 * 14 :]]
     assert sorted(numbers) == [2, 2, 2, 8, 8, 8] and len(server.bodies) == before + 6
+
+
+def test_a_baseline_goes_on_without_a_question_that_fails(serve, tmp_path):  # noqa: F811
+    settings = drift.Settings(conversations=6, rounds=1, probes_per_round=2, batch=4)
+    asked_by = draw_pairing(SUITE, settings, 3).asked
+    probes = [probe for probe in asked_by if probe.kind == "stability"]
+    seeds = [seed_of("baseline", 0, 3, probe.rule.id, probe.index) % 2**31 for probe in probes]
+    broken = seeds[:1]
+
+    def answer(body, number):
+        return refusal(500, "CUDA error") if body["seed"] in broken else completion("tea")
+
+    model, server = serve(answer)
+    run = ask_baseline(model, SUITE, tmp_path, settings)
+    assert numbers_of(run) == [0, 1, 2, 4, 5]
+    (note,) = run.failures
+    assert note["conversation"] == 3 and note["why"] == "failure"
+    assert "CUDA error" in note["reason"]
+    broken.clear()
+    before = len(server.bodies)
+    whole = ask_baseline(model, SUITE, tmp_path, settings)
+    assert numbers_of(whole) == list(range(6)) and whole.failures == []
+    assert [body["seed"] for body in server.bodies[before:]] == seeds
 
 
 def test_the_command_counts_what_was_not_answered(tmp_path, capsys):

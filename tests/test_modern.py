@@ -12,7 +12,12 @@ from tiny import chat, model
 from transformers.cache_utils import DynamicCache
 
 from holdfast import Boost, Gate, Guidance, Pasta, Request, Sampling, SplitSoftmax, Spotlight
+from holdfast.engine import slot_layers
 from holdfast.engine.prefixes import KeysValues, Prefix
+from holdfast.engine.rows import Row, Stream
+from holdfast.engine.runner import Runner
+from holdfast.engine.scheduler import Scheduler
+from holdfast.engine.slot_layers import SPARE_COLUMNS, KeyLayer, WindowLayer
 from holdfast.engine.state_layers import HELD
 
 # float64 logits of large random weights; what a wrong mask or state moves is 1e-2 and more
@@ -104,6 +109,12 @@ METHODS = {
     "guidance": (Guidance(2.0), Boost(2)),
 }
 GREEDY = Sampling(temperature=0, max_new_tokens=10)
+
+
+@pytest.fixture(autouse=True)
+def cut_soon(monkeypatch):
+    """Windowed layers keep 4 tokens beyond these small windows."""
+    monkeypatch.setattr(slot_layers, "SPARE_TOKENS", 4)
 
 
 def double(kind):
@@ -214,7 +225,7 @@ def test_layers_that_look_at_the_length_of_the_cache_share_passes_with_rows_of_t
 
 def test_a_state_serves_prompts_that_begin_with_all_its_tokens_and_no_other():
     states = ({("recurrent", 0): torch.zeros(4)},)
-    known = Prefix((1, 2, 3), (False,) * 3, (), KeysValues(3, ((),), states))
+    known = Prefix((1, 2, 3), (False,) * 3, (), KeysValues(3, ((),), states, least=3))
     plain = Prefix(
         (1, 2, 3), (False,) * 3, (), KeysValues(3, ((torch.zeros(1, 3, 2),) * 2,), ({},))
     )
@@ -228,6 +239,82 @@ def test_a_state_serves_prompts_that_begin_with_all_its_tokens_and_no_other():
         assert known.shared_with(*prompt) == of_states
         assert plain.shared_with(*prompt) == of_keys
     assert known.size == 16
+
+
+@pytest.mark.parametrize("kind", ("mistral", "gemma3_text", "gpt_oss", "llama4_text"))
+def test_spans_inside_across_and_outside_the_windows_of_rows_that_keep_different_columns(kind):
+    tiny = double(kind)
+    rows = []
+    for number, (length, first, last) in enumerate(
+        ((90, 80, 88), (12, 2, 9), (47, 24, 36), (61, 3, 9), (33, 18, 31), (75, 60, 75))
+    ):
+        prompt = torch.randint(6, 400, (length,), generator=torch.Generator().manual_seed(number))
+        span = tuple(first <= place < last for place in range(length))
+        for methods in METHODS["split-softmax"], METHODS["boost and spotlight"], (Boost(3),), ():
+            stream = Stream(tuple(prompt.tolist()), span, methods)
+            most = 5 + 7 * (number % 3)
+            sampling = Sampling(1.0, 0.9, most)
+            rows.append(Row((stream,), sampling=sampling, seed=number, keep=True, trace=True))
+    each = []
+    for batched, together in ((True, 9), (False, 1)):
+        scheduler = Scheduler(Runner(tiny.hf_model, batched=batched), frozenset(), together)
+        handles = [scheduler.submit(row) for row in rows]
+        while len(scheduler):
+            scheduler.step()
+        each.append([handle.result() for handle in handles])
+    for row, together, alone in zip(rows, *each, strict=True):
+        assert together.token_ids == alone.token_ids, row
+        assert torch.allclose(together.trace.mass, alone.trace.mass, atol=ROUNDING)
+    masses = torch.stack([alone.trace.mass[..., 0].amax() for alone in each[1]])
+    assert (masses > 0.1).sum() > 12
+
+
+def windows(slots):
+    """Of each layer with a window, the columns that are taken for all rows."""
+    assert {type(layer) for layer in slots.layers} == {KeyLayer, WindowLayer}
+    return {layer.store[0].shape[2] for layer in slots.layers if type(layer) is WindowLayer}
+
+
+def test_windowed_layers_keep_what_the_window_can_see_of_a_dialog_many_times_longer():
+    tiny, window = double("gemma2"), 16
+    scheduler = Scheduler(tiny.runner, frozenset(), 8)
+    decoder = scheduler._decoder
+    for length in (20, 300, 150):
+        stream = Stream(tuple(range(6, 6 + length)), (True,) * 3 + (False,) * (length - 3))
+        scheduler.submit(Row((stream,), sampling=Sampling(1.0, 0.9, 100), keep=True))
+    widest, kept = 0, []
+    while len(scheduler):
+        kept += [handle.result().computed[0] for handle in scheduler.step()]
+        slots = decoder.slots
+        widest = max(widest, *windows(slots))
+        firsts = slots._shared.window.firsts
+        for length, first in zip(slots.lengths, firsts, strict=True):
+            assert first <= max(0, length - window)
+            assert length - first <= window + window // 4
+    assert widest <= window + window // 4 + 1 + SPARE_COLUMNS
+    for computed in kept:
+        for layer, (keys, _) in zip(slots.layers, computed.layers, strict=True):
+            if type(layer) is KeyLayer:
+                assert keys.shape[1] == computed.tokens > 100
+            else:
+                assert keys.shape[1] <= window + window // 4
+
+
+def test_a_dialog_cut_by_its_window_is_forked_near_its_end_and_computed_again_before():
+    tiny = double("gemma3_text")
+    session, alone = tiny.session(), replace(tiny, reuses_cache=False).session()
+    talk = chat("talk about cheese", "the old town by the river " * 8)
+    first = session.generate(Request(talk, (), GREEDY, thread="t", keep=True))
+    known = session._threads["t"][0].prefix.keys_values
+    assert known.cut > 0
+    assert known.tokens > known.least > known.cut
+    late = (*talk, *chat("", "", first.text, "and bread?")[1:])
+    early = (talk[0], {"role": "user", "content": "the old town and the garden"})
+    for asked, reuses in ((late, True), (early, False)):
+        reply = session.generate(Request(asked, (), GREEDY, thread="t"))
+        assert reply.token_ids == alone.generate(Request(asked, (), GREEDY)).token_ids
+        whole = len(reply.prompt_ids) + len(reply.token_ids) - 1
+        assert (reply.forwarded < whole) == reuses
 
 
 def test_what_a_cache_is_made_of_and_where_masks_come_from_decide_who_shares_a_pass():

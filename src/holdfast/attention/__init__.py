@@ -24,6 +24,7 @@ sigmoid(-x') * O_rest: no attention matrix is needed."""
 
 from __future__ import annotations
 
+from holdfast.attention.extent import Starts
 from holdfast.attention.interface import IMPLEMENTATION, holdfast_attention
 from holdfast.attention.patching import adopt
 from holdfast.attention.reaching import check_methods, layers_with_attention
@@ -32,6 +33,7 @@ from holdfast.attention.steering import AttentionTrace, Steering, steered
 __all__ = [
     "IMPLEMENTATION",
     "AttentionTrace",
+    "Starts",
     "Steering",
     "adopt",
     "check_methods",

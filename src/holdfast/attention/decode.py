@@ -73,7 +73,7 @@ def _made(steering: Steering, states: States) -> StepPlan:
         for part, held in ((groups.span, members), (groups.rest, others))
     )
     proper = span
-    if groups.proper != groups.span and groups.proper is not None:
+    if groups.proper is not None and groups.proper is not groups.span:
         columns = steering.columns(rows, keys)[0]
         proper = masked_part(groups.proper, over(mask, groups.proper), columns, dtype)
     elif groups.proper is None:

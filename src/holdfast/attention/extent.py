@@ -22,13 +22,28 @@ class Range:
 
 
 @dataclass(frozen=True)
+class Starts:
+    """Where the keys of windowed layers begin, in a pass whose rows keep different ones.
+
+    Args:
+        keys: how many such a layer reads, by which it is told from the others.
+        columns: per row, the column of the first of them.
+        on_device: the same, int64 [row, 1].
+    """
+
+    keys: int
+    columns: tuple[int, ...]
+    on_device: Tensor
+
+
+@dataclass(frozen=True)
 class Groups:
     """The keys that a pass attends to as two groups; None where a group is empty in every row.
 
     Args:
         span: the span; also generated tokens, in rows where they count as the span.
         rest: the others.
-        proper: the span without generated tokens.
+        proper: the span without generated tokens; the same object as `span` where it has none.
         certain: whether each row has keys of both groups, if none are masked.
     """
 
@@ -78,6 +93,17 @@ class Extent:
         rest = Range(proper.stop if leads else 0, last - first, leads)
         certain = self.certain and self.start >= first and self._has_rest(first, last)
         return Groups(proper, rest if rest.start < rest.stop else None, proper, certain)
+
+    def groups_behind(self, firsts: Sequence[int], keys: int) -> Groups:
+        """The groups among so many keys, of which each row's first is another column."""
+        proper = None
+        if self.stop:
+            start, stop = max(0, self.start - max(firsts)), min(keys, self.stop - min(firsts))
+            proper = Range(start, stop, False) if start < stop else None
+        every = zip(firsts, self.prompt, self.includes, strict=True)
+        generated = any(own and first + keys > start for first, start, own in every)
+        span = Range(0, keys, False) if generated else proper
+        return Groups(span, Range(0, keys, span is None), proper, False)
 
     def _proper(self, first: int, last: int) -> Range | None:
         start, stop = max(self.start, first), min(self.stop, last)

@@ -23,9 +23,10 @@ from holdfast.attention.checks import check_padding
 from holdfast.attention.cuda import steer
 from holdfast.attention.decode import read_step, step
 from holdfast.attention.explicit import Scoring, attend_explicitly, mass_at
+from holdfast.attention.extent import Starts
 from holdfast.attention.kernels import States, is_fused
 from holdfast.attention.prefill import prefill
-from holdfast.attention.steering import PASS, Steering
+from holdfast.attention.steering import PASS, Pass, Steering
 from holdfast.errors import ModelError
 
 IMPLEMENTATION = "holdfast"
@@ -153,7 +154,7 @@ def mask_layer(**kwargs: Any) -> Tensor | None:
     if owner is None and (current is None or (current.model is None and current.steering is None)):
         plain = _ADOPTED.get(id(kwargs.get("config")), "sdpa")
         if current is not None and current.positions is not None:
-            return _mask_by_positions(current.positions, plain, **kwargs)
+            return _mask_by_positions(current, plain, **kwargs)
         return _mask_of(plain, kwargs)
     q_length = int(kwargs.get("q_length", 0))
     kv_offset, kv_length = int(kwargs.get("kv_offset", 0)), int(kwargs.get("kv_length", 0))
@@ -164,9 +165,10 @@ def mask_layer(**kwargs: Any) -> Tensor | None:
         if (
             current.steering is not None and "allow_is_bidirectional_skip" not in kwargs
         ):  # else it is of an encoder's keys
-            current.steering.place(*place)
+            starts = _starts_of(current, kv_length)
+            current.steering.place(place[0], q_length, starts or kv_offset, kv_length)
         if current.positions is not None:
-            return _mask_by_positions(current.positions, "sdpa", **kwargs)
+            return _mask_by_positions(current, "sdpa", **kwargs)
     elif owner is not None:  # `generate` makes the masks of static caches ahead of the pass
         block = owner.block_of()
         if block is None or block.steering is None:
@@ -186,12 +188,18 @@ def _mask_of(name: str | None, kwargs: dict[str, Any]) -> Tensor | None:
     return mask
 
 
+def _starts_of(current: Pass, keys: int) -> Starts | None:
+    """Where so many keys begin, if rows keep different ones."""
+    return current.starts if current.starts is not None and current.starts.keys == keys else None
+
+
 def _mask_by_positions(
-    positions: Tensor,
+    current: Pass,
     plain: str,
     *,
     mask_function: Callable[..., Tensor],
     kv_length: int,
+    kv_offset: int = 0,
     dtype: torch.dtype = torch.float32,
     **_: Any,
 ) -> Tensor:
@@ -200,8 +208,11 @@ def _mask_by_positions(
     Rules of transformers are functions of row, head, query and key; here a query is told by its
     position, and a key by its column, which is its position too.
     """
+    positions, starts = current.positions, _starts_of(current, kv_length)
+    assert positions is not None
     rows = torch.arange(len(positions), device=positions.device)[:, None, None, None]
-    keys = torch.arange(kv_length, device=positions.device)[None, None, None]
+    first = kv_offset if starts is None else starts.on_device[:, :, None, None]
+    keys = torch.arange(kv_length, device=positions.device)[None, None, None] + first
     seen = mask_function(rows, rows.new_zeros(()), positions[:, None, :, None], keys)
     seen = seen.expand(len(positions), 1, positions.shape[1], kv_length)
     if plain != "eager":

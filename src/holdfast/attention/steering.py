@@ -12,7 +12,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from holdfast.attention.extent import Extent, Groups
+from holdfast.attention.extent import Extent, Groups, Starts
 from holdfast.attention.plan import Plans
 from holdfast.attention.rules import Lane, ListRule, Rule, TableRule
 from holdfast.attention.table import LayerNumbers, layer_numbers, table_row
@@ -79,7 +79,7 @@ class Steering:
     last: Tensor | None = None
     layers: dict[int, int] = field(default_factory=dict)
     plans: Plans = field(default_factory=Plans)
-    _offsets: dict[int, int] = field(default_factory=dict)  # first column, by number of keys
+    _offsets: dict[int, int | Starts] = field(default_factory=dict)  # by number of keys
     _seen: int | None = 0  # tokens, as far as the model told; None: only its device knows
     _inside: bool = False
     _layer: int = -1
@@ -155,7 +155,9 @@ class Steering:
         self._noted = self._noted and again
         self._layer = layer
 
-    def place(self, q_offset: int | Tensor, q_length: int, kv_offset: int, kv_length: int) -> None:
+    def place(
+        self, q_offset: int | Tensor, q_length: int, kv_offset: int | Starts, kv_length: int
+    ) -> None:
         """Told before each pass, for each kind of cache: of `kv_length` keys the first is column
         `kv_offset`; a static cache has its length `q_offset` on the device.
         """
@@ -174,7 +176,7 @@ class Steering:
         """Whether it was told where a cache of `keys` keys begins."""
         return keys in self._offsets
 
-    def first_column(self, keys: int) -> int:
+    def first_column(self, keys: int) -> int | Starts:
         """The column of the first of `keys` keys: sliding caches hold the last ones only.
 
         Raises:
@@ -217,10 +219,10 @@ class Steering:
 
     def has_generated(self, keys: int) -> bool:
         """Whether generated keys are in sight that some method counts as the span."""
-        last = self.first_column(keys) + keys
-        return any(
-            own and last > start for own, start in zip(self._includes, self._prompt, strict=True)
-        )
+        first = self.first_column(keys)
+        firsts = first.columns if isinstance(first, Starts) else [first] * len(self._prompt)
+        every = zip(firsts, self._includes, self._prompt, strict=True)
+        return any(own and first + keys > start for first, own, start in every)
 
     def is_two_groups(self, keys: int) -> bool:
         """Whether each row's keys fall into two groups that all its methods agree on."""
@@ -232,25 +234,35 @@ class Steering:
             includes = self._includes if not self._mixed else [False] * len(self._includes)
             self._known.extent = Extent.of(self.span, self._prompt, includes)
         first = self.first_column(keys)
+        if isinstance(first, Starts):
+            return self._known.extent.groups_behind(first.columns, keys)
         return self._known.extent.groups(first, first + keys)
 
     def columns(self, rows: int, keys: int) -> tuple[Tensor, Tensor | None]:
         """The span over the keys of a layer, bool [row, key], and the generated ones that are not
         in it; None where no method asks for these, or there are none.
         """
-        first = self.first_column(keys)
-        span = self.span[:, first : first + keys]
+        span = self.span_over(keys)
         if span.shape[1] < keys:
             span = torch.nn.functional.pad(span, (0, keys - span.shape[1]))
         generated = None
         if self.has_generated(keys):
-            starts, _ = self._row_tensors()
-            places = torch.arange(first, first + keys, device=span.device)
+            first, (starts, _) = self.first_column(keys), self._row_tensors()
+            places = torch.arange(keys, device=span.device)
+            places = places + (first.on_device if isinstance(first, Starts) else first)
             generated = (places >= starts) & ~span
         if (copies := self.copies_of(rows)) > 1:
             span = span.repeat_interleave(copies, 0)
             generated = None if generated is None else generated.repeat_interleave(copies, 0)
         return span, generated
+
+    def span_over(self, keys: int) -> Tensor:
+        """The span over the keys of a layer, bool [row of the span, key or fewer]."""
+        first, width = self.first_column(keys), self.span.shape[1]
+        if not isinstance(first, Starts):
+            return self.span[:, first : first + keys]
+        columns = first.on_device + torch.arange(keys, device=self.span.device)
+        return self.span.gather(1, columns.clamp(max=width - 1)) & (columns < width)
 
     def members(self, rows: int, keys: int) -> Tensor:
         """The first of the two groups, bool [row, key]."""
@@ -336,12 +348,14 @@ class Pass:
             model's own.
         positions: of every query, [row, query], where a key's column is its position and rows are
             of different length; None where the model's own masks are right.
+        starts: where the keys of windowed layers begin, if that is not the same in all rows.
     """
 
     steering: Steering | None
     model: Any = None
     masks: bool = True
     positions: Tensor | None = None
+    starts: Starts | None = None
 
 
 NEVER_REACHED = (
@@ -352,17 +366,20 @@ PASS: ContextVar[Pass | None] = ContextVar("holdfast_pass", default=None)
 
 
 @contextmanager
-def steered(steering: Steering | None, positions: Tensor | None = None) -> Iterator[None]:
+def steered(
+    steering: Steering | None, positions: Tensor | None = None, starts: Starts | None = None
+) -> Iterator[None]:
     """Applies `steering` to the forward pass inside, in this thread alone.
 
     Args:
         steering: what its attention does; None: nothing.
         positions: of every query, as in `Pass`.
+        starts: of the keys of windowed layers, as in `Pass`.
 
     Raises:
         ModelError: a pass inside the block never reached the attention registered here.
     """
-    token = PASS.set(Pass(steering, positions=positions))
+    token = PASS.set(Pass(steering, positions=positions, starts=starts))
     try:
         yield
     finally:

@@ -7,6 +7,7 @@ in the folder `baseline` of the run, so they change none of its draws and may be
 from __future__ import annotations
 
 import dataclasses
+import functools
 import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -16,9 +17,10 @@ from holdfast.drift.benchmark import identity_of
 from holdfast.drift.cases import Suite
 from holdfast.drift.pairing import Pairing, Probe, draw_pairing, user_prompt_of
 from holdfast.drift.settings import Settings
+from holdfast.models.failures import Failures, Name, Unanswered, answer_each
 from holdfast.models.protocol import ChatModel
 from holdfast.models.requests import Reply, Request
-from holdfast.records import MANIFEST, RunData, batches, open_run, read_run, resume
+from holdfast.records import MANIFEST, Run, RunData, batches, open_run, read_run, resume
 from holdfast.seeds import seed_of
 
 FOLDER = "baseline"
@@ -53,20 +55,26 @@ def ask_baseline(
         command: the command line, for the manifest.
         progress: told how many conversations were asked, and the tokens forwarded.
 
+    A conversation with a question that is not answered is noted, and asked again by the next
+    command; the others go on.
+
     Raises:
         RecordsError: `out` has a baseline of another model, suite or seed.
+        ModelError: requests of too many conversations in a row failed.
     """
     folder, about = Path(out) / FOLDER, {"command": KIND, "argv": command}
     with open_run(folder, _identity(model, suite, settings), about) as run:
+        failures = Failures(functools.partial(_note, run), "conversation")
         groups = batches(range(settings.conversations), settings.batch)
         for batch in resume(run, UNSTEERED, groups, alone=model.independent):
             tokens = 0
             if batch.again:
                 pairings = [draw_pairing(suite, settings, number) for number in batch.again]
-                for record in _ask(model, pairings, settings):
+                for record in _ask(model, pairings, settings, failures):
                     tokens += record["tokens"]["forwarded"]
                     batch.keep(record)
             progress(len(batch.numbers), tokens)
+        failures.settle(model.session())
     return read_run(folder)
 
 
@@ -85,32 +93,42 @@ def _identity(model: ChatModel, suite: Suite, settings: Settings) -> dict[str, A
     return identity_of(model, suite, [UNSTEERED], {name: every[name] for name in _ASKED_BY})
 
 
-def _ask(model: ChatModel, pairings: Sequence[Pairing], settings: Settings) -> list[dict[str, Any]]:
-    """The records of some conversations, asked side by side."""
+def _note(run: Run, unanswered: Unanswered) -> None:
+    """The conversation of a question that was not answered stays missing."""
+    run.note_failure(UNSTEERED, unanswered.name[1], unanswered.why, unanswered.reason)
+
+
+def _ask(
+    model: ChatModel, pairings: Sequence[Pairing], settings: Settings, failures: Failures
+) -> list[dict[str, Any]]:
+    """The records of some conversations, asked side by side; of those that were answered."""
     began = time.monotonic()
-    asked = [
-        (pairing, probe)
+    asked = {
+        (f"question {place}", pairing.number): probe
         for pairing in pairings
-        for probe in pairing.asked
+        for place, probe in enumerate(pairing.asked, 1)
         if probe.kind == "stability"
-    ]
-    requests = [
-        Request(
+    }
+    requests = {
+        (place, number): Request(
             messages=({"role": "user", "content": probe.question},),
             sampling=settings.sampling,
-            seed=seed_of("baseline", settings.seed, pairing.number, probe.rule.id, probe.index),
+            seed=seed_of("baseline", settings.seed, number, probe.rule.id, probe.index),
             system_as=settings.system_as,
         )
-        for pairing, probe in asked
-    ]
-    replies = model.session().generate_batch(requests)
+        for (place, number), probe in asked.items()
+    }
+    replies: dict[Name, Reply] = {}
+    answer_each(
+        model.session(), requests, failures, lambda name, reply: replies.update({name: reply})
+    )
     records = {pairing.number: _record(pairing) for pairing in pairings}
-    for (pairing, probe), reply in zip(asked, replies, strict=True):
-        record = records[pairing.number]
-        record["tokens"]["forwarded"] += reply.forwarded
-        if reply.stop_reason == "context":
-            continue
-        record["probes"].append(_probed(probe, reply))
+    for name, probe in asked.items():
+        if (reply := replies.get(name)) is None:
+            records.pop(name[1], None)
+        elif (record := records.get(name[1])) is not None:
+            record["tokens"]["forwarded"] += reply.forwarded
+            record["probes"].append(_probed(probe, reply))
     seconds = round((time.monotonic() - began) / len(pairings), 3)
     return [{**record, "seconds": seconds} for record in records.values()]
 

@@ -10,6 +10,7 @@ from torch import Tensor
 from torch.nn.utils.rnn import pad_sequence
 from transformers.cache_utils import Cache
 
+from holdfast.attention import Starts
 from holdfast.engine.rows import Stream
 from holdfast.methods.protocols import ShiftsAttention
 
@@ -54,6 +55,7 @@ class Batch:
         trace: whether the mass on the span is wanted.
         cache: what was computed; None: the model makes one.
         logits: of how many last tokens they are wanted.
+        starts: where the keys of windowed layers begin, if that is not the same in all rows.
     """
 
     ids: Tensor
@@ -66,6 +68,7 @@ class Batch:
     trace: bool = False
     cache: Cache | None = None
     logits: int = 1
+    starts: Starts | None = None
 
 
 def batch_of(

@@ -2,21 +2,48 @@
 
 Row i has its tokens in the columns [0, lengths[i]) of slot i: a token's column is its position, so
 masks that go by positions (causal, sliding, chunked) need nothing else, and padding is what lies
-beyond a row's length. Slots in use are the first ones, so a batch reads them as views.
+beyond a row's length. Slots in use are the first ones, so a batch reads them as views. In windowed
+layers a slot begins with the first token that the row can still see, which differs by row.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+import sys
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 
 import torch
 from torch import Tensor
 from transformers.cache_utils import Cache
 
+from holdfast.attention import Starts
 from holdfast.engine.prefixes import KeysValues
-from holdfast.engine.slot_layers import CacheLayer, Pass, Shared, States
-from holdfast.engine.state_layers import SlotLayer, StateLayer, layer_like
+from holdfast.engine.slot_layers import (
+    CacheLayer,
+    Columns,
+    Pass,
+    Shared,
+    States,
+    WindowLayer,
+)
+from holdfast.engine.state_layers import StateLayer, layers_like
+
+
+@dataclass(frozen=True)
+class _Made:
+    """What a pass made beside the slots.
+
+    Args:
+        slots: of its rows.
+        states: per recurrent layer, what the states became.
+        beside: per windowed layer, keys and values [row, head, column, size]; [] where each row
+            forwarded one token, whose keys and values are in their slots.
+    """
+
+    slots: list[int]
+    states: list[States]
+    beside: list[tuple[Tensor, ...]]
 
 
 class Slots(Cache):
@@ -34,28 +61,35 @@ class Slots(Cache):
 
     def __init__(self, layers: Sequence[CacheLayer], device: torch.device):
         self._shared = Shared()
-        self._layers: list[SlotLayer] = [layer_like(like, self._shared) for like in layers]
+        self._layers = layers_like(layers, self._shared)
         self._recurrent = [layer for layer in self._layers if isinstance(layer, StateLayer)]
+        self._windowed = [layer for layer in self._layers if isinstance(layer, WindowLayer)]
         super().__init__(layers=list(self._layers))
         self.device = device
-        self.lengths: list[int] = []
+        self.lengths = self._shared.lengths
         self.looked_at = False
-        self._made: list[tuple[list[int], list[States]]] = []
+        self._made: list[_Made] = []
 
-    def open(self, computed: KeysValues | None) -> None:
-        """Takes the next slot for a row that has computed these tokens, or none."""
+    def open(self, computed: KeysValues | None, serves: int | None = None) -> None:
+        """Takes the next slot for a row that has computed these tokens, or none.
+
+        Args:
+            computed: of its first tokens.
+            serves: how many of its first tokens may be asked for later; None: all that it has then.
+        """
         slot, nothing = len(self.lengths), ((),) * len(self._layers)
         tensors = nothing if computed is None else computed.layers
         states = ({},) * len(self._layers) if computed is None else computed.states
         for layer, own, state in zip(self._layers, tensors, states, strict=True):
             layer.open(slot, own, state)
         self.lengths.append(0 if computed is None else computed.tokens)
-        self._shared.opened = len(self.lengths)
+        self._shared.window.firsts.append(0 if computed is None else computed.cut)
+        self._shared.window.serves.append(sys.maxsize if serves is None else serves)
 
     @contextmanager
     def writing(
         self, slots: Sequence[int], starts: Sequence[int], ends: Sequence[int]
-    ) -> Iterator[None]:
+    ) -> Iterator[Starts | None]:
         """Inside, a pass forwards tokens of some rows, padded on the left.
 
         Of a model with states, all of them go on from tokens or none does, and none is padded.
@@ -63,21 +97,37 @@ class Slots(Cache):
         Args:
             slots: of the rows of the pass.
             starts, ends: first and last (exclusive) of the tokens that each of them forwards.
+
+        Yields:
+            Where the keys of windowed layers begin, if that is not the same in all rows.
         """
         fresh = [end - start for start, end in zip(starts, ends, strict=True)]
-        first, last = slots[0], slots[-1] + 1
         together = isinstance(slots, range)
-        rows = slice(first, last) if together else torch.tensor(slots, device=self.device)
-        places = self._places(slots, starts, fresh)
-        again = starts[0] < self.lengths[slots[0]]
+        rows = slice(slots[0], slots[-1] + 1) if together else torch.tensor(slots).to(self.device)
+        where, places, kept, sources = self._places(slots, starts, fresh)
+        every = Columns(max(ends), 0, places)
+        firsts = [self._shared.window.firsts[slot] for slot in slots]
+        alike, count = len(set(firsts)) == 1, max(map(int.__sub__, ends, firsts))
+        if count == every.count and any(firsts):
+            count += 1  # by their number, the keys of the two kinds of layers are told apart
+        seen = Columns(count, firsts[0] if alike else 0, kept)
+        begun, again = starts[0] > 0, starts[0] < self.lengths[slots[0]]
         self.looked_at = False
-        self._shared.current = Pass(rows, max(ends), max(fresh), *places, starts[0] > 0, again)
+        self._shared.current = Pass(rows, max(fresh), where, every, seen, sources, begun, again)
         try:
             for layer in self._recurrent:
                 layer.begin()
-            yield
-            if self._recurrent:
-                self._made.append((list(slots), [layer.end() for layer in self._recurrent]))
+            for windowed in self._windowed:
+                windowed.begin()
+            if alike:
+                yield None
+            else:
+                on_device = torch.tensor(firsts)[:, None].to(self.device)
+                yield Starts(count, tuple(firsts), on_device)
+            states = [layer.end() for layer in self._recurrent]
+            beside = [layer.end() for layer in self._windowed] if sources else []
+            if states or beside:
+                self._made.append(_Made(list(slots), states, beside))
         finally:
             self._shared.current = None
 
@@ -85,43 +135,71 @@ class Slots(Cache):
         """Counts the tokens in front of `ends` as computed, after the passes that wrote them."""
         again = all(self.lengths[slot] == end for slot, end in zip(slots, ends, strict=True))
         for number, layer in enumerate(self._recurrent):
-            layer.commit([(rows, made[number]) for rows, made in self._made], again=again)
+            layer.commit([(made.slots, made.states[number]) for made in self._made], again=again)
+        if self._windowed:
+            self._move_windows(dict(zip(slots, ends, strict=True)))
         self.drop()
         for slot, end in zip(slots, ends, strict=True):
             self.lengths[slot] = end
 
     def drop(self) -> None:
-        """Forgets what states became in passes that count for nothing."""
+        """Forgets what passes made that count for nothing."""
         self._made.clear()
+
+    def _move_windows(self, ends: Mapping[int, int]) -> None:
+        """Leaves in the slots of windowed layers what the windows at these ends can see."""
+        window = self._shared.window
+        firsts = {slot: window.next_first(slot, end) for slot, end in ends.items()}
+        beside = [(made.slots, made.beside) for made in self._made if made.beside]
+        written = {slot for slots, _ in beside for slot in slots}
+        late = [slot for slot in ends if slot not in written and firsts[slot] > window.firsts[slot]]
+        if late:
+            beside.append((late, [()] * len(self._windowed)))
+        for slots, states in beside:
+            gone = [firsts[slot] - window.firsts[slot] for slot in slots]
+            widest = max(ends[slot] - firsts[slot] for slot in slots)
+            where, shift = torch.tensor([slots, gone]).to(self.device)
+            columns = shift[:, None] + torch.arange(widest, device=self.device)
+            for layer, own in zip(self._windowed, states, strict=True):
+                layer.keep(own, where, columns)
+        for slot, first in firsts.items():
+            window.firsts[slot] = first
 
     def _places(
         self, slots: Sequence[int], lengths: Sequence[int], fresh: Sequence[int]
-    ) -> tuple[Tensor, Tensor, tuple[Tensor, Tensor] | None]:
-        """Where each token is written, and, of several tokens per row, from where it comes."""
+    ) -> tuple[Tensor, Tensor, Tensor, tuple[Tensor, Tensor] | None]:
+        """Slot and column of each token, its column in windowed layers, and, of several tokens per
+        row, where it comes from.
+        """
+        firsts = [self._shared.window.firsts[slot] for slot in slots]
         if max(fresh) == 1:
-            both = torch.tensor([slots, lengths]).to(self.device)
-            return both[0], both[1], None
+            placed = torch.tensor([slots, lengths, firsts]).to(self.device)
+            return placed[0], placed[1], placed[1] - placed[2], None
         counts, widest = torch.tensor(fresh), max(fresh)
         rows = torch.arange(len(slots)).repeat_interleave(counts)
         behind = torch.arange(len(rows)) - (counts.cumsum(0) - counts)[rows]
         queries = behind + (widest - counts)[rows]
-        placed = torch.stack(
-            [torch.tensor(slots)[rows], torch.tensor(lengths)[rows] + behind, rows, queries]
-        ).to(self.device)
-        return placed[0], placed[1], (placed[2], placed[3])
+        where, first, kept = torch.tensor([slots, lengths, firsts])[:, rows]
+        placed = torch.stack([where, first + behind, first + behind - kept, rows, queries]).to(
+            self.device
+        )
+        return placed[0], placed[1], placed[2], (placed[3], placed[4])
 
     def computed(self, slot: int, count: int | None = None) -> KeysValues | None:
         """What a row has computed of its first `count` tokens (None: of all), copied.
 
-        None where states have read tokens behind those.
+        None where states have read tokens behind those, or windows have moved on.
         """
         length = self.lengths[slot] if count is None else count
-        if self._recurrent and length < self.lengths[slot]:
+        cut = self._shared.window.cut(slot, length)
+        if cut is None or (self._recurrent and length < self.lengths[slot]):
             return None
         return KeysValues(
             length,
             tuple(layer.tensors(slot, length) for layer in self._layers),
             tuple(layer.states(slot) for layer in self._layers),
+            cut,
+            length if self._recurrent else self._shared.window.least(cut),
         )
 
     def close(self, slot: int, *, wipe: bool = False) -> None:
@@ -136,9 +214,9 @@ class Slots(Cache):
                 layer.wipe(slot)
             if slot != last:
                 layer.move(last, slot, self.lengths[last])
-        self.lengths[slot] = self.lengths[last]
-        self.lengths.pop()
-        self._shared.opened = last
+        for known in (self.lengths, self._shared.window.firsts, self._shared.window.serves):
+            known[slot] = known[last]
+            known.pop()
 
     def shrink(self) -> None:
         """Gives back the memory of rows that are closed, and of columns that only they had."""

@@ -143,7 +143,7 @@ class Decoder:
         first = len(self._owners)
         for row in rows:
             for number, reading in enumerate(row.readings):
-                self.slots.open(reading.stream.known)
+                self.slots.open(reading.stream.known, _serves(row.row, number))
                 self._owners.append((row, number))
                 row.forwarded += len(reading) - reading.stream.cached
         self._span = None
@@ -331,10 +331,7 @@ class Decoder:
         if not self.runner.goes_on:
             return ()
         for number, slot in enumerate(self._slots_of(row)):
-            stream = row.row.streams[number]
-            gated = row.row.gate is not None and number == 0
-            apart = gated or stream.treats_generated_apart
-            kept.append(self.slots.computed(slot, len(stream.token_ids) if apart else None))
+            kept.append(self.slots.computed(slot, _serves(row.row, number)))
         return tuple(kept)
 
     def _close(self, rows: Sequence[Running]) -> None:
@@ -396,6 +393,12 @@ def _note_log_probabilities(rows: Sequence[Running], drawn: Drawn) -> None:
         told = log_probabilities(logits, tokens, counts)
         for place, log_probability in zip(wanted, told, strict=True):
             rows[place].log_probabilities.append(log_probability)
+
+
+def _serves(row: Row, number: int) -> int | None:
+    """How many first tokens of a stream serve a longer prompt; None: all that are computed."""
+    stream, gated = row.streams[number], row.gate is not None and number == 0
+    return len(stream.token_ids) if gated or stream.treats_generated_apart else None
 
 
 def _read_alone(row: Running, outputs: Sequence[Output]) -> _Read:

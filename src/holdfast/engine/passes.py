@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Sequence
+from dataclasses import replace
 
 import torch
 from torch import Tensor
@@ -51,8 +52,8 @@ def forward_slots(
             slots,
             logits,
         )
-        with slots.writing(mine, first, [ends[place] for place in places]):
-            outputs.append(runner.forward(batch))
+        with slots.writing(mine, first, [ends[place] for place in places]) as kept:
+            outputs.append(runner.forward(replace(batch, starts=kept)))
         if slots.looked_at and not batch.level and runner.keep_alike():
             return forward_slots(runner, slots, which, readings, starts, span, logits)
     return outputs[0] if len(groups) == 1 else _in_order(outputs, groups)

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from collections.abc import Hashable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from torch import Tensor
 
@@ -24,16 +24,16 @@ class KeysValues:
         tokens: how many they are.
         layers: keys and values, [head, token, size], of each layer; () of one that keeps none.
         states: what the tokens became in each recurrent layer; {} of any other.
+        cut: the first token that windowed layers have kept.
+        least: how many first tokens they serve at least: with states all of them, with windows
+            those whose window is kept.
     """
 
     tokens: int
     layers: tuple[tuple[Tensor, ...], ...]
     states: tuple[Mapping[tuple[str, int], Tensor], ...]
-
-    @property
-    def is_whole(self) -> bool:
-        """Whether it is of use for all of the tokens alone: a state has read every one."""
-        return any(self.states)
+    cut: int = 0
+    least: int = 0
 
     @property
     def size(self) -> int:
@@ -43,8 +43,11 @@ class KeysValues:
 
     def first(self, count: int) -> KeysValues:
         """Those of the first `count` tokens, as views."""
-        views = tuple(tuple(each[:, :count] for each in layer) for layer in self.layers)
-        return KeysValues(count, views, self.states)
+        behind = self.tokens - count  # a windowed layer has fewer tokens, and the same last one
+        views = tuple(
+            tuple(each[:, : each.shape[1] - behind] for each in layer) for layer in self.layers
+        )
+        return replace(self, tokens=count, layers=views)
 
 
 @dataclass(eq=False)
@@ -74,7 +77,7 @@ class Prefix:
 
         Under other methods only those in front of the span do: from there on, steering has moved
         what a token has read, and so its keys. States are shared by prompts that begin with all
-        their tokens.
+        their tokens, and windows by those that part from them near the end.
         """
         if self.keys_values is None:
             return 0
@@ -82,10 +85,8 @@ class Prefix:
         shared = min(shared, len(token_ids) - 1)
         if methods != self.methods and True in span[:shared]:
             shared = span.index(True)
-        computed = self.keys_values
-        if computed.is_whole and shared < computed.tokens:
-            return 0
-        return min(shared, computed.tokens)
+        shared = min(shared, self.keys_values.tokens)
+        return shared if shared >= self.keys_values.least else 0
 
     @property
     def size(self) -> int:

@@ -156,9 +156,10 @@ class Runner:
             ModelError: it is to be steered, and the model's attention is not reached.
         """
         steering = self._steering_of(batch)
-        positions = None if batch.level or not self._interface else batch.positions
+        alike = batch.level and batch.starts is None
+        positions = None if alike or not self._interface else batch.positions
         read, kept = {"input_ids": batch.ids}, self._kept(batch)
-        with steered(steering, positions):
+        with steered(steering, positions, batch.starts):
             output = self.call(read, batch.positions, self._mask(batch), batch.cache, kept)
         mass = None
         if steering is not None and batch.trace:

@@ -1,13 +1,18 @@
-"""What the layers of the slots keep of each row: keys and values of every token.
+"""What the layers of the slots keep of each row: keys and values of every token, or of those that
+a window can see.
 
-They are written in place, since what a pass wrote can be written again.
+A token's are written in place, since what a pass wrote can be written again. Windowed layers write
+those of several tokens beside the slots, and take over the last ones when the pass counts: a long
+prompt needs no long slots.
 """
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
+import torch
 from torch import Tensor
 from transformers.cache_utils import (
     CacheLayerMixin,
@@ -16,11 +21,27 @@ from transformers.cache_utils import (
     LinearAttentionCacheLayerMixin,
 )
 
-_COLUMNS = 128  # spare columns taken at once when rows outgrow the slots
+SPARE_COLUMNS = 128  # spare columns taken at once when rows outgrow the slots
 _SPARE = 1.25  # of what is there, where more is taken
+SPARE_TOKENS = 256  # at least, that a windowed layer keeps beyond its window
 
 CacheLayer = CacheLayerMixin | LinearAttentionCacheLayerMixin | DummyLayer
 States = Mapping[tuple[str, int], Tensor]  # by kind and number
+
+
+@dataclass(frozen=True)
+class Columns:
+    """The columns that a kind of layer reads in a pass.
+
+    Args:
+        count: how many.
+        first: the token in the first of them; 0 where rows differ in it.
+        places: the column of every token written, [token].
+    """
+
+    count: int
+    first: int
+    places: Tensor
 
 
 @dataclass
@@ -29,9 +50,9 @@ class Pass:
 
     Args:
         rows: the slots read, in order.
-        columns: how many of their columns are read.
         width: queries of each row, padding included.
-        slots, places: slot and column of every token written, [token].
+        slots: of every token written, [token].
+        every, kept: columns of layers that keep all tokens, and of those that keep a window.
         sources: row and query of every token written; None where each row writes one token.
         begun: whether the rows have read tokens before.
         again: whether their last tokens are read a second time.
@@ -39,14 +60,48 @@ class Pass:
     """
 
     rows: slice | Tensor
-    columns: int
     width: int
     slots: Tensor
-    places: Tensor
+    every: Columns
+    kept: Columns
     sources: tuple[Tensor, Tensor] | None
     begun: bool
     again: bool
     written: bool = False
+
+
+@dataclass
+class Window:
+    """What windowed layers keep of each slot: the tokens from `firsts` on.
+
+    They keep some more than the window sees, so that a row is moved once in so many steps, and that
+    a prompt which parts from a dialog at its latest question can go on from it.
+
+    Args:
+        width: tokens that a query sees, itself included; of no window, more than there ever are.
+        spare: how many more are kept at most.
+        firsts: by slot, the first token that is kept.
+        serves: by slot, the number of first tokens that it may be asked for later.
+    """
+
+    width: int = sys.maxsize
+    spare: int = 0
+    firsts: list[int] = field(default_factory=list)
+    serves: list[int] = field(default_factory=list)
+
+    def next_first(self, slot: int, end: int) -> int:
+        """The first token to keep of a slot with so many; its last one may be read again."""
+        needed = min(end, self.serves[slot]) - self.width
+        return needed if needed - self.firsts[slot] > self.spare else self.firsts[slot]
+
+    def cut(self, slot: int, end: int) -> int | None:
+        """From which token on the first `end` ones can be read later; None: they cannot."""
+        first, seen = self.firsts[slot], max(0, end + 1 - self.width)
+        return None if first > seen else max(first, seen - self.spare)
+
+    def least(self, cut: int) -> int:
+        """How many first tokens what begins at `cut` serves at least."""
+        return cut + self.width - 1 if cut else 0
 
 
 @dataclass
@@ -58,11 +113,18 @@ class Shared:
 
     Args:
         current: the pass under way.
-        opened: rows that have a slot.
+        lengths: tokens computed, by slot.
+        window: what windowed layers keep.
     """
 
     current: Pass | None = None
-    opened: int = 0
+    lengths: list[int] = field(default_factory=list)
+    window: Window = field(default_factory=Window)
+
+    @property
+    def opened(self) -> int:
+        """Rows that have a slot."""
+        return len(self.lengths)
 
     @property
     def under_way(self) -> Pass:
@@ -72,9 +134,7 @@ class Shared:
 
 
 class KeyLayer(DynamicLayer):
-    """Keys and values of all tokens; a window is a mask, and a layer that shares another's keys
-    keeps none.
-    """
+    """Keys and values of all tokens; a layer that shares another's keys keeps none."""
 
     def __init__(self, like: CacheLayer, shared: Shared):
         DynamicLayer.__init__(self)
@@ -88,6 +148,11 @@ class KeyLayer(DynamicLayer):
         self.reserve(slot + 1, tensors[0].shape[1], tensors)
         for store, new in zip(self.store, tensors, strict=True):
             store[slot, :, : new.shape[1]] = new
+
+    @property
+    def columns(self) -> Columns:
+        """What the pass under way reads."""
+        return self.shared.under_way.every
 
     def tensors(self, slot: int, length: int) -> tuple[Tensor, ...]:
         """Those of a row's first tokens, copied."""
@@ -112,7 +177,7 @@ class KeyLayer(DynamicLayer):
         """Makes room; `like` has the heads and sizes, [..., head, token, size]."""
         if not self.store:
             empty = [s.new_zeros(0, s.shape[-3], 0, s.shape[-1]) for s in like]
-            self._resize(rows, columns + _COLUMNS, empty)
+            self._resize(rows, columns + SPARE_COLUMNS, empty)
             self.dtype, self.device = like[0].dtype, like[0].device
             self.is_initialized = True
             return
@@ -121,7 +186,7 @@ class KeyLayer(DynamicLayer):
             return
         rows = had_rows if rows <= had_rows else max(rows, 2 * had_rows)
         if columns > had_columns:
-            columns = max(columns + _COLUMNS, int(_SPARE * had_columns))
+            columns = max(columns + SPARE_COLUMNS, int(_SPARE * had_columns))
         self._resize(rows, max(columns, had_columns), self.store)
 
     def shrink(self, rows: int, columns: int) -> None:
@@ -129,8 +194,8 @@ class KeyLayer(DynamicLayer):
         if not self.store:
             return
         had_rows, _, had_columns, _ = self.store[0].shape
-        if 2 * rows * (columns + _COLUMNS) < had_rows * had_columns:
-            self._resize(rows, columns + _COLUMNS, self.store)
+        if 2 * rows * (columns + SPARE_COLUMNS) < had_rows * had_columns:
+            self._resize(rows, columns + SPARE_COLUMNS, self.store)
 
     def _resize(self, rows: int, columns: int, old: Sequence[Tensor]) -> None:
         """Moves what fits into a store of another size; without memory for it, nothing changes."""
@@ -147,22 +212,97 @@ class KeyLayer(DynamicLayer):
         self, key_states: Tensor, value_states: Tensor, *args: object, **kwargs: object
     ) -> tuple[Tensor, Tensor]:
         """Writes the tokens of the pass, [row, head, query, size]; returns what its rows read."""
-        current = self.shared.under_way
+        current, columns = self.shared.under_way, self.columns
         current.written = True
-        self.reserve(self.shared.opened, current.columns, (key_states, value_states))
+        self.reserve(self.shared.opened, columns.count, (key_states, value_states))
         for store, new in zip(self.store, (key_states, value_states), strict=True):
             if current.sources is None:
-                store[current.slots, :, current.places] = new[:, :, 0]
+                store[current.slots, :, columns.places] = new[:, :, 0]
             else:
                 rows, queries = current.sources
-                store[current.slots, :, current.places] = new[rows, :, queries]
-        self.keys, self.values = (store[current.rows, :, : current.columns] for store in self.store)
+                store[current.slots, :, columns.places] = new[rows, :, queries]
+        self.keys, self.values = (store[current.rows, :, : columns.count] for store in self.store)
         return self.keys, self.values
 
     def get_mask_sizes(self, query_length: int) -> tuple[int, int]:
-        """How many columns a mask has, and which is the first."""
-        return self.shared.under_way.columns, 0
+        """How many columns a mask has, and which token is in the first."""
+        return self.columns.count, self.columns.first
 
     def get_seq_length(self) -> int:
-        """Columns in front of the pass, where its rows are of one length."""
-        return self.shared.under_way.columns - self.shared.under_way.width
+        """Tokens in front of the pass, where its rows are of one length."""
+        return self.shared.under_way.every.count - self.shared.under_way.width
+
+
+class WindowLayer(KeyLayer):
+    """Keys and values of the tokens that a window, or a chunk, can still see."""
+
+    is_sliding = True
+
+    @property
+    def columns(self) -> Columns:
+        """What the pass under way reads."""
+        return self.shared.under_way.kept
+
+    def tensors(self, slot: int, length: int) -> tuple[Tensor, ...]:
+        """Those of a row's first tokens that are of use behind them, copied."""
+        first, cut = self.shared.window.firsts[slot], self.shared.window.cut(slot, length)
+        assert cut is not None
+        return tuple(store[slot, :, cut - first : length - first].clone() for store in self.store)
+
+    def move(self, last: int, slot: int, length: int) -> None:
+        """Moves the last row into a slot."""
+        super().move(last, slot, length - self.shared.window.firsts[last])
+
+    def shrink(self, rows: int, columns: int) -> None:
+        """Gives memory back where less than half of the store is in use."""
+        every = zip(self.shared.lengths, self.shared.window.firsts, strict=True)
+        super().shrink(rows, max((length - first for length, first in every), default=0))
+
+    def update(
+        self, key_states: Tensor, value_states: Tensor, *args: object, **kwargs: object
+    ) -> tuple[Tensor, Tensor]:
+        """As of any layer; several tokens of a row are written beside the slots."""
+        current, both = self.shared.under_way, (key_states, value_states)
+        if current.sources is None:
+            return super().update(*both)
+        current.written = True
+        self.reserve(self.shared.opened, 1, both)
+        rows, queries = current.sources
+        read = []
+        for store, new in zip(self.store, both, strict=True):
+            known = store[current.rows, :, : self.columns.count]
+            wide = new.new_zeros(*new.shape[:2], self.columns.count, new.shape[3])
+            wide[:, :, : known.shape[2]] = known
+            wide[rows, :, self.columns.places] = new[rows, :, queries]
+            read.append(wide)
+        self.keys, self.values = read
+        return self.keys, self.values
+
+    def begin(self) -> None:
+        """Forgets what the pass before read."""
+        self.keys = self.values = None
+
+    def end(self) -> tuple[Tensor, ...]:
+        """What a pass of several tokens per row wrote beside the slots."""
+        beside = () if self.keys is None or self.values is None else (self.keys, self.values)
+        self.keys = self.values = None
+        return beside
+
+    def keep(self, beside: Sequence[Tensor], slots: Tensor, columns: Tensor) -> None:
+        """Moves columns to the front of their slots.
+
+        Args:
+            beside: where they are, per slot; () for the slots themselves.
+            slots: int64 [n].
+            columns: int64 [n, column].
+        """
+        given = beside or self.store
+        if not given:
+            return
+        rows = torch.arange(len(slots), device=slots.device) if beside else slots
+        columns = columns.clamp(max=given[0].shape[2] - 1)
+        moved = [states[rows[:, None], :, columns] for states in given]
+        self.reserve(self.shared.opened, columns.shape[1], given)
+        front = torch.arange(columns.shape[1], device=slots.device)
+        for store, states in zip(self.store, moved, strict=True):
+            store[slots[:, None], :, front] = states

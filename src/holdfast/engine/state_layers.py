@@ -8,7 +8,7 @@ a pass that is made again starts from them.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, TypeGuard
 
 import torch
 from torch import Tensor
@@ -22,7 +22,15 @@ from transformers.cache_utils import (
     LinearAttentionLayer,
 )
 
-from holdfast.engine.slot_layers import CacheLayer, KeyLayer, Shared, States
+from holdfast.engine import slot_layers
+from holdfast.engine.slot_layers import (
+    CacheLayer,
+    KeyLayer,
+    Shared,
+    States,
+    Window,
+    WindowLayer,
+)
 
 _CONV, _RECURRENT = "conv", "recurrent"
 
@@ -154,7 +162,7 @@ SlotLayer = KeyLayer | StateLayer
 # the layers of transformers' caches, and what stands in for each
 HELD: dict[type, type[KeyLayer] | type[StateLayer]] = {
     DynamicLayer: KeyLayer,
-    DynamicSlidingWindowLayer: KeyLayer,
+    DynamicSlidingWindowLayer: WindowLayer,
     DummyLayer: KeyLayer,
     LinearAttentionLayer: StateLayer,
     LinearAttentionAndFullAttentionLayer: HybridLayer,
@@ -164,7 +172,19 @@ RECURRENT = frozenset(kind for kind, layer in HELD.items() if issubclass(layer, 
 ATTENDING = frozenset(HELD) - {LinearAttentionLayer, DummyLayer}
 
 
-def layer_like(like: CacheLayer, shared: Shared) -> SlotLayer:
-    """The layer of the slots that stands in for one of transformers' caches."""
-    stand_in: Callable[[Any, Shared], SlotLayer] = HELD[type(like)]
-    return stand_in(like, shared)
+def layers_like(layers: Sequence[CacheLayer], shared: Shared) -> list[SlotLayer]:
+    """The layers of the slots that stand in for those of a cache of transformers.
+
+    Layers that attend in a window beside a recurrence keep all tokens, and then all layers do:
+    masks are made for one number of keys of each kind.
+    """
+    kinds: dict[type, Callable[[Any, Shared], SlotLayer]] = {**HELD}
+    if LinearAttentionAndSlidingWindowAttentionLayer in map(type, layers):
+        kinds[DynamicSlidingWindowLayer] = KeyLayer
+    elif widths := [each.sliding_window for each in layers if _is_windowed(each)]:
+        shared.window = Window(max(widths), max(max(widths) // 4, slot_layers.SPARE_TOKENS))
+    return [kinds[type(like)](like, shared) for like in layers]
+
+
+def _is_windowed(layer: CacheLayer) -> TypeGuard[DynamicSlidingWindowLayer]:
+    return type(layer) is DynamicSlidingWindowLayer

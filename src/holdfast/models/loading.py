@@ -17,7 +17,7 @@ from torch import Tensor
 
 from holdfast import knobs
 from holdfast.attention import adopt, layers_with_attention
-from holdfast.engine.state_layers import ATTENDING, HELD, RECURRENT
+from holdfast.engine.state_layers import ATTENDING, HELD
 from holdfast.errors import ModelError, UsageError
 from holdfast.models.checkpoint import (
     DEFAULT,
@@ -178,12 +178,13 @@ def reuses_cache(model: PreTrainedModel) -> bool:
     positions = "position_ids" in inspect.signature(model.forward).parameters
     if kinds & ATTENDING and not (positions and layers_with_attention(model) is not None):
         return False
-    return not kinds & RECURRENT or _makes_plain_cache(model)
+    return _makes_plain_cache(model)
 
 
 @torch.inference_mode()
 def _makes_plain_cache(model: PreTrainedModel) -> bool:
-    """Whether a model's cache is transformers' own; some keep states in themselves, or elsewhere.
+    """Whether a model's cache is transformers' own; some keep states in themselves, or elsewhere,
+    and encoders keep nothing.
 
     One token is forwarded to see it.
     """

@@ -15,6 +15,7 @@ from torch import Tensor
 
 from holdfast.attention.cuda import is_covered
 from holdfast.attention.cuda.arguments import Columns, LayerTable
+from holdfast.attention.extent import Starts
 from holdfast.attention.steering import Steering
 from holdfast.attention.table import layer_numbers, table_row
 from holdfast.methods.protocols import ShiftsAttention
@@ -137,10 +138,11 @@ def _columns(
 
     def made() -> Columns:
         copies, first = steering.copies_of(query.shape[0]), steering.first_column(keys)
-        span = steering.span[:, first : first + keys].to(query.device)
+        span = steering.span_over(keys).to(query.device)
         prompt = None
         if rows.holds_generated is not None and steering.prompt is not None:
-            prompt = _prompts(tuple(steering.prompt), copies, query.device) - first
+            prompt = _prompts(tuple(steering.prompt), copies, query.device)
+            prompt = prompt - (first.on_device[:, 0] if isinstance(first, Starts) else first)
         columns = Columns(
             span if copies == 1 else span.repeat_interleave(copies, 0),
             prompt,
