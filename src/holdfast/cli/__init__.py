@@ -13,6 +13,7 @@ from collections.abc import Sequence
 from holdfast.cli import (
     calibrate,
     catalogue,
+    chat,
     drift,
     generate,
     geometry,
@@ -38,6 +39,7 @@ COMMANDS = (
     tasks,
     generate,
     serve,
+    chat,
     profile,
     catalogue,
 )

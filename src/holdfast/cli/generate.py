@@ -7,7 +7,7 @@ import json
 import sys
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from holdfast.cli.options import add_model, load_model
 from holdfast.errors import UsageError
@@ -130,7 +130,7 @@ def _messages(arguments: argparse.Namespace) -> list[Message]:
     if arguments.messages:
         if arguments.system or arguments.user:
             raise UsageError("--messages is the whole chat; leave out --system and --user.")
-        return _read_chat(arguments.messages)
+        return list(read_chat(arguments.messages, "--messages")["messages"])
     user = arguments.user
     if user is None:
         if sys.stdin.isatty():
@@ -140,23 +140,29 @@ def _messages(arguments: argparse.Namespace) -> list[Message]:
     return [*messages, {"role": "user", "content": user}]
 
 
-def _read_chat(name: str) -> list[Message]:
+def read_chat(name: str, told: str) -> dict[str, Any]:
     """The chat in a JSON file, as a list or under "messages" as in a request to an
-    OpenAI-compatible server.
+    OpenAI-compatible server, with what else stands there.
+
+    Args:
+        name: of the file; "-" for the standard input.
+        told: what an error calls it.
+
+    Raises:
+        UsageError: it cannot be read, or holds no list of messages.
     """
     try:
         text = sys.stdin.read() if name == "-" else Path(name).read_text(encoding="utf-8")
         chat = json.loads(text)
     except (OSError, ValueError, RecursionError) as error:
         raise UsageError(
-            f"--messages {name} cannot be read ({error}); give a JSON list of messages, each with a"
+            f"{told} {name} cannot be read ({error}); give a JSON list of messages, each with a"
             " role and a content."
         ) from error
-    if isinstance(chat, dict):
-        chat = chat.get("messages")
-    if not isinstance(chat, list):
+    chat = chat if isinstance(chat, dict) else {"messages": chat}
+    if not isinstance(chat.get("messages"), list):
         raise UsageError(
-            f"--messages {name} holds no list; give a JSON list of messages, each with a role and a"
+            f"{told} {name} holds no list; give a JSON list of messages, each with a role and a"
             " content."
         )
     return chat

@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 import argparse
+import importlib.util
 import shlex
 import sys
+from collections.abc import Sequence
 from pathlib import Path
+
+from holdfast.errors import UsageError
 
 
 def add_model(add) -> None:
@@ -72,6 +76,18 @@ def add_placement(add) -> None:
         action="store_true",
         help="let code that comes with the model run (default: never)",
     )
+
+
+def check_extra(extra: str, packages: Sequence[str]) -> None:
+    """Refuses a command whose packages are not installed.
+
+    Raises:
+        UsageError: names them, and the command that installs them.
+    """
+    if missing := [name for name in packages if importlib.util.find_spec(name) is None]:
+        raise UsageError(
+            f"`holdfast {extra}` needs {' and '.join(missing)}; pip install 'holdfast[{extra}]'."
+        )
 
 
 def is_url(model: str) -> bool:

@@ -1,0 +1,464 @@
+"""`holdfast chat`: driven by lines, by signals, and by a terminal."""
+
+from __future__ import annotations
+
+import fcntl
+import io
+import json
+import os
+import pty
+import re
+import select
+import signal
+import struct
+import subprocess
+import sys
+import termios
+import time
+from pathlib import Path
+
+import pytest
+from chat_server import Server, completion
+from test_endpoint_steering import steered, steering
+from tiny import chat, model, tokenizer
+
+from holdfast.chat.streaming import Pieces
+from holdfast.cli import main
+from holdfast.cli.chat import blocks, screen
+from holdfast.cli.chat.commands import COMMANDS
+from holdfast.cli.chat.typing import Completing
+from holdfast.drift.dialog import least_tokens
+from holdfast.methods import parse
+from holdfast.models.requests import Request
+from holdfast.models.session import LocalSession
+from holdfast.sampling import Sampling
+from holdfast.seeds import seed_of
+
+SYSTEM = "always talk about cheese"
+SHORT = Sampling(max_new_tokens=8)
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory) -> str:
+    path = tmp_path_factory.mktemp("model")
+    model().hf_model.save_pretrained(path)
+    tokenizer().save_pretrained(path)
+    return str(path)
+
+
+@pytest.fixture
+def say(folder, monkeypatch, capsys):
+    """say(line, ..., options=[...]) -> (exit code, output, error output)."""
+
+    def run(*lines, options=("--system", SYSTEM), to=None):
+        monkeypatch.setattr("sys.stdin", io.StringIO("".join(f"{line}\n" for line in lines)))
+        command = ["chat", "--model", to or folder, "--max-new-tokens", "8", *options]
+        code = main(command)
+        printed = capsys.readouterr()
+        return code, printed.out, printed.err
+
+    return run
+
+
+@pytest.fixture
+def submitted(monkeypatch):
+    """The answers of all requests that a session takes in."""
+    answers, submit = [], LocalSession.submit
+
+    def noting(self, request, name=""):
+        answers.append(submit(self, request, name))
+        return answers[-1]
+
+    monkeypatch.setattr(LocalSession, "submit", noting)
+    return answers
+
+
+def expected(messages, method="none", round=1, attempt=0):
+    """The reply that the model itself gives."""
+    request = Request(
+        messages, method, SHORT, seed_of("chat", 0, round, attempt), seed_of("chat methods", 0)
+    )
+    return model().generate_batch([request])[0].text
+
+
+# Lines
+
+
+def test_lines_are_answered_as_the_model_answers_the_dialog(say):
+    code, out, _ = say("the old town", "and the river")
+    session, messages, replies = model().session(), chat(SYSTEM), []
+    for number, text in enumerate(("the old town", "and the river"), 1):
+        messages += ({"role": "user", "content": text},)
+        seed = seed_of("chat", 0, number, 0)
+        asked = Request(messages, (), SHORT, seed, thread="a", keep=True)
+        replies += [session.generate_batch([asked])[0].text]
+        messages += ({"role": "assistant", "content": replies[-1]},)
+    assert (code, out) == (0, screen.printable("".join(f"{reply}\n" for reply in replies)))
+
+
+def test_no_token_is_forwarded_twice(say, submitted):
+    say("the old town", "and the river", "and rain", "/method boost:factor=4", "and bread", "and")
+    replies = [answer.result() for answer in submitted]
+    views = ["none"] * 3 + ["boost"] * 2
+    read = [
+        (view, reply.prompt_ids + reply.token_ids[: -1 if reply.stop_reason == "length" else None])
+        for view, reply in zip(views, replies, strict=True)
+    ]
+    assert sum(reply.forwarded for reply in replies) == least_tokens(read)
+
+
+def test_a_method_steers_from_there_on(say):
+    _, out, err = say("the old town", "/method boost:factor=8", "and the river")
+    first = expected(chat(SYSTEM, "the old town"))
+    later = chat(SYSTEM, "the old town", first, "and the river")
+    steered_reply = expected(later, "boost:factor=8", round=2)
+    assert out.splitlines()[1] == screen.printable(steered_reply)
+    assert steered_reply != expected(later, round=2) and "method: boost:factor=8" in err
+
+
+def test_replies_are_compared_and_one_is_kept(say, submitted):
+    lines = ("/compare none boost:factor=8", "the old town", "/keep 2", "and the river")
+    code, out, err = say(*lines)
+    none, boost = (
+        expected(chat(SYSTEM, "the old town"), method) for method in ("none", "boost:factor=8")
+    )
+    assert none != boost and code == 0 and "/keep NUMBER" in err
+    shown = f"1 none\n{none}\n2 boost:factor=8\n{boost}\n"
+    assert out.startswith(screen.printable(shown))
+    assert submitted[-1].rendered.request == Request(
+        chat(SYSTEM, "the old town", boost, "and the river"),
+        "boost:factor=8",
+        SHORT,
+        seed_of("chat", 0, 2, 0),
+        seed_of("chat methods", 0),
+        thread="boost:factor=8",
+        keep=True,
+        trace=True,
+    )
+
+
+def test_an_empty_line_compares_replies_to_the_last_message(say, submitted):
+    say("the old town", "/compare none boost:factor=8", "", "/retry")
+    requests = [answer.rendered.request for answer in submitted]
+    assert [request.messages for request in requests] == [chat(SYSTEM, "the old town")] * 4
+    assert [request.seed for request in requests] == [
+        seed_of("chat", 0, 1, attempt) for attempt in (0, 0, 0, 1)
+    ]
+
+
+def test_a_retry_takes_the_place_of_the_reply(say, submitted):
+    say("the old town", "/retry", "and the river")
+    assert [answer.result().text for answer in submitted[:2]] == [
+        expected(chat(SYSTEM, "the old town"), attempt=attempt) for attempt in (0, 1)
+    ]
+    assert submitted[2].rendered.request.messages == chat(
+        SYSTEM, "the old town", submitted[1].result().text, "and the river"
+    )
+
+
+def test_the_prompt_and_the_emphasis_change_on_the_way(say, submitted):
+    lines = ("the old town", "/emphasis old town", "/emphasis river", "and the river")
+    _, _, err = say(*lines, "/system be brief", "and rain", "/system", "and bread")
+    requests = [answer.rendered.request for answer in submitted]
+    assert [request.emphasis for request in requests] == [
+        (),
+        ((1, 4, 12), (3, 8, 13)),
+        (),
+        (),
+    ]
+    assert "emphasised: old town" in err and "emphasised in the next message: river" in err
+    assert "system prompt: be brief; nothing is emphasised any longer" in err
+    systems = [[m["content"] for m in r.messages if m["role"] == "system"] for r in requests]
+    assert systems == [[SYSTEM], [SYSTEM], ["be brief"], []]
+
+
+def test_a_dialog_is_saved_loaded_and_read_by_generate(say, folder, tmp_path, capsys, submitted):
+    file = str(tmp_path / "dialog.json")
+    say("/method boost:factor=8", "the old town", "/emphasis old", f"/save {file}")
+    saved = json.loads(Path(file).read_text())
+    first = expected(chat(SYSTEM, "the old town"), "boost:factor=8")
+    assert saved["messages"] == list(chat(SYSTEM, "the old town", first))
+    assert saved["method"] == "boost:factor=8" and saved["emphasis"] == [[1, 4, 7]]
+    del submitted[:]
+    say(f"/load {file}", "and rain", options=())
+    say("and rain", options=("--messages", file))
+    again, given = (answer.rendered.request for answer in submitted)
+    assert again == given and again.emphasis == ((1, 4, 7),)
+    assert again.messages == chat(SYSTEM, "the old town", first, "and rain")
+    assert main(["generate", "--model", folder, "--messages", file, "--max-new-tokens", "2"]) == 0
+    assert capsys.readouterr().err == ""
+
+
+def test_the_mass_is_drawn_by_round_and_by_token(say, submitted):
+    _, out, _ = say("the old town", "/method boost:factor=8", "and the river", "/mass")
+    masses = [answer.result().token_masses for answer in submitted]
+    means = [sum(each) / len(each) for each in masses]
+    rows = re.findall(r"^ +(\d)  (\S+) +(0\.\d{3})  (█+.?)$", out, re.MULTILINE)
+    assert [row[:3] for row in rows] == [
+        ("1", "none", f"{means[0]:.3f}"),
+        ("2", "boost:factor=8", f"{means[1]:.3f}"),
+    ]
+    assert len(rows[0][3]) < len(rows[1][3]) == 40
+    assert out.splitlines()[-1] == blocks.line(masses[1], 80)
+    assert f"The last reply, {len(masses[1])} tokens" in out
+
+
+def test_help_lists_every_command(say):
+    _, out, _ = say("/help")
+    assert all(f"{command.spelled} " in out and command.help in out for command in COMMANDS)
+
+
+def test_what_comes_behind_quit_is_not_read(say, submitted):
+    assert say("/quit", "the old town")[0] == 0 and not submitted
+
+
+@pytest.mark.parametrize(
+    ("lines", "words"),
+    [
+        (["/methd none"], ["'/methd'", "did you mean '/method'"]),
+        (["/method bost:factor=2"], ["'bost'", "'boost'"]),
+        (["/method boost:factor=2,heads=9.0"], ["9"]),
+        (["/mass now"], ["/mass", "'now'"]),
+        (["/mass"], ["No reply here has a mass yet"]),
+        (["/retry"], ["type one first"]),
+        (["/compare none"], ["/compare", "'none'"]),
+        (["/compare none none"], ["each once"]),
+        (["/compare none boost:factor=2", ""], ["type one first"]),
+        (["/keep 1"], ["/compare"]),
+        (["/compare none boost:factor=2", "hello", "/keep 3"], ["1 to 2", "'3'"]),
+        (["/save"], ["name of a file"]),
+        (["/save /dev/null/dialog.json"], ["/dev/null/dialog.json"]),
+        (["/load /nowhere.json"], ["/nowhere.json"]),
+        (["/emphasis cheese", "/emphasis moon", "hello"], ["'moon'"]),
+        (["/system a b a", "/emphasis a"], ["2 times"]),
+        (["word " * 600], ["leaves no room"]),
+    ],
+)
+def test_what_is_refused_ends_a_chat_without_a_terminal(say, lines, words):
+    code, _, err = say(*lines, "/help")
+    told = err.splitlines()[-1]
+    assert code in (1, 2) and told.startswith("holdfast: "), err
+    assert all(word in told for word in words), told
+
+
+@pytest.mark.parametrize("text", ("[", '{"messages": 3}', '[{"role": "user", "content": "hi"}]'))
+def test_a_file_that_is_no_dialog_leaves_the_chat_as_it_was(say, tmp_path, text):
+    (tmp_path / "dialog.json").write_text(text)
+    code, _, err = say(f"/load {tmp_path / 'dialog.json'}")
+    assert code == 2 and err.splitlines()[-1].startswith("holdfast: The dialog")
+
+
+def test_without_its_packages_it_says_how_to_install_them(say, monkeypatch):
+    find = __import__("importlib.util").util.find_spec
+    monkeypatch.setattr(
+        "importlib.util.find_spec", lambda name: None if name == "rich" else find(name)
+    )
+    code, _, err = say("hello")
+    told = "holdfast: `holdfast chat` needs rich; pip install 'holdfast[chat]'.\n"
+    assert (code, err) == (2, told)
+
+
+def test_control_characters_do_not_reach_a_terminal():
+    assert screen.printable("a\x1b[2J\x07b\n\tc\ud83d\u202e") == "a [2J b\n\tc  "
+
+
+# Ctrl-C
+
+
+def test_ctrl_c_stops_the_reply_and_not_the_chat(say, monkeypatch, submitted):
+    add, counted = Pieces.add, []
+
+    def interrupting(self, token):
+        add(self, token)
+        counted.append(token)
+        if len(counted) == 5:
+            os.kill(os.getpid(), signal.SIGINT)
+
+    monkeypatch.setattr(Pieces, "add", interrupting)
+    code, out, err = say("the old town", "and the river")
+    assert code == 0 and "(stopped)" in err and submitted[0].cancelled
+    told = submitted[1].rendered.request.messages
+    part = told[2]["content"]
+    assert told == chat(SYSTEM, "the old town", part, "and the river")
+    assert tokenizer().decode(counted[:5]).startswith(part) and part
+    assert out.startswith(screen.printable(part) + "\n") and not submitted[1].cancelled
+    assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
+
+
+# Endpoints
+
+
+def test_an_endpoint_that_steers_is_steered_and_tells_the_mass(say):
+    with Server(steered, steering()) as server:
+        lines = ("hello", "/method boost:factor=2", "and you", "/mass")
+        code, out, _ = say(*lines, "/compare none spotlight:target=0.2", "why", to=server.url)
+    bodies = [body for body in server.bodies if body]
+    assert code == 0 and out.startswith("Oui, bien.\nOui, bien.\n")
+    assert [body["steering"] for body in bodies] == [
+        "none",
+        "boost:factor=2",
+        "none",
+        "spotlight:target=0.2",
+    ]
+    assert "0.500" in out and "The last reply, 2 tokens, from 0.250 to 0.750\n▃█\n" in out
+
+
+def test_an_ordinary_endpoint_chats_and_refuses_what_it_cannot(say):
+    def answer(body, number):
+        return steered(None, number) if body is None else completion("Arr, \x1b[2J mate.")
+
+    with Server(answer) as server:
+        assert say("hello", "you", to=server.url)[:2] == (0, "Arr,  [2J mate.\n" * 2)
+        assert server.bodies[-1]["messages"] == list(
+            chat(SYSTEM, "hello", "Arr, \x1b[2J mate.", "you")
+        )
+        for line in ("/mass", "/method boost:factor=2"):
+            code, _, err = say(line, to=server.url)
+            assert code == 1 and "attention" in err
+
+
+def test_ctrl_c_hangs_up_on_an_endpoint(say):
+    def answer(body, number):
+        if body is not None and body["messages"][-1]["content"] == "slow":
+            os.kill(os.getpid(), signal.SIGINT)
+            time.sleep(0.5)
+        return steered(None, number) if body is None else completion("Arr.")
+
+    with Server(answer) as server:
+        code, out, err = say("slow", "quick", to=server.url)
+    assert (code, out) == (0, "\nArr.\n") and "(stopped)" in err
+    assert server.bodies[-1]["messages"] == list(chat(SYSTEM, "quick"))
+
+
+# Completion and charts
+
+
+def completions(typed: str) -> list[str]:
+    from prompt_toolkit.completion import CompleteEvent
+    from prompt_toolkit.document import Document
+
+    document = Document(typed, len(typed))
+    found = Completing().get_completions(document, CompleteEvent(completion_requested=True))
+    return [typed[: len(typed) + each.start_position] + each.text for each in found]
+
+
+def test_tab_completes_commands_methods_and_knobs(tmp_path):
+    assert completions("/me") == ["/method"]
+    assert completions("/method bo") == ["/method boost:factor=4"]
+    assert completions("/compare none sp") == [
+        "/compare none split-softmax:exponent=0.5",
+        "/compare none spotlight:target=0.3",
+    ]
+    assert completions("/method boost:factor=2+rep")[0].startswith(
+        "/method boost:factor=2+repetition:probability="
+    )
+    assert completions("/method pasta:alpha=0.1,gen") == ["/method pasta:alpha=0.1,generated="]
+    assert completions("/method no") == ["/method none"]
+    assert completions("hello") == completions("/mass x") == []
+    (tmp_path / "dialog.json").touch()
+    assert completions(f"/load {tmp_path}/dia") == [f"/load {tmp_path}/dialog.json"]
+
+
+def test_every_method_that_is_completed_can_be_read():
+    for typed in completions("/method "):
+        assert parse(typed.removeprefix("/method ")) is not None
+    assert len(completions("/method ")) > 6
+
+
+def test_charts_keep_their_width_and_order():
+    assert blocks.bar(0.5, 1, 5) == "██▌" and blocks.bar(0, 0, 5) == ""
+    assert blocks.line([0, 1, 2, 4], 4) == "▁▃▅█" and blocks.line([], 4) == ""
+    assert blocks.line([0, 2, 4, 4], 2) == "▃█" and blocks.line([0.0] * 3, 9) == "▁▁▁"
+    assert len(blocks.line(list(range(1000)), 80)) == 80
+
+
+# A terminal
+
+
+READY = r"\?25h"  # the cursor is shown behind the prompt
+
+
+class Terminal:
+    """A chat in a pseudo-terminal."""
+
+    def __init__(self, state: Path, *command: str, columns: int = 120):
+        self.process, self.screen = None, ""
+        self._fd, child = pty.openpty()
+        fcntl.ioctl(child, termios.TIOCSWINSZ, struct.pack("HHHH", 40, columns, 0, 0))
+        more = {"XDG_STATE_HOME": str(state), "TERM": "xterm", "PROMPT_TOOLKIT_NO_CPR": "1"}
+        self.process = subprocess.Popen(
+            [sys.executable, "-m", "holdfast", "chat", *command],
+            stdin=child,
+            stdout=child,
+            stderr=child,
+            start_new_session=True,
+            preexec_fn=lambda: fcntl.ioctl(0, termios.TIOCSCTTY, 0),
+            env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path), **more},
+        )
+        os.close(child)
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.process.kill()
+        self.process.wait()
+        os.close(self._fd)
+
+    def type(self, keys: str) -> None:
+        os.write(self._fd, keys.encode())
+
+    def wait_for(self, pattern: str, seconds: float = 40) -> str:
+        """Reads until the pattern is on the screen; returns what was read up to its end."""
+        end = time.monotonic() + seconds
+        while not (match := re.search(pattern, self.screen)):
+            assert time.monotonic() < end, f"no {pattern!r} in {self.screen!r}"
+            if select.select([self._fd], [], [], 0.2)[0]:
+                self.screen += os.read(self._fd, 65536).decode(errors="replace")
+        read, self.screen = self.screen[: match.end()], self.screen[match.end() :]
+        return read
+
+
+def test_a_terminal_shows_completes_compares_stops_and_remembers(folder, tmp_path):
+    long = ("--model", folder, "--system", SYSTEM, "--temperature", "0")  # 400 tokens at times
+    with Terminal(tmp_path, *long) as terminal:
+        terminal.wait_for("/help lists the commands")
+        terminal.wait_for(READY)
+        terminal.type("/meth\t")
+        terminal.wait_for("od")  # only what is new may be drawn
+        terminal.type(" bo\t")
+        terminal.wait_for("ost:factor=4")
+        terminal.type("\r")
+        terminal.wait_for("method: boost:factor=4")
+        terminal.type("/compare none boost:factor=4\r")
+        terminal.wait_for("answered under each")
+        terminal.type("hello\r")
+        side_by_side = terminal.wait_for("/keep NUMBER")
+        assert re.search("1 none .*2 boost:factor=4", side_by_side), side_by_side
+        terminal.type("/methd\r")
+        terminal.wait_for(r"did you mean '/method'")
+        terminal.type("/method none\r")
+        terminal.wait_for("method: none")
+        terminal.wait_for(READY)
+        terminal.type("the old town\r")
+        terminal.wait_for("talk")
+        terminal.type("\x03")
+        terminal.wait_for(r"\(stopped\)")
+        terminal.type("half a line\x03")
+        terminal.type("/help\r")
+        terminal.wait_for("so does Ctrl-D")
+        terminal.wait_for(READY)
+        terminal.type("\x04")
+        assert terminal.process.wait(30) == 0
+    kept = (tmp_path / "holdfast" / "chat_history").read_text()
+    assert "+the old town\n" in kept and "half a line" not in kept
+    assert (tmp_path / "holdfast" / "chat_history").stat().st_mode & 0o77 == 0
+    with Terminal(tmp_path, *long, "--no-history") as terminal:
+        terminal.wait_for(READY)
+        terminal.type("\x1b[A/quit\r")  # there is nothing above
+        assert terminal.process.wait(30) == 0
+    assert (tmp_path / "holdfast" / "chat_history").read_text() == kept
+    with Terminal(tmp_path, *long) as terminal:
+        terminal.wait_for(READY)
+        terminal.type("\x1b[A\r")  # the command that was typed last
+        terminal.wait_for("so does Ctrl-D")
