@@ -65,8 +65,8 @@ def submitted(monkeypatch):
     """The answers of all requests that a session takes in."""
     answers, submit = [], LocalSession.submit
 
-    def noting(self, request, name=""):
-        answers.append(submit(self, request, name))
+    def noting(self, request):
+        answers.append(submit(self, request))
         return answers[-1]
 
     monkeypatch.setattr(LocalSession, "submit", noting)
