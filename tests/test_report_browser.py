@@ -2,16 +2,24 @@
 width.
 """
 
-import base64
 import csv
 import io
 import itertools
 import json
-import os
-import shutil
 import time
 
 import pytest
+from browsing import (
+    PATIENCE,
+    TEXT_COLOURS,
+    keys,
+    look,
+    needs_browser,
+    open_browser,
+    requests,
+    set_screen,
+    wait,
+)
 from synthetic_run import write_run
 from test_pages import hostile, rewrite
 
@@ -20,32 +28,8 @@ from holdfast.records import read_run
 from holdfast.report.document import write_document
 from holdfast.report.drift_page import render_page
 
-BROWSER = next(
-    (
-        path
-        for name in ("chromium", "chromium-browser", "google-chrome")
-        if (path := shutil.which(name))
-    ),
-    None,
-)
-DRIVER = shutil.which("chromedriver")
-pytestmark = pytest.mark.skipif(
-    not (BROWSER and DRIVER), reason="chromium and chromedriver are not installed"
-)
-
-FLAGS = (
-    "--headless",
-    "--no-sandbox",
-    "--disable-gpu",
-    "--disable-quic",
-    "--no-first-run",
-    "--disable-background-networking",
-    "--disable-component-update",
-    "--disable-sync",
-    "--disable-dev-shm-usage",
-    "--hide-scrollbars",
-)
-PATIENCE = 20.0  # seconds; for machines that do other work at the same time
+pytestmark = needs_browser
+browser = pytest.fixture(scope="module")(open_browser)
 
 
 @pytest.fixture(scope="module")
@@ -63,21 +47,6 @@ def page(tmp_path_factory):
     return out
 
 
-@pytest.fixture(scope="module")
-def browser(tmp_path_factory):
-    from selenium import webdriver
-    from selenium.webdriver.chrome.service import Service
-
-    options = webdriver.ChromeOptions()
-    options.binary_location = BROWSER
-    for flag in (*FLAGS, f"--user-data-dir={tmp_path_factory.mktemp('profile')}"):
-        options.add_argument(flag)
-    options.set_capability("goog:loggingPrefs", {"browser": "ALL", "performance": "ALL"})
-    driver = webdriver.Chrome(options=options, service=Service(DRIVER))
-    yield driver
-    driver.quit()
-
-
 def write_page(folders, out):
     """The page alone, without its figure files."""
     runs, labels = [read_run(folder) for folder in folders], label_runs(folders)
@@ -90,81 +59,10 @@ def write_page(folders, out):
 
 def visit(browser, page, width=1280, dark=False, fragment=""):
     """Open the page afresh at a width, and forget what was logged before."""
-    browser.execute_cdp_cmd(
-        "Emulation.setDeviceMetricsOverride",
-        {"width": width, "height": 900, "deviceScaleFactor": 1, "mobile": width < 600},
-    )
-    scheme = "dark" if dark else "light"
-    browser.execute_cdp_cmd(
-        "Emulation.setEmulatedMedia",
-        {"features": [{"name": "prefers-color-scheme", "value": scheme}]},
-    )
+    set_screen(browser, width, dark)
     browser.get("about:blank")
     browser.get_log("browser"), browser.get_log("performance")
     browser.get(page.as_uri() + fragment)
-
-
-def keys(browser, *pressed):
-    """Press keys in the focused element, as a reader would."""
-    from selenium.webdriver import ActionChains
-
-    for key in pressed:
-        ActionChains(browser).send_keys(key).perform()
-
-
-def wait(browser, script):
-    """The value of a script as soon as it is true."""
-    end = time.monotonic() + PATIENCE
-    while time.monotonic() < end:
-        value = browser.execute_script(f"return {script}")
-        if value:
-            return value
-        time.sleep(0.05)
-    raise AssertionError(f"never true: {script}")
-
-
-def requests(browser):
-    """Every address the page asked for since `visit`."""
-    events = (json.loads(entry["message"])["message"] for entry in browser.get_log("performance"))
-    return [
-        event["params"]["request"]["url"]
-        for event in events
-        if event["method"] == "Network.requestWillBeSent"
-    ]
-
-
-def look(browser, name):
-    """Keep a picture where HOLDFAST_SCREENSHOTS names a folder."""
-    folder = os.environ.get("HOLDFAST_SCREENSHOTS")
-    if folder:
-        size = browser.execute_script(
-            "return [innerWidth, Math.min(9000, document.documentElement.scrollHeight)]"
-        )
-        clip = {"x": 0, "y": 0, "width": size[0], "height": size[1], "scale": 1}
-        shot = browser.execute_cdp_cmd(
-            "Page.captureScreenshot", {"captureBeyondViewport": True, "clip": clip}
-        )
-        os.makedirs(folder, exist_ok=True)
-        with open(os.path.join(folder, f"{name}.png"), "wb") as file:
-            file.write(base64.b64decode(shot["data"]))
-
-
-TEXT_COLOURS = """
-const seen = [];
-const channel = (v) => { v /= 255; return v <= 0.03928 ? v / 12.92 : ((v + 0.055) / 1.055) ** 2.4; };
-const light = ([r, g, b]) => 0.2126 * channel(r) + 0.7152 * channel(g) + 0.0722 * channel(b);
-const numbers = (text) => text.match(/[\\d.]+/g).map(Number);
-for (const node of document.querySelectorAll("h1, h2, h3, p, li, th, td, summary, .meta, .range, .unclear, button, dd, dt, .chart text")) {
-  if (!node.checkVisibility() || !node.textContent.trim()) continue;
-  let behind = node;
-  while (behind && numbers(getComputedStyle(behind).backgroundColor)[3] === 0) behind = behind.parentElement;
-  const style = getComputedStyle(node), front = node.closest("svg") ? style.fill : style.color;
-  const [a, b] = [light(numbers(front)), light(numbers(getComputedStyle(behind || document.body).backgroundColor))];
-  const contrast = (Math.max(a, b) + 0.05) / (Math.min(a, b) + 0.05);
-  if (contrast < 4.5) seen.push(`${node.tagName}.${node.className.baseVal ?? node.className} ${contrast.toFixed(2)} ${node.textContent.slice(0, 30)}`);
-}
-return [...new Set(seen)].slice(0, 10);
-"""
 
 
 @pytest.mark.parametrize("width", [1280, 800, 390, 320])

@@ -22,7 +22,7 @@ EXAMPLES = """examples:
   holdfast serve --model meta-llama/Llama-3.2-1B-Instruct --default-method boost:factor=2
   HOLDFAST_KEY=... holdfast serve --host 0.0.0.0 --api-key-env HOLDFAST_KEY"""
 
-TRY = """Try it:
+TRY = """Open that address in a browser for the playground, or ask:
   curl {url}/v1/chat/completions -H 'Content-Type: application/json'{key} -d \\
     '{{"messages": [{{"role": "system", "content": "Always reply in French."}},
       {{"role": "user", "content": "Do you like the garden?"}}], "steering": "boost:factor=2"}}'"""

@@ -6,7 +6,7 @@ import asyncio
 import functools
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from starlette.middleware.cors import CORSMiddleware
@@ -22,6 +22,8 @@ from holdfast.serve.generating import Generating
 from holdfast.serve.guard import Gate, guarded
 from holdfast.serve.metrics import MEDIA_TYPE
 from holdfast.serve.openapi import document
+from holdfast.serve.page import PageFile, page_files
+from holdfast.serve.selfchat import SelfChat
 from holdfast.serve.service import Service
 from holdfast.serve.wire import read_json, send_bytes, send_json
 
@@ -34,7 +36,9 @@ def application(service: Service, gate: Gate, origins: Sequence[str] = ()) -> AS
         gate: who may ask.
         origins: sites whose pages may ask, as browsers name them; none unless told.
     """
-    routes = _routes(service)
+    page = page_files()
+    gate = replace(gate, open_paths=gate.open_paths | page.keys())  # the page asks for the key
+    routes = _routes(service) + [_get_file(path, file) for path, file in page.items()]
     paths = frozenset(route.path for route in routes)
     router = Router(routes, redirect_slashes=False)
     app = guarded(router, gate, service.metrics, paths)
@@ -52,6 +56,7 @@ def _routes(service: Service) -> list[Route]:
     since = int(time.time())
     return [
         _post("/v1/chat/completions", Generating(service, chat, ask, ChatShapes())),
+        _post("/v1/selfchat", SelfChat(service)),
         _post("/tokenize", _Tokenize(service)),
         _get("/v1/models", lambda: about.models(service, since)),
         _get("/v1/steering", lambda: about.steering(service)),
@@ -69,6 +74,10 @@ def _post(path: str, app: ASGIApp) -> Route:
 
 def _get(path: str, tell: Callable[[], dict[str, Any]]) -> Route:
     return Route(path, _Telling(tell), methods=["GET"])
+
+
+def _get_file(path: str, file: PageFile) -> Route:
+    return Route(path, file, methods=["GET"])
 
 
 @dataclass(frozen=True)

@@ -7,6 +7,7 @@ from typing import Any
 from holdfast.serve.body_fields import chat_fields, tokenize_fields
 from holdfast.serve.fields import Schema, as_schema
 from holdfast.serve.limits import Limits
+from holdfast.serve.selfchat import selfchat_fields
 
 _ERRORS = {
     400: "A field is missing, unknown, not implemented, or has a value not taken.",
@@ -110,6 +111,12 @@ def document(limits: Limits, version: str) -> dict[str, Any]:
             "/v1/chat/completions": _post(
                 "Answers a chat.", as_schema(chat_fields(limits)), _answer(_CHAT_CHOICE), True
             ),
+            "/v1/selfchat": _post(
+                "A conversation of the drift benchmark, told while it is held.",
+                as_schema(selfchat_fields(limits)),
+                None,
+                True,
+            ),
             "/tokenize": _post(
                 "A chat's tokens, and which of them are held on to.",
                 as_schema(tokenize_fields(limits)),
@@ -186,8 +193,10 @@ def _get(summary: str, schema: Schema) -> dict[str, Any]:
     return {"get": _operation(summary, {"application/json": {"schema": schema}})}
 
 
-def _post(summary: str, body: Schema, answer: Schema, streams: bool = False) -> dict[str, Any]:
-    told: dict[str, Any] = {"application/json": {"schema": answer}}
+def _post(
+    summary: str, body: Schema, answer: Schema | None, streams: bool = False
+) -> dict[str, Any]:
+    told: dict[str, Any] = {} if answer is None else {"application/json": {"schema": answer}}
     if streams:
         told["text/event-stream"] = {"schema": _TEXT}
     operation = _operation(summary, told)

@@ -1,0 +1,698 @@
+"""The playground as a person meets it: a real browser against `holdfast serve`, and, for what goes
+wrong or takes long, against a server that answers at once."""
+
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+import time
+import urllib.error
+import urllib.request
+from functools import cache
+from pathlib import Path
+
+import pytest
+from browsing import (
+    TEXT_COLOURS,
+    keys,
+    look,
+    needs_browser,
+    open_browser,
+    requests,
+    set_screen,
+    wait,
+)
+from playground_server import KEY, quick_server
+
+import holdfast
+from holdfast.drift.dialog import Dialog
+from holdfast.drift.pairing import draw_pairing
+from holdfast.drift.selfchat import opening
+from holdfast.drift.settings import Settings
+from holdfast.drift.suites import load_suite
+from holdfast.models.requests import Request
+from holdfast.serve.page import page_files
+
+browser = pytest.fixture(scope="module")(open_browser)
+SOURCE = Path(__file__).parents[1] / "src"
+NUMBER = "Your secret number is 2959."
+ASK = "What is your number?"
+READY = "!document.querySelector('#send').disabled && !document.querySelector('#send').hidden"
+
+
+@pytest.fixture(scope="module")
+def served():
+    """The address of `holdfast serve`, a process of its own."""
+    environment = {**os.environ, "PYTHONPATH": str(SOURCE), "PYTHONUNBUFFERED": "1"}
+    command = [sys.executable, "-m", "holdfast", "serve", "--port", "0"]
+    process = subprocess.Popen(
+        command, env=environment, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True
+    )
+    address = None
+    while address is None and (line := process.stdout.readline()):
+        address = re.search(r"http://[\d.:]+", line)
+    assert address, "holdfast serve told no address"
+    wait_for_ready(address[0])
+    yield f"{address[0]}/"
+    process.send_signal(signal.SIGTERM)
+    assert process.wait(30) == 0
+
+
+def wait_for_ready(address):
+    """Until it listens, which it says a little earlier."""
+    for _ in range(100):
+        try:
+            return urllib.request.urlopen(f"{address}/ready").close()
+        except urllib.error.URLError:
+            time.sleep(0.1)
+    raise AssertionError(f"{address} never listened")
+
+
+@pytest.fixture
+def quick():
+    with quick_server() as server:
+        yield server
+
+
+@cache
+def model():
+    return holdfast.load("default")
+
+
+def visit(browser, url, width=1280, dark=False, fragment="", ready=True):
+    set_screen(browser, width, dark)
+    browser.get("about:blank")
+    browser.get_log("browser"), browser.get_log("performance")
+    browser.get(url + fragment)
+    if ready:
+        wait(browser, READY)
+
+
+def write(browser, name, text):
+    from selenium.webdriver.common.by import By
+
+    box = browser.find_element(By.ID, name)
+    box.clear()
+    box.send_keys(text)
+
+
+def say(browser, text):
+    """Sends a message, and waits for the replies to it."""
+    from selenium.webdriver.common.keys import Keys
+
+    before = browser.execute_script("return document.querySelectorAll('#turns .turn').length")
+    write(browser, "draft", text + Keys.ENTER)
+    wait(browser, f"document.querySelectorAll('#turns .turn').length === {before + 1} && {READY}")
+
+
+def replies(browser, part=".text"):
+    """A part of every reply, turn by turn."""
+    return browser.execute_script(
+        "return [...document.querySelectorAll('#turns .reply')].map((reply) =>"
+        f" reply.querySelector('{part}').textContent)"
+    )
+
+
+def press(browser, key, held):
+    """Presses a key while another is held down."""
+    from selenium.webdriver import ActionChains
+
+    ActionChains(browser).key_down(held).send_keys(key).key_up(held).perform()
+
+
+def emphasise(browser):
+    """Ctrl E, which holds on to what is selected."""
+    from selenium.webdriver.common.keys import Keys
+
+    press(browser, "e", held=Keys.CONTROL)
+
+
+def offline(messages, steering, seed, emphasis=()):
+    """The reply that the page's settings give without a server."""
+    sampling = holdfast.Sampling(1.0, 0.9, 200)
+    request = Request(messages, steering, sampling, seed, trace=True, emphasis=emphasis)
+    return model().generate_batch([request])[0]
+
+
+def mass_of(reply):
+    """Mean over heads and the tokens that are seen, the one that ends the reply left out."""
+    return pytest.approx(float(reply.trace.mass[..., : len(reply.token_ids)].mean()), abs=1e-3)
+
+
+def masses(browser):
+    """What the page says of each reply's mass."""
+    return [float(re.match(r"mass ([\d.]+)", line)[1]) for line in replies(browser, ".mass")]
+
+
+# What is served
+
+
+def test_the_page_is_its_own_files_and_nothing_inline():
+    files = page_files()
+    assert {"/", "/page/main.js", "/page/style.css"} <= files.keys()
+    texts = {path: file.body.decode() for path, file in files.items()}
+    page = texts["/"]
+    assert not re.search(r"<style|style=|\son\w+=|javascript:", page)
+    assert re.findall(r"<script[^>]*>[^<]+", page) == [], "an inline script"
+    for path, text in texts.items():
+        foreign = re.findall(r"(?:https?:)?//[\w.]+\.\w+", text)
+        assert set(foreign) <= {"http://www.w3.org"}, path
+        assert not re.search(r"innerHTML|insertAdjacentHTML|\beval\(|new Function", text), path
+    named = re.findall(r'(?:src|href)="(page/[^"]+)"', page)
+    named += [
+        f"page/{name}" for text in texts.values() for name in re.findall(r'from "\./([^"]+)"', text)
+    ]
+    assert named and {f"/{name}" for name in named} <= files.keys()
+
+
+@pytest.mark.parametrize(
+    "path", ["page/../serve.py", "page/..%2f..%2fcli%2fserve.py", "page/none.js"]
+)
+def test_no_other_file_is_served(served, path):
+    with pytest.raises(urllib.error.HTTPError) as refused:
+        urllib.request.urlopen(served + path)
+    assert refused.value.code == 404
+
+
+# Against the real server
+
+
+@needs_browser
+def test_two_columns_answer_the_same_messages_side_by_side(browser, served):
+    visit(browser, served)
+    write(browser, "system", NUMBER)
+    said = {"none": [], "boost:factor=4": []}
+    for turn, text in enumerate(("Please talk about the sea.", ASK)):
+        say(browser, text)
+        for steering, history in said.items():
+            chat = [
+                {"role": "system", "content": NUMBER},
+                *history,
+                {"role": "user", "content": text},
+            ]
+            reply = offline(chat, steering, turn)
+            history += [chat[-1], {"role": "assistant", "content": reply.text}]
+            assert reply.text in replies(browser)
+            assert mass_of(reply) in masses(browser)
+    assert replies(browser)[2:] == [history[-1]["content"] for history in said.values()]
+    shades, labels, uniform = browser.execute_script(
+        "return [document.querySelectorAll('.reply .t').length,"
+        " [...document.querySelectorAll('#dialog-chart .end')].map((text) => text.textContent[0]),"
+        " document.querySelector('#dialog-chart .uniform').getAttribute('d')]"
+    )
+    assert shades > 20 and sorted(labels) == ["A", "B", "u"] and uniform.startswith("M")
+    look(browser, "playground")
+    assert browser.get_log("browser") == []
+    assert all(url.startswith((served, "data:", "about:")) for url in requests(browser))
+
+
+@needs_browser
+def test_a_reply_is_read_token_by_token_and_head_by_head(browser, served):
+    from selenium.webdriver.common.keys import Keys
+
+    visit(browser, served)
+    write(browser, "system", NUMBER)
+    say(browser, ASK)
+    browser.execute_script("document.querySelector('.reply .link').click()")
+    cells = "[...document.querySelectorAll('.heads td')].map((cell) => cell.textContent)"
+    mean = browser.execute_script(f"return {cells}")
+    assert len(mean) == 32
+    browser.execute_script("document.querySelector('.strip').focus()")
+    keys(browser, Keys.HOME, Keys.ARROW_RIGHT)
+    told = browser.execute_script(
+        "return document.querySelector('.strip').getAttribute('aria-valuetext')"
+    )
+    assert told.startswith("token 2 of ") and "mass 0." in told
+    assert browser.execute_script("return document.querySelectorAll('.looked-at').length") == 1
+    assert browser.execute_script(f"return {cells}") != mean
+    keys(browser, Keys.ESCAPE)
+    assert browser.execute_script(f"return {cells}") == mean
+
+
+@needs_browser
+def test_selected_words_are_held_on_to_and_let_go(browser, served):
+    visit(browser, served)
+    write(browser, "system", NUMBER)
+    browser.execute_script("document.querySelector('#system').setSelectionRange(22, 26)")
+    emphasise(browser)
+    chips = "return [...document.querySelectorAll('#emphasised .chip span:first-child')].map((chip) => chip.textContent)"
+    assert browser.execute_script(chips) == ["2959"]
+    assert (
+        browser.execute_script("return document.querySelector('#system-shadow mark').textContent")
+        == "2959"
+    )
+    browser.execute_script(  # the smile is two UTF-16 units, and one character to the server
+        "const box = document.querySelector('#draft'); box.focus();"
+        " box.value = '🙂 What is your number?'; box.dispatchEvent(new Event('input'));"
+        " box.setSelectionRange(3, 7)"
+    )
+    wait(browser, "!document.querySelector('#emphasise').hidden")
+    browser.execute_script("document.querySelector('#emphasise').click()")
+    assert browser.execute_script(chips) == ["2959", "What"]
+    keys(browser, "\ue007")
+    wait(browser, f"document.querySelectorAll('.reply').length === 2 && {READY}")
+    chat = [
+        {"role": "system", "content": NUMBER},
+        {"role": "user", "content": "🙂 What is your number?"},
+    ]
+    for number, steering in enumerate(("none", "boost:factor=4")):
+        reply = offline(chat, steering, 0, emphasis=["2959", "What"])
+        assert replies(browser)[number] == reply.text
+        assert masses(browser)[number] == mass_of(reply)
+
+    browser.execute_script(
+        "const text = document.querySelector('.reply .text'); const range = document.createRange();"
+        " range.selectNodeContents(text.children[1]); getSelection().removeAllRanges(); getSelection().addRange(range);"
+    )
+    emphasise(browser)
+    assert len(browser.execute_script(chips)) == 3
+    assert (
+        browser.execute_script("return CSS.highlights.get('emphasis').size") == 2
+    )  # in sent messages
+    for left in (2, 1, 0):
+        browser.execute_script("document.querySelector('#emphasised .chip').click()")
+        assert len(browser.execute_script(chips)) == left
+    assert browser.execute_script("return document.querySelector('#no-emphasis').checkVisibility()")
+    assert browser.get_log("browser") == []
+
+
+@needs_browser
+def test_a_third_column_answers_what_was_asked_before_it_came(browser, served):
+    visit(browser, served)
+    write(browser, "system", NUMBER)
+    say(browser, ASK)
+    browser.execute_script("document.querySelector('#add-column').click()")
+    wait(browser, f"document.querySelectorAll('.reply').length === 3 && {READY}")
+    chat = [{"role": "system", "content": NUMBER}, {"role": "user", "content": ASK}]
+    assert replies(browser)[2] == offline(chat, "split-softmax:exponent=0.5", 0).text
+    browser.execute_script(
+        "const select = document.querySelector('[data-column=\"2\"] select'); select.value = 'spotlight';"
+        " select.dispatchEvent(new Event('change'))"
+    )
+    assert (
+        browser.execute_script(
+            "return document.querySelector('[data-column=\"2\"] .spelled').textContent"
+        )
+        == "spotlight:target=0.3"
+    )
+    browser.execute_script(
+        "document.querySelector('[data-column=\"2\"] [type=number]').value = 0.6;"
+        "document.querySelector('[data-column=\"2\"] [type=number]').dispatchEvent(new Event('input'))"
+    )
+    say(browser, "Please talk about the sea.")
+    assert (
+        browser.execute_script(
+            "return [...document.querySelectorAll('.reply .who code')].at(-1).textContent"
+        )
+        == "spotlight:target=0.6"
+    )
+    browser.execute_script("document.querySelector('[data-column=\"0\"] .icon').click()")
+    assert browser.execute_script("return document.querySelectorAll('.reply').length") == 4
+
+
+@needs_browser
+def test_the_model_talks_with_itself_and_is_scored(browser, served):
+    visit(browser, served)
+    write(browser, "selfchat-rounds", "2")
+    browser.execute_script("document.querySelector('#talk').click()")
+    wait(browser, "document.querySelector('#stop').checkVisibility()")
+    wait(browser, "!document.querySelector('#stop').checkVisibility()")
+    look(browser, "selfchat")
+    said, scores, labels = browser.execute_script(
+        "const texts = (where) => [...document.querySelectorAll(where)].map((node) => node.textContent);"
+        " return [texts('#selfchat-rounds-list .s0 .said .text'), texts('#selfchat-rounds-list .score'), texts('#selfchat-charts .end')]"
+    )
+    assert len(said) == 4 and len(scores) == 8 and len(labels) == 5
+    assert set(scores) <= {"0.00", "1.00", "0.50"}
+    assert said == [turn["text"] for turn in twin("none", 2).turns]
+    assert browser.get_log("browser") == []
+
+
+class ByItself:
+    """A session whose requests see the dialog as text, as those of a server do."""
+
+    def run(self, job):
+        waiting = [job]
+        while waiting:
+            job = waiting.pop(0)
+            asked = job.request
+            text = Request(
+                asked.messages,
+                asked.methods,
+                asked.sampling,
+                asked.seed,
+                asked.conversation_seed,
+                trace=asked.trace,
+            )
+            waiting += job.then(model().generate_batch([text])[0])
+
+
+@cache
+def twin(steering, rounds, longest=200):
+    """The conversation that the page begins with, held without a server."""
+    settings = Settings(rounds=rounds, sampling=holdfast.Sampling(1.0, 0.9, longest))
+    dialog = Dialog(draw_pairing(load_suite("starter"), settings, 6))
+    ByItself().run(opening(dialog, holdfast.methods.parse(steering), settings))
+    return dialog
+
+
+def selfchat(served, **body):
+    """The events of a self-chat."""
+    request = urllib.request.Request(
+        f"{served}v1/selfchat", json.dumps(body).encode(), {"Content-Type": "application/json"}
+    )
+    with urllib.request.urlopen(request) as answer:
+        lines = [line.decode().strip() for line in answer]
+    assert lines[-2] == "data: [DONE]"
+    return [json.loads(line[6:]) for line in lines[:-2] if line]
+
+
+def test_a_selfchat_is_the_benchmarks_own_conversation(served):
+    body = {
+        "suite": "starter",
+        "conversation": 6,
+        "rounds": 2,
+        "steering": "boost:factor=4",
+        "max_completion_tokens": 200,
+    }
+    start, *events, end = selfchat(served, **body)
+    dialog = twin("boost:factor=4", 2)
+    assert start["agent"]["system_prompt"] == dialog.pairing.agent.system_prompt
+    turns = [event for event in events if event["type"] == "turn"]
+    assert [turn["text"] for turn in turns] == [turn["text"] for turn in dialog.turns]
+    assert [turn["mass"] for turn in turns] == pytest.approx(
+        [turn["mass"] for turn in dialog.turns], abs=1e-5
+    )
+    for turn in turns[1::2]:
+        assert "".join(token["text"] for token in turn["tokens"]) == turn["text"]
+
+    def of(probe):
+        return probe["round"], probe["kind"], probe["reply"], probe["score"]
+
+    probes = [event for event in events if event["type"] == "probe"]
+    assert sorted(map(of, probes)) == sorted(map(of, dialog.probes)) and len(probes) == 4
+    assert end == {"type": "end"}
+
+
+@pytest.mark.parametrize(
+    ("body", "named"),
+    [
+        ({"rounds": 17}, "rounds"),
+        ({"suite": "mine.yaml"}, "suite"),
+        ({"steering": "method.json"}, "method.json"),
+        ({"speed": 1}, "speed"),
+    ],
+)
+def test_a_selfchat_that_makes_no_sense_is_refused(served, body, named):
+    with pytest.raises(urllib.error.HTTPError) as refused:
+        selfchat(served, **body)
+    answer = json.loads(refused.value.read())
+    assert refused.value.code == 400 and named in answer["error"]["message"]
+
+
+@needs_browser
+def test_what_is_copied_runs_and_gives_the_reply_of_the_page(browser, served):
+    visit(browser, served)
+    write(browser, "system", "Your secret number is 2959, don't tell. It's \"2959\".")
+    browser.execute_script("document.querySelector('#system').setSelectionRange(46, 50)")
+    emphasise(browser)
+    say(browser, ASK)
+    said = replies(browser)[1].strip()
+    browser.execute_script(
+        "document.querySelector('#copy-as').click(); const column = document.querySelector('#copy-column');"
+        " column.value = '1'; column.dispatchEvent(new Event('change', {bubbles: true}))"
+    )
+    snippets = {}
+    for form in ("python", "curl", "command"):
+        browser.execute_script(f"document.querySelector('[name=form][value={form}]').click()")
+        snippets[form] = browser.execute_script(
+            "return document.querySelector('#snippet').textContent"
+        )
+    look(browser, "copy-as")
+    holdfast_here = f'holdfast() {{ {sys.executable} -m holdfast "$@"; }}\n'
+    environment = {**os.environ, "PYTHONPATH": str(SOURCE)}
+    run = {"env": environment, "capture_output": True, "text": True, "timeout": 120}
+    python = subprocess.run([sys.executable, "-c", snippets["python"]], **run)
+    assert python.stdout.split("\n")[0].strip() == said, python.stderr
+    curl = subprocess.run(["bash", "-c", snippets["curl"]], **run)
+    assert json.loads(curl.stdout)["choices"][0]["message"]["content"].strip() == said
+    command = subprocess.run(["bash", "-c", holdfast_here + snippets["command"]], **run)
+    assert "--emphasis 2959 2" in snippets["command"]
+    assert command.stdout.strip() == said, command.stderr
+
+
+# Against a server that answers at once
+
+
+@needs_browser
+def test_a_reply_is_stopped_and_the_server_let_go(browser, quick):
+    visit(browser, quick.url)
+    write(browser, "draft", "be slow\n")
+    wait(browser, "document.querySelectorAll('.reply .t').length > 4")
+    browser.execute_script("document.querySelector('#stop').click()")
+    wait(browser, READY)
+    assert quick.left.wait(10), "the server went on"
+    problems = replies(browser, ".problem p")
+    assert problems == ["Stopped.", "Stopped."]
+    said = replies(browser)
+    say(browser, "and now?")
+    assert [body["messages"][-2]["content"] for body in quick.bodies[2:]] == said, (
+        "what was said stays"
+    )
+
+
+@needs_browser
+def test_an_error_is_shown_where_it_happened_and_can_be_tried_again(browser, quick):
+    visit(browser, quick.url)
+    say(browser, "please refuse")
+    assert replies(browser, ".problem p") == ["boost takes factor as at least 1, not 0.5."] * 2
+    assert (
+        browser.execute_script("return document.querySelectorAll('.reply [role=alert]').length")
+        == 2
+    )
+    browser.get_log("browser")  # the browser notes every answer of 400
+    asked = len(quick.bodies)
+    browser.execute_script("document.querySelector('.problem .link').click()")
+    wait(browser, READY)
+    assert len(quick.bodies) == asked + 1
+    visit(browser, quick.url)
+    say(browser, "please break")
+    assert replies(browser, ".problem p") == ["The engine ran out of memory."] * 2
+    assert replies(browser) == [" word0 word1 word2 word3 word4"] * 2
+    assert browser.get_log("browser") == []
+
+
+@needs_browser
+def test_a_server_with_a_key_is_asked_with_it(browser, quick):
+    quick.locked = True
+    visit(browser, quick.url, ready=False)
+    wait(browser, "document.querySelector('#key-details').open")
+    assert "API key" in browser.execute_script(
+        "return document.querySelector('#notice-text').textContent"
+    )
+    write(browser, "key", KEY + "\n")
+    wait(browser, READY)
+    say(browser, "hello")
+    assert len(replies(browser)) == 2
+    assert browser.execute_script("return [localStorage.length, sessionStorage.length]") == [0, 1]
+    browser.execute_script("document.querySelector('#copy-as').click()")
+    snippet = browser.execute_script("return document.querySelector('#snippet').textContent")
+    assert KEY not in snippet and "HOLDFAST_API_KEY" in snippet
+    browser.execute_script("document.querySelector('#link').click()")
+    wait(browser, "location.hash.length > 3")
+    assert KEY not in browser.current_url
+
+
+@needs_browser
+def test_a_link_holds_the_page_and_nothing_is_sent(browser, quick):
+    visit(browser, quick.url)
+    write(browser, "system", "Be <b>kind</b> & </script>.")
+    browser.execute_script("document.querySelector('#system').setSelectionRange(0, 2)")
+    emphasise(browser)
+    browser.execute_script(
+        "const s = document.querySelector('[data-column=\"1\"] select'); s.value = 'gate'; s.dispatchEvent(new Event('change'))"
+    )
+    for text in ("one", "two"):
+        say(browser, text)
+    page = "return [...document.querySelectorAll('.spelled, .asked .text, .reply .text, .mass, #emphasised .chip, #dialog-chart .end')].map((n) => n.textContent)"
+    before, asked = browser.execute_script(page), len(quick.bodies)
+    browser.execute_script("document.querySelector('#link').click()")
+    wait(browser, "location.hash.length > 3")
+    fragment = "#" + browser.current_url.partition("#")[2]
+    visit(browser, quick.url, fragment=fragment)
+    assert browser.execute_script(page) == before and len(before) > 12
+    assert (
+        browser.execute_script("return document.querySelector('#system').value")
+        == "Be <b>kind</b> & </script>."
+    )
+    assert len(quick.bodies) == asked
+    say(browser, "three")
+    sent = quick.bodies[-1]["messages"]
+    assert [message["role"] for message in sent] == ["system", *("user", "assistant") * 2, "user"]
+    assert quick.bodies[-1]["emphasis"] == [[0, 0, 2]]
+    assert browser.get_log("browser") == []
+
+
+HOSTILE = """
+const done = arguments[0];
+const pack = async (value) => {
+  const packed = await new Response(new Blob([JSON.stringify(value)]).stream().pipeThrough(new CompressionStream("deflate-raw"))).bytes();
+  return "#s=" + btoa(String.fromCharCode(...packed)).replaceAll("+", "-").replaceAll("/", "_").replace(/=+$/, "");
+};
+const evil = "<img src=x onerror='window.hacked = 1'><script>window.hacked = 1</script>";
+const good = {v: 1, system: [evil, [[0, 4]]], draft: [evil, []], columns: [[0, evil, 1, 0.9, 0, 200]],
+  turns: [[[evil, []], {"0": {p: [evil, []], s: evil, d: 0, e: "failed", w: evil, t: [[evil, 0.5, 0.1]]}}]], selfchat: ["starter", 0, 6, 8]};
+const bad = [
+  {...good, v: 2}, {...good, columns: []}, {...good, columns: Array(9).fill([0, "none", 1, 1, 0, 9])},
+  {...good, system: ["x".repeat(30000), []]}, {...good, system: ["abc", [[2, 1]]]}, {...good, system: ["abc", [[0, 9]]]},
+  {...good, turns: [[["a", []], {"__proto__": 1, "constructor": 2}], 7]}, {...good, columns: [["__proto__", "none", 1, 1, 0, 9]]},
+  {...good, selfchat: ["starter", 0, 6, 1e9]}, {...good, turns: {"length": 1e9}}, null, 7, "x", [], "y".repeat(9e6),
+];
+(async () => done([await pack(good), ...await Promise.all(bad.map(pack)), "#s=", "#s=%00", "#s=!!!!", "#s=AAAA", "#s=" + "A".repeat(400000)]))();
+"""
+
+
+@needs_browser
+def test_hostile_links_do_no_harm(browser, quick):
+    visit(browser, quick.url)
+    text, *damaged = browser.execute_async_script(HOSTILE)
+    visit(browser, quick.url, fragment=text)
+    shown = browser.execute_script("return document.querySelector('.reply .text').textContent")
+    assert shown.startswith("<img src=x onerror=")
+    assert not browser.execute_script(
+        "return document.querySelectorAll('main img, main script').length || window.hacked"
+    )
+    for fragment in damaged:
+        browser.execute_script(
+            "document.querySelector('#notice').hidden = true; location.hash = arguments[0]",
+            fragment,
+        )
+        wait(browser, "!document.querySelector('#notice').hidden")
+        told = browser.execute_script("return document.querySelector('#notice-text').textContent")
+        assert told.startswith("The link is damaged"), fragment[:60]
+    say(browser, "still there?")
+    assert browser.execute_script("return !window.hacked && ({}).polluted === undefined")
+    assert browser.get_log("browser") == []
+
+
+TURNS = """
+const [count, done] = arguments;
+const box = document.querySelector("#draft"), send = document.querySelector("#send");
+const frame = () => new Promise(requestAnimationFrame);
+(async () => {
+  const times = [];
+  for (let turn = 0; turn < count; turn += 1) {
+    box.value = `message ${turn}`;
+    box.dispatchEvent(new Event("input"));
+    const start = performance.now();
+    document.querySelector("#composer").requestSubmit();
+    await frame();
+    while (send.hidden) await frame();
+    times.push(performance.now() - start);
+  }
+  done(times);
+})();
+"""
+
+
+@needs_browser
+def test_two_hundred_turns_do_not_make_it_slow(browser, quick):
+    visit(browser, quick.url)
+    browser.set_script_timeout(120)
+    write(browser, "system", NUMBER)
+    times = browser.execute_async_script(TURNS, 200)
+    first, last = (sorted(part)[10] for part in (times[5:25], times[-20:]))
+    print(f"turn 15: {first:.0f} ms, turn 190: {last:.0f} ms")
+    assert browser.execute_script("return document.querySelectorAll('.reply').length") == 400
+    assert browser.execute_script("return document.querySelectorAll('.reply .t').length") == 12_000
+    assert last < 4 * first + 100, "milliseconds; medians of twenty turns"
+    assert last < 1500
+
+
+# For everybody
+
+
+@needs_browser
+@pytest.mark.parametrize(
+    ("width", "dark"), [(1280, False), (1280, True), (390, False), (320, True)]
+)
+def test_the_page_fits_can_be_read_and_keeps_its_policy(browser, quick, width, dark):
+    visit(browser, quick.url, width, dark)
+    write(browser, "system", NUMBER)
+    for text in ("one", "please break"):
+        say(browser, text)
+    browser.execute_script(
+        "document.querySelectorAll('.reply .link').forEach((link) => link.textContent === 'heads' && link.click())"
+    )
+    for opened in (False, True):
+        fits = browser.execute_script("return [document.documentElement.scrollWidth, innerWidth]")
+        assert fits[0] <= fits[1], f"open: {opened}"
+        assert browser.execute_script(TEXT_COLOURS) == []
+        look(browser, f"quick-{width}-{'dark' if dark else 'light'}-{opened}")
+        browser.execute_script(
+            "document.querySelectorAll('details').forEach((node) => node.open = true)"
+        )
+    assert browser.get_log("browser") == []
+
+
+@needs_browser
+def test_everything_that_can_be_used_has_a_name(browser, quick):
+    visit(browser, quick.url)
+    say(browser, "hello")
+    browser.execute_script(
+        "document.querySelectorAll('details').forEach((node) => node.open = true)"
+    )
+    used = {
+        "button",
+        "link",
+        "slider",
+        "combobox",
+        "textbox",
+        "spinbutton",
+        "radio",
+        "image",
+        "switch",
+    }
+    nodes = browser.execute_cdp_cmd("Accessibility.getFullAXTree", {})["nodes"]
+    seen = [
+        node
+        for node in nodes
+        if not node.get("ignored") and node.get("role", {}).get("value") in used
+    ]
+    nameless = [
+        node["role"]["value"] for node in seen if not node.get("name", {}).get("value", "").strip()
+    ]
+    assert len(seen) > 25 and nameless == []
+
+
+@needs_browser
+def test_the_whole_page_is_used_by_keyboard(browser, quick):
+    from selenium.webdriver.common.keys import Keys
+
+    visit(browser, quick.url)
+    keys(browser, Keys.TAB)
+    assert browser.execute_script("return document.activeElement.className") == "skip"
+    keys(browser, Keys.ENTER)
+    assert browser.execute_script("return document.activeElement.id") == "draft"
+    keys(browser, "hello")
+    press(browser, Keys.ENTER, held=Keys.SHIFT)
+    keys(browser, "there", Keys.ENTER)
+    wait(browser, f"document.querySelectorAll('.reply').length === 2 && {READY}")
+    assert quick.bodies[0]["messages"][-1]["content"] == "hello\nthere"
+    wait(browser, "document.querySelector('#status').textContent.includes('answered')")
+
+
+@needs_browser
+def test_an_inline_script_would_be_refused(browser, quick):
+    visit(browser, quick.url)
+    browser.execute_script(
+        "const script = document.createElement('script'); script.textContent = 'window.hacked = 1';"
+        " document.body.append(script)"
+    )
+    time.sleep(0.2)
+    assert not browser.execute_script("return window.hacked")
+    assert any(
+        "Content Security Policy" in entry["message"] for entry in browser.get_log("browser")
+    )
