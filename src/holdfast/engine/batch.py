@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 
 import torch
 from torch import Tensor
@@ -31,6 +32,11 @@ class Reading:
 
     def __len__(self) -> int:
         return len(self.stream.token_ids) + len(self.generated)
+
+    @cached_property
+    def span(self) -> Tensor:
+        """That of the prompt, bool [token], on the host: it is read whenever rows come or go."""
+        return torch.tensor(self.stream.span)
 
     def behind(self, computed: int) -> Sequence[int]:
         """The tokens from the place `computed` on."""
@@ -121,5 +127,4 @@ def batch_of(
 
 def spans_of(readings: Sequence[Reading], device: torch.device) -> Tensor:
     """The spans of some readings' prompts, bool [row, column]."""
-    spans = [torch.tensor(reading.stream.span) for reading in readings]
-    return pad_sequence(spans, batch_first=True).to(device)
+    return pad_sequence([reading.span for reading in readings], batch_first=True).to(device)

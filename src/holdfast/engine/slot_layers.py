@@ -190,12 +190,15 @@ class KeyLayer(DynamicLayer):
         self._resize(rows, max(columns, had_columns), self.store)
 
     def shrink(self, rows: int, columns: int) -> None:
-        """Gives memory back where less than half of the store is in use."""
+        """Gives memory back where less than a quarter of the store is in use.
+
+        Of what it keeps half is spare, or the next row to join would make the store grow again.
+        """
         if not self.store:
             return
         had_rows, _, had_columns, _ = self.store[0].shape
-        if 2 * rows * (columns + SPARE_COLUMNS) < had_rows * had_columns:
-            self._resize(rows, columns + SPARE_COLUMNS, self.store)
+        if 4 * rows * (columns + SPARE_COLUMNS) < had_rows * had_columns:
+            self._resize(2 * rows, columns + SPARE_COLUMNS, self.store)
 
     def _resize(self, rows: int, columns: int, old: Sequence[Tensor]) -> None:
         """Moves what fits into a store of another size; without memory for it, nothing changes."""
