@@ -5,6 +5,7 @@ batch.py       one forward pass, as tensors
 runner.py      the one place that calls the model
 cache.py       slots: keys and values of the rows of a batch
 prefixes.py    keys and values that outlive their pass, within a number of bytes
+shared.py      the same for all prompts that begin with the same tokens
 choosing.py    from logits to tokens: guidance, the draw, the gate's consent
 drawing.py     temperature and nucleus, from numbers that belong to the reply
 decoder.py     rows that generate, forwarded together

@@ -86,6 +86,15 @@ class Slots(Cache):
         self._shared.window.firsts.append(0 if computed is None else computed.cut)
         self._shared.window.serves.append(sys.maxsize if serves is None else serves)
 
+    def add(self, computed: KeysValues) -> None:
+        """Adds to the last slot what is computed of the tokens behind those that it has; of layers
+        that keep every token.
+        """
+        slot = len(self.lengths) - 1
+        for layer, own in zip(self._layers, computed.layers, strict=True):
+            layer.open(slot, own, {}, computed.start)
+        self.lengths[slot] = computed.tokens
+
     @contextmanager
     def writing(
         self, slots: Sequence[int], starts: Sequence[int], ends: Sequence[int]
@@ -185,10 +194,11 @@ class Slots(Cache):
         )
         return placed[0], placed[1], placed[2], (placed[3], placed[4])
 
-    def computed(self, slot: int, count: int | None = None) -> KeysValues | None:
+    def computed(self, slot: int, count: int | None = None, start: int = 0) -> KeysValues | None:
         """What a row has computed of its first `count` tokens (None: of all), copied.
 
-        None where states have read tokens behind those, or windows have moved on.
+        From the token `start` on, where every layer keeps all tokens. None where states have read
+        tokens behind those, or windows have moved on.
         """
         length = self.lengths[slot] if count is None else count
         cut = self._shared.window.cut(slot, length)
@@ -196,10 +206,11 @@ class Slots(Cache):
             return None
         return KeysValues(
             length,
-            tuple(layer.tensors(slot, length) for layer in self._layers),
+            tuple(layer.tensors(slot, length, start) for layer in self._layers),
             tuple(layer.states(slot) for layer in self._layers),
             cut,
             length if self._recurrent else self._shared.window.least(cut),
+            start,
         )
 
     def close(self, slot: int, *, wipe: bool = False) -> None:

@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass, field, replace
+from functools import partial
 
 import torch
 from torch import Tensor
@@ -33,6 +34,7 @@ from holdfast.engine.passes import forward_slots
 from holdfast.engine.prefixes import KeysValues
 from holdfast.engine.rows import Continuation, Row
 from holdfast.engine.runner import Output, Runner
+from holdfast.engine.shared import SharedPrefixes
 from holdfast.methods.heads import on_layers
 from holdfast.methods.protocols import ShiftsAttention
 from holdfast.threads import is_small, one_thread
@@ -47,6 +49,8 @@ class Running:
         generated: its tokens so far.
         masses: of each of them, the mass on the span that it was drawn under, [layer, head].
         log_probabilities: of each of them, where they are wanted.
+        known: per stream, what is computed of its first tokens, piece behind piece, until it is in
+            its slot.
         forwarded: tokens that went through the model.
         continuation: what it became, once it has ended.
         error: why it ended without.
@@ -56,6 +60,7 @@ class Running:
     generated: list[int] = field(default_factory=list)
     masses: list[Tensor] = field(default_factory=list)
     log_probabilities: list[LogProbability] = field(default_factory=list)
+    known: list[tuple[KeysValues, ...]] = field(default_factory=list)
     forwarded: int = 0
     continuation: Continuation | None = None
     error: Exception | None = None
@@ -64,6 +69,21 @@ class Running:
         self.uniforms = uniforms(self.row.seed, self.row.sampling.max_new_tokens)
         traced = self.row.trace
         self.readings = [Reading(stream, self.generated, traced) for stream in self.row.streams]
+        computed = [stream.known for stream in self.row.streams]
+        self.known = self.known or [(each,) if each is not None else () for each in computed]
+
+    @property
+    def cached(self) -> list[int]:
+        """Per stream, how many first tokens need no forwarding."""
+        return [pieces[-1].tokens if pieces else 0 for pieces in self.known]
+
+    @property
+    def fresh(self) -> int:
+        """Tokens that the longest stream has to forward."""
+        return max(
+            len(reading) - cached
+            for reading, cached in zip(self.readings, self.cached, strict=True)
+        )
 
     @property
     def next_draw(self) -> Draw:
@@ -119,10 +139,13 @@ class Decoder:
     Args:
         runner: the model.
         stop_ids: tokens that end a reply.
+        shared: takes what is computed of rows that share it.
     """
 
-    def __init__(self, runner: Runner, stop_ids: frozenset[int]):
-        self.runner, self.stop_ids = runner, stop_ids
+    def __init__(
+        self, runner: Runner, stop_ids: frozenset[int], shared: SharedPrefixes | None = None
+    ):
+        self.runner, self.stop_ids, self.shared = runner, stop_ids, shared
         self.slots = runner.slots()
         self._owners: list[tuple[Running, int]] = []  # by slot: the row, and which of its streams
         self._span: Tensor | None = None  # of all slots; None when rows have come or gone
@@ -143,11 +166,16 @@ class Decoder:
         first = len(self._owners)
         for row in rows:
             for number, reading in enumerate(row.readings):
-                self.slots.open(reading.stream.known, _serves(row.row, number))
+                row.forwarded += len(reading) - row.cached[number]
+                self._open(row.known[number], _serves(row.row, number))
                 self._owners.append((row, number))
-                row.forwarded += len(reading) - reading.stream.cached
+            row.known = [()] * len(row.readings)
         self._span = None
-        return self._advance(first, prefill=True)
+        ended = self._advance(first, prefill=True)
+        for row in rows:
+            if row not in ended:
+                self._share(row)
+        return ended
 
     @torch.inference_mode()
     def step(self) -> list[Running]:
@@ -167,6 +195,21 @@ class Decoder:
         self._close([row])
 
     # Rows in slots
+
+    def _open(self, known: Sequence[KeysValues], serves: int | None) -> None:
+        """Takes the next slot for a stream of which these pieces are computed."""
+        self.slots.open(known[0] if known else None, serves)
+        for piece in known[1:]:
+            self.slots.add(piece)
+
+    def _share(self, row: Running) -> None:
+        """Lets other rows have what is computed of this one."""
+        if self.shared is None or not row.row.shares or not self.runner.goes_on:
+            return
+        for number, slot in enumerate(self._slots_of(row)):
+            count = _serves(row.row, number) or self.slots.lengths[slot]
+            read = partial(self.slots.computed, slot, count)
+            self.shared.keep(row.row.streams[number], tuple(row.generated), count, read)
 
     def _advance(self, first: int, *, prefill: bool) -> list[Running]:
         """Forwards what is not computed of the slots from `first` on, and draws for their rows."""
@@ -277,6 +320,8 @@ class Decoder:
         for row, token in zip(read.rows, drawn.tokens, strict=True):
             if reason := row.take(token, self.stop_ids):
                 row.finish(reason, self._computed(row) if row.row.keep else ())
+                if row.error is None:
+                    self._share(row)
                 ended.append(row)
         return ended
 

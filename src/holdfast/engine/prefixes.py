@@ -27,6 +27,8 @@ class KeysValues:
         cut: the first token that windowed layers have kept.
         least: how many first tokens they serve at least: with states all of them, with windows
             those whose window is kept.
+        start: the first token that layers which keep all of them have here; what is in front of it
+            is kept elsewhere.
     """
 
     tokens: int
@@ -34,6 +36,7 @@ class KeysValues:
     states: tuple[Mapping[tuple[str, int], Tensor], ...]
     cut: int = 0
     least: int = 0
+    start: int = 0
 
     @property
     def size(self) -> int:
@@ -48,6 +51,11 @@ class KeysValues:
             tuple(each[:, : each.shape[1] - behind] for each in layer) for layer in self.layers
         )
         return replace(self, tokens=count, layers=views)
+
+    def copied(self) -> KeysValues:
+        """The same in memory of their own; views keep alive what they were taken from."""
+        layers = tuple(tuple(each.clone() for each in layer) for layer in self.layers)
+        return replace(self, layers=layers)
 
 
 @dataclass(eq=False)

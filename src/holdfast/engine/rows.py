@@ -72,6 +72,7 @@ class Row:
         keep: whether the keys and values are wanted afterwards; others wait for such a row, so it
             goes first.
         trace: whether the mass on the first stream's span is wanted.
+        shares: whether what is computed of its prompt and reply serves others, and theirs it.
         top_logprobs: how many of the likeliest tokens are wanted with the log-probability of each
             drawn one; None: no log-probabilities.
         name: says in an error which of many rows it is about; "" where there is one.
@@ -84,6 +85,7 @@ class Row:
     seed: int = 0
     keep: bool = False
     trace: bool = False
+    shares: bool = False
     top_logprobs: int | None = None
     name: str = ""
 
@@ -91,11 +93,6 @@ class Row:
     def longest(self) -> int:
         """Tokens of the longest prompt."""
         return max(len(stream.token_ids) for stream in self.streams)
-
-    @property
-    def fresh(self) -> int:
-        """Tokens that the longest stream has to forward."""
-        return max(len(stream.token_ids) - stream.cached for stream in self.streams)
 
 
 @dataclass(frozen=True)

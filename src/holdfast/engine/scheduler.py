@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import math
 from collections import deque
-from collections.abc import Iterator, Sequence
-from dataclasses import replace
+from collections.abc import Hashable, Iterator, Sequence
+from dataclasses import dataclass, replace
 from itertools import chain
 
 from torch import Tensor
@@ -19,12 +19,15 @@ from holdfast.engine.decoder import Decoder, Running
 from holdfast.engine.memory import halved, ran_out_of_memory
 from holdfast.engine.rows import Continuation, Row
 from holdfast.engine.runner import Runner
+from holdfast.engine.shared import SharedPrefixes, beginning
 from holdfast.errors import HoldfastError, ModelError
 
 # waiting rows join when they are more than one for so many that run: a prefill costs about a step
 _JOIN = 4
 _PREFILL = 16_384  # tokens of one prefill, padding included, unless a single row has more
 _PADDED = 65_536  # columns read in one prefill, unless at least a quarter is used
+_SPARE = 256  # steps in which what is kept for others is given up once
+_PATIENCE = 6  # times that a limit's regrowth takes twice as long
 _PASS = 128  # tokens that cost about as much as a forward pass costs beside its tokens
 
 
@@ -39,6 +42,7 @@ class Handle:
         masses: of each of them, the mass on the span that it was drawn under, [layer, head]; []
             unless traced. Where the reply has ended by itself, that of its end too.
         log_probabilities: of each of them; [] unless wanted. As `masses`, that of an end too.
+        submitted: the step that it was submitted before.
         cached: tokens of the first stream's prompt that were not forwarded, once the row runs.
         continuation: what it became, once it has ended.
         error: why it ended without.
@@ -51,6 +55,7 @@ class Handle:
         self.masses: list[Tensor] = []
         self.log_probabilities: list[LogProbability] = []
         self.cached = 0
+        self.submitted = 0
         self.continuation: Continuation | None = None
         self.error: Exception | None = None
         self.cancelled = False
@@ -85,6 +90,22 @@ class Handle:
             raise self.error
 
 
+@dataclass(frozen=True)
+class Serving:
+    """How rows are taken that come at any time, for weeks.
+
+    Args:
+        shared: what is computed of them, for those that follow.
+        wait: steps that a row waits for others to join with, where there is room for it.
+        regrow: steps after which a limit that was halved grows by a quarter; twice as many each
+            time it is halved again.
+    """
+
+    shared: SharedPrefixes
+    wait: int = 4
+    regrow: int = 256
+
+
 class Scheduler:
     """Rows of one model, as many together as there is room for.
 
@@ -92,16 +113,28 @@ class Scheduler:
         runner: the model.
         stop_ids: tokens that end a reply.
         batch_size: streams forwarded together at most.
+        serving: how rows are taken that come at any time; None: they are known from the start, and
+            fewer passes are worth more than a row's wait.
 
     Attributes:
+        limit: streams forwarded together at most, as far as memory is known to last.
         halvings: the limits that it went down to as memory ran out, in order.
     """
 
-    def __init__(self, runner: Runner, stop_ids: frozenset[int], batch_size: int):
+    def __init__(
+        self,
+        runner: Runner,
+        stop_ids: frozenset[int],
+        batch_size: int,
+        serving: Serving | None = None,
+    ):
         self.runner, self.stop_ids, self.batch_size = runner, stop_ids, batch_size
+        self.serving, self.shared = serving, serving.shared if serving is not None else None
         self.limit = batch_size if runner.batched else 1
         self.halvings: list[int] = []
-        self._decoder = Decoder(runner, stop_ids)
+        self._steps = self._calm = 0  # made, and since the limit was last changed
+        self._spare_from = 0  # from this step on, what is kept for others is given up first
+        self._decoder = Decoder(runner, stop_ids, self.shared)
         self._urgent: deque[Handle] = deque()  # others wait for these
         self._waiting: deque[Handle] = deque()
         self._running: dict[Running, Handle] = {}  # in the order in which they were taken
@@ -119,6 +152,7 @@ class Scheduler:
     def submit(self, row: Row) -> Handle:
         """Takes a row in; its reply is as long as the model's context has room."""
         handle = Handle(row, self)
+        handle.submitted = self._steps
         context, most = self.runner.context, row.sampling.max_new_tokens
         room = context - row.longest if context else most
         if room <= 0:
@@ -146,6 +180,7 @@ class Scheduler:
     def step(self) -> list[Handle]:
         """Makes a pass, of rows that join or of all that run; returns the rows that ended."""
         ended, self._ended = self._ended, []
+        self._steps += 1
         joining = self._joining()
         try:
             done = self._pass(joining)
@@ -154,7 +189,8 @@ class Scheduler:
                 raise
             done = None
         if done is None:  # outside the handler, whose error holds on to all that was computed
-            return ended + self._halve()
+            return ended + self._make_room()
+        self._regrow()
         for running, handle in self._running.items():
             handle.token_ids += running.generated[len(handle.token_ids) :]
             handle.masses += running.masses[len(handle.masses) :]
@@ -175,38 +211,94 @@ class Scheduler:
             if running + streams > self.limit and (running or joining):
                 break
             joining.append(handle)
-        if len(joining) <= running // _JOIN:
+        if len(joining) <= running // _JOIN and not self._waits_too_long(joining):
             return []
         for _ in joining:
             (self._urgent or self._waiting).popleft()
-        return joining
+        later = self._followers(joining)
+        self._waiting.extendleft(reversed(later))
+        return [handle for handle in joining if handle not in later]
+
+    def _waits_too_long(self, handles: Sequence[Handle]) -> bool:
+        if self.serving is None:
+            return False
+        return any(self._steps - handle.submitted > self.serving.wait for handle in handles)
+
+    def _followers(self, joining: Sequence[Handle]) -> list[Handle]:
+        """Rows that begin as another one does: they wait for what it computes, where that is worth
+        a pass of their own.
+        """
+        if self.shared is None:
+            return []
+        alike: dict[Hashable, list[Handle]] = {}
+        for handle in joining:
+            if handle.row.shares:
+                alike.setdefault(beginning(handle.row.streams[0]), []).append(handle)
+        later = list[Handle]()
+        for first, *others in alike.values():
+            leader = first.row.streams[0]
+            gains = [self.shared.gain(other.row.streams[0], leader) for other in others]
+            if sum(gains) > _PASS:
+                later += [other for other, gain in zip(others, gains, strict=True) if gain]
+        return later
 
     def _pass(self, joining: Sequence[Handle]) -> list[Running]:
         if not joining:
             return self._decoder.step() if self._running else []
-        taken = {Running(handle.row): handle for handle in joining}
+        taken = {self._resumed(handle): handle for handle in joining}
         self._running |= taken
-        for handle in joining:
-            handle.cached = handle.row.streams[0].cached
+        for running, handle in taken.items():
+            if self.shared is not None and handle.row.shares:
+                running.known = [self.shared.find(stream) for stream in handle.row.streams]
+            handle.cached = running.cached[0]
         ended = []
         for group in prefills(list(taken)):
             ended += self._decoder.admit(group)
         return ended
 
-    def _halve(self) -> list[Handle]:
-        """Begins anew with half of the rows after memory ran out; a single one ends there."""
+    def _resumed(self, handle: Handle) -> Running:
+        """A row that begins, or goes on behind the tokens that it had when memory ran out.
+
+        Behind a gate it begins anew: what is computed of its tokens depends on what was refused.
+        """
+        if handle.row.gate is not None:
+            return Running(handle.row)
+        return Running(
+            handle.row,
+            list(handle.token_ids),
+            list(handle.masses),
+            list(handle.log_probabilities),
+        )
+
+    def _make_room(self) -> list[Handle]:
+        """Begins anew after memory ran out: without what was kept for others, if there is any; else
+        with half of the rows, the oldest ones. A single one ends there.
+        """
         handles = list(self._running.values())
         self._running.clear()
-        self._decoder = Decoder(self.runner, self.stop_ids)
-        try:
-            self.limit = halved(len(handles), self.runner.name, self.batch_size)
-        except ModelError as error:
-            handles[0].error = error
-            return handles
-        self.halvings.append(self.limit)
+        self._decoder = Decoder(self.runner, self.stop_ids, self.shared)
+        if self.shared is not None and self.shared.size and self._steps >= self._spare_from:
+            self.shared.clear()
+            self._spare_from = self._steps + _SPARE
+        else:
+            try:
+                self.limit = halved(len(handles), self.runner.name, self.batch_size)
+            except ModelError as error:
+                handles[0].error = error
+                return handles
+            self.halvings.append(self.limit)
+            self._calm = 0
         for handle in reversed(handles):
             (self._urgent if handle.row.keep else self._waiting).appendleft(handle)
         return []
+
+    def _regrow(self) -> None:
+        """Lets a limit that was halved grow again, once memory has lasted for a while."""
+        if self.serving is None or not self.halvings or self.limit >= self.batch_size:
+            return
+        self._calm += 1
+        if self._calm >= self.serving.regrow << min(len(self.halvings) - 1, _PATIENCE):
+            self.limit, self._calm = min(self.batch_size, self.limit + self.limit // 4 + 1), 0
 
 
 def name_error(error: Exception, name: str) -> None:
@@ -222,17 +314,17 @@ def prefills(rows: Sequence[Running]) -> list[list[Running]]:
 
     Rows are padded to the longest, and each pass costs something by itself.
     """
-    ordered = sorted(rows, key=lambda running: running.row.fresh, reverse=True)
+    ordered = sorted(rows, key=lambda running: running.fresh, reverse=True)
     # of the first rows: their cost, and where their last group starts
     least, start_of = [0.0], [0]
     for stop in range(1, len(ordered) + 1):
         costs, count, longest, tokens = [math.inf] * stop, 0, 0, 0
         for start in reversed(range(stop)):
-            streams = ordered[start].row.streams
-            count += len(streams)
-            longest = max(longest, *(stream.cached for stream in streams))
-            tokens += sum(stream.cached for stream in streams)
-            padded = count * ordered[start].row.fresh
+            cached = ordered[start].cached
+            count += len(cached)
+            longest = max(longest, *cached)
+            tokens += sum(cached)
+            padded = count * ordered[start].fresh
             fits = padded <= _PREFILL and count * longest <= max(_PADDED, 4 * tokens)
             if fits or start == stop - 1:
                 costs[start] = least[start] + _PASS + padded

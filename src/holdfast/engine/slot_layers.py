@@ -141,22 +141,23 @@ class KeyLayer(DynamicLayer):
         self.shared = shared
         self.store: list[Tensor] = []
 
-    def open(self, slot: int, tensors: Sequence[Tensor], states: States) -> None:
-        """Puts what a row has computed, each [head, token, size], into its slot."""
+    def open(self, slot: int, tensors: Sequence[Tensor], states: States, start: int = 0) -> None:
+        """Puts what a row has computed from a token on, each [head, token, size], into its slot."""
         if not tensors:
             return
-        self.reserve(slot + 1, tensors[0].shape[1], tensors)
+        end = start + tensors[0].shape[1]
+        self.reserve(slot + 1, end, tensors)
         for store, new in zip(self.store, tensors, strict=True):
-            store[slot, :, : new.shape[1]] = new
+            store[slot, :, start:end] = new
 
     @property
     def columns(self) -> Columns:
         """What the pass under way reads."""
         return self.shared.under_way.every
 
-    def tensors(self, slot: int, length: int) -> tuple[Tensor, ...]:
-        """Those of a row's first tokens, copied."""
-        return tuple(store[slot, :, :length].clone() for store in self.store)
+    def tensors(self, slot: int, length: int, start: int = 0) -> tuple[Tensor, ...]:
+        """Those of a row's first tokens from `start` on, copied."""
+        return tuple(store[slot, :, start:length].clone() for store in self.store)
 
     def states(self, slot: int) -> States:
         """What a row's tokens became: of attention, nothing."""
@@ -246,7 +247,7 @@ class WindowLayer(KeyLayer):
         """What the pass under way reads."""
         return self.shared.under_way.kept
 
-    def tensors(self, slot: int, length: int) -> tuple[Tensor, ...]:
+    def tensors(self, slot: int, length: int, start: int = 0) -> tuple[Tensor, ...]:
         """Those of a row's first tokens that are of use behind them, copied."""
         first, cut = self.shared.window.firsts[slot], self.shared.window.cut(slot, length)
         assert cut is not None

@@ -47,7 +47,7 @@ class StateLayer(LinearAttentionLayer):
         self.kept: States = {}
         self.before: States = {}
 
-    def open(self, slot: int, tensors: Sequence[Tensor], states: States) -> None:
+    def open(self, slot: int, tensors: Sequence[Tensor], states: States, start: int = 0) -> None:
         """Takes a slot for a row whose tokens became these states; {} of a row without tokens."""
         self.before = {}
         known = {name: state[None] for name, state in states.items()}
@@ -56,7 +56,7 @@ class StateLayer(LinearAttentionLayer):
             new = known.get(name, like.new_zeros(1, *like.shape[1:]))
             self.kept = {**self.kept, name: torch.cat([had, new])}
 
-    def tensors(self, slot: int, length: int) -> tuple[Tensor, ...]:
+    def tensors(self, slot: int, length: int, start: int = 0) -> tuple[Tensor, ...]:
         """Of a row's tokens, no tensors are kept."""
         return ()
 
@@ -133,14 +133,14 @@ class HybridLayer(StateLayer, KeyLayer):  # type: ignore[misc, override]  # as t
         KeyLayer.__init__(self, like, shared)
         StateLayer.__init__(self, like, shared)
 
-    def open(self, slot: int, tensors: Sequence[Tensor], states: States) -> None:
+    def open(self, slot: int, tensors: Sequence[Tensor], states: States, start: int = 0) -> None:
         """Takes a slot for what a row has computed."""
-        KeyLayer.open(self, slot, tensors, states)
+        KeyLayer.open(self, slot, tensors, states, start)
         StateLayer.open(self, slot, tensors, states)
 
-    def tensors(self, slot: int, length: int) -> tuple[Tensor, ...]:
+    def tensors(self, slot: int, length: int, start: int = 0) -> tuple[Tensor, ...]:
         """Keys and values of a row's first tokens, copied."""
-        return KeyLayer.tensors(self, slot, length)
+        return KeyLayer.tensors(self, slot, length, start)
 
     def move(self, last: int, slot: int, length: int) -> None:
         """Moves the last row into a slot."""

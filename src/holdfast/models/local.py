@@ -16,7 +16,7 @@ from holdfast.chat.emphasis import Part
 from holdfast.chat.messages import Message
 from holdfast.chat.streaming import Pieces
 from holdfast.engine.runner import Runner
-from holdfast.engine.scheduler import Scheduler
+from holdfast.engine.scheduler import Scheduler, Serving
 from holdfast.engine.scoring import Scored
 from holdfast.errors import ModelError
 from holdfast.methods import Ability, Method, Shape, attention_methods, read_methods
@@ -107,9 +107,9 @@ class LocalModel:
         """The model as the engine sees it."""
         return Runner(self.hf_model, batched=self.reuses_cache, name=self.name)
 
-    def scheduler(self) -> Scheduler:
+    def scheduler(self, serving: Serving | None = None) -> Scheduler:
         """A scheduler of this model's own, without rows."""
-        return Scheduler(self.runner, self.stop_ids, self.batch_size)
+        return Scheduler(self.runner, self.stop_ids, self.batch_size, serving)
 
     @property
     def prefix_bytes(self) -> int:
@@ -121,9 +121,14 @@ class LocalModel:
             return torch.cuda.get_device_properties(device).total_memory // 4
         return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") // 4
 
-    def session(self) -> LocalSession:
-        """Opens a session, in which requests of one thread forward only what is new."""
-        return LocalSession(self)
+    def session(self, *, serves: bool = False) -> LocalSession:
+        """Opens a session, in which requests of one thread forward only what is new.
+
+        Args:
+            serves: whether requests come at any time, for as long as a server runs; those without a
+                thread then share what is computed of the tokens that they begin with.
+        """
+        return LocalSession(self, serves=serves)
 
     @property
     def replicas(self) -> int:

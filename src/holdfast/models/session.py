@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING
 from holdfast import knobs
 from holdfast.engine.prefixes import PrefixCache
 from holdfast.engine.rows import Continuation, Stream
-from holdfast.engine.scheduler import Handle, name_error
+from holdfast.engine.scheduler import Handle, Scheduler, Serving, name_error
 from holdfast.engine.scoring import Scored, score_in_memory
+from holdfast.engine.shared import SharedPrefixes
 from holdfast.errors import HoldfastError, KnobOutOfRange, ModelError, PromptError, UsageError
 from holdfast.methods import Kind, Method, of_kind
 from holdfast.models.protocol import Job, answer_all, request_names
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
     from holdfast.models.local import LocalModel
 
 MOST_LOGPROBS = 20
+_CHECKED = 1_000  # lists of methods that are known to be right; a server sees any number of them
 _INTERRUPTED = "The session was interrupted before this request was answered; ask again."
 
 
@@ -31,14 +33,18 @@ class LocalSession:
 
     Args:
         model: that answers them.
+        serves: whether requests come at any time, for as long as a server runs. Those without a
+            thread then share what is computed of the tokens that they begin with, under the same
+            steering; a request waits a few steps for others at most; and where memory ran out, as
+            many requests as before are answered together again after a while.
     """
 
-    def __init__(self, model: LocalModel):
-        self.model = model
+    def __init__(self, model: LocalModel, *, serves: bool = False):
+        self.model, self.serves = model, serves
         self._threads: dict[Hashable, tuple[Known, ...]] = {}
         self._prefixes = PrefixCache(model.prefix_bytes)
         self._checked: set[tuple[Method, ...]] = set()
-        self._scheduler = model.scheduler()
+        self._scheduler = self._new_scheduler()
         self._open: dict[Handle, Answer] = {}
         self.rows_at_most: int | None = None  # together, since memory ran out; None: it never did
 
@@ -100,7 +106,8 @@ class LocalSession:
 
     def enter(self, rendered: Rendered) -> Answer:
         """Takes a request in that `render` has read."""
-        answer = Answer(rendered, self._scheduler.submit(rendered.row))
+        shares = self.serves and rendered.request.thread is None
+        answer = Answer(rendered, self._scheduler.submit(replace(rendered.row, shares=shares)))
         self._open[answer.handle] = answer
         return answer
 
@@ -137,12 +144,18 @@ class LocalSession:
             self._scheduler.cancel(answer.handle)
             self._open.pop(answer.handle, None)
 
+    def _new_scheduler(self) -> Scheduler:
+        if not self.serves:
+            return self.model.scheduler()
+        shared = SharedPrefixes(self.model.prefix_bytes, pieces=self.model.runner.sees_all)
+        return self.model.scheduler(Serving(shared))
+
     def _give_up(self, error: BaseException) -> None:
         """Ends all requests with an error, and begins anew without them."""
         for answer in self._open.values():
             answer.error = error if isinstance(error, Exception) else ModelError(_INTERRUPTED)
         self._open.clear()
-        self._scheduler = self.model.scheduler()
+        self._scheduler = self._new_scheduler()
 
     def _finish(self, answer: Answer) -> Answer:
         try:
@@ -321,6 +334,8 @@ class LocalSession:
     def _check(self, methods: tuple[Method, ...]) -> None:
         if methods not in self._checked:
             self.model.check(methods)
+            if len(self._checked) >= _CHECKED:
+                self._checked.clear()
             self._checked.add(methods)
 
     def _known(self, request: Request) -> tuple[Known, ...]:

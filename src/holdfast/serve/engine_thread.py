@@ -42,7 +42,7 @@ class EngineThread:
         self.model, self.queue = model, queue
         self.open = 0
         self.error: Exception | None = None
-        self._session = model.session()
+        self._session = model.session(serves=True)
         self._answers: dict[Generation, Answer] = {}  # of the thread alone
         self._failures = 0
         self._news = threading.Condition()  # guards what follows, and `open`

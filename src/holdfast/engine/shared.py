@@ -1,0 +1,209 @@
+"""What is computed of prompts and replies, shared by all prompts that begin with the same tokens
+under the same steering.
+
+A radix tree over tokens: each segment keeps the keys and values of its own tokens, and others go
+on from any place of it. Where layers keep states or windows, which serve no place but the last,
+each segment keeps what is computed of all tokens in front of it too.
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Callable, Hashable
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from holdfast.engine.prefixes import KeysValues
+from holdfast.engine.rows import Stream
+
+_Tokens = np.ndarray[tuple[int], np.dtype[np.int64]]
+_BEGINNING = 32  # tokens
+
+
+@dataclass(eq=False)
+class _Segment:
+    """Tokens in a row that some prompt has, behind those of its parent.
+
+    Args:
+        parent: None of a root, which has no tokens.
+        first: tokens in front of its own: the place in the parent where it begins.
+        tokens: its own.
+        computed: of its tokens, or of all up to its end; None of a root, or of what is evicted.
+        children: by place and first token.
+    """
+
+    parent: _Segment | None
+    first: int
+    tokens: _Tokens
+    computed: KeysValues | None
+    children: dict[tuple[int, int], _Segment] = field(default_factory=dict)
+
+    @property
+    def stood_on(self) -> int:
+        """How many first tokens it has to keep, as children have none of their own of them."""
+        needed = (child.first for child in self.children.values() if child.stands_on_parent)
+        return max(needed, default=self.first)
+
+    @property
+    def stands_on_parent(self) -> bool:
+        """Whether its keys and values begin where the parent's are left."""
+        return self.computed is not None and self.computed.start > 0
+
+
+class SharedPrefixes:
+    """What is computed of prompts, within a number of bytes; what was used longest ago goes first.
+
+    Args:
+        limit: bytes of keys and values that are kept.
+        pieces: whether what is computed of some tokens serves behind that of others: every layer is
+            attention to all tokens before.
+
+    Attributes:
+        size: bytes that are kept.
+    """
+
+    def __init__(self, limit: int, *, pieces: bool):
+        self.limit, self.pieces, self.size = limit, pieces, 0
+        self._roots: dict[Hashable, _Segment] = {}
+        self._used: OrderedDict[_Segment, None] = OrderedDict()  # of the ends; longest ago first
+
+    def __len__(self) -> int:
+        return len(self._used)
+
+    def find(self, stream: Stream) -> tuple[KeysValues, ...]:
+        """What is computed of a stream's first tokens, piece behind piece; not of its last one."""
+        root = self._roots.get(stream.methods)
+        if root is None:
+            return ()
+        for segment, end in reversed(_walk(root, _tokens(stream))):
+            end = min(end, len(stream.token_ids) - 1)
+            computed = segment.computed
+            if computed is not None and segment.first < end and end >= computed.least:
+                if end > segment.stood_on or not segment.children:
+                    self._used[segment] = None
+                    self._used.move_to_end(segment)
+                return _pieces(segment, end)
+        return ()
+
+    def keep(
+        self,
+        stream: Stream,
+        generated: tuple[int, ...],
+        count: int,
+        read: Callable[[int], KeysValues | None],
+    ) -> None:
+        """Keeps what is computed of a stream and of tokens behind it, as far as it is new.
+
+        Args:
+            stream: under whose methods it was computed.
+            generated: tokens behind the stream.
+            count: of how many first tokens it is wanted.
+            read: gives what is computed of them, copied, from a token on.
+        """
+        if not self.limit:
+            return
+        root = self._roots.setdefault(stream.methods, _Segment(None, 0, _tokens(None), None))
+        tokens = _tokens(stream, generated)[:count]
+        path = _walk(root, tokens)
+        parent, place = path[-1] if path else (root, 0)
+        computed = read(place if self.pieces else 0) if place < count else None
+        if computed is not None:
+            segment = _Segment(parent, place, tokens[place:], computed)
+            parent.children[place, int(tokens[place])] = segment
+            self.size += computed.size
+            self._used[segment] = None
+        while self.size > self.limit:
+            self._evict(next(iter(self._used)))
+        if not root.children:
+            self._roots = {name: each for name, each in self._roots.items() if each.children}
+
+    def gain(self, stream: Stream, other: Stream) -> int:
+        """How many more first tokens of a stream are computed once those of another one are."""
+        if stream.methods != other.methods:
+            return 0
+        common = min(_common(_tokens(stream), _tokens(other)), len(stream.token_ids) - 1)
+        if not self.pieces and common < len(other.token_ids):
+            return 0
+        known = self.find(stream)
+        return max(0, common - (known[-1].tokens if known else 0))
+
+    def clear(self) -> None:
+        """Forgets everything."""
+        self.size = 0
+        self._roots.clear()
+        self._used.clear()
+
+    def _evict(self, segment: _Segment) -> None:
+        """Forgets the end of a segment, behind what others stand on; or all of it."""
+        del self._used[segment]
+        computed, stood_on = segment.computed, segment.stood_on
+        if computed is None or stood_on == computed.tokens:
+            return
+        self.size -= computed.size
+        if stood_on > segment.first:
+            segment.tokens = segment.tokens[: stood_on - segment.first]
+            segment.computed = computed.first(stood_on).copied()
+            self.size += segment.computed.size
+            return
+        segment.computed = None
+        self._unlink(segment)
+
+    def _unlink(self, segment: _Segment) -> None:
+        """Takes a segment out that has nothing, unless its place is needed for others'."""
+        parent = segment.parent
+        if segment.children or segment.computed is not None or parent is None:
+            return
+        del parent.children[segment.first, int(segment.tokens[0])]
+        if parent.computed is None:
+            self._unlink(parent)
+        elif parent not in self._used:  # its end is free again, and was not used for long
+            self._used[parent] = None
+            self._used.move_to_end(parent, last=False)
+
+
+def beginning(stream: Stream) -> Hashable:
+    """The same of streams that may have much in common."""
+    return stream.methods, _tokens(stream)[:_BEGINNING].tobytes()
+
+
+def _pieces(segment: _Segment, end: int) -> tuple[KeysValues, ...]:
+    """What is computed of the first `end` tokens, which end in a segment."""
+    pieces = list[KeysValues]()
+    while segment.computed is not None and segment.parent is not None:
+        pieces.append(segment.computed.first(end))
+        end = segment.computed.start
+        if not end:
+            break
+        segment = segment.parent
+    return tuple(reversed(pieces))
+
+
+def _walk(root: _Segment, tokens: _Tokens) -> list[tuple[_Segment, int]]:
+    """The segments that hold the first tokens, each with how many it knows with those before."""
+    path, place, segment = list[tuple[_Segment, int]](), 0, root
+    while place < len(tokens):
+        child = segment.children.get((place, int(tokens[place])))
+        if child is None:
+            break
+        place += _common(child.tokens, tokens[place:])
+        path.append((child, place))
+        segment = child
+    return path
+
+
+def _tokens(stream: Stream | None, generated: tuple[int, ...] = ()) -> _Tokens:
+    """A number per token; under methods, another one where it is in the span."""
+    if stream is None:
+        return np.zeros(0, np.int64)
+    tokens = 2 * np.array(stream.token_ids + generated, np.int64)
+    if stream.methods:
+        tokens[: len(stream.span)] += np.array(stream.span)
+    return tokens
+
+
+def _common(first: _Tokens, second: _Tokens) -> int:
+    """How many first elements are equal."""
+    shortest = min(len(first), len(second))
+    differ = first[:shortest] != second[:shortest]
+    return int(differ.argmax()) if differ.any() else shortest

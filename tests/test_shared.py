@@ -1,0 +1,252 @@
+"""Prefixes that requests without a thread share: the same replies, fewer tokens, bounded memory."""
+
+from __future__ import annotations
+
+import random
+from dataclasses import replace
+
+import pytest
+import torch
+from test_modern import KINDS, STATES, double
+from tiny import chat, model
+
+import holdfast
+from holdfast import Boost, Gate, Guidance, Request, Sampling, SplitSoftmax, Spotlight
+from holdfast.engine.prefixes import KeysValues
+from holdfast.engine.rows import Stream
+from holdfast.engine.shared import SharedPrefixes
+
+SYSTEM = "always talk about cheese and never about the river " * 8
+SHORT = Sampling(1.0, 0.95, 8)
+METHODS = {
+    "none": (),
+    "split-softmax": (SplitSoftmax(0.2),),
+    "heads": (SplitSoftmax(0.2, heads={(1, 2), (0, 0)}),),
+    "spotlight": (Spotlight(0.4),),
+    "guidance": (Guidance(2.0), Boost(2)),
+    "gate": (Gate((SplitSoftmax(0.05),), 0.3),),
+}
+
+
+def answer(session, requests):
+    """Submits all, and steps until they have ended."""
+    answers = [session.submit(request) for request in requests]
+    while not all(each.done for each in answers):
+        session.step()
+    return answers
+
+
+def dialogs(session, methods, rounds=3):
+    """Two dialogs under one system prompt, turn by turn, as a client would send them."""
+    talks, told = [chat(SYSTEM, "the garden " * (n + 1)) for n in range(2)], []
+    for turn in range(rounds):
+        asked = [Request(talk, methods, SHORT, 10 * turn + n) for n, talk in enumerate(talks)]
+        answers = answer(session, asked)
+        told += answers
+        for n, each in enumerate(answers):
+            talks[n] += chat("", "", each.result().text, "and the old town?")[1:]
+    return told
+
+
+@pytest.mark.parametrize("name", METHODS)
+def test_turns_of_dialogs_forward_what_is_new_and_replies_are_those_without_sharing(name):
+    tiny = model(dtype="float64")
+    told = dialogs(tiny.session(serves=True), METHODS[name])
+    for each in told:
+        alone = tiny.generate_batch([each.rendered.request])[0]
+        assert each.result().token_ids == alone.token_ids
+        assert each.rendered.prompt_ids == alone.prompt_ids
+    first, later = told[:2], told[2:]
+    system = len(tiny.tokenizer(SYSTEM)["input_ids"])
+    assert system > 128  # tokens that are worth a pass
+    assert first[0].handle.cached == 0 and first[1].handle.cached >= system
+    for before, each in zip(told, later, strict=False):
+        # all of the turn before; its reply as far as its text is spelled by the same tokens
+        assert each.handle.cached >= len(before.rendered.prompt_ids) - 1
+        whole = before.rendered.prompt_ids + before.result().token_ids
+        spelled = each.rendered.prompt_ids[: len(whole)] == whole
+        apart = name in ("gate", "spotlight", "split-softmax", "heads")
+        if spelled and not apart:
+            assert each.handle.cached >= len(whole) - 1
+
+
+@pytest.mark.parametrize("kind", (*KINDS, *STATES))
+def test_every_kind_of_layer_gives_the_replies_without_sharing(kind):
+    tiny = double(kind)
+    told = dialogs(tiny.session(serves=True), ())
+    for each in told:
+        alone = tiny.generate_batch([each.rendered.request])[0]
+        assert each.result().token_ids == alone.token_ids
+    if tiny.runner.goes_on:
+        for before, each in zip(told, told[2:], strict=False):
+            assert each.handle.cached > len(before.rendered.prompt_ids) // 2
+    else:
+        assert not any(each.handle.cached for each in told)
+
+
+def test_nothing_is_shared_across_steering():
+    """Other methods, strengths, heads and spans each make keys of their own."""
+    tiny = model(dtype="float64")
+    talk = chat("", "the garden is green and the river runs slowly past the old town")
+    ways = [
+        Request(talk, methods, SHORT, emphasis=emphasis)
+        for methods in (
+            (SplitSoftmax(0.2),),
+            (SplitSoftmax(0.21),),
+            (SplitSoftmax(0.2, heads={(1, 2)}),),
+            (SplitSoftmax(0.2, heads={(1, 1)}),),
+            (Boost(2.0),),
+            (Boost(2.0), SplitSoftmax(0.2)),
+            (SplitSoftmax(0.2), Boost(2.0)),
+        )
+        for emphasis in (["garden"], ["green"], ["garden", "green"])
+    ]
+    expected = [tiny.generate_batch([each])[0].token_ids for each in ways]
+    assert len(set(expected)) > len(ways) // 2
+    for order in (range(len(ways)), reversed(range(len(ways)))):
+        session, spans = tiny.session(serves=True), {}
+        for number in order:
+            (told,) = answer(session, [ways[number]])
+            assert told.result().token_ids == expected[number]
+            alike = spans.setdefault(ways[number].methods, [])
+            span = told.rendered.row.streams[0].span
+            common = [
+                next(at for at in range(len(span)) if span[at] != other[at]) for other in alike
+            ]
+            assert told.handle.cached == max(common, default=0)
+            alike.append(span)
+        for number in range(len(ways)):
+            (told,) = answer(session, [ways[number]])
+            assert told.handle.cached == len(told.rendered.prompt_ids) - 1
+            assert told.result().token_ids == expected[number]
+
+
+def test_choices_of_one_prompt_forward_it_once():
+    tiny = model(dtype="float64")
+    asked = [Request(chat(SYSTEM, "the garden"), (), SHORT, seed) for seed in range(6)]
+    told = answer(tiny.session(serves=True), asked)
+    prompt = len(told[0].rendered.prompt_ids)
+    assert [each.handle.cached for each in told] == [0] + [prompt - 1] * 5
+    assert [each.result().token_ids for each in told] == [
+        reply.token_ids for reply in tiny.generate_batch(asked)
+    ]
+
+
+def test_without_serving_nothing_is_shared_and_a_thread_keeps_to_itself():
+    tiny = model()
+    request = Request(chat(SYSTEM, "the garden"), (), SHORT)
+    session = tiny.session()
+    assert [answer(session, [request])[0].handle.cached for _ in range(2)] == [0, 0]
+    session = tiny.session(serves=True)
+    asked = replace(request, thread="t", keep=True)
+    assert [answer(session, [each])[0].handle.cached for each in (asked, request)] == [0, 0]
+
+
+def test_memory_for_shared_prefixes_is_bounded():
+    tiny = replace(model(dtype="float64"), prefix_memory=300_000)
+    session, shared = tiny.session(serves=True), None
+    for n in range(40):
+        request = Request(chat(f"{n} cheese " * 8, "the garden"), (), SHORT, n)
+        (told,) = answer(session, [request])
+        assert told.result().token_ids == tiny.generate_batch([request])[0].token_ids
+        shared = session._scheduler.shared
+        assert 0 < shared.size <= 300_000
+    assert len(shared) < 20
+
+
+def test_the_default_model_draws_the_same_tokens_from_shared_prefixes():
+    default = holdfast.load("default")
+    session, sampling = default.session(serves=True), Sampling(0.8, 0.95, 40)
+    talk = chat("Always reply in French.", "Tell me about the garden.")
+    cached = []
+    for turn in range(4):
+        request = Request(talk, "boost:factor=2" if turn > 2 else (), sampling, seed=turn)
+        (told,) = answer(session, [request])
+        alone = default.generate_batch([request])[0]
+        assert told.result().token_ids == alone.token_ids
+        cached.append(told.handle.cached / len(alone.prompt_ids))
+        talk += chat("", "", alone.text, "And the river?")[1:]
+    assert min(cached[1:3]) > 0.4 and cached[3] < 0.1
+
+
+# The tree by itself
+
+
+def computed_of(stream, generated, count, whole):
+    """Stands for keys and values: of each token, a number that depends on all before it, and on
+    the steering.
+    """
+    ids = (stream.token_ids + generated)[:count]
+    seen, numbers = hash(stream.methods), []
+    for place, token in enumerate(ids):
+        held = stream.methods and place < len(stream.span) and stream.span[place]
+        seen = hash((seen, token, held)) % 10_000_019
+        numbers.append(float(seen))
+
+    def read(start):
+        tensor = torch.tensor(numbers[start:])[None, :, None]
+        states = {("state", 0): torch.tensor(numbers[-1:])} if whole else {}
+        return KeysValues(count, ((tensor,),), (states,), start=start)
+
+    return read, numbers
+
+
+@pytest.mark.parametrize("whole", (False, True), ids=("keys", "states"))
+@pytest.mark.parametrize("limit", (200, 2_000, 10**9))
+def test_what_is_found_is_what_was_computed_of_the_same_tokens(limit, whole):
+    chance, shared, hits = random.Random(limit), SharedPrefixes(limit, pieces=not whole), 0
+    for _ in range(600):
+        ids = tuple(chance.randrange(2) for _ in range(chance.randrange(2, 24)))
+        span = tuple(chance.random() < 0.1 for _ in ids)
+        stream = Stream(ids, span, chance.choice(((), (Boost(2.0),), (Boost(3.0),))))
+        pieces = shared.find(stream)
+        numbers = computed_of(stream, (), len(ids), whole)[1]
+        tokens = 0
+        for piece in pieces:
+            assert piece.start == tokens
+            assert piece.layers[0][0][0, :, 0].tolist() == numbers[tokens : piece.tokens]
+            tokens = piece.tokens
+        assert tokens < len(ids)
+        if whole and pieces:
+            assert pieces[-1].states[0]["state", 0].tolist() == [numbers[tokens - 1]]
+        hits += tokens > 0
+        generated = tuple(chance.randrange(2) for _ in range(chance.randrange(6)))
+        count = len(ids) + len(generated)
+        shared.keep(stream, generated, count, computed_of(stream, generated, count, whole)[0])
+        assert shared.size <= limit
+        assert shared.size == sum(each.computed.size for each in segments(shared) if each.computed)
+        assert all(each.computed or each.children for each in segments(shared))
+        if limit == 10**9 and not whole:
+            again = shared.find(Stream((*ids, *generated, 7), (*span, *[False] * 8)[: count + 1]))
+            assert stream.methods or again[-1].tokens == count
+    assert hits > (3 if whole else 100) or limit == 200
+
+
+def segments(shared):
+    """Every segment of the tree."""
+    waiting = list(shared._roots.values())
+    for segment in waiting:
+        waiting += segment.children.values()
+    return [segment for segment in waiting if segment.parent is not None]
+
+
+def test_what_was_used_longest_ago_goes_first_and_what_others_stand_on_stays():
+    def keep(*ids):
+        stream = Stream(ids, (False,) * len(ids))
+        shared.keep(stream, (), len(ids), computed_of(stream, (), len(ids), False)[0])
+
+    def known(*ids):
+        pieces = shared.find(Stream((*ids, 99), (False,) * (len(ids) + 1)))
+        return pieces[-1].tokens if pieces else 0
+
+    shared = SharedPrefixes(12 * 4, pieces=True)  # 12 tokens
+    keep(1, 2, 3, 4, 5, 6)
+    keep(1, 2, 3, 7, 8)
+    keep(9, 9, 9)
+    assert shared.size == 11 * 4
+    assert known(1, 2, 3, 7, 8) == 5  # used
+    keep(8, 8, 8)
+    assert known(1, 2, 3, 4, 5, 6) == 3 and known(1, 2, 3, 7, 8) == 5
+    assert known(9, 9, 9) == 3 and known(8, 8, 8) == 3 and shared.size == 11 * 4
+    keep(7, 7, 7, 7, 7)
+    assert known(1, 2, 3, 7, 8) == 0 and known(9, 9, 9) == 3
