@@ -186,7 +186,8 @@ def computed_of(stream, generated, count, whole):
     def read(start):
         tensor = torch.tensor(numbers[start:])[None, :, None]
         states = {("state", 0): torch.tensor(numbers[-1:])} if whole else {}
-        return KeysValues(count, ((tensor,),), (states,), start=start)
+        least = count if whole else 0
+        return KeysValues(count, ((tensor,),), (states,), least=least, start=start)
 
     return read, numbers
 
