@@ -5,7 +5,7 @@ tokens to hold on to.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -98,12 +98,38 @@ def render_with_spans(
         mark = unused_character([text, *(message["content"] for message in messages)])
         marked = write(place_system(put_marks(messages, ranges, mark), system_as), tokenizer)
         return text, _find_emphasis(text, messages, ranges, marked.split(mark))
-    spans = _find_certain(text, placed, words, str(tokenizer.chat_template))
-    if spans is None:
-        spans = _find_marked(text, placed, words, tokenizer)
+    template = str(tokenizer.chat_template)
+    spans = _find(text, placed, words, template, lambda marked: render_text(marked, tokenizer))
     if spans is None:
         raise PromptError(_lost(words, system_as))
     return text, spans
+
+
+def system_spans(
+    text: str,
+    messages: Sequence[Message],
+    template: str,
+    write: Callable[[Sequence[Message]], str],
+) -> tuple[Span, ...]:
+    """Where the words of every system prompt stand in a chat that was rendered elsewhere.
+
+    Args:
+        text: the rendered chat.
+        messages: the chat.
+        template: what rendered it; its own words are no system prompt.
+        write: renders other messages the same way.
+
+    Returns:
+        The spans, in order; none where every system prompt is empty.
+
+    Raises:
+        PromptError: the template leaves out or rewrites a system prompt.
+    """
+    placed, words = _place(messages, "role")
+    spans = _find(text, placed, words, template, write)
+    if spans is None:
+        raise PromptError(_lost(words, "role"))
+    return spans
 
 
 def tokenize(
@@ -177,6 +203,18 @@ def _place(
     raise PromptError("There is no user message to put the system prompt in front of; add one.")
 
 
+def _find(
+    text: str,
+    placed: Sequence[Message],
+    words: dict[int, str],
+    template: str,
+    write: Callable[[Sequence[Message]], str],
+) -> tuple[Span, ...] | None:
+    """The spans of words, by number of their message; None where they cannot be found."""
+    spans = _find_certain(text, placed, words, template)
+    return _find_marked(text, placed, words, write) if spans is None else spans
+
+
 def _find_certain(
     text: str, placed: Sequence[Message], words: dict[int, str], template: str
 ) -> tuple[Span, ...] | None:
@@ -203,7 +241,10 @@ def _find_certain(
 
 
 def _find_marked(
-    text: str, placed: Sequence[Message], words: dict[int, str], tokenizer: PreTrainedTokenizerFast
+    text: str,
+    placed: Sequence[Message],
+    words: dict[int, str],
+    write: Callable[[Sequence[Message]], str],
 ) -> tuple[Span, ...] | None:
     """The spans of words by a second rendering with marks around them; None where it is not the
     first one plus marks.
@@ -213,7 +254,7 @@ def _find_marked(
     for index, wanted in words.items():
         before, after = placed[index]["content"].split(wanted, 1)
         marked[index] = {**placed[index], "content": f"{before}{mark}{wanted}{mark}{after}"}
-    pieces = render_text(marked, tokenizer).split(mark)
+    pieces = write(marked).split(mark)
     marked_words, sought = Counter(pieces[1::2]), Counter(words.values())
     if (
         "".join(pieces) != text

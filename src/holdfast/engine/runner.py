@@ -13,7 +13,6 @@ import torch
 from torch import Tensor
 from transformers.cache_utils import (
     Cache,
-    DummyLayer,
     DynamicCache,
     DynamicLayer,
     LinearAttentionLayer,
@@ -22,6 +21,7 @@ from transformers.cache_utils import (
 from holdfast.attention import IMPLEMENTATION, Steering, steered
 from holdfast.engine.batch import Batch
 from holdfast.engine.cache import Slots
+from holdfast.engine.dummy_layer import DummyLayer
 from holdfast.engine.state_layers import RECURRENT
 
 if TYPE_CHECKING:

@@ -16,10 +16,11 @@ import torch
 from torch import Tensor
 from transformers.cache_utils import (
     CacheLayerMixin,
-    DummyLayer,
     DynamicLayer,
     LinearAttentionCacheLayerMixin,
 )
+
+from holdfast.engine.dummy_layer import DummyLayer
 
 SPARE_COLUMNS = 128  # spare columns taken at once when rows outgrow the slots
 _SPARE = 1.25  # of what is there, where more is taken

@@ -13,7 +13,6 @@ from typing import Any, TypeGuard
 import torch
 from torch import Tensor
 from transformers.cache_utils import (
-    DummyLayer,
     DynamicLayer,
     DynamicSlidingWindowLayer,
     LinearAttentionAndFullAttentionLayer,
@@ -23,6 +22,7 @@ from transformers.cache_utils import (
 )
 
 from holdfast.engine import slot_layers
+from holdfast.engine.dummy_layer import DummyLayer
 from holdfast.engine.slot_layers import (
     CacheLayer,
     KeyLayer,
