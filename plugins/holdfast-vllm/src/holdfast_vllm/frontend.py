@@ -1,0 +1,299 @@
+"""Admission: spans are found, requests checked, and the prefix cache salted.
+
+vLLM has no seam for it, so six of its functions are wrapped:
+
+    BaseRenderer.render_chat(_async)         keeps the chat beside the tokens
+    OnlineRenderer.render_chat, _completion  refuses before a stream begins, with HTTP 400
+    InputProcessor.process_inputs            the one place that sees parameters, tokens and salt
+    LLMEngine.add_request, AsyncLLM...       asks the workers whether steering is live
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import wraps
+from http import HTTPStatus
+from typing import Any
+
+from vllm.exceptions import GracefulHTTPError, VLLMValidationError
+
+from holdfast.errors import HoldfastError, PromptError, UsageError
+from holdfast_vllm.spans import chat_span, given_span, text_span, tokens_of
+from holdfast_vllm.wire import ADMITTED, SPAN, Admitted, Wish, check_heads, read_wish
+
+_CHAT = "holdfast_chat"  # beside the tokens of a rendered chat
+_MARK = "_holdfast_wraps"
+
+
+@dataclass(frozen=True)
+class Chat:
+    """A chat as it was rendered.
+
+    Args:
+        messages: as vLLM's template saw them.
+        template: what rendered it.
+        write: renders other messages the same way.
+    """
+
+    messages: list[dict[str, Any]]
+    template: str
+    write: Callable[[Any], str]
+
+
+def install() -> None:
+    """Wraps the functions above, once."""
+    from vllm.renderers.base import BaseRenderer
+    from vllm.renderers.online_renderer import OnlineRenderer
+    from vllm.v1.engine.async_llm import AsyncLLM
+    from vllm.v1.engine.input_processor import InputProcessor
+    from vllm.v1.engine.llm_engine import LLMEngine
+
+    _wrap(BaseRenderer, "render_chat", _keeping_chat)
+    _wrap(BaseRenderer, "render_chat_async", _keeping_chat_async)
+    _wrap(OnlineRenderer, "render_chat", _refusing_early)
+    _wrap(OnlineRenderer, "render_completion", _refusing_early)
+    _wrap(InputProcessor, "process_inputs", _admitting)
+    _wrap(LLMEngine, "add_request", _asking)
+    _wrap(AsyncLLM, "add_request", _asking_async)
+
+
+def is_installed() -> bool:
+    """Whether requests of this process go through admission."""
+    from vllm.v1.engine.input_processor import InputProcessor
+
+    return hasattr(InputProcessor.process_inputs, _MARK)
+
+
+def _wrap(owner: type, name: str, around: Callable[[Any], Any]) -> None:
+    inner = getattr(owner, name)
+    if not hasattr(inner, _MARK):
+        outer = wraps(inner)(around(inner))
+        setattr(outer, _MARK, inner)
+        setattr(owner, name, outer)
+
+
+# A chat, kept beside its tokens
+
+
+def _keeping_chat(inner: Any) -> Any:
+    def render_chat(self: Any, conversations: Any, chat_params: Any, *args: Any, **kwargs: Any):
+        chats, prompts = inner(self, conversations, chat_params, *args, **kwargs)
+        return chats, _with_chats(self, chats, chat_params, prompts)
+
+    return render_chat
+
+
+def _keeping_chat_async(inner: Any) -> Any:
+    async def render_chat_async(
+        self: Any, conversations: Any, chat_params: Any, *args: Any, **kwargs: Any
+    ):
+        chats, prompts = await inner(self, conversations, chat_params, *args, **kwargs)
+        return chats, _with_chats(self, chats, chat_params, prompts)
+
+    return render_chat_async
+
+
+def _with_chats(renderer: Any, chats: Any, params: Any, prompts: Any) -> Any:
+    def write(messages: Any) -> str:
+        return str(renderer.render_messages(list(messages), params)[1]["prompt"])
+
+    for chat, prompt in zip(chats, prompts, strict=True):
+        template = params.chat_template or getattr(renderer.tokenizer, "chat_template", None)
+        prompt[_CHAT] = Chat(list(chat), str(template), write)
+    return prompts
+
+
+# Before a stream begins
+
+
+def _refusing_early(inner: Any) -> Any:
+    async def render(self: Any, request: Any, *args: Any, **kwargs: Any):
+        given = getattr(request, "vllm_xargs", None)
+        wish = _read(given)
+        if wish is not None and getattr(request, "use_beam_search", False):
+            raise VLLMValidationError("Beam search cannot be steered; leave use_beam_search out.")
+        rendered = await inner(self, request, *args, **kwargs)
+        prompts = rendered[1] if isinstance(rendered, tuple) else rendered
+        if wish is not None and isinstance(prompts, list):
+            for prompt in prompts:
+                _admit(self.renderer, self.renderer.config, prompt, wish, request.n or 1, "")
+        return rendered
+
+    return render
+
+
+# Parameters, tokens and salt
+
+
+def _admitting(inner: Any) -> Any:
+    def process_inputs(
+        self: Any, request_id: str, prompt: Any, params: Any, *args: Any, **kwargs: Any
+    ):
+        wish = _read(getattr(params, "extra_args", None))
+        request = inner(self, request_id, prompt, params, *args, **kwargs)
+        if wish is None:
+            return request
+        if not (isinstance(prompt, dict) and "type" in prompt):
+            prompt = {"type": "token", "prompt_token_ids": request.prompt_token_ids}
+        admitted = _admit(self.renderer, self.vllm_config, prompt, wish, params.n, request_id)
+        request.sampling_params.extra_args = {
+            **request.sampling_params.extra_args,
+            ADMITTED: admitted.packed(),
+        }
+        request.cache_salt = admitted.salt(request.cache_salt)
+        return request
+
+    return process_inputs
+
+
+def _read(given: Mapping[str, Any] | None) -> Wish | None:
+    try:
+        return read_wish(given)
+    except HoldfastError as error:
+        raise VLLMValidationError(str(error)) from None
+
+
+def _admit(
+    renderer: Any, config: Any, prompt: Mapping[str, Any], wish: Wish, n: int, name: str
+) -> Admitted:
+    """A request with its span found.
+
+    Raises:
+        VLLMValidationError: what it asks for cannot be done; HTTP 400.
+    """
+    try:
+        _check_engine(config)
+        model = config.model_config.hf_text_config
+        check_heads(wish.methods, model.num_hidden_layers, model.num_attention_heads)
+        if wish.trace and n > 1:
+            raise UsageError(f"holdfast_trace takes n=1, not n={n}; ask for one reply at a time.")
+        ids = prompt.get("prompt_token_ids")
+        if prompt["type"] == "embeds" or not ids:
+            raise UsageError("A prompt of embeddings cannot be steered; give text or tokens.")
+        ranges = _ranges(renderer, prompt, ids, wish)
+        return Admitted(wish.methods, ranges, len(ids), name if wish.trace else "")
+    except HoldfastError as error:
+        raise VLLMValidationError(str(error)) from None
+
+
+def _check_engine(config: Any) -> None:
+    """Refuses engines whose attention cannot be steered; what only its layers know, workers tell.
+
+    Raises:
+        UsageError: names what stands in the way.
+    """
+    parallel = config.parallel_config
+    asked = {
+        "speculative decoding": config.speculative_config is not None,
+        "pipeline parallelism": parallel.pipeline_parallel_size > 1,
+        "context parallelism": parallel.decode_context_parallel_size > 1
+        or getattr(parallel, "prefill_context_parallel_size", 1) > 1,
+        "multi-head latent attention": config.model_config.use_mla,
+        "an encoder": config.model_config.is_encoder_decoder,
+        "keys and values from another server": config.kv_transfer_config is not None,
+    }
+    for name, there in asked.items():
+        if there:
+            raise UsageError(
+                f"This server cannot steer: it runs with {name}; start it without, or leave"
+                " holdfast out of the request."
+            )
+
+
+def _ranges(
+    renderer: Any, prompt: Mapping[str, Any], ids: list[int], wish: Wish
+) -> tuple[tuple[int, int], ...]:
+    """The tokens to hold on to.
+
+    Raises:
+        HoldfastError: they cannot be found.
+    """
+    if wish.span:
+        return given_span(wish.span, len(ids))
+    text, chat = prompt.get("prompt"), prompt.get(_CHAT)
+    if not isinstance(text, str) or prompt["type"] != "token":
+        raise UsageError(f"This prompt has no text of its own; give the tokens as {SPAN}.")
+    if wish.text:
+        spans = text_span(text, wish.text)
+    elif chat is not None:
+        spans = chat_span(text, chat.messages, chat.template, chat.write)
+    else:
+        raise UsageError(
+            f"This prompt is no chat, so it has no system prompt; give holdfast_text or {SPAN}."
+        )
+    return tokens_of(spans, _offsets(renderer.tokenizer, text, ids))
+
+
+def _offsets(tokenizer: Any, text: str, ids: list[int]) -> list[tuple[int, int]]:
+    """First and last character of every token, by tokenising once more."""
+    for special in (False, True):
+        encoded = tokenizer(text, add_special_tokens=special, return_offsets_mapping=True)
+        if list(encoded["input_ids"]) == list(ids):
+            return [(int(start), int(end)) for start, end in encoded["offset_mapping"]]
+    raise PromptError(
+        f"The prompt's {len(ids)} tokens are not those of its text, as where it was cut; give the"
+        f" tokens to hold on to as {SPAN}."
+    )
+
+
+# Whether steering is live
+
+
+def _asking(inner: Any) -> Any:
+    def add_request(
+        self: Any, request_id: str, prompt: Any, params: Any, *args: Any, **kwargs: Any
+    ) -> Any:
+        if _read(getattr(params, "extra_args", None)) is not None and not _is_live(self):
+            try:
+                states = self.collective_rpc("holdfast_state")
+            except Exception as error:
+                states = error
+            _require(self, states)
+        return inner(self, request_id, prompt, params, *args, **kwargs)
+
+    return add_request
+
+
+def _asking_async(inner: Any) -> Any:
+    async def add_request(
+        self: Any, request_id: str, prompt: Any, params: Any, *args: Any, **kwargs: Any
+    ):
+        if _read(getattr(params, "extra_args", None)) is not None and not _is_live(self):
+            _require(self, await ask(self))
+        return await inner(self, request_id, prompt, params, *args, **kwargs)
+
+    return add_request
+
+
+async def ask(engine: Any) -> list[dict[str, Any]] | Exception:
+    """What every worker says of steering, or why it says nothing."""
+    try:
+        states: list[dict[str, Any]] = await engine.collective_rpc("holdfast_state", timeout=60)
+        return states
+    except Exception as error:  # whatever it is, no request may run unsteered because of it
+        return error
+
+
+def refusal_of(states: object) -> str:
+    """Why these workers cannot steer; "" where all can."""
+    if isinstance(states, Exception):
+        return f"its workers did not answer ({type(states).__name__}: {states})"
+    if not isinstance(states, list) or not states:
+        return "its workers did not answer"
+    return next((state["refusal"] for state in states if state["refusal"]), "")
+
+
+def _is_live(engine: Any) -> bool:
+    return getattr(engine, "_holdfast_live", False)
+
+
+def _require(engine: Any, states: object) -> None:
+    refusal = refusal_of(states)
+    if refusal:
+        raise GracefulHTTPError(
+            f"This server cannot steer: {refusal}; leave holdfast out of the request, or see"
+            " GET /holdfast.",
+            HTTPStatus.SERVICE_UNAVAILABLE,
+        )
+    engine._holdfast_live = True

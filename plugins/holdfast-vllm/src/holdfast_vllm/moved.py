@@ -1,0 +1,108 @@
+"""Attention weights moved by the methods, from scores; on any device.
+
+The methods move the log-odds x = lse(scores on the span) - lse(scores on the rest) to x', and leave
+the ratios inside each group. So the weights are sigmoid(x') times the softmax over the span plus
+sigmoid(-x') times that over the rest.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import lru_cache
+
+import torch
+from torch import Tensor
+
+from holdfast.attention.rules import Lane, ListRule, Rule, TableRule
+from holdfast.attention.table import layer_numbers, table_row
+from holdfast.methods import HeadSet, ShiftsAttention
+from holdfast.methods.heads import with_heads
+from holdfast_vllm.moves import Sight
+
+_KEPT = 1024  # rules of layers, for the passes to come
+Methods = tuple[ShiftsAttention, ...]
+
+
+def move(scores: Tensor, seen: Sight, rule: Rule, notes: bool) -> tuple[Tensor, Tensor | None]:
+    """The moved weights, and the mass on the span.
+
+    Args:
+        scores: float32 [row, head, query, key], scaled; keys out of sight may have any finite one.
+        seen: two groups, or three with a `ListRule`.
+        rule: of the rows, in this layer.
+        notes: whether the mass is wanted.
+
+    Returns:
+        Weights like `scores`, and the mass, float32 [row, head, query]; None where it is neither
+        wanted nor needed.
+    """
+    if isinstance(rule, TableRule) and rule.layer.only_adds and not notes:
+        bias = rule.layer.numbers[0, :, :, None, None]
+        return torch.addcmul(scores + seen.hidden, bias, seen.first).softmax(-1), None
+    grouped = scores + seen.bias
+    weights = grouped.softmax(-1)
+    # At the highest score the weight is exp(score - lse), and at least one over the number of keys.
+    lse = grouped.amax(-1) - weights.amax(-1).log_()
+    if len(grouped) == 3:
+        return _move_three(weights, lse.masked_fill_(seen.unseen, -torch.inf), rule)
+    log_odds = lse[0] - lse[1]
+    log_odds.masked_fill_(seen.unseen[1], torch.inf).masked_fill_(seen.unseen[0], -torch.inf)
+    mass = rule.mass(log_odds)
+    return torch.lerp(weights[1], weights[0], mass.unsqueeze(-1)), mass
+
+
+def _move_three(weights: Tensor, lse: Tensor, rule: Rule) -> tuple[Tensor, Tensor]:
+    """The same for span, generated tokens and rest."""
+    assert isinstance(rule, ListRule)
+    span, generated = rule.shift_groups(*lse)
+    shares = torch.stack([span, generated, lse[2]]).softmax(0)
+    return (weights * shares.unsqueeze(-1)).sum(0), shares[0]
+
+
+@lru_cache(_KEPT)
+def rule_of(rows: tuple[Methods, ...], layer: int, heads: int, three: bool) -> Rule:
+    """What the methods of each row do in a layer of so many heads.
+
+    Lists that three numbers cannot tell, and rows whose groups are three, go one method after
+    another.
+    """
+    if not three and all(table_row(methods) is not None for methods in rows):
+        device = torch.device("cpu")
+        return TableRule(layer_numbers(rows, layer, heads, torch.float32, device))
+    lanes = []
+    for methods in dict.fromkeys(rows):
+        own = [row for row, other in enumerate(rows) if other == methods]
+        if methods:
+            lanes.append(Lane(methods, None if len(own) == len(rows) else torch.tensor(own)))
+    return ListRule(lanes, layer, heads)
+
+
+def touches(rows: Sequence[Methods], layer: int) -> bool:
+    """Whether a method of some row moves a head of this layer."""
+    return any(
+        method.heads is None or any(own == layer for own, _ in method.heads)
+        for methods in rows
+        for method in methods
+    )
+
+
+@lru_cache(_KEPT)
+def on_rank(methods: Methods, first: int, heads: int) -> Methods:
+    """The methods on the heads that a rank of tensor parallelism has, by its own numbers.
+
+    Args:
+        methods: of a row.
+        first: the model's number of the rank's first head.
+        heads: how many it has.
+    """
+    there: list[ShiftsAttention] = []
+    for method in methods:
+        if method.heads is None:
+            there.append(method)
+            continue
+        chosen = HeadSet(
+            (layer, head - first) for layer, head in method.heads if first <= head < first + heads
+        )
+        if chosen:
+            there.append(with_heads(method, chosen))
+    return tuple(there)

@@ -1,0 +1,145 @@
+"""Which queries of a pass are moved, and which group each of their keys belongs to.
+
+A pass of vLLM has the queries of all rows in a run. A row of one query is a decoding step; a row of
+several is a chunk of a prompt, or one that is computed again after it was preempted.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from holdfast_vllm.wire import Admitted
+
+# What is added to the score of a key that is not of the group, or not in sight. It is finite, since
+# a softmax over nothing but -inf is NaN.
+HIDDEN = -1e30
+
+
+@dataclass(frozen=True)
+class Move:
+    """The queries of one row that are moved, or the one whose mass is noted.
+
+    Args:
+        row: of the batch.
+        admitted: what its request asked for.
+        first: of the queries, counted in the pass.
+        count: how many; they stand in a run.
+        position: of the first, in the row's own context.
+        notes: whether the mass of the last is wanted: it draws a token.
+        writes: whether outputs are moved; False where there is only a mass to note.
+    """
+
+    row: int
+    admitted: Admitted
+    first: int
+    count: int
+    position: int
+    notes: bool
+    writes: bool
+
+    @property
+    def length(self) -> int:
+        """How many keys the last of the queries sees."""
+        return self.position + self.count
+
+
+def moves_of(
+    rows: Sequence[Admitted | None], starts: Sequence[int], lengths: Sequence[int]
+) -> list[Move]:
+    """The queries of a pass that are moved, or whose mass is noted.
+
+    A row whose queries see nothing of the span yet is left alone.
+
+    Args:
+        rows: what each row asked for.
+        starts: the first query of each row, and one more than the last of all.
+        lengths: of each row's context, this pass included.
+    """
+    moves = []
+    for row, admitted in enumerate(rows):
+        end, count = starts[row + 1], starts[row + 1] - starts[row]
+        if admitted is None or count <= 0:
+            continue
+        length = lengths[row]
+        notes = bool(admitted.trace) and length >= admitted.prompt
+        writes = bool(admitted.methods) and length > admitted.ranges[0][0]
+        if writes:
+            with_note = notes and count == 1
+            moves.append(
+                Move(row, admitted, end - count, count, length - count, with_note, writes=True)
+            )
+        if notes and not (writes and count == 1):
+            moves.append(Move(row, admitted, end - 1, 1, length - 1, notes=True, writes=False))
+    return moves
+
+
+def counts_generated(admitted: Admitted) -> bool:
+    """Whether some method counts generated tokens as the span."""
+    return any(method.span_includes_generated for method in admitted.methods)
+
+
+def disagrees(admitted: Admitted) -> bool:
+    """Whether the methods of a row differ on what the span is."""
+    return len({method.span_includes_generated for method in admitted.methods}) > 1
+
+
+def needs_three(admitted: Admitted) -> bool:
+    """Whether span, generated tokens and rest are to be told apart.
+
+    They are where methods disagree, and where the mass on the span alone is wanted of methods that
+    count generated tokens too.
+    """
+    return disagrees(admitted) or (counts_generated(admitted) and bool(admitted.trace))
+
+
+def members(rows: Sequence[Admitted], keys: int, three: bool) -> Tensor:
+    """The group of each key, in sight or not: bool [group, row, key].
+
+    The groups are the span (with generated tokens, where methods count these) and the rest; with
+    `three`, the span, the generated tokens and the rest.
+    """
+    span = torch.zeros(len(rows), keys, dtype=torch.bool)
+    generated = torch.zeros(len(rows), keys, dtype=torch.bool)
+    for row, admitted in enumerate(rows):
+        for first, last in admitted.ranges:
+            span[row, first:last] = True
+        if three or counts_generated(admitted):
+            generated[row, admitted.prompt :] = True
+    if three:
+        return torch.stack([span, generated, ~(span | generated)])
+    return torch.stack([span | generated, ~(span | generated)])
+
+
+@dataclass(frozen=True)
+class Sight:
+    """What queries see of each group.
+
+    Args:
+        bias: float32 [group, row, 1, query, key], added to the scores: 0 on keys of the group that
+            are in sight, else `HIDDEN`.
+        unseen: bool [group, row, 1, query], True where a query sees nothing of the group.
+        first: float32 [row, 1, 1, key], 1 on keys of the first group.
+        hidden: float32 [row, 1, query, key], added to the scores: `HIDDEN` on keys out of sight.
+    """
+
+    bias: Tensor
+    unseen: Tensor
+    first: Tensor
+    hidden: Tensor
+
+
+def sight(groups: Tensor, positions: Tensor) -> Sight:
+    """What queries at `positions` [row, query] of their contexts see of groups (see `members`)."""
+    places = torch.arange(groups.shape[2], device=groups.device)
+    before = places <= positions[..., None]
+    visible = groups[:, :, None] & before
+    return Sight(
+        torch.where(visible, 0.0, HIDDEN)[:, :, None],
+        ~visible.any(-1)[:, :, None],
+        groups[0, :, None, None].float(),
+        torch.where(before, 0.0, HIDDEN)[:, None],
+    )

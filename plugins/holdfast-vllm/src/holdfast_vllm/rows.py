@@ -1,0 +1,55 @@
+"""What the rows of a batch asked for, by the numbers that the runner gives them.
+
+The old runner keeps requests in the rows of its batch, and moves them about as others leave; the
+new one gives each a slot for good. `Rows` belongs to one engine.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+
+from holdfast_vllm.wire import Admitted
+
+
+@dataclass
+class Rows:
+    """The steered rows of one engine; a number that is not here belongs to an unsteered one."""
+
+    by_number: dict[int, Admitted] = field(default_factory=dict)
+
+    def put(self, number: int, admitted: Admitted | None) -> None:
+        """A request takes a number; what had it before is gone."""
+        if admitted is None:
+            self.by_number.pop(number, None)
+        else:
+            self.by_number[number] = admitted
+
+    def update(
+        self,
+        removed: Iterable[int],
+        added: Iterable[tuple[int, Admitted | None]],
+        moved: Iterable[tuple[int, int, bool]],
+    ) -> None:
+        """What the old runner tells between two passes.
+
+        Args:
+            removed: numbers whose requests left.
+            added: numbers with the requests that took them.
+            moved: from, to, and whether the two change places.
+        """
+        for number in removed:
+            self.put(number, None)
+        for number, admitted in added:
+            self.put(number, admitted)
+        for source, target, swapped in moved:
+            there = self.by_number.get(target)
+            self.put(target, self.by_number.get(source))
+            self.put(source, there if swapped else None)
+
+    def of(self, numbers: Sequence[int]) -> list[Admitted | None] | None:
+        """The rows of a pass, in its order; None where none is steered."""
+        if not self.by_number:
+            return None
+        rows = [self.by_number.get(int(number)) for number in numbers]
+        return rows if any(row is not None for row in rows) else None

@@ -1,0 +1,111 @@
+"""Which tokens of a prompt a request holds on to; this module imports neither vLLM nor torch."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from holdfast.chat.emphasis import Span
+from holdfast.chat.prompt import system_spans
+from holdfast.errors import PromptError, UsageError
+from holdfast_vllm.wire import SPAN, TEXT, Range
+
+_SHOWN = 60  # characters of a text in a sentence
+
+
+def joined(ranges: Sequence[Range]) -> tuple[Range, ...]:
+    """In order, those that touch or overlap made one."""
+    apart: list[Range] = []
+    for first, last in sorted(ranges):
+        if apart and first <= apart[-1][1]:
+            apart[-1] = (apart[-1][0], max(last, apart[-1][1]))
+        else:
+            apart.append((first, last))
+    return tuple(apart)
+
+
+def given_span(ranges: Sequence[Range], prompt: int) -> tuple[Range, ...]:
+    """Token ranges as a request gives them.
+
+    Raises:
+        UsageError: a range that is empty, or not in a prompt of so many tokens.
+    """
+    for first, last in ranges:
+        if not 0 <= first < last <= prompt:
+            raise UsageError(
+                f"{SPAN} has the part [{first}, {last}], and the prompt has {prompt} tokens,"
+                " counted from 0; a part ends behind its first token, at most at the last."
+            )
+    return joined(ranges)
+
+
+def text_span(text: str, wanted: str) -> tuple[Span, ...]:
+    """Where the wanted words stand in the rendered prompt, in characters.
+
+    Raises:
+        PromptError: nowhere, or in several places.
+    """
+    places = [at for at in range(len(text)) if text.startswith(wanted, at)]
+    if len(places) == 1:
+        return ((places[0], places[0] + len(wanted)),)
+    shown = wanted if len(wanted) <= _SHOWN else wanted[: _SHOWN - 1] + "…"
+    cure = (
+        "give it as it is written there" if not places else f"give more of it, or tokens as {SPAN}"
+    )
+    raise PromptError(
+        f"{TEXT} {shown!r} stands {len(places)} times in the rendered prompt, not once; {cure}."
+    )
+
+
+def chat_span(
+    text: str,
+    messages: Sequence[dict[str, Any]],
+    template: str,
+    write: Callable[[Sequence[dict[str, str]]], str],
+) -> tuple[Span, ...]:
+    """Where the words of every system prompt stand in a rendered chat, in characters.
+
+    Args:
+        text: the rendered chat.
+        messages: of the chat; contents are text, or lists with one text.
+        template: the chat template, whose own words are no system prompt.
+        write: renders other messages the same way.
+
+    Raises:
+        PromptError: there is no system prompt, or it cannot be found.
+    """
+    plain = [{"role": str(message["role"]), "content": _words(message)} for message in messages]
+    if not any(message["role"] == "system" and message["content"].strip() for message in plain):
+        raise PromptError(
+            f"There is no system prompt to hold on to in this chat; add one, or give {TEXT} or"
+            f" {SPAN}."
+        )
+    return system_spans(text, plain, template, write)
+
+
+def _words(message: dict[str, Any]) -> str:
+    content = message.get("content") or ""
+    if isinstance(content, str):
+        return content
+    texts = [part.get("text", "") for part in content if isinstance(part, dict)]
+    if len(texts) == 1 or message["role"] != "system":
+        return "".join(texts)
+    raise PromptError(
+        f"The system prompt is in {len(texts)} parts; join them into one text, or give {SPAN}."
+    )
+
+
+def tokens_of(spans: Sequence[Span], offsets: Sequence[Span]) -> tuple[Range, ...]:
+    """The tokens that hold at least one character of a span.
+
+    Args:
+        spans: in characters.
+        offsets: first and last character (exclusive) of every token.
+    """
+    return joined(
+        [
+            (token, token + 1)
+            for token, (start, end) in enumerate(offsets)
+            if any(start < last and end > first for first, last in spans)
+        ]
+    )

@@ -1,0 +1,24 @@
+"""The versions of vLLM that the plug-in is known to work with.
+
+It reaches into attention metadata, the request path and the renderer, none of which vLLM keeps
+stable between minor versions.
+"""
+
+from __future__ import annotations
+
+from holdfast.errors import ModelError
+
+SUPPORTED = ("0.32",)
+
+
+def check_version(version: str) -> None:
+    """Refuses a vLLM that was not tested.
+
+    Raises:
+        ModelError: names the version, and the ones that are known.
+    """
+    if not version.startswith(tuple(f"{minor}." for minor in SUPPORTED)):
+        raise ModelError(
+            f"holdfast-vllm works with vLLM {' and '.join(SUPPORTED)}, not {version}; install one"
+            " of those, or uninstall holdfast-vllm to serve without steering."
+        )

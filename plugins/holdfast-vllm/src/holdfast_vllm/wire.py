@@ -1,0 +1,216 @@
+"""The keys of `vllm_xargs`, and what they ask for.
+
+    holdfast         methods as they are spelled: "boost:factor=2"
+    holdfast_text    the words to hold on to, which must stand in the rendered prompt exactly once
+    holdfast_span    tokens to hold on to: first, last (exclusive), first, last, ...
+    holdfast_trace   1: note the attention mass on the span
+
+Without a text or a span, a chat holds on to its system prompt. This module imports neither vLLM nor
+torch.
+"""
+
+from __future__ import annotations
+
+import difflib
+import hashlib
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from holdfast.errors import UsageError
+from holdfast.methods import Kind, Method, ShiftsAttention, kind_of, of_kind, parse, spell
+
+METHODS, TEXT, SPAN, TRACE = KEYS = (
+    "holdfast",
+    "holdfast_text",
+    "holdfast_span",
+    "holdfast_trace",
+)
+ADMITTED = "holdfast_admitted"  # what the frontend tells the workers; refused from outside
+_NEAR = 0.75  # of a misspelled key; other plug-ins' keys pass
+
+Range = tuple[int, int]  # first and last token (exclusive)
+
+
+@dataclass(frozen=True)
+class Wish:
+    """What a request asks for, before its prompt is known.
+
+    Args:
+        methods: attention methods, in order.
+        text: the words to hold on to; "" where they are not given.
+        span: token ranges as they were given; () where they are not.
+        trace: whether the mass is wanted.
+    """
+
+    methods: tuple[ShiftsAttention, ...]
+    text: str = ""
+    span: tuple[Range, ...] = ()
+    trace: bool = False
+
+
+@dataclass(frozen=True, eq=False)  # equal where they are the same, which is quick to tell
+class Admitted:
+    """What a request asks of attention, its span found.
+
+    Args:
+        methods: attention methods, in order; () where only the mass is wanted.
+        ranges: the tokens to hold on to, in order, apart from each other.
+        prompt: how many tokens the prompt has.
+        trace: the name under which the mass is kept; "" where it is not wanted.
+    """
+
+    methods: tuple[ShiftsAttention, ...]
+    ranges: tuple[Range, ...]
+    prompt: int
+    trace: str = ""
+
+    def packed(self) -> dict[str, Any]:
+        """As plain data, which vLLM carries to its workers."""
+        return {
+            "methods": spell(self.methods),
+            "ranges": [place for found in self.ranges for place in found],
+            "prompt": self.prompt,
+            "trace": self.trace,
+        }
+
+    @classmethod
+    def unpacked(cls, packed: Mapping[str, Any]) -> Admitted:
+        """The reverse of `packed`."""
+        places = packed["ranges"]
+        return cls(
+            of_kind(parse(packed["methods"]), Kind.LOG_ODDS),
+            tuple(zip(places[::2], places[1::2], strict=True)),
+            packed["prompt"],
+            packed["trace"],
+        )
+
+    def salt(self, given: str | None) -> str | None:
+        """The salt of the prefix cache: keys and values differ by method and span.
+
+        Where generated tokens count as the span, they do so by the length of the prompt, so that a
+        reply is computed anew once it is history.
+
+        Args:
+            given: the user's own salt, which goes on telling apart what it did.
+        """
+        if not self.methods:
+            return given
+        counts = any(method.span_includes_generated for method in self.methods)
+        told = [spell(self.methods), self.ranges, self.prompt if counts else None, given]
+        return "holdfast-" + hashlib.sha256(json.dumps(told).encode()).hexdigest()
+
+
+def read_wish(given: Mapping[str, Any] | None) -> Wish | None:
+    """What a request's `vllm_xargs` ask for; None where nothing of ours is among them.
+
+    Raises:
+        UsageError: an unknown or misspelled key, a value of another kind, a method that this server
+            cannot apply.
+    """
+    given = given or {}
+    for key in given:
+        _check_key(key)
+    if not any(key in given for key in KEYS):
+        return None
+    trace = _read_trace(given.get(TRACE, 0))
+    if METHODS not in given and not trace:
+        raise UsageError(
+            f"{next(key for key in KEYS if key in given)} stands without {METHODS!r}; give the"
+            ' methods too, as in {"holdfast": "boost:factor=2"}.'
+        )
+    methods = _read_methods(given.get(METHODS, "none"))
+    if not methods and not trace:
+        return None
+    text, span = _read_text(given.get(TEXT)), _read_span(given.get(SPAN))
+    if text and span:
+        raise UsageError(f"A request gives {TEXT} or {SPAN}, not both; leave one out.")
+    return Wish(methods, text, span, trace)
+
+
+def _check_key(key: str) -> None:
+    if key in KEYS:
+        return
+    near = difflib.get_close_matches(key.lower(), KEYS, n=1, cutoff=_NEAR)
+    if key.lower().startswith("holdfast") or near:
+        hint = f"did you mean {near[0]!r}?" if near else f"known are {', '.join(KEYS)}."
+        raise UsageError(f"There is no key {key!r} in vllm_xargs; {hint}")
+
+
+def _read_methods(spelled: object) -> tuple[ShiftsAttention, ...]:
+    """Attention methods; the server opens no file that a request names."""
+    if not isinstance(spelled, str):
+        raise UsageError(
+            f"{METHODS} takes methods as they are spelled, as in 'boost:factor=2', not {spelled!r}."
+        )
+    if ".json" in spelled:
+        raise UsageError(
+            f"{METHODS} names a file ({spelled!r}), which the server does not read; spell its"
+            " methods out, as in 'boost:factor=2,heads=3.0/3.5'."
+        )
+    methods = parse(spelled)
+    for method in methods:
+        _check_kind(method)
+    return of_kind(methods, Kind.LOG_ODDS)
+
+
+def _check_kind(method: Method) -> None:
+    kind = kind_of(method)
+    if kind is Kind.LOG_ODDS:
+        return
+    if kind is Kind.MESSAGES:
+        raise UsageError(
+            f"{method.name} edits messages, which the client does: send the edited ones (see"
+            " holdfast.client), and leave it out here."
+        )
+    raise UsageError(
+        f"{method.name} reads a second stream of logits, which vLLM has not; use an attention"
+        " method, or serve the model with holdfast."
+    )
+
+
+def _read_text(text: object) -> str:
+    if text is None:
+        return ""
+    if not isinstance(text, str) or not text.strip():
+        raise UsageError(f"{TEXT} takes the words to hold on to, not {text!r}.")
+    return text.strip()
+
+
+def _read_span(places: object) -> tuple[Range, ...]:
+    if places is None:
+        return ()
+    if (
+        not isinstance(places, Sequence)
+        or isinstance(places, str)
+        or not places
+        or len(places) % 2
+        or any(type(place) is not int for place in places)
+    ):
+        raise UsageError(
+            f"{SPAN} takes whole numbers, first and last token (exclusive) of each part, as in [4,"
+            f" 32], not {places!r}."
+        )
+    return tuple(zip(places[::2], places[1::2], strict=True))
+
+
+def _read_trace(trace: object) -> bool:
+    if trace not in (0, 1) or isinstance(trace, float):
+        raise UsageError(f"{TRACE} takes 1 or 0, not {trace!r}.")
+    return bool(trace)
+
+
+def check_heads(methods: Sequence[ShiftsAttention], layers: int, heads: int) -> None:
+    """Refuses heads that the model does not have.
+
+    Raises:
+        UsageError: names the head, and how many there are.
+    """
+    for method in methods:
+        for layer, head in sorted(method.heads or ()):
+            if layer >= layers or head >= heads:
+                raise UsageError(
+                    f"{method.name} names head {head} in layer {layer}, and the model has {layers}"
+                    f" layers of {heads} heads, counted from 0."
+                )

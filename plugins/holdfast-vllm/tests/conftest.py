@@ -1,0 +1,171 @@
+"""Engines of vLLM in this process, and Holdfast's own log-probabilities to hold them against."""
+
+from __future__ import annotations
+
+import os
+
+os.environ.update(
+    {
+        "VLLM_ENABLE_V1_MULTIPROCESSING": "0",  # the engine in this process
+        "TORCHDYNAMO_DISABLE": "1",  # what would be compiled runs as it is
+        "OMP_NUM_THREADS": "1",
+        "VLLM_LOGGING_LEVEL": "WARNING",
+        "VLLM_CPU_KVCACHE_SPACE": "1",
+        "HF_HUB_OFFLINE": "1",
+    }
+)
+
+from collections.abc import Callable, Sequence
+from contextlib import nullcontext
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+
+import holdfast
+from holdfast.attention import Steering, steered
+from holdfast.chat.prompt import render
+from holdfast.methods import parse
+
+MODEL = str(Path(holdfast.__file__).parent / "assets" / "model")
+STOCK = "vllm.v1.attention.backends.cpu_attn.CPUAttentionBackend"
+OURS = "holdfast_vllm.cpu.Backend"
+# Greatest difference of log-probabilities. Stock vLLM differs from transformers by up to 7e-6, and
+# steering itself moves them by 0.5 and more.
+FLOAT32 = 5e-5
+# vLLM and transformers in bfloat16 differ from their own float32 by about 0.15.
+BFLOAT16 = 0.4
+MOVED = 0.3
+
+Range = tuple[int, int]
+
+
+@cache
+def engine(backend: str = OURS, **options: Any) -> Any:
+    """An engine of its own for each set of options, kept for all tests."""
+    from vllm import LLM
+    from vllm.plugins import load_general_plugins
+    from vllm.v1.attention import selector
+    from vllm.v1.attention.backends.registry import AttentionBackendEnum, register_backend
+
+    load_general_plugins()
+    register_backend(AttentionBackendEnum.CPU_ATTN, backend)
+    selector._cached_get_attn_backend.cache_clear()
+    standard = {"dtype": "float32", "max_model_len": 1024, "enable_prefix_caching": False}
+    return LLM(MODEL, enforce_eager=True, disable_log_stats=False, **{**standard, **options})
+
+
+def sampling(extra: dict[str, Any] | None, tokens: int = 12, **options: Any) -> Any:
+    """Greedy replies of so many tokens, with the log-probabilities of prompt and reply."""
+    from vllm import SamplingParams
+
+    standard = {"temperature": 0, "ignore_eos": True, "logprobs": 1, "prompt_logprobs": 1}
+    return SamplingParams(max_tokens=tokens, extra_args=extra, **{**standard, **options})
+
+
+@cache
+def model() -> Any:
+    """The default model as Holdfast runs it."""
+    return holdfast.load(MODEL, dtype="float32")
+
+
+def chat(system: str, user: str) -> list[dict[str, str]]:
+    return [{"role": "system", "content": system}, {"role": "user", "content": user}]
+
+
+CHATS = [
+    chat("Answer in uppercase letters only.", "Tell me about gardens."),
+    chat("End every sentence with an exclamation mark! Speak of music.", "What is new?"),
+    chat("You are a pirate, and you talk like one. Never say yes. " * 6, "Is bread good?"),
+]
+
+
+def span_of(
+    messages: list[dict[str, str]], emphasis: Sequence[str] | None = None
+) -> tuple[Range, ...]:
+    """The words of the system prompt, or what is emphasised, as Holdfast finds them."""
+    mask = render(messages, model().tokenizer, emphasis=emphasis).span_mask
+    places = [place for place, inside in enumerate(mask) if inside]
+    assert places == list(range(places[0], places[-1] + 1))
+    return ((places[0], places[-1] + 1),)
+
+
+@torch.inference_mode()
+def reference(
+    ids: Sequence[int], prompt: int, ranges: Sequence[Range], spec: str
+) -> tuple[torch.Tensor, list[torch.Tensor]]:
+    """Holdfast's own log-probabilities [token, vocabulary], and the mass [layer, head] of each
+    query that draws a token: the prompt at once, the reply token by token.
+    """
+    mask = torch.zeros(1, prompt, dtype=torch.bool)
+    for first, last in ranges:
+        mask[0, first:last] = True
+    steering = Steering(mask, [parse(spec)], trace=True)
+    cached, logits = None, []
+    for piece in [list(ids[:prompt]), *([token] for token in ids[prompt:])]:
+        with steered(steering) if ranges else nullcontext():
+            passed = model().hf_model(
+                input_ids=torch.tensor([piece]), past_key_values=cached, use_cache=True
+            )
+        cached = passed.past_key_values
+        logits.append(passed.logits[0])
+    masses = [torch.stack([mass[0] for mass in layers]) for layers in steering.passes]
+    return torch.cat(logits).log_softmax(-1), masses
+
+
+def told(output: Any) -> dict[int, float]:
+    """By its place among the ids, the log-probability vLLM gives each token."""
+    prompt = output.prompt_logprobs or []
+    places = {
+        place: entry[output.prompt_token_ids[place]].logprob
+        for place, entry in enumerate(prompt)
+        if entry
+    }
+    reply = output.outputs[0]
+    for number, (token, entry) in enumerate(zip(reply.token_ids, reply.logprobs, strict=True)):
+        places[len(output.prompt_token_ids) + number] = entry[token].logprob
+    return places
+
+
+def compare(output: Any, ranges: Sequence[Range], spec: str) -> tuple[float, float]:
+    """The greatest difference from Holdfast's, and how far steering itself moved."""
+    prompt = len(output.prompt_token_ids)
+    ids = [*output.prompt_token_ids, *output.outputs[0].token_ids]
+    want, _ = reference(ids, prompt, ranges, spec)
+    plain, _ = reference(ids, prompt, (), "none")
+    places = told(output)
+    off = max(abs(value - want[at - 1, ids[at]].item()) for at, value in places.items())
+    moved = max(abs((want - plain)[at - 1, ids[at]].item()) for at in places)
+    return off, moved
+
+
+def submit(llm: Any, name: str, messages: Any, params: Any, **extras: Any) -> str:
+    """Hands a chat to an engine, to be stepped; returns the engine's own name for it."""
+    from vllm.renderers.params import ChatParams
+
+    core = llm.llm_engine
+    params_of_chat = ChatParams(
+        chat_template_kwargs={"add_generation_prompt": True, "tokenize": False}
+    )
+    _, (prompt,) = core.renderer.render_chat([messages], params_of_chat, prompt_extras=extras)
+    return core.add_request(name, prompt, params)
+
+
+def finish(llm: Any) -> dict[str, Any]:
+    """Steps an engine until it is done; what it answered, by name."""
+    outputs = {}
+    while llm.llm_engine.has_unfinished_requests():
+        outputs |= {out.request_id: out for out in llm.llm_engine.step() if out.finished}
+    return outputs
+
+
+@pytest.fixture
+def answer() -> Callable[..., list[Any]]:
+    """Answers chats on an engine: `answer(llm, chats, [sampling, ...])`."""
+
+    def run(llm: Any, chats: list[Any], wanted: list[Any]) -> list[Any]:
+        return llm.chat(chats, wanted, use_tqdm=False)
+
+    return run

@@ -1,0 +1,60 @@
+"""The prefix cache: what is shared, what is not, and that the salt is why."""
+
+import pytest
+from conftest import CHATS, FLOAT32, compare, engine, finish, sampling, span_of, submit
+from holdfast_vllm.wire import Admitted
+
+BOOST, POWER = "boost:factor=4", "split-softmax:exponent=0.3"
+
+
+@pytest.fixture
+def llm():
+    llm = engine(enable_prefix_caching=True, block_size=32)
+    llm.reset_prefix_cache()
+    return llm
+
+
+def run(llm, spec, **extra):
+    # prompt_logprobs would pass the cache by
+    params = sampling({"holdfast": spec, **extra} if spec else None, prompt_logprobs=None)
+    return llm.chat([CHATS[2]], params, use_tqdm=False)[0]
+
+
+def test_shared_under_one_setting_and_under_no_other(llm):
+    span = span_of(CHATS[2])
+    first, again = run(llm, BOOST), run(llm, BOOST)
+    assert first.num_cached_tokens == 0
+    assert again.num_cached_tokens >= 64
+    assert compare(again, span, BOOST)[0] < FLOAT32
+    for other in (run(llm, POWER), run(llm, None), run(llm, BOOST, holdfast_span=[5, 20])):
+        assert other.num_cached_tokens == 0
+    assert compare(run(llm, POWER), span, POWER)[0] < FLOAT32
+
+
+def test_users_salts_still_tell_apart(llm):
+    def salted(salt):
+        params = sampling({"holdfast": BOOST}, prompt_logprobs=None)
+        submit(llm, salt, CHATS[2], params, cache_salt=salt)
+        return finish(llm)[salt].num_cached_tokens
+
+    assert salted("one") == 0
+    assert salted("two") == 0
+    assert salted("one") >= 64
+
+
+def test_without_the_salt_replies_are_wrong(llm, monkeypatch):
+    monkeypatch.setattr(Admitted, "salt", lambda self, given: given)
+    run(llm, None)
+    steered = run(llm, POWER)
+    assert steered.num_cached_tokens >= 64
+    off, _ = compare(steered, span_of(CHATS[2]), POWER)
+    assert off > 0.05
+
+
+def test_replies_are_read_anew_once_they_are_history():
+    """Under PASTA's `keep`, generated tokens keep their weight until they belong to the prompt."""
+    methods = Admitted.unpacked(
+        {"methods": "pasta:alpha=0.1", "ranges": [1, 4], "prompt": 40, "trace": ""}
+    ).methods
+    salts = {Admitted(methods, ((1, 4),), prompt).salt(None) for prompt in (40, 60)}
+    assert len(salts) == 2

@@ -1,0 +1,78 @@
+"""What is not wholly there steers nothing, and says so: no request runs unsteered unnoticed."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+
+import pytest
+from conftest import CHATS, MODEL, STOCK, engine, sampling
+from vllm.exceptions import GracefulHTTPError
+
+PROGRAM = """
+from vllm import LLM, SamplingParams
+llm = LLM({model!r}, dtype="float32", max_model_len=256, enforce_eager=True)
+def run(extra):
+    return llm.chat([{chat!r}], SamplingParams(max_tokens=2, extra_args=extra), use_tqdm=False)
+run(None)
+print("PLAIN ANSWERED")
+run({{"holdfast": "boost:factor=2"}})
+print("STEERED ANSWERED")
+"""
+
+
+def run(tmp_path, **environment):
+    program = PROGRAM.format(model=MODEL, chat=CHATS[0])
+    return subprocess.run(
+        [sys.executable, "-c", program],
+        env={**os.environ, **environment},
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        timeout=300,
+    )
+
+
+def test_a_plugin_that_cannot_be_imported_starts_no_server(tmp_path):
+    """vLLM logs that it failed to load; the processor's entry point then ends the start."""
+    package = tmp_path / "holdfast_vllm"
+    package.mkdir()
+    (package / "__init__.py").write_text("raise ImportError('a broken installation')\n")
+    done = run(tmp_path, PYTHONPATH=str(tmp_path))
+    assert done.returncode != 0
+    assert "a broken installation" in done.stderr
+    assert "ANSWERED" not in done.stdout
+
+
+def test_a_plugin_that_is_not_asked_for_refuses_steered_requests(tmp_path):
+    done = run(tmp_path, VLLM_PLUGINS="another")
+    assert "PLAIN ANSWERED" in done.stdout
+    assert "STEERED ANSWERED" not in done.stdout
+    assert "name holdfast in VLLM_PLUGINS" in done.stderr
+
+
+def test_another_backend_refuses_steered_requests(answer):
+    llm = engine(STOCK)
+    assert answer(llm, [CHATS[0]], [sampling(None)])
+    with pytest.raises(GracefulHTTPError, match="its attention backend is not Holdfast's"):
+        answer(llm, [CHATS[0]], [sampling({"holdfast": "boost:factor=2"})])
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "words"),
+    [
+        ("speculative_config", object(), "speculative decoding"),
+        ("kv_transfer_config", object(), "another server"),
+    ],
+)
+def test_engines_that_cannot_be_steered(answer, monkeypatch, name, value, words):
+    from holdfast_vllm.frontend import _check_engine
+
+    from holdfast.errors import UsageError
+
+    config = engine().llm_engine.vllm_config
+    _check_engine(config)
+    monkeypatch.setattr(config, name, value, raising=False)
+    with pytest.raises(UsageError, match=words):
+        _check_engine(config)

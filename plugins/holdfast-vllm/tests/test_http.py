@@ -1,0 +1,207 @@
+"""A real server, in processes of its own, with OpenAI's client."""
+
+from __future__ import annotations
+
+import json
+import os
+import socket
+import subprocess
+import sys
+import time
+import urllib.error
+import urllib.request
+from concurrent.futures import ThreadPoolExecutor
+
+import openai
+import pytest
+from conftest import CHATS, FLOAT32, MODEL, MOVED, model, reference, span_of
+
+START = 240  # seconds, on a busy machine
+SERVER = [sys.executable, "-m", "vllm.entrypoints.openai.api_server"]
+OPTIONS = ["--model", MODEL, "--served-model-name", "default", "--dtype", "float32"]
+OPTIONS += ["--max-model-len", "1024", "--enforce-eager"]
+
+
+def free_port():
+    with socket.socket() as listening:
+        listening.bind(("127.0.0.1", 0))
+        return listening.getsockname()[1]
+
+
+@pytest.fixture(scope="module")
+def url(tmp_path_factory):
+    port, log = free_port(), tmp_path_factory.mktemp("server") / "log"
+    with log.open("w") as output:
+        server = subprocess.Popen(
+            [*SERVER, *OPTIONS, "--host", "127.0.0.1", "--port", str(port)],
+            stdout=output,
+            stderr=output,
+            env={**os.environ, "VLLM_LOGGING_LEVEL": "INFO"},
+        )
+    address = f"http://127.0.0.1:{port}"
+    try:
+        deadline = time.monotonic() + START
+        while time.monotonic() < deadline:
+            assert server.poll() is None, log.read_text()[-3000:]
+            try:
+                urllib.request.urlopen(f"{address}/health", timeout=5)
+                break
+            except (urllib.error.URLError, ConnectionError, TimeoutError):
+                time.sleep(1)
+        else:
+            pytest.fail(log.read_text()[-3000:])
+        yield address
+    finally:
+        server.terminate()
+        server.wait(30)
+
+
+@pytest.fixture
+def client(url):
+    return openai.OpenAI(base_url=f"{url}/v1", api_key="none", max_retries=0)
+
+
+def ask(client, messages, extra=None, **options):
+    body = {"vllm_xargs": extra} if extra else {}
+    standard = {"max_tokens": 12, "temperature": 0, "logprobs": True, "top_logprobs": 0}
+    return client.chat.completions.create(
+        model="default", messages=messages, **{**standard, **options},
+        extra_body={"ignore_eos": True, "return_token_ids": True, **body},
+    )  # fmt: skip
+
+
+def read(url):
+    with urllib.request.urlopen(url, timeout=30) as answer:
+        return json.load(answer)
+
+
+def difference(reply, messages, spec, prompt_ids):
+    """The greatest difference from Holdfast's log-probabilities, and how far steering moved."""
+    ids = [*prompt_ids, *reply.token_ids]
+    span = span_of(messages) if spec != "none" else ()
+    want, _ = reference(ids, len(prompt_ids), span, spec)
+    plain, _ = reference(ids, len(prompt_ids), (), "none")
+    places = range(len(prompt_ids), len(ids))
+    values = [entry.logprob for entry in reply.logprobs.content]
+    off = max(
+        abs(value - want[at - 1, ids[at]].item()) for value, at in zip(values, places, strict=True)
+    )
+    return off, max(abs((want - plain)[at - 1, ids[at]].item()) for at in places)
+
+
+def prompt_of(messages):
+    from holdfast.chat.prompt import render
+
+    return list(render(messages, model().tokenizer).token_ids)
+
+
+def test_it_says_that_it_is_live(url):
+    state = read(f"{url}/holdfast")
+    assert state["live"] is True
+    assert set(state["methods"]) == {"split-softmax", "pasta", "boost", "spotlight"}
+    with urllib.request.urlopen(f"{url}/metrics", timeout=30) as answer:
+        assert "\nholdfast_live 1.0\n" in answer.read().decode()
+
+
+def test_five_at_once(client):
+    specs = ["split-softmax:exponent=0.4", "boost:factor=4", "none", "pasta:alpha=0.05"]
+    asked = [(CHATS[n % 3], specs[n % 4]) for n in range(5)]
+    with ThreadPoolExecutor(5) as threads:
+        replies = list(
+            threads.map(
+                lambda pair: ask(
+                    client, pair[0], {"holdfast": pair[1]} if pair[1] != "none" else None
+                ),
+                asked,
+            )
+        )
+    for reply, (messages, spec) in zip(replies, asked, strict=True):
+        off, moved = difference(reply.choices[0], messages, spec, prompt_of(messages))
+        assert off < FLOAT32
+        assert spec == "none" or moved > MOVED / 4
+
+
+def test_streaming_two_replies(client):
+    spec = "boost:factor=4"
+    stream = ask(client, CHATS[0], {"holdfast": spec}, stream=True, n=2, temperature=1.0, seed=3)
+    values = {0: [], 1: []}
+    tokens = {0: [], 1: []}
+    for chunk in stream:
+        for choice in chunk.choices:
+            values[choice.index] += [
+                entry.logprob for entry in (choice.logprobs.content if choice.logprobs else [])
+            ]
+            tokens[choice.index] += choice.model_extra.get("token_ids") or []
+    prompt = prompt_of(CHATS[0])
+    for index in (0, 1):
+        ids = [*prompt, *tokens[index]]
+        assert len(tokens[index]) == len(values[index]) == 12
+        want, _ = reference(ids, len(prompt), span_of(CHATS[0]), spec)
+        for number, value in enumerate(values[index]):
+            at = len(prompt) + number
+            assert abs(value - want[at - 1, ids[at]].item()) < FLOAT32
+    assert tokens[0] != tokens[1]
+
+
+def test_the_mass_of_a_request(client, url):
+    reply = ask(client, CHATS[0], {"holdfast": "boost:factor=4", "holdfast_trace": 1})
+    kept = read(f"{url}/holdfast/mass/{reply.id}")
+    assert len(kept["mass"]) == 12
+    assert len(kept["layers"]) == 4
+    prompt = prompt_of(CHATS[0])
+    ids = [*prompt, *reply.choices[0].token_ids[:-1]]
+    _, masses = reference(ids, len(prompt), span_of(CHATS[0]), "boost:factor=4")
+    for value, mass in zip(kept["mass"], masses, strict=True):
+        assert value == pytest.approx(mass.mean().item(), abs=1e-5)
+    with pytest.raises(urllib.error.HTTPError, match="404"):
+        read(f"{url}/holdfast/mass/nobody")
+
+
+REFUSED = {
+    "bost": ({"holdfast": "bost:factor=2"}, "did you mean 'boost'"),
+    "knob": ({"holdfast": "boost:fact=2"}, "did you mean 'factor'"),
+    "range": ({"holdfast": "boost:factor=0.5"}, "0.5"),
+    "key": ({"holdfsat": "boost:factor=2"}, "did you mean 'holdfast'"),
+    "second key": ({"holdfast": "boost:factor=2", "holdfast_spam": [1, 2]}, "holdfast_span"),
+    "key alone": ({"holdfast_text": "Answer"}, "without 'holdfast'"),
+    "out of bounds": ({"holdfast": "boost:factor=2", "holdfast_span": [4, 4000]}, "[4, 4000]"),
+    "odd": ({"holdfast": "boost:factor=2", "holdfast_span": [4, 7, 9]}, "[4, 7, 9]"),
+    "no match": ({"holdfast": "boost:factor=2", "holdfast_text": "nowhere"}, "0 times"),
+    "matches": ({"holdfast": "boost:factor=2", "holdfast_text": "e"}, "times"),
+    "heads": ({"holdfast": "boost:factor=2,heads=9.0"}, "layer 9"),
+    "file": ({"holdfast": "pasta:alpha=0.1,heads=/etc/passwd.json"}, "names a file"),
+    "gate": ({"holdfast": "gate:methods=[boost:factor=2],threshold=0.1"}, "gate"),
+    "guidance": ({"holdfast": "guidance:scale=1.5"}, "guidance"),
+    "repetition": ({"holdfast": "repetition:probability=0.5"}, "edits messages"),
+    "admitted": ({"holdfast_admitted": "x"}, "holdfast_admitted"),
+}
+
+
+@pytest.mark.parametrize("stream", [False, True])
+@pytest.mark.parametrize("name", REFUSED)
+def test_refused_with_our_sentence(client, name, stream):
+    extra, words = REFUSED[name]
+    with pytest.raises(openai.BadRequestError) as refused:
+        list(ask(client, CHATS[0], extra, stream=stream))
+    assert refused.value.status_code == 400
+    assert words in refused.value.body["message"]
+
+
+def test_refused_without_a_system_prompt_and_with_two_traces(client):
+    with pytest.raises(openai.BadRequestError, match="no system prompt"):
+        ask(client, CHATS[0][1:], {"holdfast": "boost:factor=2"})
+    with pytest.raises(openai.BadRequestError, match="n=1"):
+        ask(client, CHATS[0], {"holdfast": "boost:factor=2", "holdfast_trace": 1}, n=2)
+
+
+def test_plain_completions_take_a_text(client):
+    reply = client.completions.create(
+        model="default", prompt="Once upon a time in a garden", max_tokens=4, temperature=0,
+        extra_body={"vllm_xargs": {"holdfast": "boost:factor=4", "holdfast_text": "garden"}},
+    )  # fmt: skip
+    assert reply.usage.completion_tokens >= 1
+    with pytest.raises(openai.BadRequestError, match="no chat"):
+        client.completions.create(
+            model="default", prompt="Once", max_tokens=4,
+            extra_body={"vllm_xargs": {"holdfast": "boost:factor=4"}},
+        )  # fmt: skip

@@ -1,0 +1,126 @@
+"""Steered replies against Holdfast's own log-probabilities at the same token ids."""
+
+import pytest
+import torch
+from conftest import (
+    BFLOAT16,
+    CHATS,
+    FLOAT32,
+    MOVED,
+    STOCK,
+    compare,
+    engine,
+    finish,
+    reference,
+    sampling,
+    span_of,
+    submit,
+    told,
+)
+
+METHODS = [
+    "split-softmax:exponent=0.5",
+    "split-softmax:exponent=0",
+    "boost:factor=4",
+    "pasta:alpha=0.01",
+    "pasta:alpha=0.01,generated=scale",
+    "spotlight:target=0.3",
+    "boost:factor=8,heads=1.2/1.5/2.3/3.0",
+    "pasta:alpha=0.01,heads=0.0/1.2/1.5/2.3/3.0",
+    "spotlight:target=0.2+split-softmax:exponent=0.6",
+    "split-softmax:exponent=0.5+boost:factor=2",
+    "boost:factor=2+pasta:alpha=0.1",
+]
+
+
+@pytest.mark.parametrize("spec", METHODS)
+def test_methods_match_holdfast(answer, spec):
+    outputs = answer(engine(), CHATS, [sampling({"holdfast": spec})] * len(CHATS))
+    compared = [
+        compare(output, span_of(messages), spec)
+        for output, messages in zip(outputs, CHATS, strict=True)
+    ]
+    assert max(off for off, _ in compared) < FLOAT32
+    assert max(moved for _, moved in compared) > MOVED
+
+
+def test_nothing_steered_is_stock_bit_for_bit(answer):
+    ours = answer(engine(), CHATS, [sampling(None)] * len(CHATS))
+    stock = answer(engine(STOCK), CHATS, [sampling(None)] * len(CHATS))
+    for left, right in zip(ours, stock, strict=True):
+        assert left.outputs[0].token_ids == right.outputs[0].token_ids
+        assert told(left) == told(right)
+
+
+def test_mixed_batch(answer):
+    """Two methods, a span of two parts, a span by its text, and a row that is left alone."""
+    chats = [CHATS[0], CHATS[1], CHATS[2], CHATS[1]]
+    parts = [4, 7, 9, 14]
+    wanted = [
+        sampling({"holdfast": "boost:factor=4", "holdfast_span": parts}),
+        sampling({"holdfast": "pasta:alpha=0.05", "holdfast_text": "Speak of music."}),
+        sampling(None),
+        sampling({"holdfast": "split-softmax:exponent=0.4+pasta:alpha=0.3"}),
+    ]
+    outputs = answer(engine(), chats, wanted)
+    stock = answer(engine(STOCK), chats, [sampling(None)] * 4)
+    words = span_of(CHATS[1], ["Speak of music."])
+    ranges = [((4, 7), (9, 14)), words, (), span_of(CHATS[1])]
+    for output, span, params in zip(outputs, ranges, wanted, strict=True):
+        if span:
+            off, moved = compare(output, span, params.extra_args["holdfast"])
+            assert off < FLOAT32
+            assert moved > MOVED / 4
+    assert told(outputs[2]) == told(stock[2])
+
+
+@pytest.mark.parametrize("spec", ["split-softmax:exponent=0.5", "pasta:alpha=0.05", METHODS[-1]])
+def test_chunked_prefill(answer, spec):
+    """Chunks of 16 tokens over pages of 32; the longest span has chunks and pages of its own."""
+    llm = engine(
+        max_num_batched_tokens=16, max_num_seqs=8, block_size=32, enable_chunked_prefill=True
+    )
+    outputs = answer(llm, CHATS, [sampling({"holdfast": spec})] * len(CHATS))
+    first, last = span_of(CHATS[2])[0]
+    assert first < 32 and last > 64
+    for output, messages in zip(outputs, CHATS, strict=True):
+        assert compare(output, span_of(messages), spec)[0] < FLOAT32
+
+
+def test_preemption(answer):
+    """A cache that is too small for the batch: rows are preempted, and computed again."""
+    llm = engine(num_gpu_blocks_override=10, block_size=32, max_model_len=256, max_num_seqs=8)
+    specs = ["split-softmax:exponent=0.5", "pasta:alpha=0.05", "boost:factor=4"]
+    wanted = [sampling({"holdfast": spec}, 60, prompt_logprobs=None) for spec in specs * 2]
+    outputs = answer(llm, [CHATS[0]] * 6, wanted)
+    preempted = next(m.value for m in llm.get_metrics() if m.name == "vllm:num_preemptions")
+    assert preempted > 0
+    for output, params in zip(outputs, wanted, strict=True):
+        spec = params.extra_args["holdfast"]
+        assert compare(output, span_of(CHATS[0]), spec)[0] < FLOAT32
+
+
+def test_bfloat16(answer):
+    llm = engine(dtype="bfloat16")
+    for spec in ("split-softmax:exponent=0.5", "boost:factor=4"):
+        outputs = answer(llm, CHATS, [sampling({"holdfast": spec})] * len(CHATS))
+        for output, messages in zip(outputs, CHATS, strict=True):
+            off, moved = compare(output, span_of(messages), spec)
+            assert off < BFLOAT16
+        assert moved > 2 * BFLOAT16
+
+
+@pytest.mark.parametrize("spec", ["none", "split-softmax:exponent=0.5", "pasta:alpha=0.05"])
+def test_mass_is_that_of_holdfast(spec):
+    llm, name = engine(), f"traced {spec}"
+    submit(llm, name, CHATS[0], sampling({"holdfast": spec, "holdfast_trace": 1}))
+    output = finish(llm)[name]
+    kept = llm.collective_rpc("holdfast_mass", args=(name,))[0]
+    ids = [*output.prompt_token_ids, *output.outputs[0].token_ids[:-1]]
+    _, masses = reference(ids, len(output.prompt_token_ids), span_of(CHATS[0]), spec)
+    want = torch.stack(masses)  # [token, layer, head]
+    torch.testing.assert_close(torch.tensor(kept["mass"]), want.mean((1, 2)), rtol=0, atol=1e-5)
+    torch.testing.assert_close(torch.tensor(kept["layers"]), want.mean((0, 2)), rtol=0, atol=1e-5)
+    if spec == "none":
+        plain = llm.chat([CHATS[0]], sampling(None), use_tqdm=False)[0]
+        assert told(output) == told(plain)

@@ -1,0 +1,107 @@
+"""The moved attention of the vLLM plug-in against the formulas of the papers, without vLLM."""
+
+import oracles
+import pytest
+import torch
+from holdfast_vllm.masses import Masses
+from holdfast_vllm.moved import move, on_rank, rule_of, touches
+from holdfast_vllm.moves import members, needs_three, sight
+from holdfast_vllm.wire import Admitted
+
+from holdfast.methods import Kind, of_kind, parse
+
+HEADS, KEYS, PROMPT = 3, 12, 8
+RANGES = ((1, 3), (5, 6))
+FLOAT32 = 2e-6  # of weights in [0, 1]
+CASES = {
+    "split-softmax:exponent=0.4": lambda w, s, g: oracles.split_softmax(w, s, 0.4),
+    "boost:factor=3": lambda w, s, g: oracles.boost(w, s, 3),
+    "spotlight:target=0.6": lambda w, s, g: oracles.spotlight(w, s, 0.6),
+    "pasta:alpha=0.1": lambda w, s, g: oracles.pasta(w, s, g, 0.1),
+    "pasta:alpha=0.1,generated=scale": lambda w, s, g: oracles.pasta(w, s, g, 0.1, True),
+    "boost:factor=3+pasta:alpha=0.1": lambda w, s, g: oracles.pasta(
+        oracles.boost(w, s, 3), s, g, 0.1
+    ),
+    "split-softmax:exponent=0.4+boost:factor=3": lambda w, s, g: oracles.boost(
+        oracles.split_softmax(w, s, 0.4), s, 3
+    ),
+    "none": lambda w, s, g: w,
+}
+
+
+def admitted(spec, trace=""):
+    return Admitted(of_kind(parse(spec), Kind.LOG_ODDS), RANGES, PROMPT, trace)
+
+
+def moved(rows, scores, positions, notes):
+    three = any(needs_three(row) for row in rows)
+    seen = sight(members(rows, KEYS, three), positions)
+    rule = rule_of(tuple(row.methods for row in rows), 0, HEADS, three)
+    return move(scores, seen, rule, notes)
+
+
+@pytest.mark.parametrize("notes", [False, True])
+@pytest.mark.parametrize("spec", CASES)
+def test_weights_are_those_of_the_paper(spec, notes):
+    """Queries before, in and behind the span, and of generated tokens, on two rows."""
+    generator = torch.Generator().manual_seed(0)
+    scores = 3 * torch.randn(2, HEADS, 5, KEYS, generator=generator)
+    positions = torch.tensor([[0, 2, 4, 8, 11], [1, 3, 6, 9, 10]])
+    row = admitted(spec, "traced" if notes else "")
+    weights, mass = moved([row, row], scores, positions, notes)
+    span = [any(first <= key < last for first, last in RANGES) for key in range(KEYS)]
+    generated = [key >= PROMPT for key in range(KEYS)]
+    for place in torch.cartesian_prod(torch.arange(2), torch.arange(HEADS), torch.arange(5)):
+        number, head, query = place.tolist()
+        count = positions[number, query].item() + 1
+        before = oracles.softmax(scores[number, head, query, :count].tolist())
+        seen, said = span[:count], generated[:count]
+        want = CASES[spec](before, seen, said) if any(seen) else before
+        got = weights[number, head, query]
+        torch.testing.assert_close(got[:count], torch.tensor(want), rtol=0, atol=FLOAT32)
+        assert not got[count:].any()
+        if notes:
+            on_span = sum(weight for weight, inside in zip(want, seen, strict=True) if inside)
+            assert mass[number, head, query].item() == pytest.approx(on_span, abs=FLOAT32)
+
+
+def test_rows_with_methods_of_their_own():
+    scores = torch.randn(3, HEADS, 1, KEYS)
+    positions = torch.full((3, 1), KEYS - 1)
+    specs = ["boost:factor=3", "none", "spotlight:target=0.6"]
+    together, _ = moved([admitted(spec) for spec in specs], scores, positions, False)
+    for number, spec in enumerate(specs):
+        alone, _ = moved([admitted(spec)], scores[number, None], positions[:1], False)
+        torch.testing.assert_close(together[number], alone[0], rtol=0, atol=FLOAT32)
+
+
+def test_a_method_reaches_its_floor_where_the_span_has_next_to_no_weight():
+    """Scores so low that the span's weights are 0 in float32."""
+    scores = torch.zeros(1, HEADS, 1, KEYS)
+    scores[..., [1, 2, 5]] = -300.0
+    weights, mass = moved(
+        [admitted("spotlight:target=0.6")], scores, torch.tensor([[KEYS - 1]]), True
+    )
+    torch.testing.assert_close(mass, torch.full_like(mass, 0.6))
+    torch.testing.assert_close(weights[..., [1, 2, 5]], torch.full((1, HEADS, 1, 3), 0.2))
+
+
+def test_heads_of_a_rank():
+    methods = admitted("boost:factor=2,heads=0.1/0.5/2.6+spotlight:target=0.2").methods
+    first, second = (on_rank(methods, rank * 4, 4) for rank in (0, 1))
+    assert first[0].heads == {(0, 1)} and second[0].heads == {(0, 1), (2, 2)}
+    assert first[1] == second[1] == methods[1]
+    (only,) = admitted("boost:factor=2,heads=0.1").methods
+    assert on_rank((only,), 4, 4) == ()
+    assert touches([(only,)], 0) and not touches([(only,)], 1)
+
+
+def test_masses_by_token_and_layer():
+    masses = Masses()
+    for token in (0.2, 0.4):
+        for layer in (3, 4):
+            masses.note("a", layer, torch.tensor([token, token + 0.1 * layer]))
+    kept = masses.read("a")
+    assert kept["mass"] == pytest.approx([0.375, 0.575])
+    assert kept["layers"] == pytest.approx([0.45, 0.5])
+    assert masses.read("b") is None

@@ -1,0 +1,165 @@
+"""The vLLM plug-in, as far as it needs no vLLM: what requests may ask, spans, rows and queries."""
+
+import json
+
+import pytest
+from holdfast_vllm.moves import members, moves_of, needs_three
+from holdfast_vllm.rows import Rows
+from holdfast_vllm.spans import chat_span, given_span, joined, text_span, tokens_of
+from holdfast_vllm.versions import check_version
+from holdfast_vllm.wire import Admitted, check_heads, read_wish
+
+from holdfast.errors import HoldfastError, ModelError
+from holdfast.methods import Kind, of_kind, parse
+
+
+def attention(spec):
+    return of_kind(parse(spec), Kind.LOG_ODDS)
+
+
+BOOST = attention("boost:factor=2")
+KEEP = attention("pasta:alpha=0.1")
+SCALE = attention("pasta:alpha=0.1,generated=scale")
+
+
+def test_what_is_asked_for():
+    assert read_wish(None) is None
+    assert read_wish({"other_plugin": 3}) is None
+    assert read_wish({"holdfast": "none"}) is None
+    wish = read_wish({"holdfast": "boost:factor=2", "holdfast_span": [2, 5, 7, 9]})
+    assert (wish.methods, wish.span, wish.trace) == (BOOST, ((2, 5), (7, 9)), False)
+    only_read = read_wish({"holdfast_trace": 1})
+    assert only_read.methods == () and only_read.trace
+    assert read_wish({"holdfast": "boost:factor=2", "holdfast_text": " calm "}).text == "calm"
+
+
+@pytest.mark.parametrize(
+    ("given", "words"),
+    [
+        ({"Holdfast": "boost:factor=2"}, "'Holdfast'"),
+        ({"hold_fast": "boost:factor=2"}, "did you mean 'holdfast'"),
+        ({"holdfast_texts": "x"}, "did you mean 'holdfast_text'"),
+        ({"holdfast": 3}, "not 3"),
+        ({"holdfast": "boost:factor=0.1"}, "0.1"),
+        ({"holdfast": "method.json"}, "names a file ('method.json')"),
+        ({"holdfast": "guidance:scale=2"}, "second stream"),
+        ({"holdfast": "repetition:probability=0.5"}, "the client does"),
+        ({"holdfast": "boost:factor=2", "holdfast_text": " "}, "' '"),
+        ({"holdfast": "boost:factor=2", "holdfast_span": []}, "not []"),
+        ({"holdfast": "boost:factor=2", "holdfast_span": [1, 2.0]}, "2.0"),
+        ({"holdfast": "boost:factor=2", "holdfast_span": "1,2"}, "'1,2'"),
+        ({"holdfast": "boost:factor=2", "holdfast_text": "a", "holdfast_span": [1, 2]}, "not both"),
+        ({"holdfast": "boost:factor=2", "holdfast_trace": 2}, "not 2"),
+        ({"holdfast_span": [1, 2]}, "without 'holdfast'"),
+    ],
+)
+def test_what_is_refused(given, words):
+    with pytest.raises(HoldfastError) as refused:
+        read_wish(given)
+    assert words in str(refused.value)
+
+
+def test_heads_that_a_model_lacks():
+    methods = attention("boost:factor=2,heads=1.0/3.7")
+    check_heads(methods, layers=4, heads=8)
+    with pytest.raises(HoldfastError, match="head 7 in layer 3"):
+        check_heads(methods, layers=4, heads=7)
+
+
+def test_what_travels_to_the_workers_is_plain():
+    admitted = Admitted(KEEP + BOOST, ((2, 5), (7, 9)), 20, "name")
+    again = Admitted.unpacked(json.loads(json.dumps(admitted.packed())))
+    assert again.packed() == admitted.packed()
+    assert (again.methods, again.ranges, again.prompt) == (KEEP + BOOST, ((2, 5), (7, 9)), 20)
+
+
+def test_salts_differ_by_what_keys_differ_by():
+    def salt(methods=BOOST, ranges=((2, 5),), prompt=20, given=None):
+        return Admitted(methods, ranges, prompt).salt(given)
+
+    assert salt() == salt(prompt=30)  # a longer dialog goes on from the shorter one's keys
+    others = [salt(methods=SCALE), salt(ranges=((2, 6),)), salt(given="user"), salt(methods=KEEP)]
+    others.append(salt(methods=KEEP, prompt=30))
+    assert len({salt(), *others}) == 6
+    assert salt(methods=(), given="user") == "user"  # reading the mass changes no key
+
+
+def test_versions():
+    check_version("0.32.0")
+    for version in ("0.3.2", "0.33.0", "0.320.1"):
+        with pytest.raises(ModelError, match=version):
+            check_version(version)
+
+
+def test_spans():
+    assert joined([(5, 7), (1, 3), (3, 4), (6, 9)]) == ((1, 4), (5, 9))
+    assert given_span([(0, 9)], 9) == ((0, 9),)
+    for wrong in ((0, 10), (3, 3), (-1, 2)):
+        with pytest.raises(HoldfastError, match="9 tokens"):
+            given_span([wrong], 9)
+    assert text_span("be calm, be kind", "be kind") == ((9, 16),)
+    with pytest.raises(HoldfastError, match="stands 2 times"):
+        text_span("aaa", "aa")
+    assert tokens_of([(3, 6), (9, 10)], [(0, 0), (0, 4), (4, 5), (5, 9), (9, 12)]) == ((1, 5),)
+
+
+def test_the_system_prompt_is_found_in_the_rendered_chat():
+    def write(messages):
+        return "".join(f"<{m['role']}>{m['content']}" for m in messages)
+
+    messages = [{"role": "system", "content": "Hi"}, {"role": "user", "content": "Hi, or not Hi?"}]
+    text = write(messages)  # the words stand in it three times: marks tell them apart
+    assert chat_span(text, messages, "", write) == ((8, 10),)
+    parts = [{"role": "system", "content": [{"type": "text", "text": "Hi"}]}, messages[1]]
+    assert chat_span(text, parts, "", write) == ((8, 10),)
+    with pytest.raises(HoldfastError, match="no system prompt"):
+        chat_span(text, messages[1:], "", write)
+    with pytest.raises(HoldfastError, match="leaves out or rewrites"):
+        chat_span("<user>Hi", messages, "", lambda chat: write(chat[1:]))
+
+
+def test_rows_move_as_the_old_runner_says():
+    first, second, third = (Admitted(BOOST, ((1, 2),), size) for size in (5, 6, 7))
+    rows = Rows()
+    assert rows.of(range(3)) is None
+    rows.update([], [(0, first), (1, None), (2, second)], [])
+    assert rows.of(range(3)) == [first, None, second]
+    rows.update([0], [], [(2, 0, False)])  # condensed: the last takes the empty place
+    assert rows.of(range(2)) == [second, None]
+    rows.update([], [(1, third)], [(0, 1, True)])
+    assert rows.of(range(2)) == [third, second]
+    rows.update([], [], [(0, 5, True)])  # swapped with an unsteered one
+    assert rows.of([0, 5]) == [None, third]
+    rows.update([1, 5], [], [])
+    assert rows.of(range(6)) is None
+
+
+def test_queries_that_are_moved():
+    row = Admitted(BOOST, ((4, 8),), 12)
+    traced, read = Admitted(BOOST, ((4, 8),), 12, "a"), Admitted((), ((4, 8),), 12, "b")
+    # a chunk before the span, one that reaches it, and a step, of rows among unsteered ones
+    (moved,) = moves_of([None, row], [0, 3, 7], [3, 4]) or [None]
+    assert moved is None or moved.length > 4
+    assert moves_of([row], [0, 4], [4]) == []
+    (moved,) = moves_of([None, row], [0, 3, 9], [3, 10])
+    assert (moved.first, moved.count, moved.position, moved.length) == (3, 6, 4, 10)
+    assert moved.writes and not moved.notes
+    (step,) = moves_of([traced], [0, 1], [13])
+    assert step.writes and step.notes
+    chunk, note = moves_of([traced], [0, 12], [12])
+    assert (chunk.count, chunk.notes, note.count, note.position) == (12, False, 1, 11)
+    assert note.notes and not note.writes
+    assert moves_of([read], [0, 11], [11]) == []  # its prompt is not whole yet
+    (note,) = moves_of([read], [0, 1], [12])
+    assert note.notes and not note.writes
+
+
+def test_groups_of_keys():
+    two = members([Admitted(KEEP, ((1, 2),), 3), Admitted(BOOST, ((0, 1),), 3)], 5, three=False)
+    assert two[0].int().tolist() == [[0, 1, 0, 1, 1], [1, 0, 0, 0, 0]]
+    assert (two[0] ^ two[1]).all()
+    three = members([Admitted(KEEP, ((1, 2),), 3)], 5, three=True)
+    assert three.int().tolist() == [[[0, 1, 0, 0, 0]], [[0, 0, 0, 1, 1]], [[1, 0, 1, 0, 0]]]
+    assert needs_three(Admitted(KEEP + BOOST, ((1, 2),), 3))
+    assert needs_three(Admitted(KEEP, ((1, 2),), 3, "traced"))
+    assert not needs_three(Admitted(KEEP, ((1, 2),), 3))
