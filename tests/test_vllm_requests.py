@@ -3,7 +3,7 @@
 import json
 
 import pytest
-from holdfast_vllm.moves import members, moves_of, needs_three
+from holdfast_vllm.moves import members, moves_of, needs_three, notes_apart
 from holdfast_vllm.rows import Rows
 from holdfast_vllm.spans import chat_span, given_span, joined, text_span, tokens_of
 from holdfast_vllm.versions import check_version
@@ -138,15 +138,16 @@ def test_queries_that_are_moved():
     row = Admitted(BOOST, ((4, 8),), 12)
     traced, read = Admitted(BOOST, ((4, 8),), 12, "a"), Admitted((), ((4, 8),), 12, "b")
     # a chunk before the span, one that reaches it, and a step, of rows among unsteered ones
-    (moved,) = moves_of([None, row], [0, 3, 7], [3, 4]) or [None]
-    assert moved is None or moved.length > 4
+    assert moves_of([None, row], [0, 3, 7], [3, 4]) == []
     assert moves_of([row], [0, 4], [4]) == []
     (moved,) = moves_of([None, row], [0, 3, 9], [3, 10])
     assert (moved.first, moved.count, moved.position, moved.length) == (3, 6, 4, 10)
     assert moved.writes and not moved.notes
     (step,) = moves_of([traced], [0, 1], [13])
     assert step.writes and step.notes
-    chunk, note = moves_of([traced], [0, 12], [12])
+    (whole,) = moves_of([traced], [0, 12], [12])
+    assert whole.count == 12 and whole.notes
+    chunk, note = notes_apart([whole])
     assert (chunk.count, chunk.notes, note.count, note.position) == (12, False, 1, 11)
     assert note.notes and not note.writes
     assert moves_of([read], [0, 11], [11]) == []  # its prompt is not whole yet

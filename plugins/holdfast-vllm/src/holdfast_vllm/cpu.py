@@ -25,7 +25,7 @@ from vllm.v1.attention.backends.cpu_attn import (
 
 from holdfast_vllm.chunks import Chunk
 from holdfast_vllm.masses import Masses
-from holdfast_vllm.moves import Move, disagrees, moves_of, needs_three
+from holdfast_vllm.moves import Move, disagrees, moves_of, needs_three, notes_apart
 from holdfast_vllm.pages import is_readable
 from holdfast_vllm.status import engine_of
 from holdfast_vllm.steps import Steps
@@ -107,7 +107,8 @@ class Builder(CPUAttentionMetadataBuilder):
         rows = self._engine.rows.of(numbers)
         if rows is None:
             return None
-        moves = moves_of(rows, common.query_start_loc_cpu.tolist(), common.seq_lens.tolist())
+        starts, lengths = common.query_start_loc_cpu.tolist(), common.seq_lens.tolist()
+        moves = notes_apart(moves_of(rows, starts, lengths))
         if not moves:
             return None
         writing = self._parts([m for m in moves if m.writes], common.block_table_tensor)

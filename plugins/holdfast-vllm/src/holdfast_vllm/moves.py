@@ -7,7 +7,7 @@ several is a chunk of a prompt, or one that is computed again after it was preem
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import torch
 from torch import Tensor
@@ -29,7 +29,7 @@ class Move:
         first: of the queries, counted in the pass.
         count: how many; they stand in a run.
         position: of the first, in the row's own context.
-        notes: whether the mass of the last is wanted: it draws a token.
+        notes: whether the mass of the last one is wanted: it draws a token.
         writes: whether outputs are moved; False where there is only a mass to note.
     """
 
@@ -67,14 +67,32 @@ def moves_of(
         length = lengths[row]
         notes = bool(admitted.trace) and length >= admitted.prompt
         writes = bool(admitted.methods) and length > admitted.ranges[0][0]
-        if writes:
-            with_note = notes and count == 1
-            moves.append(
-                Move(row, admitted, end - count, count, length - count, with_note, writes=True)
-            )
-        if notes and not (writes and count == 1):
-            moves.append(Move(row, admitted, end - 1, 1, length - 1, notes=True, writes=False))
+        if not writes:
+            count = int(notes)
+        if count:
+            moves.append(Move(row, admitted, end - count, count, length - count, notes, writes))
     return moves
+
+
+def notes_apart(moves: Sequence[Move]) -> list[Move]:
+    """The same, with the notes of rows of several queries as moves of their last query alone."""
+    apart = []
+    for moved in moves:
+        if not moved.notes or moved.count == 1:
+            apart.append(moved)
+            continue
+        last = moved.count - 1
+        apart.append(replace(moved, notes=False))
+        apart.append(
+            replace(
+                moved,
+                first=moved.first + last,
+                count=1,
+                position=moved.position + last,
+                writes=False,
+            )
+        )
+    return apart
 
 
 def counts_generated(admitted: Admitted) -> bool:
