@@ -122,7 +122,8 @@ def read_ending(reason: object) -> str:
 
 
 def read_masses(told: dict[str, object]) -> tuple[float, ...] | None:
-    """The mass per generated token that a choice, or a chunk of it, tells; None where none.
+    """The mass per generated token that a choice, or a chunk of it, tells, with that of the token
+    that ended the reply; None where none.
 
     Raises:
         MalformedAnswer: something else in its place.
@@ -132,7 +133,8 @@ def read_masses(told: dict[str, object]) -> tuple[float, ...] | None:
         return None
     if not isinstance(tokens, list):
         raise MalformedAnswer("no list of tokens in its trace")
-    masses = [as_fields(token).get("mass") for token in tokens]
+    ending = [told["end"]] if "end" in told else []
+    masses = [as_fields(token).get("mass") for token in [*tokens, *ending]]
     numbers = tuple(float(mass) for mass in masses if isinstance(mass, (int, float)))
     if len(numbers) < len(masses):
         raise MalformedAnswer("a token without a mass in its trace")

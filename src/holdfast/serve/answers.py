@@ -93,7 +93,10 @@ class CompletionShapes:
 
 def _with_masses(choice: dict[str, Any], piece: Piece, details: Details) -> dict[str, Any]:
     if details.trace:
-        choice["holdfast"] = {"tokens": details.masses(piece.tokens)}
+        told: dict[str, Any] = {"tokens": details.masses(piece.tokens)}
+        if piece.end_mass is not None:
+            told["end"] = details.end(piece.end_mass)
+        choice["holdfast"] = told
     return choice
 
 

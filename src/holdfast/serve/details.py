@@ -31,9 +31,7 @@ class Details:
         told = []
         for spoken in tokens:
             token = spoken.token
-            mass = None if token.mass is None else round(token.mass, _DIGITS)
-            uniform = round(self._span / self._seen, _DIGITS) if self._span else None
-            entry: dict[str, Any] = {"text": spoken.text, "mass": mass, "uniform": uniform}
+            entry: dict[str, Any] = {"text": spoken.text, **self._shares(token.mass)}
             if self.trace == "heads" and token.heads is not None:
                 entry["heads"] = [
                     [round(head, _DIGITS) for head in layer] for layer in token.heads.tolist()
@@ -41,3 +39,13 @@ class Details:
             told.append(entry)
             self._seen += 1
         return told
+
+    def end(self, mass: float) -> dict[str, Any]:
+        """The same of the token that ended the reply, which has no text."""
+        return self._shares(mass)
+
+    def _shares(self, mass: float | None) -> dict[str, Any]:
+        return {
+            "mass": None if mass is None else round(mass, _DIGITS),
+            "uniform": round(self._span / self._seen, _DIGITS) if self._span else None,
+        }

@@ -81,14 +81,13 @@ class Exchange:
         await send_data(send, _DONE, more=False)
 
     async def _choice(self, index: int) -> dict[str, Any]:
-        tokens, finish_reason = list[Spoken](), None
+        tokens, piece = list[Spoken](), Piece((), "")
         async for piece in speak(self.generations[index], self.tokenizer, self.asked.stops):
             self.stopwatches[index].note(piece)
             tokens += piece.tokens
-            finish_reason = piece.finish_reason
         text = "".join(spoken.text for spoken in tokens)
-        piece = Piece(tuple(tokens), text, finish_reason)
-        return self.shapes.choice(index, piece, self._details(index))
+        whole = Piece(tuple(tokens), text, piece.finish_reason, piece.end_mass)
+        return self.shapes.choice(index, whole, self._details(index))
 
     async def _deltas(
         self, index: int, tell: Callable[[dict[str, Any]], Coroutine[Any, Any, None]]

@@ -87,7 +87,16 @@ _MASSES: Schema = {
                 },
                 "required": ["text", "mass", "uniform"],
             },
-        }
+        },
+        "end": {
+            "type": "object",
+            "description": "of the token that ended the reply, which has no text",
+            "properties": {
+                "mass": {"type": "number"},
+                "uniform": {"type": ["number", "null"]},
+            },
+            "required": ["mass", "uniform"],
+        },
     },
     "required": ["tokens"],
 }

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 
 from tokenizers.decoders import DecodeStream
 
+from holdfast.models.requests import Reply
 from holdfast.serve.generation import Generation, Token
 
 if TYPE_CHECKING:
@@ -35,11 +36,14 @@ class Piece:
         tokens: whose texts joined are `text`; the last text may be cut by a stop string.
         text: what is new of the reply.
         finish_reason: "stop" or "length" in the last piece, else None.
+        end_mass: of the token that ended the reply, which has no text; None in other pieces, and
+            where no token did or no trace is wanted.
     """
 
     tokens: tuple[Spoken, ...]
     text: str
     finish_reason: str | None = None
+    end_mass: float | None = None
 
 
 class Speech:
@@ -140,9 +144,17 @@ async def speak(
     reply = await generation.reply()
     told = speech.finish(reply.text)
     cut_off = reply.stop_reason == "length" and not speech.stopped
-    yield _piece(told, "length" if cut_off else "stop")
+    yield _piece(told, "length" if cut_off else "stop", _end_mass(reply))
 
 
-def _piece(tokens: tuple[Spoken, ...], finish_reason: str | None = None) -> Piece:
+def _end_mass(reply: Reply) -> float | None:
+    """The mass under which the token was drawn that ended a reply."""
+    masses, count = reply.token_masses, len(reply.token_ids or ())
+    return masses[count] if len(masses) > count else None
+
+
+def _piece(
+    tokens: tuple[Spoken, ...], finish_reason: str | None = None, end_mass: float | None = None
+) -> Piece:
     text = tokens[0].text if len(tokens) == 1 else "".join(spoken.text for spoken in tokens)
-    return Piece(tokens, text, finish_reason)
+    return Piece(tokens, text, finish_reason, end_mass)

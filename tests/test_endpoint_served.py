@@ -1,0 +1,85 @@
+"""`holdfast drift` and `holdfast chat` against a real server of ours, beside the model itself."""
+
+import io
+
+import pytest
+from test_serve import FRENCH, model, service, url  # noqa: F401  fixtures
+
+import holdfast
+from holdfast import client, drift
+from holdfast.cli import main
+from holdfast.models.requests import Request
+from holdfast.sampling import Sampling
+
+WIRE = 1e-4  # a mass goes over the wire with four digits
+METHODS = ("none", "boost:factor=4", "repetition:probability=0.5+spotlight:target=0.2")
+
+
+@pytest.fixture
+def remote(url, monkeypatch):  # noqa: F811
+    monkeypatch.delenv("OPENAI_API_KEY", raising=False)
+    return holdfast.connect(f"{url}/v1", timeout=60)
+
+
+def test_a_run_over_the_wire_gives_the_local_records(remote, tmp_path):
+    settings = drift.Settings(rounds=2, conversations=3, sampling=Sampling(max_new_tokens=60))
+    runs = [
+        drift.run(each, "starter", tmp_path / name, settings, METHODS)
+        for name, each in (("here", model()), ("there", remote))
+    ]
+    here, there = (
+        {(record["method"], record["conversation"]): record for record in run.records}
+        for run in runs
+    )
+    assert here.keys() == there.keys() and len(here) == 9
+    masses = []
+    for key, record in here.items():
+        for part in ("turns", "probes"):
+            told = [[{**row, "mass": None} for row in each[part]] for each in (record, there[key])]
+            assert told[0] == told[1], key
+            masses += [(a["mass"], b["mass"]) for a, b in zip(record[part], there[key][part])]  # noqa: B905
+    seen = [(local, far) for local, far in masses if local is not None]
+    assert len(seen) == 3 * 9 * 2 and sum(far is not None for _, far in masses) == len(seen)
+    assert max(abs(far - local) for local, far in seen) < WIRE
+
+
+def test_any_seed_emphasis_and_place_of_the_prompt_reach_the_server(remote):
+    short = Sampling(max_new_tokens=30)
+    requests = [
+        Request(FRENCH, "boost:factor=4", short, 2**62 + 7),
+        Request(FRENCH, "boost:factor=9", short, emphasis=["the garden"]),
+        Request(FRENCH, "spotlight:target=0.4", short, system_as="first-user"),
+        Request(FRENCH, "guidance:scale=2", short),
+        Request(FRENCH[1:], "boost:factor=4", short),
+    ]
+    told = [reply.text for reply in remote.generate_batch(requests)]
+    assert told == [reply.text for reply in model().generate_batch(requests)]
+    pieces = []
+    assert remote.stream(requests[0], pieces.append).text == told[0] == "".join(pieces)
+
+
+@pytest.mark.parametrize("server", ["holdfast", "vllm"])
+def test_both_spellings_of_the_client_steer(url, server):  # noqa: F811
+    import openai
+
+    asked = client.steer("boost:factor=9", emphasis=["garden"], trace=True, server=server)
+    reply = openai.OpenAI(base_url=f"{url}/v1", api_key="none").chat.completions.create(
+        model="default", messages=FRENCH, seed=3, max_tokens=20, top_p=0.9, extra_body=asked
+    )
+    local = model().generate(
+        FRENCH, "boost:factor=9", Sampling(max_new_tokens=20), 3, emphasis=["garden"]
+    )
+    assert reply.choices[0].message.content == local.text
+    assert reply.model_extra["holdfast"]["steering"] == "boost:factor=9"
+    assert reply.choices[0].model_extra["holdfast"]["tokens"][0]["mass"] > 0
+
+
+def test_a_chat_with_a_server_is_the_local_chat(url, monkeypatch, capsys):  # noqa: F811
+    lines = ["Do you like the garden?", "/method boost:factor=4", "And the sea?", "/mass"]
+    told = []
+    for name in ("default", f"{url}/v1"):
+        monkeypatch.setattr("sys.stdin", io.StringIO("\n".join(lines)))
+        options = ["--system", "Always reply in French.", "--max-new-tokens", "60"]
+        assert main(["chat", "--model", name, *options]) == 0
+        told.append(capsys.readouterr().out)
+    assert told[0].splitlines()[:3] == told[1].splitlines()[:3] and "Attention mass" in told[1]
