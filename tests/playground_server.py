@@ -33,8 +33,9 @@ class _Handler(BaseHTTPRequestHandler):
         if self.path == "/v1/models":
             return self._json(200, {"data": [{"id": "quick"}]})
         if self.path == "/v1/steering":
-            known = {"methods": methods.schema(), "layers": 2, "heads": 3, "attention": True}
-            return self._json(200, known)
+            layers, heads = self.server.shape
+            known = {"methods": methods.schema(), "layers": layers, "heads": heads}
+            return self._json(200, known | {"attention": True})
         return self._refuse(404, "There is nothing at this path.")
 
     def do_POST(self):
@@ -50,14 +51,17 @@ class _Handler(BaseHTTPRequestHandler):
         self.send_header("Connection", "close")
         self.end_headers()
         try:
-            self._stream(text)
+            self._stream(text, body.get("trace"))
         except OSError:
             self.server.left.set()
         self.close_connection = True
 
-    def _stream(self, text):
+    def _stream(self, text, trace):
+        layers, heads = self.server.shape
         for number, word in enumerate(WORDS):
-            token = {"text": word, "mass": number / 100, "uniform": 0.1, "heads": [[0.1] * 3] * 2}
+            token = {"text": word, "mass": number / 100, "uniform": 0.1}
+            if trace == "heads":
+                token["heads"] = [[0.1] * heads] * layers
             choice = {"index": 0, "delta": {"content": word}, "holdfast": {"tokens": [token]}}
             self._event({"choices": [choice]})
             if "break" in text and number == 4:
@@ -90,14 +94,16 @@ class _Handler(BaseHTTPRequestHandler):
 
 
 class QuickServer(ThreadingHTTPServer):
-    """The server; `bodies` are those of all requests, `left` is set when a client went away."""
+    """The server; `bodies` are those of all requests, `left` is set when a client went away, and
+    `shape` is that of the model: layers, and heads of each.
+    """
 
     daemon_threads = True
 
     def __init__(self):
         super().__init__(("127.0.0.1", 0), _Handler)
         self.files, self.bodies = page_files(), []
-        self.left, self.locked = threading.Event(), False
+        self.left, self.locked, self.shape = threading.Event(), False, (2, 3)
 
     @property
     def url(self):

@@ -151,7 +151,7 @@ def masses(browser):
 
 def test_the_page_is_its_own_files_and_nothing_inline():
     files = page_files()
-    assert {"/", "/page/main.js", "/page/style.css"} <= files.keys()
+    assert {"/", "/page/main.js", "/page/layout.css"} <= files.keys()
     texts = {path: file.body.decode() for path, file in files.items()}
     page = texts["/"]
     assert not re.search(r"<style|style=|\son\w+=|javascript:", page)
@@ -229,6 +229,20 @@ def test_a_reply_is_read_token_by_token_and_head_by_head(browser, served):
     assert browser.execute_script(f"return {cells}") != mean
     keys(browser, Keys.ESCAPE)
     assert browser.execute_script(f"return {cells}") == mean
+
+
+@needs_browser
+def test_heads_of_a_large_model_are_read_when_they_are_asked_for(browser, quick):
+    quick.shape = (40, 40)
+    visit(browser, quick.url)
+    write(browser, "system", NUMBER)
+    say(browser, "hello")
+    assert [body["trace"] for body in quick.bodies] == [True, True]
+    browser.execute_script("document.querySelector('.s1 .reply .link').click()")
+    wait(browser, f"document.querySelectorAll('.s1 .heads td').length === 1600 && {READY}")
+    assert quick.bodies[2] == {**quick.bodies[1], "trace": "heads"}
+    fits = "return document.documentElement.scrollWidth <= innerWidth"
+    assert browser.execute_script(fits)
 
 
 @needs_browser
@@ -327,7 +341,38 @@ def test_the_model_talks_with_itself_and_is_scored(browser, served):
     assert len(said) == 4 and len(scores) == 8 and len(labels) == 5
     assert set(scores) <= {"0.00", "1.00", "0.50"}
     assert said == [turn["text"] for turn in twin("none", 2).turns]
+    browser.execute_script("document.querySelector('#link').click()")
+    wait(browser, "location.hash.length > 3")
+    visit(browser, served, fragment="#" + browser.current_url.partition("#")[2], ready=False)
+    wait(browser, "document.querySelectorAll('#selfchat-rounds-list .said').length === 8")
+    assert browser.execute_script(f"return {SCORES}") == scores
+    browser.execute_script("document.querySelector('[data-column=\"1\"] .icon').click()")
+    assert len(browser.execute_script(f"return {SCORES}")) == 4
     assert browser.get_log("browser") == []
+
+
+SCORES = (
+    "[...document.querySelectorAll('#selfchat-rounds-list .score')].map((node) => node.textContent)"
+)
+
+
+def test_a_selfchat_whose_client_goes_leaves_no_row_behind(served):
+    body = json.dumps({"rounds": 16, "conversation": 6}).encode()
+    headers = {"Content-Type": "application/json"}
+    answer = urllib.request.urlopen(urllib.request.Request(f"{served}v1/selfchat", body, headers))
+    assert b"start" in answer.readline()
+    assert open_requests(served) > 0
+    answer.close()
+    end = time.monotonic() + 10
+    while open_requests(served):
+        assert time.monotonic() < end, "its requests run on"
+        time.sleep(0.05)
+
+
+def open_requests(served):
+    """Requests of the engine that have not ended, as the metrics tell."""
+    with urllib.request.urlopen(f"{served}metrics") as answer:
+        return float(re.search(r"^holdfast_open (\S+)", answer.read().decode(), re.M)[1])
 
 
 class ByItself:
@@ -542,13 +587,22 @@ const pack = async (value) => {
   return "#s=" + btoa(String.fromCharCode(...packed)).replaceAll("+", "-").replaceAll("/", "_").replace(/=+$/, "");
 };
 const evil = "<img src=x onerror='window.hacked = 1'><script>window.hacked = 1</script>";
-const good = {v: 1, system: [evil, [[0, 4]]], draft: [evil, []], columns: [[0, evil, 1, 0.9, 0, 200]],
-  turns: [[[evil, []], {"0": {p: [evil, []], s: evil, d: 0, e: "failed", w: evil, t: [[evil, 0.5, 0.1]]}}]], selfchat: ["starter", 0, 6, 8]};
+const column = {key: 0, steering: evil, temperature: 1, topP: 0.9, seed: 0, longest: 200};
+const reply = {passage: [evil, []], steering: evil, seed: 0, status: "failed", problem: evil, tokens: [[evil, 0.5, 0.1]]};
+const told = [
+  {type: "start", agent: {system_prompt: evil}, user: null}, {type: "turn", round: 1, speaker: "agent", text: evil, mass: null},
+  {type: "probe", round: 1, kind: evil, question: evil, reply: evil, score: 1, reason: evil},
+];
+const selfchat = {suite: "starter", seed: 0, conversation: 6, rounds: 8, runs: {"0": told}};
+const good = {version: 1, mode: evil, system: [evil, [[0, 4]]], draft: [evil, []], columns: [column], turns: [[[evil, []], {"0": reply}]], selfchat};
+const run = (event) => ({...good, selfchat: {...selfchat, runs: {"0": [event]}}});
 const bad = [
-  {...good, v: 2}, {...good, columns: []}, {...good, columns: Array(9).fill([0, "none", 1, 1, 0, 9])},
+  {...good, version: 2}, {...good, columns: []}, {...good, columns: Array(9).fill(column)}, {...good, columns: [column, column]},
+  {...good, columns: [{...column, key: "__proto__"}]}, {...good, columns: [{...column, key: 0.5}]},
   {...good, system: ["x".repeat(30000), []]}, {...good, system: ["abc", [[2, 1]]]}, {...good, system: ["abc", [[0, 9]]]},
-  {...good, turns: [[["a", []], {"__proto__": 1, "constructor": 2}], 7]}, {...good, columns: [["__proto__", "none", 1, 1, 0, 9]]},
-  {...good, selfchat: ["starter", 0, 6, 1e9]}, {...good, turns: {"length": 1e9}}, null, 7, "x", [], "y".repeat(9e6),
+  {...good, turns: [[["a", []], {"0": 7}]]}, {...good, turns: {"length": 1e9}}, {...good, selfchat: {...selfchat, rounds: 1e9}},
+  run({type: "turn", round: 1e9, speaker: "agent", text: "", mass: 0}), run({type: "probe", round: 1, score: "1"}), run(null),
+  null, 7, "x", [], "y".repeat(9e6),
 ];
 (async () => done([await pack(good), ...await Promise.all(bad.map(pack)), "#s=", "#s=%00", "#s=!!!!", "#s=AAAA", "#s=" + "A".repeat(400000)]))();
 """
@@ -582,17 +636,14 @@ const [count, done] = arguments;
 const box = document.querySelector("#draft"), send = document.querySelector("#send");
 const frame = () => new Promise(requestAnimationFrame);
 (async () => {
-  const times = [];
   for (let turn = 0; turn < count; turn += 1) {
     box.value = `message ${turn}`;
     box.dispatchEvent(new Event("input"));
-    const start = performance.now();
     document.querySelector("#composer").requestSubmit();
     await frame();
     while (send.hidden) await frame();
-    times.push(performance.now() - start);
   }
-  done(times);
+  done();
 })();
 """
 
@@ -602,13 +653,23 @@ def test_two_hundred_turns_do_not_make_it_slow(browser, quick):
     visit(browser, quick.url)
     browser.set_script_timeout(120)
     write(browser, "system", NUMBER)
-    times = browser.execute_async_script(TURNS, 200)
-    first, last = (sorted(part)[10] for part in (times[5:25], times[-20:]))
-    print(f"turn 15: {first:.0f} ms, turn 190: {last:.0f} ms")
+    browser.execute_cdp_cmd("Performance.enable", {"timeDomain": "threadTicks"})
+    spent = []
+    for count in (20, 20, 140, 20):
+        before = main_thread(browser)
+        browser.execute_async_script(TURNS, count)
+        spent.append((main_thread(browser) - before) / count)
+    print(f"main thread per turn: {spent[1]:.3f} s at turn 30, {spent[3]:.3f} s at turn 190")
     assert browser.execute_script("return document.querySelectorAll('.reply').length") == 400
     assert browser.execute_script("return document.querySelectorAll('.reply .t').length") == 12_000
-    assert last < 4 * first + 100, "milliseconds; medians of twenty turns"
-    assert last < 1500
+    assert spent[3] < 4 * spent[1] + 0.05
+    assert spent[3] < 0.5  # seconds; about a tenth of it on an idle machine
+
+
+def main_thread(browser):
+    """Seconds that the page's main thread has worked: its own, whatever else the machine does."""
+    metrics = browser.execute_cdp_cmd("Performance.getMetrics", {})["metrics"]
+    return next(metric["value"] for metric in metrics if metric["name"] == "TaskDuration")
 
 
 # For everybody

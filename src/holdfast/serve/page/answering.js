@@ -35,7 +35,9 @@ export function answering(page) {
     const name = `${index}:${key}`;
     replies.get(name)?.remove();
     const view = replyView(views[index].cell(key), page.state().turns[index].replies[key], {
-      index, key, actions: { again: (how) => again(index, key, how) },
+      index,
+      key,
+      actions: { again: (how) => again(index, key, how) },
     });
     replies.set(name, view);
     return view;
@@ -67,15 +69,25 @@ export function answering(page) {
     state.turns[index].replies[column.key] = reply;
     const view = drawReply(index, column.key);
     const request = {
-      ...body, model: page.server.name, stream: true, stream_options: { include_usage: true },
-      trace: page.server.traces && holdsOn(body) ? (heads || everyHead ? "heads" : true) : undefined,
+      ...body,
+      model: page.server.name,
+      stream: true,
+      stream_options: { include_usage: true },
+      trace:
+        page.server.traces && holdsOn(body) ? (heads || everyHead ? "heads" : true) : undefined,
     };
     try {
-      for await (const chunk of events("/v1/chat/completions", request, signal)) take(chunk, reply, view);
+      for await (const chunk of events("/v1/chat/completions", request, signal))
+        take(chunk, reply, view);
       reply.status = "done";
     } catch (error) {
       reply.status = error.name === "AbortError" ? "stopped" : "failed";
-      reply.problem = reply.status === "failed" ? error.message : reply.text ? "Stopped." : "Stopped before its first word.";
+      reply.problem =
+        reply.status === "failed"
+          ? error.message
+          : reply.text
+            ? "Stopped."
+            : "Stopped before its first word.";
       if (error.status === 401) page.keyWanted();
     }
     view.draw();

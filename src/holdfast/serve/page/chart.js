@@ -20,8 +20,12 @@ export function lineChart({ title, unit, top: fixedTop }) {
   const plot = draw("g");
   const svg = draw("svg", { class: "chart", viewBox: `0 0 ${WIDTH} ${HEIGHT}`, role: "img" }, plot);
   const table = make("table");
-  const details = make("details", { class: "numbers", on: { toggle: () => details.open && writeTable() } },
-    make("summary", {}, "Numbers"), make("div", { class: "scroll" }, table));
+  const details = make(
+    "details",
+    { class: "numbers", on: { toggle: () => details.open && writeTable() } },
+    make("summary", {}, "Numbers"),
+    make("div", { class: "scroll" }, table),
+  );
   const figure = make("figure", {}, make("figcaption", {}, title), svg, details);
   let shown = { lines: [], uniform: [] };
 
@@ -30,11 +34,30 @@ export function lineChart({ title, unit, top: fixedTop }) {
     const columns = [...lines, ...(uniform.length ? [{ name: "uniform", values: uniform }] : [])];
     const rows = Math.max(0, ...columns.map((line) => line.values.length));
     table.replaceChildren(
-      make("thead", {}, make("tr", {}, ...[unit, ...columns.map((line) => line.name)].map((name) =>
-        make("th", { scope: "col" }, name)))),
-      make("tbody", {}, ...Array.from({ length: rows }, (_, row) =>
-        make("tr", {}, make("th", { scope: "row" }, String(row + 1)),
-          ...columns.map((line) => make("td", {}, share(line.values[row] ?? null)))))));
+      make(
+        "thead",
+        {},
+        make(
+          "tr",
+          {},
+          ...[unit, ...columns.map((line) => line.name)].map((name) =>
+            make("th", { scope: "col" }, name),
+          ),
+        ),
+      ),
+      make(
+        "tbody",
+        {},
+        ...Array.from({ length: rows }, (_, row) =>
+          make(
+            "tr",
+            {},
+            make("th", { scope: "row" }, String(row + 1)),
+            ...columns.map((line) => make("td", {}, share(line.values[row] ?? null))),
+          ),
+        ),
+      ),
+    );
   }
 
   return {
@@ -44,8 +67,12 @@ export function lineChart({ title, unit, top: fixedTop }) {
       const every = [...lines.flatMap((line) => line.values), ...uniform].filter(Number.isFinite);
       const length = Math.max(4, uniform.length, ...lines.map((line) => line.values.length));
       const scale = scales(length, fixedTop ?? roundTop(Math.max(0.05, ...every)));
-      plot.replaceChildren(...axes(scale, unit), reference(scale, uniform),
-        ...lines.flatMap((line) => curve(scale, line)), ...labels(scale, lines, uniform));
+      plot.replaceChildren(
+        ...axes(scale, unit),
+        reference(scale, uniform),
+        ...lines.flatMap((line) => curve(scale, line)),
+        ...labels(scale, lines, uniform),
+      );
       svg.setAttribute("aria-label", inWords(title, unit, lines));
       if (details.open) writeTable();
     },
@@ -69,7 +96,15 @@ function scales(length, top) {
 function axes({ length, top, x, y }, unit) {
   const parts = [];
   for (const value of [0, top / 2, top]) {
-    parts.push(draw("line", { class: value ? "grid" : "axis", x1: x(1), x2: x(length), y1: y(value), y2: y(value) }));
+    parts.push(
+      draw("line", {
+        class: value ? "grid" : "axis",
+        x1: x(1),
+        x2: x(length),
+        y1: y(value),
+        y2: y(value),
+      }),
+    );
     const text = draw("text", { x: x(1) - 7, y: y(value) + 4, "text-anchor": "end" });
     text.textContent = String(Number(value.toFixed(3))).replace(/^0\./, ".");
     parts.push(text);
@@ -77,9 +112,12 @@ function axes({ length, top, x, y }, unit) {
   const every = Math.ceil(length / 9);
   for (let number = 1; number <= length; number += every) {
     const text = draw("text", { x: x(number), y: HEIGHT - 9, "text-anchor": "middle" });
-    text.textContent = number === 1 ? `${unit} 1` : String(number);
+    text.textContent = String(number);
     parts.push(text);
   }
+  const name = draw("text", { x: x(1) - 9, y: HEIGHT - 9, "text-anchor": "end" });
+  name.textContent = unit;
+  parts.push(name);
   return parts;
 }
 
@@ -88,7 +126,8 @@ function pathOf({ x, y, top }, values) {
   let path = "";
   let pen = "M";
   for (const [index, value] of values.entries()) {
-    if (Number.isFinite(value)) path += `${pen}${x(index + 1).toFixed(1)} ${y(Math.min(value, top)).toFixed(1)}`;
+    if (Number.isFinite(value))
+      path += `${pen}${x(index + 1).toFixed(1)} ${y(Math.min(value, top)).toFixed(1)}`;
     pen = Number.isFinite(value) ? "L" : "M";
   }
   return path;
@@ -98,30 +137,48 @@ const reference = (scale, values) => draw("path", { class: "uniform", d: pathOf(
 
 function curve(scale, { key, values, dashed }) {
   const name = `s${key}`;
-  const parts = [draw("path", { class: `curve ${name}${dashed ? " dashed" : ""}`, d: pathOf(scale, values) })];
+  const parts = [
+    draw("path", { class: `curve ${name}${dashed ? " dashed" : ""}`, d: pathOf(scale, values) }),
+  ];
   if (values.length > MOST_DOTS || dashed) return parts;
   for (const [index, value] of values.entries()) {
     if (!Number.isFinite(value)) continue;
-    parts.push(draw("circle", { class: `dot ${name}`, cx: scale.x(index + 1), cy: scale.y(Math.min(value, scale.top)), r: 3 }));
+    parts.push(
+      draw("circle", {
+        class: `dot ${name}`,
+        cx: scale.x(index + 1),
+        cy: scale.y(Math.min(value, scale.top)),
+        r: 3,
+      }),
+    );
   }
   return parts;
 }
 
 /** Each line's letter and last value at its end; those that would meet are moved apart. */
 function labels({ x, y, top }, lines, uniform) {
-  const named = lines.filter((line) => !line.dashed).map((line) => ({ name: `s${line.key}`, letter: LETTERS[line.key], values: line.values }));
+  const named = lines
+    .filter((line) => !line.dashed)
+    .map((line) => ({ name: `s${line.key}`, letter: LETTERS[line.key], values: line.values }));
   if (uniform.length) named.push({ name: "of-uniform", letter: "uniform", values: uniform });
-  const placed = named.flatMap(({ name, letter, values }) => {
-    const last = values.findLastIndex(Number.isFinite);
-    if (last < 0) return [];
-    const text = name === "of-uniform" ? letter : `${letter} ${values[last].toFixed(2).replace(/^0/, "")}`;
-    return [{ name, text, x: x(last + 1) + 8, y: y(Math.min(values[last], top)) }];
-  }).sort((a, b) => a.y - b.y);
+  const placed = named
+    .flatMap(({ name, letter, values }) => {
+      const last = values.findLastIndex(Number.isFinite);
+      if (last < 0) return [];
+      const text =
+        name === "of-uniform" ? letter : `${letter} ${values[last].toFixed(2).replace(/^0/, "")}`;
+      return [{ name, text, x: x(last + 1) + 8, y: y(Math.min(values[last], top)) }];
+    })
+    .sort((a, b) => a.y - b.y);
   for (let index = 1; index < placed.length; index += 1) {
     placed[index].y = Math.max(placed[index].y, placed[index - 1].y + APART);
   }
   const over = (placed.at(-1)?.y ?? 0) - (HEIGHT - EDGE.bottom);
-  for (let index = placed.length - 1, least = HEIGHT - EDGE.bottom; over > 0 && index >= 0; index -= 1) {
+  for (
+    let index = placed.length - 1, least = HEIGHT - EDGE.bottom;
+    over > 0 && index >= 0;
+    index -= 1
+  ) {
     placed[index].y = Math.min(placed[index].y, least);
     least = placed[index].y - APART;
   }
@@ -133,9 +190,12 @@ function labels({ x, y, top }, lines, uniform) {
 }
 
 function inWords(title, unit, lines) {
-  const told = lines.filter((line) => line.values.some(Number.isFinite)).map((line) => {
-    const values = line.values.filter(Number.isFinite);
-    return `${line.name}: ${share(values[0])} in the first ${unit}, ${share(values.at(-1))} in the last`;
-  });
+  const told = lines
+    .filter((line) => line.values.some(Number.isFinite))
+    .map((line) => {
+      const values = line.values.filter(Number.isFinite);
+      const [first, last] = [share(values[0]), share(values.at(-1))];
+      return `${line.name}: ${first} in the first ${unit}, ${last} in the last`;
+    });
   return told.length ? `${title}. ${told.join("; ")}.` : `${title}: nothing yet.`;
 }

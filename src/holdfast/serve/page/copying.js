@@ -22,8 +22,11 @@ export function copying(page) {
   }
 
   byId("copy-as").addEventListener("click", () => {
-    const options = page.state().columns.map(({ key, steering }) =>
-      make("option", { value: String(key) }, `${LETTERS[key]}: ${steering}`));
+    const options = page
+      .state()
+      .columns.map(({ key, steering }) =>
+        make("option", { value: String(key) }, `${LETTERS[key]}: ${steering}`),
+      );
     column.replaceChildren(...options);
     show();
     dialog.showModal();
@@ -31,7 +34,9 @@ export function copying(page) {
   dialog.addEventListener("change", show);
   byId("copy-close").addEventListener("click", () => dialog.close());
   byId("copy-snippet").addEventListener("click", async () => {
-    byId("copied").textContent = (await copy(shown.textContent)) ? "Copied." : "Selected; copy it with Ctrl C.";
+    byId("copied").textContent = (await copy(shown.textContent))
+      ? "Copied."
+      : "Selected; copy it with Ctrl C.";
     if (byId("copied").textContent !== "Copied.") getSelection().selectAllChildren(shown);
   });
 
@@ -39,9 +44,11 @@ export function copying(page) {
     try {
       const { fragment, short } = await fragmentOf(page.state());
       history.replaceState(null, "", fragment);
-      const copied = await copy(location.href);
-      page.notice(`${copied ? "The link is copied" : "The link is in the address bar"}: it holds the whole page`
-        + `${short ? ", but for the mass of each token, which made it too long" : ""}. Nothing was sent to the server.`);
+      const where = (await copy(location.href)) ? "copied" : "in the address bar";
+      const rest = short ? ", but for the mass of each token, which made it too long" : "";
+      page.notice(
+        `The link is ${where}: it holds the whole page${rest}. The server saw none of it.`,
+      );
     } catch (error) {
       page.notice(error.message);
     }

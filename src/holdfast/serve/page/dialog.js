@@ -10,8 +10,12 @@ export function turnView(state, index) {
   const turn = state.turns[index];
   const text = make("p", { class: "text", "data-place": `user:${index}` }, turn.user.text);
   const replies = make("div", { class: "replies" });
-  const node = make("article", { class: "turn", "aria-label": `Turn ${index + 1}` },
-    make("div", { class: "asked" }, make("span", { class: "who" }, `you, turn ${index + 1}`), text), replies);
+  const node = make(
+    "article",
+    { class: "turn", "aria-label": `Turn ${index + 1}` },
+    make("div", { class: "asked" }, make("span", { class: "who" }, `you, turn ${index + 1}`), text),
+    replies,
+  );
   const cells = new Map();
   return {
     node,
@@ -44,11 +48,27 @@ export function replyView(cell, reply, { index, key, actions }) {
   const problem = make("div", { class: "problem", hidden: true });
   let panel = null;
   const tokens = tokenView(text, look);
-  const heads = make("button", { type: "button", class: "link", hidden: true, "aria-expanded": "false", on: { click: toggleHeads } }, "heads");
+  const heads = make(
+    "button",
+    {
+      type: "button",
+      class: "link",
+      hidden: true,
+      "aria-expanded": "false",
+      on: { click: toggleHeads },
+    },
+    "heads",
+  );
   facts.append(heads);
-  const node = make("article", { class: "reply", "aria-label": `Reply ${index + 1} of ${letter}, ${reply.steering}` },
+  const node = make(
+    "article",
+    { class: "reply", "aria-label": `Reply ${index + 1} of ${letter}, ${reply.steering}` },
     make("span", { class: "who" }, make("b", {}, letter), " ", make("code", {}, reply.steering)),
-    text, tokens.strip, facts, problem);
+    text,
+    tokens.strip,
+    facts,
+    problem,
+  );
   cell.replaceChildren(node);
 
   function look(at) {
@@ -88,8 +108,17 @@ export function replyView(cell, reply, { index, key, actions }) {
       problem.hidden = reply.status === "running" || reply.status === "done";
       if (!problem.hidden && !problem.childNodes.length) {
         problem.append(
-          make("p", { attributes: reply.status === "failed" ? { role: "alert" } : {} }, reply.problem || "Stopped."),
-          make("button", { type: "button", class: "link", on: { click: () => actions.again({}) } }, "Try again"));
+          make(
+            "p",
+            { attributes: reply.status === "failed" ? { role: "alert" } : {} },
+            reply.problem || "Stopped.",
+          ),
+          make(
+            "button",
+            { type: "button", class: "link", on: { click: () => actions.again({}) } },
+            "Try again",
+          ),
+        );
       }
     },
     openHeads: () => panel || toggleHeads(),

@@ -14,7 +14,10 @@ export function toggled(text, parts, [first, last]) {
     return parts.filter(([from, to]) => to <= first || last <= from);
   }
   const apart = parts.filter(([from, to]) => to < first || last < from);
-  const joined = parts.filter((part) => !apart.includes(part)).flat().concat(first, last);
+  const joined = parts
+    .filter((part) => !apart.includes(part))
+    .flat()
+    .concat(first, last);
   return [...apart, [Math.min(...joined), Math.max(...joined)]].sort((a, b) => a[0] - b[0]);
 }
 
@@ -91,7 +94,8 @@ export function emphasisTool(pageState, changed) {
   button.addEventListener("pointerdown", (event) => event.preventDefault()); // keeps the selection
   button.addEventListener("click", () => selected && toggle(selected.place, selected.range));
   document.addEventListener("keydown", (event) => {
-    if (!(event.ctrlKey || event.metaKey) || event.altKey || event.key.toLowerCase() !== "e") return;
+    if (!(event.ctrlKey || event.metaKey) || event.altKey || event.key.toLowerCase() !== "e")
+      return;
     event.preventDefault();
     const selection = readSelection();
     if (selection) toggle(selection.place, selection.range);
@@ -107,7 +111,11 @@ function readSelection() {
   if (box?.matches("textarea[data-place]") && box.selectionStart < box.selectionEnd) {
     const range = [box.selectionStart, box.selectionEnd];
     const shadow = box.parentElement.querySelector(".shadow");
-    return { place: box.dataset.place, range, rect: rangeIn(shadow, range).getBoundingClientRect() };
+    return {
+      place: box.dataset.place,
+      range,
+      rect: rangeIn(shadow, range).getBoundingClientRect(),
+    };
   }
   const selection = getSelection();
   if (!selection.rangeCount || selection.isCollapsed) return null;
@@ -121,7 +129,11 @@ function readSelection() {
   const first = before.toString().length;
   const length = Math.min(range.toString().length, start.textContent.length - first);
   if (!length) return null;
-  return { place: start.dataset.place, range: [first, first + length], rect: range.getBoundingClientRect() };
+  return {
+    place: start.dataset.place,
+    range: [first, first + length],
+    rect: range.getBoundingClientRect(),
+  };
 }
 
 /** The characters [first, last) of a node's text as a DOM range. */
@@ -148,14 +160,27 @@ function drawEmphasis(state, toggle) {
     CSS.highlights.set("emphasis", new Highlight(...ranges));
   }
   byId("no-emphasis").hidden = all.length > 0;
-  byId("emphasised").replaceChildren(...all.map(({ place, passage, part }) => {
-    const words = passage.text.slice(...part);
-    return make("li", {},
-      make("button", {
-        type: "button", class: "chip held", "aria-label": `Let go of “${words}” in ${placeName(place)}`,
-        title: placeName(place), on: { click: () => toggle(place, part) },
-      }, make("span", {}, words), make("span", { class: "cross", "aria-hidden": "true" }, "×")));
-  }));
+  byId("emphasised").replaceChildren(
+    ...all.map(({ place, passage, part }) => {
+      const words = passage.text.slice(...part);
+      return make(
+        "li",
+        {},
+        make(
+          "button",
+          {
+            type: "button",
+            class: "chip held",
+            "aria-label": `Let go of “${words}” in ${placeName(place)}`,
+            title: placeName(place),
+            on: { click: () => toggle(place, part) },
+          },
+          make("span", {}, words),
+          make("span", { class: "cross", "aria-hidden": "true" }, "×"),
+        ),
+      );
+    }),
+  );
 }
 
 function placeName(place) {

@@ -11,7 +11,8 @@ export function headsOf(reply, at) {
   const read = reply.tokens.map((token) => token.heads).filter(Boolean);
   if (!read.length) return null;
   return read[0].map((heads, layer) =>
-    heads.map((_, head) => read.reduce((sum, token) => sum + token[layer][head], 0) / read.length));
+    heads.map((_, head) => read.reduce((sum, token) => sum + token[layer][head], 0) / read.length),
+  );
 }
 
 /** The table; `update(masses, title)` writes other masses into it. */
@@ -29,9 +30,11 @@ export function headTable() {
       return make("tr", {}, make("th", { scope: "row" }, String(number)), ...row);
     });
     table.classList.toggle("dense", masses[0].length > WRITTEN);
-    table.replaceChildren(caption,
+    table.replaceChildren(
+      caption,
       make("thead", {}, make("tr", {}, make("th", { scope: "col" }, "layer \\ head"), ...heads)),
-      make("tbody", {}, ...rows));
+      make("tbody", {}, ...rows),
+    );
   }
 
   return {

@@ -1,22 +1,38 @@
 // The page: reads what the server offers, draws the state, and wires what the reader can do.
 
 import { answering } from "./answering.js";
-import { lineChart } from "./chart.js";
+import { makeCharts } from "./charts.js";
 import { addButton, columnHead } from "./columns.js";
 import { copying } from "./copying.js";
 import { announce, byId, make } from "./dom.js";
 import { emphasisBox, emphasisTool } from "./emphasis.js";
 import { EXAMPLES } from "./examples.js";
-import { linesOf, selfchats } from "./selfchat.js";
+import { selfchats } from "./selfchat.js";
 import { stateOf } from "./share.js";
-import { freshColumn, freshState, LETTERS, massOf, mean, MOST_COLUMNS, passage, uniformOf } from "./state.js";
+import {
+  freshColumn,
+  freshState,
+  LETTERS,
+  massOf,
+  mean,
+  MOST_COLUMNS,
+  passage,
+  uniformOf,
+} from "./state.js";
 import { apiKey, getJson, keepApiKey } from "./stream.js";
 import { SHADES } from "./tokens.js";
 
 let state = freshState(["none", "boost:factor=4"]);
-const page = { state: () => state, list: byId("turns"), server: null, progressed, settled, notice, keyWanted };
+const page = {
+  state: () => state,
+  list: byId("turns"),
+  server: null,
+  progressed,
+  settled,
+  notice,
+  keyWanted,
+};
 let chats, selves, emphasis, boxes, charts;
-let mode = "dialog"; // or "selfchat"
 let drawing = false;
 
 function notice(text) {
@@ -33,8 +49,11 @@ async function begin() {
   try {
     const [steering, models] = await Promise.all([getJson("/v1/steering"), getJson("/v1/models")]);
     page.server = {
-      name: models.data[0].id, methods: steering.methods,
-      layers: steering.layers ?? 0, heads: steering.heads ?? 0, traces: steering.attention ?? true,
+      name: models.data[0].id,
+      methods: steering.methods,
+      layers: steering.layers ?? 0,
+      heads: steering.heads ?? 0,
+      traces: steering.attention ?? true,
     };
   } catch (error) {
     notice(error.message);
@@ -48,7 +67,13 @@ async function begin() {
   selves ??= selfchats(page);
   emphasis ??= emphasisTool(() => state, drawTexts);
   boxes ??= ["system", "draft"].map((name) =>
-    emphasisBox(byId(name), byId(`${name}-shadow`), () => state[name], () => emphasis.draw()));
+    emphasisBox(
+      byId(name),
+      byId(`${name}-shadow`),
+      () => state[name],
+      () => emphasis.draw(),
+    ),
+  );
   charts ??= makeCharts();
   await readLink();
   byId("send").disabled = false;
@@ -65,27 +90,16 @@ async function readLink() {
   drawAll();
 }
 
-function makeCharts() {
-  const made = {
-    dialog: lineChart({ title: "Mass on the prompt, by turn", unit: "turn" }),
-    stability: lineChart({ title: "Stability (solid) and adoption (dashed)", unit: "round", top: 1 }),
-    mass: lineChart({ title: "Mass on the prompt, by round", unit: "round" }),
-  };
-  byId("dialog-chart").append(made.dialog.figure);
-  byId("selfchat-charts").append(made.stability.figure, made.mass.figure);
-  return made;
-}
-
 // Drawing
 
 function drawAll() {
   chats.clear();
-  selves.clear();
   drawColumns();
   drawSelfchatSettings();
   chats.drawTurns();
+  selves.draw();
   drawTexts();
-  progressed();
+  choose(state.mode);
   byId("empty").hidden = state.turns.length > 0;
 }
 
@@ -95,19 +109,29 @@ function drawTexts() {
 }
 
 function drawColumns() {
-  const heads = state.columns.map((column) => columnHead(column, page.server.methods, {
-    changed: progressed,
-    remove: () => removeColumn(column),
-    again: () => chats.anew(column),
-  }));
-  byId("columns").replaceChildren(...heads, ...[addButton(state.columns, addColumn)].filter(Boolean));
+  const heads = state.columns.map((column) =>
+    columnHead(column, page.server.methods, {
+      changed: progressed,
+      remove: () => removeColumn(column),
+      again: () => chats.anew(column),
+    }),
+  );
+  byId("columns").replaceChildren(
+    ...heads,
+    ...[addButton(state.columns, addColumn)].filter(Boolean),
+  );
   document.documentElement.style.setProperty("--columns", state.columns.length);
 }
 
 function addColumn() {
-  const key = [...LETTERS].findIndex((_, place) => !state.columns.some((column) => column.key === place));
+  const key = [...LETTERS].findIndex(
+    (_, place) => !state.columns.some((column) => column.key === place),
+  );
   if (key < 0 || key >= MOST_COLUMNS) return;
-  const column = freshColumn(key, ["none", "boost:factor=4", "split-softmax:exponent=0.5", "spotlight:target=0.3"][key]);
+  const column = freshColumn(
+    key,
+    ["none", "boost:factor=4", "split-softmax:exponent=0.5", "spotlight:target=0.3"][key],
+  );
   state.columns = [...state.columns, column].sort((a, b) => a.key - b.key);
   drawColumns();
   announce(`Column ${LETTERS[key]} is added.`);
@@ -118,6 +142,7 @@ function addColumn() {
 function removeColumn(column) {
   if (state.columns.length === 1) return announce("The last column stays.");
   chats.drop(column.key);
+  selves.drop(column.key);
   state.columns = state.columns.filter((other) => other !== column);
   for (const turn of state.turns) delete turn.replies[column.key];
   drawColumns();
@@ -126,7 +151,8 @@ function removeColumn(column) {
 }
 
 function drawSelfchatSettings() {
-  for (const name of ["suite", "conversation", "seed", "rounds"]) byId(`selfchat-${name}`).value = state.selfchat[name];
+  for (const name of ["suite", "conversation", "seed", "rounds"])
+    byId(`selfchat-${name}`).value = state.selfchat[name];
 }
 
 /** Something came or ran out: charts and buttons are drawn once per frame. */
@@ -139,43 +165,26 @@ function progressed() {
     byId("stop").hidden = !busy;
     byId("send").hidden = busy;
     byId("talk").disabled = busy;
-    if (mode === "dialog") drawDialogChart();
-    else drawSelfchatCharts();
-    keepInSight(busy);
+    charts[state.mode](state);
+    if ((busy || wasBusy) && atEnd) scrollTo({ top: endOfDialog() });
+    wasBusy = busy;
   });
 }
 
-const lineName = ({ key, steering }) => `${LETTERS[key]} ${steering}`;
+let atEnd = true; // whether the reader looks at the end of the dialog
+let lastScroll = 0;
+let wasBusy = false;
 
-function drawDialogChart() {
-  const lines = state.columns.map((column) => ({
-    key: column.key, name: lineName(column),
-    values: state.turns.map((turn) => massOf(turn.replies[column.key])),
-  }));
-  const uniform = state.turns.map((turn) => mean(
-    state.columns.map(({ key }) => uniformOf(turn.replies[key])).filter(Number.isFinite)));
-  charts.dialog.update(lines, uniform);
+/** Where the page is scrolled to when the end of the dialog is at the window's. */
+function endOfDialog() {
+  return document.querySelector("main").getBoundingClientRect().bottom + scrollY - innerHeight;
 }
 
-function drawSelfchatCharts() {
-  const runs = state.columns.filter(({ key }) => state.selfchat.runs[key])
-    .map((column) => ({ column, read: linesOf(state.selfchat.runs[column.key]) }));
-  const line = ({ column, read }, name, dashed = false) =>
-    ({ key: column.key, name: `${lineName(column)}${dashed ? ", adoption" : ""}`, values: read[name], dashed });
-  charts.stability.update([
-    ...runs.map((run) => line(run, "stability")),
-    ...runs.filter(({ read }) => read.adoption.some(Number.isFinite)).map((run) => line(run, "adoption", true)),
-  ]);
-  const rounds = Math.max(0, ...runs.map(({ read }) => read.uniform.length));
-  const uniform = Array.from({ length: rounds }, (_, round) =>
-    mean(runs.map(({ read }) => read.uniform[round]).filter(Number.isFinite)));
-  charts.mass.update(runs.map((run) => line(run, "mass")), uniform);
-}
-
-let atEnd = true; // whether the reader looks at the end of the page
-
-function keepInSight(busy) {
-  if (busy && atEnd) scrollTo({ top: document.documentElement.scrollHeight });
+/** The reader who scrolls up stays there, until back at the end. */
+function noteScroll() {
+  if (scrollY < lastScroll) atEnd = false;
+  if (scrollY > endOfDialog() - 120) atEnd = true;
+  lastScroll = scrollY;
 }
 
 function settled() {
@@ -196,7 +205,7 @@ function send() {
 }
 
 function choose(name) {
-  mode = name;
+  state.mode = name;
   document.body.dataset.mode = name;
   byId(`mode-${name}`).checked = true;
   progressed();
@@ -205,7 +214,8 @@ function choose(name) {
 function startSelfchat() {
   const form = byId("selfchat-form");
   if (!form.reportValidity()) return;
-  for (const name of ["conversation", "seed", "rounds"]) state.selfchat[name] = Number(byId(`selfchat-${name}`).value);
+  for (const name of ["conversation", "seed", "rounds"])
+    state.selfchat[name] = Number(byId(`selfchat-${name}`).value);
   state.selfchat.suite = byId("selfchat-suite").value;
   choose("selfchat");
   atEnd = true;
@@ -219,13 +229,33 @@ function drawExamples() {
     drawTexts();
     byId("draft").focus();
   };
-  byId("examples").append(...EXAMPLES.map((example) =>
-    make("li", {}, make("button", { type: "button", class: "chip", title: example.system, on: { click: () => use(example) } }, example.name))));
+  byId("examples").append(
+    ...EXAMPLES.map((example) =>
+      make(
+        "li",
+        {},
+        make(
+          "button",
+          {
+            type: "button",
+            class: "chip",
+            title: example.system,
+            on: { click: () => use(example) },
+          },
+          example.name,
+        ),
+      ),
+    ),
+  );
 }
 
 function wire() {
   drawExamples();
-  byId("legend").append(...SHADES.map((least, shade) => make("span", { class: `m${shade}` }, String(least).replace(/^0\./, "."))));
+  byId("legend").append(
+    ...SHADES.map((least, shade) =>
+      make("span", { class: `m${shade}` }, String(least).replace(/^0\./, ".")),
+    ),
+  );
   byId("composer").addEventListener("submit", (event) => {
     event.preventDefault();
     send();
@@ -248,7 +278,8 @@ function wire() {
   byId("another").addEventListener("click", () => {
     byId("selfchat-conversation").value = Math.floor(Math.random() * 1000);
   });
-  for (const name of ["dialog", "selfchat"]) byId(`mode-${name}`).addEventListener("change", () => choose(name));
+  for (const name of ["dialog", "selfchat"])
+    byId(`mode-${name}`).addEventListener("change", () => choose(name));
   byId("notice-close").addEventListener("click", () => notice(""));
   byId("key").value = apiKey();
   byId("key-form").addEventListener("submit", (event) => {
@@ -258,9 +289,7 @@ function wire() {
     if (!page.server) begin();
   });
   addEventListener("hashchange", () => page.server && (chats.stop(), readLink()));
-  addEventListener("scroll", () => {
-    atEnd = innerHeight + scrollY > document.documentElement.scrollHeight - 120;
-  }, { passive: true });
+  addEventListener("scroll", noteScroll, { passive: true });
   copying(page);
 }
 

@@ -19,7 +19,10 @@ export function asPython(state, column, { name, origin, locked }) {
     ...(locked ? ["import os", ""] : []),
     "from openai import OpenAI",
     "",
-    `client = OpenAI(base_url=${inPython(`${origin}/v1`)}, api_key=${locked ? 'os.environ["HOLDFAST_API_KEY"]' : '"none"'})`,
+    "client = OpenAI(",
+    `    base_url=${inPython(`${origin}/v1`)},`,
+    `    api_key=${locked ? 'os.environ["HOLDFAST_API_KEY"]' : '"none"'},`,
+    ")",
     "answer = client.chat.completions.create(",
     `    model=${inPython(name)},`,
     "    messages=[",
@@ -30,17 +33,23 @@ export function asPython(state, column, { name, origin, locked }) {
     ")",
     "choice = answer.choices[0]",
     "print(choice.message.content)",
-    ...(traced ? [
-      'for token in choice.model_extra["holdfast"]["tokens"]:',
-      '    print(f"{token[\'mass\']:.3f}", repr(token["text"]))',
-    ] : []),
+    ...(traced
+      ? [
+          'for token in choice.model_extra["holdfast"]["tokens"]:',
+          '    print(f"{token[\'mass\']:.3f}", repr(token["text"]))',
+        ]
+      : []),
     "",
   ].join("\n");
 }
 
 export function asCurl(state, column, { name, origin, locked }) {
   const request = lastRequest(state, column);
-  const body = JSON.stringify({ model: name, ...request, ...(holdsOn(request) ? { trace: true } : {}) }, null, 1);
+  const body = JSON.stringify(
+    { model: name, ...request, ...(holdsOn(request) ? { trace: true } : {}) },
+    null,
+    1,
+  );
   return [
     `curl -s ${quoted(`${origin}/v1/chat/completions`)} \\`,
     ...(locked ? ['  -H "Authorization: Bearer $HOLDFAST_API_KEY" \\'] : []),
@@ -53,11 +62,13 @@ export function asCurl(state, column, { name, origin, locked }) {
 
 export function asCommand(state, column, { name }) {
   const { messages, steering, emphasis = [], ...drawing } = lastRequest(state, column);
-  const parts = emphasis.map((range) => ` \\\n  --emphasis ${textAndOccurrence(messages, range).map(quoted).join(" ")}`);
+  const parts = emphasis.map(
+    (range) => ` \\\n  --emphasis ${textAndOccurrence(messages, range).map(quoted).join(" ")}`,
+  );
   return [
     `holdfast generate --model ${quoted(name)} --messages - --method ${quoted(steering)} \\`,
-    `  --temperature ${drawing.temperature} --top-p ${drawing.top_p} --seed ${drawing.seed}`
-      + ` --max-new-tokens ${drawing.max_completion_tokens}${parts.join("")} <<'END'`,
+    `  --temperature ${drawing.temperature} --top-p ${drawing.top_p} --seed ${drawing.seed}` +
+      ` --max-new-tokens ${drawing.max_completion_tokens}${parts.join("")} <<'END'`,
     JSON.stringify(messages, null, 1),
     "END",
     "",
@@ -72,20 +83,24 @@ function textAndOccurrence(messages, [number, first, last]) {
   for (const [at, content] of contents.slice(0, number + 1).entries()) {
     const end = at === number ? first : content.length - words.length;
     for (let start = 0; start <= end; start += 1) {
-      if (words.every((character, offset) => content[start + offset] === character)) occurrence += 1;
+      if (words.every((character, offset) => content[start + offset] === character))
+        occurrence += 1;
     }
   }
   return [words.join(""), String(occurrence)];
 }
 
-const quoted = (text) => (/^[\w.,:=/+-]+$/.test(text) ? text : `'${text.replaceAll("'", "'\\''")}'`);
+const quoted = (text) =>
+  /^[\w.,:=/+-]+$/.test(text) ? text : `'${text.replaceAll("'", "'\\''")}'`;
 
 /** A value as a Python literal. */
 function inPython(value) {
   if (typeof value === "boolean") return value ? "True" : "False";
   if (Array.isArray(value)) return `[${value.map(inPython).join(", ")}]`;
   if (value && typeof value === "object") {
-    return `{${Object.entries(value).map(([key, held]) => `${JSON.stringify(key)}: ${inPython(held)}`).join(", ")}}`;
+    return `{${Object.entries(value)
+      .map(([key, held]) => `${JSON.stringify(key)}: ${inPython(held)}`)
+      .join(", ")}}`;
   }
   return JSON.stringify(value);
 }

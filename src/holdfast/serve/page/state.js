@@ -17,6 +17,8 @@ export function freshState(steerings) {
     draft: passage(),
     columns: steerings.map((steering, key) => freshColumn(key, steering)),
     turns: [], // {user: passage, replies: {key: reply}}
+    mode: "dialog", // or "selfchat": what is shown
+    // of self-chats: what they are drawn from, and by key the events that told of them
     selfchat: { suite: "starter", seed: 0, conversation: 6, rounds: 8, runs: {} },
   };
 }
@@ -24,13 +26,20 @@ export function freshState(steerings) {
 /** A reply on its way. `status`: running, done, stopped or failed. */
 export function freshReply(steering, seed) {
   return {
-    ...passage(), steering, seed, status: "running", problem: "", cached: 0,
+    ...passage(),
+    steering,
+    seed,
+    status: "running",
+    problem: "",
+    cached: 0,
     tokens: [], // {text, mass, uniform, heads}
   };
 }
 
 export const isWhole = (reply) =>
-  reply !== undefined && reply.text !== "" && (reply.status === "done" || reply.status === "stopped");
+  reply !== undefined &&
+  reply.text !== "" &&
+  (reply.status === "done" || reply.status === "stopped");
 
 /** The first turn that a column has not answered; the number of turns where it has all. */
 export function firstOpen(state, key) {
@@ -56,7 +65,8 @@ export function chatOf(state, key, index) {
 const codePoints = (text, end) => [...text.slice(0, end)].length;
 
 /** Whether a chat has anything to hold on to. */
-export const holdsOn = ({ messages, emphasis = [] }) => messages[0].role === "system" || emphasis.length > 0;
+export const holdsOn = ({ messages, emphasis = [] }) =>
+  messages[0].role === "system" || emphasis.length > 0;
 
 /** The body of the request for a column's reply at turn `index`. */
 export function requestOf(state, column, index) {
@@ -78,11 +88,36 @@ export function mean(numbers) {
 }
 
 /** Mean mass on the prompt over a reply's tokens; null where it was not read. */
-export const massOf = (reply) => mean(read(reply, "mass"));
-export const uniformOf = (reply) => mean(read(reply, "uniform"));
+export const massOf = (reply) => meanOver(reply, "mass");
+export const uniformOf = (reply) => meanOver(reply, "uniform");
 
-function read(reply, name) {
-  return (reply?.tokens ?? []).map((token) => token[name]).filter(Number.isFinite);
+const known = { mass: new WeakMap(), uniform: new WeakMap() }; // by tokens of replies that are whole
+
+function meanOver(reply, name) {
+  const tokens = reply?.tokens ?? [];
+  if (known[name].has(tokens)) return known[name].get(tokens);
+  const value = mean(tokens.map((token) => token[name]).filter(Number.isFinite));
+  if (reply?.status === "done") known[name].set(tokens, value);
+  return value;
+}
+
+/** Stability, adoption and mass of a self-chat, per round, from the events that told of it; null
+ * where there is none yet. */
+export function roundsOf(events) {
+  const rounds = Math.max(0, ...events.map((event) => event.round ?? 0));
+  const each = (read) =>
+    Array.from({ length: rounds }, (_, index) =>
+      read(events.filter((event) => event.round === index + 1)),
+    );
+  const scores = (kind) =>
+    each((told) => mean(told.filter((event) => event.kind === kind).map(({ score }) => score)));
+  const turns = each((told) => told.find((event) => event.speaker === "agent"));
+  return {
+    stability: scores("stability"),
+    adoption: scores("adoption"),
+    mass: turns.map((turn) => turn?.mass ?? null),
+    uniform: turns.map(uniformOf),
+  };
 }
 
 /** Everything to hold on to on the page: [{place, passage, part}]. */
@@ -95,7 +130,9 @@ export function allEmphasis(state) {
     }
   }
   places.push(["draft", state.draft]);
-  return places.flatMap(([place, passage]) => passage.emphasis.map((part) => ({ place, passage, part })));
+  return places.flatMap(([place, passage]) =>
+    passage.emphasis.map((part) => ({ place, passage, part })),
+  );
 }
 
 /** The passage at a place: "system", "draft", "user:TURN" or "reply:TURN:KEY". */

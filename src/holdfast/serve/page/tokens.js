@@ -4,12 +4,18 @@
 import { draw, make } from "./dom.js";
 import { massOf, uniformOf } from "./state.js";
 
-export const SHADES = [0, 0.01, 0.03, 0.06, 0.1, 0.15, 0.22, 0.32, 0.45, 0.65]; // where each begins; most masses are small
+// where each begins; most masses are small
+export const SHADES = [0, 0.01, 0.03, 0.06, 0.1, 0.15, 0.22, 0.32, 0.45, 0.65];
 
 /** Shade of a mass, 0 to 9. */
-export const shadeOf = (mass) => Math.max(0, SHADES.findLastIndex((least) => mass >= least));
+export const shadeOf = (mass) =>
+  Math.max(
+    0,
+    SHADES.findLastIndex((least) => mass >= least),
+  );
 
-export const share = (number) => (number === null || number === undefined ? "–" : number.toFixed(3));
+export const share = (number) =>
+  number === null || number === undefined ? "–" : number.toFixed(3);
 
 const TOPS = [0.15, 0.2, 0.3, 0.4, 0.6, 1];
 let top = TOPS[0]; // the mass that fills the height of the bars, in every reply alike
@@ -30,12 +36,25 @@ export function tokenView(text, onToken) {
   const bars = draw("path", { class: "bars" });
   const even = draw("path", { class: "even" });
   const cursor = draw("rect", { class: "cursor", y: 0, width: 1, visibility: "hidden" });
-  const svg = draw("svg", { class: "strip-chart", preserveAspectRatio: "none", "aria-hidden": "true" },
-    cursor, bars, even);
-  const strip = make("div", {
-    class: "strip", role: "slider", tabIndex: 0, hidden: true, "aria-label": "Mass on the prompt, token by token",
-    "aria-valuemin": "1",
-  }, svg);
+  const svg = draw(
+    "svg",
+    { class: "strip-chart", preserveAspectRatio: "none", "aria-hidden": "true" },
+    cursor,
+    bars,
+    even,
+  );
+  const strip = make(
+    "div",
+    {
+      class: "strip",
+      role: "slider",
+      tabIndex: 0,
+      hidden: true,
+      "aria-label": "Mass on the prompt, token by token",
+      "aria-valuemin": "1",
+    },
+    svg,
+  );
   let tokens = [];
   let outline = "";
   let evenLine = "";
@@ -47,7 +66,11 @@ export function tokenView(text, onToken) {
     /** Adds tokens behind those that are there. */
     add(more) {
       const spans = more.map((token, offset) => {
-        const span = make("span", { class: Number.isFinite(token.mass) ? `t m${shadeOf(token.mass)}` : "t" }, token.text);
+        const span = make(
+          "span",
+          { class: Number.isFinite(token.mass) ? `t m${shadeOf(token.mass)}` : "t" },
+          token.text,
+        );
         span.dataset.token = tokens.length + offset;
         return span;
       });
@@ -56,7 +79,8 @@ export function tokenView(text, onToken) {
         const x = tokens.length + offset;
         if (!Number.isFinite(mass)) continue;
         outline += `M${x + 0.08} 0V${mass.toFixed(4)}H${x + 0.92}V0Z`;
-        if (Number.isFinite(uniform)) evenLine += `${evenLine ? "L" : "M"}${x} ${uniform.toFixed(4)}H${x + 1}`;
+        if (Number.isFinite(uniform))
+          evenLine += `${evenLine ? "L" : "M"}${x} ${uniform.toFixed(4)}H${x + 1}`;
         makeRoom(mass);
       }
       tokens = tokens.concat(more);
@@ -85,9 +109,10 @@ export function tokenView(text, onToken) {
   function describe(index) {
     const token = tokens[index];
     if (!token) return;
+    const place = `token ${index + 1} of ${tokens.length}, “${token.text}”`;
+    const told = `${place}, mass ${share(token.mass)}, uniform ${share(token.uniform)}`;
     strip.setAttribute("aria-valuenow", index + 1);
-    strip.setAttribute("aria-valuetext",
-      `token ${index + 1} of ${tokens.length}, “${token.text}”, mass ${share(token.mass)}, uniform ${share(token.uniform)}`);
+    strip.setAttribute("aria-valuetext", told);
   }
 
   function look(index) {
@@ -103,7 +128,9 @@ export function tokenView(text, onToken) {
 
   function pointed(event) {
     const box = svg.getBoundingClientRect();
-    const index = Math.floor(((event.clientX - box.left) / box.width) * Math.max(tokens.length, 12));
+    const index = Math.floor(
+      ((event.clientX - box.left) / box.width) * Math.max(tokens.length, 12),
+    );
     look(index >= 0 && index < tokens.length ? index : -1);
   }
 
@@ -113,7 +140,13 @@ export function tokenView(text, onToken) {
   strip.addEventListener("blur", () => look(-1));
   strip.addEventListener("keydown", (event) => {
     const last = tokens.length - 1;
-    const to = { ArrowLeft: Math.max(0, at - 1), ArrowRight: Math.min(last, at + 1), Home: 0, End: last, Escape: -1 }[event.key];
+    const to = {
+      ArrowLeft: Math.max(0, at - 1),
+      ArrowRight: Math.min(last, at + 1),
+      Home: 0,
+      End: last,
+      Escape: -1,
+    }[event.key];
     if (to === undefined) return;
     event.preventDefault();
     look(to);
@@ -130,5 +163,6 @@ export function massLine(reply, at) {
   const [mass, uniform] = token ? [token.mass, token.uniform] : [massOf(reply), uniformOf(reply)];
   if (!Number.isFinite(mass)) return "";
   const times = uniform > 0 ? `, ${(mass / uniform).toFixed(1)} × uniform` : "";
-  return token ? `“${token.text.trim()}” ${share(mass)}${times}` : `mass ${share(mass)}${times}`;
+  const name = token ? `“${token.text.trim()}”` : "mass";
+  return `${name} ${share(mass)}${times}`;
 }
