@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import gc
 import logging
+from collections import Counter
 from dataclasses import replace
 
 import pytest
@@ -10,11 +12,12 @@ import torch
 from tiny import chat, model
 from transformers.cache_utils import DynamicLayer
 
-from holdfast import Guidance, Request, Sampling, drift
+from holdfast import Gate, Guidance, Request, Sampling, SplitSoftmax, drift
 from holdfast.engine.cache import Slots
 from holdfast.engine.decoder import Decoder, Running
 from holdfast.engine.prefixes import KeysValues
-from holdfast.engine.scheduler import prefills
+from holdfast.engine.scheduler import Serving, prefills
+from holdfast.engine.shared import SharedPrefixes
 from holdfast.errors import ModelError, PromptError, UsageError
 from holdfast.models.protocol import Job
 from holdfast.models.session import LocalSession
@@ -293,3 +296,119 @@ def test_an_error_of_a_dialog_names_the_conversation(tmp_path):
     settings = drift.Settings(rounds=3, conversations=2, sampling=SHORT)
     with pytest.raises(PromptError, match=r"^Conversation \d, round 2 \(\w+\): .*too many"):
         drift.run(fussy, drift.load_suite("starter"), tmp_path, settings)
+
+
+# A server
+
+
+def serving(tiny, limit=0, **how):
+    """A scheduler as a server has it, and handles of six endless rows."""
+    shared = SharedPrefixes(limit, pieces=True)
+    scheduler = replace(tiny, batch_size=8).scheduler(Serving(shared, **how))
+    session, sampling = tiny.session(), Sampling(3.0, 1.0, 60)
+    talks = [chat("be nice", "hello " * (n + 1)) for n in range(6)]
+    rows = [
+        session.render(Request(talk, methods, sampling, seed=n)).row
+        for n, (talk, methods) in enumerate(zip(talks, WAYS, strict=True))
+    ]
+    return scheduler, [scheduler.submit(replace(row, shares=True)) for row in rows]
+
+
+WAYS = ((), (SplitSoftmax(0.3),), (Gate((SplitSoftmax(0.3),), 0.5),), (Guidance(1.5),), (), ())
+
+
+def fail_once(monkeypatch, at):
+    """Lets memory run out in these steps of decoders."""
+    step, steps = Decoder.step, []
+
+    def fails(self):
+        steps.append(len(self))
+        if len(steps) in at:
+            raise MemoryError
+        return step(self)
+
+    monkeypatch.setattr(Decoder, "step", fails)
+
+
+def test_the_youngest_rows_wait_and_the_limit_grows_back(monkeypatch):
+    tiny = replace(model(dtype="float64"), stop_ids=frozenset())
+    plain, expected = serving(tiny)
+    while len(plain):
+        plain.step()
+    fail_once(monkeypatch, at=(10,))
+    scheduler, handles = serving(tiny, regrow=8)
+    told, limits, again = [0] * 6, [], []
+    while len(scheduler):
+        scheduler.step()
+        limits.append(scheduler.limit)
+        if scheduler.halvings:
+            again.append([handle.row.seed for handle in scheduler._running.values()])
+        for n, handle in enumerate(handles):
+            assert len(handle.token_ids) >= told[n]
+            told[n] = len(handle.token_ids)
+    assert scheduler.halvings == [3] and again[:2] == [[], [0, 1]]
+    assert min(limits) == 3 and limits[-1] == 8
+    for handle, alone in zip(handles, expected, strict=True):
+        assert handle.result().token_ids == alone.result().token_ids == tuple(handle.token_ids)
+    assert handles[0].token_ids and min(told) == 60
+
+
+def test_what_is_kept_for_others_goes_before_rows_do(monkeypatch):
+    tiny = model(dtype="float64")
+    fail_once(monkeypatch, at=(3, 6))
+    scheduler, handles = serving(tiny, limit=10**9)
+    sizes, limits = [], []
+    while len(scheduler):
+        scheduler.step()
+        sizes.append(scheduler.shared.size)
+        limits.append(scheduler.limit)
+    assert 0 in sizes and limits[sizes.index(0)] == 8  # the first time; the second one halves
+    assert scheduler.halvings == [3]
+    assert all(handle.result().token_ids for handle in handles)
+
+
+def test_memory_that_never_suffices_ends_every_row_with_an_error(monkeypatch):
+    def fails(self):
+        raise MemoryError
+
+    monkeypatch.setattr(Decoder, "step", fails)
+    scheduler, handles = serving(replace(model(), stop_ids=frozenset()), limit=10**9)
+    for _ in range(200):
+        if len(scheduler):
+            scheduler.step()
+    assert len(scheduler) == 0
+    for handle in handles:
+        with pytest.raises(ModelError, match="Out of memory with a single chat"):
+            handle.result()
+
+
+def test_a_server_keeps_nothing_of_requests_that_have_ended():
+    tiny = replace(model(), prefix_memory=100_000)
+    session = tiny.session(serves=True)
+
+    def some(first):
+        """Fifty requests, eight at a time; what there is afterwards."""
+        for begin in range(first, first + 48, 8):
+            asked = [
+                Request(
+                    chat("be nice", f"{n} " * 9),
+                    (SplitSoftmax(0.1 + n % 10 / 100),),
+                    Sampling(max_new_tokens=6),
+                    seed=n,
+                    trace=n % 2 == 0,
+                )
+                for n in range(begin, begin + 8)
+            ]
+            answers = [session.submit(request, top_logprobs=2) for request in asked]
+            session.cancel(answers[3])
+            while not all(answer.done for answer in answers):
+                session.step()
+        gc.collect()
+        kinds = Counter(type(each).__name__ for each in gc.get_objects())
+        return kinds["Tensor"], sum(kinds[name] for name in ("Handle", "Running", "Answer"))
+
+    some(0)
+    counts = [some(50 * n) for n in range(1, 6)]
+    assert session._scheduler.shared.size <= 100_000 and not session._open
+    tensors, rows = zip(*counts, strict=True)
+    assert max(tensors[2:]) <= 1.1 * max(tensors[:2]) and max(rows) <= 16
