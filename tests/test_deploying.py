@@ -1,0 +1,138 @@
+"""The files of deploy/: their commands parse, their metrics exist, nginx lets tokens through."""
+
+from __future__ import annotations
+
+import json
+import re
+import shlex
+import shutil
+import socket
+import subprocess
+import time
+from pathlib import Path
+
+import httpx2
+import pytest
+import yaml
+from prometheus_client.parser import text_string_to_metric_families
+from test_serve import FRENCH, service, url  # noqa: F401  fixtures
+
+from holdfast.cli import parser
+from holdfast.methods import parse
+
+ROOT = Path(__file__).parent.parent
+DEPLOY = ROOT / "deploy"
+DOCUMENT = (ROOT / "docs" / "deploying.md").read_text()
+
+
+def served(words: list[str]):
+    """The arguments of `holdfast serve` in a command, as the command line reads them."""
+    return parser().parse_args(words[words.index("serve") :])
+
+
+def test_the_image_starts_the_server_with_a_key():
+    lines = (DEPLOY / "Dockerfile").read_text()
+    entry, default = (
+        json.loads(re.search(rf"^{name} (\[.*\])$", lines, re.MULTILINE)[1])
+        for name in ("ENTRYPOINT", "CMD")
+    )
+    arguments = served(entry + default)
+    assert (arguments.host, arguments.api_key_env) == ("0.0.0.0", "HOLDFAST_KEY")
+    assert parse(arguments.default_method)
+    copied = re.findall(r"^COPY (.*) \S+$", lines, re.MULTILINE)
+    ignored = (ROOT / ".dockerignore").read_text().splitlines()
+    for name in " ".join(copied).split():
+        assert (ROOT / name).exists() and f"!{name}" in ignored
+    run = next(line for line in DOCUMENT.splitlines() if line.startswith("docker run"))
+    assert served([*entry, *run.split(" holdfast ")[1].split()]).model.startswith("meta-llama/")
+
+
+def test_the_unit_starts_the_server_and_waits_as_long_as_a_request_may_take():
+    unit = dict(
+        line.split("=", 1)
+        for line in (DEPLOY / "holdfast.service").read_text().splitlines()
+        if "=" in line and not line.startswith("#")
+    )
+    arguments = served(shlex.split(unit["ExecStart"]))
+    assert arguments.api_key_env == "HOLDFAST_KEY"
+    assert f":{arguments.port}/ready" in unit["ExecStartPost"]
+    assert arguments.timeout < int(unit["TimeoutStopSec"]) < arguments.timeout + 60
+
+
+@pytest.mark.skipif(not shutil.which("systemd-analyze"), reason="there is no systemd-analyze")
+def test_systemd_reads_the_unit(tmp_path):
+    text = (
+        (DEPLOY / "holdfast.service").read_text().replace("/opt/holdfast/bin/holdfast", "/bin/true")
+    )
+    (tmp_path / "holdfast.service").write_text(text.replace("/usr/bin/curl", "/bin/true"))
+    ran = subprocess.run(
+        ["systemd-analyze", "verify", str(tmp_path / "holdfast.service")],
+        capture_output=True,
+        text=True,
+        timeout=60,
+    )
+    assert (ran.returncode, ran.stderr) == (0, "")
+
+
+def test_alerts_watch_metrics_that_the_server_has(url):  # noqa: F811
+    asked = {"messages": FRENCH, "trace": True, "max_tokens": 4}
+    httpx2.post(f"{url}/v1/chat/completions", json=asked, timeout=60).raise_for_status()
+    families = text_string_to_metric_families(httpx2.get(f"{url}/metrics").text)
+    samples = [sample for family in families for sample in family.samples]
+    labels = {sample.name: set(sample.labels) for sample in samples}
+    told = yaml.safe_load((DEPLOY / "alerts.yml").read_text())
+    rules = [rule["expr"] for group in told["groups"] for rule in group["rules"]]
+    watched = {name for rule in rules for name in re.findall(r"\bholdfast_\w+", rule)}
+    assert watched and watched <= labels.keys()
+    for name, label in re.findall(r"\b(holdfast_\w+)\{(\w+)=", " ".join(rules)):
+        assert label in labels[name]
+    assert "round" in labels["holdfast_prompt_mass_sum"]
+    job = yaml.safe_load((DEPLOY / "prometheus.yml").read_text())["scrape_configs"][0]
+    assert f'job="{job["job_name"]}"' in " ".join(rules)
+
+
+@pytest.mark.skipif(not shutil.which("nginx"), reason="there is no nginx")
+def test_tokens_come_through_nginx_one_after_the_other(url, tmp_path):  # noqa: F811
+    """With the file as it is, but without TLS and under a port of its own."""
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    site = (DEPLOY / "nginx.conf").read_text()
+    site = re.sub(r"^ *ssl_.*\n", "", site, flags=re.MULTILINE)
+    site = site.replace("listen 443 ssl", f"listen 127.0.0.1:{port}")
+    site = site.replace("127.0.0.1:8000", url.removeprefix("http://"))
+    for place in ("client_body", "proxy", "fastcgi", "uwsgi", "scgi"):
+        site += f"{place}_temp_path {tmp_path}/{place};\n"
+    (tmp_path / "nginx.conf").write_text(
+        f"daemon off; pid {tmp_path}/pid; error_log {tmp_path}/error.log; worker_processes 1;\n"
+        f"events {{}}\nhttp {{ access_log off;\n{site} }}\n"
+    )
+    nginx = subprocess.Popen(["nginx", "-c", str(tmp_path / "nginx.conf")])
+    try:
+        near = f"http://127.0.0.1:{port}"
+        _until_it_answers(f"{near}/health")
+        asked = {"messages": FRENCH, "stream": True, "max_tokens": 200, "seed": 1}
+        arrived, text = [], b""
+        with httpx2.stream("POST", f"{near}/v1/chat/completions", json=asked, timeout=60) as reply:
+            for part in reply.iter_raw():
+                arrived.append(time.monotonic())
+                text += part
+        events = text.decode().strip().split("\n\n")
+        assert events[-1] == "data: [DONE]" and len(events) > 5
+        assert len(arrived) > len(events) / 2, "they came in one piece"
+        assert httpx2.get(f"{near}/metrics").status_code == 200
+    finally:
+        nginx.terminate()
+        assert nginx.wait(20) == 0
+
+
+def _until_it_answers(address: str) -> None:
+    end = time.monotonic() + 20
+    while time.monotonic() < end:
+        try:
+            if httpx2.get(address).status_code == 200:
+                return
+        except httpx2.ConnectError:
+            pass
+        time.sleep(0.05)
+    raise AssertionError(f"{address} does not answer")
