@@ -17,8 +17,9 @@ from holdfast.engine.prefixes import KeysValues, Prefix
 from holdfast.engine.rows import Row, Stream
 from holdfast.engine.runner import Runner
 from holdfast.engine.scheduler import Scheduler
-from holdfast.engine.slot_layers import SPARE_COLUMNS, KeyLayer, WindowLayer
+from holdfast.engine.slot_layers import SPARE_COLUMNS, KeyLayer
 from holdfast.engine.state_layers import HELD
+from holdfast.engine.window_layers import WindowLayer
 
 # float64 logits of large random weights; what a wrong mask or state moves is 1e-2 and more
 ROUNDING = 1e-6
@@ -324,3 +325,5 @@ def test_what_a_cache_is_made_of_and_where_masks_come_from_decide_who_shares_a_p
     assert not model("bloom", n_layer=2, n_head=4).reuses_cache  # it asks for no masks of ours
     own = {"layer_types": ("linear_attention", "full_attention", "linear_attention"), **EXPERTS}
     assert not model("minimax", **own).reuses_cache  # it makes a cache of its own
+    assert not model("bert").reuses_cache  # an encoder keeps nothing
+    assert model("bert", is_decoder=True).reuses_cache

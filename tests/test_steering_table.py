@@ -9,7 +9,7 @@ import pytest
 import torch
 
 from holdfast import Boost, Pasta, SplitSoftmax, Spotlight
-from holdfast.methods.table import TableEntry, raised
+from holdfast.methods.table import TableEntry, raised, table_row
 
 # Of log-odds, relative to 1 + |log-odds|, in float64: a few roundings of numbers up to 60.
 DOUBLE = 5e-14
@@ -87,3 +87,16 @@ def test_all_mass_stays_all_mass():
     wanted = by_the_methods([Boost(4), SplitSoftmax(0), SplitSoftmax(0.5)], LOG_ODDS).sigmoid()
     assert torch.equal(by_the_entry(entry, LOG_ODDS).sigmoid(), wanted)
     assert composed([SplitSoftmax(0), Boost(4)]) is None
+
+
+def test_a_list_of_methods_has_an_entry_on_every_head():
+    """None behind a power, and where methods disagree on whether generated tokens are the span."""
+    row = table_row((Boost(4), SplitSoftmax(0.5, {(1, 2)})))
+    assert [(entry.bias, entry.exponent) for entry in row.entries(1, 4)] == [
+        (math.log(4), 0.5 if head == 2 else 1) for head in range(4)
+    ]
+    assert row.entries(0, 2) == [Boost(4).table_entry] * 2 and not row.span_includes_generated
+    assert table_row(()).entries(0, 2) == [TableEntry()] * 2
+    assert table_row((SplitSoftmax(0.5), Boost(4))) is None
+    assert table_row((Pasta(0.01),)).span_includes_generated
+    assert table_row((Pasta(0.01), Spotlight(0.3))) is None

@@ -15,12 +15,10 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from transformers import DynamicCache, StaticCache
 
 import holdfast
-from holdfast import Boost, Pasta, SplitSoftmax
+from holdfast import Pasta, SplitSoftmax
 from holdfast.attention import Steering, holdfast_attention, steered
 from holdfast.attention.extent import Extent
 from holdfast.attention.kernels import attend
-from holdfast.attention.table import SteeringTable, layer_numbers
-from holdfast.errors import UsageError
 
 PACKAGE = str(Path(holdfast.__file__).parent)
 # What makes the host wait for a GPU: operations, and functions of a tensor. A tensor made of a list
@@ -199,26 +197,7 @@ def test_chosen_heads_read_their_keys_where_they_are(monkeypatch):
     assert all(place_of(own) == place_of(key) for _, own in given)
 
 
-# Tables
-
-
-def test_a_table_is_written_in_place_and_holds_what_a_steering_has():
-    methods = [(SPLIT,), (Boost(4), SplitSoftmax(0.5, {(1, 2)})), (), (KEEP,)]
-    table = SteeringTable(2, 4, 4, torch.device("cpu"))
-    addresses = table.numbers.data_ptr(), table.span_includes_generated.data_ptr()
-    table.write(2, (SPOT,))
-    for row, own in enumerate(methods):
-        table.write(row, own)
-    for layer in range(2):
-        wanted = layer_numbers(methods, layer, 4, torch.float32, torch.device("cpu")).numbers
-        assert torch.equal(table.numbers[:, layer], wanted.expand(3, 4, 4))
-    assert table.span_includes_generated.tolist() == [False, False, False, True]
-    table.clear(3)
-    assert table.numbers[:, :, 3].unique().tolist() == [-torch.inf, 0, 1]
-    assert not table.span_includes_generated.any()
-    assert addresses == (table.numbers.data_ptr(), table.span_includes_generated.data_ptr())
-    with pytest.raises(UsageError, match=r"split-softmax \+ boost"):
-        table.write(0, (SPLIT, Boost(4)))
+# Groups
 
 
 def test_where_groups_stand_is_what_a_look_at_every_key_says():

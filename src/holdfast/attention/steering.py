@@ -15,9 +15,10 @@ from torch import Tensor
 from holdfast.attention.extent import Extent, Groups, Starts
 from holdfast.attention.plan import Plans
 from holdfast.attention.rules import Lane, ListRule, Rule, TableRule
-from holdfast.attention.table import LayerNumbers, layer_numbers, table_row
+from holdfast.attention.table import LayerNumbers, layer_numbers
 from holdfast.errors import ModelError, UsageError
 from holdfast.methods.protocols import ShiftsAttention
+from holdfast.methods.table import table_row
 
 
 @dataclass(frozen=True)

@@ -3,7 +3,8 @@
 rows.py        what is asked for, and what it becomes: Stream, Row, Continuation
 batch.py       one forward pass, as tensors
 runner.py      the one place that calls the model
-cache.py       slots: keys and values of the rows of a batch
+cache.py       slots: what is computed of the rows of a batch; slot_layers.py, window_layers.py and
+               state_layers.py have what each kind of layer keeps
 prefixes.py    keys and values that outlive their pass, within a number of bytes
 shared.py      the same for all prompts that begin with the same tokens
 choosing.py    from logits to tokens: guidance, the draw, the gate's consent

@@ -4,13 +4,18 @@ With x the log-odds of the attention mass on the span,
 
     x1 = x + bias;   x2 = logit(sigmoid(x1)**exponent);   x' = max(x2, floor)
 
-InstABoost, GUIDE and PASTA have a bias, split-softmax an exponent, Spotlight a floor.
+InstABoost, GUIDE and PASTA have a bias, split-softmax an exponent, Spotlight a floor. `table_row`
+gives those of a list of methods, on every head; it needs no tensor.
 """
 
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from functools import lru_cache
+
+from holdfast.methods.protocols import ShiftsAttention
 
 
 @dataclass(frozen=True)
@@ -54,3 +59,55 @@ def raised(log_odds: float, exponent: float) -> float:
     if power == 0:  # 1 - mass underflows, and (1 - mass**k) is k * (1 - mass)
         return log_odds - math.log(exponent)
     return power - math.log(-math.expm1(power))
+
+
+@dataclass(frozen=True)
+class TableRow:
+    """What the methods of one row come to.
+
+    Args:
+        everywhere: on every head that is not named.
+        heads: (layer, head) -> the entry of a head that some method names.
+        span_includes_generated: whether generated tokens count as the span.
+    """
+
+    everywhere: TableEntry
+    heads: Mapping[tuple[int, int], TableEntry]
+    span_includes_generated: bool
+
+    def entries(self, layer: int, heads: int) -> list[TableEntry]:
+        """The entry of each head of a layer."""
+        return [self.heads.get((layer, head), self.everywhere) for head in range(heads)]
+
+
+@lru_cache(maxsize=1024)
+def table_row(methods: tuple[ShiftsAttention, ...]) -> TableRow | None:
+    """The methods of one row as numbers; None where their list is outside of the family.
+
+    It is outside where a method has no numbers, where a bias stands behind a power on the same
+    head, and where some methods count generated tokens as the span and others do not.
+    """
+    sets = {method.span_includes_generated for method in methods}
+    if len(sets) > 1 or any(getattr(method, "table_entry", None) is None for method in methods):
+        return None
+    named = frozenset().union(*(method.heads or () for method in methods))
+    everywhere = _composed(method for method in methods if method.heads is None)
+    heads = {
+        pair: _composed(method for method in methods if _moves(method, pair)) for pair in named
+    }
+    if everywhere is None:
+        return None
+    inside = {pair: entry for pair, entry in heads.items() if entry is not None}
+    return TableRow(everywhere, inside, True in sets) if len(inside) == len(heads) else None
+
+
+def _moves(method: ShiftsAttention, pair: tuple[int, int]) -> bool:
+    return method.heads is None or pair in method.heads
+
+
+def _composed(methods: Iterable[ShiftsAttention]) -> TableEntry | None:
+    entry: TableEntry | None = TableEntry()
+    for method in methods:
+        later: TableEntry = method.table_entry  # type: ignore[attr-defined]
+        entry = None if entry is None else entry.then(later)
+    return entry

@@ -14,9 +14,10 @@ import torch
 from torch import Tensor
 
 from holdfast.attention.rules import Lane, ListRule, Rule, TableRule
-from holdfast.attention.table import layer_numbers, table_row
+from holdfast.attention.table import layer_numbers
 from holdfast.methods import HeadSet, ShiftsAttention
 from holdfast.methods.heads import with_heads
+from holdfast.methods.table import table_row
 from holdfast_vllm.moves import Sight
 
 _KEPT = 1024  # rules of layers, for the passes to come

@@ -17,8 +17,9 @@ from holdfast.attention.cuda import is_covered
 from holdfast.attention.cuda.arguments import Columns, LayerTable
 from holdfast.attention.extent import Starts
 from holdfast.attention.steering import Steering
-from holdfast.attention.table import layer_numbers, table_row
+from holdfast.attention.table import layer_numbers
 from holdfast.methods.protocols import ShiftsAttention
+from holdfast.methods.table import table_row
 
 _KEPT = 4096  # tables of layers, some kilobytes each, for the passes to come
 
