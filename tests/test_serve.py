@@ -4,24 +4,21 @@ from __future__ import annotations
 
 import asyncio
 import json
-import threading
+import shutil
+import socket
+import subprocess
+import time
 from collections.abc import Iterator
 from functools import cache
 
 import httpx2
 import openai
 import pytest
-import uvicorn
+from served import Served, served
 
 import holdfast
 from holdfast.models.loading import load
-from holdfast.serve.app import application
-from holdfast.serve.engine_thread import EngineThread
-from holdfast.serve.guard import Gate
 from holdfast.serve.limits import Limits
-from holdfast.serve.metrics import Metrics
-from holdfast.serve.server import bind
-from holdfast.serve.service import Service
 
 FRENCH = [
     {"role": "system", "content": "Always reply in French."},
@@ -30,25 +27,14 @@ FRENCH = [
 
 
 @pytest.fixture(scope="module")
-def service() -> Service:
-    model = load("default")
-    engine = EngineThread(model, queue=8)
-    return Service(model, engine, "default", Metrics(engine), Limits(tokens=400), watched=2)
+def server() -> Iterator[Served]:
+    with served(load("default"), Limits(tokens=400), queue=8) as running:
+        yield running
 
 
 @pytest.fixture(scope="module")
-def url(service) -> Iterator[str]:
-    """The service on a free port, in a thread."""
-    bound = bind("127.0.0.1", 0)
-    app = application(service, Gate(), [])
-    server = uvicorn.Server(uvicorn.Config(app, log_config=None, lifespan="off", ws="none"))
-    service.engine.start()
-    thread = threading.Thread(target=server.run, args=([bound],))
-    thread.start()
-    yield f"http://127.0.0.1:{bound.getsockname()[1]}"
-    server.should_exit = True
-    thread.join()
-    service.engine.close()
+def url(server) -> str:
+    return server.url
 
 
 @pytest.fixture(scope="module")
@@ -117,7 +103,9 @@ def test_requests_at_once_with_other_methods_do_not_touch_each_other(url):
         return [reply.choices[0].message.content for reply in replies]
 
     told = asyncio.run(ask_all())
-    assert told == [offline(FRENCH, method, seed) for method, seed in wanted]
+    sampling = holdfast.Sampling(top_p=1.0, max_new_tokens=40)
+    twins = [holdfast.Request(FRENCH, method, sampling, seed) for method, seed in wanted]
+    assert told == [reply.text for reply in model().generate_batch(twins)]
 
 
 def test_stop_strings_end_a_reply_and_are_no_part_of_it(client):
@@ -164,3 +152,109 @@ def test_health_models_and_steering(url):
     assert (told["layers"], told["heads"], told["default"]) == (4, 8, "none")
     assert "holdfast_prompt_mass" in httpx2.get(f"{url}/metrics").text
     json.dumps(httpx2.get(f"{url}/openapi.json").json())
+
+
+def test_langchain_is_answered(url):
+    from langchain_openai import ChatOpenAI
+
+    chat = ChatOpenAI(
+        base_url=f"{url}/v1",
+        api_key="none",
+        model="default",
+        max_tokens=40,
+        seed=1,
+        top_p=1,
+        extra_body={"steering": "boost:factor=2"},
+    )
+    talk = [("system", FRENCH[0]["content"]), ("user", FRENCH[1]["content"])]
+    expected = offline(FRENCH, "boost:factor=2", seed=1)
+    assert chat.invoke(talk).content == expected
+    assert "".join(chunk.content for chunk in chat.stream(talk)) == expected
+
+
+@pytest.mark.skipif(shutil.which("curl") is None, reason="curl is not installed")
+def test_curl_is_answered(url):
+    body = {"messages": FRENCH, "seed": 1, "max_tokens": 40, "stream": True}
+    command = ["curl", "-sN", f"{url}/v1/chat/completions", "-H", "Content-Type: application/json"]
+    told = subprocess.run(
+        [*command, "-d", json.dumps(body)], capture_output=True, text=True, timeout=60, check=True
+    ).stdout
+    events = told.split("\n\n")
+    assert events[-2:] == ["data: [DONE]", ""]
+    chunks = [json.loads(event.removeprefix("data: ")) for event in events[:-2]]
+    text = "".join(chunk["choices"][0]["delta"].get("content", "") for chunk in chunks)
+    assert text == offline(FRENCH, seed=1)
+
+
+def test_text_is_continued_without_a_template(client):
+    tokenizer = model().tokenizer
+    text = "The garden is green. Name the garden."
+    asked = {"model": "default", "max_tokens": 12, "temperature": 0}
+    plain = holdfast.Request(
+        [{"role": "user", "content": text}],
+        sampling=holdfast.Sampling(temperature=0, max_new_tokens=12),
+        plain=True,
+    )
+    expected = model().generate_batch([plain])[0]
+    assert expected.prompt_ids == tuple(tokenizer(text).input_ids)
+    told = client.completions.create(prompt=[text, list(expected.prompt_ids)], **asked)
+    assert [choice.text for choice in told.choices] == [expected.text] * 2
+    assert told.usage.prompt_tokens == 2 * len(expected.prompt_ids)
+    steered = client.completions.create(
+        prompt=text,
+        extra_body={"steering": "boost:factor=9", "emphasis": [["garden", 2]]},
+        **asked,
+    )
+    assert steered.model_extra["holdfast"]["applied"]
+    with pytest.raises(openai.BadRequestError, match="there is neither"):
+        client.completions.create(prompt=text, extra_body={"steering": "boost:factor=9"}, **asked)
+    with pytest.raises(openai.BadRequestError, match="works on the messages"):
+        client.completions.create(
+            prompt=text,
+            extra_body={"steering": "repetition:probability=1", "emphasis": ["green"]},
+            **asked,
+        )
+
+
+def test_what_a_client_leaves_is_given_up(server):
+    body = {"messages": FRENCH, "max_tokens": 400, "temperature": 2, "seed": 5, "n": 4}
+    for stream in (False, True):
+        with socket.create_connection(server.url.removeprefix("http://").split(":")) as connection:
+            text = json.dumps(body | {"stream": stream})
+            head = "POST /v1/chat/completions HTTP/1.1\r\nHost: localhost\r\n"
+            head += f"Content-Type: application/json\r\nContent-Length: {len(text)}\r\n\r\n"
+            connection.sendall((head + text).encode())
+            wait_until(lambda: metric(server.url, "holdfast_running") == 4)
+        wait_until(lambda: metric(server.url, "holdfast_running") == 0)
+        wait_until(lambda: metric(server.url, "holdfast_open") == 0)
+    gone = 'holdfast_requests_total{path="/v1/chat/completions",status="499"}'
+    assert metric(server.url, gone) == 2
+
+
+def wait_until(holds, seconds: float = 30) -> None:
+    limit = time.monotonic() + seconds
+    while not holds():
+        assert time.monotonic() < limit, "it did not come to that"
+        time.sleep(0.01)
+
+
+def metric(url: str, name: str) -> float:
+    lines = httpx2.get(f"{url}/metrics").text.splitlines()
+    return next((float(line.split()[-1]) for line in lines if line.startswith(name + " ")), 0.0)
+
+
+def test_a_full_queue_is_told_with_a_time_to_come_back(url):
+    body = {"messages": FRENCH, "max_tokens": 400, "temperature": 2}
+
+    async def crowd() -> list[httpx2.Response]:
+        async with httpx2.AsyncClient(timeout=120) as asking:
+            address = f"{url}/v1/chat/completions"
+            return await asyncio.gather(
+                *(asking.post(address, json=body | {"n": 16, "seed": k}) for k in range(16))
+            )
+
+    replies = asyncio.run(crowd())
+    assert {reply.status_code for reply in replies} == {200, 429}
+    refused = next(reply for reply in replies if reply.status_code == 429)
+    assert int(refused.headers["Retry-After"]) >= 1
+    assert refused.json()["error"]["code"] == "queue_full"

@@ -10,6 +10,7 @@
     │   ├── Busy                   a server has as many requests as it takes
     │   └── Draining               a server finishes what runs, and takes nothing new
     ├── PromptError                a chat cannot be rendered, or a span cannot be found
+    │   └── PromptTooLong          a chat leaves no room in the model's context
     └── RecordsError               a run folder belongs to another run, or cannot be written
 
 The command line prints the sentence and exits with 2 for a `UsageError` and 1 for the others.
@@ -97,6 +98,10 @@ class Draining(ModelError):
 
 class PromptError(HoldfastError):
     """A chat that cannot be rendered, or a span that cannot be found in it."""
+
+
+class PromptTooLong(PromptError):
+    """A chat that leaves no room in the model's context."""
 
 
 class RecordsError(HoldfastError):

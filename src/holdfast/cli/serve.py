@@ -143,6 +143,7 @@ def run(arguments: argparse.Namespace) -> None:
 def _service(arguments: argparse.Namespace) -> Service:
     """The model, loaded and checked, and its engine."""
     from holdfast import __version__
+    from holdfast.knobs import number_between, whole_number
     from holdfast.methods import parse
     from holdfast.serve.engine_thread import EngineThread
     from holdfast.serve.limits import Limits
@@ -150,7 +151,12 @@ def _service(arguments: argparse.Namespace) -> Service:
     from holdfast.serve.service import Service
 
     default = parse(arguments.default_method)
-    limits = Limits(tokens=arguments.max_tokens, seconds=arguments.timeout)
+    limits = Limits(
+        whole_number("`holdfast serve`", "--max-tokens", arguments.max_tokens, 1),
+        number_between("`holdfast serve`", "--timeout", arguments.timeout, 0, above_low=True),
+    )
+    queue = whole_number("`holdfast serve`", "--queue", arguments.queue, 0)
+    watched = whole_number("`holdfast serve`", "--watch", arguments.watch, 0)
     if is_url(arguments.model):
         raise UsageError(
             f"--model {arguments.model} is an endpoint, which serves already; give a folder or a"
@@ -159,11 +165,9 @@ def _service(arguments: argparse.Namespace) -> Service:
     model = load_here(arguments, prefix_memory=arguments.prefix_memory)
     if default:
         model.check(default)
-    engine = EngineThread(model, arguments.queue)
+    engine = EngineThread(model, queue)
     name = Path(model.name).resolve().name if os.path.isdir(model.name) else model.name
-    return Service(
-        model, engine, name, Metrics(engine), limits, default, __version__, arguments.watch
-    )
+    return Service(model, engine, name, Metrics(engine), limits, default, __version__, watched)
 
 
 def _application(service: Service, arguments: argparse.Namespace, key: str) -> ASGIApp:

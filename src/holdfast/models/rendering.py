@@ -17,7 +17,7 @@ from holdfast.chat.prompt import Prompt, render_with_spans, tokenize
 from holdfast.engine.prefixes import KeysValues, Prefix
 from holdfast.engine.rows import Row, Stream
 from holdfast.engine.scheduler import name_error
-from holdfast.errors import HoldfastError
+from holdfast.errors import HoldfastError, PromptError
 from holdfast.methods import Kind, edit_messages, of_kind
 from holdfast.methods.protocols import ShiftsAttention
 from holdfast.models.requests import Request
@@ -149,6 +149,8 @@ def render(
                     emphasis=chat.emphasis,
                     default_system=chat.default_system,
                 )
+                if not request.plain
+                else _plain(chat.messages[0]["content"], chat.emphasis, tokenizer)
                 for chat in _chats(request)
             ]
         except HoldfastError as error:
@@ -167,6 +169,19 @@ def render(
             zip(requests, names, rendered, known, strict=True)
         )
     ]
+
+
+def _plain(
+    text: str, emphasis: Sequence[Range] | None, tokenizer: PreTrainedTokenizerFast
+) -> tuple[str, tuple[Span, ...]]:
+    """A prompt as it stands, behind the token that this tokenizer begins every text with."""
+    first = tokenizer.bos_token_id
+    begins = first is not None and list(tokenizer("").input_ids[:1]) == [first]
+    before = str(tokenizer.bos_token) if begins else ""
+    if not tokenizer(before + text, add_special_tokens=False).input_ids:
+        raise PromptError(f"The prompt {text!r} has no tokens; give a text.")
+    spans = ((len(before) + start, len(before) + end) for _, start, end in emphasis or ())
+    return before + text, tuple(spans)
 
 
 def all_rendered(rendered: Sequence[Rendered | HoldfastError]) -> list[Rendered]:

@@ -12,7 +12,7 @@ from holdfast import knobs
 from holdfast.chat.emphasis import Part, Range, read_marks, resolve
 from holdfast.chat.messages import SYSTEM_AS, Message, check_message, shortened
 from holdfast.errors import KnobOutOfRange, UsageError
-from holdfast.methods import Method, read_methods
+from holdfast.methods import Kind, Method, kind_of, read_methods
 from holdfast.sampling import Sampling
 
 if TYPE_CHECKING:
@@ -81,6 +81,8 @@ class Request:
             one set; kept as ranges.
         marks: whether `*like this*` in a message is emphasis too; kept as ranges, and taken out of
             the messages.
+        plain: whether the one message's text is the prompt as it stands, without a chat template;
+            attention methods then hold on to `emphasis` alone.
 
     Raises:
         PromptError: emphasis that is in no message.
@@ -100,6 +102,7 @@ class Request:
     system_as: str = "role"
     emphasis: tuple[Range, ...] = ()
     marks: bool = False
+    plain: bool = False
 
     if TYPE_CHECKING:  # what it takes is more than what it keeps
 
@@ -116,6 +119,7 @@ class Request:
             system_as: str = "role",
             emphasis: Sequence[Part] = (),
             marks: bool = False,
+            plain: bool = False,
         ) -> None: ...
 
     def __post_init__(self) -> None:
@@ -142,6 +146,8 @@ class Request:
                 f"A request takes system_as as {' or '.join(SYSTEM_AS)}, not"
                 f" {shortened(self.system_as)}."
             )
+        if self.plain:
+            self._check_plain()
         marked: tuple[Part, ...] = ()
         if self.marks:
             plain, marked = read_marks(self.messages)
@@ -151,6 +157,19 @@ class Request:
         if marked and isinstance(emphasis, (list, tuple)):
             emphasis = (*marked, *emphasis)
         object.__setattr__(self, "emphasis", resolve(self.messages, emphasis))
+
+    def _check_plain(self) -> None:
+        if len(self.messages) != 1:
+            raise UsageError(
+                f"A plain request has one message, whose text is the prompt, not"
+                f" {len(self.messages)}; join their texts."
+            )
+        for method in self.methods:
+            if kind_of(method) not in (Kind.LOG_ODDS, Kind.GATE):
+                raise UsageError(
+                    f"{method.name} works on the messages of a chat, and a plain request has none;"
+                    " use an attention method."
+                )
 
     @property
     def editing_seed(self) -> int:

@@ -12,7 +12,14 @@ from holdfast.engine.rows import Continuation, Stream
 from holdfast.engine.scheduler import Handle, Scheduler, Serving, name_error
 from holdfast.engine.scoring import Scored, score_in_memory
 from holdfast.engine.shared import SharedPrefixes
-from holdfast.errors import HoldfastError, KnobOutOfRange, ModelError, PromptError, UsageError
+from holdfast.errors import (
+    HoldfastError,
+    KnobOutOfRange,
+    ModelError,
+    PromptError,
+    PromptTooLong,
+    UsageError,
+)
 from holdfast.methods import Kind, Method, of_kind
 from holdfast.models.protocol import Job, answer_all, request_names
 from holdfast.models.rendering import Known, Rendered, all_rendered, render
@@ -289,7 +296,7 @@ class LocalSession:
         """
         context, row = self.model.context, asked.row
         if context and row.longest >= context:
-            raise PromptError(
+            raise PromptTooLong(
                 f"{row.name and f'{row.name}: '}A chat of {len(asked.prompt_ids)} tokens leaves no"
                 f" room for a reply in the {context} tokens {self.model.name} can see; use a"
                 " shorter chat or fewer rounds."

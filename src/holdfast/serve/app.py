@@ -14,9 +14,9 @@ from starlette.routing import Route, Router
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from holdfast.serve import about
-from holdfast.serve.answers import ChatShapes
-from holdfast.serve.asked import ask_chat, ask_tokens, check_model
-from holdfast.serve.body_fields import chat_fields, tokenize_fields
+from holdfast.serve.answers import ChatShapes, CompletionShapes
+from holdfast.serve.asked import ask_chat, ask_completion, ask_tokens, check_model
+from holdfast.serve.body_fields import chat_fields, completion_fields, tokenize_fields
 from holdfast.serve.fields import read_fields
 from holdfast.serve.generating import Generating
 from holdfast.serve.guard import Gate, guarded
@@ -53,9 +53,17 @@ def _routes(service: Service) -> list[Route]:
     limits = service.limits
     chat = chat_fields(limits)
     ask = functools.partial(ask_chat, default=service.default, limits=limits)
+    ask_plain = functools.partial(
+        ask_completion,
+        default=service.default,
+        limits=limits,
+        tokenizer=service.model.tokenizer,
+    )
+    completions = completion_fields(limits)
     since = int(time.time())
     return [
         _post("/v1/chat/completions", Generating(service, chat, ask, ChatShapes())),
+        _post("/v1/completions", Generating(service, completions, ask_plain, CompletionShapes())),
         _post("/v1/selfchat", SelfChat(service)),
         _post("/tokenize", _Tokenize(service)),
         _get("/v1/models", lambda: about.models(service, since)),

@@ -6,35 +6,21 @@ import hashlib
 import secrets
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from holdfast.chat.messages import Message
 from holdfast.errors import HoldfastError
-from holdfast.methods import Method, spell
+from holdfast.methods import Method
 from holdfast.models.requests import Request
 from holdfast.sampling import Sampling
 from holdfast.serve.limits import Limits
 from holdfast.serve.messages import rounds
 from holdfast.serve.refusals import Refusal, refusal_of, refused_field
-from holdfast.serve.steering_fields import Wanted, read_spelling, read_wanted
+from holdfast.serve.steered import Steered, choose_methods, has_prompt, works_on_messages
+from holdfast.serve.steering_fields import Wanted, read_wanted
 
-
-@dataclass(frozen=True)
-class Steered:
-    """What a reply is held to.
-
-    Args:
-        methods: that are applied.
-        why: none are; "" where some are.
-    """
-
-    methods: tuple[Method, ...]
-    why: str = ""
-
-    def told(self) -> dict[str, Any]:
-        """For the answer."""
-        told: dict[str, Any] = {"steering": spell(self.methods), "applied": not self.why}
-        return told | ({"why": self.why} if self.why else {})
+if TYPE_CHECKING:
+    from transformers import PreTrainedTokenizerFast
 
 
 @dataclass(frozen=True)
@@ -76,16 +62,12 @@ def ask_chat(values: Mapping[str, Any], default: Sequence[Method], limits: Limit
     wanted = read_wanted(values)
     messages: list[Message] = values["messages"]
     request = _request(messages, wanted, _sampling(values, limits), limits)
-    steered = _steered(wanted, default, _has_prompt(messages) or bool(request.emphasis))
-    first = replace(
-        request,
-        methods=steered.methods,
-        seed=_seed(values),
-        conversation_seed=_dialog_seed(messages) if values["seed"] is None else None,
-        trace=bool(wanted.trace),
-    )
+    steered = choose_methods(wanted, default, has_prompt(messages) or bool(request.emphasis))
+    if values["seed"] is None:
+        request = replace(request, conversation_seed=_dialog_seed(messages))
+    seed = _seed(values)
     return Asked(
-        tuple(replace(first, seed=first.seed + index) for index in range(values["n"])),
+        tuple(_steer(request, steered, seed + index, wanted) for index in range(values["n"])),
         values["n"],
         steered,
         rounds(messages),
@@ -96,6 +78,70 @@ def ask_chat(values: Mapping[str, Any], default: Sequence[Method], limits: Limit
     )
 
 
+def ask_completion(
+    values: Mapping[str, Any],
+    default: Sequence[Method],
+    limits: Limits,
+    tokenizer: PreTrainedTokenizerFast,
+) -> Asked:
+    """What a body of `/v1/completions` asks for.
+
+    Args:
+        values: of its fields.
+        default: the server's steering, which needs emphasis here.
+        limits: of the server.
+        tokenizer: of the model, for prompts that are given as token ids.
+
+    Raises:
+        Refusal: as `ask_chat`; or token ids that are no text's.
+    """
+    wanted = read_wanted(values)
+    if len(values["prompt"]) * values["n"] > limits.choices:
+        raise refused_field(
+            "n",
+            f"{len(values['prompt'])} prompts with n {values['n']} are more than the"
+            f" {limits.choices} choices that this server takes; send fewer at once.",
+        )
+    sampling, seed = _sampling(values, limits), _seed(values)
+    requests, steered = list[Request](), Steered(())
+    for prompt in values["prompt"]:
+        text = prompt if isinstance(prompt, str) else _text_of(prompt, tokenizer)
+        messages = [{"role": "user", "content": text}]
+        first = _request(messages, wanted, sampling, limits, plain=True)
+        steered = choose_methods(wanted, default, bool(first.emphasis))
+        if wanted.steering is None and (other := works_on_messages(steered.methods)):
+            steered = Steered((), f"{other} works on the messages of a chat, and this is none")
+        for _ in range(values["n"]):
+            requests.append(_steer(first, steered, seed + len(requests), wanted))
+    return Asked(
+        tuple(requests),
+        values["n"],
+        steered,
+        0,
+        values["stop"] or (),
+        wanted.trace,
+        values["stream"],
+        _include_usage(values),
+    )
+
+
+def _text_of(ids: list[int], tokenizer: PreTrainedTokenizerFast) -> str:
+    """The text that is tokenized to these ids.
+
+    Raises:
+        Refusal: there is none.
+    """
+    text = str(tokenizer.decode(ids)) if max(ids) < len(tokenizer) else ""
+    for known in (text, text.removeprefix(str(tokenizer.bos_token))):
+        if known and list(tokenizer(known).input_ids) == ids:
+            return known
+    raise refused_field(
+        "prompt",
+        f"The prompt's {len(ids)} token ids are not those that their text is tokenized to; send the"
+        " text.",
+    )
+
+
 def ask_tokens(values: Mapping[str, Any], limits: Limits) -> Request:
     """The chat whose tokens a body of `/tokenize` asks for.
 
@@ -103,11 +149,27 @@ def ask_tokens(values: Mapping[str, Any], limits: Limits) -> Request:
         Refusal: emphasis that is not in the chat.
     """
     wanted = Wanted(None, values["emphasis"] or (), values["marks"], values["system_as"], False)
-    return _request(values["messages"], wanted, Sampling(), limits)
+    messages, prompt = values["messages"], values["prompt"]
+    if (messages is None) == (prompt is None):
+        raise refused_field("messages", "Give messages or a prompt, one of the two.")
+    plain = prompt is not None
+    messages = [{"role": "user", "content": prompt}] if plain else messages
+    return _request(messages, wanted, Sampling(), limits, plain)
+
+
+def _steer(request: Request, steered: Steered, seed: int, wanted: Wanted) -> Request:
+    try:
+        return replace(request, methods=steered.methods, seed=seed, trace=bool(wanted.trace))
+    except HoldfastError as error:
+        raise refusal_of(error, "steering") from None
 
 
 def _request(
-    messages: list[Message], wanted: Wanted, sampling: Sampling, limits: Limits
+    messages: list[Message],
+    wanted: Wanted,
+    sampling: Sampling,
+    limits: Limits,
+    plain: bool = False,
 ) -> Request:
     try:
         request = Request(
@@ -116,6 +178,7 @@ def _request(
             system_as=wanted.system_as,
             emphasis=wanted.emphasis,
             marks=wanted.marks,
+            plain=plain,
         )
     except HoldfastError as error:
         raise refusal_of(error, "marks" if wanted.marks else "emphasis") from None
@@ -126,31 +189,6 @@ def _request(
             f" {limits.emphasis} at most.",
         )
     return request
-
-
-def _steered(wanted: Wanted, default: Sequence[Method], has_span: bool) -> Steered:
-    """The methods of a request, where there is something to hold on to."""
-    if wanted.steering is None:
-        if not default:
-            return Steered((), "neither the request nor the server asks for steering")
-        if has_span:
-            return Steered(tuple(default))
-        return Steered((), "there is no system prompt and no emphasis to hold on to")
-    methods = read_spelling(wanted.steering)
-    if not methods:
-        return Steered((), "the request asks for none")
-    if not has_span:
-        raise refused_field(
-            "steering",
-            f"steering {spell(methods)} holds on to a system prompt or to emphasis, and there is"
-            " neither; add one, or ask for steering none.",
-            "nothing_to_hold",
-        )
-    return Steered(methods)
-
-
-def _has_prompt(messages: Sequence[Message]) -> bool:
-    return any(message["role"] == "system" and message["content"].strip() for message in messages)
 
 
 def _sampling(values: Mapping[str, Any], limits: Limits) -> Sampling:

@@ -33,7 +33,7 @@ _NAME = 1_000  # characters of names, stop strings and the like
 def chat_fields(limits: Limits) -> Table:
     """What `/v1/chat/completions` takes."""
     return table(
-        messages_field(limits.messages, limits.body_bytes),
+        messages_field(limits.messages),
         *_sampling(limits),
         whole("max_completion_tokens", 1, limits.tokens, None, "The same as `max_tokens`."),
         neutral("logprobs", False),
@@ -66,6 +66,7 @@ def completion_fields(limits: Limits) -> Table:
     return table(
         prompt_field(limits, required=True),
         *_sampling(limits),
+        neutral("logprobs"),
         *steering_fields(),
         *_unheeded(),
         neutral("echo", False),
@@ -77,11 +78,11 @@ def completion_fields(limits: Limits) -> Table:
 
 def tokenize_fields(limits: Limits) -> Table:
     """What `/tokenize` takes."""
-    messages = messages_field(limits.messages, limits.body_bytes)
+    messages = messages_field(limits.messages)
     return table(
         _model(),
         Field("messages", messages.read, messages.schema, "A chat; or else `prompt`."),
-        text("prompt", limits.body_bytes, "A text, without a chat template."),
+        text("prompt", None, "A text, without a chat template."),
         *(field for field in steering_fields() if field.name in ("emphasis", "marks", "system_as")),
     )
 
@@ -91,20 +92,18 @@ def prompt_field(limits: Limits, required: bool) -> Field:
 
     def read(name: str, value: Any) -> list[str | list[int]]:
         if isinstance(value, str):
-            return [read_text(name, value, limits.body_bytes)]
+            return [read_text(name, value)]
         given = read_list(name, value, 1, limits.body_bytes)
         if all(type(entry) is int for entry in given):
             return [_token_ids(name, given)]
         read_list(name, value, 1, limits.choices)
         return [
-            read_text(name, entry, limits.body_bytes)
-            if isinstance(entry, str)
-            else _token_ids(name, entry)
+            read_text(name, entry) if isinstance(entry, str) else _token_ids(name, entry)
             for entry in given
         ]
 
     ids: Schema = {"type": "array", "items": {"type": "integer", "minimum": 0}, "minItems": 1}
-    words: Schema = {"type": "string", "maxLength": limits.body_bytes}
+    words: Schema = {"type": "string"}
     several: Schema = {
         "type": "array",
         "items": {"anyOf": [words, ids]},

@@ -147,14 +147,14 @@ def flag(name: str, default: bool, description: str) -> Field:
     return Field(name, read, {"type": "boolean"}, description, default)
 
 
-def text(name: str, longest: int, description: str, *, required: bool = False) -> Field:
-    """A text of at most `longest` characters."""
+def text(name: str, longest: int | None, description: str) -> Field:
+    """A text of at most `longest` characters; None: as the body's size allows."""
 
     def read(name: str, value: Any) -> str:
         return read_text(name, value, longest)
 
-    schema = {"type": "string", "maxLength": longest}
-    return Field(name, read, schema, description, required=required)
+    schema: Schema = {"type": "string"} | ({} if longest is None else {"maxLength": longest})
+    return Field(name, read, schema, description)
 
 
 def word(name: str, words: Sequence[str], default: str | None, description: str) -> Field:
@@ -196,7 +196,7 @@ def unheeded(name: str, schema: Schema, read: Callable[[str, Any], Any], why: st
 # Parts of fields
 
 
-def read_text(name: str, value: Any, longest: int) -> str:
+def read_text(name: str, value: Any, longest: int | None = None) -> str:
     """A text that can be encoded.
 
     Raises:
@@ -204,7 +204,7 @@ def read_text(name: str, value: Any, longest: int) -> str:
     """
     if not isinstance(value, str):
         raise refused_field(name, f"{name} is a text, not {shortened(value)}.")
-    if len(value) > longest:
+    if longest is not None and len(value) > longest:
         raise refused_field(
             name, f"{name} has {len(value)} characters, and {longest} are taken at most."
         )

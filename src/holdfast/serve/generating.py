@@ -12,13 +12,15 @@ from typing import Any
 
 from starlette.types import Receive, Scope, Send
 
+from holdfast.errors import Busy, Draining, HoldfastError, PromptError
 from holdfast.models.requests import Request
 from holdfast.serve.answers import Head, Shapes
 from holdfast.serve.asked import Asked, check_model
 from holdfast.serve.exchange import Exchange
 from holdfast.serve.fields import Table, read_fields
+from holdfast.serve.generation import Generation
 from holdfast.serve.metrics import Stopwatch
-from holdfast.serve.refusals import too_slow
+from holdfast.serve.refusals import failed, out_of_order, refusal_of, too_slow
 from holdfast.serve.service import Service
 from holdfast.serve.wire import read_json, send_json, start_events, while_client_stays
 
@@ -54,15 +56,8 @@ class Generating:
         seconds = self.service.limits.seconds
         try:
             async with asyncio.timeout(seconds - (time.monotonic() - arrived)):
-                for request in self._watched(asked):
-                    generation = await self.service.engine.submit(request)
-                    exchange.add(generation, Stopwatch(arrived))
-                if asked.stream:
-                    await start_events(send)
-                    await exchange.stream(send)
-                    return
-                whole = await exchange.whole()
-            await send_json(send, whole)
+                await self._submit_all(exchange, arrived)
+                await _tell(exchange, send)
         except TimeoutError:
             raise too_slow(seconds) from None
         finally:
@@ -70,6 +65,32 @@ class Generating:
             self.service.metrics.note_answer(
                 exchange.usage(), exchange.stopwatches, asked.round, bool(asked.steered.methods)
             )
+
+    async def _submit_all(self, exchange: Exchange, arrived: float) -> None:
+        """Submits all choices at once, so that no other request takes the room between them."""
+        requests = self._watched(exchange.asked)
+        tasks = [asyncio.ensure_future(self._submit(request)) for request in requests]
+        try:
+            await asyncio.wait(tasks)
+        finally:
+            for task in tasks:
+                if task.done() and not task.cancelled() and task.exception() is None:
+                    exchange.add(task.result(), Stopwatch(arrived))
+                task.cancel()
+        for task in tasks:
+            task.result()
+
+    async def _submit(self, request: Request) -> Generation:
+        try:
+            return await self.service.engine.submit(request)
+        except (Busy, Draining):
+            raise
+        except PromptError as error:
+            raise refusal_of(error, "messages") from None
+        except HoldfastError as error:
+            if self.service.engine.error is not None:
+                raise out_of_order() from None
+            raise refusal_of(error, "steering") from None
 
     def _watched(self, asked: Asked) -> tuple[Request, ...]:
         """The requests, traced for the metrics where it is this one's turn."""
@@ -83,3 +104,15 @@ class Generating:
         name = self.shapes.prefix + secrets.token_hex(12)
         fingerprint = f"fp_{self.service.model.fingerprint[:12]}"
         return Head(name, int(time.time()), self.service.name, fingerprint)
+
+
+async def _tell(exchange: Exchange, send: Send) -> None:
+    """Tells the answer; what goes wrong from here on is no fault of the request's."""
+    try:
+        if exchange.asked.stream:
+            await start_events(send)
+            await exchange.stream(send)
+        else:
+            await send_json(send, await exchange.whole())
+    except HoldfastError as error:
+        raise failed(error) from None

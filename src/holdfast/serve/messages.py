@@ -11,23 +11,21 @@ from holdfast.serve.refusals import Refusal, refused_field
 ROLES = {"system": "system", "developer": "system", "user": "user", "assistant": "assistant"}
 # what OpenAI's clients send back of an assistant's message, with nothing in it
 _EMPTY = ("refusal", "audio", "function_call", "tool_calls", "annotations", "name")
+_PART: Schema = {
+    "type": "object",
+    "properties": {"type": {"const": "text"}, "text": {"type": "string"}},
+    "required": ["type", "text"],
+    "additionalProperties": False,
+}
 _JOINT = "\n"  # between the texts of one message, as vLLM puts them together
 
 
-def messages_field(most: int, longest: int) -> Field:
-    """The chat so far.
-
-    Args:
-        most: messages at most.
-        longest: characters of one text.
-    """
+def messages_field(most: int) -> Field:
+    """The chat so far, of at most so many messages; the body's size bounds their texts."""
 
     def read(name: str, value: Any) -> list[Message]:
         given = read_list(name, value, 1, most)
-        return [
-            _read_message(f"{name}[{number}]", message, longest)
-            for number, message in enumerate(given)
-        ]
+        return [_read_message(f"{name}[{number}]", message) for number, message in enumerate(given)]
 
     schema: Schema = {
         "type": "array",
@@ -39,8 +37,8 @@ def messages_field(most: int, longest: int) -> Field:
                 "role": {"type": "string", "enum": list(ROLES)},
                 "content": {
                     "anyOf": [
-                        {"type": "string", "maxLength": longest},
-                        {"type": "array", "minItems": 1, "items": _part_schema(longest)},
+                        {"type": "string"},
+                        {"type": "array", "minItems": 1, "items": _PART},
                     ]
                 },
                 **{name: {"enum": [None, []]} for name in _EMPTY},
@@ -59,19 +57,7 @@ def rounds(messages: list[Message]) -> int:
     return sum(message["role"] == "user" for message in messages)
 
 
-def _part_schema(longest: int) -> Schema:
-    return {
-        "type": "object",
-        "properties": {
-            "type": {"const": "text"},
-            "text": {"type": "string", "maxLength": longest},
-        },
-        "required": ["type", "text"],
-        "additionalProperties": False,
-    }
-
-
-def _read_message(where: str, message: Any, longest: int) -> Message:
+def _read_message(where: str, message: Any) -> Message:
     if not isinstance(message, dict):
         raise refused_field(
             where,
@@ -92,20 +78,20 @@ def _read_message(where: str, message: Any, longest: int) -> Message:
             f"{where} has {shortened(name)}, which is not implemented here; leave it out.",
             "unsupported",
         )
-    return {"role": ROLES[role], "content": _read_content(where, message.get("content"), longest)}
+    return {"role": ROLES[role], "content": _read_content(where, message.get("content"))}
 
 
-def _read_content(where: str, content: Any, longest: int) -> str:
+def _read_content(where: str, content: Any) -> str:
     if not isinstance(content, list):
-        return read_text(f"{where}.content", content, longest)
+        return read_text(f"{where}.content", content)
     parts = read_list(f"{where}.content", content, 1, 1000)
-    texts = [_read_part(f"{where}.content[{n}]", part, longest) for n, part in enumerate(parts)]
+    texts = [_read_part(f"{where}.content[{n}]", part) for n, part in enumerate(parts)]
     return _JOINT.join(texts)
 
 
-def _read_part(where: str, part: Any, longest: int) -> str:
+def _read_part(where: str, part: Any) -> str:
     if isinstance(part, dict) and part.get("type") == "text" and part.keys() == {"type", "text"}:
-        return read_text(f"{where}.text", part["text"], longest)
+        return read_text(f"{where}.text", part["text"])
     kind = part.get("type") if isinstance(part, dict) else None
     raise Refusal(
         f"{where} is {shortened(kind if isinstance(kind, str) else part)}, and this server reads"

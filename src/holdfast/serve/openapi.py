@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from holdfast.serve.body_fields import chat_fields, tokenize_fields
+from holdfast.serve.body_fields import chat_fields, completion_fields, tokenize_fields
 from holdfast.serve.fields import Schema, as_schema
 from holdfast.serve.limits import Limits
 from holdfast.serve.selfchat import selfchat_fields
@@ -126,6 +126,12 @@ def document(limits: Limits, version: str) -> dict[str, Any]:
                 None,
                 True,
             ),
+            "/v1/completions": _post(
+                "Continues a text, without a chat template.",
+                as_schema(completion_fields(limits)),
+                _answer(_TEXT_CHOICE),
+                True,
+            ),
             "/tokenize": _post(
                 "A chat's tokens, and which of them are held on to.",
                 as_schema(tokenize_fields(limits)),
@@ -163,6 +169,17 @@ _CHAT_CHOICE: Schema = {
         "holdfast": _MASSES,
     },
     "required": ["index", "message", "logprobs", "finish_reason"],
+}
+_TEXT_CHOICE: Schema = {
+    "type": "object",
+    "properties": {
+        "index": _COUNT,
+        "text": _TEXT,
+        "logprobs": {"type": ["object", "null"]},
+        "finish_reason": {"enum": ["stop", "length"]},
+        "holdfast": _MASSES,
+    },
+    "required": ["index", "text", "logprobs", "finish_reason"],
 }
 _TOKENS: Schema = {
     "type": "object",

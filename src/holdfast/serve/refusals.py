@@ -9,9 +9,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from holdfast.errors import HoldfastError, UnknownName
+from holdfast.errors import HoldfastError, PromptTooLong, UnknownName
 
 _LONGEST = 600  # characters of a sentence: what it quotes is the client's, and may be long
+_END = 200  # of them at its end, where the cure stands
 
 _TYPES = {
     401: "authentication_error",
@@ -46,7 +47,7 @@ class Refusal(Exception):
         """What the client is told."""
         message = self.message
         if len(message) > _LONGEST:
-            message = message[: _LONGEST - 1] + "…"
+            message = f"{message[: _LONGEST - _END]} … {message[-_END:]}"
         return {
             "error": {
                 "message": message,
@@ -64,6 +65,8 @@ def refused_field(param: str, message: str, code: str = "invalid_value") -> Refu
 
 def refusal_of(error: HoldfastError, param: str | None = None) -> Refusal:
     """What is told of an error that belongs to a request."""
+    if isinstance(error, PromptTooLong):
+        return Refusal(str(error), "messages", "context_length_exceeded")
     code = "unknown_name" if isinstance(error, UnknownName) else "invalid_value"
     return Refusal(str(error), param, code)
 
@@ -91,6 +94,20 @@ def too_slow(seconds: float) -> Refusal:
         code="timeout",
         status=504,
         headers={"X-Should-Retry": "false"},  # which OpenAI's clients heed
+    )
+
+
+def failed(error: HoldfastError) -> Refusal:
+    """A reply could not be generated."""
+    return Refusal(str(error), code="generation_failed", status=500)
+
+
+def out_of_order() -> Refusal:
+    """The engine has ended for good."""
+    return Refusal(
+        "The engine of this server has failed for good; restart the server, whose log says why.",
+        code="engine_failed",
+        status=503,
     )
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -15,6 +16,7 @@ from holdfast.serve.refusals import Refusal, refusal_of, refused_field
 
 _PARTS = 64
 _LONGEST = 100_000  # characters of an emphasised text
+_DEPTH = 2  # of brackets; each is read anew
 _SPELLING = 20_000  # characters of methods, which may list every head of a model
 _XARGS = {"holdfast": "steering", "holdfast_text": "emphasis", "holdfast_trace": "trace"}
 
@@ -105,12 +107,18 @@ def read_spelling(spelled: str) -> tuple[Method, ...]:
     Raises:
         Refusal: it is malformed.
     """
+    if _depth(spelled) > _DEPTH:
+        raise refused_field("steering", f"steering nests brackets deeper than {_DEPTH}.")
     try:
         return parse(spelled, files=False)
     except HoldfastError as error:
         raise refusal_of(error, "steering") from None
-    except RecursionError:
-        raise refused_field("steering", "steering nests brackets too deeply.") from None
+
+
+def _depth(spelled: str) -> int:
+    """How deeply brackets are nested."""
+    steps = ((character == "[") - (character == "]") for character in spelled)
+    return max(itertools.accumulate(steps), default=0)
 
 
 def _read_trace(name: str, value: Any) -> bool | str:

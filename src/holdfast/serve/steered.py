@@ -1,0 +1,71 @@
+"""Which methods a reply is held to: those its request asks for, or the server's default."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from holdfast.chat.messages import Message
+from holdfast.methods import Kind, Method, kind_of, spell
+from holdfast.serve.refusals import refused_field
+from holdfast.serve.steering_fields import Wanted, read_spelling
+
+
+@dataclass(frozen=True)
+class Steered:
+    """What a reply is held to.
+
+    Args:
+        methods: that are applied.
+        why: none are; "" where some are.
+    """
+
+    methods: tuple[Method, ...]
+    why: str = ""
+
+    def told(self) -> dict[str, Any]:
+        """For the answer."""
+        told: dict[str, Any] = {"steering": spell(self.methods), "applied": not self.why}
+        return told | ({"why": self.why} if self.why else {})
+
+
+def choose_methods(wanted: Wanted, default: Sequence[Method], has_span: bool) -> Steered:
+    """The methods of a request.
+
+    Args:
+        wanted: what it asks for.
+        default: of the server.
+        has_span: whether there is something to hold on to.
+
+    Raises:
+        Refusal: it asks for steering, and there is nothing to hold on to.
+    """
+    if wanted.steering is None:
+        if not default:
+            return Steered((), "neither the request nor the server asks for steering")
+        if has_span:
+            return Steered(tuple(default))
+        return Steered((), "there is no system prompt and no emphasis to hold on to")
+    chosen = read_spelling(wanted.steering)
+    if not chosen:
+        return Steered((), "the request asks for none")
+    if not has_span:
+        raise refused_field(
+            "steering",
+            f"steering {spell(chosen)} holds on to a system prompt or to emphasis, and there is"
+            " neither; add one, or ask for steering none.",
+            "nothing_to_hold",
+        )
+    return Steered(chosen)
+
+
+def has_prompt(messages: Sequence[Message]) -> bool:
+    """Whether a chat has a system prompt with words."""
+    return any(message["role"] == "system" and message["content"].strip() for message in messages)
+
+
+def works_on_messages(chosen: Sequence[Method]) -> str:
+    """The first method that works on a chat's messages; "" where none does."""
+    kinds = (Kind.LOG_ODDS, Kind.GATE)
+    return next((method.name for method in chosen if kind_of(method) not in kinds), "")

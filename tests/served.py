@@ -1,0 +1,66 @@
+"""A real server on a free port of loopback, in a thread of the test's own process."""
+
+from __future__ import annotations
+
+import contextlib
+import threading
+import time
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+import uvicorn
+
+from holdfast.models.local import LocalModel
+from holdfast.serve.app import application
+from holdfast.serve.engine_thread import EngineThread
+from holdfast.serve.guard import Gate
+from holdfast.serve.limits import Limits
+from holdfast.serve.metrics import Metrics
+from holdfast.serve.server import bind
+from holdfast.serve.service import Service
+
+
+@dataclass(frozen=True)
+class Served:
+    """A server that runs.
+
+    Args:
+        url: without a path.
+        service: what it serves.
+    """
+
+    url: str
+    service: Service
+
+
+@contextlib.contextmanager
+def served(
+    model: LocalModel,
+    limits: Limits,
+    *,
+    gate: Gate | None = None,
+    origins: Sequence[str] = (),
+    queue: int = 64,
+    default=(),
+    watched: int = 2,
+) -> Iterator[Served]:
+    """Serves a model as "default" inside the block."""
+    engine = EngineThread(model, queue)
+    service = Service(model, engine, "default", Metrics(engine), limits, default, "0", watched)
+    bound = bind("127.0.0.1", 0)
+    app = application(service, gate or Gate(), origins)
+    config = uvicorn.Config(
+        app, log_config=None, access_log=False, lifespan="off", ws="none", server_header=False
+    )
+    server = uvicorn.Server(config)
+    engine.start()
+    thread = threading.Thread(target=server.run, args=([bound],))
+    thread.start()
+    while not server.started and thread.is_alive():
+        time.sleep(0.005)
+    try:
+        yield Served(f"http://127.0.0.1:{bound.getsockname()[1]}", service)
+    finally:
+        server.should_exit = True
+        thread.join()
+        engine.close()

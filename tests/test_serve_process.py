@@ -1,0 +1,117 @@
+"""`holdfast serve` as a process: how it starts, what it refuses to start with, and how it ends."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+import threading
+import time
+
+import httpx2
+import pytest
+
+from holdfast.cli import main
+
+CHAT = {
+    "messages": [
+        {"role": "system", "content": "Always reply in French."},
+        {"role": "user", "content": "Do you like the garden?"},
+    ]
+}
+LONG = {**CHAT, "temperature": 2, "max_tokens": 300, "n": 4, "seed": 1}
+
+
+@pytest.fixture
+def process():
+    """A server on a free port; its output is read to the line that names its address."""
+    started = subprocess.Popen(
+        [sys.executable, "-m", "holdfast", "serve", "--port", "0", "--api-key-env", "A_KEY"],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        env={**os.environ, "A_KEY": "sk-secret-of-a-test"},
+    )
+    yield started
+    started.kill()
+    started.wait()
+
+
+def test_a_signal_lets_what_runs_finish_and_refuses_what_is_new(process):
+    lines = [process.stdout.readline()]
+    url = re.search(r"http://\S+", lines[0])[0]
+    key = {"Authorization": "Bearer sk-secret-of-a-test"}
+    wait_until(lambda: answers(f"{url}/ready"))
+    assert httpx2.get(f"{url}/v1/models").status_code == 401
+    replies = []
+
+    def ask():
+        address = f"{url}/v1/chat/completions"
+        with httpx2.stream("POST", address, json={**LONG, "stream": True}, headers=key) as reply:
+            replies.append((reply.status_code, reply.read().decode()))
+
+    asking = threading.Thread(target=ask)
+    asking.start()
+    with httpx2.Client(headers=key) as client:
+        wait_until(lambda: "holdfast_running 4.0" in client.get(f"{url}/metrics").text)
+        process.send_signal(signal.SIGTERM)
+        wait_until(lambda: client.get(f"{url}/ready").status_code == 503)
+        refused = client.post(f"{url}/v1/chat/completions", json=CHAT)
+    assert refused.status_code == 503 and refused.json()["error"]["code"] == "shutting_down"
+    asking.join(60)
+    status, text = replies[0]
+    assert status == 200 and text.endswith("data: [DONE]\n\n")
+    chunks = [json.loads(event[6:]) for event in text.split("\n\n")[:-2]]
+    reasons = [chunk["choices"][0]["finish_reason"] for chunk in chunks]
+    assert len([reason for reason in reasons if reason]) == 4
+    assert process.wait(30) == 0
+    told = "".join(lines) + process.stdout.read()
+    assert "Finishing 4 requests" in told and "garden" not in told.split("Finishing")[1]
+    assert "sk-secret" not in told and "Traceback" not in told, told
+
+
+def answers(url: str) -> bool:
+    try:
+        return httpx2.get(url).status_code == 200
+    except httpx2.TransportError:
+        return False
+
+
+def wait_until(holds, seconds: float = 60) -> None:
+    limit = time.monotonic() + seconds
+    while not holds():
+        assert time.monotonic() < limit, "it did not come to that"
+        time.sleep(0.02)
+
+
+@pytest.mark.parametrize(
+    ("options", "told"),
+    [
+        (["--host", "0.0.0.0"], ["0.0.0.0", "--api-key-env"]),
+        (["--api-key-env", "NOT_SET_ANYWHERE"], ["NOT_SET_ANYWHERE"]),
+        (["--host", "203.0.113.7", "--api-key-env", "A_KEY"], ["203.0.113.7", "--port"]),
+        (["--default-method", "bost:factor=2"], ["'bost'", "'boost'"]),
+        (["--model", "http://localhost:1/v1"], ["endpoint"]),
+        (["--max-tokens", "0"], ["--max-tokens", "0"]),
+        (["--queue", "-1"], ["--queue", "-1"]),
+        (["--timeout", "0"], ["--timeout", "0"]),
+        (["--watch", "-1"], ["--watch", "-1"]),
+    ],
+)
+def test_what_cannot_be_served_is_said_before_the_model_is_loaded(
+    options, told, capsys, monkeypatch
+):
+    monkeypatch.setenv("A_KEY", "sk-secret")
+    monkeypatch.setattr("holdfast.cli.serve.load_here", None)
+    assert main(["serve", "--port", "0", *options]) == 2
+    printed = capsys.readouterr().err
+    assert printed.count("\n") == 1 and all(part in printed for part in told), printed
+
+
+def test_without_the_extra_it_says_what_to_install(capsys, monkeypatch):
+    monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
+    assert main(["serve"]) == 2
+    assert "pip install 'holdfast[serve]'" in capsys.readouterr().err

@@ -1,0 +1,350 @@
+"""What the server refuses, and how it says so: fields, sizes, keys, hosts; and its own document."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Iterator
+
+import httpx2
+import hypothesis
+import pytest
+import schemathesis
+from schemathesis.specs.openapi.checks import positive_data_acceptance
+from served import Served, served
+from tiny import model
+
+from holdfast.serve.guard import Gate
+from holdfast.serve.limits import Limits
+
+LIMITS = Limits(tokens=16, seconds=20, body_bytes=400_000, messages=20, choices=4)
+HELLO = [{"role": "user", "content": "hello there"}]
+BRIEF = [{"role": "system", "content": "be brief about music"}, *HELLO]
+
+
+@pytest.fixture(scope="module")
+def server() -> Iterator[Served]:
+    with served(model(), LIMITS) as running:
+        yield running
+
+
+@pytest.fixture(scope="module")
+def url(server) -> str:
+    return server.url
+
+
+def post(url: str, path: str = "/v1/chat/completions", **body) -> httpx2.Response:
+    sent = json.dumps(body).encode()  # httpx would refuse half a pair of surrogates
+    kind = {"Content-Type": "application/json"}
+    return httpx2.post(url + path, content=sent, headers=kind, timeout=30)
+
+
+def error_of(answer: httpx2.Response) -> dict:
+    error = answer.json()["error"]
+    assert error.keys() == {"message", "type", "param", "code"}
+    assert error["message"].endswith(".") or "?" in error["message"], error
+    return error
+
+
+@pytest.mark.parametrize(
+    ("param", "value", "told"),
+    [
+        ("tools", [{"type": "function"}], "tools is not implemented"),
+        ("tool_choice", "required", "tool_choice"),
+        ("functions", [{}], "functions"),
+        ("response_format", {"type": "json_object"}, "json_object"),
+        ("modalities", ["text", "audio"], "modalities"),
+        ("audio", {"voice": "alloy"}, "audio"),
+        ("prediction", {"type": "content"}, "prediction"),
+        ("reasoning_effort", "high", "'high'"),
+        ("frequency_penalty", 0.5, "0.5"),
+        ("presence_penalty", -1, "-1"),
+        ("logit_bias", {"5": 100}, "logit_bias"),
+        ("store", True, "store"),
+        ("service_tier", "priority", "priority"),
+        ("temperature", 2.1, "2.1"),
+        ("temperature", "hot", "'hot'"),
+        ("temperature", True, "True"),
+        ("top_p", 0, "above 0 to 1"),
+        ("max_tokens", 17, "1 to 16"),
+        ("max_completion_tokens", 0, "1 to 16"),
+        ("n", 5, "1 to 4"),
+        ("seed", -1, "-1"),
+        ("seed", 1.5, "1.5"),
+        ("stop", ["a", "b", "c", "d", "e"], "4"),
+        ("stop", [""], "empty"),
+        ("stream", "yes", "'yes'"),
+        ("stream_options", {"include_usage": True}, "stream"),
+        ("metadata", {"a": 1}, "metadata"),
+        ("user", 5, "user"),
+        ("steering", "bost:factor=2", "did you mean 'boost'"),
+        ("steering", "boost:factor=0.5", "from 1 upwards"),
+        ("steering", "heads.json", "names a file"),
+        ("steering", "boost:factor=2,heads=/etc/passwd.json", "names a file"),
+        ("steering", "boost:factor=2,heads=" + "9" * 5000 + ".0", "LAYER.HEAD"),
+        ("steering", "gate:threshold=0.1,methods=[" * 600 + "]" * 600, "brackets deeper"),
+        ("steering", "boost:factor=2,heads=7.0", "layer"),
+        ("emphasis", "music", "emphasis"),
+        ("emphasis", ["nowhere"], "is in no message"),
+        ("emphasis", [["music", 2]], "occurs 1 times"),
+        ("emphasis", [[0, 3, 99]], "characters"),
+        ("emphasis", [7], "emphasis[0]"),
+        ("emphasis", ["music"] * 65, "64"),
+        ("trace", "all", "'all'"),
+        ("system_as", "tool", "first-user"),
+        ("vllm_xargs", {"holdfast_method": "x"}, "holdfast_text"),
+        ("vllm_xargs", {"holdfast_trace": 7}, "holdfast_trace"),
+        ("temprature", 1, "did you mean 'temperature'"),
+        ("zebra", 1, "unknown"),
+    ],
+)
+def test_a_field_that_is_not_taken_is_refused_by_its_name(url, param, value, told):
+    answer = post(url, messages=BRIEF, **{param: value})
+    assert answer.status_code == 400
+    error = error_of(answer)
+    assert error["type"] == "invalid_request_error" and error["code"]
+    assert told in error["message"], error
+    assert (error["param"] or "").split("[")[0].split(".")[0] == param
+
+
+@pytest.mark.parametrize(
+    ("message", "param"),
+    [
+        ("hello", "messages[0]"),
+        ({"role": "wizard", "content": "a"}, "messages[0].role"),
+        ({"role": "tool", "content": "a", "tool_call_id": "1"}, "messages[0].role"),
+        ({"role": "user"}, "messages[0].content"),
+        ({"role": "user", "content": None}, "messages[0].content"),
+        ({"role": "user", "content": "a\ud800"}, "messages[0].content"),
+        ({"role": "user", "content": "a", "mood": "b"}, "messages[0].mood"),
+        (
+            {"role": "user", "content": [{"type": "image_url", "image_url": {"url": "file:///"}}]},
+            "messages[0].content[0]",
+        ),
+    ],
+)
+def test_a_message_that_is_none_is_refused_by_its_place(url, message, param):
+    answer = post(url, messages=[message])
+    assert answer.status_code == 400 and error_of(answer)["param"] == param
+    assert len(error_of(answer)["message"]) < 610
+
+
+def test_fields_that_change_nothing_are_taken_where_they_are_neutral(url):
+    neutral = {
+        "user": "me",
+        "metadata": {"a": "b"},
+        "store": False,
+        "frequency_penalty": 0.0,
+        "presence_penalty": 0,
+        "logit_bias": {},
+        "tools": [],
+        "tool_choice": "none",
+        "parallel_tool_calls": True,
+        "response_format": {"type": "text"},
+        "modalities": ["text"],
+        "service_tier": "auto",
+        "stop": None,
+        "n": 1.0,
+        "prompt_cache_key": "k",
+        "safety_identifier": "s",
+    }
+    plain = post(url, messages=BRIEF, seed=3).json()["choices"]
+    assert post(url, messages=BRIEF, seed=3, **neutral).json()["choices"] == plain
+    parts = [{"role": "developer", "content": [{"type": "text", "text": BRIEF[0]["content"]}]}]
+    assert post(url, messages=[*parts, *HELLO], seed=3).json()["choices"] == plain
+
+
+def test_steering_without_anything_to_hold_on_to_is_refused_unless_it_is_the_servers(url):
+    error = error_of(post(url, messages=HELLO, steering="boost:factor=2"))
+    assert (error["param"], error["code"]) == ("steering", "nothing_to_hold")
+    with served(model(), LIMITS, default=_boost()) as running:
+        told = post(running.url, messages=HELLO).json()["holdfast"]
+        assert told["applied"] is False and "no system prompt" in told["why"]
+        told = post(running.url, messages=BRIEF).json()["holdfast"]
+        assert (told["applied"], told["steering"]) == (True, "boost:factor=2")
+        told = post(running.url, messages=BRIEF, steering="none").json()["holdfast"]
+        assert (told["applied"], told["steering"]) == (False, "none")
+
+
+def _boost():
+    from holdfast.methods import parse
+
+    return parse("boost:factor=2")
+
+
+def test_the_names_of_the_vllm_plug_in_mean_the_same(url):
+    ours = post(
+        url, messages=BRIEF, seed=1, steering="boost:factor=5", emphasis=["music"], trace=True
+    )
+    theirs = {"holdfast": "boost:factor=5", "holdfast_text": "music", "holdfast_trace": 1}
+    same = post(url, messages=BRIEF, seed=1, vllm_xargs=theirs).json()
+    assert same["choices"] == ours.json()["choices"]
+    assert same["holdfast"] == ours.json()["holdfast"]
+    both = post(url, messages=BRIEF, steering="boost:factor=2", vllm_xargs=theirs)
+    assert both.status_code == 400 and "boost:factor=2" in error_of(both)["message"]
+
+
+def test_a_chat_beyond_the_context_has_openais_code(url):
+    answer = post(url, messages=[{"role": "user", "content": "bread and cheese " * 400}])
+    assert answer.status_code == 400
+    assert error_of(answer)["code"] == "context_length_exceeded"
+
+
+def test_another_model_is_not_found(url):
+    answer = post(url, model="gpt-4", messages=HELLO)
+    assert answer.status_code == 404 and error_of(answer)["code"] == "model_not_found"
+
+
+@pytest.mark.parametrize(
+    ("content", "told"),
+    [
+        (b"", "not JSON"),
+        (b"{", "not JSON"),
+        (b"[1]", "JSON object"),
+        (b'{"messages": NaN}', "NaN"),
+        (b'{"a": 1, "a": 2}', "twice"),
+        (b"[" * 40_000, "nested too deeply"),
+        (b'{"n": ' + b"9" * 6_000 + b"}", "not JSON"),
+        (b"\xff\xfe", "not JSON"),
+    ],
+)
+def test_a_body_that_is_no_json_object_is_refused(url, content, told):
+    answer = httpx2.post(
+        f"{url}/v1/chat/completions", content=content, headers={"Content-Type": "application/json"}
+    )
+    assert answer.status_code == 400 and told in error_of(answer)["message"]
+
+
+def test_bodies_have_a_size_a_kind_and_a_path(url):
+    address = f"{url}/v1/chat/completions"
+    assert post(url, messages=[{"role": "user", "content": "a" * 500_000}]).status_code == 413
+
+    def chunks():
+        for _ in range(1_000):
+            yield b" " * 1_000
+
+    kind = {"Content-Type": "application/json"}
+    assert httpx2.post(address, content=chunks(), headers=kind).status_code == 413
+    assert post(url, messages=HELLO * 21).status_code == 400
+    form = httpx2.post(address, content=b"{}", headers={"Content-Type": "text/plain"})
+    assert form.status_code == 415 and error_of(form)["code"] == "unsupported_media_type"
+    assert httpx2.get(address).status_code == 405
+    assert error_of(httpx2.get(f"{url}/../../etc/passwd"))["type"] == "not_found_error"
+
+
+def test_a_reply_that_takes_too_long_ends_with_an_error():
+    slow = Limits(tokens=400, seconds=0.05)
+    with served(model(), slow) as running:
+        body = {"messages": BRIEF, "max_tokens": 400, "temperature": 2}
+        answer = post(running.url, **body)
+        assert answer.status_code == 504 and error_of(answer)["code"] == "timeout"
+        assert answer.headers["x-should-retry"] == "false"
+        streamed = post(running.url, **body, stream=True).text.split("\n\n")
+        last = json.loads(streamed[-2].removeprefix("data: "))
+        assert last["error"]["code"] == "timeout"
+        limit = time.monotonic() + 20
+        while running.service.engine.open:
+            assert time.monotonic() < limit
+            time.sleep(0.01)
+
+
+def test_a_key_is_asked_for_and_compared_whole():
+    with served(model(), LIMITS, gate=Gate("sk-right")) as running:
+        address = f"{running.url}/v1/models"
+        for header in ({}, {"Authorization": "Bearer sk-wrong"}, {"Authorization": "sk-right"}):
+            answer = httpx2.get(address, headers=header)
+            assert answer.status_code == 401 and error_of(answer)["code"] == "invalid_api_key"
+            assert answer.headers["WWW-Authenticate"] == "Bearer"
+        right = {"Authorization": "Bearer sk-right"}
+        assert httpx2.get(address, headers=right).status_code == 200
+        for path in ("/metrics", "/openapi.json", "/version", "/v1/steering", "/nowhere"):
+            assert httpx2.get(running.url + path).status_code == 401
+        assert httpx2.get(f"{running.url}/health").status_code == 200
+        assert "sk-" not in httpx2.get(f"{running.url}/metrics", headers=right).text
+
+
+def test_a_server_without_a_key_answers_under_its_own_name_alone():
+    with served(model(), LIMITS, gate=Gate(hosts=("localhost", "127.0.0.1", "::1"))) as running:
+        for host, status in (
+            ("localhost:8000", 200),
+            ("127.0.0.1", 200),
+            ("[::1]:8000", 200),
+            ("evil.example", 421),
+            ("127.0.0.1.evil.example:80", 421),
+            ("", 421),
+        ):
+            answer = httpx2.get(f"{running.url}/health", headers={"Host": host})
+            assert answer.status_code == status, host
+
+
+def test_browsers_are_told_to_be_strict_and_other_sites_to_stay_away(url):
+    answer = httpx2.get(f"{url}/health", headers={"Origin": "https://evil.example"})
+    assert answer.headers["content-security-policy"].startswith("default-src 'none'; script-src")
+    assert answer.headers["x-content-type-options"] == "nosniff"
+    assert "access-control-allow-origin" not in answer.headers and "server" not in answer.headers
+    with served(model(), LIMITS, origins=["https://good.example"]) as running:
+        for origin, allowed in (("https://good.example", True), ("https://evil.example", False)):
+            asked = {"Origin": origin, "Access-Control-Request-Method": "POST"}
+            answer = httpx2.options(f"{running.url}/v1/chat/completions", headers=asked)
+            assert (answer.headers.get("access-control-allow-origin") == origin) is allowed
+            answer = httpx2.get(f"{running.url}/health", headers={"Origin": origin})
+            assert (answer.headers.get("access-control-allow-origin") == origin) is allowed
+
+
+PATHS = [
+    ("post", "/v1/chat/completions"),
+    ("post", "/v1/completions"),
+    ("post", "/v1/selfchat"),
+    ("post", "/tokenize"),
+    ("get", "/v1/models"),
+    ("get", "/v1/steering"),
+    ("get", "/version"),
+    ("get", "/health"),
+    ("get", "/ready"),
+    ("get", "/metrics"),
+]
+
+
+POSITIVE, NEGATIVE = schemathesis.GenerationMode.POSITIVE, schemathesis.GenerationMode.NEGATIVE
+# nothing can be wrong about a request without a body; a conversation takes its time
+NEVER = {(*place, NEGATIVE) for place in PATHS if place[0] == "get"}
+NEVER |= {("post", "/v1/selfchat", POSITIVE)}
+
+
+@pytest.fixture(scope="module")
+def published(url):
+    return schemathesis.openapi.from_url(f"{url}/openapi.json")
+
+
+def test_every_path_of_the_document_is_tried(published):
+    told = published.raw_schema["paths"]
+    assert {(method, path) for path in told for method in told[path]} == set(PATHS)
+
+
+@pytest.mark.parametrize(
+    ("method", "path", "mode"),
+    [
+        (*place, mode)
+        for place in PATHS
+        for mode in schemathesis.GenerationMode
+        if (*place, mode) not in NEVER
+    ],
+)
+def test_what_the_document_describes_is_what_the_server_does(published, method, path, mode):
+    operation = published[path][method]
+
+    @hypothesis.given(case=operation.as_strategy(generation_mode=mode))
+    @hypothesis.settings(
+        max_examples=40,
+        deadline=None,
+        derandomize=True,
+        database=None,
+        suppress_health_check=list(hypothesis.HealthCheck),
+    )
+    def check(case):
+        began = time.monotonic()
+        # fields that each are valid may not go together
+        case.call_and_validate(excluded_checks=[positive_data_acceptance])
+        assert time.monotonic() - began < LIMITS.seconds
+
+    check()
