@@ -25,6 +25,9 @@ FRENCH = [
     {"role": "user", "content": "Do you like the garden?"},
 ]
 
+# spelled as this model's template does
+PLAIN = "<|begin|><|user|>Do you like the garden? I like my garden.<|end|><|assistant|>"
+
 
 @pytest.fixture(scope="module")
 def server() -> Iterator[Served]:
@@ -121,6 +124,35 @@ def test_stop_strings_end_a_reply_and_are_no_part_of_it(client):
         assert streamed == expected
 
 
+def test_log_probabilities_are_those_of_the_reply(client):
+    asked = {"logprobs": True, "top_logprobs": 3, "extra_body": {"steering": "boost:factor=4"}}
+    choice = ask(client, **asked).choices[0]
+    entries = choice.logprobs.content
+    assert "".join(entry.token for entry in entries) == choice.message.content
+    for entry in entries:
+        likeliest = [top.logprob for top in entry.top_logprobs]
+        assert len(likeliest) == 3 and likeliest == sorted(likeliest, reverse=True)
+        assert entry.logprob <= likeliest[0] + 1e-4 and entry.logprob <= 0
+        assert bytes(entry.bytes).decode() == entry.token
+    scored = model().score(FRENCH, [choice.message.content], "boost:factor=4")
+    told = sum(entry.logprob for entry in entries)
+    assert told == pytest.approx(scored.log_probabilities[0], abs=1e-2)
+    streamed = []
+    for chunk in ask(client, **asked, stream=True):
+        piece = chunk.choices[0]
+        if piece.delta.content:
+            assert "".join(e.token for e in piece.logprobs.content) == piece.delta.content
+            streamed += [entry.logprob for entry in piece.logprobs.content]
+    assert streamed == pytest.approx([entry.logprob for entry in entries], abs=1e-4)
+    with pytest.raises(openai.BadRequestError, match="needs logprobs"):
+        ask(client, top_logprobs=2)
+    plain = client.completions.create(
+        model="default", prompt=PLAIN, logprobs=2, max_tokens=4, temperature=0
+    ).choices[0]
+    assert len(plain.logprobs.tokens) == len(plain.logprobs.token_logprobs) == 4
+    assert plain.logprobs.text_offset[0] == 0 and "".join(plain.logprobs.tokens) == plain.text
+
+
 def test_a_trace_tells_the_mass_of_every_token(client):
     reply = ask(client, extra_body={"steering": "boost:factor=2", "trace": "heads"})
     tokens = reply.choices[0].model_extra["holdfast"]["tokens"]
@@ -188,7 +220,7 @@ def test_curl_is_answered(url):
 
 def test_text_is_continued_without_a_template(client):
     tokenizer = model().tokenizer
-    text = "The garden is green. Name the garden."
+    text = PLAIN
     asked = {"model": "default", "max_tokens": 12, "temperature": 0}
     plain = holdfast.Request(
         [{"role": "user", "content": text}],
@@ -198,7 +230,7 @@ def test_text_is_continued_without_a_template(client):
     expected = model().generate_batch([plain])[0]
     assert expected.prompt_ids == tuple(tokenizer(text).input_ids)
     told = client.completions.create(prompt=[text, list(expected.prompt_ids)], **asked)
-    assert [choice.text for choice in told.choices] == [expected.text] * 2
+    assert expected.text and [choice.text for choice in told.choices] == [expected.text] * 2
     assert told.usage.prompt_tokens == 2 * len(expected.prompt_ids)
     steered = client.completions.create(
         prompt=text,
@@ -211,7 +243,7 @@ def test_text_is_continued_without_a_template(client):
     with pytest.raises(openai.BadRequestError, match="works on the messages"):
         client.completions.create(
             prompt=text,
-            extra_body={"steering": "repetition:probability=1", "emphasis": ["green"]},
+            extra_body={"steering": "repetition:probability=1", "emphasis": ["Do you like"]},
             **asked,
         )
 

@@ -69,7 +69,10 @@ class ChatShapes:
         return {"index": index, "delta": told} | self._rest(piece, details)
 
     def _rest(self, piece: Piece, details: Details) -> dict[str, Any]:
-        rest: dict[str, Any] = {"logprobs": None, "finish_reason": piece.finish_reason}
+        rest: dict[str, Any] = {
+            "logprobs": details.chat_logprobs(piece.tokens),
+            "finish_reason": piece.finish_reason,
+        }
         return _with_masses(rest, piece, details)
 
 
@@ -82,7 +85,7 @@ class CompletionShapes:
         rest: dict[str, Any] = {
             "index": index,
             "text": piece.text,
-            "logprobs": None,
+            "logprobs": details.completion_logprobs(piece.tokens),
             "finish_reason": piece.finish_reason,
         }
         return _with_masses(rest, piece, details)

@@ -33,6 +33,7 @@ class Asked:
         steered: what they are held to.
         round: of the dialog, from 1; 0 where there is no dialog.
         stops: texts that end a reply.
+        top_logprobs: likeliest tokens told per place; None: no log-probabilities at all.
         trace: False, True, or "heads".
         stream: whether the reply is told as it is drawn.
         include_usage: whether a last chunk tells the usage.
@@ -43,6 +44,7 @@ class Asked:
     steered: Steered
     round: int
     stops: tuple[str, ...]
+    top_logprobs: int | None
     trace: bool | str
     stream: bool
     include_usage: bool
@@ -72,6 +74,7 @@ def ask_chat(values: Mapping[str, Any], default: Sequence[Method], limits: Limit
         steered,
         rounds(messages),
         values["stop"] or (),
+        _top_logprobs(values),
         wanted.trace,
         values["stream"],
         _include_usage(values),
@@ -119,6 +122,7 @@ def ask_completion(
         steered,
         0,
         values["stop"] or (),
+        values["logprobs"],
         wanted.trace,
         values["stream"],
         _include_usage(values),
@@ -199,6 +203,15 @@ def _sampling(values: Mapping[str, Any], limits: Limits) -> Sampling:
         )
     most = tokens or same or limits.tokens
     return Sampling(values["temperature"], values["top_p"], most)
+
+
+def _top_logprobs(values: Mapping[str, Any]) -> int | None:
+    top: int | None = values["top_logprobs"]
+    if top and not values["logprobs"]:
+        raise refused_field(
+            "top_logprobs", f'top_logprobs {top} needs logprobs; add "logprobs": true.'
+        )
+    return (top or 0) if values["logprobs"] else None
 
 
 def _seed(values: Mapping[str, Any]) -> int:

@@ -27,6 +27,7 @@ from holdfast.serve.steering_fields import steering_fields
 
 _SEEDS = 2**63 - 1
 _STOPS = 4
+_TOP = 20  # likeliest tokens told beside a drawn one, as OpenAI's
 _NAME = 1_000  # characters of names, stop strings and the like
 
 
@@ -36,8 +37,8 @@ def chat_fields(limits: Limits) -> Table:
         messages_field(limits.messages),
         *_sampling(limits),
         whole("max_completion_tokens", 1, limits.tokens, None, "The same as `max_tokens`."),
-        neutral("logprobs", False),
-        neutral("top_logprobs", 0),
+        flag("logprobs", False, "Whether the log-probability of each token is told."),
+        whole("top_logprobs", 0, _TOP, None, "Likeliest tokens told per place; needs `logprobs`."),
         *steering_fields(),
         *_unheeded(),
         neutral("tools", []),
@@ -66,7 +67,7 @@ def completion_fields(limits: Limits) -> Table:
     return table(
         prompt_field(limits, required=True),
         *_sampling(limits),
-        neutral("logprobs"),
+        whole("logprobs", 0, 5, None, "Likeliest tokens told per place, beside the drawn one's."),
         *steering_fields(),
         *_unheeded(),
         neutral("echo", False),

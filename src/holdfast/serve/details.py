@@ -1,14 +1,19 @@
-"""What is told of single tokens beside the text: the mass on the prompt."""
+"""What is told of single tokens beside the text: log-probabilities, and the mass on the prompt."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from holdfast.serve.generation import Generation
 from holdfast.serve.speaking import Spoken
 
+if TYPE_CHECKING:
+    from transformers import PreTrainedTokenizerFast
+
 _DIGITS = 4  # of masses
+_LOWEST = -9999.0  # in place of minus infinity, which JSON lacks; OpenAI's own number
+_REPLACED = "\ufffd"  # what a tokenizer writes for bytes that are no character
 
 
 class Details:
@@ -16,13 +21,23 @@ class Details:
 
     Args:
         generation: of the choice.
+        tokenizer: of the model.
+        top: likeliest tokens told per place; None: no log-probabilities.
         trace: False, True for the mean mass, "heads" for every head as well.
     """
 
-    def __init__(self, generation: Generation, trace: bool | str):
-        self.trace = trace
+    def __init__(
+        self,
+        generation: Generation,
+        tokenizer: PreTrainedTokenizerFast,
+        top: int | None,
+        trace: bool | str,
+    ):
+        self.top, self.trace = top, trace
+        self._tokenizer = tokenizer
         self._span = sum(last - first for first, last in generation.span_ranges)
         self._seen = len(generation.prompt_ids)  # tokens that the next one's query sees
+        self._characters = 0
 
     def masses(self, tokens: Sequence[Spoken]) -> list[dict[str, Any]]:
         """Text and mass of each token, and the share that attention spread evenly over all tokens
@@ -49,3 +64,49 @@ class Details:
             "mass": None if mass is None else round(mass, _DIGITS),
             "uniform": round(self._span / self._seen, _DIGITS) if self._span else None,
         }
+
+    def chat_logprobs(self, tokens: Sequence[Spoken]) -> dict[str, Any] | None:
+        """As `/v1/chat/completions` tells them; None where none are wanted."""
+        if self.top is None:
+            return None
+        content = [
+            self._entry(spoken.token.token_id, spoken.token.logprob)
+            | {"top_logprobs": [self._entry(*pair) for pair in spoken.token.top]}
+            for spoken in tokens
+        ]
+        return {"content": content, "refusal": None}
+
+    def completion_logprobs(self, tokens: Sequence[Spoken]) -> dict[str, Any] | None:
+        """As `/v1/completions` tells them, None where none are wanted; of several tokens with the
+        same text the likeliest is told.
+        """
+        if self.top is None:
+            return None
+        offsets = []
+        for spoken in tokens:
+            offsets.append(self._characters)
+            self._characters += len(spoken.text)
+        return {
+            "tokens": [self._text(spoken.token.token_id) for spoken in tokens],
+            "token_logprobs": [_finite(spoken.token.logprob) for spoken in tokens],
+            "top_logprobs": [
+                {self._text(name): _finite(logprob) for name, logprob in reversed(spoken.token.top)}
+                for spoken in tokens
+            ],
+            "text_offset": offsets,
+        }
+
+    def _entry(self, token_id: int, logprob: float | None) -> dict[str, Any]:
+        text = self._text(token_id)
+        return {
+            "token": text,
+            "logprob": _finite(logprob),
+            "bytes": None if _REPLACED in text else list(text.encode()),
+        }
+
+    def _text(self, token_id: int) -> str:
+        return str(self._tokenizer.decode([token_id]))
+
+
+def _finite(logprob: float | None) -> float:
+    return _LOWEST if logprob is None else max(logprob, _LOWEST)

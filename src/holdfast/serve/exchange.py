@@ -98,7 +98,8 @@ class Exchange:
             await tell(self.shapes.delta(index, piece, details, False))
 
     def _details(self, index: int) -> Details:
-        return Details(self.generations[index], self.asked.trace)
+        asked = self.asked
+        return Details(self.generations[index], self.tokenizer, asked.top_logprobs, asked.trace)
 
 
 async def _together(works: Sequence[Coroutine[Any, Any, Any]]) -> list[Any]:

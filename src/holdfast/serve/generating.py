@@ -68,8 +68,8 @@ class Generating:
 
     async def _submit_all(self, exchange: Exchange, arrived: float) -> None:
         """Submits all choices at once, so that no other request takes the room between them."""
-        requests = self._watched(exchange.asked)
-        tasks = [asyncio.ensure_future(self._submit(request)) for request in requests]
+        requests, top = self._watched(exchange.asked), exchange.asked.top_logprobs
+        tasks = [asyncio.ensure_future(self._submit(request, top)) for request in requests]
         try:
             await asyncio.wait(tasks)
         finally:
@@ -80,9 +80,9 @@ class Generating:
         for task in tasks:
             task.result()
 
-    async def _submit(self, request: Request) -> Generation:
+    async def _submit(self, request: Request, top_logprobs: int | None) -> Generation:
         try:
-            return await self.service.engine.submit(request)
+            return await self.service.engine.submit(request, top_logprobs)
         except (Busy, Draining):
             raise
         except PromptError as error:
