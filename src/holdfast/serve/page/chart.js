@@ -5,7 +5,7 @@ import { LETTERS } from "./state.js";
 import { share } from "./tokens.js";
 
 const [WIDTH, HEIGHT] = [336, 190];
-const EDGE = { left: 34, right: 62, top: 10, bottom: 26 };
+const EDGE = { left: 42, right: 62, top: 10, bottom: 26 };
 const APART = 14; // between labels
 const MOST_DOTS = 24; // points of a line; more of them are drawn without dots
 

@@ -6,7 +6,7 @@ import { announce, byId, make } from "./dom.js";
 import { allEmphasis, LETTERS, passageAt } from "./state.js";
 
 /** The parts with [first, last) added, or, where it lies within one, without that one. */
-export function toggled(text, parts, [first, last]) {
+function toggled(text, parts, [first, last]) {
   while (first < last && /\s/.test(text[first])) first += 1;
   while (first < last && /\s/.test(text[last - 1])) last -= 1;
   if (first >= last) return parts;
@@ -22,7 +22,7 @@ export function toggled(text, parts, [first, last]) {
 }
 
 /** The parts after an edit of the text: moved behind it, gone where a part itself was edited. */
-export function moved(before, after, parts) {
+function moved(before, after, parts) {
   let start = 0;
   const most = Math.min(before.length, after.length);
   while (start < most && before[start] === after[start]) start += 1;

@@ -9,16 +9,7 @@ import { emphasisBox, emphasisTool } from "./emphasis.js";
 import { EXAMPLES } from "./examples.js";
 import { selfchats } from "./selfchat.js";
 import { stateOf } from "./share.js";
-import {
-  freshColumn,
-  freshState,
-  LETTERS,
-  massOf,
-  mean,
-  MOST_COLUMNS,
-  passage,
-  uniformOf,
-} from "./state.js";
+import { freshColumn, freshState, LETTERS, MOST_COLUMNS, passage } from "./state.js";
 import { apiKey, getJson, keepApiKey } from "./stream.js";
 import { SHADES } from "./tokens.js";
 
@@ -193,6 +184,11 @@ function settled() {
 
 // What the reader does
 
+function stop() {
+  chats.stop();
+  selves.stop();
+}
+
 function send() {
   const text = state.draft.text;
   if (!text.trim() || chats.busy()) return;
@@ -265,7 +261,7 @@ function wire() {
     event.preventDefault();
     send();
   });
-  byId("stop").addEventListener("click", () => (chats.stop(), selves.stop()));
+  byId("stop").addEventListener("click", stop);
   byId("clear").addEventListener("click", () => {
     chats.clear();
     state.turns = [];
@@ -288,7 +284,7 @@ function wire() {
     byId("key-details").open = false;
     if (!page.server) begin();
   });
-  addEventListener("hashchange", () => page.server && (chats.stop(), readLink()));
+  addEventListener("hashchange", () => page.server && (stop(), readLink()));
   addEventListener("scroll", noteScroll, { passive: true });
   copying(page);
 }

@@ -49,7 +49,7 @@ export function firstOpen(state, key) {
 
 /** The chat that a column answers at turn `index`, with the emphasis of its messages as the
  * server counts it: [message, first, last) in characters (code points). */
-export function chatOf(state, key, index) {
+function chatOf(state, key, index) {
   const passages = [];
   if (state.system.text.trim()) passages.push(["system", state.system]);
   for (const [number, turn] of state.turns.slice(0, index + 1).entries()) {

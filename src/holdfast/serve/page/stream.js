@@ -6,7 +6,7 @@ export const apiKey = () => sessionStorage.getItem(KEY) ?? "";
 export const keepApiKey = (key) => sessionStorage.setItem(KEY, key);
 
 /** A refusal, in the server's own sentence. */
-export class ServerError extends Error {
+class ServerError extends Error {
   constructor(message, status = 0) {
     super(message);
     this.status = status;
@@ -35,7 +35,7 @@ export async function* events(path, body, signal) {
 }
 
 /** The data of each event; one event's lines are joined. */
-export async function* dataOf(stream) {
+async function* dataOf(stream) {
   const reader = stream.pipeThrough(new TextDecoderStream()).getReader();
   let rest = "";
   let data = [];
