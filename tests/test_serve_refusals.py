@@ -259,7 +259,9 @@ def test_a_key_is_asked_for_and_compared_whole():
         assert httpx2.get(address, headers=right).status_code == 200
         for path in ("/metrics", "/openapi.json", "/version", "/v1/steering", "/nowhere"):
             assert httpx2.get(running.url + path).status_code == 401
-        assert httpx2.get(f"{running.url}/health").status_code == 200
+        assert httpx2.post(f"{running.url}/v1/selfchat", json={}).status_code == 401
+        for path in ("/health", "/", "/page/main.js"):  # the page asks its reader for the key
+            assert httpx2.get(running.url + path).status_code == 200
         assert "sk-" not in httpx2.get(f"{running.url}/metrics", headers=right).text
 
 

@@ -144,7 +144,7 @@ class SelfChat:
             reply = await generation.reply()
         finally:
             generation.cancel()
-        details = Details(generation, True)
+        details = Details(generation, tokenizer, None, True)
         return _Answered(job, reply, details.masses(spoken) if job.request.trace else [])
 
 
