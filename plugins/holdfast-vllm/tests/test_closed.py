@@ -67,12 +67,25 @@ def test_another_backend_refuses_steered_requests(answer):
     ],
 )
 def test_engines_that_cannot_be_steered(answer, monkeypatch, name, value, words):
-    from holdfast_vllm.frontend import _check_engine
+    from holdfast_vllm.admission import check_engine
 
     from holdfast.errors import UsageError
 
     config = engine().llm_engine.vllm_config
-    _check_engine(config)
+    check_engine(config)
     monkeypatch.setattr(config, name, value, raising=False)
     with pytest.raises(UsageError, match=words):
-        _check_engine(config)
+        check_engine(config)
+
+
+def test_lists_that_the_cuda_backend_cannot_take():
+    from holdfast_vllm.admission import check_device
+
+    from holdfast.errors import UsageError
+    from holdfast.methods import parse
+
+    check_device(parse("boost:factor=2+split-softmax:exponent=0.5"), on_cuda=True)
+    for spec in ("split-softmax:exponent=0.5+boost:factor=2", "boost:factor=2+pasta:alpha=0.1"):
+        check_device(parse(spec), on_cuda=False)
+        with pytest.raises(UsageError, match="three numbers per head"):
+            check_device(parse(spec), on_cuda=True)

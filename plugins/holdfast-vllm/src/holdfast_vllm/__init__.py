@@ -12,7 +12,8 @@
       chunks.py    several queries of a row, by fused kernels
     cuda.py        the CUDA attention backend, with kernel.py
     processor.py   the "logits processor" through which vLLM tells of requests; logits stay
-    frontend.py    admission: spans are found, requests checked, the prefix cache salted
+    admission.py   a request held against engine and prompt: its span is found
+    frontend.py    where requests come in: they are admitted, and the prefix cache salted
     status.py      whether backend, frontend and processor are all live
     endpoint.py    GET /holdfast, the mass of a request, metrics
     versions.py    the versions of vLLM that this is known to work with

@@ -1,4 +1,4 @@
-"""Admission: spans are found, requests checked, and the prefix cache salted.
+"""Where requests come in: each is admitted, or refused, and the prefix cache salted.
 
 vLLM has no seam for it, so six of its functions are wrapped:
 
@@ -11,34 +11,17 @@ vLLM has no seam for it, so six of its functions are wrapped:
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from functools import wraps
 from http import HTTPStatus
 from typing import Any
 
 from vllm.exceptions import GracefulHTTPError, VLLMValidationError
 
-from holdfast.errors import HoldfastError, PromptError, UsageError
-from holdfast_vllm.spans import chat_span, given_span, text_span, tokens_of
-from holdfast_vllm.wire import ADMITTED, SPAN, Admitted, Wish, check_heads, read_wish
+from holdfast.errors import HoldfastError
+from holdfast_vllm.admission import CHAT, Chat, admit
+from holdfast_vllm.wire import ADMITTED, Wish, read_wish
 
-_CHAT = "holdfast_chat"  # beside the tokens of a rendered chat
 _MARK = "_holdfast_wraps"
-
-
-@dataclass(frozen=True)
-class Chat:
-    """A chat as it was rendered.
-
-    Args:
-        messages: as vLLM's template saw them.
-        template: what rendered it.
-        write: renders other messages the same way.
-    """
-
-    messages: list[dict[str, Any]]
-    template: str
-    write: Callable[[Any], str]
 
 
 def install() -> None:
@@ -100,7 +83,7 @@ def _with_chats(renderer: Any, chats: Any, params: Any, prompts: Any) -> Any:
 
     for chat, prompt in zip(chats, prompts, strict=True):
         template = params.chat_template or getattr(renderer.tokenizer, "chat_template", None)
-        prompt[_CHAT] = Chat(list(chat), str(template), write)
+        prompt[CHAT] = Chat(list(chat), str(template), write)
     return prompts
 
 
@@ -117,7 +100,7 @@ def _refusing_early(inner: Any) -> Any:
         prompts = rendered[1] if isinstance(rendered, tuple) else rendered
         if wish is not None and isinstance(prompts, list):
             for prompt in prompts:
-                _admit(self.renderer, self.renderer.config, prompt, wish, request.n or 1, "")
+                admit(self.renderer, self.renderer.config, prompt, wish, request.n or 1, "")
         return rendered
 
     return render
@@ -136,7 +119,7 @@ def _admitting(inner: Any) -> Any:
             return request
         if not (isinstance(prompt, dict) and "type" in prompt):
             prompt = {"type": "token", "prompt_token_ids": request.prompt_token_ids}
-        admitted = _admit(self.renderer, self.vllm_config, prompt, wish, params.n, request_id)
+        admitted = admit(self.renderer, self.vllm_config, prompt, wish, params.n, request_id)
         request.sampling_params.extra_args = {
             **request.sampling_params.extra_args,
             ADMITTED: admitted.packed(),
@@ -154,97 +137,33 @@ def _read(given: Mapping[str, Any] | None) -> Wish | None:
         raise VLLMValidationError(str(error)) from None
 
 
-def _admit(
-    renderer: Any, config: Any, prompt: Mapping[str, Any], wish: Wish, n: int, name: str
-) -> Admitted:
-    """A request with its span found.
-
-    Raises:
-        VLLMValidationError: what it asks for cannot be done; HTTP 400.
-    """
-    try:
-        _check_engine(config)
-        model = config.model_config.hf_text_config
-        check_heads(wish.methods, model.num_hidden_layers, model.num_attention_heads)
-        if wish.trace and n > 1:
-            raise UsageError(f"holdfast_trace takes n=1, not n={n}; ask for one reply at a time.")
-        ids = prompt.get("prompt_token_ids")
-        if prompt["type"] == "embeds" or not ids:
-            raise UsageError("A prompt of embeddings cannot be steered; give text or tokens.")
-        ranges = _ranges(renderer, prompt, ids, wish)
-        return Admitted(wish.methods, ranges, len(ids), name if wish.trace else "")
-    except HoldfastError as error:
-        raise VLLMValidationError(str(error)) from None
-
-
-def _check_engine(config: Any) -> None:
-    """Refuses engines whose attention cannot be steered; what only its layers know, workers tell.
-
-    Raises:
-        UsageError: names what stands in the way.
-    """
-    parallel = config.parallel_config
-    asked = {
-        "speculative decoding": config.speculative_config is not None,
-        "pipeline parallelism": parallel.pipeline_parallel_size > 1,
-        "context parallelism": parallel.decode_context_parallel_size > 1
-        or getattr(parallel, "prefill_context_parallel_size", 1) > 1,
-        "multi-head latent attention": config.model_config.use_mla,
-        "an encoder": config.model_config.is_encoder_decoder,
-        "keys and values from another server": config.kv_transfer_config is not None,
-    }
-    for name, there in asked.items():
-        if there:
-            raise UsageError(
-                f"This server cannot steer: it runs with {name}; start it without, or leave"
-                " holdfast out of the request."
-            )
-
-
-def _ranges(
-    renderer: Any, prompt: Mapping[str, Any], ids: list[int], wish: Wish
-) -> tuple[tuple[int, int], ...]:
-    """The tokens to hold on to.
-
-    Raises:
-        HoldfastError: they cannot be found.
-    """
-    if wish.span:
-        return given_span(wish.span, len(ids))
-    text, chat = prompt.get("prompt"), prompt.get(_CHAT)
-    if not isinstance(text, str) or prompt["type"] != "token":
-        raise UsageError(f"This prompt has no text of its own; give the tokens as {SPAN}.")
-    if wish.text:
-        spans = text_span(text, wish.text)
-    elif chat is not None:
-        spans = chat_span(text, chat.messages, chat.template, chat.write)
-    else:
-        raise UsageError(
-            f"This prompt is no chat, so it has no system prompt; give holdfast_text or {SPAN}."
-        )
-    return tokens_of(spans, _offsets(renderer.tokenizer, text, ids))
-
-
-def _offsets(tokenizer: Any, text: str, ids: list[int]) -> list[tuple[int, int]]:
-    """First and last character of every token, by tokenising once more."""
-    for special in (False, True):
-        encoded = tokenizer(text, add_special_tokens=special, return_offsets_mapping=True)
-        if list(encoded["input_ids"]) == list(ids):
-            return [(int(start), int(end)) for start, end in encoded["offset_mapping"]]
-    raise PromptError(
-        f"The prompt's {len(ids)} tokens are not those of its text, as where it was cut; give the"
-        f" tokens to hold on to as {SPAN}."
-    )
-
-
 # Whether steering is live
+
+
+def _is_steered(prompt: Any, params: Any) -> bool:
+    """Whether a request asks for something of ours.
+
+    Raises:
+        VLLMValidationError: it does, and was made by other hands, past its admission.
+    """
+    made = getattr(prompt, "sampling_params", None)  # of a request that is made already
+    given = getattr(params if made is None else made, "extra_args", None) or {}
+    if made is not None and ADMITTED in given:
+        return True
+    if _read(given) is None:
+        return False
+    if made is not None:
+        raise VLLMValidationError(
+            "A finished EngineCoreRequest cannot be steered; hand its prompt and parameters over."
+        )
+    return True
 
 
 def _asking(inner: Any) -> Any:
     def add_request(
         self: Any, request_id: str, prompt: Any, params: Any, *args: Any, **kwargs: Any
     ) -> Any:
-        if _read(getattr(params, "extra_args", None)) is not None and not _is_live(self):
+        if _is_steered(prompt, params) and not _is_live(self):
             try:
                 states = self.collective_rpc("holdfast_state")
             except Exception as error:
@@ -259,7 +178,7 @@ def _asking_async(inner: Any) -> Any:
     async def add_request(
         self: Any, request_id: str, prompt: Any, params: Any, *args: Any, **kwargs: Any
     ):
-        if _read(getattr(params, "extra_args", None)) is not None and not _is_live(self):
+        if _is_steered(prompt, params) and not _is_live(self):
             _require(self, await ask(self))
         return await inner(self, request_id, prompt, params, *args, **kwargs)
 

@@ -36,9 +36,8 @@ class SteeredRows(LogitsProcessor):
         Raises:
             VLLMValidationError: the sentence becomes the text of an HTTP 400.
         """
-        given = sampling_params.extra_args or {}
         try:
-            wish = read_wish({key: value for key, value in given.items() if key != ADMITTED})
+            wish = read_wish(sampling_params.extra_args)
         except HoldfastError as error:
             raise VLLMValidationError(str(error)) from None
         if wish is not None and not frontend.is_installed():

@@ -1,0 +1,131 @@
+"""What a request asks for, held against the engine and its own prompt: its span is found."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from vllm.exceptions import VLLMValidationError
+from vllm.platforms import current_platform
+
+from holdfast.attention.table import table_row
+from holdfast.errors import HoldfastError, PromptError, UsageError
+from holdfast.methods import spell
+from holdfast_vllm.moved import Methods
+from holdfast_vllm.spans import chat_span, given_span, text_span, tokens_of
+from holdfast_vllm.wire import SPAN, Admitted, Range, Wish, check_heads
+
+CHAT = "holdfast_chat"  # where a rendered chat is kept beside its tokens
+
+
+@dataclass(frozen=True)
+class Chat:
+    """A chat as it was rendered.
+
+    Args:
+        messages: as vLLM's template saw them.
+        template: what rendered it.
+        write: renders other messages the same way.
+    """
+
+    messages: list[dict[str, Any]]
+    template: str
+    write: Callable[[Any], str]
+
+
+def admit(
+    renderer: Any, config: Any, prompt: Mapping[str, Any], wish: Wish, n: int, name: str
+) -> Admitted:
+    """A request with its span found.
+
+    Raises:
+        VLLMValidationError: what it asks for cannot be done; HTTP 400.
+    """
+    try:
+        check_engine(config)
+        model = config.model_config.hf_text_config
+        check_heads(wish.methods, model.num_hidden_layers, model.num_attention_heads)
+        check_device(wish.methods, current_platform.is_cuda())
+        if wish.trace and n > 1:
+            raise UsageError(f"holdfast_trace takes n=1, not n={n}; ask for one reply at a time.")
+        ids = prompt.get("prompt_token_ids")
+        if prompt["type"] == "embeds" or not ids:
+            raise UsageError("A prompt of embeddings cannot be steered; give text or tokens.")
+        ranges = _ranges(renderer, prompt, ids, wish)
+        return Admitted(wish.methods, ranges, len(ids), name if wish.trace else "")
+    except HoldfastError as error:
+        raise VLLMValidationError(str(error)) from None
+
+
+def check_device(methods: Methods, on_cuda: bool) -> None:
+    """Refuses what only the CPU's backend can do.
+
+    Raises:
+        UsageError: a list of methods that three numbers per head do not tell.
+    """
+    if on_cuda and methods and table_row(methods) is None:
+        raise UsageError(
+            f"{spell(methods)} cannot be told by three numbers per head, which is all that the CUDA"
+            " backend takes; use one of the methods, or put a bias before a power."
+        )
+
+
+def check_engine(config: Any) -> None:
+    """Refuses engines whose attention cannot be steered; what only its layers know, workers tell.
+
+    Raises:
+        UsageError: names what stands in the way.
+    """
+    parallel = config.parallel_config
+    asked = {
+        "speculative decoding": config.speculative_config is not None,
+        "pipeline parallelism": parallel.pipeline_parallel_size > 1,
+        "context parallelism": parallel.decode_context_parallel_size > 1
+        or getattr(parallel, "prefill_context_parallel_size", 1) > 1,
+        "multi-head latent attention": config.model_config.use_mla,
+        "an encoder": config.model_config.is_encoder_decoder,
+        "keys and values from another server": config.kv_transfer_config is not None,
+    }
+    for name, there in asked.items():
+        if there:
+            raise UsageError(
+                f"This server cannot steer: it runs with {name}; start it without, or leave"
+                " holdfast out of the request."
+            )
+
+
+def _ranges(
+    renderer: Any, prompt: Mapping[str, Any], ids: list[int], wish: Wish
+) -> tuple[Range, ...]:
+    """The tokens to hold on to.
+
+    Raises:
+        HoldfastError: they cannot be found.
+    """
+    if wish.span:
+        return given_span(wish.span, len(ids))
+    text, chat = prompt.get("prompt"), prompt.get(CHAT)
+    if not isinstance(text, str) or prompt["type"] != "token":
+        raise UsageError(f"This prompt has no text of its own; give the tokens as {SPAN}.")
+    if wish.text:
+        spans = text_span(text, wish.text)
+    elif chat is not None:
+        spans = chat_span(text, chat.messages, chat.template, chat.write)
+    else:
+        raise UsageError(
+            f"This prompt is no chat, so it has no system prompt; give holdfast_text or {SPAN}."
+        )
+    return tokens_of(spans, _offsets(renderer.tokenizer, text, ids))
+
+
+def _offsets(tokenizer: Any, text: str, ids: list[int]) -> list[tuple[int, int]]:
+    """First and last character of every token, by tokenising once more."""
+    for special in (False, True):
+        encoded = tokenizer(text, add_special_tokens=special, return_offsets_mapping=True)
+        if list(encoded["input_ids"]) == list(ids):
+            return [(int(start), int(end)) for start, end in encoded["offset_mapping"]]
+    raise PromptError(
+        f"The prompt's {len(ids)} tokens are not those of its text, as where it was cut; give the"
+        f" tokens to hold on to as {SPAN}."
+    )

@@ -1,0 +1,123 @@
+"""The cases of `test_cuda.py`, which runs them with Triton's interpreter: the CUDA backend from the
+rows of the new runner to the outputs, with FlashAttention's place taken by a few lines of PyTorch.
+"""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+import torch
+from holdfast_vllm import cuda
+from holdfast_vllm.moved import move, rule_of
+from holdfast_vllm.moves import members, needs_three, sight
+from holdfast_vllm.status import Engine
+from holdfast_vllm.wire import Admitted
+
+from holdfast.methods import Kind, of_kind, parse
+
+HEADS, GROUPS, SIZE, PAGE = 4, 2, 32, 16
+CONTEXTS, QUERIES = [40, 21, 33, 18], [1, 21, 1, 5]
+SLOTS = [7, 2, 11, 0]  # of the new runner, for the rows of the batch
+SCALE = SIZE**-0.5
+
+
+def admitted(spec, ranges, prompt, trace=""):
+    return Admitted(of_kind(parse(spec), Kind.LOG_ODDS), ranges, prompt, trace)
+
+
+ROWS = {
+    7: admitted("split-softmax:exponent=0.4", ((3, 20),), 38, "traced"),
+    2: admitted("pasta:alpha=0.1,heads=3.1/3.2/1.0", ((2, 5), (9, 12)), 21),
+    0: admitted("pasta:alpha=0.2", ((1, 4),), 15),
+}
+
+
+def flash(q, k, v, out, cu_seqlens_q, seqused_k, softmax_scale, block_table, **options):
+    """What vLLM's FlashAttention gives, with log-sum-exps [head, query]."""
+    assert options["causal"] and options["return_softmax_lse"]
+    lse = torch.zeros(q.shape[1], len(q))
+    for row in range(len(seqused_k)):
+        first, end = cu_seqlens_q[row].item(), cu_seqlens_q[row + 1].item()
+        scores, values = scores_of(q[first:end], k, v, block_table[row], seqused_k[row].item())
+        out[first:end] = (scores.softmax(-1) @ values).transpose(0, 1)
+        lse[:, first:end] = scores.logsumexp(-1)
+    return out, lse
+
+
+def scores_of(query, keys, values, pages, length):
+    """Causal scores [head, query, key], and the values [head, key, size]."""
+    places = torch.arange(length)
+    chosen = pages[places // PAGE].long(), places % PAGE
+    key, value = (
+        part[chosen].transpose(0, 1).repeat_interleave(HEADS // GROUPS, 0)
+        for part in (keys, values)
+    )
+    scores = query.transpose(0, 1) @ key.mT * SCALE
+    last = length - len(query) + torch.arange(len(query))
+    return scores.masked_fill(places > last[:, None], -torch.inf), value
+
+
+def instance(kind, **attributes):
+    made = object.__new__(kind)
+    vars(made).update(attributes)
+    return made
+
+
+@pytest.mark.parametrize("layer", [0, 3])
+def test_rows_of_the_new_runner_are_moved(monkeypatch, layer):
+    monkeypatch.setattr(cuda.fa_utils, "flash_attn_varlen_func", flash, raising=False)
+    draw = torch.Generator().manual_seed(layer)
+    engine = Engine()
+    for slot, row in ROWS.items():
+        engine.rows.put(slot, row)
+    starts = torch.tensor([0, *np.cumsum(QUERIES)], dtype=torch.int32)
+    lengths = torch.tensor(CONTEXTS, dtype=torch.int32)
+    pages = torch.randperm(16, generator=draw)[: 4 * 3].reshape(4, 3).int()
+    common = SimpleNamespace(
+        num_reqs=4, req_idx=np.array(SLOTS), query_start_loc_cpu=starts, seq_lens=lengths,
+        seq_lens_cpu_upper_bound=None,
+    )  # fmt: skip
+    builder = instance(
+        cuda.Builder, _engine=engine, _first_head=0, num_heads_q=HEADS, num_heads_kv=GROUPS
+    )
+    plan = builder._plan(common)
+    impl = instance(
+        cuda.Impl, num_heads=HEADS, num_kv_heads=GROUPS, head_size=SIZE, scale=SCALE,
+        vllm_flash_attn_version=3,
+    )  # fmt: skip
+    metadata = SimpleNamespace(
+        num_actual_tokens=sum(QUERIES), query_start_loc=starts, seq_lens=lengths, max_query_len=21,
+        max_seq_len=40, block_table=pages, scheduler_metadata=None, max_num_splits=0, holdfast=plan,
+    )  # fmt: skip
+    query = torch.randn(sum(QUERIES), HEADS, SIZE, generator=draw)
+    cache = torch.randn(16, GROUPS, PAGE, 2 * SIZE, generator=draw)
+    output = torch.empty_like(query)
+    named = SimpleNamespace(layer_name=f"model.layers.{layer}.self_attn.attn")
+    impl.forward(named, query, None, None, cache, metadata, output)
+    keys, values = cache.transpose(1, 2).split(SIZE, dim=-1)
+    for number, slot in enumerate(SLOTS):
+        own = slice(starts[number], starts[number + 1])
+        scores, value = scores_of(query[own], keys, values, pages[number], CONTEXTS[number])
+        weights = scores.softmax(-1)
+        if row := ROWS.get(slot):
+            three = needs_three(row)
+            positions = CONTEXTS[number] - QUERIES[number] + torch.arange(QUERIES[number])
+            seen = sight(members([row], CONTEXTS[number], three), positions[None])
+            rule = rule_of((row.methods,), layer, HEADS, three)
+            moved, mass = move(scores.nan_to_num(neginf=0)[None], seen, rule, True)
+            weights = moved[0]
+            if row.trace:
+                assert mass is not None
+                kept = engine.masses.read(row.trace)["mass"][0]
+                assert kept == pytest.approx(mass[0, :, -1].mean().item(), abs=1e-6)
+        want = (weights @ value).transpose(0, 1)
+        torch.testing.assert_close(output[own], want, rtol=0, atol=1e-5)
+
+
+def test_a_pass_with_nothing_steered_has_no_plan():
+    builder = instance(cuda.Builder, _engine=Engine(), _first_head=0)
+    common = SimpleNamespace(num_reqs=1, req_idx=np.array([3]))
+    assert builder._plan(common) is None
+    assert builder.use_cascade_attention() is False
