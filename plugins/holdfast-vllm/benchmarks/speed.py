@@ -25,7 +25,6 @@ ENVIRONMENT = {
     "TORCHDYNAMO_DISABLE": "1",
     "OMP_NUM_THREADS": "1",
     "VLLM_LOGGING_LEVEL": "WARNING",
-    "VLLM_CPU_KVCACHE_SPACE": "1",
 }
 BACKENDS = {
     "plain": "vllm.v1.attention.backends.cpu_attn.CPUAttentionBackend",
@@ -71,7 +70,12 @@ def start_engine(name: str, model: str, dtype: str) -> Any:
     register_backend(AttentionBackendEnum.CPU_ATTN, BACKENDS[name])
     selector._cached_get_attn_backend.cache_clear()
     return LLM(
-        model, dtype=dtype, max_model_len=4096, enforce_eager=True, enable_prefix_caching=False
+        model,
+        dtype=dtype,
+        max_model_len=4096,
+        enforce_eager=True,
+        enable_prefix_caching=False,
+        kv_cache_memory_bytes=2**28,
     )
 
 

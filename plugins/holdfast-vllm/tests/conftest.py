@@ -10,7 +10,6 @@ os.environ.update(
         "TORCHDYNAMO_DISABLE": "1",  # what would be compiled runs as it is
         "OMP_NUM_THREADS": "1",
         "VLLM_LOGGING_LEVEL": "WARNING",
-        "VLLM_CPU_KVCACHE_SPACE": "1",
         "HF_HUB_OFFLINE": "1",
     }
 )
@@ -32,6 +31,7 @@ from holdfast.methods import parse
 MODEL = str(Path(holdfast.__file__).parent / "assets" / "model")
 STOCK = "vllm.v1.attention.backends.cpu_attn.CPUAttentionBackend"
 OURS = "holdfast_vllm.cpu.Backend"
+CACHE = 2**26  # bytes of keys and values: 16 thousand tokens
 # Greatest difference of log-probabilities. Stock vLLM differs from transformers by up to 7e-6, and
 # steering itself moves them by 0.5 and more.
 FLOAT32 = 5e-5
@@ -53,7 +53,12 @@ def engine(backend: str = OURS, **options: Any) -> Any:
     load_general_plugins()
     register_backend(AttentionBackendEnum.CPU_ATTN, backend)
     selector._cached_get_attn_backend.cache_clear()
-    standard = {"dtype": "float32", "max_model_len": 1024, "enable_prefix_caching": False}
+    standard = {
+        "dtype": "float32",
+        "max_model_len": 1024,
+        "enable_prefix_caching": False,
+        "kv_cache_memory_bytes": CACHE,
+    }
     return LLM(MODEL, enforce_eager=True, disable_log_stats=False, **{**standard, **options})
 
 

@@ -12,7 +12,8 @@ from vllm.exceptions import GracefulHTTPError
 
 PROGRAM = """
 from vllm import LLM, SamplingParams
-llm = LLM({model!r}, dtype="float32", max_model_len=256, enforce_eager=True)
+llm = LLM({model!r}, dtype="float32", max_model_len=256, enforce_eager=True,
+          kv_cache_memory_bytes=2**26)
 def run(extra):
     return llm.chat([{chat!r}], SamplingParams(max_tokens=2, extra_args=extra), use_tqdm=False)
 run(None)

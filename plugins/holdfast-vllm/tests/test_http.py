@@ -14,12 +14,12 @@ from concurrent.futures import ThreadPoolExecutor
 
 import openai
 import pytest
-from conftest import CHATS, FLOAT32, MODEL, MOVED, model, reference, span_of
+from conftest import CACHE, CHATS, FLOAT32, MODEL, MOVED, model, reference, span_of
 
 START = 240  # seconds, on a busy machine
 SERVER = [sys.executable, "-m", "vllm.entrypoints.openai.api_server"]
 OPTIONS = ["--model", MODEL, "--served-model-name", "default", "--dtype", "float32"]
-OPTIONS += ["--max-model-len", "1024", "--enforce-eager"]
+OPTIONS += ["--max-model-len", "1024", "--enforce-eager", "--kv-cache-memory-bytes", str(CACHE)]
 
 
 def free_port():
