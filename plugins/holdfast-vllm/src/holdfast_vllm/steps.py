@@ -96,8 +96,9 @@ class Steps:
         # Behind a row's last page the table may name pages of others: its first stands in.
         beyond = torch.arange(count) >= (-(-lengths // size))[:, None]
         pages = torch.where(beyond, pages[:, :1], pages)
-        queries = torch.stack([torch.arange(m.first, m.first + m.count) for m in moves])
-        positions = torch.stack([torch.arange(m.position, m.length) for m in moves])
+        within = torch.arange(moves[0].count)
+        queries = torch.tensor([[moved.first] for moved in moves]) + within
+        positions = torch.tensor([[moved.position] for moved in moves]) + within
         rows = cohort(tuple(m.admitted for m in moves), count * size, first_head, heads)
         seen = sight(rows.groups, positions) if moves[0].count == 1 else None
         return cls(rows, tuple(moves), queries, pages.flatten(), positions, seen)
