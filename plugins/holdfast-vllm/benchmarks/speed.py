@@ -1,10 +1,10 @@
 """Speed on the CPU: stock vLLM, the plug-in with nothing steered, and with everything steered.
 
-    python plugins/holdfast-vllm/benchmarks/speed.py [--repetitions 7] [--out speed.json]
+    python plugins/holdfast-vllm/benchmarks/speed.py [--repetitions 9] [--out speed.json]
 
 All variants run in alternation in one process, on two engines of one model: one with vLLM's own
-backend, and one with the plug-in's. Times are of the process's CPU, so that neighbours count
-little.
+backend, and one with the plug-in's. Each engine step is timed by itself, and a variant's time is
+the lower twentieth of its decoding steps, which neighbours on the machine leave alone.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ from __future__ import annotations
 import argparse
 import json
 import os
+import statistics
 import sys
 import time
 from dataclasses import dataclass
@@ -79,47 +80,64 @@ def start_engine(name: str, model: str, dtype: str) -> Any:
     )
 
 
-def seconds(engine: Any, case: Case, spec: str | None, tokens: int) -> float:
-    """CPU time of all replies, cut at so many tokens."""
+def step_seconds(engine: Any, case: Case, spec: str | None) -> tuple[float, list[float]]:
+    """The time until all rows have their first token, and that of every step from then on."""
     from vllm import SamplingParams
+    from vllm.renderers.params import ChatParams
 
+    core = engine.llm_engine
     extra = {"holdfast": spec} if spec else None
-    sampling = SamplingParams(max_tokens=tokens, temperature=0, ignore_eos=True, extra_args=extra)
-    start = time.process_time()
-    engine.chat(case.chats, sampling, use_tqdm=False)
-    return time.process_time() - start
+    sampling = SamplingParams(
+        max_tokens=1 + case.tokens, temperature=0, ignore_eos=True, extra_args=extra
+    )
+    rendering = ChatParams(chat_template_kwargs={"add_generation_prompt": True, "tokenize": False})
+    _, prompts = core.renderer.render_chat(case.chats, rendering)
+    for number, prompt in enumerate(prompts):
+        core.add_request(str(number), prompt, sampling)
+    times = []
+    while core.has_unfinished_requests():
+        start = time.perf_counter()
+        core.step()
+        times.append(time.perf_counter() - start)
+    return sum(times[: -case.tokens]), times[-case.tokens + 1 : -1]
 
 
 def measure(engines: dict[str, Any], case: Case, repetitions: int) -> dict[str, Any]:
     """All variants in turn; the first repetition warms up."""
-    from ratios import ratios
-
     variants = {"plain": ("plain", None), "nothing steered": ("plug-in", None)}
     variants |= {name: ("plug-in", spec) for name, spec in STEERED.items()}
     first: dict[str, list[float]] = {name: [] for name in variants}
-    rest: dict[str, list[float]] = {name: [] for name in variants}
+    steps: dict[str, list[float]] = {name: [] for name in variants}
     for repetition in range(repetitions + 1):
         for name, (engine, spec) in variants.items():
-            prompt = seconds(engines[engine], case, spec, 1)
-            whole = seconds(engines[engine], case, spec, 1 + case.tokens)
+            prompt, rest = step_seconds(engines[engine], case, spec)
             if repetition:
                 first[name].append(prompt)
-                rest[name].append(whole - prompt)
-    words = f"{case.rows} rows, {case.sentences} sentences"
-    return {
+                steps[name] += rest
+    low = {name: statistics.quantiles(times, n=20)[0] for name, times in steps.items()}
+    row = {
         "rows": case.rows,
         "sentences": case.sentences,
-        "tokens": case.tokens,
-        "decoding": ratios(f"decoding, {words}", rest),
-        "first token": ratios(f"first token, {words}", first),
+        "steps": len(steps["plain"]),
+        "plain_step_seconds": low["plain"],
+        "decoding": _ratios(low),
+        "first token, least of": repetitions,
+        "plain_first_seconds": min(first["plain"]),
+        "first token": _ratios({name: min(times) for name, times in first.items()}),
     }
+    print(row, flush=True)
+    return row
+
+
+def _ratios(times: dict[str, float]) -> dict[str, float]:
+    return {name: round(taken / times["plain"], 3) for name, taken in times.items()}
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--model", default=str(ROOT / "src/holdfast/assets/model"))
     parser.add_argument("--dtype", default="float32")
-    parser.add_argument("--repetitions", type=int, default=7)
+    parser.add_argument("--repetitions", type=int, default=9)
     parser.add_argument("--case", type=int, action="append", help="of CASES, from 0; else all")
     parser.add_argument("--out", type=Path)
     args = parser.parse_args()

@@ -10,7 +10,7 @@ def test_the_backend_by_tritons_interpreter():
     """Triton decides as it is imported whether its functions are interpreted."""
     cases = Path(__file__).parent / "cuda_cases.py"
     done = subprocess.run(
-        [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", cases],
+        [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", cases],
         env={**os.environ, "TRITON_INTERPRET": "1", "CUDA_VISIBLE_DEVICES": ""},
         capture_output=True,
         text=True,
