@@ -1,10 +1,10 @@
 """Speed on the CPU: stock vLLM, the plug-in with nothing steered, and with everything steered.
 
-    python plugins/holdfast-vllm/benchmarks/speed.py [--repetitions 9] [--out speed.json]
+    python plugins/holdfast-vllm/benchmarks/speed.py [--repetitions 3] [--out speed.json]
 
-All variants run in alternation in one process, on two engines of one model: one with vLLM's own
-backend, and one with the plug-in's. Each engine step is timed by itself, and a variant's time is
-the lower twentieth of its decoding steps, which neighbours on the machine leave alone.
+Three engines of one model run the same requests in one process, a step of each in turn: one has
+vLLM's own backend. So every step is compared with the one of stock vLLM right before it, and what
+else the machine does falls on all three.
 """
 
 from __future__ import annotations
@@ -12,7 +12,6 @@ from __future__ import annotations
 import argparse
 import json
 import os
-import statistics
 import sys
 import time
 from dataclasses import dataclass
@@ -29,7 +28,8 @@ ENVIRONMENT = {
 }
 BACKENDS = {
     "plain": "vllm.v1.attention.backends.cpu_attn.CPUAttentionBackend",
-    "plug-in": "holdfast_vllm.cpu.Backend",
+    "nothing steered": "holdfast_vllm.cpu.Backend",
+    "everything steered": "holdfast_vllm.cpu.Backend",
 }
 STEERED = {
     "split-softmax": "split-softmax:exponent=0.5",
@@ -80,64 +80,60 @@ def start_engine(name: str, model: str, dtype: str) -> Any:
     )
 
 
-def step_seconds(engine: Any, case: Case, spec: str | None) -> tuple[float, list[float]]:
-    """The time until all rows have their first token, and that of every step from then on."""
+def submit(engine: Any, case: Case, spec: str | None) -> None:
+    """Hands the case's chats to an engine, to be stepped."""
     from vllm import SamplingParams
     from vllm.renderers.params import ChatParams
 
-    core = engine.llm_engine
-    extra = {"holdfast": spec} if spec else None
     sampling = SamplingParams(
-        max_tokens=1 + case.tokens, temperature=0, ignore_eos=True, extra_args=extra
+        max_tokens=1 + case.tokens,
+        temperature=0,
+        ignore_eos=True,
+        extra_args={"holdfast": spec} if spec else None,
     )
     rendering = ChatParams(chat_template_kwargs={"add_generation_prompt": True, "tokenize": False})
-    _, prompts = core.renderer.render_chat(case.chats, rendering)
+    _, prompts = engine.llm_engine.renderer.render_chat(case.chats, rendering)
     for number, prompt in enumerate(prompts):
-        core.add_request(str(number), prompt, sampling)
-    times = []
-    while core.has_unfinished_requests():
-        start = time.perf_counter()
-        core.step()
-        times.append(time.perf_counter() - start)
-    return sum(times[: -case.tokens]), times[-case.tokens + 1 : -1]
+        engine.llm_engine.add_request(str(number), prompt, sampling)
 
 
-def measure(engines: dict[str, Any], case: Case, repetitions: int) -> dict[str, Any]:
-    """All variants in turn; the first repetition warms up."""
-    variants = {"plain": ("plain", None), "nothing steered": ("plug-in", None)}
-    variants |= {name: ("plug-in", spec) for name, spec in STEERED.items()}
-    first: dict[str, list[float]] = {name: [] for name in variants}
-    steps: dict[str, list[float]] = {name: [] for name in variants}
-    for repetition in range(repetitions + 1):
-        for name, (engine, spec) in variants.items():
-            prompt, rest = step_seconds(engines[engine], case, spec)
-            if repetition:
-                first[name].append(prompt)
-                steps[name] += rest
-    low = {name: statistics.quantiles(times, n=20)[0] for name, times in steps.items()}
-    row = {
-        "rows": case.rows,
-        "sentences": case.sentences,
-        "steps": len(steps["plain"]),
-        "plain_step_seconds": low["plain"],
-        "decoding": _ratios(low),
-        "first token, least of": repetitions,
-        "plain_first_seconds": min(first["plain"]),
-        "first token": _ratios({name: min(times) for name, times in first.items()}),
-    }
-    print(row, flush=True)
-    return row
+def stepped(engines: dict[str, Any], case: Case, spec: str) -> dict[str, list[float]]:
+    """The seconds of each engine's steps, taken in turn."""
+    for name, engine in engines.items():
+        submit(engine, case, spec if name == "everything steered" else None)
+    times: dict[str, list[float]] = {name: [] for name in engines}
+    while any(engine.llm_engine.has_unfinished_requests() for engine in engines.values()):
+        for name, engine in engines.items():
+            start = time.perf_counter()
+            engine.llm_engine.step()
+            times[name].append(time.perf_counter() - start)
+    return times
 
 
-def _ratios(times: dict[str, float]) -> dict[str, float]:
-    return {name: round(taken / times["plain"], 3) for name, taken in times.items()}
+def measure(engines: dict[str, Any], case: Case, repetitions: int) -> list[dict[str, Any]]:
+    """A row for each method; the first repetition warms up."""
+    from ratios import ratios
+
+    rows = []
+    for method, spec in STEERED.items():
+        steps: dict[str, list[float]] = {name: [] for name in engines}
+        first: dict[str, list[float]] = {name: [] for name in engines}
+        for repetition in range(repetitions + 1):
+            for name, times in stepped(engines, case, spec).items():
+                if repetition:
+                    first[name].append(sum(times[: -case.tokens]))
+                    steps[name] += times[-case.tokens :]
+        words = f"{method}, {case.rows} rows, {case.sentences} sentences"
+        rows.append(ratios(f"a decoding step, {words}", steps))
+        rows.append(ratios(f"first token of all, {words}", first))
+    return rows
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--model", default=str(ROOT / "src/holdfast/assets/model"))
     parser.add_argument("--dtype", default="float32")
-    parser.add_argument("--repetitions", type=int, default=9)
+    parser.add_argument("--repetitions", type=int, default=3)
     parser.add_argument("--case", type=int, action="append", help="of CASES, from 0; else all")
     parser.add_argument("--out", type=Path)
     args = parser.parse_args()
@@ -145,7 +141,7 @@ def main() -> None:
     sys.path.insert(0, str(ROOT / "benchmarks"))
     engines = {name: start_engine(name, args.model, args.dtype) for name in BACKENDS}
     chosen = [CASES[number] for number in args.case] if args.case else CASES
-    cases = [measure(engines, case, args.repetitions) for case in chosen]
+    rows = [row for case in chosen for row in measure(engines, case, args.repetitions)]
     if args.out:
         from stamp import measured_on
 
@@ -155,7 +151,7 @@ def main() -> None:
             "dtype": args.dtype,
             "environment": ENVIRONMENT,
             "methods": STEERED,
-            "cases": cases,
+            "rows": rows,
         }
         args.out.write_text(json.dumps(record, indent=1) + "\n")
 
