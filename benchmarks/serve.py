@@ -1,0 +1,278 @@
+"""The server under load: is a reply lost or mixed up, does memory grow, and how fast is it?
+
+Three questions, on the default model, each to a server that runs as a process of its own:
+
+- soak: requests with mixed steering from 64 clients, some of whom go away in mid-reply. Each reply
+  is compared with its offline twin, `model.generate_batch` with the same seed. In float64, where
+  rounding decides no token; the number of other replies in float32 is reported beside it.
+- memory: the server's resident memory after a first share of the requests and at their end.
+- speed: requests per second, and seconds to the first piece of text and from piece to piece,
+  against `transformers serve`, plain and with its continuous batching. The same unsteered requests,
+  in alternation; who does not serve is stopped (SIGSTOP) meanwhile. Replies are sampled, so the
+  ratio is of tokens per second.
+
+    pip install 'holdfast[serve,benchmarks]'
+    python benchmarks/serve.py --out benchmarks/results/serve.json
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import json
+import os
+import random
+import signal
+import socket
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass
+from pathlib import Path
+
+import httpx2
+import psutil
+import torch
+from serve_clients import TOKENS, Ask, Seen, asks, play, without_leaving
+from stamp import measured_on
+
+import holdfast
+
+CLIENTS = (1, 4, 16)
+SOAK_CLIENTS = 64
+LEAVING = 0.15  # share of the soak's clients that go away
+OURS = "holdfast"
+
+
+@dataclass(frozen=True)
+class Server:
+    """A server that runs.
+
+    Args:
+        process: of its own.
+        url: without `/v1`.
+        model: the name it serves the model under.
+    """
+
+    process: subprocess.Popen
+    url: str
+    model: str
+
+    def __enter__(self) -> Server:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self.process.send_signal(signal.SIGCONT)
+        self.process.terminate()
+        try:
+            self.process.wait(30)
+        except subprocess.TimeoutExpired:
+            self.process.kill()
+
+    @property
+    def resident(self) -> int:
+        """Bytes of memory that it and its children have."""
+        process = psutil.Process(self.process.pid)
+        return sum(each.memory_info().rss for each in [process, *process.children(recursive=True)])
+
+
+def free_port() -> int:
+    with socket.socket() as listening:
+        listening.bind(("127.0.0.1", 0))
+        return listening.getsockname()[1]
+
+
+def start(command: Sequence[str], health: str, model: str, threads: int) -> Server:
+    """Starts a server and waits until it answers."""
+    port = free_port()
+    environment = os.environ | {"HF_HUB_OFFLINE": "1", "OMP_NUM_THREADS": str(threads)}
+    log = tempfile.TemporaryFile("w+")  # noqa: SIM115  (closed with the process that writes it)
+    process = subprocess.Popen(
+        [*command, "--port", str(port)], env=environment, stdout=log, stderr=subprocess.STDOUT
+    )
+    server = Server(process, f"http://127.0.0.1:{port}", model)
+    for _ in range(600):
+        if process.poll() is not None:
+            log.seek(0)
+            sys.exit(f"{' '.join(command)} ended:\n{log.read()[-2000:]}")
+        try:
+            if httpx2.get(server.url + health).status_code == 200:
+                return server
+        except httpx2.TransportError:
+            pass
+        time.sleep(0.2)
+    sys.exit(f"{' '.join(command)} did not answer within two minutes.")
+
+
+def serve_ours(model: str, threads: int, *, dtype: str) -> Server:
+    command = [sys.executable, "-m", "holdfast", "serve", "--model", model, "--dtype", dtype]
+    return start([*command, "--queue", "256"], "/ready", model, threads)
+
+
+def serve_peer(path: str, threads: int, *, continuous: bool) -> Server:
+    command = [str(Path(sys.executable).with_name("transformers")), "serve", path]
+    command += ["--device", "cpu", "--dtype", "float32"]
+    if continuous:
+        command += ["--continuous-batching"]
+    return start(command, "/health", path, threads)
+
+
+def run(server: Server, asked: Sequence[Ask], clients: int, steers: bool) -> list[Seen]:
+    return asyncio.run(play(server.url, server.model, asked, clients, steers=steers))
+
+
+def twins(model, asked: Sequence[Ask]) -> list[str]:
+    """What `generate_batch` replies to the same requests."""
+    sampling = holdfast.Sampling(1.0, 0.9, TOKENS)
+    requests = [holdfast.Request(ask.messages, ask.steering, sampling, ask.seed) for ask in asked]
+    return [reply.text for reply in model.generate_batch(requests)]
+
+
+def soak(name: str, count: int, threads: int, dtype: str) -> dict:
+    """Mixed requests of many clients: what was lost, what was mixed up, and memory."""
+    asked = asks(count, steered=True, leaving=LEAVING)
+    first = count // 5
+    with serve_ours(name, threads, dtype=dtype) as server:
+        seen = run(server, asked[:first], SOAK_CLIENTS, True)
+        early = server.resident
+        seen += run(server, asked[first:], SOAK_CLIENTS, True)
+        late = server.resident
+        time.sleep(1)
+        ready = httpx2.get(server.url + "/ready").status_code == 200
+    expected = twins(holdfast.load(name, dtype=dtype), asked)
+    pairs = list(zip(seen, expected, strict=True))
+    stayed = [(each, text) for each, text in pairs if not each.left]
+    left = [(each, text) for each, text in pairs if each.left]
+    result = {
+        "dtype": dtype,
+        "requests": count,
+        "clients": SOAK_CLIENTS,
+        "answered": sum(not each.error for each, _ in stayed),
+        "left": len(left),
+        "errors": [each.error for each in seen if each.error][:10],
+        "other_than_twin": sum(each.text != text for each, text in stayed),
+        "left_other_than_twin": sum(not text.startswith(each.text) for each, text in left),
+        "busy_answers": sum(each.retries for each in seen),
+        "megabytes_after_a_fifth": round(early / 2**20),
+        "megabytes_at_the_end": round(late / 2**20),
+        "ready_at_the_end": ready,
+    }
+    print(result, flush=True)
+    return result
+
+
+def figures(seen: Sequence[Seen], seconds: float, tokenizer) -> dict:
+    """Of one phase: throughput, and medians and 99th percentiles of what a client waits for."""
+    broken = [each.error for each in seen if each.error]
+    if broken:
+        sys.exit(f"{len(broken)} of {len(seen)} requests failed: {broken[0]}")
+    texts = [each.text for each in seen]
+    tokens = sum(len(ids) + 1 for ids in tokenizer(texts, add_special_tokens=False)["input_ids"])
+    first = [each.first for each in seen if each.pieces]
+    gaps = [
+        (each.pieces[-1] - each.pieces[0]) / (len(each.pieces) - 1)
+        for each in seen
+        if len(each.pieces) > 1
+    ]
+    return {
+        "requests_per_second": len(seen) / seconds,
+        "tokens_per_second": tokens / seconds,
+        "first_piece_seconds": percentiles(first),
+        "piece_seconds": percentiles(gaps),
+    }
+
+
+def percentiles(values: Sequence[float]) -> dict[str, float]:
+    ordered = sorted(values)
+    return {
+        "p50": statistics.median(ordered),
+        "p99": ordered[min(len(ordered) - 1, int(0.99 * len(ordered)))],
+    }
+
+
+def speed(name: str, path: str, model, arguments: argparse.Namespace) -> dict:
+    """Ours and the peers on the same requests, in alternation."""
+    with ExitStack() as stack:
+        threads = arguments.threads
+        servers = {
+            OURS: stack.enter_context(serve_ours(name, threads, dtype="float32")),
+            "transformers": stack.enter_context(serve_peer(path, threads, continuous=False)),
+            "transformers_continuous": stack.enter_context(
+                serve_peer(path, threads, continuous=True)
+            ),
+        }
+        for server in servers.values():
+            run(server, asks(4, steered=False, seed=99), 2, False)
+            server.process.send_signal(signal.SIGSTOP)
+        rows = []
+        for repetition in range(arguments.repetitions):
+            for clients in CLIENTS:
+                count = max(8, arguments.per_phase * clients // max(CLIENTS))
+                asked = asks(count, steered=False, seed=1 + repetition)
+                order = list(servers)
+                random.Random(repetition).shuffle(order)
+                row = {"clients": clients, "requests": count}
+                for who in order:
+                    server = servers[who]
+                    server.process.send_signal(signal.SIGCONT)
+                    started = time.perf_counter()
+                    seen = run(server, without_leaving(asked), clients, who == OURS)
+                    row[who] = figures(seen, time.perf_counter() - started, model.tokenizer)
+                    server.process.send_signal(signal.SIGSTOP)
+                rows.append(row)
+                print(json.dumps(row), flush=True)
+    return {"rows": rows, "medians": {str(clients): medians(rows, clients) for clients in CLIENTS}}
+
+
+def medians(rows: Sequence[dict], clients: int) -> dict:
+    """Of the repetitions with so many clients: ours, and ours over each peer's."""
+    mine = [row for row in rows if row["clients"] == clients]
+    result = {
+        "requests_per_second": statistics.median(r[OURS]["requests_per_second"] for r in mine)
+    }
+    for key in ("first_piece_seconds", "piece_seconds"):
+        result[key] = {
+            at: statistics.median(row[OURS][key][at] for row in mine) for at in ("p50", "p99")
+        }
+    for peer in ("transformers", "transformers_continuous"):
+        result[f"tokens_per_second_over_{peer}"] = statistics.median(
+            row[OURS]["tokens_per_second"] / row[peer]["tokens_per_second"] for row in mine
+        )
+    return result
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--model", default="default")
+    parser.add_argument("--requests", type=int, default=1000, help="of the soak")
+    parser.add_argument("--per-phase", type=int, default=48, help="requests at 16 clients")
+    parser.add_argument("--repetitions", type=int, default=3)
+    parser.add_argument("--threads", type=int, default=2, help="of torch, for every server alike")
+    parser.add_argument("--out", type=Path)
+    arguments = parser.parse_args()
+    torch.set_num_threads(arguments.threads)
+    model = holdfast.load(arguments.model)
+    path = model.hf_model.config._name_or_path
+    result = {
+        "benchmark": "serve",
+        "model": arguments.model,
+        "measured_on": measured_on(model),
+        "threads": arguments.threads,
+        "soak": [
+            soak(arguments.model, arguments.requests, arguments.threads, dtype)
+            for dtype in ("float64", "float32")
+        ],
+        "speed": speed(arguments.model, path, model, arguments),
+    }
+    print(json.dumps(result["speed"]["medians"], indent=1))
+    if arguments.out:
+        arguments.out.parent.mkdir(parents=True, exist_ok=True)
+        arguments.out.write_text(json.dumps(result, indent=1) + "\n")
+
+
+if __name__ == "__main__":
+    main()

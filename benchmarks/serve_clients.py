@@ -1,0 +1,175 @@
+"""The clients of `benchmarks/serve.py`: what they ask, and what they saw come back."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import random
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+
+import httpx2
+
+from holdfast import drift
+
+TOKENS = 64  # of a reply at most
+STEERINGS = (
+    "none",
+    "boost:factor=2",
+    "split-softmax:exponent=0.5",
+    "spotlight:target=0.3",
+    "guidance:scale=1.5",
+    "boost:factor=4",
+)
+_ANSWERS = ("I like it very much.", "There is a lot to say about that, and most of it is good.")
+
+
+@dataclass(frozen=True)
+class Ask:
+    """One request.
+
+    Args:
+        messages: of a dialog of up to three rounds.
+        steering: as `/v1/chat/completions` takes it.
+        seed: of the draws.
+        leaves_after: pieces of text after which the client goes away; None: it stays.
+    """
+
+    messages: tuple[dict[str, str], ...]
+    steering: str
+    seed: int
+    leaves_after: int | None = None
+
+
+@dataclass
+class Seen:
+    """What came back.
+
+    Args:
+        text: of the reply, as far as it came.
+        sent: when the request went out, in seconds of `time.perf_counter`.
+        pieces: when each piece of text came.
+        left: whether the client went away before the end.
+        retries: how often the server was busy.
+        error: what the server answered in place of a reply.
+    """
+
+    text: str = ""
+    sent: float = 0.0
+    pieces: list[float] = field(default_factory=list)
+    left: bool = False
+    retries: int = 0
+    error: str = ""
+
+    @property
+    def first(self) -> float:
+        """Seconds to the first piece of text."""
+        return self.pieces[0] - self.sent
+
+
+def asks(count: int, *, steered: bool, leaving: float = 0.0, seed: int = 0) -> list[Ask]:
+    """Requests over the starter suite's prompts, in an order of their own.
+
+    Args:
+        count: of requests.
+        steered: whether they take the methods in turn; without, none is steered.
+        leaving: the share of clients that go away in mid-reply.
+        seed: of everything that is drawn here.
+    """
+    suite, draw = drift.load_suite("starter"), random.Random(seed)
+    chosen = []
+    for number in range(count):
+        case = draw.choice(suite.cases)
+        messages = [{"role": "system", "content": case.system_prompt}]
+        for question in draw.sample(suite.starters, number % 3):
+            messages.append({"role": "user", "content": question})
+            messages.append({"role": "assistant", "content": draw.choice(_ANSWERS)})
+        messages.append({"role": "user", "content": draw.choice(case.probes)})
+        steering = STEERINGS[number % len(STEERINGS)] if steered else "none"
+        leaves = draw.randrange(6) if draw.random() < leaving else None
+        chosen.append(Ask(tuple(messages), steering, draw.randrange(2**31), leaves))
+    return chosen
+
+
+def without_leaving(asked: Sequence[Ask]) -> list[Ask]:
+    """The same requests from clients that stay."""
+    return [replace(ask, leaves_after=None) for ask in asked]
+
+
+async def play(
+    url: str, model: str, asked: Sequence[Ask], clients: int, *, steers: bool = True
+) -> list[Seen]:
+    """Sends the requests, at most `clients` at a time; what came back, in the order given.
+
+    Args:
+        url: of the server, without `/v1`.
+        model: its name there.
+        asked: the requests.
+        clients: that ask at the same time, each its next as soon as its last is answered.
+        steers: whether the server takes `steering`.
+    """
+    seen = [Seen() for _ in asked]
+    waiting = iter(range(len(asked)))
+    limits = httpx2.Limits(max_connections=None)
+    async with httpx2.AsyncClient(base_url=url, timeout=600, limits=limits) as http:
+
+        async def client() -> None:
+            for number in waiting:
+                await _ask(http, model, asked[number], seen[number], steers)
+
+        await asyncio.gather(*(client() for _ in range(clients)))
+    return seen
+
+
+async def _ask(http: httpx2.AsyncClient, model: str, ask: Ask, seen: Seen, steers: bool) -> None:
+    body = {
+        "model": model,
+        "messages": list(ask.messages),
+        "max_tokens": TOKENS,
+        "temperature": 1.0,
+        "top_p": 0.9,
+        "seed": ask.seed,
+        "stream": True,
+    }
+    if steers:
+        body["steering"] = ask.steering
+    while True:
+        seen.sent = time.perf_counter()
+        async with http.stream("POST", "/v1/chat/completions", json=body) as answer:
+            if answer.status_code == 429:
+                seen.retries += 1
+                wait = float(answer.headers["retry-after"])
+            elif answer.status_code != 200:
+                seen.error = f"{answer.status_code}: {(await answer.aread()).decode()[:300]}"
+                return
+            else:
+                await _listen(answer, ask, seen)
+                return
+        await asyncio.sleep(wait)
+
+
+async def _listen(answer: httpx2.Response, ask: Ask, seen: Seen) -> None:
+    """Takes the reply piece by piece, until it ends or the client goes away."""
+    ended = False
+    async for line in answer.aiter_lines():
+        if not line.startswith("data:"):
+            continue
+        data = line.removeprefix("data:").strip()
+        if data == "[DONE]":
+            ended = True
+            continue
+        event = json.loads(data)
+        if "error" in event:
+            seen.error = str(event["error"])[:300]
+            return
+        for choice in event.get("choices", ()):
+            ended = ended or bool(choice.get("finish_reason"))
+            if piece := (choice.get("delta") or {}).get("content"):
+                seen.pieces.append(time.perf_counter())
+                seen.text += piece
+        if ask.leaves_after is not None and len(seen.pieces) >= ask.leaves_after:
+            seen.left = True
+            return
+    if not ended:
+        seen.error = "the stream broke off"
