@@ -56,6 +56,7 @@ RECORDS = (
     Record("drift_loop", "benchmarks/drift_loop.py --out {out}", True, 6),
     Record("growth", "benchmarks/growth.py --out {out}", True, 12),
     Record("modern", "benchmarks/modern.py --out {out}", False, 6),
+    Record("serve", "benchmarks/serve.py --out {out}", True, 15),
     Record("batching", "benchmarks/batching.py --out {out}", True, 2),
     Record(
         "li2024/findings",

@@ -15,7 +15,7 @@ import httpx2
 import pytest
 import yaml
 from prometheus_client.parser import text_string_to_metric_families
-from test_serve import FRENCH, service, url  # noqa: F401  fixtures
+from test_serve import FRENCH, server, url  # noqa: F401  fixtures
 
 from holdfast.cli import parser
 from holdfast.methods import parse

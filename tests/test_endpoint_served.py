@@ -3,7 +3,7 @@
 import io
 
 import pytest
-from test_serve import FRENCH, model, service, url  # noqa: F401  fixtures
+from test_serve import FRENCH, model, server, url  # noqa: F401  fixtures
 
 import holdfast
 from holdfast import client, drift
@@ -58,11 +58,11 @@ def test_any_seed_emphasis_and_place_of_the_prompt_reach_the_server(remote):
     assert remote.stream(requests[0], pieces.append).text == told[0] == "".join(pieces)
 
 
-@pytest.mark.parametrize("server", ["holdfast", "vllm"])
-def test_both_spellings_of_the_client_steer(url, server):  # noqa: F811
+@pytest.mark.parametrize("spelling", ["holdfast", "vllm"])
+def test_both_spellings_of_the_client_steer(url, spelling):  # noqa: F811
     import openai
 
-    asked = client.steer("boost:factor=9", emphasis=["garden"], trace=True, server=server)
+    asked = client.steer("boost:factor=9", emphasis=["garden"], trace=True, server=spelling)
     reply = openai.OpenAI(base_url=f"{url}/v1", api_key="none").chat.completions.create(
         model="default", messages=FRENCH, seed=3, max_tokens=20, top_p=0.9, extra_body=asked
     )

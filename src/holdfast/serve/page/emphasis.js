@@ -159,7 +159,9 @@ function drawEmphasis(state, toggle) {
     });
     CSS.highlights.set("emphasis", new Highlight(...ranges));
   }
-  byId("no-emphasis").hidden = all.length > 0;
+  const prompted = state.system.text.trim() !== "";
+  byId("nothing-held").hidden = prompted || all.length > 0;
+  byId("no-emphasis").hidden = !prompted || all.length > 0;
   byId("emphasised").replaceChildren(
     ...all.map(({ place, passage, part }) => {
       const words = passage.text.slice(...part);
