@@ -10,108 +10,31 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from contextlib import nullcontext
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import partial
 
 import torch
 from torch import Tensor
 from transformers.cache_utils import Cache
 
-from holdfast.attention import AttentionTrace
-from holdfast.engine.batch import Reading, batch_of, spans_of
+from holdfast.engine.batch import batch_of, spans_of
 from holdfast.engine.choosing import (
-    Draw,
     Drawn,
-    LogProbability,
     Token,
     choose,
     log_probabilities,
     refused,
 )
-from holdfast.engine.drawing import uniforms
 from holdfast.engine.memory import ran_out_of_memory
 from holdfast.engine.passes import forward_slots
 from holdfast.engine.prefixes import KeysValues
-from holdfast.engine.rows import Continuation, Row
+from holdfast.engine.rows import Row
 from holdfast.engine.runner import Output, Runner
+from holdfast.engine.running import Running
 from holdfast.engine.shared import SharedPrefixes
 from holdfast.methods.heads import on_layers
 from holdfast.methods.protocols import ShiftsAttention
 from holdfast.threads import is_small, one_thread
-
-
-@dataclass(eq=False)
-class Running:
-    """A row that generates.
-
-    Args:
-        row: as it was asked for.
-        generated: its tokens so far.
-        masses: of each of them, the mass on the span that it was drawn under, [layer, head].
-        log_probabilities: of each of them, where they are wanted.
-        known: per stream, what is computed of its first tokens, piece behind piece, until it is in
-            its slot.
-        forwarded: tokens that went through the model.
-        continuation: what it became, once it has ended.
-        error: why it ended without.
-    """
-
-    row: Row
-    generated: list[int] = field(default_factory=list)
-    masses: list[Tensor] = field(default_factory=list)
-    log_probabilities: list[LogProbability] = field(default_factory=list)
-    known: list[tuple[KeysValues, ...]] = field(default_factory=list)
-    forwarded: int = 0
-    continuation: Continuation | None = None
-    error: Exception | None = None
-
-    def __post_init__(self) -> None:
-        self.uniforms = uniforms(self.row.seed, self.row.sampling.max_new_tokens)
-        traced = self.row.trace
-        self.readings = [Reading(stream, self.generated, traced) for stream in self.row.streams]
-        computed = [stream.known for stream in self.row.streams]
-        self.known = self.known or [(each,) if each is not None else () for each in computed]
-
-    @property
-    def cached(self) -> list[int]:
-        """Per stream, how many first tokens need no forwarding."""
-        return [pieces[-1].tokens if pieces else 0 for pieces in self.known]
-
-    @property
-    def fresh(self) -> int:
-        """Tokens that the longest stream has to forward."""
-        return max(
-            len(reading) - cached
-            for reading, cached in zip(self.readings, self.cached, strict=True)
-        )
-
-    @property
-    def next_draw(self) -> Draw:
-        """How its next token is drawn."""
-        number = self.uniforms[len(self.generated)]
-        return Draw(self.row.sampling, number, self.row.guidance)
-
-    def take(self, token: Token, stop_ids: frozenset[int]) -> str | None:
-        """Appends a token; returns why the row ends with it, or None."""
-        if isinstance(token, Exception):
-            self.error = token
-            return "error"
-        if token in stop_ids:
-            return "stop"
-        self.generated.append(token)
-        return "length" if len(self.generated) >= self.row.sampling.max_new_tokens else None
-
-    def finish(self, reason: str, computed: tuple[KeysValues | None, ...]) -> None:
-        """Makes the continuation, unless the row ended in an error."""
-        if self.error is not None:
-            return
-        span, trace = self.row.streams[0].span, None
-        if self.row.trace and any(span):
-            mass = torch.stack(self.masses, -1).cpu()
-            trace = AttentionTrace(mass, sum(span) / (len(span) + torch.arange(mass.shape[-1])))
-        self.continuation = Continuation(
-            tuple(self.generated), reason, computed, trace, self.forwarded
-        )
 
 
 @dataclass
