@@ -5,7 +5,7 @@ import pytest
 import torch
 from holdfast_vllm.masses import Masses
 from holdfast_vllm.moved import move, on_rank, rule_of, touches
-from holdfast_vllm.moves import members, needs_three, sight
+from holdfast_vllm.moves import Sight, members, needs_three
 from holdfast_vllm.wire import Admitted
 
 from holdfast.methods import Kind, of_kind, parse
@@ -35,7 +35,7 @@ def admitted(spec, trace=""):
 
 def moved(rows, scores, positions, notes):
     three = any(needs_three(row) for row in rows)
-    seen = sight(members(rows, KEYS, three), positions)
+    seen = Sight(members(rows, KEYS, three), positions)
     rule = rule_of(tuple(row.methods for row in rows), 0, HEADS, three)
     return move(scores, seen, rule, notes)
 

@@ -3,7 +3,7 @@
 import json
 
 import pytest
-from holdfast_vllm.moves import members, moves_of, needs_three, notes_apart
+from holdfast_vllm.moves import members, moves_of, needs_three, notes_apart, sees_both
 from holdfast_vllm.rows import Rows
 from holdfast_vllm.spans import chat_span, given_span, joined, text_span, tokens_of
 from holdfast_vllm.versions import check_version
@@ -164,3 +164,15 @@ def test_groups_of_keys():
     assert needs_three(Admitted(KEEP + BOOST, ((1, 2),), 3))
     assert needs_three(Admitted(KEEP, ((1, 2),), 3, "traced"))
     assert not needs_three(Admitted(KEEP, ((1, 2),), 3))
+
+
+def test_rows_that_see_both_groups():
+    def step(row, length):
+        (moved,) = moves_of([row], [0, 1], [length])
+        return sees_both(moved)
+
+    assert step(Admitted(BOOST, ((0, 4),), 6), 5)
+    assert not step(Admitted(BOOST, ((0, 4),), 4), 4)
+    assert step(Admitted(BOOST, ((0, 4),), 4), 5)  # a generated token is of the rest
+    assert not step(Admitted(KEEP, ((0, 4),), 4), 9)  # or of the span
+    assert step(Admitted(KEEP, ((1, 4),), 4), 9)

@@ -11,7 +11,7 @@ import pytest
 import torch
 from holdfast_vllm import cuda
 from holdfast_vllm.moved import move, rule_of
-from holdfast_vllm.moves import members, needs_three, sight
+from holdfast_vllm.moves import Sight, members, needs_three
 from holdfast_vllm.status import Engine
 from holdfast_vllm.wire import Admitted
 
@@ -104,7 +104,7 @@ def test_rows_of_the_new_runner_are_moved(monkeypatch, layer):
         if row := ROWS.get(slot):
             three = needs_three(row)
             positions = CONTEXTS[number] - QUERIES[number] + torch.arange(QUERIES[number])
-            seen = sight(members([row], CONTEXTS[number], three), positions[None])
+            seen = Sight(members([row], CONTEXTS[number], three), positions[None])
             rule = rule_of((row.methods,), layer, HEADS, three)
             moved, mass = move(scores.nan_to_num(neginf=0)[None], seen, rule, True)
             weights = moved[0]

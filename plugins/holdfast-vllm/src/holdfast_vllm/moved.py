@@ -44,10 +44,13 @@ def move(scores: Tensor, seen: Sight, rule: Rule, notes: bool) -> tuple[Tensor, 
     weights = grouped.softmax(-1)
     # At the highest score the weight is exp(score - lse), and at least one over the number of keys.
     lse = grouped.amax(-1) - weights.amax(-1).log_()
+    unseen = seen.unseen
     if len(grouped) == 3:
-        return _move_three(weights, lse.masked_fill_(seen.unseen, -torch.inf), rule)
+        lse = lse if unseen is None else lse.masked_fill_(unseen, -torch.inf)
+        return _move_three(weights, lse, rule)
     log_odds = lse[0] - lse[1]
-    log_odds.masked_fill_(seen.unseen[1], torch.inf).masked_fill_(seen.unseen[0], -torch.inf)
+    if unseen is not None:
+        log_odds.masked_fill_(unseen[1], torch.inf).masked_fill_(unseen[0], -torch.inf)
     mass = rule.mass(log_odds)
     return torch.lerp(weights[1], weights[0], mass.unsqueeze(-1)), mass
 

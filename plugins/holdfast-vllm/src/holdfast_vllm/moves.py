@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 
 import torch
 from torch import Tensor
@@ -134,30 +135,52 @@ def members(rows: Sequence[Admitted], keys: int, three: bool) -> Tensor:
 
 @dataclass(frozen=True)
 class Sight:
-    """What queries see of each group.
+    """What queries see of each group; made where it is asked for, and kept.
 
     Args:
-        bias: float32 [group, row, 1, query, key], added to the scores: 0 on keys of the group that
-            are in sight, else `HIDDEN`.
-        unseen: bool [group, row, 1, query], True where a query sees nothing of the group.
-        first: float32 [row, 1, 1, key], 1 on keys of the first group.
-        hidden: float32 [row, 1, query, key], added to the scores: `HIDDEN` on keys out of sight.
+        groups: bool [group, row, key], as of `members`.
+        positions: int64 [row, query], of the queries in their contexts.
+        whole: whether every query is known to see something of every group.
     """
 
-    bias: Tensor
-    unseen: Tensor
-    first: Tensor
-    hidden: Tensor
+    groups: Tensor
+    positions: Tensor
+    whole: bool = False
+
+    @cached_property
+    def before(self) -> Tensor:
+        """Bool [row, query, key], True on keys in sight."""
+        places = torch.arange(self.groups.shape[2], device=self.groups.device)
+        return places <= self.positions[..., None]
+
+    @cached_property
+    def bias(self) -> Tensor:
+        """Float32 [group, row, 1, query, key], added to the scores: 0 on keys of the group that are
+        in sight, else `HIDDEN`.
+        """
+        return torch.where(self.groups[:, :, None] & self.before, 0.0, HIDDEN)[:, :, None]
+
+    @cached_property
+    def unseen(self) -> Tensor | None:
+        """Bool [group, row, 1, query], True where a query sees nothing of the group; None where all
+        see some of all.
+        """
+        return None if self.whole else (self.bias == HIDDEN).all(-1)
+
+    @cached_property
+    def first(self) -> Tensor:
+        """Float32 [row, 1, 1, key], 1 on keys of the first group."""
+        return self.groups[0, :, None, None].float()
+
+    @cached_property
+    def hidden(self) -> Tensor:
+        """Float32 [row, 1, query, key], added to the scores: `HIDDEN` on keys out of sight."""
+        return torch.where(self.before, 0.0, HIDDEN)[:, None]
 
 
-def sight(groups: Tensor, positions: Tensor) -> Sight:
-    """What queries at `positions` [row, query] of their contexts see of groups (see `members`)."""
-    places = torch.arange(groups.shape[2], device=groups.device)
-    before = places <= positions[..., None]
-    visible = groups[:, :, None] & before
-    return Sight(
-        torch.where(visible, 0.0, HIDDEN)[:, :, None],
-        ~visible.any(-1)[:, :, None],
-        groups[0, :, None, None].float(),
-        torch.where(before, 0.0, HIDDEN)[:, None],
-    )
+def sees_both(moved: Move) -> bool:
+    """Whether the last query of a row is known to see some of the span and some of the rest."""
+    admitted, length = moved.admitted, moved.length
+    counted = length if not counts_generated(admitted) else min(length, admitted.prompt)
+    span = sum(min(last, counted) - min(first, counted) for first, last in admitted.ranges)
+    return 0 < span < counted and not needs_three(admitted)

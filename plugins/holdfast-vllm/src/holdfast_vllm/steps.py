@@ -17,7 +17,7 @@ from torch import Tensor
 from holdfast.attention.rules import ListRule, Rule
 from holdfast_vllm.masses import Masses
 from holdfast_vllm.moved import Methods, move, on_rank, rule_of, touches
-from holdfast_vllm.moves import Move, Sight, members, needs_three, sight
+from holdfast_vllm.moves import Move, Sight, members, needs_three, sees_both
 from holdfast_vllm.pages import gathered
 from holdfast_vllm.wire import Admitted
 
@@ -100,7 +100,9 @@ class Steps:
         queries = torch.tensor([[moved.first] for moved in moves]) + within
         positions = torch.tensor([[moved.position] for moved in moves]) + within
         rows = cohort(tuple(m.admitted for m in moves), count * size, first_head, heads)
-        seen = sight(rows.groups, positions) if moves[0].count == 1 else None
+        seen = None
+        if moves[0].count == 1:
+            seen = Sight(rows.groups, positions, all(map(sees_both, moves)))
         return cls(rows, tuple(moves), queries, pages.flatten(), positions, seen)
 
     def moves_layer(self, layer: int, heads: int) -> bool:
@@ -137,7 +139,7 @@ class Steps:
         mass = None
         for start in range(0, asked.shape[1], most):
             run = slice(start, start + most)
-            seen = self.seen or sight(groups, self.positions[:, run])
+            seen = self.seen or Sight(groups, self.positions[:, run])
             scores = _scores(asked[:, run], keys)
             weights, mass = move(scores, seen, rule or _NEUTRAL, notes)
             if rule is not None and writes:
