@@ -9,9 +9,9 @@ from typing import Any
 from vllm.exceptions import VLLMValidationError
 from vllm.platforms import current_platform
 
-from holdfast.attention.table import table_row
 from holdfast.errors import HoldfastError, PromptError, UsageError
 from holdfast.methods import spell
+from holdfast.methods.table import table_row
 from holdfast_vllm.moved import Methods
 from holdfast_vllm.spans import chat_span, given_span, text_span, tokens_of
 from holdfast_vllm.wire import SPAN, Admitted, Range, Wish, check_heads
