@@ -2,7 +2,7 @@
 PYTHON ?= python3
 BIN := .venv/bin
 
-.PHONY: demo test lint records vllm-test clean
+.PHONY: demo serve test lint records vllm-test clean
 .DEFAULT_GOAL := test
 
 .venv/ready: pyproject.toml constraints.txt
@@ -14,6 +14,10 @@ BIN := .venv/bin
 
 demo: .venv/ready
 	HF_HUB_OFFLINE=1 $(BIN)/holdfast drift --suite starter --conversations 96 --rounds 8 --method none --method split-softmax:exponent=0.5 --out runs/demo --report report.html
+
+# The default model behind an OpenAI-compatible server, with the playground at its address.
+serve: .venv/ready
+	HF_HUB_OFFLINE=1 $(BIN)/holdfast serve
 
 test: .venv/ready
 	HF_HUB_OFFLINE=1 $(BIN)/python -m pytest
