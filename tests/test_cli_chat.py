@@ -46,6 +46,14 @@ def folder(tmp_path_factory) -> str:
     return str(path)
 
 
+@pytest.fixture(autouse=True)
+def heeds_interrupts():
+    """Ctrl-C works in these tests also where they run in the background, which ignores it."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
+
+
 @pytest.fixture
 def say(folder, monkeypatch, capsys):
     """say(line, ..., options=[...]) -> (exit code, output, error output)."""

@@ -300,8 +300,8 @@ def test_requests_are_spaced_retries_included(serve):
     model.generate_batch([Request(CHAT)] * 3)
     assert len(server.times) == 4
     gaps = [later - earlier for earlier, later in zip(server.times, server.times[1:], strict=False)]
-    # 0.25 s apart when they leave; they arrive some milliseconds sooner or later
-    assert min(gaps) > 0.15
+    # 0.25 s apart when they leave; on a busy machine they arrive sooner or later than that
+    assert server.times[-1] - server.times[0] > 0.6 and min(gaps) > 0.05
 
 
 # Retries

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-from holdfast.cli.options import add_model, load_model
+from holdfast.cli.options import add_model, is_url, load_model
 from holdfast.cli.progress import Bar
 from holdfast.errors import UsageError
 
@@ -73,6 +73,11 @@ def run(arguments: argparse.Namespace) -> None:
     foreign = ("child", "data") if arguments.paper == "li2024" else ("base", "endpoint")
     if given := next((name for name in foreign if getattr(arguments, name)), None):
         raise UsageError(f"--{given} plays no part in {arguments.paper}; leave it out.")
+    if is_url(arguments.model):
+        raise UsageError(
+            f"{arguments.model} is an endpoint, whose layers cannot be seen; give a local --model"
+            f"{', and the endpoint as --endpoint' * (arguments.paper == 'li2024')}."
+        )
     out = arguments.out or Path("runs") / arguments.paper
     arguments.on_interrupt = f"What is finished is kept in {out}; repeat the command to go on."
     if arguments.paper == "li2024":
