@@ -101,7 +101,8 @@ def speed_table() -> str:
     excess = max(row["forwarded_over_least"] for row in loop["repetitions"])
     played = (
         f"{loop['conversations']} conversations of {loop['rounds']} rounds with probes,"
-        f" {loop['threads']} threads, median of {len(loop['repetitions'])}"
+        f" {loop['threads']} threads, ours in {loop['replicas']} replicas, median of"
+        f" {len(loop['repetitions'])}"
     )
 
     def times(peer: str) -> str:
@@ -130,6 +131,58 @@ def speed_table() -> str:
                 f" {batching['conversations_that_differ']} of {batching['conversations']}"
                 f" ({batching['replies_compared']:,} replies compared) | `python"
                 " benchmarks/batching.py` |"
+            ),
+        ]
+    )
+
+
+def serve_table() -> str:
+    """The server under load: lost and mixed-up replies, memory, and speed beside its peer."""
+    record = read("serve")
+    exact, single = record["soak"]
+    medians = record["speed"]["medians"]
+    many = medians["16"]
+
+    def milliseconds(figures: dict) -> str:
+        return f"{figures['p50'] * 1e3:.0f} and {figures['p99'] * 1e3:.0f} ms"
+
+    def times(peer: str) -> str:
+        return ", ".join(
+            f"{each[f'tokens_per_second_over_{peer}']:.1f}" for each in medians.values()
+        )
+
+    stayed = exact["requests"] - exact["left"]
+    return "\n".join(
+        [
+            "| `holdfast serve`, default model | measured |",
+            "| --- | --- |",
+            (
+                f"| {exact['requests']:,} requests with mixed steering from {exact['clients']}"
+                f" clients, of whom {exact['left']} went away in mid-reply: answered of those who"
+                f" stayed | {exact['answered']:,} of {stayed:,} |"
+            ),
+            (
+                "| replies other than `generate_batch`'s with the same seed, float64; float32 |"
+                f" {exact['other_than_twin']}; {single['other_than_twin']} |"
+            ),
+            (
+                "| the server's memory after a fifth of them, and at the end, float32 |"
+                f" {single['megabytes_after_a_fifth']:,} and"
+                f" {single['megabytes_at_the_end']:,} MiB |"
+            ),
+            (
+                "| tokens per second over `transformers serve`, at"
+                f" {', '.join(medians)} clients | {times('transformers')} times |"
+            ),
+            (
+                "| the same over its continuous batching |"
+                f" {times('transformers_continuous')} times |"
+            ),
+            (
+                f"| at 16 clients: requests per second; first piece of text, median and 99 %; from"
+                f" piece to piece | {many['requests_per_second']:.1f};"
+                f" {milliseconds(many['first_piece_seconds'])};"
+                f" {milliseconds(many['piece_seconds'])} |"
             ),
         ]
     )
@@ -582,6 +635,7 @@ def documents() -> dict[Path, str]:
         "profiling": profiling_table(),
         "chosen": chosen_summary(),
         "methods": catalogue_table(),
+        **({"serve": serve_table()} if (RESULTS / "serve.json").exists() else {}),
         **({"growth": growth_table()} if (RESULTS / "growth.json").exists() else {}),
         **{paper: reproduction_line(paper) for paper in PAPERS},
     }
