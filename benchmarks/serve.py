@@ -5,7 +5,8 @@ Three questions, on the default model, each to a server that runs as a process o
 - soak: requests with mixed steering from 64 clients, some of whom go away in mid-reply. Each reply
   is compared with its offline twin, `model.generate_batch` with the same seed. In float64, where
   rounding decides no token; the number of other replies in float32 is reported beside it.
-- memory: the server's resident memory after a first share of the requests and at their end.
+- memory: the server's resident memory after a first share of the requests and at their end, with
+  little room for what is kept of dialogs, so that it is full by then.
 - speed: requests per second, and seconds to the first piece of text and from piece to piece,
   against `transformers serve`, plain and with its continuous batching. The same unsteered requests,
   in alternation; who does not serve is stopped (SIGSTOP) meanwhile. Replies are sampled, so the
@@ -45,6 +46,7 @@ import holdfast
 CLIENTS = (1, 4, 16)
 SOAK_CLIENTS = 64
 LEAVING = 0.15  # share of the soak's clients that go away
+KEPT = 64 * 2**20  # bytes of keys and values that our server keeps of its dialogs
 OURS = "holdfast"
 
 
@@ -110,7 +112,8 @@ def start(command: Sequence[str], health: str, model: str, threads: int) -> Serv
 
 def serve_ours(model: str, threads: int, *, dtype: str) -> Server:
     command = [sys.executable, "-m", "holdfast", "serve", "--model", model, "--dtype", dtype]
-    return start([*command, "--queue", "256"], "/ready", model, threads)
+    command += ["--queue", "256", "--prefix-memory", str(KEPT)]
+    return start(command, "/ready", model, threads)
 
 
 def serve_peer(path: str, threads: int, *, continuous: bool) -> Server:
@@ -151,6 +154,7 @@ def soak(name: str, count: int, threads: int, dtype: str) -> dict:
         "dtype": dtype,
         "requests": count,
         "clients": SOAK_CLIENTS,
+        "kept_bytes_at_most": KEPT,
         "answered": sum(not each.error for each, _ in stayed),
         "left": len(left),
         "errors": [each.error for each in seen if each.error][:10],
