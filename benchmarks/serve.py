@@ -37,7 +37,6 @@ from pathlib import Path
 
 import httpx2
 import psutil
-import torch
 from serve_clients import TOKENS, Ask, Seen, asks, play, without_leaving
 from stamp import measured_on
 
@@ -88,10 +87,11 @@ def free_port() -> int:
         return listening.getsockname()[1]
 
 
-def start(command: Sequence[str], health: str, model: str, threads: int) -> Server:
-    """Starts a server and waits until it answers."""
+def start(command: Sequence[str], health: str, model: str) -> Server:
+    """Starts a server, with as many threads as it takes by itself, and waits until it answers."""
     port = free_port()
-    environment = os.environ | {"HF_HUB_OFFLINE": "1", "OMP_NUM_THREADS": str(threads)}
+    environment = os.environ | {"HF_HUB_OFFLINE": "1"}
+    environment.pop("OMP_NUM_THREADS", None)
     log = tempfile.TemporaryFile("w+")  # noqa: SIM115  (closed with the process that writes it)
     process = subprocess.Popen(
         [*command, "--port", str(port)], env=environment, stdout=log, stderr=subprocess.STDOUT
@@ -110,18 +110,18 @@ def start(command: Sequence[str], health: str, model: str, threads: int) -> Serv
     sys.exit(f"{' '.join(command)} did not answer within two minutes.")
 
 
-def serve_ours(model: str, threads: int, *, dtype: str) -> Server:
+def serve_ours(model: str, *, dtype: str) -> Server:
     command = [sys.executable, "-m", "holdfast", "serve", "--model", model, "--dtype", dtype]
     command += ["--queue", "256", "--prefix-memory", str(KEPT)]
-    return start(command, "/ready", model, threads)
+    return start(command, "/ready", model)
 
 
-def serve_peer(path: str, threads: int, *, continuous: bool) -> Server:
+def serve_peer(path: str, *, continuous: bool) -> Server:
     command = [str(Path(sys.executable).with_name("transformers")), "serve", path]
     command += ["--device", "cpu", "--dtype", "float32"]
     if continuous:
         command += ["--continuous-batching"]
-    return start(command, "/health", path, threads)
+    return start(command, "/health", path)
 
 
 def run(server: Server, asked: Sequence[Ask], clients: int, steers: bool) -> list[Seen]:
@@ -135,11 +135,11 @@ def twins(model, asked: Sequence[Ask]) -> list[str]:
     return [reply.text for reply in model.generate_batch(requests)]
 
 
-def soak(name: str, count: int, threads: int, dtype: str) -> dict:
+def soak(name: str, count: int, dtype: str) -> dict:
     """Mixed requests of many clients: what was lost, what was mixed up, and memory."""
     asked = asks(count, steered=True, leaving=LEAVING)
     first = count // 5
-    with serve_ours(name, threads, dtype=dtype) as server:
+    with serve_ours(name, dtype=dtype) as server:
         seen = run(server, asked[:first], SOAK_CLIENTS, True)
         early = server.resident
         seen += run(server, asked[first:], SOAK_CLIENTS, True)
@@ -201,13 +201,10 @@ def percentiles(values: Sequence[float]) -> dict[str, float]:
 def speed(name: str, path: str, model, arguments: argparse.Namespace) -> dict:
     """Ours and the peers on the same requests, in alternation."""
     with ExitStack() as stack:
-        threads = arguments.threads
         servers = {
-            OURS: stack.enter_context(serve_ours(name, threads, dtype="float32")),
-            "transformers": stack.enter_context(serve_peer(path, threads, continuous=False)),
-            "transformers_continuous": stack.enter_context(
-                serve_peer(path, threads, continuous=True)
-            ),
+            OURS: stack.enter_context(serve_ours(name, dtype="float32")),
+            "transformers": stack.enter_context(serve_peer(path, continuous=False)),
+            "transformers_continuous": stack.enter_context(serve_peer(path, continuous=True)),
         }
         for server in servers.values():
             run(server, asks(4, steered=False, seed=99), 2, False)
@@ -255,20 +252,16 @@ def main() -> None:
     parser.add_argument("--requests", type=int, default=1000, help="of the soak")
     parser.add_argument("--per-phase", type=int, default=48, help="requests at 16 clients")
     parser.add_argument("--repetitions", type=int, default=3)
-    parser.add_argument("--threads", type=int, default=2, help="of torch, for every server alike")
     parser.add_argument("--out", type=Path)
     arguments = parser.parse_args()
-    torch.set_num_threads(arguments.threads)
     model = holdfast.load(arguments.model)
     path = model.hf_model.config._name_or_path
     result = {
         "benchmark": "serve",
         "model": arguments.model,
         "measured_on": measured_on(model),
-        "threads": arguments.threads,
         "soak": [
-            soak(arguments.model, arguments.requests, arguments.threads, dtype)
-            for dtype in ("float64", "float32")
+            soak(arguments.model, arguments.requests, dtype) for dtype in ("float64", "float32")
         ],
         "speed": speed(arguments.model, path, model, arguments),
     }

@@ -12,6 +12,7 @@ import logging
 import threading
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import nullcontext
 from itertools import zip_longest
 
 import torch
@@ -21,6 +22,7 @@ from holdfast.models.local import LocalModel
 from holdfast.models.requests import Request
 from holdfast.models.submitted import Answer
 from holdfast.serve.generation import Generation, Part, Token
+from holdfast.threads import is_small, one_thread
 
 _LOG = logging.getLogger("holdfast")
 _FAILURES = 3  # steps that fail without a reply in between, before the thread gives up
@@ -140,9 +142,11 @@ class EngineThread:
     # In the engine's thread
 
     def _work(self) -> None:
+        small = is_small(self.model.hf_model)  # then the other processors are the clients'
         try:
-            while self._take_up():
-                self._step()
+            with one_thread() if small else nullcontext():
+                while self._take_up():
+                    self._step()
             self._end_all(ModelError("The server was shut down before it had answered."))
         except BaseException as error:
             _LOG.exception("The engine has ended")

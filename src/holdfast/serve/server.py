@@ -24,7 +24,9 @@ def bind(host: str, port: int) -> socket.socket:
     Raises:
         UsageError: the address is not this machine's, or in use.
     """
-    bound = socket.socket(socket.AF_INET6 if ":" in host else socket.AF_INET)
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    # its protocol is named, as asyncio sends small pieces at once (TCP_NODELAY) only for such
+    bound = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)
     bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     try:
         bound.bind((host, port))
