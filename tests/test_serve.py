@@ -9,6 +9,7 @@ import socket
 import subprocess
 import time
 from collections.abc import Iterator
+from dataclasses import replace
 from functools import cache
 
 import httpx2
@@ -248,19 +249,26 @@ def test_text_is_continued_without_a_template(client):
         )
 
 
-def test_what_a_client_leaves_is_given_up(server):
-    body = {"messages": FRENCH, "max_tokens": 400, "temperature": 2, "seed": 5, "n": 4}
-    for stream in (False, True):
-        with socket.create_connection(server.url.removeprefix("http://").split(":")) as connection:
-            text = json.dumps(body | {"stream": stream})
-            head = "POST /v1/chat/completions HTTP/1.1\r\nHost: localhost\r\n"
-            head += f"Content-Type: application/json\r\nContent-Length: {len(text)}\r\n\r\n"
-            connection.sendall((head + text).encode())
-            wait_until(lambda: metric(server.url, "holdfast_running") == 4)
-        wait_until(lambda: metric(server.url, "holdfast_running") == 0)
-        wait_until(lambda: metric(server.url, "holdfast_open") == 0)
-    gone = 'holdfast_requests_total{path="/v1/chat/completions",status="499"}'
-    assert metric(server.url, gone) == 2
+def test_what_a_client_leaves_is_given_up():
+    endless = replace(load("default"), stop_ids=frozenset())
+    with served(endless, Limits(tokens=400), queue=8) as server:
+        for stream in (False, True):
+            leave(server.url, stream)
+        gone = 'holdfast_requests_total{path="/v1/chat/completions",status="499"}'
+        assert metric(server.url, gone) == 2
+
+
+def leave(url: str, stream: bool) -> None:
+    """Asks for four replies, leaves as they are made, and waits until nothing of them is left."""
+    body = {"messages": FRENCH, "max_tokens": 400, "seed": 5, "n": 4, "stream": stream}
+    text = json.dumps(body)
+    head = "POST /v1/chat/completions HTTP/1.1\r\nHost: localhost\r\n"
+    head += f"Content-Type: application/json\r\nContent-Length: {len(text)}\r\n\r\n"
+    with socket.create_connection(url.removeprefix("http://").split(":")) as connection:
+        connection.sendall((head + text).encode())
+        wait_until(lambda: metric(url, "holdfast_running") == 4)
+    wait_until(lambda: metric(url, "holdfast_running") == 0)
+    wait_until(lambda: metric(url, "holdfast_open") == 0)
 
 
 def wait_until(holds, seconds: float = 30) -> None:
