@@ -363,10 +363,10 @@ def test_a_template_without_a_system_role_names_the_option(folder, tmp_path, cap
 
 
 def test_the_default_folder_tells_settings_apart():
-    from holdfast.cli.drift import _folder_name
+    from holdfast.cli.drift_folder import folder_name
 
     def named(*options: str) -> str:
-        return _folder_name(parser().parse_args(["drift", *options]))
+        return folder_name(parser().parse_args(["drift", *options]))
 
     assert (
         named()

@@ -1,0 +1,51 @@
+"""The folder of a run that is given none: what it is named after."""
+
+from __future__ import annotations
+
+import argparse
+import hashlib
+
+# what a run can be extended by, what its folder is named after anyhow, and what changes no result
+_UNNAMED = {
+    "command",
+    "run",
+    "default",
+    "on_interrupt",
+    "model",
+    "endpoint_model",
+    "suite",
+    "seed",
+    "conversations",
+    "method",
+    "out",
+    "report",
+    "allow_code",
+    "trust_remote_code",
+    "api_key_env",
+    "concurrency",
+    "timeout",
+    "requests_per_minute",
+    "batch_size",
+    "replicas",
+}
+
+
+def folder_name(arguments: argparse.Namespace) -> str:
+    """Named after the model, the suite, the seed, and every setting that is not the default."""
+    names = [arguments.endpoint_model or arguments.model, arguments.suite, str(arguments.seed)]
+    parts = [_plain(name.split("/")[-1]) for name in names]
+    for option, value in vars(arguments).items():
+        if option not in _UNNAMED and value != arguments.default(option):
+            text = (
+                ""
+                if value is True
+                else _plain("_".join(map(str, value)) if isinstance(value, list) else str(value))
+            )
+            if len(text) > 20:  # a file's name has an end; a persona may not
+                text = hashlib.sha256(repr(value).encode("utf-8", "replace")).hexdigest()[:8]
+            parts.append(f"{option}_{text}".rstrip("_"))
+    return "drift-" + "-".join(parts)
+
+
+def _plain(text: str) -> str:
+    return "".join(ch if ch.isalnum() or ch == "." else "_" for ch in text)

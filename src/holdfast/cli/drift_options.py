@@ -1,0 +1,162 @@
+"""The options of `holdfast drift`, and the settings that they give."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from holdfast.cli.options import add_model, add_report
+
+if TYPE_CHECKING:
+    from holdfast.drift import Settings
+
+
+def add_options(add) -> None:
+    """Adds all of them; `add` is a parser's `add_argument`."""
+    add_model(add)
+    _add_suite(add)
+    _add_length(add)
+    _add_user(add)
+    _add_probes(add)
+    _add_draws(add)
+    _add_running(add)
+    add_report(add)
+
+
+def settings_of(arguments: argparse.Namespace) -> Settings:
+    """The protocol that the options ask for."""
+    from holdfast.drift import Settings
+    from holdfast.sampling import Sampling
+
+    return Settings(
+        rounds=arguments.rounds,
+        conversations=arguments.conversations,
+        seed=arguments.seed,
+        sampling=Sampling(arguments.temperature, arguments.top_p, arguments.max_new_tokens),
+        user_prompt=arguments.user_prompt,
+        system_as=arguments.system_as,
+        probes_per_round=arguments.probes_per_round,
+        probe_at=arguments.probe_at,
+        adoption=not arguments.no_adoption,
+        pairs=arguments.pairs,
+        batch=arguments.batch,
+    )
+
+
+def _add_suite(add) -> None:
+    """Adds what is asked, and how replies are scored."""
+    add(
+        "--suite",
+        default="starter",
+        metavar="starter|core|li2024:PATH|FILE.yaml",
+        help="system prompts and probes (default: %(default)s); li2024:hub reads the hub",
+    )
+    add(
+        "--scoring",
+        choices=("strict", "released"),
+        default="strict",
+        help="of li2024: mended, or as published (default: %(default)s)",
+    )
+    add("--allow-code", action="store_true", help="let the suite name Python functions as measures")
+
+
+def _add_length(add) -> None:
+    """Adds how many conversations are held, how long, and with which methods."""
+    add("--rounds", type=int, default=8, help="default: %(default)s")
+    add("--conversations", type=int, default=200, help="default: %(default)s")
+    add(
+        "--method",
+        action="append",
+        metavar="SPEC",
+        help=(
+            "none, split-softmax:exponent=0.5, ...; repeat to compare on the same pairs (default:"
+            " none)"
+        ),
+    )
+
+
+def _add_user(add) -> None:
+    """Adds who the user model is."""
+    add(
+        "--user-prompt",
+        choices=("auto", "suite", "persona", "empty"),
+        default="auto",
+        help=(
+            "of the user model: another prompt of the suite, a persona, or none (default: personas "
+            "where there are any, else the suite where it has two prompts)"
+        ),
+    )
+    add(
+        "--persona",
+        action="append",
+        metavar="TEXT",
+        help=(
+            "a system prompt of the user model, in place of the suite's personas; repeat for"
+            " several"
+        ),
+    )
+    add(
+        "--pairs",
+        choices=("random", "balanced", "all"),
+        default="random",
+        help=(
+            "drawn; all ordered pairs, each prompt the agent equally often from the start; or all, "
+            "prompt after prompt (default: %(default)s)"
+        ),
+    )
+
+
+def _add_probes(add) -> None:
+    """Adds where the prompt stands, and what is asked at every round."""
+    add(
+        "--baseline",
+        action="store_true",
+        help=(
+            "ask the probes without a system prompt too, which shows the measures that tell nothing"
+        ),
+    )
+    add(
+        "--system-as",
+        choices=("role", "first-user"),
+        default="role",
+        help="where the system prompt stands (default: %(default)s)",
+    )
+    add("--probes-per-round", type=int, default=1, help="default: %(default)s")
+    add(
+        "--probe-at",
+        choices=("in-place", "after-round"),
+        default="in-place",
+        help="of the user's turn, or after a full round (default: %(default)s)",
+    )
+    add("--no-adoption", action="store_true", help="do not ask the user's probes")
+
+
+def _add_draws(add) -> None:
+    """Adds how replies are drawn."""
+    add("--temperature", type=float, default=1.0, help="default: %(default)s")
+    add("--top-p", type=float, default=0.9, help="default: %(default)s")
+    add("--max-new-tokens", type=int, default=400, help="per reply (default: %(default)s)")
+    add("--seed", type=int, default=0, help="default: %(default)s")
+
+
+def _add_running(add) -> None:
+    """Adds what runs side by side, and where the results go."""
+    add("--batch", type=int, default=48, help="conversations side by side (default: %(default)s)")
+    add(
+        "--replicas",
+        type=int,
+        metavar="N",
+        help=(
+            "processes that conversations are shared out to (default: of a small model on the CPU,"
+            " as many as there are processors, with at least 8 conversations each; else 1)"
+        ),
+    )
+    add(
+        "--out",
+        type=Path,
+        help=(
+            "the run's folder (default: runs/drift-MODEL-SUITE-SEED, and what differs from the"
+            " defaults)"
+        ),
+    )
