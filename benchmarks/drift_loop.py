@@ -37,7 +37,7 @@ import holdfast
 from holdfast import drift
 from holdfast.drift.dialog import Dialog, agent_view, turn_of, user_view
 from holdfast.drift.pairing import draw_pairing
-from holdfast.drift.replicas import how_many
+from holdfast.models.forked import how_many
 
 Chat = list[dict[str, str]]
 Answer = Callable[[Sequence[Chat]], list[str]]

@@ -18,9 +18,9 @@ from test_drift import QUICK, SUITE, texts
 from tiny import model
 
 from holdfast import drift
-from holdfast.drift.replicas import how_many
 from holdfast.errors import KnobOutOfRange, ModelError, UnknownName, UsageError
 from holdfast.methods import Kind
+from holdfast.models.forked import how_many
 from holdfast.records import read_run
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="replicas are forked")

@@ -12,14 +12,15 @@ from typing import Any
 
 from holdfast import methods as steering
 from holdfast.drift.pairing import draw_pairing, user_prompt_of
-from holdfast.drift.replicas import converse_apart, how_many
-from holdfast.drift.selfchat import converse
 from holdfast.drift.settings import Settings
 from holdfast.drift.suites import Suite, load_suite
+from holdfast.drift.talks import Recorder, Talks
 from holdfast.drift.traces import TurnTrace, write_traces
 from holdfast.errors import UsageError
 from holdfast.methods import Method, read_methods
+from holdfast.models.forked import replicas_of
 from holdfast.models.protocol import ChatModel
+from holdfast.models.replicas import Listener
 from holdfast.records import (
     Batch,
     Compatibility,
@@ -80,7 +81,8 @@ def run(
         traces: whether the mass of every head at every generated token of the agent is kept too
             (`drift.traces`).
         replicas: processes that conversations are shared out to, which are forked and read the same
-            weights; None: as many as pay, for a small model in this processor's memory.
+            weights; None: as many as pay, for a small model in this processor's memory. A model
+            that has replicas elsewhere has its own number of them.
 
     Raises:
         UsageError: a suite without the prompts or personas that the settings ask for, the same
@@ -98,24 +100,22 @@ def run(
     settings = dataclasses.replace(settings, user_prompt=user_prompt_of(suite, settings))
     for setting in chosen.values():
         model.check(setting)
-    processes = how_many(model, min(settings.conversations, settings.batch), replicas)
+    side_by_side = min(settings.conversations, settings.batch)
+    shared_out = replicas_of(model, side_by_side, replicas)
     identity = identity_of(model, suite, list(chosen), dataclasses.asdict(settings))
     about = {"command": "drift", "argv": command, "versions": _versions()}
     with open_run(Path(out), identity, about, COMPATIBILITY) as record:
         numbers = range(settings.conversations)
-        together = None if model.independent else settings.batch  # the session says what is good
         for name, setting in chosen.items():
             for batch in resume(record, name, [numbers], alone=True):
                 if batch.kept:
                     for _ in range(settings.rounds):
                         progress(batch.kept, 0)
-                pairings = [draw_pairing(suite, settings, number) for number in batch.again]
-                keep = functools.partial(_keep, batch, traces)
-                rest = pairings, setting, settings, keep, progress
-                if processes > 1:
-                    converse_apart(processes, model, *rest)
-                elif pairings:
-                    converse(model.session(), *rest, together)
+                pairings = {n: draw_pairing(suite, settings, n) for n in batch.again}
+                if pairings:
+                    recorder = Recorder(pairings, functools.partial(_keep, batch, traces))
+                    listener = Listener(recorder.take, progress=progress, lost=recorder.lose)
+                    shared_out.work(Talks(setting, settings), pairings, listener)
     return read_run(out)
 
 

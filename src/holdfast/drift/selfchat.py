@@ -7,9 +7,8 @@ the agent's dialog in place of a_i and never enters it."""
 
 from __future__ import annotations
 
-import itertools
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -38,7 +37,7 @@ VIEWS = ("agent", "user")  # of one dialog; each is a thread of the session
 
 def converse(
     session: Session,
-    pairings: Sequence[Pairing],
+    pairings: Iterable[Pairing],
     methods: Sequence[Method],
     settings: Settings,
     on_record: Callable[[dict[str, Any], dict[int, TurnTrace]], None],
@@ -50,7 +49,7 @@ def converse(
 
     Args:
         session: a fresh session of the model, which plays both sides.
-        pairings: the conversations.
+        pairings: the conversations; taken one by one, where there is room.
         methods: applied to the agent alone, in its turns and its probes.
         settings: the protocol.
         on_record: takes the record of each conversation that is over, without its method's name,
@@ -72,16 +71,22 @@ def converse(
         for view in VIEWS:
             session.forget((view, dialog.pairing.number))
 
-    failures, waiting = Failures(over, "conversation"), iter(pairings)
+    failures, waiting, running = Failures(over, "conversation"), iter(pairings), 0
 
-    def begin(count: int | None) -> list[Job]:
-        """The first requests of the next conversations."""
-        return [
-            _Script(Dialog(pairing), tuple(methods), settings, failures, on_round, begin).begin()
-            for pairing in itertools.islice(waiting, count)
-        ]
+    def begin(ended: int = 0) -> list[Job]:
+        """The first requests of as many conversations as there is room for."""
+        nonlocal running
+        running -= ended
+        begun: list[Job] = []
+        while together is None or running < together:
+            if (pairing := next(waiting, None)) is None:
+                break
+            script = _Script(Dialog(pairing), tuple(methods), settings, failures, on_round, begin)
+            begun.append(script.begin())
+            running += 1
+        return begun
 
-    session.run(begin(together))
+    session.run(begin())
     failures.settle(session)
 
 
@@ -107,7 +112,7 @@ class _Script:
         dialog: the conversation.
         methods, settings, on_round: as of `converse`.
         failures: of the conversations side by side.
-        next_ones: begins so many further conversations.
+        next_ones: begins further conversations in place of so many that have ended.
         open_jobs: requests that are not answered yet.
         told: tokens that `on_round` was told of.
     """

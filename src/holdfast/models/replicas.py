@@ -1,0 +1,92 @@
+"""Replicas: copies of a model that do whole units of work side by side.
+
+A unit is a conversation, or samples that are asked together. None reads another, so they are shared
+out; what comes of them goes back to the process that shares them out, which alone writes records.
+Here the model itself does all; `models.forked` forks processes, and `integrations.ray` has actors
+on other machines.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any, Protocol, runtime_checkable
+
+from holdfast.errors import RequestFailed
+from holdfast.models.protocol import ChatModel
+
+Units = Iterator[tuple[int, Any]]  # each with its number
+
+
+def _tell_nobody(*told: Any) -> None:
+    pass
+
+
+@dataclass(frozen=True)
+class Listener:
+    """Takes what is told of units, which are called by their numbers.
+
+    Args:
+        outcome: something that came of a unit; a record, say. As often as there is something.
+        over: nothing more will come of a unit.
+        progress: how many pieces of work were just done, and the tokens that they took.
+        lost: a unit that could not be done, whoever tried.
+    """
+
+    outcome: Callable[[int, Any], None]
+    over: Callable[[int], None] = _tell_nobody
+    progress: Callable[[int, int], None] = _tell_nobody
+    lost: Callable[[int, RequestFailed], None] = _tell_nobody
+
+
+class Work(Protocol):
+    """What a replica does with units. It travels to the replica, so it can be pickled."""
+
+    @property
+    def together(self) -> int:
+        """Units that are done side by side, by all replicas together; 1: one after the other by
+        each.
+        """
+
+    def do(self, model: ChatModel, units: Units, replicas: int, listener: Listener) -> None:
+        """Does units, and tells what comes of them.
+
+        Args:
+            model: of this replica.
+            units: those of this replica. Where others share them out meanwhile, it may have a unit
+                after it had none; with none under way, it waits for the next.
+            replicas: how many there are.
+            listener: told of every unit that it is over.
+        """
+
+
+@runtime_checkable
+class Replicas(Protocol):
+    """Where units of work are done."""
+
+    def work(self, work: Work, units: Mapping[int, Any], listener: Listener) -> None:
+        """Has every unit done, and returns when all are over.
+
+        Args:
+            work: what is done.
+            units: by number, in the order in which they are begun.
+            listener: told by this thread alone.
+
+        Raises:
+            HoldfastError: the first error that ended a replica's work, when the others have done
+                what they had begun.
+        """
+
+
+@dataclass(frozen=True)
+class Here:
+    """The model itself, which does all units in this process.
+
+    Args:
+        model: any.
+    """
+
+    model: ChatModel
+
+    def work(self, work: Work, units: Mapping[int, Any], listener: Listener) -> None:
+        work.do(self.model, iter(units.items()), 1, listener)
