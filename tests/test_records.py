@@ -18,7 +18,6 @@ from holdfast.errors import RecordsError
 from holdfast.records import (
     Compatibility,
     open_run,
-    probes_frame,
     read_run,
     refuse_another,
     union,
@@ -695,7 +694,7 @@ def test_probes_as_a_table(tmp_path):
     pandas = pytest.importorskip("pandas")
     with open_run(tmp_path, IDENTITY, ABOUT) as run:
         run.append(record(0))
-    frame = probes_frame(read_run(tmp_path))
+    frame = read_run(tmp_path).frame()
     assert isinstance(frame, pandas.DataFrame) and len(frame) == 1
     row = frame.iloc[0]
     assert (row["method"], row["conversation"], row["agent"], row["category"]) == (

@@ -11,7 +11,7 @@ from holdfast import drift, report
 from holdfast.analysis.rules import first_broken, rule_rows
 from holdfast.analysis.series import read_series
 from holdfast.models.requests import Reply
-from holdfast.records import probes_frame, read_run
+from holdfast.records import read_run
 from holdfast.report.sentences import broken_text, fall
 
 BREAKS_IN = {"signs": 3, "cheap": 1}  # from which round on; the third rule is always kept
@@ -113,7 +113,7 @@ def test_page_tells_rule_by_rule_and_names_the_rule_of_each_probe(run, tmp_path)
 
 
 def test_the_table_of_probes_names_rules(run):
-    frame = probes_frame(run)
+    frame = run.frame()
     means = frame.groupby("rule")["score"].mean().to_dict()
     assert means == {"signs": 0.625, "cheap": 0.25, "short": 1.0}
 

@@ -15,6 +15,7 @@ from holdfast.cli import (
     catalogue,
     chat,
     drift,
+    export,
     generate,
     geometry,
     profile,
@@ -32,6 +33,7 @@ from holdfast.threads import wait_asleep
 COMMANDS = (
     drift,
     report,
+    export,
     trace,
     geometry,
     reproduce,

@@ -25,9 +25,9 @@ from holdfast.records.run import (
     Run,
     RunData,
     open_run,
-    probes_frame,
     read_run,
 )
+from holdfast.records.tables import columns_of, write_csv, write_parquet
 
 __all__ = [
     "FAILURES",
@@ -40,13 +40,15 @@ __all__ = [
     "Run",
     "RunData",
     "batches",
+    "columns_of",
     "command_of",
     "open_run",
-    "probes_frame",
     "read_run",
     "refuse_another",
     "resume",
     "superset",
     "to_line",
     "union",
+    "write_csv",
+    "write_parquet",
 ]

@@ -11,9 +11,9 @@ from typing import Any
 
 from holdfast.errors import RecordsError
 from holdfast.records.lines import FIELD, without_checksum
+from holdfast.records.schema import OLD_LINES, refuse_unknown
 
 MANIFEST = "manifest.json"
-OLD_LINES = "lines_without_crc32"
 EXTENDED_BY = "extended_by"  # the command that last made the run larger
 _ABSENT = object()
 
@@ -115,10 +115,10 @@ def holds_lines(records: Path) -> bool:
 
 
 def read_manifest(folder: Path) -> dict[str, Any]:
-    """The manifest of a run folder.
+    """The manifest of a run folder, as its version wrote it.
 
     Raises:
-        RecordsError: it is damaged, or is none.
+        RecordsError: it is damaged, or is none, or of a version that is not known.
     """
     path, cure = folder / MANIFEST, "restore it, or start a new run in another folder"
     try:
@@ -134,6 +134,7 @@ def read_manifest(folder: Path) -> dict[str, Any]:
         raise RecordsError(f"{path} is damaged: it has no checksum at its end; {cure}.")
     if not isinstance(manifest.get("identity"), dict):
         raise RecordsError(f"{path} has no 'identity'; {cure}.")
+    refuse_unknown(manifest, path)
     return manifest
 
 

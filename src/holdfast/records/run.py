@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import datetime
 import os
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -18,16 +18,16 @@ from holdfast.records.manifest import (
     ALIKE,
     EXTENDED_BY,
     MANIFEST,
-    OLD_LINES,
     Compatibility,
     as_json,
     holds_lines,
     joined,
     read_manifest,
 )
+from holdfast.records.schema import CURRENT, OLD_LINES, SCHEMA, as_current
+from holdfast.records.tables import frame_of
 
 if TYPE_CHECKING:
-    import pandas
     from filelock import BaseFileLock
 
 Key = tuple[str, int]
@@ -43,7 +43,7 @@ class RunData:
 
     Attributes:
         folder: where.
-        manifest: what the run was started with.
+        manifest: what the run was started with, in today's form (`records.schema`).
         records: in the order they were written.
         failures: what was asked, was not answered, and is not recorded to this day, which the next
             command asks again: per key its latest method, conversation, why and reason.
@@ -53,6 +53,19 @@ class RunData:
     manifest: dict[str, Any]
     records: list[dict[str, Any]]
     failures: list[dict[str, Any]] = field(default_factory=list)
+
+    def frame(self, dataframe: Callable[[dict[str, list[Any]]], Any] | None = None) -> Any:
+        """The records as a tidy table: a row for each probe of each round of each conversation, or
+        for each score of each sample (docs/runs.md describes the columns).
+
+        Args:
+            dataframe: what makes a table of columns by name, each a list with None where nothing
+                was measured: `polars.DataFrame`, `pyarrow.table`, `dict`; None: pandas.
+
+        Raises:
+            UsageError: pandas is asked for and not installed.
+        """
+        return frame_of(self, dataframe)
 
 
 class Run:
@@ -210,7 +223,7 @@ def read_run(folder: Path | str) -> RunData:
     recorded = {_key_of(record) for record in records}
     failures = {_key_of(failure): failure for failure in read_notes(noted, folder / FAILURES)}
     left = [failure for key, failure in failures.items() if key not in recorded]
-    return RunData(folder, manifest, records, left)
+    return RunData(folder, as_current(manifest), records, left)
 
 
 def _bytes_of(path: Path) -> bytes:
@@ -226,45 +239,6 @@ def _key_of(record: Mapping[str, Any]) -> Key:
     return record["method"], record["conversation"]
 
 
-def probes_frame(run: RunData) -> pandas.DataFrame:
-    """One row per probe: method, conversation, agent, category, user, user_category, round, kind,
-    rule, probe, question, reply, score, reason, mass.
-    """
-    import pandas
-
-    columns = [
-        "method",
-        "conversation",
-        "agent",
-        "category",
-        "user",
-        "user_category",
-        "round",
-        "kind",
-        "rule",
-        "probe",
-        "question",
-        "reply",
-        "score",
-        "reason",
-        "mass",
-    ]
-    rows = [
-        {
-            "method": record["method"],
-            "conversation": record["conversation"],
-            "agent": record["agent"]["id"],
-            "category": record["agent"]["category"],
-            "user": record["user"]["id"],
-            "user_category": record["user"]["category"],
-            **probe,
-        }
-        for record in run.records
-        for probe in record["probes"]
-    ]
-    return pandas.DataFrame(rows, columns=columns)
-
-
 def _start_or_resume(
     folder: Path,
     identity: dict[str, Any],
@@ -272,7 +246,7 @@ def _start_or_resume(
     compatibility: Compatibility,
 ) -> dict[str, Any]:
     """Writes the manifest: a new one, or that of the run there, extended by this command."""
-    fresh = {**about, "identity": identity, OLD_LINES: 0}
+    fresh = {SCHEMA: CURRENT, **about, "identity": identity, OLD_LINES: 0}
     if not (folder / MANIFEST).exists():
         _refuse_foreign(folder)
         manifest = fresh
@@ -289,6 +263,7 @@ def _start_or_resume(
                 "identity": both,
                 "resumed": [*manifest.get("resumed", []), about],
                 OLD_LINES: manifest.get(OLD_LINES, lines),
+                SCHEMA: CURRENT,
             }
     write_whole(folder / MANIFEST, to_manifest(manifest), "another folder with --out")
     return manifest

@@ -1,0 +1,39 @@
+"""`holdfast export`: a run as a file or an entry of other tools."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+
+
+def add_parser(commands) -> None:
+    export = commands.add_parser(
+        "export",
+        help="write a run for other tools",
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+        description=(
+            "Writes a run's records as one tidy table, a row for each probe of each round of each"
+            " conversation (docs/runs.md has the columns), or logs them elsewhere."
+        ),
+        epilog=(
+            "examples:\n  holdfast export runs/fix --csv probes.csv\n"
+            "  holdfast export runs/fix --parquet probes.parquet"
+        ),
+    )
+    export.add_argument("folder", type=Path, metavar="RUN", help="a run's folder")
+    to = export.add_mutually_exclusive_group(required=True)
+    to.add_argument("--csv", type=Path, metavar="FILE", help="a table as CSV")
+    to.add_argument(
+        "--parquet", type=Path, metavar="FILE", help="a table as Parquet (holdfast[parquet])"
+    )
+    export.set_defaults(run=run)
+
+
+def run(arguments: argparse.Namespace) -> None:
+    from holdfast import records
+
+    data = records.read_run(arguments.folder)
+    if arguments.csv is not None:
+        print(f"Table: {records.write_csv(data, arguments.csv).resolve()}")
+    elif arguments.parquet is not None:
+        print(f"Table: {records.write_parquet(data, arguments.parquet).resolve()}")

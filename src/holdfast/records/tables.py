@@ -1,0 +1,180 @@
+"""The records of a run as one tidy table: a row for each probe, or for each score of a sample.
+
+docs/runs.md describes the columns. Their names, order and types depend on the command alone, so
+that tables of several runs can be put under each other.
+"""
+
+from __future__ import annotations
+
+import csv
+import importlib
+import io
+import json
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+from types import ModuleType
+from typing import TYPE_CHECKING, Any
+
+from holdfast.errors import UsageError
+from holdfast.files import write_whole
+from holdfast.records.schema import SCHEMA
+
+if TYPE_CHECKING:
+    from holdfast.records.run import RunData
+
+Columns = dict[str, list[Any]]
+
+_PROBES: dict[str, type] = {
+    "model": str,
+    "suite": str,
+    "seed": int,
+    "method": str,
+    "conversation": int,
+    "agent": str,
+    "category": str,
+    "user": str,
+    "user_category": str,
+    "round": int,
+    "kind": str,
+    "rule": str,
+    "probe": int,
+    "question": str,
+    "reply": str,
+    "score": float,
+    "reason": str,
+    "mass": float,
+    "turn_mass": float,
+    "stop_reason": str,
+}
+_SCORES: dict[str, type] = {
+    "model": str,
+    "data": str,
+    "method": str,
+    "sample": int,
+    "task": str,
+    "variant": str,
+    "target": str,
+    "reply": str,
+    "name": str,
+    "score": float,
+}
+_OF_SAMPLES = ("tasks", "profile")  # the commands whose records are samples
+
+
+def types_of(run: RunData) -> Mapping[str, type]:
+    """The columns of a run's table in their order, and whether each holds str, int or float."""
+    return _SCORES if run.manifest.get("command") in _OF_SAMPLES else _PROBES
+
+
+def columns_of(run: RunData) -> Columns:
+    """The table of a run, column by column; None where nothing was measured or nothing applies."""
+    rows = _rows_of_scores(run) if types_of(run) is _SCORES else _rows_of_probes(run)
+    columns: Columns = {name: [] for name in types_of(run)}
+    for row in rows:
+        for name, column in columns.items():
+            column.append(row.get(name))
+    for name, kind in types_of(run).items():
+        if kind is float:
+            columns[name] = [None if value is None else float(value) for value in columns[name]]
+    return columns
+
+
+def frame_of(run: RunData, dataframe: Callable[[Columns], Any] | None = None) -> Any:
+    """As `RunData.frame`."""
+    if dataframe is not None:
+        return dataframe(columns_of(run))
+    pandas = package("pandas", "pandas", "run.frame()")
+    # a column of which nothing was measured would else have no type
+    types = {name: kind for name, kind in types_of(run).items() if kind is float}
+    return pandas.DataFrame(columns_of(run)).astype(types)
+
+
+def write_csv(run: RunData, path: Path | str) -> Path:
+    """Writes the table of a run as CSV (UTF-8, RFC 4180); None is an empty field.
+
+    Raises:
+        RecordsError: the file cannot be written.
+    """
+    text, columns = io.StringIO(newline=""), columns_of(run)
+    writer = csv.writer(text, lineterminator="\n")
+    writer.writerow(columns)
+    writer.writerows(zip(*columns.values(), strict=True))
+    return write_whole(path, text.getvalue(), "another file with --csv")
+
+
+def write_parquet(run: RunData, path: Path | str) -> Path:
+    """Writes the table of a run as Parquet; its schema's metadata hold the run's identity as JSON.
+
+    Raises:
+        UsageError: pyarrow is not installed.
+        RecordsError: the file cannot be written.
+    """
+    arrow = package("pyarrow", "parquet", "--parquet")
+    parquet = importlib.import_module("pyarrow.parquet")
+    kinds = {str: arrow.string(), int: arrow.int64(), float: arrow.float64()}
+    about = {"identity": json.dumps(run.manifest["identity"]), SCHEMA: str(run.manifest[SCHEMA])}
+    schema = arrow.schema(
+        [(name, kinds[kind]) for name, kind in types_of(run).items()],
+        metadata={f"holdfast.{name}": text for name, text in about.items()},
+    )
+    columns = {name: list(map(_valid, column)) for name, column in columns_of(run).items()}
+    content = io.BytesIO()
+    parquet.write_table(arrow.table(columns, schema=schema), content)
+    return write_whole(path, content.getvalue(), "another file with --parquet")
+
+
+def package(name: str, extra: str, needed_by: str) -> ModuleType:
+    """A package that comes with an extra of ours.
+
+    Raises:
+        UsageError: it is not installed; names the command that installs it.
+    """
+    try:
+        return importlib.import_module(name)
+    except ImportError as error:
+        raise UsageError(
+            f"{needed_by} needs {name}; pip install 'holdfast[{extra}]' ({error})."
+        ) from error
+
+
+def _rows_of_probes(run: RunData) -> Iterator[dict[str, Any]]:
+    identity = run.manifest["identity"]
+    of_run = {
+        "model": identity.get("model"),
+        "suite": identity.get("suite"),
+        "seed": identity.get("settings", {}).get("seed"),
+    }
+    for record in run.records:
+        of_dialog = {
+            "method": record["method"],
+            "conversation": record["conversation"],
+            "agent": record["agent"]["id"],
+            "category": record["agent"]["category"],
+            "user": record["user"]["id"],
+            "user_category": record["user"]["category"],
+        }
+        masses = {
+            turn["round"]: turn.get("mass")
+            for turn in record["turns"]
+            if turn["speaker"] == "agent"
+        }
+        for probe in record["probes"]:
+            yield {**of_run, **of_dialog, "turn_mass": masses.get(probe["round"]), **probe}
+
+
+def _rows_of_scores(run: RunData) -> Iterator[dict[str, Any]]:
+    identity = run.manifest["identity"]
+    for record in run.records:
+        of_sample = {
+            **record,
+            "model": identity.get("model"),
+            "data": identity.get("data"),
+            "sample": record["conversation"],
+        }
+        for name, score in record["scores"].items():
+            yield {**of_sample, "name": name, "score": score}
+
+
+def _valid(value: Any) -> Any:
+    """A text without lone surrogates, which Parquet does not take."""
+    return value.encode("utf-8", "replace").decode() if isinstance(value, str) else value

@@ -1,0 +1,164 @@
+"""Run folders of every version that there was: each opens, reports, exports and goes on.
+
+`data/recorded/schema-N` holds folders that the code of that version wrote, `schema-1-first` those
+of the first runs that there were, before a model's runtime was recorded.
+"""
+
+import csv
+import json
+import shutil
+from pathlib import Path
+
+import pytest
+
+from holdfast import report
+from holdfast.analysis.summary import summarise
+from holdfast.cli import main
+from holdfast.drift.benchmark import COMPATIBILITY
+from holdfast.errors import RecordsError
+from holdfast.records import open_run, read_run, to_line
+from holdfast.records.lines import to_manifest, without_checksum
+from holdfast.records.schema import _TO_NEXT, CURRENT, version_of
+
+RUNS = Path(__file__).parent / "data" / "recorded"
+FOLDERS = sorted(path.parent for path in RUNS.rglob("manifest.json"))
+DRIFT = [folder for folder in FOLDERS if folder.name in ("drift", "stability")]
+PROBES = (
+    "model suite seed method conversation agent category user user_category round kind rule probe"
+    " question reply score reason mass turn_mass stop_reason"
+).split()
+SCORES = "model data method sample task variant target reply name score".split()
+
+
+def name_of(folder):
+    return str(folder.relative_to(RUNS))
+
+
+def plainly(folder):
+    """The lines of a folder, read by nothing of ours."""
+    return [json.loads(line) for line in (folder / "records.jsonl").read_text().splitlines()]
+
+
+def test_every_version_is_kept_and_has_a_reader():
+    kept = {version_of(json.loads((folder / "manifest.json").read_text())) for folder in FOLDERS}
+    assert kept == set(range(1, CURRENT + 1)), (
+        "write folders of the new version into tests/data/recorded, as those there were written"
+    )
+    assert set(_TO_NEXT) == set(range(1, CURRENT))
+
+
+@pytest.mark.parametrize("folder", FOLDERS, ids=name_of)
+def test_a_folder_of_every_version_opens_and_is_summed_up(folder):
+    run = read_run(folder)
+    assert len(run.records) == len(plainly(folder)) > 0
+    assert run.manifest["schema"] == CURRENT and "runtime" in run.manifest["identity"]
+    assert summarise(run)["results"]
+
+
+@pytest.mark.parametrize("folder", FOLDERS, ids=name_of)
+def test_a_folder_of_every_version_is_exported(folder, tmp_path, capsys):
+    out = tmp_path / "table.csv"
+    assert main(["export", str(folder), "--csv", str(out)]) == 0
+    assert str(out) in capsys.readouterr().out
+    with open(out, encoding="utf-8", newline="") as file:
+        rows = list(csv.DictReader(file))
+    lines = plainly(folder)
+    if "scores" in lines[0]:
+        assert list(rows[0]) == SCORES
+        scores = [score for line in lines for score in line["scores"].values()]
+    else:
+        assert list(rows[0]) == PROBES
+        scores = [probe["score"] for line in lines for probe in line["probes"]]
+        assert [row["reply"] for row in rows] == [
+            probe["reply"] for line in lines for probe in line["probes"]
+        ]
+    assert [float(row["score"]) for row in rows] == scores
+    frame = read_run(folder).frame()
+    assert list(frame.columns) == list(rows[0]) and list(frame["score"]) == scores
+
+
+@pytest.mark.parametrize("folder", DRIFT, ids=name_of)
+def test_a_page_is_made_of_every_version(folder, tmp_path):
+    page = report.write([folder], tmp_path / "report.html").read_text(encoding="utf-8")
+    first = plainly(folder)[0]
+    assert first["agent"]["id"] in page and page.rstrip().endswith("</html>")
+
+
+@pytest.mark.parametrize("version", ["schema-1", "schema-2", "schema-3"])
+def test_a_folder_of_every_version_goes_on(version, tmp_path):
+    folder = tmp_path / "run"
+    shutil.copytree(RUNS / version / "drift", folder)
+    identity = json.loads((folder / "manifest.json").read_text())["identity"]
+    identity["settings"]["conversations"] = 4
+    identity["settings"].setdefault("pairs", "random")
+    about = {"command": "drift", "argv": "holdfast drift --conversations 4"}
+    before = plainly(folder)
+    with open_run(folder, identity, about, COMPATIBILITY) as run:
+        run.append({**before[0], "conversation": 3})
+    assert len(read_run(folder).records) == len(before) + 1
+    assert json.loads((folder / "manifest.json").read_text())["schema"] == CURRENT
+
+
+@pytest.mark.parametrize(
+    ("version", "sentence"),
+    [
+        (CURRENT + 1, f"written by a newer Holdfast (schema {CURRENT + 1}; this one reads up to"),
+        ("three", "has the schema 'three', which is no version"),
+        (0, "has the schema 0, which is no version"),
+    ],
+)
+def test_a_version_that_is_not_known_is_refused(version, sentence, tmp_path, capsys):
+    folder = tmp_path / "run"
+    shutil.copytree(RUNS / "schema-3" / "drift", folder)
+    path = folder / "manifest.json"
+    manifest = json.loads(without_checksum(path.read_bytes())[0])
+    path.write_bytes(to_manifest({**manifest, "schema": version}))
+    with pytest.raises(RecordsError) as refused:
+        read_run(folder)
+    assert sentence in str(refused.value) and str(path) in str(refused.value)
+    for command in (["report", str(folder)], ["export", str(folder), "--csv", "x.csv"]):
+        assert main(command) == 1
+        assert sentence in capsys.readouterr().err
+    with pytest.raises(RecordsError, match="schema"):
+        open_run(folder, manifest["identity"], {"command": "drift"}, COMPATIBILITY)
+
+
+def test_a_table_of_another_library(tmp_path):
+    columns = read_run(RUNS / "schema-3" / "drift").frame(dict)
+    assert list(columns) == PROBES and len({len(column) for column in columns.values()}) == 1
+    assert set(columns["rule"]) == {None} and all(0 < mass < 1 for mass in columns["turn_mass"])
+
+
+def test_texts_of_any_kind_survive_a_table(tmp_path):
+    folder = tmp_path / "run"
+    shutil.copytree(RUNS / "schema-3" / "drift", folder)
+    texts = ['a "quoted", comma', "two\nlines\r\nand more", "=1+1", "é 東 🙂", ""]
+    lines = []
+    for record in plainly(folder):
+        record.pop("crc32")
+        for probe, text in zip(record["probes"], texts, strict=False):
+            probe["reply"] = text
+        lines.append(to_line(record))
+    (folder / "records.jsonl").write_bytes(b"".join(lines))
+    assert main(["export", str(folder), "--csv", str(tmp_path / "t.csv")]) == 0
+    with open(tmp_path / "t.csv", encoding="utf-8", newline="") as file:
+        replies = [row["reply"] for row in csv.DictReader(file)]
+    assert replies[:4] == texts[:4] == read_run(folder).frame()["reply"].tolist()[:4]
+
+
+@pytest.mark.parametrize(
+    ("words", "code", "sentence"),
+    [
+        (["nowhere", "--csv", "t.csv"], 1, "nowhere is not a run: it does not exist"),
+        ([str(RUNS / "schema-3/drift"), "--csv", "/proc/no/t.csv"], 1, "Cannot write /proc/no"),
+    ],
+)
+def test_what_cannot_be_exported_is_refused(words, code, sentence, capsys):
+    assert main(["export", *words]) == code
+    assert sentence in capsys.readouterr().err
+
+
+def test_a_destination_has_to_be_named(capsys):
+    with pytest.raises(SystemExit) as ended:
+        main(["export", str(RUNS / "schema-3/drift")])
+    assert ended.value.code == 2 and "--parquet" in capsys.readouterr().err
