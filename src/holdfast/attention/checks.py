@@ -17,7 +17,8 @@ from holdfast.attention.steering import Steering
 from holdfast.errors import ModelError, UsageError
 
 if TYPE_CHECKING:
-    from holdfast.attention.blocks import Block, OpenModel
+    from holdfast.attention.blocks import Block
+    from holdfast.attention.open_model import OpenModel
 
 
 def cached_tokens(cache: Any) -> int:
@@ -53,7 +54,7 @@ def check_pass(
         return
     tokens, width, cache = ids.shape[1], steering.span.shape[1], given.get("past_key_values")
     noted = cache is not None and can_be_noted(cache)
-    goes_on = noted and model.computed.get(cache) == block.number
+    goes_on = noted and model.blocks.computed.get(cache) == block.number
     before = 0 if goes_on and tokens == 1 else cached_tokens(cache)
     mask = given.get("attention_mask")
     mask = mask if isinstance(mask, Tensor) and mask.ndim == 2 else None

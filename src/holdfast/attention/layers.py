@@ -18,13 +18,13 @@ from transformers.integrations.sdpa_attention import sdpa_attention_forward
 from transformers.masking_utils import ALL_MASK_ATTENTION_FUNCTIONS
 from transformers.modeling_utils import ALL_ATTENTION_FUNCTIONS
 
-from holdfast.attention.blocks import WAITING, Ahead, OpenModel
 from holdfast.attention.checks import check_padding
 from holdfast.attention.cuda import steer
 from holdfast.attention.decode import read_step, step
 from holdfast.attention.explicit import Scoring, attend_explicitly, mass_at
 from holdfast.attention.extent import Starts
 from holdfast.attention.kernels import States, is_fused
+from holdfast.attention.open_model import WAITING, Ahead, OpenModel
 from holdfast.attention.prefill import prefill
 from holdfast.attention.steering import PASS, Pass, Steering
 from holdfast.errors import ModelError
@@ -170,7 +170,7 @@ def mask_layer(**kwargs: Any) -> Tensor | None:
         if current.positions is not None:
             return _mask_by_positions(current, "sdpa", **kwargs)
     elif owner is not None:  # `generate` makes the masks of static caches ahead of the pass
-        block = owner.block_of()
+        block = owner.blocks.block_of()
         if block is None or block.steering is None:
             return _mask_before(owner, kwargs)
         if WAITING.ahead is None or WAITING.ahead.model is not owner:

@@ -21,11 +21,12 @@ from weakref import WeakKeyDictionary
 import torch
 from transformers import PreTrainedModel
 
-from holdfast.attention.blocks import LOCK, WAITING, Block, OpenModel
+from holdfast.attention.blocks import LOCK, Block
 from holdfast.attention.compiled import Hook, begin_traced, end_traced, forget, number_modules
 from holdfast.attention.door import Door, has_door
 from holdfast.attention.interface import IMPLEMENTATION
 from holdfast.attention.layers import CONFIGS, OWNERS, adopted
+from holdfast.attention.open_model import WAITING, OpenModel
 from holdfast.attention.reaching import (
     REACHED,
     check_reachable,
@@ -72,7 +73,7 @@ def open_block(model: PreTrainedModel, block: Block) -> Iterator[OpenModel]:
         switched = _SWITCHED[model]
         opened = switched.opened
         assert opened is not None, "a model is switched for its blocks after it has a list of them"
-        opened.open(block)
+        opened.blocks.add(block)
     try:
         yield opened
     finally:
@@ -206,7 +207,7 @@ def _plain_copy(
 
 def _leave(model: PreTrainedModel, switched: _Switched, opened: OpenModel) -> None:
     """Restores the model if no block is open on it; a pass under way does so at its end."""
-    if not opened.blocks and not opened.running:
+    if not opened.blocks.opened and not opened.running:
         _restore(switched)
         _forget_blocks(model, switched)
         if _SWITCHED.get(model) is switched:

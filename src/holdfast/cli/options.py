@@ -86,7 +86,7 @@ def check_extra(extra: str, packages: Sequence[str]) -> None:
     """
     if missing := [name for name in packages if importlib.util.find_spec(name) is None]:
         raise UsageError(
-            f"`holdfast {extra}` needs {' and '.join(missing)}; pip install 'holdfast[{extra}]'."
+            f"`holdfast {extra}` needs {', '.join(missing)}; pip install 'holdfast[{extra}]'."
         )
 
 

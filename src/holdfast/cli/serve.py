@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import argparse
-import importlib.util
 import os
 import re
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from holdfast.cli.options import add_placement, is_url, load_here
+from holdfast.cli.options import add_placement, check_extra, is_url, load_here
 from holdfast.errors import UsageError
 
 if TYPE_CHECKING:
@@ -118,7 +117,7 @@ def add_parser(commands) -> None:
 
 
 def run(arguments: argparse.Namespace) -> None:
-    _check_installed()
+    check_extra("serve", _NEEDS)
     key = _key(arguments.api_key_env)
     from holdfast.serve import server
 
@@ -176,13 +175,6 @@ def _application(service: Service, arguments: argparse.Namespace, key: str) -> A
 
     own = ("localhost", "127.0.0.1", "::1", arguments.host)
     return application(service, Gate(key, hosts=() if key else own), arguments.allow_origin)
-
-
-def _check_installed() -> None:
-    if missing := [name for name in _NEEDS if importlib.util.find_spec(name) is None]:
-        raise UsageError(
-            f"`holdfast serve` needs {', '.join(missing)}; pip install 'holdfast[serve]'"
-        )
 
 
 def _key(variable: str | None) -> str:

@@ -14,7 +14,8 @@ import torch
 from torch import Tensor
 from transformers import PreTrainedModel
 
-from holdfast.attention.blocks import Block, OpenModel, frame_of_entry
+from holdfast.attention.blocks import Block, frame_of_entry
+from holdfast.attention.open_model import OpenModel
 from holdfast.attention.patching import open_block
 from holdfast.attention.reaching import check_methods
 from holdfast.attention.steering import AttentionTrace, Steering
@@ -86,7 +87,7 @@ class Steered:
 
         @functools.wraps(function)
         def bound(*args: P.args, **kwargs: P.kwargs) -> R:
-            with self._model.bound(self._block, sys._getframe()):
+            with self._model.blocks.bound(self._block, sys._getframe()):
                 return function(*args, **kwargs)
 
         return bound
