@@ -54,6 +54,11 @@ def guidance(
     ]
 
 
+def anchoring(seeing: list[float], masked: list[float], strength: float) -> list[float]:
+    """Tian and Zhang (2025): probabilities from the logits with the span, and with it masked."""
+    return softmax([strength * f + (1 - strength) * g for f, g in zip(seeing, masked, strict=True)])
+
+
 def pasta(
     weights: list[float],
     span: list[bool],

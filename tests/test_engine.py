@@ -14,14 +14,26 @@ from dataclasses import replace
 
 import pytest
 import torch
-from oracles import guidance, split_softmax
+from oracles import anchoring, guidance, split_softmax
 from tiny import chat, model, tokenizer
 
 import holdfast
-from holdfast import Boost, Gate, Guidance, Pasta, Repetition, Sampling, SplitSoftmax, Spotlight
+from holdfast import (
+    Anchoring,
+    Boost,
+    Gate,
+    Guidance,
+    Pasta,
+    PromptStrength,
+    Repetition,
+    Sampling,
+    SplitSoftmax,
+    Spotlight,
+)
 from holdfast.attention import Steering, steered
 from holdfast.chat.prompt import render
 from holdfast.errors import ModelError, PromptError, UsageError
+from holdfast.models.protocol import Job
 from holdfast.models.requests import Request
 
 SHORT = Sampling(max_new_tokens=24)
@@ -199,8 +211,6 @@ def test_a_row_that_joins_or_leaves_changes_no_other():
     """Jobs that follow from replies, in a batch too small for all, give the replies they give one
     by one.
     """
-    from holdfast.models.protocol import Job
-
     tiny, found = model(), {}
 
     def job(n, depth):
@@ -278,6 +288,72 @@ def test_guidance_equals_the_equation_whatever_else_is_in_the_batch(kind):
         )
         if guide.scale == 1:
             assert replies[0].token_ids == replies[3].token_ids
+
+
+@pytest.mark.parametrize("kind", ("llama", "gemma3_text"))
+def test_anchoring_equals_the_equation_with_a_mask_token_for_each_of_the_span(kind):
+    tiny, greedy = model(kind), Sampling(temperature=0, max_new_tokens=12)
+    chats = [chat("always talk about cheese", "the old town " * n) for n in (1, 3, 5)]
+    for method in (Anchoring(2.5), Anchoring(0.0), Anchoring(1.0)):
+        replies = tiny.generate_batch(
+            [Request(one, (method,), greedy) for one in chats] + [Request(chats[0], (), greedy)]
+        )
+        for messages, reply in zip(chats, replies, strict=False):
+            prompt = render(messages, tiny.tokenizer)
+            assert sum(prompt.span_mask) > 3
+            seen = list(prompt.token_ids)
+            pairs = zip(seen, prompt.span_mask, strict=True)
+            masked = [tiny.tokenizer.pad_token_id if inside else token for token, inside in pairs]
+            for token in reply.token_ids:
+                logits = last_logits(tiny, seen).tolist(), last_logits(tiny, masked).tolist()
+                wanted = torch.tensor(anchoring(*logits, method.strength))
+                assert int(wanted.argmax()) == token
+                seen, masked = [*seen, token], [*masked, token]
+        same = replies[0].token_ids == replies[3].token_ids
+        assert same == (method.strength == 1)
+
+
+def test_anchoring_masks_what_is_emphasised_and_not_the_system_prompt():
+    tiny, greedy = model(), Sampling(temperature=0, max_new_tokens=12)
+    messages = chat("always talk about cheese", "the old town by the river")
+    replies = [
+        tiny.generate_batch([Request(messages, (Anchoring(0.0),), greedy, emphasis=parts)])[0]
+        for parts in (("old town",), (), ("cheese",))
+    ]
+    assert len({reply.token_ids for reply in replies}) == 3
+
+
+def test_a_tokenizer_without_any_special_token_is_refused_for_anchoring_alone():
+    tiny = model()
+    bare = copy.deepcopy(tiny.tokenizer)
+    bare.pad_token = bare.eos_token = bare.unk_token = bare.mask_token = None
+    messages, answers = chat("always talk about cheese", "the old town"), []
+    jobs = [
+        Job(Request(messages, methods, SHORT), lambda reply: answers.append(reply) or ())
+        for methods in ((Anchoring(2.0),), ())
+    ]
+    with pytest.raises(PromptError, match=r"no token that could mask a text.*guidance"):
+        replace(tiny, tokenizer=bare).session().run(jobs)
+    (reply,) = answers  # the other one is answered all the same
+    assert reply.token_ids == tiny.generate_batch([jobs[1].request])[0].token_ids
+
+
+def test_prompt_strength_contrasts_with_its_default_prompt():
+    tiny, greedy = model(), Sampling(temperature=0, max_new_tokens=12)
+    messages = chat("always talk about cheese", "the old town by the river")
+    method = PromptStrength(2.5, "the river is cold")
+    (reply,) = tiny.generate_batch([Request(messages, (method,), greedy)])
+    seen = list(render(messages, tiny.tokenizer).token_ids)
+    other = list(
+        render(chat("the river is cold", messages[1]["content"]), tiny.tokenizer).token_ids
+    )
+    for token in reply.token_ids:
+        logits = last_logits(tiny, seen).tolist(), last_logits(tiny, other).tolist()
+        assert int(torch.tensor(guidance(*logits, 2.5, 0.0)).argmax()) == token
+        seen, other = [*seen, token], [*other, token]
+    assert method.other(messages[1:]) == tuple(messages[1:])  # no prompt, so nothing to contrast
+    twice = ({"role": "system", "content": "be kind"}, *messages)
+    assert method.other(twice) == method.other(messages)
 
 
 def test_a_gate_takes_what_the_unsteered_model_finds_plausible_and_nothing_else():

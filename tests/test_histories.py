@@ -14,7 +14,18 @@ from tiny import chat, model
 from transformers import AttentionInterface, AttentionMaskInterface
 from transformers.masking_utils import eager_mask
 
-from holdfast import Boost, Gate, Guidance, Pasta, Request, Sampling, SplitSoftmax, Spotlight
+from holdfast import (
+    Anchoring,
+    Boost,
+    Gate,
+    Guidance,
+    Pasta,
+    PromptStrength,
+    Request,
+    Sampling,
+    SplitSoftmax,
+    Spotlight,
+)
 from holdfast.engine.rows import Row
 from holdfast.engine.runner import Runner
 from holdfast.engine.scoring import score_rows
@@ -33,6 +44,8 @@ METHODS = {
     "spotlight on heads": (Spotlight(0.6, {(0, 1), (1, 3)}),),
     "gate": (Gate((SplitSoftmax(0.05),), 0.3),),
     "guidance and boost": (Guidance(2.0), Boost(3)),
+    "anchoring and boost": (Anchoring(2.0), Boost(3)),
+    "prompt strength": (PromptStrength(2.0),),
 }
 
 

@@ -73,6 +73,9 @@ def test_a_spelling_is_read(spec, expected):
         "repetition:probability=0.5+split-softmax:exponent=0.7",
         "guidance:scale=1.5",
         "guidance:scale=2,plausibility=0.1+repetition:probability=1",
+        "anchoring:strength=1.5,plausibility=0.1",
+        "prompt-strength:scale=2",
+        'prompt-strength:scale=2,default="Say \\"yes\\", [a+b]: c=1, ü\\n"+boost:factor=2',
         "gate:methods=[split-softmax:exponent=0.5,heads=1.0/1.1+split-softmax:exponent=0.7],threshold=0.1+repetition:probability=1",
         "pasta:alpha=0.01,heads=3.0/3.5,generated=scale",
         "pasta:alpha=1+boost:factor=1+spotlight:target=0",
@@ -169,6 +172,8 @@ def test_the_catalogue_names_what_parse_reads():
         "spotlight",
         "repetition",
         "guidance",
+        "prompt-strength",
+        "anchoring",
         "gate",
     ]
     for name, knobs, line in listed:

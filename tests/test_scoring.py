@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 import torch
 from tiny import chat, model
 
 from holdfast import (
+    Anchoring,
     Boost,
     Gate,
     Guidance,
     Pasta,
+    PromptStrength,
     Repetition,
     Request,
     Sampling,
@@ -34,6 +38,8 @@ METHODS = {
     "heads": (SplitSoftmax(0.4, heads={(0, 1), (2, 3)}),),
     "repetition": (Repetition(1),),
     "guidance": (Guidance(1.5),),
+    "prompt-strength": (PromptStrength(1.5, "talk about the river"),),
+    "anchoring": (Anchoring(1.5), Boost(2)),
     "several": (Boost(2), Repetition(0.5), Guidance(1.5)),
 }
 CHATS = (
@@ -56,6 +62,10 @@ def by_full_forward(tiny, messages, methods, reply, seed=0):
         *([guidance.other(messages)] if guidance else []),
     ]:
         prompt = render(read, tiny.tokenizer)
+        if logits and getattr(guidance, "masks_span", False):
+            pairs = zip(prompt.token_ids, prompt.span_mask, strict=True)
+            masked = [tiny.tokenizer.pad_token_id if inside else token for token, inside in pairs]
+            prompt = replace(prompt, token_ids=tuple(masked))
         whole, span = (
             torch.tensor([prompt.token_ids + ids]),
             torch.tensor([prompt.span_mask + (False,) * len(ids)]),

@@ -11,7 +11,7 @@ from test_modern import KINDS, STATES, double
 from tiny import chat, model
 
 import holdfast
-from holdfast import Boost, Gate, Guidance, Request, Sampling, SplitSoftmax, Spotlight
+from holdfast import Anchoring, Boost, Gate, Guidance, Request, Sampling, SplitSoftmax, Spotlight
 from holdfast.engine.prefixes import KeysValues
 from holdfast.engine.rows import Stream
 from holdfast.engine.shared import SharedPrefixes
@@ -24,6 +24,7 @@ METHODS = {
     "heads": (SplitSoftmax(0.2, heads={(1, 2), (0, 0)}),),
     "spotlight": (Spotlight(0.4),),
     "guidance": (Guidance(2.0), Boost(2)),
+    "anchoring": (Anchoring(2.0), Boost(2)),
     "gate": (Gate((SplitSoftmax(0.05),), 0.3),),
 }
 

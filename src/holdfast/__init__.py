@@ -13,7 +13,17 @@ from typing import TYPE_CHECKING, Any
 
 from holdfast.chat.messages import Message
 from holdfast.errors import HoldfastError
-from holdfast.methods import Boost, Gate, Guidance, Pasta, Repetition, SplitSoftmax, Spotlight
+from holdfast.methods import (
+    Anchoring,
+    Boost,
+    Gate,
+    Guidance,
+    Pasta,
+    PromptStrength,
+    Repetition,
+    SplitSoftmax,
+    Spotlight,
+)
 from holdfast.models.requests import Reply, Request
 from holdfast.sampling import Sampling
 from holdfast.threads import wait_asleep
@@ -27,12 +37,14 @@ if TYPE_CHECKING:
 
 __version__ = "0.1.0"
 __all__ = [
+    "Anchoring",
     "Boost",
     "Gate",
     "Guidance",
     "HoldfastError",
     "Message",
     "Pasta",
+    "PromptStrength",
     "Repetition",
     "Reply",
     "Request",

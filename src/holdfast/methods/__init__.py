@@ -7,6 +7,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from holdfast.chat.messages import Message
+from holdfast.methods.anchoring import Anchoring
 from holdfast.methods.boost import Boost
 from holdfast.methods.gate import Gate
 from holdfast.methods.guidance import Guidance
@@ -21,6 +22,7 @@ from holdfast.methods.kinds import (
     of_kind,
 )
 from holdfast.methods.pasta import Pasta
+from holdfast.methods.prompt_strength import PromptStrength
 from holdfast.methods.protocols import (
     EditsLogits,
     EditsMessages,
@@ -44,6 +46,7 @@ from holdfast.methods.spotlight import Spotlight
 
 __all__ = [
     "Ability",
+    "Anchoring",
     "Boost",
     "EditsLogits",
     "EditsMessages",
@@ -54,6 +57,7 @@ __all__ = [
     "Kind",
     "Method",
     "Pasta",
+    "PromptStrength",
     "Ranking",
     "Repetition",
     "Shape",

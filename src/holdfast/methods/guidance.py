@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, ClassVar
 
 from holdfast.chat.messages import Message
+from holdfast.methods.contrast import PLAUSIBILITY, contrasted
 from holdfast.methods.kinds import NEEDS, Ability, Kind
 from holdfast.methods.knob import Number, check_knobs, knob
 
@@ -43,14 +43,7 @@ class Guidance:
             "alpha; 1 changes nothing, 0 is the model without the prompt", Number(0), "1.5"
         )
     )
-    plausibility: float = field(
-        default=0.0,
-        metadata=knob(
-            "tokens that the prompted model finds less than this times as likely as its best are"
-            " never drawn",
-            Number(0, 1),
-        ),
-    )
+    plausibility: float = field(default=0.0, metadata=PLAUSIBILITY)
 
     def __post_init__(self) -> None:
         check_knobs(self)
@@ -63,11 +56,4 @@ class Guidance:
         """Guided log-probabilities, float32 [row, vocabulary], of the logits with and without the
         prompt.
         """
-        with_prompt, without = logits.float().log_softmax(-1), other.float().log_softmax(-1)
-        guided = with_prompt if self.scale == 1 else without + self.scale * (with_prompt - without)
-        # where both are impossible, their difference is not a number
-        guided = guided.masked_fill(with_prompt == -math.inf, -math.inf)
-        if self.plausibility:
-            least = with_prompt.amax(-1, keepdim=True) + math.log(self.plausibility)
-            guided = guided.masked_fill(with_prompt < least, -math.inf)
-        return guided
+        return contrasted(logits, other, self.scale, self.plausibility)

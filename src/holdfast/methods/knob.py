@@ -78,6 +78,22 @@ class Word:
 
 
 @dataclass(frozen=True)
+class Text:
+    """Any text that is not empty; spelled in double quotes, as JSON has it."""
+
+    def check(self, owner: str, knob: str, value: Any) -> str:
+        if not isinstance(value, str) or not value.strip():
+            raise UsageError(f"{owner} takes {knob} as a text, not {value!r}.")
+        return value
+
+    def words(self) -> str:
+        return "a text"
+
+    def schema(self) -> dict[str, Any]:
+        return {"type": "string", "minLength": 1}
+
+
+@dataclass(frozen=True)
 class Heads:
     """(layer, head) pairs, or None for all heads."""
 

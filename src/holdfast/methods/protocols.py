@@ -76,6 +76,9 @@ class EditsMessages(Method, Protocol):
 class EditsLogits(Method, Protocol):
     """A decoding method: a second stream reads another chat along with the first, and both make one
     distribution.
+
+    A method may also have `masks_span`: where it is True, the second stream reads a mask token in
+    place of each token of the span.
     """
 
     def other(self, messages: Sequence[Message]) -> tuple[Message, ...]:

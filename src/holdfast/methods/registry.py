@@ -5,12 +5,14 @@ from __future__ import annotations
 import dataclasses
 from typing import Any
 
+from holdfast.methods.anchoring import Anchoring
 from holdfast.methods.boost import Boost
 from holdfast.methods.gate import Gate
 from holdfast.methods.guidance import Guidance
 from holdfast.methods.kinds import Ability, kind_of, needs_of
 from holdfast.methods.knob import Knob, knobs_of, required_knobs
 from holdfast.methods.pasta import Pasta
+from holdfast.methods.prompt_strength import PromptStrength
 from holdfast.methods.repetition import Repetition
 from holdfast.methods.split_softmax import SplitSoftmax
 from holdfast.methods.spotlight import Spotlight
@@ -22,6 +24,8 @@ METHODS: tuple[type[Any], ...] = (
     Spotlight,
     Repetition,
     Guidance,
+    PromptStrength,
+    Anchoring,
     Gate,
 )
 BY_NAME: dict[str, type[Any]] = {method.name: method for method in METHODS}

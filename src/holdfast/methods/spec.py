@@ -5,6 +5,7 @@
     split-softmax:exponent=0.7,heads=3.0/3.5+repetition:probability=0.5
     gate:methods=[split-softmax:exponent=0.5],threshold=0.1
     pasta:alpha=0.01,heads=heads.json
+    prompt-strength:scale=2,default="You are a helpful assistant."
     method.json                         a file {"method": SPEC}, as `holdfast calibrate` writes it
 
 A sweep gives one knob several values: `split-softmax:exponent=0.9,0.7,0.5`.
@@ -24,6 +25,7 @@ from holdfast.methods.head_files import read_heads, spell_heads
 from holdfast.methods.knob import (
     AttentionMethods,
     Heads,
+    Text,
     Values,
     Word,
     knobs_of,
@@ -234,10 +236,24 @@ def _read_value(owner: str, knob: str, values: Values, text: str, files: bool) -
             return parse(text[1:-1], files=files)
         case Word():
             return text
+        case Text():
+            return _read_text(owner, knob, text)
     try:
         return float(text)
     except ValueError:
         raise UsageError(f"{owner} takes a number as {knob}, not {text!r}.") from None
+
+
+def _read_text(owner: str, knob: str, text: str) -> str:
+    """A text as it is spelled: between double quotes, or as it stands."""
+    if not text.startswith('"'):
+        return text
+    try:
+        return str(json.loads(text))
+    except ValueError:
+        raise UsageError(
+            f'{owner} takes {knob} between double quotes, with \\" for one inside, not {text!r}.'
+        ) from None
 
 
 def _names_file(text: str) -> UsageError:
@@ -248,11 +264,14 @@ def _names_file(text: str) -> UsageError:
 
 
 def _split(spelled: str, separator: str) -> list[str]:
-    """Splits at separators that stand outside brackets."""
-    parts, depth = [""], 0
+    """Splits at separators that stand outside brackets and double quotes."""
+    parts, depth, quoted, escaped = [""], 0, False, False
     for character in spelled:
-        depth += (character == "[") - (character == "]")
-        if character == separator and depth == 0:
+        if not quoted:
+            depth += (character == "[") - (character == "]")
+        quoted ^= character == '"' and not escaped
+        escaped = quoted and character == "\\" and not escaped
+        if character == separator and depth == 0 and not quoted:
             parts.append("")
         else:
             parts[-1] += character
@@ -279,6 +298,6 @@ def _spell_value(value: object) -> str:
     if isinstance(value, tuple):
         return f"[{spell(value)}]"
     if isinstance(value, str):
-        return value
+        return value if value.isidentifier() else json.dumps(value, ensure_ascii=False)
     spelled = repr(value).replace("e+", "e")  # '+' stands between methods
     return spelled.removesuffix(".0")

@@ -137,10 +137,13 @@ def render(
     texts: list[str] = []
     spans: list[Sequence[Span]] = []
     failed: dict[int, HoldfastError] = {}
+    masks: dict[int, int] = {}
     counts = []
     for number, request in enumerate(requests):
         counts.append(0)
         try:
+            if any(getattr(method, "masks_span", False) for method in request.methods):
+                masks[number] = mask_token(tokenizer)
             read = [
                 render_with_spans(
                     chat.messages,
@@ -164,7 +167,7 @@ def render(
     prompts = iter(tokenize(texts, spans, tokenizer) if texts else ())
     rendered = [[next(prompts) for _ in range(count)] for count in counts]
     return [
-        failed.get(number) or _row(request, name, own, before, traces)
+        failed.get(number) or _row(request, name, own, before, masks.get(number), traces)
         for number, (request, name, own, before) in enumerate(
             zip(requests, names, rendered, known, strict=True)
         )
@@ -193,7 +196,12 @@ def all_rendered(rendered: Sequence[Rendered | HoldfastError]) -> list[Rendered]
 
 
 def _row(
-    request: Request, name: str, prompts: Sequence[Prompt], before: Sequence[Known], traces: bool
+    request: Request,
+    name: str,
+    prompts: Sequence[Prompt],
+    before: Sequence[Known],
+    mask: int | None,
+    traces: bool,
 ) -> Rendered:
     guidance = next(iter(of_kind(request.methods, Kind.STREAM)), None)
     gate = next(iter(of_kind(request.methods, Kind.GATE)), None)
@@ -202,7 +210,9 @@ def _row(
     first = beside + (gate.methods if gate is not None else ())
     row = Row(
         tuple(
-            _stream(prompt, known[number], beside if number else first)
+            _stream(prompt, known[number], beside, mask)
+            if number
+            else _stream(prompt, known[number], first)
             for number, prompt in enumerate(prompts)
         ),
         guidance,
@@ -217,11 +227,38 @@ def _row(
     return Rendered(request, row, texts, tuple(prompt.spans for prompt in prompts))
 
 
-def _stream(prompt: Prompt, before: Known | None, methods: tuple[ShiftsAttention, ...]) -> Stream:
-    """A prompt as far as it is computed already."""
+def mask_token(tokenizer: PreTrainedTokenizerFast) -> int:
+    """The token that stands for one that is masked: the tokenizer's own for that, or its unknown,
+    padding or end-of-text token.
+    """
+    special = (
+        tokenizer.mask_token_id,
+        tokenizer.unk_token_id,
+        tokenizer.pad_token_id,
+        tokenizer.eos_token_id,
+    )
+    token = next((token for token in special if token is not None), None)
+    if token is None:
+        raise PromptError(
+            f"{tokenizer.name_or_path or 'This tokenizer'} has no token that could mask a text;"
+            " set tokenizer.mask_token, or use guidance in place of anchoring."
+        )
+    return int(token)
+
+
+def _stream(
+    prompt: Prompt,
+    before: Known | None,
+    methods: tuple[ShiftsAttention, ...],
+    mask: int | None = None,
+) -> Stream:
+    """A prompt as far as it is computed already; `mask` stands in place of each span token."""
     token_ids, span = prompt.token_ids, prompt.span_mask
     if before is not None and (continued := _continue(before, prompt)):
         token_ids, span = continued
+    if mask is not None:
+        pairs = zip(token_ids, span, strict=True)
+        token_ids = tuple(mask if inside else token for token, inside in pairs)
     prefix = None if before is None else before.prefix
     return Stream.behind(prefix, token_ids, span, methods if any(span) else ())
 
