@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+from collections.abc import Sequence
 from pathlib import Path
 
 
@@ -17,7 +18,9 @@ def add_parser(commands) -> None:
         ),
         epilog=(
             "examples:\n  holdfast export runs/fix --csv probes.csv\n"
-            "  holdfast export runs/fix --parquet probes.parquet"
+            "  holdfast export runs/fix --parquet probes.parquet\n"
+            "  WANDB_MODE=offline holdfast export runs/fix --wandb my-project\n"
+            "  holdfast export runs/fix --mlflow http://localhost:5000"
         ),
     )
     export.add_argument("folder", type=Path, metavar="RUN", help="a run's folder")
@@ -25,6 +28,12 @@ def add_parser(commands) -> None:
     to.add_argument("--csv", type=Path, metavar="FILE", help="a table as CSV")
     to.add_argument(
         "--parquet", type=Path, metavar="FILE", help="a table as Parquet (holdfast[parquet])"
+    )
+    to.add_argument("--wandb", metavar="PROJECT", help="log to Weights & Biases (holdfast[wandb])")
+    to.add_argument(
+        "--mlflow",
+        metavar="URI|DIR",
+        help="log to an MLflow server, or into a folder (holdfast[mlflow])",
     )
     export.set_defaults(run=run)
 
@@ -37,3 +46,16 @@ def run(arguments: argparse.Namespace) -> None:
         print(f"Table: {records.write_csv(data, arguments.csv).resolve()}")
     elif arguments.parquet is not None:
         print(f"Table: {records.write_parquet(data, arguments.parquet).resolve()}")
+    elif arguments.wandb is not None:
+        from holdfast.integrations.wandb import log_to_wandb
+
+        _tell(log_to_wandb(data, arguments.wandb), f"the project {arguments.wandb}")
+    elif arguments.mlflow is not None:
+        from holdfast.integrations.mlflow import log_to_mlflow
+
+        _tell(log_to_mlflow(data, arguments.mlflow), arguments.mlflow)
+
+
+def _tell(names: Sequence[str], where: str) -> None:
+    for name in names:
+        print(f"Logged to {where}: {name}")
