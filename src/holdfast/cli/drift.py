@@ -12,7 +12,7 @@ from holdfast.cli.drift_folder import folder_name
 from holdfast.cli.drift_options import add_options, settings_of
 from holdfast.cli.options import command_line, is_url, load_model, page_option, page_path
 from holdfast.cli.progress import Bar
-from holdfast.cli.user_model import with_user_prompt
+from holdfast.cli.user_model import load_user_model, with_user_prompt
 
 if TYPE_CHECKING:
     from holdfast.drift import Settings, Suite
@@ -23,6 +23,7 @@ EXAMPLES = """examples:
   holdfast drift --model meta-llama/Llama-3.2-1B-Instruct --suite core --rounds 8
   holdfast drift --model http://localhost:8000/v1 --endpoint-model my-model --suite core
   holdfast drift --suite li2024:hundred_system_prompts.py --scoring released
+  holdfast drift --user-model http://localhost:8000/v1     another model plays the user
   holdfast drift --suite my_bot.yaml --persona "You are Ada, hungry and in a hurry."
 
 Repeating a command resumes it; with more --conversations or another --method it extends the run.
@@ -60,7 +61,7 @@ def run(arguments: argparse.Namespace) -> None:
         arguments.suite, scoring=arguments.scoring, allow_code=arguments.allow_code
     )
     suite, settings = with_user_prompt(suite, settings, arguments.persona)
-    model = endpoint or load_model(arguments)
+    model, user_model = endpoint or load_model(arguments), load_user_model(arguments)
     _tell_foreign_files(arguments.method or (), model)
     arguments.on_interrupt = (
         f"Finished conversations are kept in {out}; repeat the command to go on."
@@ -76,6 +77,7 @@ def run(arguments: argparse.Namespace) -> None:
             command=command_line(),
             progress=bar,
             replicas=arguments.replicas,
+            user_model=user_model,
         )
     if arguments.baseline:
         with Bar(settings.conversations, "probe") as bar:

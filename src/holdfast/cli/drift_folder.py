@@ -22,6 +22,7 @@ _UNNAMED = {
     "allow_code",
     "trust_remote_code",
     "api_key_env",
+    "user_api_key_env",
     "concurrency",
     "timeout",
     "requests_per_minute",

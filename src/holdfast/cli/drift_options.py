@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from holdfast.cli.options import add_model, add_report
+from holdfast.cli.user_model import add_user_model
 
 if TYPE_CHECKING:
     from holdfast.drift import Settings
@@ -21,6 +22,7 @@ def add_options(add) -> None:
     _add_probes(add)
     _add_draws(add)
     _add_running(add)
+    add_user_model(add)
     add_report(add)
 
 

@@ -2,15 +2,62 @@
 
 from __future__ import annotations
 
+import argparse
+import copy
 import dataclasses
 import sys
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+from holdfast.cli.options import is_url, load_model
 from holdfast.errors import UsageError
 
 if TYPE_CHECKING:
     from holdfast.drift import Settings, Suite
+
+
+def add_user_model(add) -> None:
+    """Adds another model as the user model."""
+    add(
+        "--user-model",
+        metavar="default|PATH|HUB_ID|URL",
+        help="another model that plays the user model (default: --model plays both sides)",
+    )
+    add(
+        "--user-endpoint-model",
+        metavar="NAME",
+        help="with a URL as --user-model: the model's name there (default: the one it lists)",
+    )
+    add(
+        "--user-api-key-env",
+        metavar="VAR",
+        help="with a URL as --user-model: the variable of its key (default: that of --model)",
+    )
+
+
+def load_user_model(arguments: argparse.Namespace):
+    """The model of `--user-model`, placed and paced as that of `--model`; None without one.
+
+    Raises:
+        UsageError: an option of an endpoint without an endpoint.
+    """
+    of_endpoint = {
+        "--user-endpoint-model": arguments.user_endpoint_model,
+        "--user-api-key-env": arguments.user_api_key_env,
+    }
+    for option, value in of_endpoint.items():
+        if value is not None and not is_url(arguments.user_model or ""):
+            raise UsageError(
+                f"{option} {value} is for a user model behind a URL, and --user-model is"
+                f" {arguments.user_model or 'not given'}; give its address there."
+            )
+    if arguments.user_model is None:
+        return None
+    named = copy.copy(arguments)
+    named.model = arguments.user_model
+    named.endpoint_model = arguments.user_endpoint_model
+    named.api_key_env = arguments.user_api_key_env or arguments.api_key_env
+    return load_model(named)
 
 
 def with_user_prompt(

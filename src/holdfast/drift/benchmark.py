@@ -8,7 +8,7 @@ import platform
 from collections.abc import Callable, Mapping, Sequence
 from importlib import metadata
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 from holdfast import methods as steering
 from holdfast.drift.pairing import draw_pairing, user_prompt_of
@@ -16,11 +16,12 @@ from holdfast.drift.settings import Settings
 from holdfast.drift.suites import Suite, load_suite
 from holdfast.drift.talks import Recorder, Talks
 from holdfast.drift.traces import TurnTrace, write_traces
+from holdfast.drift.two_models import TwoModels
 from holdfast.errors import UsageError
 from holdfast.methods import Method, read_methods
 from holdfast.models.forked import replicas_of
 from holdfast.models.protocol import ChatModel
-from holdfast.models.replicas import Listener
+from holdfast.models.replicas import Here, Listener, Replicas
 from holdfast.records import (
     Batch,
     Compatibility,
@@ -58,6 +59,7 @@ def run(
     progress: Progress = lambda conversations, tokens: None,
     traces: bool = False,
     replicas: int | None = 1,
+    user_model: ChatModel | None = None,
 ) -> RunData:
     """Measures drift (Li et al. 2024, Figure 3) and records every conversation in the folder `out`;
     resumes what is there.
@@ -67,7 +69,7 @@ def run(
     finished dialogs are not recorded.
 
     Args:
-        model: plays both sides.
+        model: plays both sides, or the agent alone where there is a `user_model`.
         suite: the system prompts, probes and measures, or what `load_suite` takes.
         out: a new folder, or that of the same run, which may have fewer or more conversations and
             other methods.
@@ -82,27 +84,33 @@ def run(
             (`drift.traces`).
         replicas: processes that conversations are shared out to, which are forked and read the same
             weights; None: as many as pay, for a small model in this processor's memory. A model
-            that has replicas elsewhere has its own number of them.
+            that has replicas elsewhere has its own number of them. Two models have none.
+        user_model: plays the user model; a run with another one is another run.
 
     Raises:
         UsageError: a suite without the prompts or personas that the settings ask for, the same
-            methods twice, or replicas of a model that cannot be forked.
+            methods twice, or replicas of two models or of one that cannot be forked.
         RecordsError: `out` holds another run, or cannot be written.
         HoldfastError: whatever a model raises; methods that it cannot apply are refused before
             anything is written.
     """
     chosen = _by_spelling(methods)
-    if isinstance(model, str) or not hasattr(model, "session"):
-        seen = repr(model) if isinstance(model, str) else type(model).__name__
-        raise UsageError(f"A model is what holdfast.load or holdfast.connect gives, not {seen}.")
+    for given in (model,) if user_model is None else (model, user_model):
+        _refuse_no_model(given)
     if not isinstance(suite, Suite):
         suite = load_suite(suite)
     settings = dataclasses.replace(settings, user_prompt=user_prompt_of(suite, settings))
     for setting in chosen.values():
         model.check(setting)
     side_by_side = min(settings.conversations, settings.batch)
-    shared_out = replicas_of(model, side_by_side, replicas)
+    shared_out = (
+        replicas_of(model, side_by_side, replicas)
+        if user_model is None
+        else Here(_both(model, user_model, replicas))
+    )
     identity = identity_of(model, suite, list(chosen), dataclasses.asdict(settings))
+    if user_model is not None:
+        identity["user_model"] = _named(user_model)
     about = {"command": "drift", "argv": command, "versions": _versions()}
     with open_run(Path(out), identity, about, COMPATIBILITY) as record:
         numbers = range(settings.conversations)
@@ -117,6 +125,27 @@ def run(
                     listener = Listener(recorder.take, progress=progress, lost=recorder.lose)
                     shared_out.work(Talks(setting, settings), pairings, listener)
     return read_run(out)
+
+
+def _refuse_no_model(model: object) -> None:
+    if isinstance(model, str) or not hasattr(model, "session"):
+        seen = repr(model) if isinstance(model, str) else type(model).__name__
+        raise UsageError(f"A model is what holdfast.load or holdfast.connect gives, not {seen}.")
+
+
+def _both(agent: ChatModel, user: ChatModel, replicas: int | None) -> ChatModel:
+    """Two models, which have no replicas.
+
+    Raises:
+        UsageError: some are wanted.
+    """
+    if isinstance(agent, Replicas) or (replicas or 1) > 1:
+        count = "" if isinstance(agent, Replicas) else f"{replicas} "
+        raise UsageError(
+            f"With a user model of its own, a run has no {count}replicas; leave out --replicas or"
+            " --user-model."
+        )
+    return cast("ChatModel", TwoModels(agent, user))  # conversations use its session alone
 
 
 def _by_spelling(
@@ -158,6 +187,11 @@ def identity_of(
         "methods": list(methods),
         "settings": dict(settings),
     }
+
+
+def _named(model: ChatModel) -> dict[str, Any]:
+    """A second model, as the identity of a run names it."""
+    return {"name": model.name, "fingerprint": model.fingerprint, "runtime": model.runtime}
 
 
 def _versions() -> dict[str, str]:

@@ -32,7 +32,7 @@ from holdfast.models.protocol import Job, Session
 from holdfast.models.requests import Reply, Request
 from holdfast.seeds import seed_of
 
-VIEWS = ("agent", "user")  # of one dialog; each is a thread of the session
+AGENT_VIEW, USER_VIEW = "agent", "user"  # of one dialog; each is a thread of the session
 
 
 def converse(
@@ -48,7 +48,8 @@ def converse(
     room for the next.
 
     Args:
-        session: a fresh session of the model, which plays both sides.
+        session: a fresh session of the model that plays both sides, or of two that play one each
+            (`TwoModels`).
         pairings: the conversations; taken one by one, where there is room.
         methods: applied to the agent alone, in its turns and its probes.
         settings: the protocol.
@@ -68,7 +69,7 @@ def converse(
             record["rows_at_most"] = rows
         on_record(record, dialog.traces)
         told = now
-        for view in VIEWS:
+        for view in (AGENT_VIEW, USER_VIEW):
             session.forget((view, dialog.pairing.number))
 
     failures, waiting, running = Failures(over, "conversation"), iter(pairings), 0
@@ -219,7 +220,7 @@ class _Script:
         keep: bool,
     ) -> Job:
         """A request of this conversation; the conversation is over with the last of them."""
-        view = "user" if draw[1] == "user" else "agent"
+        view = USER_VIEW if draw[1] == "user" else AGENT_VIEW
         number, settings = self.dialog.pairing.number, self.settings
         self.open_jobs += 1
 
@@ -242,13 +243,13 @@ class _Script:
 
         request = Request(
             messages=tuple(messages),
-            methods=self.methods if view == "agent" else (),
+            methods=self.methods if view == AGENT_VIEW else (),
             sampling=settings.sampling,
             seed=seed_of("reply", settings.seed, number, *draw),
             conversation_seed=seed_of("methods", settings.seed, number),
             thread=(view, number),
             keep=keep,
-            trace=settings.trace and view == "agent",
+            trace=settings.trace and view == AGENT_VIEW,
             system_as=settings.system_as,
         )
         name = f"Conversation {number}, round {draw[0]} ({draw[1]})"

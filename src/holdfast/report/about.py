@@ -23,6 +23,20 @@ _PROBED = {
         " round 1 already carries one exchange."
     ),
 }
+_TURNS = (
+    " The user opens with a drawn starter. A round is one turn of each (Li et al. 2024, section 3)."
+    " The user model may also have the prompt of a persona, which nothing measures, or none."
+)
+_CONVERSATIONS = {
+    "one model": (
+        "Two copies of the model talk: the user copy has one system prompt, the agent copy another."
+        + _TURNS
+    ),
+    "two models": (
+        "Two models talk: the user model has one system prompt, the agent another, and the probes"
+        " are the agent’s." + _TURNS
+    ),
+}
 DEFINITIONS = (
     ("Round", "One turn of the user model and one of the agent."),
     (
@@ -43,15 +57,6 @@ DEFINITIONS = (
     ),
 )
 TERMS = (
-    (
-        "The conversation",
-        (
-            "Two copies of the model talk. The user copy has one system prompt, the agent copy"
-            " another, and the user opens with a drawn starter. A round is one turn of each (Li et"
-            " al. 2024, section 3). The user copy may also have the prompt of a persona, which"
-            " nothing measures, or none."
-        ),
-    ),
     (
         "Probe",
         (
@@ -125,6 +130,20 @@ def definitions(series: Sequence[Series]) -> list[tuple[str, str]]:
         for term in DEFINITIONS
         if term[0] != "Mass" or any(item.measured("mass") for item in series)
     ]
+
+
+def drift_terms(runs: Sequence[RunData]) -> list[tuple[str, str]]:
+    """The terms of a drift run: who talked in these runs comes first, and the probe has the place
+    that it had in them.
+    """
+    kinds = sorted({_conversation_of(run.manifest) for run in runs})
+    talks = " ".join(_CONVERSATIONS[kind] for kind in kinds)
+    return [("The conversation", talks), *probed_terms(TERMS, runs)]
+
+
+def _conversation_of(manifest: Mapping[str, Any]) -> str:
+    """Which of the conversations a run held."""
+    return "two models" if "user_model" in manifest.get("identity", {}) else "one model"
 
 
 def probed_terms(

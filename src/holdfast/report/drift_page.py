@@ -9,7 +9,7 @@ from holdfast.analysis.figure_data import figure_rows
 from holdfast.analysis.series import Series
 from holdfast.analysis.summary import spelled, summarise
 from holdfast.records import RunData
-from holdfast.report.about import TERMS, about_runs, definitions, probed_terms, setting
+from holdfast.report.about import about_runs, definitions, drift_terms, setting
 from holdfast.report.conversations import pack, script_chunks, script_json
 from holdfast.report.downloads import Download, json_file, table_files
 from holdfast.report.page import render
@@ -38,6 +38,8 @@ SECTIONS = (
     ("data", "Data"),
     ("about", "How it was measured"),
 )
+
+_NAMED = (("model", "model"), ("user_model", "user model"), ("suite", "suite"))
 
 
 def render_page(runs: Sequence[RunData], labels: Sequence[str], series: Sequence[Series]) -> str:
@@ -78,7 +80,7 @@ def render_page(runs: Sequence[RunData], labels: Sequence[str], series: Sequence
         shown_categories=SHOWN_CATEGORIES,
         agent_categories=_agent_categories(series),
         downloads=_downloads(runs, labels, series),
-        terms=probed_terms(TERMS, runs),
+        terms=drift_terms(runs),
         runs=about_runs(runs, labels),
         index=script_json(index),
         chunks=script_chunks(chunks),
@@ -105,7 +107,7 @@ def _facts(runs: Sequence[RunData], series: Sequence[Series]) -> list[str]:
     return [
         f"{len(runs)} runs" if len(runs) > 1 else "",
         counted(series),
-        *(f"{name} {text}" for name in ("model", "suite") if (text := _name(identity.get(name)))),
+        *(f"{word} {text}" for name, word in _NAMED if (text := _name(identity.get(name)))),
         "" if seed is None else f"seed {seed}",
         str(manifest.get("created") or "")[:10],
     ]

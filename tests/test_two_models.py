@@ -1,0 +1,126 @@
+"""Another model as the user model: whose replies are whose, and what a run is known by."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+from served import served
+from test_drift import QUICK, SUITE, Scripted, texts
+from tiny import model
+
+from holdfast import drift, report
+from holdfast.cli import main
+from holdfast.errors import ModelError, RecordsError, UsageError
+from holdfast.models.connecting import connect
+from holdfast.models.requests import Reply
+from holdfast.records import read_run
+from holdfast.serve.limits import Limits
+
+LIMITS = Limits(tokens=64, seconds=60.0)
+
+
+class Named(Scripted):
+    """Says who it is, and how many messages it was shown."""
+
+    def __init__(self, name):
+        super().__init__()
+        self.name = self.fingerprint = name
+
+    def run(self, jobs):
+        waiting = list(jobs)
+        while waiting:
+            job = waiting.pop(0)
+            self.requests.append(job.request)
+            waiting += job.then(Reply(f"{self.name} {len(job.request.messages)}", None, "stop"))
+
+
+@pytest.mark.parametrize("batch", (2, 5))
+def test_one_model_on_both_sides_says_what_it_says_alone(tmp_path, batch):
+    settings = replace(QUICK, batch=batch)
+    methods = ["none", "split-softmax:exponent=0.5"]
+    alone = drift.run(model(), SUITE, tmp_path / "alone", settings, methods)
+    both = drift.run(model(), SUITE, tmp_path / "both", settings, methods, user_model=model())
+    assert texts(both) == texts(alone)
+    tokens = [sum(r["tokens"]["forwarded"] for r in run.records) for run in (alone, both)]
+    assert tokens[0] == tokens[1], "each view is computed once, wherever it is"
+
+
+def test_each_turn_is_its_models_own(tmp_path):
+    agent, user = Named("agent"), Named("user")
+    run = drift.run(agent, SUITE, tmp_path / "run", QUICK, user_model=user)
+    assert len(run.records) == QUICK.conversations
+    for record in run.records:
+        starter, *rest = record["turns"]
+        assert starter["text"] in SUITE.starters
+        assert all(turn["text"].startswith(turn["speaker"]) for turn in rest) and len(rest) == 5
+        assert all(probe["reply"].startswith("agent") for probe in record["probes"])
+    prompts = [case.system_prompt for case in SUITE.cases]
+    assert {request.thread[0] for request in user.requests} == {"user"}
+    assert {request.thread[0] for request in agent.requests} == {"agent"}
+    assert all(request.messages[0]["content"] in prompts for request in user.requests)
+
+
+def test_a_user_model_behind_an_endpoint(tmp_path):
+    alone = drift.run(model(), SUITE, tmp_path / "alone", QUICK)
+    with served(model("qwen2"), LIMITS) as server:
+        user = connect(f"{server.url}/v1")
+        run = drift.run(model(), SUITE, tmp_path / "run", QUICK, user_model=user)
+    assert len(run.records) == QUICK.conversations and not any("ended" in r for r in run.records)
+    pairs = list(zip(texts(run), texts(alone), strict=True))
+    for mixed, plain in pairs:
+        assert mixed[:2] == plain[:2], "the agent's first turn is its own"
+        assert mixed[2] != plain[2], "the user's is another model's"
+
+
+def test_a_user_model_that_is_gone_stops_the_run_which_can_be_resumed(tmp_path):
+    class Away(Named):
+        def run(self, jobs):
+            raise ModelError("There is no such model; start it.")
+
+    with pytest.raises(ModelError, match="start it"):
+        drift.run(Named("agent"), SUITE, tmp_path / "run", QUICK, user_model=Away("user"))
+    run = drift.run(Named("agent"), SUITE, tmp_path / "run", QUICK, user_model=Named("user"))
+    assert len(run.records) == QUICK.conversations
+
+
+def test_a_run_is_known_by_its_user_model(tmp_path):
+    two = {"model": Named("agent"), "suite": SUITE, "out": tmp_path / "two", "settings": QUICK}
+    run = drift.run(**two, user_model=Named("Ada"))
+    assert run.manifest["identity"]["user_model"]["name"] == "Ada"
+    assert len(drift.run(**two, user_model=Named("Ada")).records) == QUICK.conversations
+    with pytest.raises(RecordsError, match=r"user_model.name is \"Ada\", this command's is \"Bo\""):
+        drift.run(**two, user_model=Named("Bo"))
+    with pytest.raises(RecordsError, match=r"user_model is .*this command's is not given"):
+        drift.run(**two)
+    page = report.write([tmp_path / "two"], tmp_path / "page.html").read_text()
+    assert "user model Ada" in page and "Two models talk" in page
+    one = {**two, "out": tmp_path / "one"}
+    assert "user_model" not in drift.run(**one).manifest["identity"]  # as older versions wrote it
+
+
+def test_what_cannot_be_done_with_two_models_is_refused(tmp_path, capsys):
+    with pytest.raises(UsageError, match="no 2 replicas; leave out"):
+        drift.run(model(), SUITE, tmp_path / "run", QUICK, replicas=2, user_model=model("qwen2"))
+    with pytest.raises(UsageError, match="not 'default'"):
+        drift.run(model(), SUITE, tmp_path / "run", QUICK, user_model="default")
+    assert not (tmp_path / "run").exists()
+    for option in ("--user-endpoint-model", "--user-api-key-env"):
+        assert main(["drift", option, "x", "--out", str(tmp_path / "run")]) == 2
+        told = capsys.readouterr().err
+        assert f"{option} x" in told and "--user-model is not given" in told
+    assert main(["drift", "--user-model", "nowhere", "--out", str(tmp_path / "run")]) == 1
+    assert "nowhere" in capsys.readouterr().err
+
+
+def test_the_command_takes_a_user_model(tmp_path, capsys):
+    for name, kind in (("agent", "llama"), ("user", "qwen2")):
+        made = model(kind)
+        made.hf_model.save_pretrained(tmp_path / name)
+        made.tokenizer.save_pretrained(tmp_path / name)
+    command = ["drift", "--model", str(tmp_path / "agent"), "--user-model", str(tmp_path / "user")]
+    command += ["--rounds", "2", "--conversations", "2", "--max-new-tokens", "8"]
+    assert main([*command, "--out", str(tmp_path / "run")]) == 0, capsys.readouterr().err
+    run = read_run(tmp_path / "run")
+    assert run.manifest["identity"]["user_model"]["name"] == str(tmp_path / "user")
+    assert len(run.records) == 2
