@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 from holdfast.errors import UnknownName, UsageError
 from holdfast.measures import Measure, Score, build, catalogue
 from holdfast.measures.language import is_in
-from holdfast.measures.registry import CODE
+from holdfast.measures.registry import CODE, JUDGE
 from holdfast.measures.syllables import syllables_in
 from holdfast.measures.text import sentences_of, words_of
 
@@ -323,7 +323,7 @@ def test_follows_scores_high_and_breaks_scores_low(spec, follows, breaks):
 
 
 def test_every_measure_has_examples():
-    assert {m.name for m in MEASURES} == {name for name, _, _ in catalogue()} - {CODE}
+    assert {m.name for m in MEASURES} == {name for name, _, _ in catalogue()} - {CODE, JUDGE}
 
 
 # Values worked out by hand from the line of each measure.
@@ -458,7 +458,7 @@ def test_every_measure_is_hand_scored():
     assert len(HAND_SCORED) >= 155
     assert {build(row["measure"]).name for row in HAND_SCORED} == {
         name for name, _, _ in catalogue()
-    } - {CODE}
+    } - {CODE, JUDGE}
 
 
 def test_emptiness_follows_no_instruction_but_is_scored_as_released_where_asked():
@@ -716,7 +716,7 @@ def test_specs_round_trip_through_json():
         ({"name": "every", "measures": ["one_wrod"]}, "'one_wrod'; did you mean 'one_word'?"),
         ({"python": "os.path.exists"}, "'os.path.exists' is code of your own; pass allow_code="),
         ({"name": "every", "measures": [{"python": "os.getcwd"}]}, "pass allow_code="),
-        ({"words": ["a"]}, "has no name; give it one of 'name', 'regex' or 'python'"),
+        ({"words": ["a"]}, "has no name; give it one of 'name', 'regex', 'python' or"),
         (None, "not None; write for example {name: one_sentence}"),
         ({"name": 3}, "has no name"),
     ],

@@ -1,5 +1,5 @@
 """What a run could not ask or measure, counted: dialogs that ended early, replies without content,
-probes not answered.
+probes not answered; and what of its dialogs was left out or replayed.
 """
 
 from __future__ import annotations
@@ -9,6 +9,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from holdfast.drift.dialogs import RECORDED
 from holdfast.models.requests import NO_CONTENT
 
 
@@ -24,6 +25,11 @@ class Endings:
         replies: how many were asked for.
         without_content: how many of them have none, by why.
         unanswered: how many probes were not answered, by why.
+        left_out: in how many dialogs the oldest rounds were left out, for the model's context.
+        left_out_from: the earliest round of a reply that did not see all before it; None where
+            there is none.
+        summaries: how many were made of what was left out.
+        replayed: how many dialogs were replayed, by where their system prompt is from.
     """
 
     dialogs: int
@@ -32,6 +38,10 @@ class Endings:
     replies: int
     without_content: Counter[str]
     unanswered: Counter[str]
+    left_out: int
+    left_out_from: int | None
+    summaries: int
+    replayed: Counter[str]
 
 
 def count_endings(records: Sequence[Mapping[str, Any]]) -> Endings:
@@ -41,9 +51,11 @@ def count_endings(records: Sequence[Mapping[str, Any]]) -> Endings:
     for record in records:
         # the first turn is the starter, which is given
         asked = (*record["turns"][1:], *record["probes"])
-        replies.update(reply.get("stop_reason") for reply in asked)
+        reasons = [reply.get("stop_reason") for reply in asked]
+        replies.update(reason for reason in reasons if reason != RECORDED)
         unanswered.update(probe["why"] for probe in record.get("unanswered", ()))
     ended = [record for record in records if "ended" in record]
+    narrowed = [first for record in records if (first := _left_out_from(record)) is not None]
     return Endings(
         dialogs=len(records),
         ended=Counter(record["ended"]["why"] for record in ended),
@@ -51,7 +63,17 @@ def count_endings(records: Sequence[Mapping[str, Any]]) -> Endings:
         replies=replies.total(),
         without_content=Counter({why: replies[why] for why in NO_CONTENT if replies[why]}),
         unanswered=unanswered,
+        left_out=len(narrowed),
+        left_out_from=min(narrowed, default=None),
+        summaries=sum(len(record.get("summaries", ())) for record in records),
+        replayed=Counter(r["replayed"]["system_prompt"] for r in records if "replayed" in r),
     )
+
+
+def _left_out_from(record: Mapping[str, Any]) -> int | None:
+    """The first round of a dialog's reply that did not see all before it."""
+    replies = (*record["turns"], *record["probes"])
+    return min((reply["round"] for reply in replies if reply.get("left_out")), default=None)
 
 
 def _example(record: Mapping[str, Any]) -> tuple[int, int, str] | None:

@@ -10,12 +10,15 @@ from typing import TYPE_CHECKING
 
 from holdfast.cli.drift_folder import folder_name
 from holdfast.cli.drift_options import add_options, settings_of
+from holdfast.cli.judging import judging_of
 from holdfast.cli.options import command_line, is_url, load_model, page_option, page_path
+from holdfast.cli.own_dialogs import load_dialogs
 from holdfast.cli.progress import Bar
 from holdfast.cli.user_model import load_user_model, with_user_prompt
 
 if TYPE_CHECKING:
     from holdfast.drift import Settings, Suite
+    from holdfast.drift.dialogs import Dialogs
 
 EXAMPLES = """examples:
   holdfast drift                               the model in the package on its own prompts
@@ -24,6 +27,7 @@ EXAMPLES = """examples:
   holdfast drift --model http://localhost:8000/v1 --endpoint-model my-model --suite core
   holdfast drift --suite li2024:hundred_system_prompts.py --scoring released
   holdfast drift --user-model http://localhost:8000/v1     another model plays the user
+  holdfast drift --suite my_bot.yaml --dialogs logs.jsonl  your own logs, replayed and probed
   holdfast drift --suite my_bot.yaml --persona "You are Ada, hungry and in a hurry."
 
 Repeating a command resumes it; with more --conversations or another --method it extends the run.
@@ -49,6 +53,7 @@ def add_parser(commands) -> None:
 def run(arguments: argparse.Namespace) -> None:
     from holdfast import drift, methods, report
     from holdfast.analysis.endings import count_endings
+    from holdfast.drift.pairing import settled
     from holdfast.report.sentences import ending_lines
 
     settings = settings_of(arguments)
@@ -60,13 +65,16 @@ def run(arguments: argparse.Namespace) -> None:
     suite = drift.load_suite(
         arguments.suite, scoring=arguments.scoring, allow_code=arguments.allow_code
     )
-    suite, settings = with_user_prompt(suite, settings, arguments.persona)
+    dialogs = load_dialogs(arguments, suite, settings)
+    if dialogs is None:
+        suite, settings = with_user_prompt(suite, settings, arguments.persona)
+    settings = settled(suite, settings, dialogs)
     model, user_model = endpoint or load_model(arguments), load_user_model(arguments)
     _tell_foreign_files(arguments.method or (), model)
     arguments.on_interrupt = (
         f"Finished conversations are kept in {out}; repeat the command to go on."
     )
-    title = _title(suite, settings, len(chosen))
+    title = _title(suite, settings, dialogs, len(chosen))
     with Bar(len(chosen) * settings.conversations * settings.rounds, title=title) as bar:
         run = drift.run(
             model,
@@ -78,10 +86,21 @@ def run(arguments: argparse.Namespace) -> None:
             progress=bar,
             replicas=arguments.replicas,
             user_model=user_model,
+            dialogs=dialogs,
+            judging=judging_of(arguments),
         )
     if arguments.baseline:
         with Bar(settings.conversations, "probe") as bar:
-            drift.ask_baseline(model, suite, out, settings, command=command_line(), progress=bar)
+            drift.ask_baseline(
+                model,
+                suite,
+                out,
+                settings,
+                dialogs=dialogs,
+                judging=judging_of(arguments),
+                command=command_line(),
+                progress=bar,
+            )
     print(report.table(run))
     for what, line in ending_lines(count_endings(run.records)):
         print(f"{what[0].upper()}{what[1:]}: {line}.")
@@ -90,17 +109,21 @@ def run(arguments: argparse.Namespace) -> None:
     print(f"Report: {report.write([out], page, page_option(arguments)).resolve()}")
 
 
-def _title(suite: Suite, settings: Settings, methods: int) -> str:
+def _title(suite: Suite, settings: Settings, dialogs: Dialogs | None, methods: int) -> str:
     """How much there is to do."""
-    from holdfast.drift.pairing import draw_pairing
+    from holdfast.drift.pairing import draw
+    from holdfast.drift.replay import probed_rounds
 
-    asked = sum(len(draw_pairing(suite, settings, n).asked) for n in range(settings.conversations))
-    turns = settings.conversations * (2 * settings.rounds - 1)  # the starter is given
-    replies = methods * (turns + settings.rounds * asked)
+    pairings = [draw(suite, settings, dialogs, n) for n in range(settings.conversations)]
+    rounds = [probed_rounds(p.dialog, settings) if p.dialog else settings.rounds for p in pairings]
+    asked = sum(len(p.asked) * count for p, count in zip(pairings, rounds, strict=True))
+    turns = 0 if dialogs else settings.conversations * (2 * settings.rounds - 1)  # a_1 is given
     times = f" with each of {methods} methods" if methods > 1 else ""
+    what = "dialogs replayed, up to" if dialogs else "conversations of"
     return (
-        f"{settings.conversations} conversations of {settings.rounds} rounds{times}: {replies:,} "
-        f"replies of at most {settings.sampling.max_new_tokens} tokens"
+        f"{settings.conversations} {what} {settings.rounds} rounds{times}:"
+        f" {methods * (turns + asked):,} replies of at most {settings.sampling.max_new_tokens}"
+        " tokens"
     )
 
 

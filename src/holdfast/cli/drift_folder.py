@@ -20,6 +20,7 @@ _UNNAMED = {
     "out",
     "report",
     "allow_code",
+    "force_judge",
     "trust_remote_code",
     "api_key_env",
     "user_api_key_env",

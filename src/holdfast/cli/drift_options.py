@@ -6,7 +6,9 @@ import argparse
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from holdfast.cli.judging import add_judging
 from holdfast.cli.options import add_model, add_report
+from holdfast.cli.own_dialogs import add_dialogs
 from holdfast.cli.user_model import add_user_model
 
 if TYPE_CHECKING:
@@ -23,6 +25,9 @@ def add_options(add) -> None:
     _add_draws(add)
     _add_running(add)
     add_user_model(add)
+    _add_context(add)
+    add_dialogs(add)
+    add_judging(add)
     add_report(add)
 
 
@@ -43,6 +48,8 @@ def settings_of(arguments: argparse.Namespace) -> Settings:
         adoption=not arguments.no_adoption,
         pairs=arguments.pairs,
         batch=arguments.batch,
+        context=arguments.context,
+        window=arguments.window,
     )
 
 
@@ -162,3 +169,18 @@ def _add_running(add) -> None:
             " defaults)"
         ),
     )
+
+
+def _add_context(add) -> None:
+    """Adds what happens in talks that are longer than the model's context."""
+    add(
+        "--context",
+        choices=("stop", "cut", "slide", "summarise"),
+        default="stop",
+        help=(
+            "where the model's context is full: the dialog ends; its oldest rounds go; only the"
+            " last --window rounds are ever shown; or the model summarises the older half"
+            " (default: %(default)s)"
+        ),
+    )
+    add("--window", type=int, metavar="ROUNDS", help="with --context slide: rounds that are shown")

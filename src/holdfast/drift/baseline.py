@@ -15,7 +15,11 @@ from typing import Any
 
 from holdfast.drift.benchmark import identity_of
 from holdfast.drift.cases import Suite
-from holdfast.drift.pairing import Pairing, Probe, draw_pairing, user_prompt_of
+from holdfast.drift.dialog import scored
+from holdfast.drift.dialogs import Dialogs
+from holdfast.drift.judgements import Judgements
+from holdfast.drift.judges import Judges, Judging, load_judges
+from holdfast.drift.pairing import Pairing, Probe, draw, settled
 from holdfast.drift.settings import Settings
 from holdfast.models.failures import Failures, Name, Unanswered, answer_each
 from holdfast.models.protocol import ChatModel
@@ -42,6 +46,8 @@ def ask_baseline(
     out: Path | str,
     settings: Settings = Settings(),
     *,
+    dialogs: Dialogs | None = None,
+    judging: Judging | None = None,
     command: str = "",
     progress: Callable[[int, int], None] = lambda conversations, tokens: None,
 ) -> RunData:
@@ -50,7 +56,7 @@ def ask_baseline(
 
     Args:
         model: as it is, without methods.
-        suite, settings: of the run.
+        suite, settings, dialogs, judging: of the run, which has measured what its judges are worth.
         out: the run's folder.
         command: the command line, for the manifest.
         progress: told how many conversations were asked, and the tokens forwarded.
@@ -63,16 +69,22 @@ def ask_baseline(
         ModelError: requests of too many conversations in a row failed.
     """
     folder, about = Path(out) / FOLDER, {"command": KIND, "argv": command}
-    with open_run(folder, _identity(model, suite, settings), about) as run:
+    settings = settled(suite, settings, dialogs)
+    identity = _identity(model, suite, settings)
+    if dialogs is not None:
+        identity["dialogs"] = {"name": dialogs.name, "fingerprint": dialogs.fingerprint}
+    judged = load_judges(suite, model, judging or Judging())
+    with open_run(folder, identity, about) as run:
+        judges = Judges(suite, judged, Judgements.opened(Path(out)))
         failures = Failures(functools.partial(_note, run), "conversation")
         groups = batches(range(settings.conversations), settings.batch)
         for batch in resume(run, UNSTEERED, groups, alone=model.independent):
             tokens = 0
             if batch.again:
-                pairings = [draw_pairing(suite, settings, number) for number in batch.again]
+                pairings = [draw(suite, settings, dialogs, number) for number in batch.again]
                 for record in _ask(model, pairings, settings, failures):
                     tokens += record["tokens"]["forwarded"]
-                    batch.keep(record)
+                    batch.keep(judges.settle(record))
             progress(len(batch.numbers), tokens)
         failures.settle(model.session())
     return read_run(folder)
@@ -89,7 +101,7 @@ def read_baseline(out: Path | str) -> RunData | None:
 
 
 def _identity(model: ChatModel, suite: Suite, settings: Settings) -> dict[str, Any]:
-    every = {**dataclasses.asdict(settings), "user_prompt": user_prompt_of(suite, settings)}
+    every = dataclasses.asdict(settings)
     return identity_of(model, suite, [UNSTEERED], {name: every[name] for name in _ASKED_BY})
 
 
@@ -135,7 +147,6 @@ def _ask(
 
 def _probed(probe: Probe, reply: Reply) -> dict[str, Any]:
     measure = probe.rule.measure
-    score = measure.score(reply.text)
     return {
         "round": 1,
         "kind": KIND,
@@ -143,8 +154,7 @@ def _probed(probe: Probe, reply: Reply) -> dict[str, Any]:
         "probe": probe.index,
         "question": probe.question,
         "reply": reply.text,
-        "score": score.value,
-        "reason": score.reason,
+        **scored(measure, reply),
         "mass": None,
         "measure": measure.name,
     }

@@ -11,7 +11,10 @@ from pathlib import Path
 from typing import Any, cast
 
 from holdfast import methods as steering
-from holdfast.drift.pairing import draw_pairing, user_prompt_of
+from holdfast.drift.dialogs import Dialogs, read_dialogs
+from holdfast.drift.judgements import Judgements
+from holdfast.drift.judges import Judges, Judging, load_judges
+from holdfast.drift.pairing import draw, settled
 from holdfast.drift.settings import Settings
 from holdfast.drift.suites import Suite, load_suite
 from holdfast.drift.talks import Recorder, Talks
@@ -60,6 +63,8 @@ def run(
     traces: bool = False,
     replicas: int | None = 1,
     user_model: ChatModel | None = None,
+    dialogs: Dialogs | Path | str | None = None,
+    judging: Judging | None = None,
 ) -> RunData:
     """Measures drift (Li et al. 2024, Figure 3) and records every conversation in the folder `out`;
     resumes what is there.
@@ -86,10 +91,14 @@ def run(
             weights; None: as many as pay, for a small model in this processor's memory. A model
             that has replicas elsewhere has its own number of them. Two models have none.
         user_model: plays the user model; a run with another one is another run.
+        dialogs: that were held, or their file (`dialogs.read_dialogs`): they are replayed in place
+            of self-chats, and the model answers the probes alone.
+        judging: how the judges of the suite are had, where it has some.
 
     Raises:
         UsageError: a suite without the prompts or personas that the settings ask for, the same
-            methods twice, or replicas of two models or of one that cannot be forked.
+            methods twice, dialogs and a user model, or replicas of two models or of one that cannot
+            be forked.
         RecordsError: `out` holds another run, or cannot be written.
         HoldfastError: whatever a model raises; methods that it cannot apply are refused before
             anything is written.
@@ -99,7 +108,14 @@ def run(
         _refuse_no_model(given)
     if not isinstance(suite, Suite):
         suite = load_suite(suite)
-    settings = dataclasses.replace(settings, user_prompt=user_prompt_of(suite, settings))
+    if isinstance(dialogs, (Path, str)):
+        dialogs = read_dialogs(dialogs)
+    if dialogs is not None and user_model is not None:
+        raise UsageError(
+            f"The dialogs {dialogs.name} have what their users said, and {user_model.name} is to"
+            " play the user; leave out --dialogs or --user-model."
+        )
+    settings = settled(suite, settings, dialogs)
     for setting in chosen.values():
         model.check(setting)
     side_by_side = min(settings.conversations, settings.batch)
@@ -111,17 +127,24 @@ def run(
     identity = identity_of(model, suite, list(chosen), dataclasses.asdict(settings))
     if user_model is not None:
         identity["user_model"] = _named(user_model)
+    if dialogs is not None:
+        identity["dialogs"] = {"name": dialogs.name, "fingerprint": dialogs.fingerprint}
+    judged = load_judges(suite, model, judging or Judging())
+    if judged:
+        identity["judges"] = {name: judge.fingerprint for (name, _), judge in judged.items()}
     about = {"command": "drift", "argv": command, "versions": _versions()}
     with open_run(Path(out), identity, about, COMPATIBILITY) as record:
+        judges = Judges(suite, judged, Judgements.opened(Path(out)))
+        judges.check(judging or Judging())
         numbers = range(settings.conversations)
         for name, setting in chosen.items():
             for batch in resume(record, name, [numbers], alone=True):
                 if batch.kept:
                     for _ in range(settings.rounds):
                         progress(batch.kept, 0)
-                pairings = {n: draw_pairing(suite, settings, n) for n in batch.again}
+                pairings = {n: draw(suite, settings, dialogs, n) for n in batch.again}
                 if pairings:
-                    recorder = Recorder(pairings, functools.partial(_keep, batch, traces))
+                    recorder = Recorder(pairings, functools.partial(_keep, batch, judges, traces))
                     listener = Listener(recorder.take, progress=progress, lost=recorder.lose)
                     shared_out.work(Talks(setting, settings), pairings, listener)
     return read_run(out)
@@ -167,11 +190,17 @@ def _by_spelling(
     return chosen
 
 
-def _keep(batch: Batch, traces: bool, record: dict[str, Any], masses: dict[int, TurnTrace]) -> None:
+def _keep(
+    batch: Batch,
+    judges: Judges,
+    traces: bool,
+    record: dict[str, Any],
+    masses: dict[int, TurnTrace],
+) -> None:
     number = record["conversation"]
     if traces and number in batch.missing:  # before the record, which thus always has its trace
         write_traces(batch.run.folder, batch.name, number, masses)
-    batch.keep(record)
+    batch.keep(judges.settle(record))
 
 
 def identity_of(

@@ -10,11 +10,13 @@ from holdfast.chat.messages import Message
 from holdfast.drift.cases import Case, Persona
 from holdfast.drift.pairing import Pairing, Probe
 from holdfast.drift.traces import TurnTrace
+from holdfast.drift.window import WHOLE, Shown
 from holdfast.models.requests import NO_CONTENT, Reply
 
 if TYPE_CHECKING:
-    from holdfast.measures import Score
+    from holdfast.measures import Measure, Score
 
+AGENT_VIEW, USER_VIEW = "agent", "user"  # of one dialog; each is a thread of the session
 _LONGEST_REASON = 500  # characters
 
 
@@ -31,6 +33,8 @@ class Dialog:
         traces: of the agent's turns, by round.
         forwarded: tokens that went through the model.
         sequences: of each reply its view, and the tokens that the model had to know for it.
+        shown: by view, what the last of its turns showed.
+        summaries: by view, first round and the round behind the last, what was said of them.
     """
 
     pairing: Pairing
@@ -41,6 +45,8 @@ class Dialog:
     traces: dict[int, TurnTrace] = field(default_factory=dict)
     forwarded: int = 0
     sequences: list[tuple[str, tuple[int, ...]]] = field(default_factory=list)
+    shown: dict[str, Shown] = field(default_factory=dict)
+    summaries: dict[tuple[str, int, int], str] = field(default_factory=dict)
 
     def count(self, view: str, reply: Reply) -> None:
         """Remembers what the model had to read for `reply`, and what it did read."""
@@ -61,19 +67,25 @@ def _system(person: Case | Persona | None) -> list[Message]:
     return [{"role": "system", "content": person.system_prompt}]
 
 
-def agent_view(dialog: Dialog, before: int | None = None) -> list[Message]:
+def agent_view(dialog: Dialog, before: int | None = None, shown: Shown = WHOLE) -> list[Message]:
     """[s_B, a1, b1, ...] with all turns, or with those of the rounds before `before`."""
-    turns = [turn for turn in dialog.turns if before is None or turn["round"] < before]
+    turns = [
+        turn
+        for turn in dialog.turns
+        if shown.first <= turn["round"] and (before is None or turn["round"] < before)
+    ]
     roles = {"user": "user", "agent": "assistant"}
     return _system(dialog.pairing.agent) + [
         {"role": roles[turn["speaker"]], "content": turn["text"]} for turn in turns
     ]
 
 
-def user_view(dialog: Dialog) -> list[Message]:
-    """The dialog with roles swapped under s_A; the first message recaps a1 and b1."""
-    first, *rest = dialog.turns[1:]
-    recap = f"You asked: {dialog.turns[0]['text']}\nI answered: {first['text']}"
+def user_view(dialog: Dialog, shown: Shown = WHOLE) -> list[Message]:
+    """The dialog with roles swapped under s_A; the first message recaps a1 and b1, or the first
+    round that is shown.
+    """
+    opening, first, *rest = (turn for turn in dialog.turns if shown.first <= turn["round"])
+    recap = f"You asked: {opening['text']}\nI answered: {first['text']}"
     roles = {"user": "assistant", "agent": "user"}
     return [
         *_system(dialog.pairing.user),
@@ -82,13 +94,14 @@ def user_view(dialog: Dialog) -> list[Message]:
     ]
 
 
-def turn_of(number: int, speaker: str, reply: Reply) -> dict[str, Any]:
+def turn_of(number: int, speaker: str, reply: Reply, shown: Shown = WHOLE) -> dict[str, Any]:
     return {
         "round": number,
         "speaker": speaker,
         "text": reply.text,
         "stop_reason": reply.stop_reason,
         "mass": _mass(reply),
+        **shown.told,
     }
 
 
@@ -98,19 +111,30 @@ def place_of(number: int, probe: Probe) -> dict[str, Any]:
     return {"round": number, "kind": probe.kind, **rule, "probe": probe.index}
 
 
-def probed(number: int, probe: Probe, reply: Reply) -> dict[str, Any]:
-    refused = reply.stop_reason == "refusal"
-    score = probe.rule.measure.score("" if refused else reply.text)
+def probed(number: int, probe: Probe, reply: Reply, shown: Shown = WHOLE) -> dict[str, Any]:
     told = {"stop_reason": reply.stop_reason} if reply.stop_reason in NO_CONTENT else {}
     return {
         **place_of(number, probe),
         "question": probe.question,
         "reply": reply.text,
-        "score": score.value,
-        "reason": _reason(score, refused),
+        **scored(probe.rule.measure, reply),
         "mass": _mass(reply),
+        **shown.told,
         **told,
     }
+
+
+def scored(measure: Measure, reply: Reply) -> dict[str, Any]:
+    """The score of a reply and its reason, as a record has them; of a measure that a model judges,
+    None until it has (`judges`).
+    """
+    refused = reply.stop_reason == "refusal"
+    text = "" if refused else reply.text
+    judge = {"judge": measure.arguments["model"]} if measure.judged else {}
+    if judge and text.strip():
+        return {"score": None, "reason": "", **judge}
+    score = measure.score(text)
+    return {"score": score.value, "reason": _reason(score, refused), **judge}
 
 
 def _reason(score: Score, refused: bool) -> str:
@@ -143,7 +167,26 @@ def record_of(dialog: Dialog, seconds: float) -> dict[str, Any]:
         "seconds": round(seconds, 3),
         **({"ended": dialog.ended} if dialog.ended else {}),
         **({"unanswered": dialog.unanswered} if dialog.unanswered else {}),
+        **({"summaries": _summaries(dialog)} if dialog.summaries else {}),
+        **({"replayed": _replayed(pairing)} if pairing.dialog else {}),
     }
+
+
+def _summaries(dialog: Dialog) -> list[dict[str, Any]]:
+    """What was said of rounds that were left out, in the order in which it was asked for."""
+    return [
+        {"view": view, "rounds": [first, behind - 1], "text": text}
+        for (view, first, behind), text in dialog.summaries.items()
+    ]
+
+
+def _replayed(pairing: Pairing) -> dict[str, Any]:
+    """Where the dialog stands in its file, and whose system prompt the agent has."""
+    dialog = pairing.dialog
+    assert dialog is not None
+    own = dialog.system.strip() == pairing.agent.system_prompt.strip()
+    prompt = "own" if own else "in place of another" if dialog.system else "added"
+    return {"line": dialog.line, "system_prompt": prompt}
 
 
 def _person(person: Case | Persona | None) -> dict[str, Any]:

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import itertools
 import random
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from holdfast.drift.cases import Case, Persona, Rule, Suite
+from holdfast.drift.dialogs import Dialogs, Recorded
 from holdfast.drift.settings import Settings
 from holdfast.errors import UsageError
 from holdfast.seeds import seed_of
@@ -47,6 +48,7 @@ class Pairing:
         user: whose prompt the user model has (s_A): another case or a persona; None: none.
         starter: a_1.
         asked: the probes of every round: of every rule of the agent, and of every rule of the user.
+        dialog: that was held, and is replayed; None: models talk.
     """
 
     number: int
@@ -54,6 +56,7 @@ class Pairing:
     user: Case | Persona | None
     starter: str
     asked: tuple[Probe, ...]
+    dialog: Recorded | None = None
 
     @property
     def probes(self) -> tuple[str, ...]:
@@ -73,6 +76,8 @@ def user_prompt_of(suite: Suite, settings: Settings) -> str:
         UsageError: the suite does not hold what the settings ask for.
     """
     chosen = settings.user_prompt
+    if chosen == "replayed":
+        raise UsageError("user_prompt='replayed' is for a run with dialogs; leave it out.")
     if chosen == "auto":
         return "persona" if suite.personas else "suite" if len(suite.cases) > 1 else "empty"
     if chosen == "persona" and not suite.personas:
@@ -108,6 +113,56 @@ def draw_pairing(suite: Suite, settings: Settings, number: int) -> Pairing:
     if source == "persona":
         return Pairing(number, agent, _draw_persona(suite, settings, number), starter, asked)
     return Pairing(number, agent, user, starter, asked + other if settings.adoption else asked)
+
+
+def settled(suite: Suite, settings: Settings, dialogs: Dialogs | None) -> Settings:
+    """The settings with who the user model is; where dialogs are replayed, with no more
+    conversations than there are dialogs.
+
+    Raises:
+        UsageError: the suite does not hold what the settings ask for, or they ask for a user model
+            beside dialogs.
+    """
+    if dialogs is None:
+        return replace(settings, user_prompt=user_prompt_of(suite, settings))
+    if settings.user_prompt not in ("auto", "replayed"):
+        raise UsageError(
+            f"--user-prompt {settings.user_prompt} is of a user model, and dialogs have what their"
+            " users said; leave it out."
+        )
+    count = min(settings.conversations, len(dialogs.dialogs))
+    return replace(settings, user_prompt="replayed", conversations=count)
+
+
+def draw(suite: Suite, settings: Settings, dialogs: Dialogs | None, number: int) -> Pairing:
+    """The conversation `number` of a run: of dialogs where there are some, else of models."""
+    if dialogs is None:
+        return draw_pairing(suite, settings, number)
+    return draw_replay(suite, settings, dialogs, number)
+
+
+def draw_replay(suite: Suite, settings: Settings, dialogs: Dialogs, number: int) -> Pairing:
+    """The conversation `number` of a run that replays dialogs: the dialog of that place in the
+    file.
+
+    The agent is the case whose system prompt the dialog has. Where it has another or none, it is
+    the suite's case, or drawn among several (in turn, where pairs are not drawn). Who the user was
+    is not known, so there is no adoption.
+    """
+    dialog = dialogs.dialogs[number]
+    rng = random.Random(seed_of("pairing", settings.seed, number))
+    agent = case_of(suite, dialog)
+    if agent is None:
+        drawn = rng.choice(suite.cases)
+        agent = drawn if settings.pairs == "random" else suite.cases[number % len(suite.cases)]
+    asked = _ask("stability", agent, settings, number, rng)
+    return Pairing(number, agent, None, dialog.rounds[0][0], asked, dialog)
+
+
+def case_of(suite: Suite, dialog: Recorded) -> Case | None:
+    """The case whose system prompt a dialog has."""
+    prompts = {case.system_prompt.strip(): case for case in suite.cases}
+    return prompts.get(dialog.system.strip())
 
 
 def _draw_pair(

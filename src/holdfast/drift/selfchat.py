@@ -13,26 +13,26 @@ from dataclasses import dataclass
 from typing import Any
 
 from holdfast.chat.messages import Message
+from holdfast.drift.asking import Asking, Question, probe_question
 from holdfast.drift.dialog import (
+    AGENT_VIEW,
+    USER_VIEW,
     Dialog,
     agent_view,
-    place_of,
-    probed,
     record_of,
     turn_of,
     user_view,
 )
-from holdfast.drift.pairing import Pairing, Probe
+from holdfast.drift.pairing import Pairing
+from holdfast.drift.replay import Replay
 from holdfast.drift.settings import Settings
 from holdfast.drift.traces import TurnTrace
+from holdfast.drift.window import Shown, with_summary
 from holdfast.errors import PromptError, RequestFailed
 from holdfast.methods import Method
 from holdfast.models.failures import Failures
 from holdfast.models.protocol import Job, Session
-from holdfast.models.requests import Reply, Request
-from holdfast.seeds import seed_of
-
-AGENT_VIEW, USER_VIEW = "agent", "user"  # of one dialog; each is a thread of the session
+from holdfast.models.requests import Reply
 
 
 def converse(
@@ -82,8 +82,8 @@ def converse(
         while together is None or running < together:
             if (pairing := next(waiting, None)) is None:
                 break
-            script = _Script(Dialog(pairing), tuple(methods), settings, failures, on_round, begin)
-            begun.append(script.begin())
+            asking = Asking(Dialog(pairing), tuple(methods), settings, failures, on_round, begin)
+            begun.append(_first(asking))
             running += 1
         return begun
 
@@ -99,33 +99,35 @@ def opening(dialog: Dialog, methods: Sequence[Method], settings: Settings) -> Jo
         methods, settings: as of `converse`.
     """
     failures = Failures(lambda dialog: None, "conversation")
-    script = _Script(
-        dialog, tuple(methods), settings, failures, lambda rounds, tokens: None, lambda count: []
+    asking = Asking(
+        dialog, tuple(methods), settings, failures, lambda rounds, tokens: None, lambda ended: []
     )
-    return script.begin()
+    return _first(asking)
 
 
-@dataclass
-class _Script:
-    """What follows what in one conversation: turns one after the other, and probes beside them.
+def _first(asking: Asking) -> Job:
+    """The first request of a conversation: of a dialog that was held, or of a self-chat."""
+    held = asking.dialog.pairing.dialog
+    return SelfChat(asking).begin() if held is None else Replay(asking, held).begin()
+
+
+@dataclass(frozen=True)
+class SelfChat:
+    """What follows what where models talk: turns one after the other, and probes beside them.
 
     Args:
-        dialog: the conversation.
-        methods, settings, on_round: as of `converse`.
-        failures: of the conversations side by side.
-        next_ones: begins further conversations in place of so many that have ended.
-        open_jobs: requests that are not answered yet.
-        told: tokens that `on_round` was told of.
+        asking: of the conversation.
     """
 
-    dialog: Dialog
-    methods: tuple[Method, ...]
-    settings: Settings
-    failures: Failures
-    on_round: Callable[[int, int], None]
-    next_ones: Callable[[int], list[Job]]
-    open_jobs: int = 0
-    told: int = 0
+    asking: Asking
+
+    @property
+    def dialog(self) -> Dialog:
+        return self.asking.dialog
+
+    @property
+    def settings(self) -> Settings:
+        return self.asking.settings
 
     def begin(self) -> Job:
         """Round 1 starts with a_1, which is given."""
@@ -137,9 +139,9 @@ class _Script:
     def _agent_turn(self, number: int) -> Job:
         """b_i; then the next round, and the probes that need no more than this."""
 
-        def then(reply: Reply) -> list[Job]:
+        def then(reply: Reply, shown: Shown) -> list[Job]:
             following = []
-            if self._say(number, "agent", reply) and number < self.settings.rounds:
+            if self._say(number, "agent", reply, shown) and number < self.settings.rounds:
                 following.append(self._user_turn(number + 1))
             if self.settings.probe_at == "after-round":
                 following += self._probes(number, number + 1)
@@ -149,29 +151,40 @@ class _Script:
                 )
             return following
 
-        return self._job(
-            agent_view(self.dialog), (number, "agent"), then, self._ends(number), keep=True
-        )
+        return self._turn(AGENT_VIEW, number, number, then)
 
     def _user_turn(self, number: int) -> Job:
         """a_i, and then b_i."""
 
-        def then(reply: Reply) -> list[Job]:
-            return [self._agent_turn(number)] if self._say(number, "user", reply) else []
+        def then(reply: Reply, shown: Shown) -> list[Job]:
+            return [self._agent_turn(number)] if self._say(number, "user", reply, shown) else []
 
-        return self._job(
-            user_view(self.dialog), (number, "user"), then, self._ends(number), keep=True
+        return self._turn(USER_VIEW, number, number - 1, then)
+
+    def _turn(
+        self, speaker: str, number: int, rounds: int, then: Callable[[Reply, Shown], list[Job]]
+    ) -> Job:
+        """A turn, whose view shows the dialog up to the round `rounds`; the dialog ends where it is
+        not answered.
+        """
+
+        def messages(shown: Shown) -> list[Message]:
+            whole = user_view if speaker == USER_VIEW else agent_view
+            return with_summary(whole(self.dialog, shown=shown), shown.summary)
+
+        def answered(reply: Reply, shown: Shown) -> list[Job]:
+            self.dialog.shown[speaker] = shown
+            return then(reply, shown)
+
+        def failed(error: RequestFailed) -> list[Job]:
+            self.dialog.ended = {"round": number, "why": error.why, "reason": str(error)}
+            return []
+
+        return self.asking.ask(
+            Question(speaker, rounds, messages, (number, speaker), answered, failed, keep=True)
         )
 
-    def _ends(self, number: int) -> Callable[[RequestFailed], None]:
-        """What a turn that is not answered leads to: the end of the dialog."""
-
-        def failed(error: RequestFailed) -> None:
-            self.dialog.ended = {"round": number, "why": error.why, "reason": str(error)}
-
-        return failed
-
-    def _say(self, number: int, speaker: str, reply: Reply) -> bool:
+    def _say(self, number: int, speaker: str, reply: Reply, shown: Shown) -> bool:
         """Appends a turn; False where the dialog has come to the end of the model's context."""
         if reply.stop_reason == "context":
             if number == 1:
@@ -182,81 +195,16 @@ class _Script:
                 )
             self.dialog.ended = {"round": number, "why": "context"}
             return False
-        self.dialog.turns.append(turn_of(number, speaker, reply))
+        self.dialog.turns.append(turn_of(number, speaker, reply, shown))
         if speaker == "agent":
             if reply.trace is not None and reply.trace.uniform is not None:
                 self.dialog.traces[number] = TurnTrace(reply.trace.mass, reply.trace.uniform)
-            self.on_round(1, self.dialog.forwarded - self.told)
-            self.told = self.dialog.forwarded
+            self.asking.tell_rounds(1)
         return True
 
     def _probes(self, number: int, before: int) -> list[Job]:
         """The probes of a round, each behind all turns of the rounds before `before`."""
-        view = agent_view(self.dialog, before)
-        return [self._probe(number, probe, view) for probe in self.dialog.pairing.asked]
-
-    def _probe(self, number: int, probe: Probe, view: Sequence[Message]) -> Job:
-        """One probe of a round, which leads to nothing else."""
-
-        def then(reply: Reply) -> list[Job]:
-            if reply.stop_reason != "context":
-                self.dialog.probes.append(probed(number, probe, reply))
-            return []
-
-        def failed(error: RequestFailed) -> None:
-            reason = {"why": error.why, "reason": str(error)}
-            self.dialog.unanswered.append({**place_of(number, probe), **reason})
-
-        asked: list[Message] = [*view, {"role": "user", "content": probe.question}]
-        return self._job(asked, (number, *probe.names), then, failed, keep=False)
-
-    def _job(
-        self,
-        messages: list[Message],
-        draw: tuple[Any, ...],
-        then: Callable[[Reply], list[Job]],
-        on_failure: Callable[[RequestFailed], None],
-        *,
-        keep: bool,
-    ) -> Job:
-        """A request of this conversation; the conversation is over with the last of them."""
-        view = USER_VIEW if draw[1] == "user" else AGENT_VIEW
-        number, settings = self.dialog.pairing.number, self.settings
-        self.open_jobs += 1
-
-        def close(following: list[Job]) -> list[Job]:
-            self.open_jobs -= 1
-            if not self.open_jobs:
-                self._over()
-                return [*following, *self.next_ones(1)]
-            return following
-
-        def answered(reply: Reply) -> list[Job]:
-            self.failures.answered(request)
-            self.dialog.count(view, reply)
-            return close(then(reply))
-
-        def failed(error: RequestFailed) -> list[Job]:
-            on_failure(error)
-            self.failures.failed(number, error)
-            return close([])
-
-        request = Request(
-            messages=tuple(messages),
-            methods=self.methods if view == AGENT_VIEW else (),
-            sampling=settings.sampling,
-            seed=seed_of("reply", settings.seed, number, *draw),
-            conversation_seed=seed_of("methods", settings.seed, number),
-            thread=(view, number),
-            keep=keep,
-            trace=settings.trace and view == AGENT_VIEW,
-            system_as=settings.system_as,
-        )
-        name = f"Conversation {number}, round {draw[0]} ({draw[1]})"
-        return Job(request, answered, failed, name)
-
-    def _over(self) -> None:
-        told = sum(turn["speaker"] == "agent" for turn in self.dialog.turns)
-        if told < self.settings.rounds:  # progress counts the rounds that are not held, too
-            self.on_round(self.settings.rounds - told, self.dialog.forwarded - self.told)
-        self.failures.over(self.dialog.pairing.number, self.dialog)
+        return [
+            self.asking.ask(probe_question(self.dialog, number, probe, before))
+            for probe in self.dialog.pairing.asked
+        ]

@@ -8,10 +8,11 @@ from dataclasses import dataclass
 
 from holdfast import knobs
 from holdfast.chat.messages import SYSTEM_AS
+from holdfast.drift.window import CONTEXTS, SUMMARY_PROMPT
 from holdfast.errors import UsageError
 from holdfast.sampling import Sampling
 
-USER_PROMPTS = ("auto", "suite", "persona", "empty")
+USER_PROMPTS = ("auto", "suite", "persona", "empty", "replayed")
 PROBE_AT = ("in-place", "after-round")
 PAIRS = ("random", "balanced", "all")
 
@@ -28,7 +29,7 @@ class Settings:
         user_prompt: "suite" (the user model has another system prompt of the suite), "persona" (it
             has one of the suite's personas, which nothing measures) or "empty" (it has none: Figure
             3 B). "auto": personas where the suite has some, else the suite where it has two
-            prompts, else none.
+            prompts, else none. "replayed", where dialogs are: nobody knows.
         system_as: "role", or "first-user" for models and endpoints without a system role.
         probes_per_round: of each rule and kind; the same questions at every round.
         probe_at: "in-place" (round i's probe stands in place of the i-th user turn) or
@@ -39,6 +40,13 @@ class Settings:
         pairs: "random" (drawn); "balanced" (all ordered pairs in turn, each prompt the agent
             equally often from the start); or "all" (the same pairs, with the agent's prompt
             changing last).
+        context: what happens where the model's context leaves no room for a reply: "stop" (the
+            dialog ends), "cut" (as many of the oldest rounds are left out as it takes), "slide"
+            (all but the last `window` rounds are left out, and more where it takes more) or
+            "summarise" (the model summarises the older half of the rounds). The system prompt
+            always stays.
+        window: rounds that "slide" shows, the one that is spoken included.
+        summary_prompt: what "summarise" asks; None: `window.SUMMARY_PROMPT`.
         batch: conversations that run side by side; one that is over makes room for the next.
 
     Raises:
@@ -58,6 +66,9 @@ class Settings:
     trace: bool = True
     pairs: str = "random"
     batch: int = 48
+    context: str = "stop"
+    window: int | None = None
+    summary_prompt: str | None = None
 
     def __post_init__(self) -> None:
         for name in ("rounds", "conversations", "probes_per_round", "batch"):
@@ -68,8 +79,28 @@ class Settings:
             ("system_as", SYSTEM_AS),
             ("probe_at", PROBE_AT),
             ("pairs", PAIRS),
+            ("context", CONTEXTS),
         ):
             if getattr(self, name) not in choices:
                 raise UsageError(
                     f"drift takes {name} as {' or '.join(choices)}, not {getattr(self, name)!r}."
                 )
+        self._check_window()
+
+    def _check_window(self) -> None:
+        if (self.context == "slide") != (self.window is not None):
+            what = "none" if self.window is None else f"one of {self.window} rounds"
+            raise UsageError(
+                f"--context {self.context} has {what} as its window; give --window ROUNDS with"
+                " --context=slide, and only there."
+            )
+        if self.window is not None:
+            knobs.whole_number("drift", "window", self.window, 1)
+        if self.context == "summarise":
+            if self.summary_prompt is None:
+                object.__setattr__(self, "summary_prompt", SUMMARY_PROMPT)
+        elif self.summary_prompt is not None:
+            raise UsageError(
+                f"The summary prompt {self.summary_prompt!r} is for --context=summarise, not for"
+                f" {self.context!r}; leave it out."
+            )

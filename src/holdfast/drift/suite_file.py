@@ -32,6 +32,7 @@ from holdfast.drift.cases import Case, Rule, Suite, generic_starters, personas_o
 from holdfast.drift.safe_yaml import read_yaml
 from holdfast.errors import UsageError
 from holdfast.measures import Measure, build
+from holdfast.measures.judging import check_labels
 
 SUITE_FIELDS = ("name", "starters", "personas", "notes", "cases")
 RULE_FIELDS = ("id", "probe", "probes", "measure", "follows", "breaks")
@@ -122,9 +123,14 @@ def modules_in(folder: Path | None) -> Iterator[None]:
 
 
 def check_examples(case: Case, place: str) -> None:
-    """Refuses a measure that scores the examples of its own rule on the wrong side."""
+    """Refuses a measure that scores the examples of its own rule on the wrong side, and a judge
+    with too few of them to be checked by the run.
+    """
     for rule in case.all_rules:
         where = f"{place}, case {case.id!r}" + (f", rule {rule.id!r}" if rule.id else "")
+        if rule.measure.judged:
+            check_labels(rule.follows, rule.breaks, f"{where}: the judge")
+            continue
         for field, replies in (("follows", rule.follows), ("breaks", rule.breaks)):
             for reply in replies:
                 score = rule.measure.score(reply)

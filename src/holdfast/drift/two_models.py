@@ -6,7 +6,7 @@ from collections.abc import Callable, Hashable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import ClassVar
 
-from holdfast.drift.selfchat import USER_VIEW
+from holdfast.drift.dialog import USER_VIEW
 from holdfast.models.protocol import ChatModel, Job, Session, answer_all
 from holdfast.models.requests import Reply, Request
 

@@ -72,6 +72,8 @@ class Row:
         keep: whether the keys and values are wanted afterwards; others wait for such a row, so it
             goes first.
         trace: whether the mass on the first stream's span is wanted.
+        room: tokens that the context must have left for the reply; at most a quarter of the context
+            is asked for.
         shares: whether what is computed of its prompt and reply serves others, and theirs it.
         top_logprobs: how many of the likeliest tokens are wanted with the log-probability of each
             drawn one; None: no log-probabilities.
@@ -85,6 +87,7 @@ class Row:
     seed: int = 0
     keep: bool = False
     trace: bool = False
+    room: int = 1
     shares: bool = False
     top_logprobs: int | None = None
     name: str = ""
@@ -101,7 +104,7 @@ class Continuation:
 
     Args:
         token_ids: generated tokens, without the one that ended the reply.
-        stop_reason: "stop", "length", or "context" where the prompt leaves no room for a token.
+        stop_reason: "stop", "length", or "context" where the prompt leaves no room.
         computed: per stream, keys and values of the prompt, and of all generated tokens that were
             forwarded where they are those that the same tokens have in a prompt; None where that
             cannot be had, () unless kept.

@@ -153,7 +153,7 @@ class Scheduler:
         handle.submitted = self._steps
         context, most = self.runner.context, row.sampling.max_new_tokens
         room = context - row.longest if context else most
-        if room <= 0:
+        if context and room < max(1, min(row.room, context // 4)):
             handle.continuation = Continuation((), "context")
             self._ended.append(handle)
             return handle

@@ -5,14 +5,18 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from holdfast.errors import UsageError
 from holdfast.measures.kinds import Specs
 from holdfast.measures.registry import Score, build, measure
 
 
 def build_all(measures: Sequence[str | Mapping[str, Any]]) -> None:
-    """Refuses specs that cannot be built."""
+    """Refuses specs that cannot be built, or that only a model can answer."""
     for spec in measures:
-        build(spec)
+        if build(spec).judged:
+            raise UsageError(
+                f"The measure 'every' takes no judge ({spec!r}); make a rule of its own of it."
+            )
 
 
 @measure(check=build_all)

@@ -24,6 +24,7 @@ from holdfast.errors import UnknownName, UsageError
 SURROGATE = re.compile("[\ud800-\udfff]")
 DIGITS = 6  # of a score's value: beyond, machines may differ
 CODE = "python"  # the one spec that runs a user's own function
+JUDGE = "judge"  # the one spec that asks a model
 
 
 @dataclass(frozen=True)
@@ -85,6 +86,8 @@ class Entry:
 
 F = TypeVar("F", bound=Callable[..., Score])
 REGISTRY: dict[str, Entry] = {}
+# of specs that name no registered function, by the field that stands for their name
+BUILDERS: dict[str, Callable[[dict[str, Any], bool], Measure]] = {}
 
 
 @dataclass(frozen=True)
@@ -100,6 +103,11 @@ class Measure:
     def spec(self) -> dict[str, Any]:
         """The measure as JSON-able data; `build(measure.spec)` gives it back."""
         return {"name": self.name, **self.arguments}
+
+    @property
+    def judged(self) -> bool:
+        """Whether a model is asked, so that `score` has no answer."""
+        return self.name == JUDGE
 
     def score(self, text: str) -> Score:
         """Scores one reply; same text, same number, on any machine.
@@ -166,9 +174,15 @@ def catalogue() -> list[tuple[str, str, str]]:
         (name, ", ".join(map(str, entry.parameters)), entry.summary)
         for name, entry in REGISTRY.items()
     ]
-    return sorted(
-        [*rows, (CODE, CODE, "A function of your own, by its dotted name; needs --allow-code.")]
-    )
+    built = [
+        (CODE, CODE, "A function of your own, by its dotted name; needs --allow-code."),
+        (
+            JUDGE,
+            f"{JUDGE}, model, endpoint_model=null",
+            "A model answers your question about the reply with yes (1) or no (0).",
+        ),
+    ]
+    return sorted([*rows, *built])
 
 
 def build(spec: str | Mapping[str, Any], allow_code: bool = False) -> Measure:
@@ -176,7 +190,8 @@ def build(spec: str | Mapping[str, Any], allow_code: bool = False) -> Measure:
 
     Args:
         spec: a name; a mapping with `name` and arguments; `{"regex": ..., "flags": "i"}`; or
-            `{"python": "package.module.function"}`, a function of the user's from text to a number.
+            `{"python": "package.module.function"}`, a function of the user's from text to a number;
+            or `{"judge": "Does the reply ...?", "model": ...}`, a question that a model answers.
         allow_code: whether `python` specs may import and run code.
 
     Raises:
@@ -184,10 +199,10 @@ def build(spec: str | Mapping[str, Any], allow_code: bool = False) -> Measure:
         UsageError: the spec is malformed, or names code without `allow_code`.
     """
     name, arguments = read_spec(spec)
-    if name == CODE:
-        return build_from_code(arguments, allow_code)
+    if name in BUILDERS:
+        return BUILDERS[name](arguments, allow_code)
     if name not in REGISTRY:
-        raise UnknownName("measure", name, [*REGISTRY, CODE])
+        raise UnknownName("measure", name, [*REGISTRY, *BUILDERS])
     entry = REGISTRY[name]
     arguments = fill_in(name, entry, arguments)
     if entry.check is not None:
@@ -229,11 +244,12 @@ def read_spec(spec: str | Mapping[str, Any]) -> tuple[str, dict[str, Any]]:
             " one_sentence}."
         )
     arguments = dict(spec)
-    unnamed = next((key for key in ("regex", CODE) if key in arguments), None)
+    unnamed = next((key for key in ("regex", *BUILDERS) if key in arguments), None)
     name = arguments.pop("name", unnamed)
     if not isinstance(name, str):
         raise UsageError(
-            f"The measure {spec!r} has no name; give it one of 'name', 'regex' or 'python'."
+            f"The measure {spec!r} has no name; give it one of 'name', 'regex', 'python' or"
+            " 'judge'."
         )
     return name, arguments
 
@@ -338,3 +354,6 @@ def call_user_function(function: Callable[[str], Any], text: str, python: str) -
             f"The measure {python!r} failed on {text[:60]!r} ({type(error).__name__}: {error}); "
             "it must return a number from 0 to 1 for every string."
         ) from error
+
+
+BUILDERS[CODE] = build_from_code

@@ -221,6 +221,7 @@ def _row(
         request.seed,
         keep=request.keep and request.thread is not None,
         trace=request.trace and traces,
+        room=request.room,
         name=name,
     )
     texts = tuple(prompt.text for prompt in prompts)

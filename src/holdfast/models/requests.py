@@ -30,9 +30,10 @@ class Reply:
         token_ids: the generated tokens; None where the model does not tell them.
         stop_reason: "stop" (the model ended it), "length" (cut off at `max_new_tokens`, or where
             the model's context ends), or, from `Session.run` alone, "context" (the chat leaves no
-            room for a reply, which is then empty). An endpoint may also give "refusal" (no content;
-            the text is what was said of it), "tool_calls" (the model called a tool, and the text is
-            what it wrote beside that, if anything) or "empty" (no content).
+            room for a reply, or not the `room` asked for; the reply is then empty). An endpoint may
+            also give "refusal" (no content; the text is what was said of it), "tool_calls" (the
+            model called a tool, and the text is what it wrote beside that, if anything) or "empty"
+            (no content).
         trace: the attention mass on the span, where it was asked for and can be seen.
         forwarded: tokens that went through the model for this reply; 0 where unknown.
         prompt_ids: the tokens of the rendered chat; None where the model does not tell them.
@@ -83,6 +84,8 @@ class Request:
             the messages.
         plain: whether the one message's text is the prompt as it stands, without a chat template;
             attention methods then hold on to `emphasis` alone.
+        room: tokens that the model's context must have left for the reply, at most a quarter of the
+            context; `Session.run` tells where it has not. An endpoint has a rule of its own.
 
     Raises:
         PromptError: emphasis that is in no message.
@@ -103,6 +106,7 @@ class Request:
     emphasis: tuple[Range, ...] = ()
     marks: bool = False
     plain: bool = False
+    room: int = 1
 
     if TYPE_CHECKING:  # what it takes is more than what it keeps
 
@@ -120,6 +124,7 @@ class Request:
             emphasis: Sequence[Part] = (),
             marks: bool = False,
             plain: bool = False,
+            room: int = 1,
         ) -> None: ...
 
     def __post_init__(self) -> None:
@@ -141,6 +146,7 @@ class Request:
             )
         if knobs.whole_number("a request", "seed", self.seed, 0) >= 2**128:
             raise KnobOutOfRange(f"a request takes seed below 2**128, not {shortened(self.seed)}.")
+        knobs.whole_number("a request", "room", self.room, 1)
         if self.system_as not in SYSTEM_AS:
             raise UsageError(
                 f"A request takes system_as as {' or '.join(SYSTEM_AS)}, not"

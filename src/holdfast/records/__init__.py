@@ -7,7 +7,8 @@ by its task and variant, or its stage, and by its number. It ends in a checksum 
 What was not answered is noted in `failures.jsonl`, and stays missing until it is.
 """
 
-from holdfast.records.lines import to_line
+from holdfast.records.appending import append_line, cut_torn_line
+from holdfast.records.lines import read_notes, to_line
 from holdfast.records.lock import LOCK
 from holdfast.records.manifest import (
     MANIFEST,
@@ -39,10 +40,13 @@ __all__ = [
     "Key",
     "Run",
     "RunData",
+    "append_line",
     "batches",
     "columns_of",
     "command_of",
+    "cut_torn_line",
     "open_run",
+    "read_notes",
     "read_run",
     "refuse_another",
     "resume",

@@ -89,8 +89,11 @@ def read_lines(data: bytes, path: Path, manifest: Mapping[str, Any]) -> list[dic
     return records
 
 
-def read_notes(data: bytes, path: Path) -> list[dict[str, Any]]:
-    """The lines of a file of failures, each checked for damage; of `read_lines` the same.
+def read_notes(
+    data: bytes, path: Path, fields: Mapping[str, type] = _NOTED
+) -> list[dict[str, Any]]:
+    """The lines of a file of failures, or of another whose fields are given, each checked for
+    damage; of `read_lines` the same.
 
     Raises:
         RecordsError: names the line, what is wrong with it, and the cure.
@@ -99,7 +102,7 @@ def read_notes(data: bytes, path: Path) -> list[dict[str, Any]]:
     for number, line in enumerate(data[: whole_lines(data)].splitlines(), start=1):
         place = f"Line {number} of {path}"
         note = _read(line, place, needs_checksum=True)
-        for name, kind in _NOTED.items():
+        for name, kind in fields.items():
             if not isinstance(note.get(name), kind):
                 raise RecordsError(f"{place} has the {name} {note.get(name)!r}; {_CURE}.")
         notes.append(note)

@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING, Any
 
 from holdfast.errors import RecordsError, Unreachable
 from holdfast.files import FULL, sync, write_whole
-from holdfast.records.lines import read_lines, read_notes, to_line, to_manifest, whole_lines
+from holdfast.records.appending import append_line, cut_torn_line, write_all
+from holdfast.records.lines import read_lines, read_notes, to_line, to_manifest
 from holdfast.records.lock import LOCK, MARKER, take_lock
 from holdfast.records.manifest import (
     ALIKE,
@@ -105,7 +106,7 @@ class Run:
         line = to_line(record)
         size = os.fstat(self._file).st_size
         try:
-            _write(self._file, line)
+            write_all(self._file, line)
             self._keys.add(key)  # from here on an interrupt leaves the line
             sync(self._file, self.folder)
         except OSError as error:
@@ -130,9 +131,7 @@ class Run:
         """
         noted = {"method": method, "conversation": conversation, "why": why, "reason": reason}
         try:
-            with open(self.folder / FAILURES, "ab", buffering=0) as file:
-                _write(file.fileno(), to_line(noted))
-                sync(file.fileno(), self.folder)
+            append_line(self.folder / FAILURES, noted)
         except OSError as error:
             raise _unwritable(self.folder, error, len(self._keys)) from error
 
@@ -190,7 +189,7 @@ def open_run(
         raise _unwritable(folder, error, 0) from error
     try:
         for name in (RECORDS, FAILURES):
-            _cut_torn_line(folder / name)
+            cut_torn_line(folder / name)
         told = {"created": created, **about}
         manifest = _start_or_resume(folder, as_json(identity), told, compatibility)
         data = read_run(folder)
@@ -279,11 +278,6 @@ def _refuse_foreign(folder: Path) -> None:
         )
 
 
-def _write(file: int, data: bytes) -> None:
-    while data:
-        data = data[os.write(file, data) :]
-
-
 def _cut(file: int, size: int) -> None:
     """Take back a half-written line; where even that fails, the next opening cuts it."""
     with contextlib.suppress(OSError):
@@ -300,16 +294,3 @@ def _unwritable(folder: Path, error: OSError, kept: int) -> RecordsError:
     return RecordsError(
         f"Cannot write to {folder}: {why}; choose a folder you may write to with --out."
     )
-
-
-def _cut_torn_line(path: Path) -> None:
-    """Remove what follows the last whole line: a line whose writing was cut short."""
-    if not path.exists():
-        return
-    with open(path, "r+b") as file:
-        data = file.read()
-        whole = whole_lines(data)
-        if whole < len(data):
-            file.truncate(whole)
-            file.flush()
-            sync(file.fileno(), path.parent)

@@ -10,6 +10,7 @@ from holdfast.analysis.endings import count_endings
 from holdfast.analysis.series import Series
 from holdfast.analysis.statistics import RESAMPLES
 from holdfast.analysis.verdicts import LEAST, LEAST_MOVED
+from holdfast.drift.dialogs import RECORDED
 from holdfast.records import RunData, command_of
 from holdfast.report.sentences import ending_lines, failure_lines
 
@@ -35,6 +36,11 @@ _CONVERSATIONS = {
     "two models": (
         "Two models talk: the user model has one system prompt, the agent another, and the probes"
         " are the agent’s." + _TURNS
+    ),
+    "replayed": (
+        "Dialogs that people had are replayed turn by turn: what was said and answered stays as it"
+        " was recorded, under the system prompt of the agent, and the model answers the probes"
+        " alone. A round is what the user said and what was answered."
     ),
 }
 DEFINITIONS = (
@@ -68,7 +74,8 @@ TERMS = (
         "Stability",
         (
             "The score, from 0 to 1, of the agent’s reply to the probe of its own prompt, by that"
-            " prompt’s measure: a deterministic function of the text."
+            " prompt’s measure: a deterministic function of the text, unless it says that a model"
+            " judged."
         ),
     ),
     (
@@ -143,7 +150,14 @@ def drift_terms(runs: Sequence[RunData]) -> list[tuple[str, str]]:
 
 def _conversation_of(manifest: Mapping[str, Any]) -> str:
     """Which of the conversations a run held."""
-    return "two models" if "user_model" in manifest.get("identity", {}) else "one model"
+    identity = manifest.get("identity", {})
+    return (
+        "replayed"
+        if "dialogs" in identity
+        else "two models"
+        if "user_model" in identity
+        else "one model"
+    )
 
 
 def probed_terms(
@@ -236,7 +250,10 @@ def _cost(run: RunData) -> list[tuple[str, str]]:
         )
     ]
     turns = [
-        turn for record in records for turn in record.get("turns", ()) if turn.get("stop_reason")
+        turn
+        for record in records
+        for turn in record.get("turns", ())
+        if turn.get("stop_reason") not in (None, RECORDED)
     ]
     if turns:
         cut = sum(turn["stop_reason"] == "length" for turn in turns)

@@ -15,6 +15,7 @@ import numpy as np
 from markupsafe import Markup
 
 from holdfast.analysis.series import Series
+from holdfast.drift.dialogs import RECORDED
 from holdfast.report.sentences import early_end
 
 PER_CHUNK = 24
@@ -26,6 +27,7 @@ _NOTES = {
     "refusal": "a refusal",
     "tool_calls": "a tool call",
     "empty": "without content",
+    RECORDED: "as it was recorded",
 }
 
 
@@ -142,7 +144,11 @@ def _texts(record: dict[str, Any], questions: dict[str, int]) -> dict[str, Any]:
 
 
 def _note(reply: dict[str, Any]) -> str:
-    return _NOTES.get(reply.get("stop_reason", ""), "")
+    """What became of a reply, and what of the dialog it did not see."""
+    notes = [_NOTES.get(reply.get("stop_reason", ""), "")]
+    if count := reply.get("left_out"):
+        notes.append(f"saw round {count + 1} and later" if count > 1 else "did not see round 1")
+    return "; ".join(filter(None, notes))
 
 
 def _mass(item: dict[str, Any]) -> float | None:

@@ -12,6 +12,7 @@ from holdfast.records import RunData
 from holdfast.report.about import about_runs, definitions, drift_terms, setting
 from holdfast.report.conversations import pack, script_chunks, script_json
 from holdfast.report.downloads import Download, json_file, table_files
+from holdfast.report.judges import judges_section
 from holdfast.report.page import render
 from holdfast.report.panels import legend
 from holdfast.report.prompts import prompts_section
@@ -32,6 +33,7 @@ SECTIONS = (
     ("methods", "Methods"),
     ("categories", "Categories"),
     ("baseline", "Measures"),
+    ("judges", "Judges"),
     ("prompts", "Prompts"),
     ("attention", "Attention"),
     ("conversations", "Conversations"),
@@ -39,7 +41,12 @@ SECTIONS = (
     ("about", "How it was measured"),
 )
 
-_NAMED = (("model", "model"), ("user_model", "user model"), ("suite", "suite"))
+_NAMED = (
+    ("model", "model"),
+    ("user_model", "user model"),
+    ("dialogs", "replayed"),
+    ("suite", "suite"),
+)
 
 
 def render_page(runs: Sequence[RunData], labels: Sequence[str], series: Sequence[Series]) -> str:
@@ -59,6 +66,7 @@ def render_page(runs: Sequence[RunData], labels: Sequence[str], series: Sequence
         "methods": methods_section(series),
         "categories": [] if one_category else categories_section(series),
         "baseline": baseline_beside(runs[0], series[0]),
+        "judges": judges_section(runs),
         "prompts": prompts_section(series),
         "attention": attention_section(series),
     }

@@ -14,6 +14,8 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup, escape
 
 from holdfast.analysis.verdicts import CANNOT_TELL, LEAST, tell
+from holdfast.drift.judges import LEAST_KAPPA
+from holdfast.report.rounds import MOST_ACROSS
 from holdfast.report.wording import plain, signed, signed_number
 
 _TEMPLATES = Path(__file__).parent / "templates"
@@ -40,7 +42,12 @@ def environment() -> Environment:
         "px": lambda number: f"{number:.1f}",
         "short": lambda number: f"{number:g}",
     }
-    made.globals |= {"CANNOT_TELL": CANNOT_TELL, "LEAST": LEAST}
+    made.globals |= {
+        "CANNOT_TELL": CANNOT_TELL,
+        "LEAST": LEAST,
+        "LEAST_KAPPA": LEAST_KAPPA,
+        "MOST_ACROSS": MOST_ACROSS,
+    }
     return made
 
 

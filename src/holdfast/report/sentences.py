@@ -19,6 +19,7 @@ _ENDED = {
     "context": "filled the model's context",
     "filter": "met a content filter",
     "failure": "had a request that failed",
+    "judge": "had a judge that said neither yes nor no",
 }
 _EMPTY = {"refusal": "refused", "tool_calls": "called a tool", "empty": "were empty"}
 
@@ -147,6 +148,10 @@ def baseline_lines(baseline: Baseline) -> list[str]:
 def ending_lines(endings: Endings) -> list[tuple[str, str]]:
     """A heading and a sentence for each that occurred; none of a run that went well."""
     lines = []
+    if endings.replayed:
+        lines.append(("dialogs replayed", _replayed(endings)))
+    if endings.left_out:
+        lines.append(("rounds left out", _left_out(endings)))
     if endings.ended:
         lines.append(("dialogs that ended early", _ended(endings)))
     if count := endings.without_content.total():
@@ -157,6 +162,26 @@ def ending_lines(endings: Endings) -> list[tuple[str, str]]:
         why = _listed(endings.unanswered.most_common(), _ENDED)
         lines.append(("probes not answered", f"{count:,} ({why}); left out of the means"))
     return lines
+
+
+def _replayed(endings: Endings) -> str:
+    words = {
+        "own": "with the agent’s system prompt as they have it",
+        "in place of another": "with it in place of another",
+        "added": "with it added",
+    }
+    how = _listed(endings.replayed.most_common(), words)
+    return f"{endings.replayed.total():,} ({how}); later rounds are means over the longer dialogs"
+
+
+def _left_out(endings: Endings) -> str:
+    text = (
+        f"in {endings.left_out:,} of {endings.dialogs:,} dialogs replies saw the latest rounds"
+        f" alone, from round {endings.left_out_from} on at the earliest; the system prompt stays"
+    )
+    if endings.summaries:
+        text += f", and {endings.summaries:,} summaries stand for the older rounds"
+    return text
 
 
 def failure_lines(failures: Sequence[Mapping[str, Any]]) -> list[tuple[str, str]]:

@@ -1,0 +1,217 @@
+"""The requests of one conversation: each is made, finds room in the model's context, and is counted
+until it is answered.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Any
+
+from holdfast.chat.messages import Message
+from holdfast.drift.dialog import AGENT_VIEW, Dialog, agent_view, place_of, probed
+from holdfast.drift.pairing import Probe
+from holdfast.drift.settings import Settings
+from holdfast.drift.window import Shown, to_summarise, with_summary
+from holdfast.errors import RequestFailed
+from holdfast.methods import Method
+from holdfast.models.failures import Failures
+from holdfast.models.protocol import Job
+from holdfast.models.requests import Reply, Request
+from holdfast.seeds import seed_of
+
+
+@dataclass(frozen=True)
+class Question:
+    """A turn or a probe that is asked for.
+
+    Args:
+        view: whose, of the dialog.
+        rounds: the last round that it shows, its own message included.
+        messages: the chat that shows so much of the dialog.
+        draw: names the reply's draw within the conversation; its round comes first.
+        then: takes the reply and what was shown; returns what follows.
+        failed: takes the error of a question that was not answered; returns what follows.
+        keep: whether others go on from what is computed for it; else it forks the dialog.
+    """
+
+    view: str
+    rounds: int
+    messages: Callable[[Shown], list[Message]]
+    draw: tuple[Any, ...]
+    then: Callable[[Reply, Shown], list[Job]]
+    failed: Callable[[RequestFailed], list[Job]]
+    keep: bool
+
+
+@dataclass
+class Asking:
+    """Asks what belongs to one conversation.
+
+    Where the model's context leaves no room, `Settings.context` says what goes. How much that is
+    belongs to a view of the dialog and only grows; a probe's own is forgotten with the probe.
+
+    Args:
+        dialog: the conversation.
+        methods: applied to the agent alone.
+        settings: the protocol.
+        failures: of the conversations side by side; told when the last question is answered.
+        on_round: told how many rounds have ended, and how many tokens they took.
+        next_ones: begins further conversations in place of so many that have ended.
+        open: questions that are not answered yet.
+        rounds, tokens: that `on_round` was told of.
+    """
+
+    dialog: Dialog
+    methods: tuple[Method, ...]
+    settings: Settings
+    failures: Failures
+    on_round: Callable[[int, int], None]
+    next_ones: Callable[[int], list[Job]]
+    open: int = 0
+    rounds: int = 0
+    tokens: int = 0
+
+    def ask(self, question: Question) -> Job:
+        """The first request for a question."""
+        self.open += 1
+        shown = self.dialog.shown.get(question.view, Shown())
+        if self.settings.window is not None:
+            first = max(shown.first, question.rounds - self.settings.window + 1)
+            shown = replace(shown, first=first)
+        stop = self.settings.context == "stop"
+        return self._request(
+            question, shown, room=1 if stop else self.settings.sampling.max_new_tokens
+        )
+
+    def _request(self, question: Question, shown: Shown, room: int) -> Job:
+        """A request that shows so much, and asks for so many tokens of room."""
+
+        def answered(reply: Reply) -> list[Job]:
+            if reply.stop_reason == "context" and (again := self._again(question, shown, room)):
+                return [again]
+            self.failures.answered(request)
+            self.dialog.count(question.view, reply)
+            return self._close(question.then(reply, shown))
+
+        def failed(error: RequestFailed) -> list[Job]:
+            # the server knows how much room it wants
+            if error.why == "context" and (again := self._again(question, shown, room=1)):
+                return [again]
+            return self._fail(question, error)
+
+        settings, view, number = self.settings, question.view, self.dialog.pairing.number
+        request = Request(
+            messages=tuple(question.messages(shown)),
+            methods=self.methods if view == AGENT_VIEW else (),
+            sampling=settings.sampling,
+            seed=seed_of("reply", settings.seed, number, *question.draw),
+            conversation_seed=seed_of("methods", settings.seed, number),
+            thread=(view, number),
+            keep=question.keep,
+            trace=settings.trace and view == AGENT_VIEW,
+            system_as=settings.system_as,
+            room=room,
+        )
+        return Job(request, answered, failed, self._name(question))
+
+    def _again(self, question: Question, shown: Shown, room: int) -> Job | None:
+        """The request that shows less, or takes what room there is; None where nothing is left to
+        do.
+        """
+        if self.settings.context == "stop":
+            return None
+        if shown.first < question.rounds:
+            if self.settings.context == "summarise":
+                return self._summary(question, shown, room)
+            return self._request(question, replace(shown, first=shown.first + 1), room)
+        return self._request(question, shown, room=1) if room > 1 else None
+
+    def _summary(self, question: Question, shown: Shown, room: int) -> Job:
+        """The older half of the rounds is summarised, unless it was; then the question goes on."""
+        before = (shown.first + question.rounds + 1) // 2
+        key = (question.view, shown.first, before)
+
+        def go_on(text: str) -> Job:
+            summary = self.dialog.summaries.setdefault(key, text)
+            return self._request(question, Shown(before, summary), room)
+
+        def answered(reply: Reply) -> list[Job]:
+            self.failures.answered(request)
+            self.dialog.count(f"{question.view} summary", reply)
+            return [go_on(reply.text)]  # empty where even half of them leave no room
+
+        def failed(error: RequestFailed) -> list[Job]:
+            return [go_on("")] if error.why == "context" else self._fail(question, error)
+
+        if key in self.dialog.summaries:
+            return go_on("")
+        settings, number = self.settings, self.dialog.pairing.number
+        request = Request(
+            to_summarise(str(settings.summary_prompt), self.dialog.turns, shown, before),
+            sampling=settings.sampling,
+            seed=seed_of("summary", settings.seed, number, *key),
+            thread=(question.view, number),
+            system_as=settings.system_as,
+        )
+        return Job(request, answered, failed, f"{self._name(question)}, summary")
+
+    def _name(self, question: Question) -> str:
+        number, speaker, *_ = question.draw
+        return f"Conversation {self.dialog.pairing.number}, round {number} ({speaker})"
+
+    def _fail(self, question: Question, error: RequestFailed) -> list[Job]:
+        following = question.failed(error)
+        self.failures.failed(self.dialog.pairing.number, error)
+        return self._close(following)
+
+    def tell_rounds(self, count: int) -> None:
+        """So many rounds have ended."""
+        self.on_round(count, self.dialog.forwarded - self.tokens)
+        self.rounds, self.tokens = self.rounds + count, self.dialog.forwarded
+
+    def _close(self, following: list[Job]) -> list[Job]:
+        """The conversation is over with the last of its questions."""
+        self.open -= 1
+        if self.open:
+            return following
+        if self.rounds < self.settings.rounds:  # progress counts the rounds that are not held, too
+            self.tell_rounds(self.settings.rounds - self.rounds)
+        self.failures.over(self.dialog.pairing.number, self.dialog)
+        return [*following, *self.next_ones(1)]
+
+
+def probe_question(
+    dialog: Dialog,
+    number: int,
+    probe: Probe,
+    before: int,
+    then: Callable[[bool], list[Job]] = lambda room: [],
+) -> Question:
+    """A probe of a round.
+
+    Args:
+        dialog: that it forks; its reply is scored and recorded there.
+        number: of the round.
+        probe: what is asked.
+        before: the first round that it does not see.
+        then: takes whether the model's context had room for it; returns what follows.
+    """
+
+    def messages(shown: Shown) -> list[Message]:
+        asked: Message = {"role": "user", "content": probe.question}
+        return with_summary([*agent_view(dialog, before, shown), asked], shown.summary)
+
+    def answered(reply: Reply, shown: Shown) -> list[Job]:
+        if reply.stop_reason == "context":
+            return then(False)
+        dialog.probes.append(probed(number, probe, reply, shown))
+        return then(True)
+
+    def failed(error: RequestFailed) -> list[Job]:
+        reason = {"why": error.why, "reason": str(error)}
+        dialog.unanswered.append({**place_of(number, probe), **reason})
+        return then(error.why != "context")
+
+    draw = (number, *probe.names)
+    return Question(AGENT_VIEW, before, messages, draw, answered, failed, keep=False)

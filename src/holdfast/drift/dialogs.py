@@ -1,0 +1,186 @@
+"""Dialogs of one's own, which a run replays: one per line of a JSONL file (docs/conversations.md).
+
+    {"messages": [{"role": "user", "content": "..."}, {"role": "assistant", "content": "..."}]}
+    {"conversations": [{"from": "human", "value": "..."}, {"from": "gpt", "value": "..."}]}
+    [{"role": "user", "content": "..."}, ...]
+
+A dialog is read as rounds: what the user said, and what was answered. Messages of one speaker that
+follow one another are one turn.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from holdfast.errors import UsageError
+
+RECORDED = "recorded"  # the stop reason of a turn that is replayed
+_ROLES = {  # of OpenAI's messages, and of ShareGPT's
+    "system": "system",
+    "developer": "system",
+    "user": "user",
+    "human": "user",
+    "assistant": "assistant",
+    "gpt": "assistant",
+    "chatgpt": "assistant",
+    "bing": "assistant",
+    "bard": "assistant",
+}
+_FORMS = (  # the field of a list of messages, and in each message those of its role and its text
+    ("messages", "role", "content"),
+    ("conversations", "from", "value"),
+)
+
+
+@dataclass(frozen=True)
+class Recorded:
+    """A dialog that was held.
+
+    Args:
+        line: in its file, from 1.
+        system: the system prompt; "" where it has none.
+        rounds: of each round, what the user said and what was answered.
+    """
+
+    line: int
+    system: str
+    rounds: tuple[tuple[str, str], ...]
+
+
+@dataclass(frozen=True)
+class Dialogs:
+    """The dialogs of a file.
+
+    Args:
+        name: of the file.
+        fingerprint: SHA-256 of what it holds, in hexadecimal.
+        dialogs: in the order of the file.
+    """
+
+    name: str
+    fingerprint: str
+    dialogs: tuple[Recorded, ...]
+
+    @property
+    def rounds(self) -> int:
+        """Of the longest."""
+        return max(len(dialog.rounds) for dialog in self.dialogs)
+
+
+def read_dialogs(path: Path | str) -> Dialogs:
+    """Reads a file of dialogs.
+
+    Raises:
+        UsageError: it cannot be read, holds no dialog, or a line is none; names the line, the value
+            and the cure.
+    """
+    path = Path(path)
+    try:
+        data = path.read_bytes()
+        text = data.decode("utf-8-sig")
+    except OSError as error:
+        raise UsageError(
+            f"The dialogs {path} cannot be read ({error.strerror}); check the path."
+        ) from error
+    except UnicodeDecodeError as error:
+        raise UsageError(
+            f"{path} is not UTF-8 text (byte {error.start}); save it as UTF-8."
+        ) from error
+    lines = text.split("\n")
+    dialogs = [
+        _read_line(line, number, f"Line {number} of {path}")
+        for number, line in enumerate(lines, start=1)
+        if line.strip()
+    ]
+    if not dialogs:
+        raise UsageError(f"{path} holds no dialog; write one per line.")
+    return Dialogs(path.name, hashlib.sha256(data).hexdigest(), tuple(dialogs))
+
+
+def _read_line(line: str, number: int, place: str) -> Recorded:
+    try:
+        value = json.loads(line)
+    except (ValueError, RecursionError) as error:
+        raise UsageError(f"{place} is not JSON ({error}); write one dialog per line.") from None
+    messages = [message for message in _messages(value, place) if message[1].strip()]
+    system = [text for role, text in messages if role == "system"]
+    turns = _turns([message for message in messages if message[0] != "system"])
+    if not turns or turns[0][0] != "user":
+        begins = f"begins with {_short(turns[0][1])} of the assistant" if turns else "says nothing"
+        raise UsageError(f"{place} {begins}; a dialog begins with what the user said.")
+    texts = [text for _, text in turns]
+    rounds = tuple(zip(texts[::2], texts[1::2], strict=False))  # what got no answer is not replayed
+    if not rounds:
+        raise UsageError(
+            f"{place} has no answer to {_short(texts[0])}; a dialog has one round or more."
+        )
+    return Recorded(number, "\n\n".join(system), rounds)
+
+
+def _messages(value: Any, place: str) -> list[tuple[str, str]]:
+    """The messages of a dialog: role and text of each."""
+    if isinstance(value, list):
+        return _of_form(value, "role", "content", place)
+    for field, role, content in _FORMS:
+        if isinstance(value, dict) and field in value:
+            listed = value[field]
+            if not isinstance(listed, list):
+                raise UsageError(
+                    f"{place}: {field!r} is {_short(listed)}; give a list of messages there."
+                )
+            return _of_form(listed, role, content, place)
+    raise UsageError(
+        f"{place} is {_short(value)}, and no dialog; write an object with 'messages' or"
+        " 'conversations', or a list of messages."
+    )
+
+
+def _of_form(listed: list[Any], role: str, content: str, place: str) -> list[tuple[str, str]]:
+    read = []
+    for number, message in enumerate(listed, start=1):
+        where = f"{place}, message {number}"
+        if not isinstance(message, dict) or not {role, content} <= message.keys():
+            raise UsageError(f"{where} is {_short(message)}; give it {role!r} and {content!r}.")
+        speaker = message[role]
+        if not isinstance(speaker, str) or speaker not in _ROLES:
+            raise UsageError(
+                f"{where} has the {role} {_short(speaker)}; known are {', '.join(_ROLES)}: leave"
+                " out a dialog that calls tools."
+            )
+        read.append((_ROLES[speaker], _text(message[content], where)))
+    return read
+
+
+def _text(content: Any, where: str) -> str:
+    """A message's text; parts that are texts are joined."""
+    if isinstance(content, str):
+        return content
+    parts = content if isinstance(content, list) else [content]
+    texts = [
+        part["text"]
+        for part in parts
+        if isinstance(part, dict) and isinstance(part.get("text"), str)
+    ]
+    if not parts or len(texts) < len(parts):
+        raise UsageError(f"{where} holds {_short(content)}, not a text; leave that dialog out.")
+    return "\n".join(texts)
+
+
+def _turns(messages: list[tuple[str, str]]) -> list[tuple[str, str]]:
+    """Messages of one speaker that follow one another are one turn."""
+    turns: list[tuple[str, str]] = []
+    for role, text in messages:
+        if turns and turns[-1][0] == role:
+            turns[-1] = (role, f"{turns[-1][1]}\n\n{text}")
+        else:
+            turns.append((role, text))
+    return turns
+
+
+def _short(value: Any) -> str:
+    text = json.dumps(value, ensure_ascii=False)
+    return text if len(text) <= 80 else text[:77] + "..."

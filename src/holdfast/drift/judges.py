@@ -1,0 +1,268 @@
+"""Judges: models that answer a question about a reply where no rule can be written.
+
+A conversation is judged when it is over, before it is recorded. What a judge is worth is measured
+first, on the labelled replies of its rule, and one that agrees with them little is refused.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from holdfast.drift.cases import Case, Rule, Suite
+from holdfast.drift.judgements import AGAIN, Asked, Judgements
+from holdfast.errors import ModelError, RequestFailed
+from holdfast.files import write_whole
+from holdfast.measures import Measure
+from holdfast.measures.judging import check_labels, cohens_kappa, verdict_of
+from holdfast.models.protocol import ChatModel, Job
+from holdfast.models.requests import Reply, Request
+from holdfast.sampling import Sampling
+
+FILE = "judges.json"
+LEAST_KAPPA = 0.6
+_SAMPLING = Sampling(temperature=0, top_p=1, max_new_tokens=64)
+
+
+@dataclass(frozen=True)
+class Judging:
+    """How the judges of a suite are had.
+
+    Args:
+        load: gives the model of a judge, from its `model` and `endpoint_model`.
+        force: whether judges may score that agree little with the labelled replies.
+        tell: takes what each judge is worth, before anything else is asked.
+    """
+
+    load: Callable[[str, str | None], ChatModel] | None = None
+    force: bool = False
+    tell: Callable[[Agreement], None] = lambda agreement: None
+
+
+@dataclass(frozen=True)
+class Agreement:
+    """What a judge says of the labelled replies of its rule.
+
+    Args:
+        case, rule: whose; the rule is None where the case has but one.
+        question, model: of the judge.
+        follows, breaks: how often it said yes, no or neither of the replies that keep to the rule,
+            and of those that do not.
+        kappa: Cohen's.
+        forced: whether it scores although kappa is below `LEAST_KAPPA`.
+    """
+
+    case: str
+    rule: str | None
+    question: str
+    model: str
+    follows: tuple[int, int, int]
+    breaks: tuple[int, int, int]
+    kappa: float
+    forced: bool
+
+    @property
+    def agreed(self) -> int:
+        """Of how many replies it says what their label says."""
+        return self.follows[0] + self.breaks[1]
+
+    @property
+    def labels(self) -> int:
+        """How many replies are labelled."""
+        return sum(self.follows) + sum(self.breaks)
+
+
+@dataclass
+class Judges:
+    """The judges of a suite at work in a run.
+
+    Args:
+        suite: whose rules they score.
+        models: of the judges, by what their measures say of them.
+        judgements: what they have answered.
+    """
+
+    suite: Suite
+    models: Mapping[tuple[str, str | None], ChatModel]
+    judgements: Judgements
+
+    def check(self, judging: Judging) -> list[Agreement]:
+        """Measures what every judge is worth, and writes it into the run's folder.
+
+        Raises:
+            ModelError: a judge agrees too little with the labelled replies of its rule, and is not
+                forced.
+        """
+        judged = list(judged_rules(self.suite))
+        if not judged:
+            return []
+        self._ask(
+            self._asked(rule.measure, reply)
+            for _, rule in judged
+            for reply in (*rule.follows, *rule.breaks)
+        )
+        agreements = [self._agreement(case, rule, judging.force) for case, rule in judged]
+        for agreement in agreements:
+            judging.tell(agreement)
+        for each in agreements:
+            if each.kappa < LEAST_KAPPA and not judging.force:
+                of = each.case + (f", rule {each.rule!r}" if each.rule else "")
+                raise ModelError(
+                    f"The judge {each.model!r} of the case {of} says of {each.agreed} of"
+                    f" {each.labels} labelled replies what their label says (Cohen's kappa"
+                    f" {each.kappa:.2f}, and {LEAST_KAPPA} is the least): mend its question"
+                    f" {each.question!r} or the labels, take another model, or --force-judge."
+                )
+        told = [asdict(agreement) for agreement in agreements]
+        write_whole(
+            self.judgements.folder / FILE, json.dumps(told, ensure_ascii=False, indent=1) + "\n"
+        )
+        return agreements
+
+    def settle(self, record: dict[str, Any]) -> dict[str, Any]:
+        """The record of a conversation with the scores that its judges give; a probe whose judge
+        says neither yes nor no counts as not answered.
+
+        Raises:
+            ModelError: a judge is gone, or fails.
+        """
+        measures = {
+            place: self._measure_of(record, probe)
+            for place, probe in enumerate(record["probes"])
+            if probe["score"] is None
+        }
+        if not measures:
+            return record
+        replies = [probe["reply"] for probe in record["probes"]]
+        asked = {place: self._asked(each, replies[place]) for place, each in measures.items()}
+        self._ask(asked.values())
+        probes, unanswered = [], list(record.get("unanswered", ()))
+        for place, probe in enumerate(record["probes"]):
+            if place not in asked:
+                probes.append(probe)
+                continue
+            verdict = self.judgements.verdict(asked[place])
+            if verdict is None:
+                unanswered.append(_unjudged(probe))
+            else:
+                reason = f"the judge {probe['judge']} says {'yes' if verdict else 'no'}"
+                probes.append({**probe, "score": float(verdict), "reason": reason})
+        return {**record, "probes": probes, **({"unanswered": unanswered} if unanswered else {})}
+
+    def _measure_of(self, record: Mapping[str, Any], probe: Mapping[str, Any]) -> Measure:
+        who = record["user" if probe["kind"] == "adoption" else "agent"]["id"]
+        case = next(case for case in self.suite.cases if case.id == who)
+        rule = next(rule for rule in case.all_rules if rule.id == probe.get("rule"))
+        return rule.measure
+
+    def _agreement(self, case: Case, rule: Rule, force: bool) -> Agreement:
+        def said(replies: Sequence[str]) -> list[bool | None]:
+            return [self.judgements.verdict(self._asked(rule.measure, reply)) for reply in replies]
+
+        follows, breaks = said(rule.follows), said(rule.breaks)
+        labels = [True] * len(follows) + [False] * len(breaks)
+        kappa = round(cohens_kappa(labels, follows + breaks), 6)
+        arguments = rule.measure.arguments
+        return Agreement(
+            case.id, rule.id, arguments["judge"], arguments["model"], _counts(follows),
+            _counts(breaks), kappa, force and kappa < LEAST_KAPPA,
+        )  # fmt: skip
+
+    def _asked(self, measure: Measure, reply: str) -> Asked:
+        return Asked(self.models[_model_of(measure)].fingerprint, measure.arguments["judge"], reply)
+
+    def _ask(self, wanted: Iterable[Asked]) -> None:
+        """Has every judge asked what it has not answered yet."""
+        fresh = [asked for asked in dict.fromkeys(wanted) if asked not in self.judgements]
+        for model in self.models.values():
+            jobs = [self._job(asked) for asked in fresh if asked.judge == model.fingerprint]
+            if jobs:
+                model.session().run(jobs)
+
+    def _job(self, asked: Asked, before: str | None = None) -> Job:
+        """Asks a judge; once more, with its first answer before it, where that said neither."""
+
+        def then(reply: Reply) -> list[Job]:
+            answers = [text for text in (before, reply.text) if text is not None]
+            if before is None and reply.stop_reason != "context" and verdict_of(reply.text) is None:
+                return [self._job(asked, reply.text)]
+            self.judgements.keep(asked, answers)
+            return []
+
+        def failed(error: RequestFailed) -> list[Job]:
+            if error.why == "failure":
+                raise error
+            self.judgements.keep(asked, [] if before is None else [before])
+            return []
+
+        messages = [{"role": "user", "content": asked.prompt}]
+        if before is not None:
+            messages += [
+                {"role": "assistant", "content": before}, {"role": "user", "content": AGAIN}
+            ]  # fmt: skip
+        return Job(Request(messages, sampling=_SAMPLING), then, failed, "The judge")
+
+
+def load_judges(
+    suite: Suite, model: ChatModel, judging: Judging
+) -> dict[tuple[str, str | None], ChatModel]:
+    """The models of a suite's judges, by what its measures say of them; {} where every measure is a
+    rule.
+
+    Args:
+        suite: whose measures say who judges.
+        model: that is measured; it is its own judge where a measure says its name.
+        judging: how other models are had.
+
+    Raises:
+        UsageError: a judge with too few labelled replies.
+        ModelError: a judge cannot be loaded or reached.
+    """
+    rules = list(judged_rules(suite))
+    for case, rule in rules:
+        check_labels(rule.follows, rule.breaks, f"The judge of the case {case.id!r}")
+    names = dict.fromkeys(_model_of(rule.measure) for _, rule in rules)
+    load = judging.load or load_judge
+    return {name: model if name == (model.name, None) else load(*name) for name in names}
+
+
+def judged_rules(suite: Suite) -> Iterator[tuple[Case, Rule]]:
+    """The rules that a judge scores, each with its case."""
+    for case in suite.cases:
+        for rule in case.all_rules:
+            if rule.measure.judged:
+                yield case, rule
+
+
+def load_judge(model: str, endpoint_model: str | None) -> ChatModel:
+    """The model of a judge, as `--model` and `--endpoint-model` name it.
+
+    Raises:
+        ModelError: it cannot be loaded or reached.
+    """
+    if model.startswith(("http://", "https://")):
+        from holdfast.models.connecting import connect
+
+        endpoint = connect(model, endpoint_model)
+        endpoint.reach()
+        return endpoint
+    from holdfast.models.loading import load
+
+    return load(model)
+
+
+def _model_of(measure: Measure) -> tuple[str, str | None]:
+    return measure.arguments["model"], measure.arguments.get("endpoint_model")
+
+
+def _counts(verdicts: Sequence[bool | None]) -> tuple[int, int, int]:
+    return verdicts.count(True), verdicts.count(False), verdicts.count(None)
+
+
+def _unjudged(probe: Mapping[str, Any]) -> dict[str, Any]:
+    """A probe that was answered and not judged, as one that was not answered."""
+    place = {name: probe[name] for name in ("round", "kind", "rule", "probe") if name in probe}
+    reason = f"The judge {probe['judge']} said neither yes nor no."
+    return {**place, "why": "judge", "reason": reason}

@@ -1,0 +1,245 @@
+"""Dialogs that were held: read in every form, replayed as they are, and probed at every round."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+
+import pytest
+from test_drift import QUICK, SUITE, Scripted, texts
+from tiny import model
+
+from holdfast import drift, report
+from holdfast.cli import main
+from holdfast.drift.dialogs import read_dialogs
+from holdfast.errors import PromptError, RecordsError, UsageError
+from holdfast.records import read_run
+
+REPLAY = replace(QUICK, rounds=8, conversations=10)
+BREAD = SUITE.cases[0].system_prompt
+
+
+def said(*texts, system=""):
+    """OpenAI's messages: the system prompt where there is one, then user and assistant in turn."""
+    first = [{"role": "system", "content": system}] if system else []
+    roles = ("user", "assistant")
+    return first + [{"role": roles[at % 2], "content": text} for at, text in enumerate(texts)]
+
+
+def shared(*texts):
+    """ShareGPT's."""
+    speakers = ("human", "gpt")
+    return [{"from": speakers[at % 2], "value": text} for at, text in enumerate(texts)]
+
+
+def replayed(folder, dialogs, settings=REPLAY, suite=SUITE, scripted=None):
+    """The records of a run that replays dialogs, in the order of the file."""
+    run = drift.run(scripted or Scripted(), suite, folder, settings, dialogs=dialogs)
+    return sorted(run.records, key=lambda record: record["conversation"])
+
+
+def write(path, *lines):
+    path.write_text("\n".join(json.dumps(line) for line in lines) + "\n\n")
+    return path
+
+
+@pytest.fixture
+def logs(tmp_path):
+    """Three dialogs: under a prompt of the suite, under another, and under none."""
+    return write(
+        tmp_path / "logs.jsonl",
+        {"messages": said("u1", "a1", "u2", "a2", "u3", system=BREAD), "id": 7},
+        {"conversations": [{"from": "system", "value": "Be rude."}, *shared("v1", "b1")]},
+        said("w1", "c1", "w2", "c2", "w3", "c3"),
+    )
+
+
+def test_the_forms_of_a_dialog(logs):
+    dialogs = read_dialogs(logs)
+    assert (dialogs.name, dialogs.rounds) == ("logs.jsonl", 3) and len(dialogs.fingerprint) == 64
+    first, second, third = dialogs.dialogs
+    assert first.rounds == (("u1", "a1"), ("u2", "a2")) and first.system == BREAD
+    assert (second.line, second.system, second.rounds) == (2, "Be rude.", (("v1", "b1"),))
+    assert third.system == "" and len(third.rounds) == 3
+
+
+def test_what_one_speaker_says_in_several_messages_is_one_turn(tmp_path):
+    parts = [{"type": "text", "text": "Look"}, {"type": "text", "text": "here"}]
+    chat = [
+        {"role": "developer", "content": "Be kind."},
+        {"role": "user", "content": parts},
+        {"role": "user", "content": "please"},
+        {"role": "assistant", "content": ""},
+        {"role": "assistant", "content": "Yes?"},
+    ]
+    (dialog,) = read_dialogs(write(tmp_path / "one.jsonl", chat)).dialogs
+    assert dialog.rounds == (("Look\nhere\n\nplease", "Yes?"),) and dialog.system == "Be kind."
+
+
+def test_a_dialog_is_replayed_as_it_is_and_probed_at_every_round(logs, tmp_path):
+    scripted = Scripted()
+    records = replayed(tmp_path / "run", logs, scripted=scripted)
+    assert [record["conversation"] for record in records] == [0, 1, 2]
+    first = records[0]
+    assert [turn["text"] for turn in first["turns"]] == ["u1", "a1", "u2", "a2"]
+    assert {turn["stop_reason"] for turn in first["turns"]} == {"recorded"}
+    assert [probe["round"] for probe in first["probes"]] == [1, 2, 3], "behind the last answer too"
+    question = first["probes"][0]["question"]
+    mine = [request for request in scripted.requests if request.thread == ("agent", 0)]
+    chats = [[message["content"] for message in request.messages] for request in mine]
+    assert [request.keep for request in mine] == [True, False, False], "the longest chat is first"
+    assert sorted(chats, key=len) == [
+        [BREAD, question],
+        [BREAD, "u1", "a1", question],
+        [BREAD, "u1", "a1", "u2", "a2", question],
+    ]
+    assert {probe["kind"] for record in records for probe in record["probes"]} == {"stability"}
+    assert all(record["user"]["id"] is None for record in records)
+
+
+def test_which_system_prompt_a_dialog_has(logs, tmp_path):
+    records = replayed(tmp_path / "run", logs)
+    assert [record["replayed"] for record in records] == [
+        {"line": 1, "system_prompt": "own"},
+        {"line": 2, "system_prompt": "in place of another"},
+        {"line": 3, "system_prompt": "added"},
+    ]
+    assert records[0]["agent"]["system_prompt"] == BREAD
+    known = {case.system_prompt for case in SUITE.cases}
+    assert all(record["agent"]["system_prompt"] in known for record in records)
+    alone = replayed(tmp_path / "alone", logs, suite=replace(SUITE, cases=SUITE.cases[2:]))
+    assert {record["agent"]["id"] for record in alone} == {"case-music"}
+    in_turn = replayed(tmp_path / "balanced", logs, replace(REPLAY, pairs="balanced"))
+    assert [r["agent"]["id"] for r in in_turn] == ["case-bread", "case-rain", "case-music"]
+
+
+def test_the_rounds_and_conversations_that_are_taken(logs, tmp_path):
+    after = replayed(tmp_path / "after", logs, replace(REPLAY, probe_at="after-round"))
+    assert [[p["round"] for p in r["probes"]] for r in after] == [[1, 2], [1], [1, 2, 3]]
+    few = replace(REPLAY, rounds=2, conversations=1)
+    (first,) = replayed(tmp_path / "few", logs, few)
+    assert [probe["round"] for probe in first["probes"]] == [1, 2]
+    more = replayed(tmp_path / "few", logs, replace(few, conversations=3))
+    assert len(more) == 3 and more[0] == first
+
+
+def test_a_run_is_known_by_its_dialogs(logs, tmp_path):
+    def again(dialogs):
+        return drift.run(Scripted(), SUITE, tmp_path / "run", REPLAY, dialogs=dialogs)
+
+    run = again(logs)
+    assert run.manifest["identity"]["dialogs"]["name"] == "logs.jsonl"
+    assert run.manifest["identity"]["settings"]["user_prompt"] == "replayed"
+    assert again(logs).records == run.records
+    other = write(tmp_path / "other.jsonl", said("u1", "a1"))
+    with pytest.raises(RecordsError, match=r"dialogs.name is \"logs.jsonl\""):
+        again(other)
+    page = report.write([tmp_path / "run"], tmp_path / "page.html").read_text()
+    assert "replayed logs.jsonl" in page and "Dialogs that people had are replayed" in page
+    assert "1 with the agent’s system prompt as they have it" in page
+
+
+def test_a_replay_computes_a_dialog_once_and_does_not_depend_on_what_runs_beside_it(tmp_path):
+    talk = said(*(f"the garden is green {n} and the river runs" for n in range(8)))
+    logs = write(tmp_path / "logs.jsonl", *([talk] * 3))
+    run = drift.run(model(), SUITE, tmp_path / "run", REPLAY, dialogs=logs)
+    for record in run.records:
+        assert [probe["round"] for probe in record["probes"]] == [1, 2, 3, 4, 5]
+        assert record["tokens"]["forwarded"] == record["tokens"]["least"]
+        assert all(probe["mass"] for probe in record["probes"])
+    one_by_one = replace(REPLAY, batch=1)
+    again = drift.run(model(), SUITE, tmp_path / "again", one_by_one, dialogs=logs)
+    assert texts(again) == texts(run)
+
+
+@pytest.mark.parametrize("context", ("stop", "cut"))
+def test_a_dialog_that_is_longer_than_the_context(tmp_path, context):
+    talk = said(*(f"m{n}" for n in range(12)))
+    logs = write(tmp_path / "logs.jsonl", talk)
+    settings = replace(REPLAY, context=context)
+    record = drift.run(
+        Scripted(context=6), SUITE, tmp_path / "run", settings, dialogs=logs
+    ).records[0]
+    rounds = {probe["round"]: probe.get("left_out", 0) for probe in record["probes"]}
+    if context == "stop":
+        assert rounds == {1: 0, 2: 0, 3: 0} and record["ended"] == {"round": 4, "why": "context"}
+    else:
+        assert rounds == {1: 0, 2: 0, 3: 0, 4: 1, 5: 2, 6: 3, 7: 4} and "ended" not in record
+    with pytest.raises(PromptError, match="one probe already fill"):
+        drift.run(Scripted(context=1), SUITE, tmp_path / "tiny", settings, dialogs=logs)
+
+
+def test_the_baseline_of_a_replay_asks_its_probes(logs, tmp_path):
+    records = replayed(tmp_path / "run", logs)
+    dialogs = read_dialogs(logs)
+    asked = drift.ask_baseline(Scripted(), SUITE, tmp_path / "run", REPLAY, dialogs=dialogs)
+    questions = [[probe["question"] for probe in record["probes"]] for record in asked.records]
+    assert questions == [[record["probes"][0]["question"]] for record in records]
+
+
+@pytest.mark.parametrize(
+    ("line", "words"),
+    [
+        ('{"messages": [', "is not JSON"),
+        ("3", "is 3, and no dialog"),
+        ('{"text": "hi"}', '{"text": "hi"}, and no dialog; write an object with'),
+        ('{"messages": "hi"}', "'messages' is \"hi\"; give a list"),
+        ("[]", "says nothing; a dialog begins with what the user said"),
+        (said("u1"), 'no answer to "u1"'),
+        (said("u1", "a1")[1:], 'begins with "a1" of the assistant'),
+        (["hi"], 'message 1 is "hi"; give it \'role\' and \'content\''),
+        ([*said("u1"), {"role": "tool", "content": "4"}], 'message 2 has the role "tool"'),
+        ([{"role": "user", "content": None}], "message 1 holds null, not a text"),
+        ([{"role": "user", "content": [{"type": "image_url"}]}], 'holds [{"type": "image_url"}]'),
+        ({"conversations": [{"from": 3, "value": "x"}]}, "message 1 has the from 3"),
+    ],
+)  # fmt: skip
+def test_a_line_that_is_no_dialog_is_refused_with_its_number(tmp_path, line, words):
+    text = line if isinstance(line, str) else json.dumps(line)
+    path = tmp_path / "logs.jsonl"
+    path.write_text(json.dumps(said("u", "a")) + "\n" + text)
+    with pytest.raises(UsageError) as refused:
+        read_dialogs(path)
+    assert words in str(refused.value) and "Line 2 of" in str(refused.value)
+    assert str(path) in str(refused.value) and str(refused.value).endswith(".")
+
+
+def test_a_file_that_holds_no_dialog_is_refused(tmp_path):
+    with pytest.raises(UsageError, match="cannot be read"):
+        read_dialogs(tmp_path / "missing.jsonl")
+    (tmp_path / "empty.jsonl").write_text("\n\n")
+    with pytest.raises(UsageError, match="holds no dialog"):
+        read_dialogs(tmp_path / "empty.jsonl")
+    (tmp_path / "latin.jsonl").write_bytes(b'["caf\xe9"]')
+    with pytest.raises(UsageError, match="not UTF-8 text"):
+        read_dialogs(tmp_path / "latin.jsonl")
+
+
+def test_nobody_else_is_the_user_of_a_replay(logs, tmp_path, capsys):
+    with pytest.raises(UsageError, match="have what their users said"):
+        drift.run(Scripted(), SUITE, tmp_path / "run", REPLAY, dialogs=logs, user_model=Scripted())
+    for prompt in ("suite", "empty"):
+        with pytest.raises(UsageError, match=f"user_prompt= {prompt} is of a user model"):
+            wrong = replace(REPLAY, user_prompt=prompt)
+            drift.run(Scripted(), SUITE, tmp_path / "run", wrong, dialogs=logs)
+    with pytest.raises(UsageError, match="for a run with dialogs"):
+        replayed = replace(REPLAY, user_prompt="replayed")
+        drift.run(Scripted(), SUITE, tmp_path / "run", replayed)
+    assert not (tmp_path / "run").exists()
+    for option in ("--persona", "--user-model"):
+        command = ["drift", "--dialogs", str(logs), option, "default"]
+        assert main([*command, "--out", str(tmp_path / "run")]) == 2
+        assert f"{option} says who the user model is" in capsys.readouterr().err
+
+
+def test_the_command_replays_and_says_what_it_leaves_out(logs, tmp_path, capsys):
+    command = ["drift", "--dialogs", str(logs), "--suite", "starter", "--max-new-tokens", "8"]
+    command += ["--rounds", "2", "--conversations", "2", "--baseline"]
+    assert main([*command, "--out", str(tmp_path / "run")]) == 0, capsys.readouterr().err
+    told = capsys.readouterr()
+    assert "has 3 dialogs, of which the first 2 are replayed; --conversations 3" in told.err
+    assert "the longest dialog has 3 rounds, of which the first 2" in told.err
+    assert "2 of 2 dialogs have a system prompt that the suite 'starter' does not have" in told.err
+    assert "2 dialogs replayed, up to 2 rounds: 4 replies" in told.err
+    assert "Dialogs replayed: 2 (2 with it in place of another)" in told.out
+    assert len(read_run(tmp_path / "run").records) == 2

@@ -1,0 +1,299 @@
+"""Judges: what they are worth is measured first, what they say is kept, and nothing is guessed."""
+
+from __future__ import annotations
+
+import json
+import re
+from dataclasses import replace
+
+import pytest
+from chat_server import Server, completion
+from test_drift import QUICK, Scripted
+
+from holdfast import drift, report
+from holdfast.cli import main
+from holdfast.drift.judges import Judging
+from holdfast.errors import ModelError, RecordsError, RequestFailed, UnknownName, UsageError
+from holdfast.measures import build
+from holdfast.measures.judging import cohens_kappa, verdict_of
+from holdfast.models.requests import Reply
+from holdfast.records import read_run
+
+POLITE = {"judge": "Is the reply polite?", "model": "judge"}
+FOLLOWS = ("Thank you!", "Please do.", "With pleasure.", "You are most welcome.")
+BREAKS = ("Go away.", "Shut up.", "No idea, who cares.", "Stop it.")
+
+
+def suite(measure=POLITE, follows=FOLLOWS, breaks=BREAKS):
+    rules = (
+        drift.Rule("polite", ("Who are you?",), measure, follows, breaks),
+        drift.Rule("short", ("What is bread?",), {"name": "one_sentence"}),
+    )
+    return drift.Suite(
+        "manners",
+        (drift.Case("waiter", "rules", "Be polite, and brief.", rules=rules),),
+        ("hello",),
+    )
+
+
+class Agent(Scripted):
+    """Says how many messages it saw, which is polite where they are few."""
+
+    def run(self, jobs):
+        waiting = list(jobs)
+        while waiting:
+            job = waiting.pop(0)
+            self.requests.append(job.request)
+            count = len(job.request.messages)
+            text = f"Please {count}." if count < 4 else f"Shut up {count}."
+            waiting += job.then(Reply(text, None, "stop"))
+
+
+class Judge(Scripted):
+    """Answers by a rule of its own; remembers what it was asked."""
+
+    name = fingerprint = "a judge"
+
+    def __init__(self, answer=None):
+        super().__init__()
+        self.answer = answer or by_its_words
+
+    def run(self, jobs):
+        waiting = list(jobs)
+        while waiting:
+            job = waiting.pop(0)
+            self.requests.append(job.request)
+            said = self.answer(reply_in(job.request), len(job.request.messages))
+            if isinstance(said, RequestFailed):
+                waiting += job.failed(said)
+            else:
+                waiting += job.then(Reply(said, None, "stop"))
+
+
+def reply_in(request):
+    return re.search("-{20}\n(.*)\n-{20}", request.messages[0]["content"], re.DOTALL)[1]
+
+
+def by_its_words(reply, messages):
+    return "Yes." if re.search("(?i)thank|please|pleasure|welcome", reply) else "**No**, it is not."
+
+
+def judged(folder, judge, force=False, **more):
+    told = []
+    judging = Judging(lambda model, name: judge, force, told.append)
+    settings = replace(QUICK, conversations=2, **more)
+    return drift.run(Agent(), suite(), folder, settings, judging=judging), told
+
+
+def test_a_judge_scores_what_it_was_first_checked_on(tmp_path):
+    judge = Judge()
+    run, (agreement,) = judged(tmp_path / "run", judge)
+    assert [reply_in(request) for request in judge.requests[:8]] == [*FOLLOWS, *BREAKS]
+    assert agreement.kappa == 1 and agreement.follows == (4, 0, 0)
+    assert agreement.breaks == (0, 4, 0) and not agreement.forced
+    for record in run.records:
+        polite = [probe for probe in record["probes"] if probe["rule"] == "polite"]
+        assert [probe["score"] for probe in polite] == [1.0, 0.0, 0.0]
+        assert {probe["judge"] for probe in polite} == {"judge"}
+        assert polite[0]["reason"] == "the judge judge says yes"
+        short = [probe for probe in record["probes"] if probe["rule"] == "short"]
+        assert len(short) == 3 and all(probe["score"] == 1 for probe in short)
+        assert not any("judge" in probe for probe in short)
+    assert all(r.sampling.temperature == 0 and not r.methods for r in judge.requests)
+    assert "Is the reply polite?" in judge.requests[0].messages[0]["content"]
+    assert run.manifest["identity"]["judges"] == {"judge": "a judge"}
+
+
+def test_nothing_is_asked_twice_not_even_by_a_later_command(tmp_path):
+    first = Judge()
+    run, _ = judged(tmp_path / "run", first)
+    asked = [reply_in(request) for request in first.requests]
+    assert len(asked) == len(set(asked))
+    lines = (tmp_path / "run" / "judgements.jsonl").read_bytes()
+    records = (tmp_path / "run" / "records.jsonl").read_bytes()
+    last = records.splitlines(keepends=True)[-1]
+    (tmp_path / "run" / "records.jsonl").write_bytes(records.removesuffix(last))
+    (tmp_path / "run" / "judgements.jsonl").write_bytes(lines + b'{"torn')
+    second = Judge()
+    again, told = judged(tmp_path / "run", second)
+    assert second.requests == [] and told[0].kappa == 1
+    assert [r["probes"] for r in again.records] == [r["probes"] for r in run.records]
+    assert (tmp_path / "run" / "judgements.jsonl").read_bytes() == lines
+    damaged = lines.replace(b"Thank", b"Think", 1)
+    (tmp_path / "run" / "judgements.jsonl").write_bytes(damaged)
+    with pytest.raises(RecordsError, match=r"Line 1 of .*judgements.jsonl is damaged"):
+        judged(tmp_path / "run", second)
+
+
+def test_a_judge_that_agrees_little_is_refused_unless_it_is_forced(tmp_path):
+    def kind(reply, messages):  # says yes to all but two of those that break the rule
+        return "No" if reply in BREAKS[:2] else "Yes"
+
+    with pytest.raises(ModelError) as refused:
+        judged(tmp_path / "run", Judge(kind))
+    told = str(refused.value)
+    assert "6 of 8 labelled replies" in told and "kappa 0.50, and 0.6 is the least" in told
+    assert "waiter, rule 'polite'" in told and "force_judge=" in told
+    assert not (tmp_path / "run" / "records.jsonl").read_bytes()
+    run, (agreement,) = judged(tmp_path / "run", Judge(kind), force=True)
+    assert agreement.forced and agreement.breaks == (2, 2, 0) and len(run.records) == 2
+    page = report.write([tmp_path / "run"], tmp_path / "page.html").read_text()
+    assert "0.50, forced" in page and "Is the reply polite?" in page and "4 yes" in page
+
+
+def test_a_judge_without_labelled_replies_is_refused(tmp_path):
+    for follows, breaks, label in (((), BREAKS, "follows"), (FOLLOWS, BREAKS[:3], "breaks")):
+        with pytest.raises(UsageError, match=f"{len(follows) and 3} replies under '{label}'"):
+            drift.run(Agent(), suite(POLITE, follows, breaks), tmp_path / "run", QUICK)
+    assert not (tmp_path / "run").exists()
+
+
+def test_an_answer_that_is_neither_is_asked_once_more_and_then_counts_as_not_answered(tmp_path):
+    def unsure(reply, messages):
+        if reply == "Please 2.":
+            return "Perhaps." if messages == 1 else "Yes"
+        if reply == "Shut up 4.":
+            return "It is hard to say."
+        return by_its_words(reply, messages)
+
+    judge = Judge(unsure)
+    run, _ = judged(tmp_path / "run", judge)
+    asked = [request for request in judge.requests if reply_in(request) == "Shut up 4."]
+    assert [len(request.messages) for request in asked] == [1, 3]
+    assert asked[1].messages[1]["content"] == "It is hard to say."
+    for record in run.records:
+        polite = {p["round"]: p["score"] for p in record["probes"] if p["rule"] == "polite"}
+        assert polite == {1: 1.0, 3: 0.0}, "never scored as 0"
+        (missing,) = record["unanswered"]
+        assert (missing["round"], missing["rule"], missing["why"]) == (2, "polite", "judge")
+    told = report.write([tmp_path / "run"], tmp_path / "page.html").read_text()
+    assert "had a judge that said neither yes nor no" in told
+
+
+def test_a_judge_that_fails_stops_the_run_and_one_that_is_withheld_does_not(tmp_path):
+    def away(reply, messages):
+        return RequestFailed("gone") if "Shut up 4" in reply else by_its_words(reply, messages)
+
+    with pytest.raises(RequestFailed, match="gone"):
+        judged(tmp_path / "run", Judge(away))
+    assert read_run(tmp_path / "run").records == []
+    judge = Judge()
+    run, _ = judged(tmp_path / "run", judge)
+    assert len(run.records) == 2
+    assert [reply_in(request) for request in judge.requests] == ["Shut up 4.", "Shut up 6."]
+
+    def withheld(reply, messages):
+        return RequestFailed("no", "filter") if "4" in reply else by_its_words(reply, messages)
+
+    run, _ = judged(tmp_path / "other", Judge(withheld))
+    assert all(record["unanswered"][0]["why"] == "judge" for record in run.records)
+
+
+def test_the_baseline_is_judged_by_the_same_judge(tmp_path):
+    judge = Judge()
+    judged(tmp_path / "run", judge)
+    before = len(judge.requests)
+    judging = Judging(lambda model, name: judge)
+    settings = replace(QUICK, conversations=2)
+    asked = drift.ask_baseline(Agent(), suite(), tmp_path / "run", settings, judging=judging)
+    scores = [probe["score"] for record in asked.records for probe in record["probes"]]
+    assert len(scores) == 4 and None not in scores
+    assert len(judge.requests) == before + 1, "one new reply: a chat of one message"
+
+
+def test_the_measured_model_is_its_own_judge_where_a_measure_names_it(tmp_path):
+    class Both(Agent):
+        name = "judge"
+
+        def run(self, jobs):
+            for job in jobs:
+                if "yes or no" in job.request.messages[0]["content"]:
+                    Judge().run([job])
+                else:
+                    super().run([job])
+
+    def never(model, name):
+        raise AssertionError("the model is there already")
+
+    run = drift.run(Both(), suite(), tmp_path / "run", QUICK, judging=Judging(never))
+    assert len(run.records) == QUICK.conversations
+
+
+def test_the_command_tells_what_a_judge_behind_an_endpoint_is_worth(tmp_path, capsys):
+    def answer(body, number):
+        text = body["messages"][-1]["content"]
+        return completion(by_its_words(text.split("-" * 20)[1], 1) if "-----" in text else "Hm.")
+
+    with Server(answer) as server:
+        measure = {"judge": "Is the reply polite?", "model": server.url, "endpoint_model": "tiny"}
+        case = {
+            "id": "waiter", "category": "manners", "system_prompt": "Be polite.",
+            "probe": "Who are you?", "measure": measure,
+            "follows": list(FOLLOWS), "breaks": list(BREAKS),
+        }  # fmt: skip
+        (tmp_path / "mine.yaml").write_text(json.dumps({"cases": [case]}))
+        command = ["drift", "--model", server.url, "--endpoint-model", "tiny"]
+        command += ["--suite", str(tmp_path / "mine.yaml"), "--out", str(tmp_path / "run")]
+        command += ["--rounds", "2", "--conversations", "2"]
+        assert main(command) == 0
+        told = capsys.readouterr().err
+    assert "agrees with 8 of 8 labelled replies, Cohen's kappa 1.00" in told
+    assert "follows: 4 yes; breaks: 4 no" in told
+    scores = {p["score"] for r in read_run(tmp_path / "run").records for p in r["probes"]}
+    assert scores == {0.0}
+
+
+@pytest.mark.parametrize(
+    ("spec", "words"),
+    [
+        ({"judge": "Polite?"}, "needs the field 'model'"),
+        ({"judge": "", "model": "m"}, "'judge' of a judge is ''"),
+        ({"judge": "Polite?", "modle": "m"}, "did you mean 'model'"),
+        ({"judge": "Polite?", "model": 3}, "is 3; give it a text"),
+        ({"name": "every", "measures": [POLITE]}, "takes no judge"),
+    ],
+)
+def test_a_judge_that_is_written_wrong_is_refused(spec, words):
+    with pytest.raises(UsageError, match=re.escape(words)):
+        build(spec)
+
+
+def test_a_judge_is_a_measure_that_scores_nothing_by_itself():
+    measure = build(POLITE)
+    assert measure.judged and build(measure.spec) == measure and not build("one_sentence").judged
+    assert measure.score(" ").value == 0
+    with pytest.raises(UsageError, match="only a drift run asks"):
+        measure.score("Thank you!")
+    with pytest.raises(UnknownName, match="judge"):
+        build("judgee")
+
+
+@pytest.mark.parametrize(
+    ("answer", "verdict"),
+    [
+        ("Yes", True), ("yes.", True), ("**No**, it says yes to nothing.", False), ("NO!", False),
+        ("The answer is yes.", True), ("", None), ("Perhaps", None), ("It says yes and no.", None),
+        ("Yesterday", None), ("nothing", None),
+    ],
+)  # fmt: skip
+def test_a_verdict_is_read_only_where_there_is_one(answer, verdict):
+    assert verdict_of(answer) is verdict
+
+
+def test_cohens_kappa_is_that_of_its_definition():
+    labels = [True] * 25 + [False] * 25
+    verdicts = [True] * 20 + [False] * 5 + [True] * 10 + [False] * 15
+    assert cohens_kappa(labels, verdicts) == pytest.approx(0.4)  # (0.7 - 0.5) / (1 - 0.5)
+    four = [True] * 4 + [False] * 4
+    assert cohens_kappa(four, four) == 1 and cohens_kappa(four, [True] * 8) == 0
+    assert cohens_kappa(four, [not label for label in four]) == -1
+    unsure = [True, True, True, None, False, False, False, None]
+    assert cohens_kappa(four, unsure) == pytest.approx(0.6)  # (6/8 - 3/8) / (1 - 3/8)
+
+
+def test_a_coin_passes_for_a_judge_less_than_once_in_twenty():
+    passed = 0
+    for tosses in range(2**8):
+        verdicts = [bool(tosses >> at & 1) for at in range(8)]
+        passed += cohens_kappa([True] * 4 + [False] * 4, verdicts) >= 0.6
+    assert passed / 2**8 < 0.05

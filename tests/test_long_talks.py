@@ -1,0 +1,220 @@
+"""Talks that are longer than the model's context: what goes, what stays, and what is recorded."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+from chat_server import KEY, Server, completion, refusal
+from test_drift import SUITE, Scripted, texts
+from tiny import model
+
+from holdfast import Sampling, drift
+from holdfast.cli import main
+from holdfast.drift.pairing import draw_pairing
+from holdfast.drift.window import SUMMARY_PROMPT, Shown, to_summarise, with_summary
+from holdfast.errors import KnobOutOfRange, UsageError
+from holdfast.models.connecting import connect
+from holdfast.models.protocol import Job
+from holdfast.models.requests import Reply, Request
+from holdfast.records import read_run
+
+LONG = drift.Settings(rounds=7, conversations=3, sampling=Sampling(max_new_tokens=24), seed=4)
+
+
+class Narrow(Scripted):
+    """Sees so many messages; says how many it saw, and a summary where it is asked for one."""
+
+    def run(self, jobs):
+        waiting = list(jobs)
+        while waiting:
+            job = waiting.pop(0)
+            messages = job.request.messages
+            if len(messages) > self.context:
+                waiting += job.then(Reply("", None, "context"))
+                continue
+            self.requests.append(job.request)
+            summary = messages[0]["content"].startswith(SUMMARY_PROMPT)
+            text = f"summary {len(self.requests)}" if summary else f"r{len(messages)}"
+            waiting += job.then(Reply(text, None, "stop"))
+
+
+def shown_by(scripted, view):
+    """The chats of one view, without their system prompts."""
+    chats = [r.messages for r in scripted.requests if r.thread[0] == view and len(r.messages) > 1]
+    return [[message["content"] for message in chat[1:]] for chat in chats]
+
+
+def small(context, rounds=7, **more):
+    settings = replace(LONG, rounds=rounds, conversations=1, context=context, **more)
+    return settings, Narrow(context=6)
+
+
+def test_cut_leaves_out_as_few_of_the_oldest_rounds_as_it_takes(tmp_path):
+    settings, scripted = small("cut")
+    record = drift.run(scripted, SUITE, tmp_path / "run", settings).records[0]
+    assert "ended" not in record and len(record["turns"]) == 14 and len(record["probes"]) == 14
+    prompts = {case.system_prompt for case in SUITE.cases}
+    assert all(request.messages[0]["content"] in prompts for request in scripted.requests)
+    left = {t["round"]: t.get("left_out", 0) for t in record["turns"] if t["speaker"] == "agent"}
+    # a system prompt and 5 messages: two rounds and the user's next turn
+    assert left == {1: 0, 2: 0, 3: 0, 4: 1, 5: 2, 6: 3, 7: 4}
+    assert {p["round"]: p.get("left_out", 0) for p in record["probes"]} == left
+    said = [turn["text"] for turn in record["turns"]]
+    assert said[-6:-1] in shown_by(scripted, "agent"), "the last turn saw what was said before it"
+    recap = f"You asked: {said[6]}\nI answered: {said[7]}"
+    assert [recap, *said[8:12]] in shown_by(scripted, "user")
+
+
+def test_slide_shows_the_last_rounds_from_the_start(tmp_path):
+    settings, scripted = small("slide", window=2)
+    record = drift.run(scripted, SUITE, tmp_path / "run", settings).records[0]
+    left = {t["round"]: t.get("left_out", 0) for t in record["turns"] if t["speaker"] == "agent"}
+    assert left == {1: 0, 2: 0, 3: 1, 4: 2, 5: 3, 6: 4, 7: 5}
+    said = [turn["text"] for turn in record["turns"]]
+    assert shown_by(scripted, "agent")[-1] == said[-4:-1]
+    wide, scripted = small("slide", window=50)
+    again = drift.run(scripted, SUITE, tmp_path / "wide", wide).records[0]
+    cut = drift.run(Narrow(context=6), SUITE, tmp_path / "cut", small("cut")[0]).records[0]
+    assert again["turns"] == cut["turns"], "a window that is wider than the context is cut too"
+
+
+def test_summarise_says_in_short_what_is_left_out(tmp_path):
+    settings, scripted = small("summarise")
+    record = drift.run(scripted, SUITE, tmp_path / "run", settings).records[0]
+    assert "ended" not in record and len(record["turns"]) == 14
+    summaries = [summary for summary in record["summaries"] if summary["view"] == "agent"]
+    assert [summary["rounds"] for summary in summaries][:2] == [[1, 2], [3, 4]]
+    asked = [r.messages[0]["content"] for r in scripted.requests if len(r.messages) == 1]
+    first = next(text for text in asked if "Assistant: " in text)
+    said = [turn["text"] for turn in record["turns"]]
+    assert first.split("\n\n") == [
+        SUMMARY_PROMPT, f"User: {said[0]}", f"Assistant: {said[1]}", f"User: {said[2]}",
+        f"Assistant: {said[3]}",
+    ]  # fmt: skip
+    later = next(text for text in asked if summaries[0]["text"] in text)
+    assert f"Summary of our conversation so far: {summaries[0]['text']}" in later
+    chats = shown_by(scripted, "agent")
+    lead = f"Summary of our conversation so far: {summaries[-1]['text']}\n\n"
+    assert any(chat[0].startswith(lead) for chat in chats)
+    assert settings.summary_prompt == SUMMARY_PROMPT
+
+
+def test_a_probe_changes_nothing_of_what_its_dialog_shows(tmp_path):
+    for context in ("cut", "summarise"):
+        settings, scripted = small(context)
+        plain = drift.run(scripted, SUITE, tmp_path / context, settings).records[0]
+        more = replace(settings, probes_per_round=2)
+        probed = drift.run(Narrow(context=6), SUITE, tmp_path / f"{context} 2", more).records[0]
+        views = [
+            [(turn["round"], turn["speaker"], turn.get("left_out", 0)) for turn in r["turns"]]
+            for r in (plain, probed)
+        ]
+        assert views[0] == views[1] and len(probed["probes"]) == 2 * len(plain["probes"])
+
+
+def test_a_chat_that_never_fits_ends_as_before(tmp_path):
+    for context in ("cut", "summarise"):
+        settings = replace(LONG, conversations=1, context=context)
+        record = drift.run(Narrow(context=2), SUITE, tmp_path / context, settings).records[0]
+        assert len(record["turns"]) == 14, "a system prompt and one message are enough"
+
+
+@pytest.mark.parametrize("context", ("cut", "slide", "summarise"))
+def test_a_model_here_counts_its_tokens(tmp_path, context):
+    tiny = model(max_position_embeddings=192)
+    stop = drift.run(tiny, SUITE, tmp_path / "stop", LONG)
+    assert all(record["ended"]["why"] == "context" for record in stop.records)
+    settings = replace(LONG, context=context, window=3 if context == "slide" else None)
+    run = drift.run(tiny, SUITE, tmp_path / "run", settings)
+    for record in run.records:
+        assert "ended" not in record and len(record["turns"]) == 14
+        assert any(turn.get("left_out") for turn in record["turns"])
+        assert all(turn["stop_reason"] for turn in record["turns"])
+        assert ("summaries" in record) == (context == "summarise")
+    again = drift.run(tiny, SUITE, tmp_path / "again", replace(settings, batch=2))
+    assert texts(again) == texts(run), "what is left out does not depend on what runs beside it"
+
+
+@pytest.mark.parametrize("room", (1, 8, 16, 17, 64))
+def test_room_for_a_reply_is_kept_free_up_to_a_quarter_of_the_context(room):
+    tiny, seen = model(max_position_embeddings=64), set()
+    for length in range(38, 64, 2):
+        request = Request(tiny_chat(length), sampling=Sampling(max_new_tokens=1), room=room)
+        tokens = len(tiny.session().render(request).prompt_ids)
+        full = end_of(tiny, request) == "context"
+        assert full == (64 - tokens < min(room, 16)), tokens
+        seen.add(full)
+    assert seen == ({False} if room == 1 else {True, False})
+
+
+def end_of(tiny, request):
+    """The stop reason of a request in a session."""
+    reasons = []
+    tiny.session().run([Job(request, lambda reply: reasons.append(reply.stop_reason) or ())])
+    return reasons[0]
+
+
+def tiny_chat(tokens):
+    """A chat of so many tokens: each x is one."""
+    return [{"role": "user", "content": "x" * (tokens - 4)}]
+
+
+def test_no_room_at_all_is_no_request():
+    with pytest.raises(KnobOutOfRange, match="room"):
+        Request(tiny_chat(9), room=0)
+
+
+def test_an_endpoint_says_that_its_context_is_full_and_is_asked_for_less(tmp_path, monkeypatch):
+    monkeypatch.setenv("OPENAI_API_KEY", KEY)
+    too_long = []
+
+    def answer(body, number):
+        if len(body["messages"]) > 6:
+            too_long.append(len(body["messages"]))
+            return refusal(400, "This model's maximum context length is 64 tokens.")
+        return completion(f"r{len(body['messages'])}")
+
+    with Server(answer) as server:
+        endpoint = connect(server.url, "tiny", max_retries=0)
+        run = drift.run(endpoint, SUITE, tmp_path / "run", replace(LONG, context="cut"))
+    assert too_long and all(len(record["turns"]) == 14 for record in run.records)
+    assert not any("ended" in record or "unanswered" in record for record in run.records)
+    last = [record["turns"][-1]["left_out"] for record in run.records]
+    assert last == [4, 4, 4]
+
+
+def test_a_summary_stands_in_front_of_the_first_message_and_not_in_the_system_prompt():
+    chat = [{"role": "system", "content": "s"}, {"role": "user", "content": "u"}]
+    assert with_summary(chat, "") == chat
+    system, user = with_summary(chat, "They met.")
+    assert system == chat[0] and user["content"].endswith(" They met.\n\nu")
+    turns = [
+        {"round": 1, "speaker": "user", "text": "a"},
+        {"round": 2, "speaker": "agent", "text": "b"},
+    ]
+    (asked,) = to_summarise("Sum up.", turns, Shown(2, "Before."), 3)
+    assert asked["content"].split("\n\n")[0] == "Sum up." and "User: a" not in asked["content"]
+    assert "Before." in asked["content"] and asked["content"].endswith("Assistant: b")
+
+
+def test_what_makes_no_sense_is_refused(tmp_path, capsys):
+    for wrong in ({"window": 2}, {"context": "slide"}, {"context": "cut", "summary_prompt": "x"}):
+        with pytest.raises(UsageError):
+            replace(LONG, **wrong)
+    with pytest.raises(UsageError, match="not 'forget'"):
+        replace(LONG, context="forget")
+    with pytest.raises(KnobOutOfRange, match="window"):
+        replace(LONG, context="slide", window=0)
+    assert main(["drift", "--window", "3", "--out", str(tmp_path / "run")]) == 2
+    told = capsys.readouterr().err
+    assert "3 rounds" in told and "--context=slide" in told
+
+
+def test_a_run_is_known_by_what_happens_at_the_contexts_end(tmp_path):
+    settings = replace(LONG, context="summarise", summary_prompt="In ten words:", conversations=1)
+    run = drift.run(Narrow(context=6), SUITE, tmp_path / "run", settings)
+    told = run.manifest["identity"]["settings"]
+    assert (told["context"], told["summary_prompt"]) == ("summarise", "In ten words:")
+    assert read_run(tmp_path / "run").records == run.records
+    assert draw_pairing(SUITE, settings, 0) == draw_pairing(SUITE, LONG, 0)
