@@ -11,6 +11,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from holdfast.analysis.statistics import Estimate
+from holdfast.report.rounds import MOST_DOTS, numbered
 
 COLOURS = 6  # --series-0 to --series-5 in page.css, and as many dash patterns
 _Point = tuple[float, float]
@@ -233,7 +234,7 @@ def _ticks(rounds: int, small: bool) -> tuple[int, ...]:
     """The rounds that are numbered."""
     if small:
         return (1, rounds) if rounds > 1 else (1,)
-    return tuple(range(1, rounds + 1, max(1, math.ceil(rounds / 12))))
+    return numbered(rounds)
 
 
 def _curve(frame: Frame, line: Line, small: bool, dx: float) -> Curve:
@@ -252,7 +253,7 @@ def _curve(frame: Frame, line: Line, small: bool, dx: float) -> Curve:
         band=(*upper, *lower) if several else (),
         bar=bounded[0] if bounded and not several else None,  # one round has no width to fill
         whisker="" if small else "".join(_whiskers(frame, line, dx)),
-        dots=not small,
+        dots=not small and len(line.measured) <= MOST_DOTS,
     )
 
 

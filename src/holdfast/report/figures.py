@@ -17,6 +17,7 @@ from holdfast.analysis.statistics import Estimate, estimate_columns
 from holdfast.files import write_whole
 from holdfast.report.charts import round_top
 from holdfast.report.labels import legend_below
+from holdfast.report.rounds import MOST_DOTS
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -211,7 +212,7 @@ def _draw(
             style,
             color=colour,
             linewidth=1.6,
-            marker="o",
+            marker="o" if len(points) <= MOST_DOTS else "",
             markersize=3,
             gid="curve",
             label=item.label.replace("$", r"\$"),

@@ -31,6 +31,8 @@ from holdfast.report.sentences import broken_text, fall
 
 SHOWN_CATEGORIES = 6  # the rest is folded
 
+Points = tuple[str, str, Sequence[Estimate]]
+
 
 @dataclass(frozen=True)
 class NamedChart:
@@ -106,6 +108,12 @@ class Rules:
 
     charts: tuple[NamedChart, ...]
     lines: tuple[RuleLine, ...]
+
+    @property
+    def numbers(self) -> list[Points]:
+        """Each rule's name, its series and its estimates by round."""
+        rows = [line.row for line in self.lines]
+        return [(row.name, row.series.label, row.points) for row in rows]
 
 
 def rules_section(series: Sequence[Series]) -> Rules | None:
@@ -203,6 +211,11 @@ class Categories:
     whose: str
     charts: tuple[NamedChart, ...]
     rows: tuple[CategoryRow, ...]
+
+    @property
+    def numbers(self) -> list[Points]:
+        """Each category's name, its series and its estimates by round."""
+        return [(row.name, row.label, row.points) for row in self.rows]
 
 
 def categories_section(series: Sequence[Series]) -> list[Categories]:

@@ -14,12 +14,14 @@ from holdfast.analysis.series import KINDS, Series, read_series
 from holdfast.analysis.statistics import Estimate, estimate_columns
 from holdfast.analysis.verdicts import tell
 from holdfast.records import RunData
+from holdfast.report.rounds import numbered
 from holdfast.report.sentences import baseline_lines, broken_text, fall, headline, second_line
 from holdfast.report.wording import plain, signed
 
 _ACROSS = 2  # methods side by side: 80 columns
 _RULES_ACROSS = 3  # rules side by side, whose names are longer
 _WIDTH = 100
+_MOST_ROUNDS = 24  # lines; the page has every round
 
 
 def table(run: RunData) -> str:
@@ -75,7 +77,7 @@ def _block(series: Sequence[Series]) -> list[str]:
         + "  ".join(
             cells[row].ljust(width) for (_, cells), width in zip(columns, widths, strict=True)
         )
-        for row in range(series[0].rounds)
+        for row in (number - 1 for number in _listed(series[0].rounds))
     ]
     return [line.rstrip() for line in (top, head, *body)]
 
@@ -98,13 +100,19 @@ def _rules(series: Sequence[Series]) -> list[str]:
 
 
 def _rule_block(rows: Sequence[RuleRow], rounds: int) -> list[str]:
-    cells = [[row.name, *map(plain, row.points)] for row in rows]
+    listed = _listed(rounds)
+    cells = [[row.name, *(plain(row.points[number - 1]) for number in listed)] for row in rows]
     widths = [max(map(len, column)) for column in cells]
-    names = ["round", *(f"{number:>5}" for number in range(1, rounds + 1))]
+    names = ["round", *(f"{number:>5}" for number in listed)]
     padded = [
         [cell.ljust(width) for cell in column] for column, width in zip(cells, widths, strict=True)
     ]
     return ["  ".join(row).rstrip() for row in zip(names, *padded, strict=True)]
+
+
+def _listed(rounds: int) -> tuple[int, ...]:
+    """The rounds of a table; of many, those that an axis would number."""
+    return tuple(range(1, rounds + 1)) if rounds <= _MOST_ROUNDS else numbered(rounds)
 
 
 def _starts(groups: Sequence[tuple[str, int]]) -> list[int]:

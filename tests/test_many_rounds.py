@@ -1,0 +1,55 @@
+"""Runs of many rounds, as the terminal, the curves and the page's tables show them."""
+
+from __future__ import annotations
+
+import re
+from itertools import pairwise
+
+import pytest
+from synthetic_run import write_run
+
+from holdfast import report
+from holdfast.analysis.series import read_series
+from holdfast.records import read_run
+from holdfast.report.panels import panel
+from holdfast.report.rounds import numbered
+
+
+@pytest.fixture(scope="module")
+def runs(tmp_path_factory):
+    """Folders of runs, by their rounds."""
+    root = tmp_path_factory.mktemp("runs")
+    return {n: write_run(root / str(n), conversations=4, rounds=n) for n in (8, 32, 100)}
+
+
+@pytest.mark.parametrize("rounds", (1, 2, 8, 12, 13, 17, 25, 32, 50, 99, 100, 128, 1000, 5000))
+def test_an_axis_numbers_the_first_the_last_and_round_numbers_between(rounds):
+    ticks = numbered(rounds)
+    assert ticks[0] == 1 and ticks[-1] == rounds and len(ticks) <= 14
+    assert list(ticks) == sorted(set(ticks))
+    if rounds > 12:
+        gaps = [last - first for first, last in pairwise(ticks)]
+        assert min(gaps) > max(gaps) / 2 or gaps[0] == min(gaps) >= max(gaps) // 2 - 1
+        assert all(tick % gaps[1] == 0 for tick in ticks[1:-1])
+
+
+def test_curves_of_many_rounds_have_no_dot_for_each(runs):
+    for rounds, folder in runs.items():
+        chart = panel(read_series(read_run(folder)), "stability").chart
+        assert {curve.dots for curve in chart.curves} == {rounds == 8}
+
+
+def test_tables_of_many_rounds_go_down_the_page(runs, tmp_path):
+    for rounds, folder in runs.items():
+        text = report.write([folder], tmp_path / f"{rounds}.html").read_text()
+        widest = max(row.count("<t") for row in re.findall(r"<tr.*?</tr>", text, re.S))
+        assert widest <= 24, f"{rounds} rounds make a table of {widest} columns"
+        down = len(re.findall(r'<tr><th scope="row">\d+</th>', text))
+        assert down == (0 if rounds == 8 else 3 * rounds), "panels, mass, categories of two kinds"
+
+
+def test_the_terminal_lists_the_rounds_that_an_axis_numbers(runs):
+    for rounds, folder in runs.items():
+        table = report.table(read_run(folder))
+        listed = tuple(int(n) for n in re.findall(r"^ +(\d+)  \d\.\d\d", table, re.M))
+        assert listed == (tuple(range(1, 9)) if rounds == 8 else numbered(rounds))
