@@ -54,7 +54,7 @@ const fixed = (value) => (value === null ? "–" : value.toFixed(2));
 
 function strip(name, kind, values, first, last) {
   const cells = values.map((v) => make("i", v === null ? { class: "none" } : { "--v": v }));
-  return make("span", { class: `strip ${kind}` }, make("span", {}, name), make("span", { class: "cells", "aria-hidden": "true" }, ...cells), make("span", {}, `${fixed(first)} → ${fixed(last)}`));
+  return make("span", { class: `strip ${kind}` }, make("span", {}, name), make("span", { class: `cells${values.length > 16 ? " many" : ""}`, "aria-hidden": "true" }, ...cells), make("span", {}, `${fixed(first)} → ${fixed(last)}`));
 }
 
 function listRow(entry) {
