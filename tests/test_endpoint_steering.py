@@ -67,7 +67,7 @@ def test_a_server_is_asked_once_what_it_offers(serve):
     model.generate(CHAT, "boost:factor=2")
     assert server.asked_for_steering == 1 and len(server.bodies) == 1
     assert model.offers >= {Ability.LOG_ODDS, Ability.SECOND_STREAM, Ability.PIECES}
-    assert model.fingerprint == f"{server.url} tiny Holdfast abc"
+    assert model.fingerprint == "tiny Holdfast abc"
 
 
 def test_a_request_carries_methods_emphasis_trace_and_its_whole_seed(serve):

@@ -53,6 +53,7 @@ LIGHT = (
     "models/protocol",
     "models/endpoint",
     "models/connecting",
+    "models/spread",
     "drift/suites",
     "tasks",
     "analysis",

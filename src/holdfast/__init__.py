@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from holdfast.models.connecting import connect
     from holdfast.models.encoding import encode_chats
     from holdfast.models.loading import load
+    from holdfast.models.spread import connect_all
     from holdfast.models.steering import steering, unsteered
 
 __version__ = "0.1.0"
@@ -53,6 +54,7 @@ __all__ = [
     "Spotlight",
     "client",
     "connect",
+    "connect_all",
     "drift",
     "encode_chats",
     "load",
@@ -69,6 +71,7 @@ __all__ = [
 _LATER = {
     "load": "holdfast.models.loading",
     "connect": "holdfast.models.connecting",
+    "connect_all": "holdfast.models.spread",
     "encode_chats": "holdfast.models.encoding",
     "steering": "holdfast.models.steering",
     "unsteered": "holdfast.models.steering",

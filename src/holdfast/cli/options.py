@@ -17,8 +17,11 @@ def add_model(add) -> None:
     add(
         "--model",
         default="default",
-        metavar="default|PATH|HUB_ID|URL",
-        help="the chat model (default: the one in the package)",
+        metavar="default|PATH|HUB_ID|URL[,URL]",
+        help=(
+            "the chat model (default: the one in the package); of several servers of one model,"
+            " each has a part of the conversations"
+        ),
     )
     add(
         "--endpoint-model",
@@ -35,7 +38,7 @@ def add_model(add) -> None:
         "--concurrency",
         type=int,
         default=8,
-        help="with a URL: requests at a time (default: %(default)s)",
+        help="with a URL: requests at a time, of each server (default: %(default)s)",
     )
     add(
         "--timeout",
@@ -96,19 +99,24 @@ def is_url(model: str) -> bool:
 
 
 def load_model(arguments: argparse.Namespace):
-    """The model that the arguments of `add_model` name."""
-    if is_url(arguments.model):
-        from holdfast.models.connecting import connect
+    """The model that the arguments of `add_model` name, and where its replicas are, if anywhere
+    else.
+    """
+    if vars(arguments).get("ray") is not None:
+        from holdfast.cli.replica_options import load_on_ray
 
-        model = connect(
-            arguments.model,
+        return load_on_ray(arguments)
+    if is_url(arguments.model):
+        from holdfast.models.spread import connect_all
+
+        model = connect_all(
+            arguments.model.split(","),
             arguments.endpoint_model,
             arguments.api_key_env,
             concurrency=arguments.concurrency,
             timeout=arguments.timeout,
             requests_per_minute=arguments.requests_per_minute,
         )
-        model.reach()
         arguments.endpoint_model = model.name
         return model
     return load_here(arguments)

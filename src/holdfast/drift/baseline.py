@@ -10,8 +10,9 @@ import dataclasses
 import functools
 import time
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 from holdfast.drift.benchmark import identity_of
 from holdfast.drift.cases import Suite
@@ -21,8 +22,11 @@ from holdfast.drift.judgements import Judgements
 from holdfast.drift.judges import Judges, Judging, load_judges
 from holdfast.drift.pairing import Pairing, Probe, draw, settled
 from holdfast.drift.settings import Settings
+from holdfast.models.batches import BatchUnit, work_on
 from holdfast.models.failures import Failures, Name, Unanswered, answer_each
+from holdfast.models.forked import replicas_of
 from holdfast.models.protocol import ChatModel
+from holdfast.models.replicas import Listener, Units
 from holdfast.models.requests import Reply, Request
 from holdfast.records import MANIFEST, Run, RunData, batches, open_run, read_run, resume
 from holdfast.seeds import seed_of
@@ -50,6 +54,7 @@ def ask_baseline(
     judging: Judging | None = None,
     command: str = "",
     progress: Callable[[int, int], None] = lambda conversations, tokens: None,
+    replicas: int = 1,
 ) -> RunData:
     """Asks every conversation's stability probes once more, without a system prompt; resumes what
     is there.
@@ -60,6 +65,7 @@ def ask_baseline(
         out: the run's folder.
         command: the command line, for the manifest.
         progress: told how many conversations were asked, and the tokens forwarded.
+        replicas: processes that batches of conversations are shared out to, as of `drift.run`.
 
     A conversation with a question that is not answered is noted, and asked again by the next
     command; the others go on.
@@ -76,18 +82,38 @@ def ask_baseline(
     judged = load_judges(suite, model, judging or Judging())
     with open_run(folder, identity, about) as run:
         judges = Judges(suite, judged, Judgements.opened(Path(out)))
-        failures = Failures(functools.partial(_note, run), "conversation")
-        groups = batches(range(settings.conversations), settings.batch)
+        groups, units = batches(range(settings.conversations), settings.batch), []
         for batch in resume(run, UNSTEERED, groups, alone=model.independent):
-            tokens = 0
             if batch.again:
                 pairings = [draw(suite, settings, dialogs, number) for number in batch.again]
-                for record in _ask(model, pairings, settings, failures):
-                    tokens += record["tokens"]["forwarded"]
-                    batch.keep(judges.settle(record))
-            progress(len(batch.numbers), tokens)
-        failures.settle(model.session())
+                units.append(BatchUnit(batch, pairings))
+            else:
+                progress(len(batch.numbers), 0)
+        shared_out = replicas_of(model, len(units), replicas)
+        note = functools.partial(_note, run)
+        work_on(shared_out, Unprompted(settings), units, note, progress, judges.settle)
     return read_run(folder)
+
+
+@dataclass(frozen=True)
+class Unprompted:
+    """Work whose units are lists of pairings.
+
+    Args:
+        settings: of the run.
+    """
+
+    settings: Settings
+    together: ClassVar[int] = 1
+
+    def do(self, model: ChatModel, units: Units, replicas: int, listener: Listener) -> None:
+        unit = 0
+        failures = Failures(lambda unanswered: listener.outcome(unit, unanswered), "conversation")
+        for unit, pairings in units:
+            for record in _ask(model, pairings, self.settings, failures):
+                listener.outcome(unit, record)
+            listener.over(unit)
+        failures.settle(model.session())
 
 
 def read_baseline(out: Path | str) -> RunData | None:

@@ -23,8 +23,9 @@ from holdfast.drift.two_models import TwoModels
 from holdfast.errors import UsageError
 from holdfast.methods import Method, read_methods
 from holdfast.models.forked import replicas_of
-from holdfast.models.protocol import ChatModel
+from holdfast.models.protocol import ChatModel, told_of
 from holdfast.models.replicas import Here, Listener, Replicas
+from holdfast.models.served import same_served
 from holdfast.records import (
     Batch,
     Compatibility,
@@ -39,7 +40,7 @@ from holdfast.records import (
 # point, what runs beside a conversation can change a last digit, and now and then a token.
 COMPATIBILITY = Compatibility(
     defaults={"settings": dataclasses.asdict(Settings())},
-    joins={"methods": union, "settings.conversations": max},
+    joins={"model_fingerprint": same_served, "methods": union, "settings.conversations": max},
     reasons={
         "settings.rounds": (
             "finished dialogs are recorded as text, and cannot go on with the very "
@@ -132,7 +133,7 @@ def run(
     judged = load_judges(suite, model, judging or Judging())
     if judged:
         identity["judges"] = {name: judge.fingerprint for (name, _), judge in judged.items()}
-    about = {"command": "drift", "argv": command, "versions": _versions()}
+    about = {"command": "drift", "argv": command, **told_of(model), "versions": _versions()}
     with open_run(Path(out), identity, about, COMPATIBILITY) as record:
         judges = Judges(suite, judged, Judgements.opened(Path(out)))
         judges.check(judging or Judging())

@@ -8,7 +8,6 @@ import time
 import warnings
 from collections.abc import Callable, Collection, Hashable, Iterable, Sequence
 from dataclasses import dataclass, field
-from heapq import heappop, heappush
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from holdfast.chat.emphasis import Part
@@ -35,7 +34,7 @@ from holdfast.models.refusals import (
 from holdfast.models.requests import Reply, Request
 from holdfast.models.served import Served, ask_served, chat_fields, check_applied, check_served
 from holdfast.models.streamed import Streamed
-from holdfast.models.workers import Task, Workers
+from holdfast.models.workers import Line, answer_jobs
 from holdfast.sampling import Sampling
 
 if TYPE_CHECKING:
@@ -81,11 +80,17 @@ class EndpointModel:
 
     @property
     def fingerprint(self) -> str:
-        """Address and name, and what the server tells of its model; what else stands behind them
-        cannot be seen from here.
+        """The name, and what the server tells of its model; with the address where that says
+        nothing of its weights, as nobody knows then what else stands elsewhere.
         """
-        identity = self._wire.served.identity
-        return " ".join(filter(None, (self.endpoint.url, self.endpoint.model, identity)))
+        served, url = self._wire.served, self.endpoint.url
+        told = (self.endpoint.model, served.identity)
+        return " ".join(filter(None, told if served.fingerprint else (url, *told)))
+
+    @property
+    def about(self) -> dict[str, list[str]]:
+        """For the manifest: who answers."""
+        return {"servers": [self.endpoint.url]}
 
     @property
     def runtime(self) -> dict[str, str | int]:
@@ -161,23 +166,8 @@ class EndpointModel:
             ModelError: as `generate_batch`; but a request that fails by itself goes to the job's
                 `failed`, where it has one, and the others go on.
         """
-        waiting: list[Task] = []
-        numbers = itertools.count()
-
-        def add(job: Job, begun: int) -> None:
-            body = self._body(job.request)
-            heappush(waiting, Task(begun, not job.request.keep, next(numbers), job, body))
-
-        with Workers(self.concurrency, self._answer) as workers:
-            for begun, job in enumerate(jobs):
-                add(job, begun)
-            while waiting or workers.under_way:
-                while waiting and workers.under_way < self.concurrency:
-                    workers.give(heappop(waiting))
-                task, answer = workers.take()
-                for job in _follow(task.job, answer):
-                    add(job, task.begun)
-        self._tell_of_seeds()
+        answer_jobs(jobs, [Line(self)])
+        self.tell_of_seeds()
 
     def stream(self, request: Request, tell: Callable[[str], None]) -> Reply:
         """Answers one chat; `tell` takes the text piece by piece, as it arrives, and all pieces are
@@ -188,7 +178,7 @@ class EndpointModel:
         """
         import openai
 
-        body = self._body(request)
+        body = self.body_of(request)
         ask = functools.partial(self._client.chat.completions.create, stream=True)
         streamed = Streamed(tell, lambda told: check_applied(told, body, self.endpoint.url))
         try:
@@ -203,7 +193,12 @@ class EndpointModel:
                 explain_answer(MalformedAnswer(str(error)), streamed.text, self.endpoint)
             ) from None
         finally:
-            self._tell_of_seeds()
+            self.tell_of_seeds()
+
+    @property
+    def served(self) -> Served:
+        """What the server says of its steering."""
+        return self._wire.served
 
     def forget(self, thread: Hashable) -> None:
         """Nothing is kept for a thread here."""
@@ -212,7 +207,7 @@ class EndpointModel:
         """The model itself: what an endpoint shares between requests is its own affair."""
         return self
 
-    def _tell_of_seeds(self) -> None:
+    def tell_of_seeds(self) -> None:
         """Warns, once per model, when the server takes no seeds."""
         if "seed" in self._wire.refused and not self._wire.warned:
             self._wire.warned = True
@@ -232,7 +227,12 @@ class EndpointModel:
                 " out, or load the model with holdfast.load()."
             )
 
-    def _body(self, request: Request) -> dict[str, object]:
+    def body_of(self, request: Request) -> dict[str, object]:
+        """A request as it goes over the wire.
+
+        Raises:
+            ModelError: as `check`.
+        """
         self._check(request)
         served = self._wire.served
         return {
@@ -243,7 +243,7 @@ class EndpointModel:
             **chat_fields(request, served),
         }
 
-    def _answer(self, body: dict[str, object], max_new_tokens: int) -> Reply:
+    def answer(self, body: dict[str, object], max_new_tokens: int) -> Reply:
         """Asks until the answer can be read, at most `max_retries` times more than once."""
         import openai
 
@@ -290,15 +290,6 @@ class EndpointModel:
                 self._wire.limit = limit
                 self._wire.refused |= refused
                 return answer
-
-
-def _follow(job: Job, answer: Reply | BaseException) -> Iterable[Job]:
-    """The jobs that an answer leads to; an error that the job does not take is raised."""
-    if isinstance(answer, RequestFailed) and job.failed is not None:
-        return job.failed(answer)
-    if isinstance(answer, BaseException):
-        raise answer
-    return job.then(answer)
 
 
 def _dispensable(body: dict[str, object], names: Collection[str]) -> list[str]:

@@ -49,7 +49,7 @@ def how_many(model: ChatModel, conversations: int, wanted: int | None) -> int:
     """
     if wanted is None:
         return max(1, min(model.replicas, conversations // _LEAST))
-    if knobs.whole_number("drift", "replicas", wanted, 1) > 1 and not model.replicas:
+    if knobs.whole_number("a run", "replicas", wanted, 1) > 1 and not model.replicas:
         raise UsageError(
             f"--replicas {wanted} is for models in this processor's memory, under Linux, which"
             f" {model.name} is not; leave it out."
@@ -106,9 +106,10 @@ class Forked:
         try:
             for share in shares:
                 reader, writer = fork.Pipe(duplex=False)
-                process = fork.Process(target=_work, args=(play, share, writer), daemon=True)
-                running[reader] = process
-                process.start()
+                running[reader] = fork.Process(
+                    target=_work, args=(play, share, writer), daemon=True
+                )
+                running[reader].start()
                 writer.close()  # so that what is read ends with the replica
             errors = _listen(running, listener)
         finally:

@@ -68,6 +68,14 @@ class ChatModel(Protocol):
         """Opens a session, in which requests of one thread may share work."""
 
 
+def told_of(model: object) -> dict[str, object]:
+    """Where a model's replies come from, for a run's manifest, where it tells; nothing depends on
+    it.
+    """
+    told: dict[str, object] = getattr(model, "about", {})
+    return told
+
+
 @dataclass(frozen=True)
 class Job:
     """A request, and what follows from its reply.

@@ -97,6 +97,13 @@ def read_served(text: str) -> Served:
     )
 
 
+def same_served(there: str, here: str) -> str | None:
+    """The fingerprint of a run and of a command, where they are the same: earlier versions put the
+    address in front, although the server had told what its weights are.
+    """
+    return here if there == here or there.endswith(f" {here}") else None
+
+
 def check_served(methods: Sequence[Method], served: Served, url: str) -> None:
     """Refuses methods that a server which steers does not know.
 

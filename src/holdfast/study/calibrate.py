@@ -18,9 +18,12 @@ from holdfast import methods as steering
 from holdfast.drift.benchmark import Progress
 from holdfast.errors import ModelError, UnknownName, UsageError
 from holdfast.methods import Ability, Method, Sweep, parse_sweep
+from holdfast.models.batches import BatchUnit, work_on
 from holdfast.models.capabilities import offers
-from holdfast.models.failures import Failures, Unanswered
-from holdfast.models.protocol import ChatModel
+from holdfast.models.failures import Unanswered
+from holdfast.models.forked import replicas_of
+from holdfast.models.protocol import ChatModel, told_of
+from holdfast.models.served import same_served
 from holdfast.records import (
     Compatibility,
     Run,
@@ -35,7 +38,7 @@ from holdfast.records import (
 from holdfast.seeds import seed_of
 from holdfast.study.calibration_plan import Plan
 from holdfast.study.capability import Capability
-from holdfast.study.questions import Questioner, gate_of
+from holdfast.study.questions import Questioning, gate_of
 
 __all__ = [
     "COMPATIBILITY",
@@ -64,7 +67,7 @@ def _wider(there: Sequence[Any], here: Sequence[Any]) -> list[Any] | None:
 
 COMPATIBILITY = Compatibility(
     defaults={"plan": dataclasses.asdict(Plan()), "settings": dataclasses.asdict(drift.Settings())},
-    joins={"methods": superset, "sweeps": _wider},
+    joins={"model_fingerprint": same_served, "methods": superset, "sweeps": _wider},
     reasons={
         "settings.conversations": "the questions are shared out among the conversations",
         "plan.draws": "the questions are shared out among the conversations",
@@ -110,6 +113,7 @@ def calibrate(
     *,
     command: str = "",
     progress: Progress = lambda conversations, tokens: None,
+    replicas: int = 1,
 ) -> tuple[RunData, RunData]:
     """Measures stability and capability without any method and at every point of the sweeps;
     resumes what `out` holds.
@@ -124,6 +128,8 @@ def calibrate(
         plan: the sizes.
         command: the command line, for the manifests.
         progress: as `drift.run` tells it; capability counts as one round.
+        replicas: processes that conversations and their questions are shared out to, as of
+            `drift.run`.
 
     Returns:
         The runs of stability and of capability.
@@ -158,24 +164,36 @@ def calibrate(
     refuse_another(Path(out) / "stability", {"settings": {"conversations": count}}, COMPATIBILITY)
     refuse_another(Path(out) / "capability", asked, COMPATIBILITY)
     stability = drift.run(
-        model, suite, Path(out) / "stability", talks, settings, command=command, progress=progress
+        model,
+        suite,
+        Path(out) / "stability",
+        talks,
+        settings,
+        command=command,
+        progress=progress,
+        replicas=replicas,
     )
     methods = {steering.spell(setting): setting for setting in settings}
     identity = {**stability.manifest["identity"], "methods": list(methods), **asked}
-    about = {"command": "calibrate", "argv": command}
+    about = {"command": "calibrate", "argv": command, **told_of(model)}
     with open_run(Path(out) / "capability", identity, about, COMPATIBILITY) as run:
-        failures = Failures(functools.partial(_note, run, count), "question")
         groups = batches(range(min(count, len(capability.items))), plan.batch)
         dialogs = {(row["method"], row["conversation"]): row for row in stability.records}
+        units = []
         for name, setting in methods.items():
-            questioner = Questioner(model, setting, capability, plan, count, failures)
             for batch in resume(run, name, groups, alone=model.independent):
-                tokens = 0
-                for record in questioner.ask([dialogs[name, number] for number in batch.again]):
-                    tokens += record["tokens"]["forwarded"]
-                    batch.keep(record)
-                progress(len(batch.numbers), tokens)
-        failures.settle(model.session())
+                some = [dialogs[name, number] for number in batch.again]
+                if batch.again:
+                    units.append(BatchUnit(batch, (setting, some)))
+                else:
+                    progress(len(batch.numbers), 0)
+        work_on(
+            replicas_of(model, len(units), replicas),
+            Questioning(capability, plan, count),
+            units,
+            functools.partial(_note, run, count),
+            progress,
+        )
     return stability, read_run(Path(out) / "capability")
 
 

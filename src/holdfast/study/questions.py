@@ -7,7 +7,7 @@ import math
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 from holdfast import methods as steering
 from holdfast.chat.messages import Message
@@ -17,6 +17,7 @@ from holdfast.methods import Ability, GatesTokens, Kind, Method, of_kind
 from holdfast.models.capabilities import offers
 from holdfast.models.failures import Failures, answer_each
 from holdfast.models.protocol import ChatModel, Session
+from holdfast.models.replicas import Listener, Units
 from holdfast.models.requests import Reply, Request
 from holdfast.seeds import seed_of
 from holdfast.study.calibration_plan import Plan
@@ -59,6 +60,32 @@ class Answers:
 
     chances: Mapping[int, Chances]
     written: Mapping[int, Reply]
+
+
+@dataclass(frozen=True)
+class Questioning:
+    """Work whose units are a setting and the records of some of its dialogs.
+
+    Args:
+        capability, plan, count: as of `Questioner`.
+    """
+
+    capability: Capability
+    plan: Plan
+    count: int
+    together: ClassVar[int] = 1
+
+    def do(self, model: ChatModel, units: Units, replicas: int, listener: Listener) -> None:
+        unit = 0
+        failures = Failures(lambda unanswered: listener.outcome(unit, unanswered), "question")
+        for unit, (setting, dialogs) in units:
+            questioner = Questioner(
+                model, setting, self.capability, self.plan, self.count, failures
+            )
+            for record in questioner.ask(dialogs):
+                listener.outcome(unit, record)
+            listener.over(unit)
+        failures.settle(model.session())
 
 
 @dataclass(frozen=True)

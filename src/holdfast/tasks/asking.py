@@ -1,23 +1,25 @@
-"""Asks the samples of one task in one way, and records what comes of each."""
+"""Asks the samples of one task in one way, and tells the record of each."""
 
 from __future__ import annotations
 
+import functools
 import itertools
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 from holdfast.chat.messages import Message
 from holdfast.models.failures import Failures, answer_each
+from holdfast.models.protocol import ChatModel
+from holdfast.models.replicas import Listener, Units
 from holdfast.models.requests import Reply, Request
-from holdfast.records import Batch
 from holdfast.sampling import Sampling
 from holdfast.tasks.data import Data
 from holdfast.tasks.drawing import fitting
 from holdfast.tasks.metrics import Tfidf, fit_tfidf, fluency
 from holdfast.tasks.sample import Sample, Task, mark
-from holdfast.tasks.settings import Settings
+from holdfast.tasks.settings import CATALOGUE, Settings
 from holdfast.tasks.variants import Variant, request_of, user_message
 
 _SIGNS = {"marked": "*", "quoted": '"'}
@@ -45,6 +47,57 @@ class Judge:
 
 
 @dataclass(frozen=True)
+class Asked:
+    """Samples of one task that are asked in one way, side by side.
+
+    Args:
+        task: its name.
+        variant: how.
+        before: the demonstrations.
+        samples: by number.
+    """
+
+    task: str
+    variant: Variant
+    before: Sequence[Message]
+    samples: Mapping[int, Sample]
+
+
+@dataclass(frozen=True)
+class Asking:
+    """Work whose units are `Asked`.
+
+    Args:
+        data, settings: of the run.
+    """
+
+    data: Data
+    settings: Settings
+    together: ClassVar[int] = 1
+
+    def do(self, model: ChatModel, units: Units, replicas: int, listener: Listener) -> None:
+        unit, judges = 0, dict[str, Judge]()
+        failures = Failures(lambda unanswered: listener.outcome(unit, unanswered), "sample")
+        for unit, asked in units:
+            task, variant = CATALOGUE[asked.task], asked.variant
+            if task.fluent and task.name not in judges:
+                judges[task.name] = Judge(task, self.data, self.settings)
+            Asker(
+                model,
+                task,
+                variant,
+                asked.before,
+                self.settings.generate,
+                judges.get(task.name),
+                failures,
+                variant.key(task.name),
+                functools.partial(listener.outcome, unit),
+            ).ask(asked.samples)
+            listener.over(unit)
+        failures.settle(model.session())
+
+
+@dataclass(frozen=True)
 class Asker:
     """Asks the samples of one task under one variant.
 
@@ -53,7 +106,9 @@ class Asker:
         before: the demonstrations.
         generate: whether a reply is generated where continuations are compared.
         judge: of the replies, where their fluency is measured.
-        failures: of the run; a sample that is not answered is told there and not recorded.
+        failures: of the run; a sample that is not answered is told there, and has no record.
+        name: of the task and variant, as records have it.
+        keep: takes the records.
     """
 
     model: Any
@@ -63,38 +118,35 @@ class Asker:
     generate: bool
     judge: Judge | None
     failures: Failures
+    name: str
+    keep: Callable[[dict[str, Any]], None]
 
-    def ask(self, batch: Batch, samples: Sequence[Sample]) -> None:
-        """Asks and records what a batch lacks; `samples` are all of the task."""
-        asked = {number: samples[number] for number in batch.again}
-        if not asked:
-            return
+    def ask(self, asked: Mapping[int, Sample]) -> None:
+        """Asks samples, side by side, by their numbers."""
         if self.task.chooses:
-            self._choose(batch, asked)
+            self._choose(asked)
         else:
-            self._write(batch, asked)
+            self._write(asked)
 
-    def _write(self, batch: Batch, asked: Mapping[int, Sample]) -> None:
-        """Replies are recorded as they come."""
+    def _write(self, asked: Mapping[int, Sample]) -> None:
+        """Replies are told as they come."""
         last = time.monotonic()
 
         def keep(number: int, reply: Reply) -> None:
             nonlocal last
             now = time.monotonic()
             scores = {"scores": self.task.score(asked[number], reply.text)}
-            self._keep(batch, number, asked[number], now - last, scores, reply)
+            self._keep(number, asked[number], now - last, scores, reply)
             last = now
 
-        self._answer(batch.name, asked, keep)
+        self._answer(asked, keep)
 
-    def _choose(self, batch: Batch, asked: Mapping[int, Sample]) -> None:
-        """Continuations are compared under every prompt of a sample; a batch is recorded at its
-        end.
-        """
+    def _choose(self, asked: Mapping[int, Sample]) -> None:
+        """Continuations are compared under every prompt of a sample; all are told at the end."""
         began = time.monotonic()
         replies: dict[int, Reply] = {}
         if self.generate:
-            self._answer(batch.name, asked, replies.__setitem__)
+            self._answer(asked, replies.__setitem__)
             asked = {number: asked[number] for number in asked if number in replies}
         prompts = [(sample, prompt) for sample in asked.values() for prompt in sample.prompts]
         scored = iter(
@@ -110,13 +162,11 @@ class Asker:
                 "log_probabilities": [list(map(_round, values)) for values in options],
                 "scores": self.task.score(sample, options),
             }
-            self._keep(batch, number, sample, seconds, scores, replies.get(number))
+            self._keep(number, sample, seconds, scores, replies.get(number))
 
-    def _answer(
-        self, key: str, asked: Mapping[int, Sample], keep: Callable[[int, Reply], None]
-    ) -> None:
+    def _answer(self, asked: Mapping[int, Sample], keep: Callable[[int, Reply], None]) -> None:
         requests = {
-            (key, number): self._request(sample, sample.prompts[0])
+            (self.name, number): self._request(sample, sample.prompts[0])
             for number, sample in asked.items()
         }
         answer_each(
@@ -125,19 +175,18 @@ class Asker:
 
     def _keep(
         self,
-        batch: Batch,
         number: int,
         sample: Sample,
         seconds: float,
         scores: Mapping[str, Any],
         reply: Reply | None,
     ) -> None:
-        """Records what came of a sample."""
+        """Tells what came of a sample."""
         told: dict[str, Any] = {}
         if reply is not None:
             told = {"reply": reply.text, "stop_reason": reply.stop_reason}
             told |= self.judge.judge(sample, reply.text) if self.judge else {}
-        batch.keep(
+        self.keep(
             {
                 "conversation": number,
                 "task": self.task.name,

@@ -11,9 +11,12 @@ from typing import Any
 
 from holdfast.errors import ModelError, UsageError
 from holdfast.methods import Ability, Method, read_methods
+from holdfast.models.batches import BatchUnit, work_on
 from holdfast.models.capabilities import offers
-from holdfast.models.failures import Failures, Unanswered
-from holdfast.models.protocol import ChatModel
+from holdfast.models.failures import Unanswered
+from holdfast.models.forked import replicas_of
+from holdfast.models.protocol import ChatModel, told_of
+from holdfast.models.served import same_served
 from holdfast.records import (
     Compatibility,
     Run,
@@ -25,7 +28,7 @@ from holdfast.records import (
     union,
 )
 from holdfast.sampling import Sampling
-from holdfast.tasks.asking import Asker, Judge
+from holdfast.tasks.asking import Asked, Asking
 from holdfast.tasks.data import Data
 from holdfast.tasks.drawing import demonstrations, draw_samples
 from holdfast.tasks.sample import Sample, Task
@@ -35,6 +38,7 @@ from holdfast.tasks.variants import Variant, request_of, user_message, variants_
 COMPATIBILITY = Compatibility(
     defaults={"settings": dataclasses.asdict(Settings())},
     joins={
+        "model_fingerprint": same_served,
         "variants": union,
         "settings.tasks": union,
         "settings.baselines": union,
@@ -53,6 +57,7 @@ def run(
     *,
     command: str = "",
     progress: Callable[[int], None] = lambda samples: None,
+    replicas: int = 1,
 ) -> RunData:
     """Asks every sample under every baseline and method and records the answers in the folder
     `out`; resumes what is there.
@@ -67,6 +72,7 @@ def run(
             emphasised part as its span; () is the zero-shot baseline.
         command: the command line, for the manifest.
         progress: told how many samples were answered, or found in the folder.
+        replicas: processes that batches of samples are shared out to, as of `drift.run`.
 
     Raises:
         UsageError: methods that tasks cannot use, or the same twice; data that does not fit.
@@ -87,20 +93,26 @@ def run(
         if variant.draw
     }
     identity = _identity(model, data, settings, variants)
-    about = {"command": "tasks", "argv": command}
+    about = {"command": "tasks", "argv": command, **told_of(model)}
     with open_run(Path(out), identity, about, COMPATIBILITY) as record:
-        failures = Failures(functools.partial(_note, record), "sample")
         groups = batches(range(settings.samples), settings.batch)
-        for task in tasks:
-            judge = Judge(task, data, settings) if task.fluent else None
-            for variant in variants:
-                before = shown.get((task.name, variant.draw), [])
-                asker = Asker(model, task, variant, before, settings.generate, judge, failures)
-                key = variant.key(task.name)
-                for batch in resume(record, key, groups, alone=model.independent):
-                    asker.ask(batch, samples[task.name])
+        units = []
+        for task, variant in itertools.product(tasks, variants):
+            before, asked = shown.get((task.name, variant.draw), []), samples[task.name]
+            key = variant.key(task.name)
+            for batch in resume(record, key, groups, alone=model.independent):
+                if batch.again:
+                    some = {number: asked[number] for number in batch.again}
+                    units.append(BatchUnit(batch, Asked(task.name, variant, before, some)))
+                else:
                     progress(len(batch.numbers))
-        failures.settle(model.session())
+        work_on(
+            replicas_of(model, len(units), replicas),
+            Asking(data, settings),
+            units,
+            functools.partial(_note, record),
+            lambda count, tokens: progress(count),
+        )
     return read_run(out)
 
 

@@ -16,6 +16,7 @@ from holdfast.methods import Ability, spell
 from holdfast.methods.heads import Head, with_heads
 from holdfast.models.capabilities import offers
 from holdfast.models.local import LocalModel
+from holdfast.models.protocol import told_of
 from holdfast.records import Run, RunData, open_run, read_run, resume
 from holdfast.study.profiling.material import Material, read_material
 from holdfast.study.profiling.plan import Plan, stages_of
@@ -61,7 +62,7 @@ def profile(
     stages = stages_of(len(samples), plan)
     material = read_material(model, samples, plan)
     scorer, heads = scorer_of(material), _steerable_heads(model)
-    about = {"command": "profile", "argv": command}
+    about = {"command": "profile", "argv": command, **told_of(model)}
     with open_run(Path(out), _identity(material), about) as run:
         _check_scores(read_run(out), samples)
         kept = heads

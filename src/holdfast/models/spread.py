@@ -1,0 +1,207 @@
+"""One model behind several endpoints, among which conversations are spread."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable, Hashable, Iterable, Sequence
+from dataclasses import dataclass, field
+from typing import ClassVar
+
+from holdfast.chat.emphasis import Part
+from holdfast.chat.messages import Message
+from holdfast.errors import ModelError, Unreachable, UsageError
+from holdfast.methods import Ability, Method
+from holdfast.models.connecting import connect
+from holdfast.models.endpoint import EndpointModel
+from holdfast.models.protocol import Job, answer_all
+from holdfast.models.requests import Reply, Request
+from holdfast.models.workers import Line, answer_jobs
+from holdfast.sampling import Sampling
+
+
+@dataclass(frozen=True)
+class SpreadModel:
+    """A model behind several endpoints; made by `connect_all`. It is asked from one thread.
+
+    A conversation stays with one of them. Where one is gone, the others go on with what it had,
+    from the request that it did not answer: nothing that it said before is lost.
+
+    Args:
+        models: behind the endpoints that answer, all of the same model.
+        urls: of all endpoints, in the order in which they were given.
+    """
+
+    models: tuple[EndpointModel, ...]
+    urls: tuple[str, ...]
+    _lines: tuple[Line, ...] = field(init=False, repr=False, compare=False)
+    independent: ClassVar[bool] = True
+    replicas: ClassVar[int] = 0
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "_lines", tuple(Line(model) for model in self.models))
+
+    @property
+    def name(self) -> str:
+        """The model's name at every endpoint."""
+        return self.models[0].name
+
+    @property
+    def fingerprint(self) -> str:
+        """That of the first endpoint alone, so that it does not depend on how many there are."""
+        model = self.models[0]  # the first that answers; all tell the same of their model
+        return model.fingerprint.replace(model.endpoint.url, self.urls[0], 1)
+
+    @property
+    def runtime(self) -> dict[str, str | int]:
+        """Nothing, as of one endpoint."""
+        return {}
+
+    @property
+    def offers(self) -> frozenset[Ability]:
+        """What methods can use of it."""
+        return self.models[0].offers
+
+    @property
+    def about(self) -> dict[str, list[str]]:
+        """For the manifest: who answers."""
+        return {"servers": [model.endpoint.url for model in self.models]}
+
+    def check(self, methods: Sequence[Method]) -> None:
+        """Refuses methods that one of the endpoints cannot serve.
+
+        Raises:
+            ModelError: names it.
+        """
+        for model in self.models:
+            model.check(methods)
+
+    def generate(
+        self,
+        messages: Sequence[Message],
+        methods: Sequence[Method] = (),
+        sampling: Sampling = Sampling(),
+        seed: int = 0,
+        *,
+        emphasis: Sequence[Part] = (),
+        marks: bool = False,
+    ) -> Reply:
+        """Answers one chat; see `generate_batch`."""
+        return self.generate_batch(
+            [Request(messages, methods, sampling, seed, emphasis=emphasis, marks=marks)]
+        )[0]
+
+    def generate_batch(self, requests: Sequence[Request]) -> list[Reply]:
+        """Answers many chats, in the order given; as `EndpointModel.generate_batch`.
+
+        Raises:
+            Unreachable: all endpoints are gone.
+            ModelError: as of one endpoint.
+        """
+        for request in requests:
+            self.check(request.methods)
+        return answer_all(self.run, requests)
+
+    def run(self, jobs: Iterable[Job]) -> None:
+        """Answers jobs and all that follow from them, as many at a time as every endpoint takes.
+
+        An endpoint that is gone is not asked again by this model; a warning says so.
+
+        Raises:
+            Unreachable: all endpoints are gone.
+            ModelError: as `EndpointModel.run`.
+        """
+        before = [line for line in self._lines if line.gone]
+        answer_jobs(jobs, self._lines)
+        for line, model in zip(self._lines, self.models, strict=True):
+            if line.gone and line not in before:
+                warnings.warn(f"The others go on without a server: {line.gone:}", stacklevel=2)
+            model.tell_of_seeds()
+
+    def stream(self, request: Request, tell: Callable[[str], None]) -> Reply:
+        """Answers one chat piece by piece, by the first endpoint that is not gone.
+
+        Raises:
+            ModelError: as `EndpointModel.stream`.
+        """
+        alive = [
+            model for line, model in zip(self._lines, self.models, strict=True) if not line.gone
+        ]
+        return (alive or self.models)[0].stream(request, tell)
+
+    def forget(self, thread: Hashable) -> None:
+        """Nothing is kept for a thread here."""
+
+    def session(self) -> SpreadModel:
+        """The model itself."""
+        return self
+
+
+def connect_all(
+    urls: Sequence[str],
+    model: str | None = None,
+    api_key_env: str = "OPENAI_API_KEY",
+    *,
+    concurrency: int = 8,
+    timeout: float = 120.0,
+    max_retries: int = 5,
+    requests_per_minute: float | None = None,
+) -> EndpointModel | SpreadModel:
+    """Connects to endpoints that hold the same model, each of which has to answer now.
+
+    Args:
+        urls: of one or several, each once. What names a run is the first, where servers do not tell
+            what their weights are.
+        model, api_key_env, concurrency, timeout, max_retries, requests_per_minute: of each, as of
+            `connect`.
+
+    Raises:
+        UsageError: no address, or one twice, or as `connect`.
+        Unreachable: none answers; one that does not where others do is left out with a warning.
+        ModelError: they do not hold the same model, or as `connect`.
+    """
+    if not urls or len(set(urls)) < len(urls):
+        raise UsageError(
+            f"Endpoints are given by their addresses, each once, not as {','.join(urls)!r}."
+        )
+    models, silent = list[EndpointModel](), list[Unreachable]()
+    for url in urls:
+        try:
+            connected = connect(
+                url,
+                model,
+                api_key_env,
+                concurrency=concurrency,
+                timeout=timeout,
+                max_retries=max_retries,
+                requests_per_minute=requests_per_minute,
+            )
+            connected.reach()
+            models.append(connected)
+        except Unreachable as error:
+            silent.append(error)
+    if not models:
+        raise silent[0]
+    for why in silent:
+        warnings.warn(f"The others go on without a server: {why:}", stacklevel=2)
+    for other in models[1:]:
+        _check_alike(models[0], other)
+    return models[0] if len(urls) == 1 else SpreadModel(tuple(models), tuple(urls))
+
+
+def _check_alike(first: EndpointModel, other: EndpointModel) -> None:
+    """Refuses servers of different models.
+
+    Raises:
+        ModelError: names both, and what differs.
+    """
+    here, there = first.served, other.served
+    for what, seen, instead in (
+        ("model", first.name, other.name),
+        ("model's fingerprint", here.fingerprint, there.fingerprint),
+        ("steering", ", ".join(here.methods) or "none", ", ".join(there.methods) or "none"),
+    ):
+        if seen != instead:
+            raise ModelError(
+                f"The {what} is {seen} at {first.endpoint.url} and {instead} at"
+                f" {other.endpoint.url}; spread a run over servers of the same model alone."
+            )

@@ -1,0 +1,228 @@
+"""One model behind several servers: who answers what, and what happens when a server goes away."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import re
+import subprocess
+import sys
+import threading
+
+import pytest
+from chat_server import KEY, Server, completion, refusal
+from test_drift import texts
+from test_endpoint_drift import REQUESTS, measure
+
+import holdfast
+from holdfast import drift
+from holdfast.cli import main
+from holdfast.errors import ModelError, RecordsError, Unreachable, UsageError
+from holdfast.models.served import same_served
+from holdfast.records import read_run
+from holdfast.sampling import Sampling
+
+ONE = drift.Settings(rounds=2, conversations=6, sampling=Sampling(max_new_tokens=40))
+
+
+@pytest.fixture
+def serve(monkeypatch):
+    """serve(answer, ...) -> servers, one for each answer."""
+    monkeypatch.setenv("OPENAI_API_KEY", KEY)
+    with contextlib.ExitStack() as servers:
+        yield lambda *answers: [servers.enter_context(Server(answer)) for answer in answers]
+
+
+def replies(body, number):
+    """A reply that depends on the request alone, as that of a server with seeds."""
+    return completion(f"{len(body['messages'])} {body['seed']}")
+
+
+def connected(servers, **options):
+    urls = [server.url for server in servers]
+    return holdfast.connect_all(urls, "tiny", **{"max_retries": 0, "timeout": 10, **options})
+
+
+def servers_of(record, servers):
+    """The servers that were asked to go on with a dialog."""
+    first_reply = record["turns"][1]["text"]
+    return [server for server in servers if first_reply in json.dumps(server.bodies)]
+
+
+# Who answers what
+
+
+def test_conversations_are_spread_and_each_stays_with_its_server(serve, tmp_path):
+    servers = serve(replies, replies)
+    run = measure(connected(servers, concurrency=2), tmp_path / "run", 8)
+    assert sum(len(server.bodies) for server in servers) == 8 * REQUESTS
+    assert all(server.most_under_way <= 2 for server in servers)
+    stays_with = [servers_of(record, servers) for record in run.records]
+    assert [len(asked) for asked in stays_with] == [1] * 8
+    assert {server.url for (server,) in stays_with} == set(run.manifest["servers"])
+    assert run.manifest["servers"] == [server.url for server in servers]
+    assert texts(run) == texts(measure(connected(servers[:1]), tmp_path / "alone", 8))
+
+
+def test_what_stands_alone_goes_wherever_there_is_room(serve):
+    here, there = serve(replies, replies)
+    chats = [[{"role": "user", "content": f"question {n}"}] for n in range(12)]
+    model = connected([here, there], concurrency=1)
+    told = model.generate_batch([holdfast.Request(chat, seed=n) for n, chat in enumerate(chats)])
+    assert [reply.text for reply in told] == [f"1 {n}" for n in range(12)]
+    assert len(here.bodies) + len(there.bodies) == 12 and here.bodies and there.bodies
+
+
+# A server that goes away
+
+
+def switch_off(server, after):
+    """From its so-manieth request on, a server is as a machine that was switched off."""
+
+    def answer(body, number):
+        if number < after:
+            return replies(body, number)
+        if server._http.socket.fileno() >= 0:
+            server._http.socket.close()
+        raise ConnectionAbortedError
+
+    server._answer = answer
+    server._http.handle_error = lambda request, address: None  # which would write of it
+
+
+@pytest.mark.parametrize("number", (1, 3, 20))
+def test_the_others_go_on_with_what_a_server_had(serve, tmp_path, number):
+    servers = serve(replies, replies)
+    switch_off(servers[0], number)
+    with pytest.warns(UserWarning, match=f"go on without.*{servers[0].url}"):
+        run = measure(connected(servers, concurrency=3, max_retries=1), tmp_path / "run", 8)
+    assert texts(run) == texts(measure(connected(servers[1:]), tmp_path / "alone", 8))
+    assert not any("ended" in record or "unanswered" in record for record in run.records)
+
+
+def test_when_all_are_gone_the_run_stops_and_is_resumed(serve, tmp_path):
+    servers = serve(replies, replies)
+    for server in servers:
+        switch_off(server, 40)
+    with pytest.raises(Unreachable, match=r"Cannot reach.*what is finished is kept in"):
+        measure(connected(servers, concurrency=2, max_retries=1), tmp_path / "run", 8)
+    assert 0 < len(read_run(tmp_path / "run").records) < 8
+    again = serve(replies)
+    with pytest.raises(RecordsError, match="model_fingerprint"):
+        measure(connected(again), tmp_path / "run", 8)  # nobody knows what stands there
+    with pytest.warns(UserWarning, match="go on without"):
+        model = connected([servers[0], *again])
+    run = measure(model, tmp_path / "run", 8)
+    assert texts(run) == texts(measure(connected(again), tmp_path / "alone", 8))
+
+
+# Which run it is
+
+
+def steering(fingerprint, methods=("boost",)):
+    known = [{"name": name, "needs": ["log-odds"]} for name in methods]
+    told = {"methods": known, "default": "none", "fingerprint": fingerprint}
+    return lambda number: (200, {}, json.dumps(told))
+
+
+def test_servers_that_tell_their_weights_need_no_address(monkeypatch, tmp_path):
+    """A run goes on with any number of them, wherever they are."""
+    monkeypatch.setenv("OPENAI_API_KEY", KEY)
+    with contextlib.ExitStack() as stack:
+        servers = [stack.enter_context(Server(replies, steering("abc"))) for _ in range(3)]
+        prints = {connected(some).fingerprint for some in (servers, servers[:1], servers[1:])}
+        assert prints == {"tiny Holdfast abc"}
+
+
+def test_a_run_of_an_earlier_version_had_the_address_in_front():
+    assert same_served("http://a/v1 tiny Holdfast abc", "tiny Holdfast abc") == "tiny Holdfast abc"
+    assert same_served("abc", "abc") == "abc"
+    assert same_served("http://a/v1 tiny Holdfast abc", "tiny Holdfast def") is None
+    assert same_served("http://a/v1 tiny", "http://b/v1 tiny") is None
+
+
+@pytest.mark.parametrize(
+    ("others", "told"),
+    (
+        (steering("def"), "fingerprint is abc at .* and def at"),
+        (steering("abc", ("pasta",)), "steering is boost at .* and pasta at"),
+        (None, "fingerprint is abc at .* and  at"),
+    ),
+)
+def test_servers_of_different_models_are_refused(monkeypatch, others, told):
+    monkeypatch.setenv("OPENAI_API_KEY", KEY)
+    second = Server(replies, others) if others else Server(replies)
+    refused = pytest.raises(ModelError, match=f"{told}.*same model alone")
+    with Server(replies, steering("abc")) as here, second as there, refused:
+        connected([here, there])
+
+
+def test_the_first_address_names_a_run_of_ordinary_servers(serve):
+    here, there = serve(replies, replies)
+    assert connected([here, there]).fingerprint == connected([here]).fingerprint
+    assert connected([there, here]).fingerprint != connected([here]).fingerprint
+
+
+def test_addresses_are_given_once_each(serve):
+    (server,) = serve(replies)
+    with pytest.raises(UsageError, match="each once"):
+        connected([server, server])
+
+
+def test_none_that_answers_is_todays_error(monkeypatch):
+    monkeypatch.delenv("OPENAI_API_KEY", raising=False)
+    urls = ["http://127.0.0.1:9/v1", "http://127.0.0.1:10/v1"]
+    with pytest.raises(Unreachable, match=r"Cannot reach http://127\.0\.0\.1:9/v1"):
+        holdfast.connect_all(urls, "tiny", max_retries=0)
+
+
+def test_an_error_of_one_server_is_that_of_the_run(serve, tmp_path):
+    servers = serve(replies, lambda body, number: refusal(401, "no"))
+    with pytest.raises(ModelError, match="refused the API key"):
+        measure(connected(servers), tmp_path / "run", 8)
+
+
+# Real servers
+
+
+@pytest.fixture
+def processes(monkeypatch):
+    """Two `holdfast serve`, and their addresses."""
+    monkeypatch.delenv("OPENAI_API_KEY", raising=False)
+    command = [sys.executable, "-m", "holdfast", "serve", "--port", "0"]
+    started = [
+        subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+        for _ in range(2)
+    ]
+    urls = [re.search(r"http://\S+", each.stdout.readline())[0] + "/v1" for each in started]
+    yield started, urls
+    for each in started:
+        each.kill()
+        each.wait()
+
+
+def test_one_of_two_real_servers_is_killed_in_the_middle(processes, tmp_path, capsys):
+    (killed, _), urls = processes
+    options = ["--conversations", "6", "--rounds", "2", "--max-new-tokens", "40"]
+    options += ["--method", "boost:factor=4", "--out", str(tmp_path / "run"), "--concurrency", "2"]
+    records = tmp_path / "run" / "records.jsonl"
+
+    def kill():
+        while not (records.exists() and records.stat().st_size):
+            watching.wait(0.02)
+        killed.kill()
+
+    watching = threading.Event()
+    thread = threading.Thread(target=kill)
+    thread.start()
+    assert main(["drift", "--model", ",".join(urls), *options]) == 0
+    thread.join()
+    told = capsys.readouterr().err
+    assert f"The others go on without a server: Cannot reach {urls[0]}" in told
+    run = read_run(tmp_path / "run")
+    local = drift.run(holdfast.load(), "starter", tmp_path / "local", ONE, ["boost:factor=4"])
+    assert texts(run) == texts(local) and len(run.records) == 6
+    assert run.manifest["servers"] == urls
+    before = records.read_bytes()
+    assert main(["drift", "--model", urls[1], *options]) == 0  # the same run: nothing is left of it
+    assert records.read_bytes() == before
