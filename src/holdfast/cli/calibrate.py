@@ -14,6 +14,7 @@ from holdfast.cli.options import (
     write_page,
 )
 from holdfast.cli.progress import Bar, tell_figures
+from holdfast.cli.replica_options import add_replicas
 from holdfast.errors import HoldfastError
 
 
@@ -102,6 +103,7 @@ def add_parser(commands) -> None:
         help="where the system prompt stands (default: %(default)s)",
     )
     add("--seed", type=int, default=0, help="default: %(default)s")
+    add_replicas(add, "conversations and batches of questions")
     add("--out", type=Path, default=Path("runs/calibrate"), help="a folder (default: %(default)s)")
     add_report(add)
     calibrate.set_defaults(run=run)
@@ -172,6 +174,7 @@ def run(arguments: argparse.Namespace) -> None:
             plan,
             command=command_line(),
             progress=bar,
+            replicas=1 if arguments.replicas is None else arguments.replicas,
         )
     calibration = read_calibration(arguments.out)
     chosen = pick(calibration, budget)

@@ -29,6 +29,7 @@ _UNNAMED = {
     "requests_per_minute",
     "batch_size",
     "replicas",
+    "ray",
 }
 
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from holdfast.cli.judging import add_judging
 from holdfast.cli.options import add_model, add_report
 from holdfast.cli.own_dialogs import add_dialogs
+from holdfast.cli.replica_options import add_replicas
 from holdfast.cli.user_model import add_user_model
 
 if TYPE_CHECKING:
@@ -152,14 +153,11 @@ def _add_draws(add) -> None:
 def _add_running(add) -> None:
     """Adds what runs side by side, and where the results go."""
     add("--batch", type=int, default=48, help="conversations side by side (default: %(default)s)")
-    add(
-        "--replicas",
-        type=int,
-        metavar="N",
-        help=(
-            "processes that conversations are shared out to (default: of a small model on the CPU,"
-            " as many as there are processors, with at least 8 conversations each; else 1)"
-        ),
+    add_replicas(
+        add,
+        "conversations",
+        "of a small model on the CPU, as many as there are processors, with at least 8"
+        " conversations each; else 1",
     )
     add(
         "--out",

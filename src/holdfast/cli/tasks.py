@@ -14,6 +14,7 @@ from holdfast.cli.options import (
     write_page,
 )
 from holdfast.cli.progress import Bar
+from holdfast.cli.replica_options import add_replicas
 
 
 def add_parser(commands) -> None:
@@ -90,6 +91,7 @@ def add_parser(commands) -> None:
     )
     add("--seed", type=int, default=0, help="default: %(default)s")
     add("--batch", type=int, default=32, help="samples side by side (default: %(default)s)")
+    add_replicas(add, "batches of samples")
     add("--out", type=Path, default=Path("runs/tasks"), help="a folder (default: %(default)s)")
     add_report(add)
     tasks.set_defaults(run=run)
@@ -125,7 +127,14 @@ def run(arguments: argparse.Namespace) -> None:
     )
     with Bar(len(settings.tasks) * variants * settings.samples, "sample", title) as bar:
         run = tasks.run(
-            model, data, arguments.out, settings, chosen, command=command_line(), progress=bar
+            model,
+            data,
+            arguments.out,
+            settings,
+            chosen,
+            command=command_line(),
+            progress=bar,
+            replicas=1 if arguments.replicas is None else arguments.replicas,
         )
     print(table(run), end="")
     write_summary(arguments.out)

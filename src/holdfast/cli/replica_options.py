@@ -1,0 +1,69 @@
+"""Options that say where copies of a model run, and the model that they name."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+
+from holdfast.cli.options import is_url
+from holdfast.errors import UsageError
+
+
+def add_replicas(add, units: str, default: str = "1") -> None:
+    """Adds them.
+
+    Args:
+        add: a parser's `add_argument`.
+        units: what is shared out.
+        default: how many forked processes there are, where nothing is said.
+    """
+    add(
+        "--replicas",
+        type=int,
+        metavar="N",
+        help=(
+            f"processes that {units} are shared out to (default: {default}); with --ray, actors"
+            " (default: one for each GPU, or for each machine without any)"
+        ),
+    )
+    add(
+        "--ray",
+        nargs="?",
+        const="",
+        metavar="ADDRESS",
+        help=(
+            "have replicas on the machines of the Ray cluster whose head is at HOST:PORT, or auto"
+            " (default: that of RAY_ADDRESS, else of this machine alone)"
+        ),
+    )
+
+
+def load_on_ray(arguments: argparse.Namespace):
+    """The model that the arguments name, as actors hold it.
+
+    Raises:
+        UsageError: a model that is not loaded, or is spread over devices.
+        HoldfastError: as `integrations.ray.connect`.
+    """
+    from holdfast.integrations.ray import Specification, connect
+
+    if is_url(arguments.model):
+        raise UsageError(
+            f"--ray is for models that are loaded, and {arguments.model} is a server; to share"
+            " conversations out to several servers, give --model URL,URL."
+        )
+    if arguments.device_map is not None:
+        raise UsageError(
+            f"--device-map {arguments.device_map} spreads a model over the devices of one process,"
+            " and an actor on Ray has one; leave out one of the two."
+        )
+    specification = Specification(
+        arguments.model,
+        arguments.device,
+        arguments.dtype,
+        arguments.trust_remote_code,
+        arguments.batch_size,
+    )
+    model = connect(specification, arguments.ray, arguments.replicas)
+    print(f"holdfast: {model}.", file=sys.stderr)
+    return model

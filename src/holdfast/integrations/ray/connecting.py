@@ -1,0 +1,163 @@
+"""Reaching a Ray cluster, or starting one on this machine, and finding room for actors in it."""
+
+from __future__ import annotations
+
+import importlib.util
+import logging
+import os
+import socket
+from dataclasses import dataclass
+from typing import Any
+
+from holdfast import knobs
+from holdfast.errors import ModelError, UsageError
+from holdfast.integrations.ray.actor import Specification
+from holdfast.integrations.ray.model import RayModel, Seat
+
+LOCAL = "local"  # the address of a cluster of this machine alone, which ends with the command
+_PATIENCE = 10.0  # seconds in which a head answers
+
+
+@dataclass(frozen=True)
+class Room:
+    """What a node has for actors."""
+
+    processors: int
+    gpus: int
+
+
+def connect(
+    specification: Specification, address: str = "", replicas: int | None = None
+) -> RayModel:
+    """Starts actors that hold a model; used in a `with`, ends them.
+
+    Where the cluster has GPUs, each actor has one of them to itself, unless the specification names
+    another device; else the processors are shared out evenly.
+
+    Args:
+        specification: the model, which every actor loads itself.
+        address: HOST:PORT of the cluster's head; "auto" for the cluster that this machine belongs
+            to; "local" for one of this machine alone, started here. "": what the environment
+            variable RAY_ADDRESS says, else "local". A program that is connected already stays so.
+        replicas: how many actors; None: one for each GPU, or for each node without any.
+
+    Raises:
+        UsageError: Ray is not installed, or an address that cannot be read.
+        ModelError: the cluster cannot be reached, or has no room; an actor cannot load the model,
+            or has other versions of the software than there are here.
+    """
+    if importlib.util.find_spec("ray") is None:
+        raise UsageError("--ray needs ray, which is not installed; pip install 'holdfast[ray]'.")
+    if replicas is not None:
+        knobs.whole_number("a run on Ray", "replicas", replicas, 1)
+    import ray
+
+    ours = not ray.is_initialized()
+    if ours:
+        address = address or os.environ.get("RAY_ADDRESS", LOCAL)
+        _open(address)
+    else:
+        address = ray.get_runtime_context().gcs_address
+    try:
+        rooms = [_room_of(node) for node in ray.nodes() if node["Alive"]]
+        wants_gpus = specification.device in (None, "cuda") and any(room.gpus for room in rooms)
+        seat, count = _seat(rooms, wants_gpus, replicas, address)
+        model = RayModel(specification, seat, count, address, ours)
+    except BaseException:
+        if ours:
+            ray.shutdown()
+        raise
+    return model
+
+
+def _open(address: str) -> None:
+    """Connects this process, without Ray's own messages, pages and statistics.
+
+    Raises:
+        UsageError, ModelError: as `connect`.
+    """
+    if address.startswith("ray://"):
+        raise UsageError(
+            f"{address} is the address of Ray's client, which runs no driver here; give --ray"
+            " HOST:PORT of the head, on a machine of the cluster."
+        )
+    if address not in (LOCAL, "auto"):
+        _check_answers(address)
+    os.environ |= {"RAY_USAGE_STATS_ENABLED": "0", "RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO": "0"}
+    import ray
+
+    _silence()
+    started: dict[str, Any] = {"include_dashboard": False} if address == LOCAL else {}
+    try:
+        ray.init(address, logging_level=logging.ERROR, log_to_driver=False, **started)
+    except Exception as error:  # of several kinds, some of which are Ray's private ones
+        reason = " ".join(str(error).split())[:300].rstrip(".")
+        raise ModelError(
+            f"Cannot reach a Ray cluster at {address!r} ({reason}); look whether `ray status` shows"
+            " it there, or leave out the address to start one on this machine."
+        ) from None
+
+
+def _check_answers(address: str) -> None:
+    """Refuses an address where nothing listens, for which Ray waits long and says little."""
+    host, colon, port = address.rpartition(":")
+    if not (colon and host and port.isdigit()):
+        raise UsageError(
+            f"{address!r} is no address of a Ray cluster for --ray; write HOST:PORT (6379, where"
+            " nothing else was said), or auto."
+        )
+    try:
+        socket.create_connection((host.strip("[]"), int(port)), _PATIENCE).close()
+    except (OSError, OverflowError) as error:
+        raise ModelError(
+            f"Cannot reach a Ray cluster at {address!r} ({error}); look whether `ray status` shows"
+            " it there, or leave out the address to start one on this machine."
+        ) from None
+
+
+def _silence() -> None:
+    """Keeps Ray from writing of workers that died to the output of a command, which says it in its
+    own words; Ray has no setting for that.
+    """
+    from ray._private import worker
+
+    if hasattr(worker, "print_to_stdstream"):
+        worker.print_to_stdstream = lambda *told, **more: None
+
+
+def _room_of(node: dict[str, Any]) -> Room:
+    resources = node["Resources"]
+    return Room(int(resources.get("CPU", 0)), int(resources.get("GPU", 0)))
+
+
+def _seat(
+    rooms: list[Room], wants_gpus: bool, replicas: int | None, address: str
+) -> tuple[Seat, int]:
+    """What an actor has, and how many there are.
+
+    Raises:
+        ModelError: the nodes have no room for so many.
+    """
+    if wants_gpus:
+        gpus = sum(room.gpus for room in rooms)
+        if (count := replicas or gpus) > gpus:
+            raise _no_room(count, "GPU", gpus, address)
+        fewest = min(room.processors // room.gpus for room in rooms if room.gpus)
+        return Seat(processors=max(1, fewest), gpus=1), count
+    processors = sum(room.processors for room in rooms)
+    count = replicas or sum(room.processors > 0 for room in rooms)
+    if not 0 < count <= processors:
+        raise _no_room(max(count, 1), "processor", processors, address)
+    share = processors // count
+    while sum(room.processors // share for room in rooms) < count:
+        share -= 1
+    return Seat(processors=share, gpus=0), count
+
+
+def _no_room(count: int, what: str, there: int, address: str) -> ModelError:
+    return ModelError(
+        f"{count} actors with a {what} each do not fit into the Ray cluster at {address!r}, which"
+        f" has {there}; use --replicas {there}, or add nodes."
+        if there
+        else f"The Ray cluster at {address!r} has no {what}s to give to actors; add nodes."
+    )

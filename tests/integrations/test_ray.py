@@ -1,0 +1,363 @@
+"""Replicas on Ray: several nodes on this machine, actors and nodes that go away in the middle."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+import time
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import ClassVar
+
+import pytest
+
+pytest.importorskip("ray", reason="make integrations installs it")
+
+import ray
+from ray.cluster_utils import Cluster
+from test_drift import SUITE, texts, without_time
+
+import holdfast
+from holdfast import drift, tasks
+from holdfast.errors import ModelError, RequestFailed, UsageError
+from holdfast.integrations.ray import Specification, connect
+from holdfast.integrations.ray import connecting as connecting_module
+from holdfast.integrations.ray import model as model_module
+from holdfast.methods import Kind
+from holdfast.records import read_run
+
+TESTS = Path(__file__).parents[1]
+EXACT = Specification("default", dtype="float64")  # where no company changes a digit
+QUICK = drift.Settings(
+    rounds=2,
+    conversations=8,
+    batch=4,
+    sampling=holdfast.Sampling(max_new_tokens=12),
+    seed=4,
+    pairs="balanced",
+)
+LONG = replace(QUICK, conversations=24, batch=4)
+
+
+@dataclass(frozen=True)
+class Ends:
+    """A method that ends its process, or raises, in the conversations of one agent."""
+
+    word: str
+    error: str = ""
+    name: ClassVar[str] = "ends"
+    kind: ClassVar[Kind] = Kind.MESSAGES
+
+    def edit(self, messages, seed):
+        if self.word in messages[0]["content"]:
+            if not self.error:
+                os.kill(os.getpid(), signal.SIGKILL)
+            raise ValueError(self.error)
+        return messages
+
+
+@pytest.fixture(scope="module")
+def cluster():
+    """A head and a node, with a processor each."""
+    path = os.environ.get("PYTHONPATH", "")
+    os.environ["PYTHONPATH"] = f"{TESTS}:{TESTS / 'integrations'}:{path}"
+    started = Cluster(True, head_node_args={"num_cpus": 1, "include_dashboard": False})
+    started.add_node(num_cpus=1)
+    yield started
+    ray.shutdown()
+    started.shutdown()
+    os.environ["PYTHONPATH"] = path
+
+
+@pytest.fixture(scope="module")
+def exact(cluster):
+    """The default model in float64, as two actors hold it."""
+    with connect(EXACT, cluster.address, 2) as model:
+        yield model
+
+
+@pytest.fixture(scope="module")
+def alone(tmp_path_factory):
+    """alone(settings, methods) -> the run of the model in this process."""
+    model, runs = holdfast.load(dtype="float64"), {}
+
+    def run(settings, methods=("none",)):
+        key = (settings, tuple(methods))
+        if key not in runs:
+            out = tmp_path_factory.mktemp("alone")
+            runs[key] = drift.run(model, SUITE, out, settings, methods)
+        return runs[key]
+
+    run.model = model
+    return run
+
+
+def actors() -> list[int]:
+    """The processes of actors."""
+    told = []
+    for process in Path("/proc").glob("[0-9]*"):
+        try:
+            if (process / "cmdline").read_bytes().startswith(b"ray::Actor"):
+                told.append(int(process.name))
+        except OSError:
+            continue
+    return told
+
+
+def same(run, other):
+    """Whether two runs have the same records; those of traces told apart by rounding alone."""
+    return texts(run) == texts(other) and without_tokens(run) == without_tokens(other)
+
+
+def without_tokens(run):
+    """The records without what depends on how long a prefix was kept."""
+    told = [json.loads(record) for record in without_time(run)]
+    return [{name: value for name, value in each.items() if name != "tokens"} for each in told]
+
+
+# The same records
+
+
+def test_records_are_those_of_one_process_and_the_folder_goes_on_with_either(
+    exact, alone, tmp_path
+):
+    seen, methods = [], ["none", "split-softmax:exponent=0.5"]
+    run = drift.run(
+        exact,
+        SUITE,
+        tmp_path / "run",
+        QUICK,
+        methods,
+        progress=lambda done, tokens: seen.append((done, tokens)),
+        traces=True,
+    )
+    assert same(run, alone(QUICK, methods))
+    assert sum(done for done, _ in seen) == 2 * QUICK.conversations * QUICK.rounds
+    assert sum(tokens for _, tokens in seen) > 0
+    assert len(list((tmp_path / "run" / "traces").glob("*.npz"))) == 16
+    assert run.manifest["ray"]["replicas"] == 2
+    further = replace(QUICK, conversations=10)
+    longer = drift.run(alone.model, SUITE, tmp_path / "run", further, methods)
+    assert same(longer, alone(further, methods))
+
+
+def test_other_commands_give_the_records_of_one_process(exact, alone, tmp_path):
+    settings = tasks.Settings(("json", "counterfact"), samples=6, batch=2)
+    data = tasks.load_data([tasks.SYNTHETIC], settings)
+    runs = [
+        tasks.run(model, data, tmp_path / f"tasks {n}", settings, ["pasta:alpha=0.01"])
+        for n, model in enumerate((exact, alone.model))
+    ]
+    assert sorted(map(untimed, runs[0].records)) == sorted(map(untimed, runs[1].records))
+    asked = [
+        drift.ask_baseline(model, SUITE, tmp_path / f"baseline {n}", replace(QUICK, batch=2))
+        for n, model in enumerate((exact, alone.model))
+    ]
+    assert sorted(map(untimed, asked[0].records)) == sorted(map(untimed, asked[1].records))
+
+
+def untimed(record):
+    return json.dumps({k: v for k, v in record.items() if k != "seconds"}, sort_keys=True)
+
+
+# What goes away
+
+
+def test_an_actor_that_is_killed_loses_nothing(exact, alone, tmp_path):
+    before, killed = set(actors()), []
+
+    def kill_one(done, tokens):
+        if not killed:
+            killed.append(actors()[0])
+            os.kill(killed[0], signal.SIGKILL)
+
+    run = drift.run(exact, SUITE, tmp_path / "run", LONG, progress=kill_one)
+    assert killed[0] in before and same(run, alone(LONG))
+
+
+def test_a_node_that_goes_away_loses_nothing(cluster, exact, alone, tmp_path):
+    """Its actor begins anew on the node that comes in its place."""
+    node, gone = cluster.worker_nodes, []
+    (node,) = node
+
+    def go_away(done, tokens):
+        if not gone:
+            gone.append(True)
+            cluster.remove_node(node)
+            cluster.add_node(num_cpus=1)
+
+    run = drift.run(exact, SUITE, tmp_path / "run", LONG, progress=go_away)
+    assert gone and same(run, alone(LONG))
+
+
+def test_a_conversation_that_kills_its_actors_fails_by_itself(exact, alone, tmp_path):
+    run = drift.run(exact, SUITE, tmp_path / "run", replace(QUICK, conversations=3), [Ends("rain")])
+    assert len(run.records) == 3
+    (lost,) = [record for record in run.records if "ended" in record]
+    assert lost["agent"]["id"] == "case-rain" and lost["ended"]["round"] == 1
+    assert "Three actors were gone while they worked on it" in lost["ended"]["reason"]
+    others = [record for record in run.records if record is not lost]
+    there = {r["conversation"]: r["turns"] for r in alone(QUICK).records}
+    assert all(there[record["conversation"]] == record["turns"] for record in others)
+
+
+def test_an_error_of_an_actor_is_raised_here_and_what_was_begun_is_kept(exact, tmp_path):
+    with pytest.raises(ValueError, match="seen 7"):
+        drift.run(exact, SUITE, tmp_path / "run", QUICK, [Ends("rain", "seen 7")])
+    assert all(r["agent"]["id"] != "case-rain" for r in read_run(tmp_path / "run").records)
+
+
+def test_an_interrupt_leaves_the_actors_ready_for_another_run(exact, alone, tmp_path):
+    def interrupt(done, tokens):
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        drift.run(exact, SUITE, tmp_path / "run", LONG, progress=interrupt)
+    assert same(drift.run(exact, SUITE, tmp_path / "run", LONG), alone(LONG))
+
+
+# What is refused
+
+
+def test_a_method_that_the_model_cannot_apply_is_refused_before_anything_is_written(
+    exact, tmp_path
+):
+    heads = "pasta:alpha=0.01,heads=[99.0]"
+    with pytest.raises(UsageError, match="99"):
+        drift.run(exact, SUITE, tmp_path / "run", QUICK, [heads])
+    assert not (tmp_path / "run").exists()
+
+
+@pytest.mark.parametrize(
+    ("address", "error", "told"),
+    (
+        ("127.0.0.1:9", ModelError, r"Cannot reach a Ray cluster at '127\.0\.0\.1:9'.*ray status"),
+        ("nowhere", UsageError, "'nowhere' is no address of a Ray cluster.*HOST:PORT"),
+        ("ray://127.0.0.1:10001", UsageError, "address of Ray's client"),
+    ),
+)
+def test_an_address_that_cannot_be_used_is_named(monkeypatch, address, error, told):
+    monkeypatch.setattr(ray, "is_initialized", lambda: False)
+    with pytest.raises(error, match=told):
+        connect(EXACT, address)
+
+
+def test_ray_that_is_not_installed_is_named(monkeypatch):
+    monkeypatch.setattr(connecting_module.importlib.util, "find_spec", lambda name: None)
+    with pytest.raises(UsageError, match=r"needs ray.*pip install 'holdfast\[ray\]'"):
+        connect(EXACT)
+
+
+def test_more_actors_than_there_is_room_for_are_refused(exact):
+    with pytest.raises(ModelError, match=r"99 actors with a processor each do not fit.*has 2"):
+        connect(EXACT, "", 99)
+
+
+def test_no_place_for_an_actor_is_an_error_and_no_endless_wait(exact, monkeypatch):
+    """The two actors of `exact` have both processors."""
+    monkeypatch.setattr(model_module, "_PATIENCE", 3.0)
+    began = time.monotonic()
+    with pytest.raises(ModelError, match="given 1 of 1 actors no place in 3 s"):
+        connect(EXACT, "", 1)
+    assert time.monotonic() - began < 30
+
+
+def test_other_versions_are_refused(monkeypatch):
+    there = model_module.versions()
+    model_module._check_versions(there, "node-7")
+    with pytest.raises(ModelError, match=r"torch is .* here and 1\.0 on node-7; install the same"):
+        model_module._check_versions({**there, "torch": "1.0"}, "node-7")
+
+
+def test_why_an_actor_is_gone_is_said_in_a_few_words():
+    killed = "The actor died.\n\tpid: 7\nThe actor is dead because its node has died. Node Id: 5"
+    assert model_module._reason(Exception(killed)) == "its node has died"
+    lacking = "\x1b[36mray::Actor\x1b[39m\nModuleNotFoundError: No module named 'holdfast'\n"
+    told = "No module named 'holdfast' there; install the same on every machine"
+    assert model_module._reason(Exception(lacking)) == told
+
+
+def test_an_actor_with_another_model_is_refused(exact, monkeypatch):
+    other = replace(exact._description, fingerprint="abc")
+    with pytest.raises(ModelError, match=r"fingerprint of 'default' is .* and abc on node-7"):
+        exact._compare(other, "node-7")
+    with pytest.raises(ModelError, match=r"runtime of .default. is .* the same kind of device"):
+        exact._compare(replace(exact._description, runtime={"device": "x"}), "node-7")
+
+
+def test_too_many_units_that_are_lost_in_a_row_stop_the_run(exact, tmp_path):
+    lost = []
+    rounds = model_module._Round(
+        model_module.Board(range(9), 1),
+        {n: n for n in range(9)},
+        holdfast.models.replicas.Listener(print, lost=lambda n, error: lost.append((n, error))),
+    )
+    with pytest.raises(ModelError, match="5 units of work in a row"):
+        for actor in range(100):
+            rounds.board.give(actor, 1)
+            rounds.gone(actor, "memory ran out")
+    assert len(lost) == 4 and all(isinstance(error, RequestFailed) for _, error in lost)
+
+
+def test_what_an_actor_cannot_read_is_named(exact, tmp_path, monkeypatch):
+    module = type(sys)("measures_of_mine")
+    module.score = score_of_mine
+    monkeypatch.setitem(sys.modules, "measures_of_mine", module)
+    monkeypatch.setattr(score_of_mine, "__module__", "measures_of_mine")
+    monkeypatch.setattr(score_of_mine, "__qualname__", "score")
+    case = drift.Case("mine", "x", "Be brief.", ("What?",), score_of_mine)
+    suite = drift.Suite("mine", (case, replace(case, id="too")), ("hello",))
+    with pytest.raises(ModelError, match=r"cannot be read on .*measures_of_mine.*Python finds"):
+        drift.run(exact, suite, tmp_path / "run", QUICK)
+
+
+def score_of_mine(text):
+    return float(len(text) < 9)
+
+
+# The command
+
+
+def test_the_command_says_nothing_of_rays_and_gives_the_same_records(tmp_path):
+    """On a cluster of this machine alone, which ends with the command."""
+    options = ["--conversations", "4", "--rounds", "2", "--max-new-tokens", "12"]
+    options += ["--dtype", "float64", "--out"]
+    command = [sys.executable, "-m", "holdfast", "drift", *options]
+    environment = {name: v for name, v in os.environ.items() if name != "RAY_ADDRESS"}
+    ran = subprocess.run(
+        [*command, str(tmp_path / "ray"), "--ray", "local", "--replicas", "2"],
+        capture_output=True,
+        text=True,
+        env=environment,
+        timeout=300,
+    )
+    assert ran.returncode == 0, ran.stderr
+    here = subprocess.run([*command, str(tmp_path / "here")], capture_output=True, text=True)
+    assert here.returncode == 0, here.stderr
+    runs = [read_run(tmp_path / name) for name in ("ray", "here")]
+    assert same(*runs)
+    lines = [line for line in ran.stderr.split("\n") if line and "\r" not in line]
+    assert lines[0] == "holdfast: 2 replicas on Ray at local, each with 1 processor."
+    noise = ("ray", "worker", "dashboard", "usage", "warning", "info")
+    told = (ran.stdout + "\n".join(lines[1:])).lower().replace(str(tmp_path).lower(), "")
+    assert not [word for word in noise if word in told.split()], told
+
+
+@pytest.mark.parametrize(
+    ("options", "told"),
+    (
+        (["--model", "http://127.0.0.1:9/v1"], "is a server.*--model URL,URL"),
+        (["--device-map", "auto"], "--device-map auto spreads"),
+        (["--replicas", "0"], "not 0"),
+    ),
+)
+def test_options_that_do_not_go_with_ray_are_refused(capsys, options, told):
+    from holdfast.cli import main
+
+    assert main(["drift", "--ray", *options]) == 2
+    error = capsys.readouterr().err
+    assert re.search(told, error), error
