@@ -57,6 +57,9 @@ RECORDS = (
     Record("growth", "benchmarks/growth.py --out {out}", True, 12),
     Record("modern", "benchmarks/modern.py --out {out}", False, 6),
     Record("serve", "benchmarks/serve.py --out {out}", True, 15),
+    # in the environment of `make integrations`, which has Ray
+    Record("ray", "benchmarks/on_ray.py --out {out}", True, 6),
+    Record("scaling", "benchmarks/scaling.py --out {out}", True, 3),
     Record("batching", "benchmarks/batching.py --out {out}", True, 2),
     Record(
         "li2024/findings",
@@ -100,7 +103,7 @@ RECORDS = (
 
 # Not measured on the weights that ship, or never on a GPU: there is no such record, and no document
 # quotes one.
-MISSING = ("attention_cuda",)
+MISSING = ("attention_cuda", "ray")
 
 
 @dataclass(frozen=True)

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import json
 import re
+import statistics
 from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
@@ -186,6 +187,85 @@ def serve_table() -> str:
             ),
         ]
     )
+
+
+def scaling_table() -> str:
+    """What many conversations take: tokens, and GPU hours between two bounds."""
+    record = read("scaling")
+    count, lengths = record["conversations"], record["tokens"]
+
+    def millions(length: str, name: str) -> str:
+        return f"{lengths[length][name] * count / 1e6:,.0f} M"
+
+    def hours(row: dict, name: str) -> str:
+        best, worst = row[name]["best"], row[name]["worst"]
+        return f"{best:,.1f} to {worst:,.1f}"
+
+    lines = [
+        (
+            f"{count:,} conversations of {record['rounds']} rounds, with a stability and an"
+            f" adoption probe a round: {lengths['50']['replies']:.0f} replies each, on the suite"
+            f" `{record['suite']}`."
+        ),
+        "",
+        "| replies of | " + " | ".join(f"{length} tokens" for length in lengths) + " |",
+        "| --- " * (len(lengths) + 1) + "|",
+    ]
+    for name, told in (
+        ("generated", "tokens drawn"),
+        ("read", "tokens of prompts, where nothing is reused"),
+        ("least", "tokens forwarded in all, where every prefix is reused"),
+    ):
+        lines.append(f"| {told} | " + " | ".join(millions(each, name) for each in lengths) + " |")
+    lines += ["", "| model, GPUs | replies of | GPU hours | without reuse of prefixes |"]
+    lines.append("| --- | --- | --- | --- |")
+    lines += [
+        f"| {row['model']} on {row['gpus']} x {row['gpu']} | {row['reply_tokens']} tokens |"
+        f" {hours(row, 'gpu_hours')} | {hours(row, 'gpu_hours_without_reuse')} |"
+        for row in record["estimates"]
+    ]
+    return "\n".join(lines)
+
+
+def excess_line() -> str:
+    """What the engine forwards beside the least possible."""
+    told = read("scaling")["forwarded_over_least"]
+    return (
+        f"The engine forwards {told['mean']:.3f} [{told['low']:.3f}, {told['high']:.3f}] times the"
+        f" least possible, on {told['conversations']} conversations of the default model."
+    )
+
+
+def ray_table() -> str:
+    """What replicas on Ray cost beside those without."""
+    record = read("ray")
+    medians = {
+        name: statistics.median(row[name] for row in record["repetitions"])
+        for name in record["repetitions"][0]
+    }
+    lines = [
+        (
+            f"`python benchmarks/on_ray.py`: {record['conversations']} conversations of"
+            f" {record['rounds']} rounds, default model, one machine, medians of"
+            f" {len(record['repetitions'])} in alternation, with the range of the ratio."
+        ),
+        "",
+        "| | seconds | over the one above |",
+        "| --- | --- | --- |",
+    ]
+    for name, seconds in medians.items():
+        ratio = record["ratios"].get(name)
+        told = "" if ratio is None else "{median:.2f} [{low:.2f}, {high:.2f}]".format(**ratio)
+        lines.append(f"| {name} | {seconds:.1f} | {told} |")
+    start = record["start"]
+    actors = ", ".join(f"{each['seconds']:.0f} s for {each['actors']}" for each in start["actors"])
+    lines += [
+        "",
+        f"Before that, once: {start['cluster_seconds']:.0f} s to start Ray, and for the actors"
+        f" {actors}. Conversations in which any way gave another reply than any other:"
+        f" {record['conversations_that_differ']}.",
+    ]
+    return "\n".join(lines)
 
 
 def growth_table() -> str:
@@ -636,6 +716,9 @@ def documents() -> dict[Path, str]:
         "chosen": chosen_summary(),
         "methods": catalogue_table(),
         **({"serve": serve_table()} if (RESULTS / "serve.json").exists() else {}),
+        **({"ray": ray_table()} if (RESULTS / "ray.json").exists() else {}),
+        "scaling": scaling_table(),
+        "excess": excess_line(),
         **({"growth": growth_table()} if (RESULTS / "growth.json").exists() else {}),
         **{paper: reproduction_line(paper) for paper in PAPERS},
     }
@@ -643,7 +726,11 @@ def documents() -> dict[Path, str]:
         tables["pasta"] = methods_table()
     pages = {
         path: filled(path.read_text(), tables)
-        for path in (ROOT / "README.md", ROOT / "src/holdfast/assets/model/MODEL_CARD.md")
+        for path in (
+            ROOT / "README.md",
+            ROOT / "docs" / "scaling.md",
+            ROOT / "src/holdfast/assets/model/MODEL_CARD.md",
+        )
     }
     return {
         **pages,

@@ -1,0 +1,106 @@
+"""What replicas on Ray cost beside those without: the same conversations, one way after the other.
+
+- here: this process, one thread; against it, one actor with one processor
+- forked: two processes; against them, two actors with a processor each
+
+A repetition does all four, in alternating order, so that they see the same machine. What starting
+the actors takes is told apart. Nodes, actors and this process share one machine, so nothing here
+says what a network costs; units and records are a few kilobytes.
+
+    python benchmarks/on_ray.py --out benchmarks/results/ray.json
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import statistics
+import tempfile
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import torch
+from stamp import measured_on
+
+import holdfast
+from holdfast import drift
+from holdfast.integrations.ray import Specification, connect
+from holdfast.records import RunData
+
+PAIRS = {"ray, 1 actor": "here", "ray, 2 actors": "forked, 2 processes"}
+
+
+def seconds_of(play: Callable[[Path], RunData]) -> tuple[float, dict]:
+    """How long a run takes, and its texts by conversation."""
+    with tempfile.TemporaryDirectory() as folder:
+        began = time.perf_counter()
+        records = play(Path(folder)).records
+        seconds = time.perf_counter() - began
+    texts = {row["conversation"]: [turn["text"] for turn in row["turns"]] for row in records}
+    return seconds, texts
+
+
+def main() -> None:
+    import ray
+
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--conversations", type=int, default=32)
+    parser.add_argument("--rounds", type=int, default=8)
+    parser.add_argument("--repetitions", type=int, default=5)
+    parser.add_argument("--out", type=Path)
+    arguments = parser.parse_args()
+    torch.set_num_threads(1)
+    model, suite = holdfast.load("default"), drift.load_suite("starter")
+    settings = drift.Settings(conversations=arguments.conversations, rounds=arguments.rounds)
+    began = time.perf_counter()
+    ray.init(num_cpus=3, include_dashboard=False, logging_level="ERROR", log_to_driver=False)
+    cluster = time.perf_counter() - began
+    starts = []
+
+    def on_ray(count: int):
+        began = time.perf_counter()
+        started = connect(Specification("default", device="cpu"), "", count)
+        started.generate([{"role": "user", "content": "hello"}])
+        starts.append({"actors": count, "seconds": time.perf_counter() - began})
+        return started
+
+    one, two = on_ray(1), on_ray(2)
+    ways = {
+        "here": lambda out: drift.run(model, suite, out, settings),
+        "ray, 1 actor": lambda out: drift.run(one, suite, out, settings),
+        "forked, 2 processes": lambda out: drift.run(model, suite, out, settings, replicas=2),
+        "ray, 2 actors": lambda out: drift.run(two, suite, out, settings),
+    }
+    for play in ways.values():  # warm
+        seconds_of(play)
+    rows, differ = [], 0
+    for number in range(arguments.repetitions):
+        names = list(ways)[:: 1 if number % 2 == 0 else -1]
+        told = {name: seconds_of(ways[name]) for name in names}
+        rows.append({name: told[name][0] for name in ways})
+        texts = [told[name][1] for name in ways]
+        differ = max(differ, *(sum(texts[0][n] != other[n] for n in other) for other in texts))
+        print(json.dumps(rows[-1]), flush=True)
+    ratios = {name: [row[name] / row[peer] for row in rows] for name, peer in PAIRS.items()}
+    result = {
+        "benchmark": "ray",
+        "measured_on": measured_on(model),
+        "ray": ray.__version__,
+        "conversations": arguments.conversations,
+        "rounds": arguments.rounds,
+        "start": {"cluster_seconds": cluster, "actors": starts},
+        "repetitions": rows,
+        "ratios": {
+            name: {"median": statistics.median(values), "low": min(values), "high": max(values)}
+            for name, values in ratios.items()
+        },
+        "conversations_that_differ": differ,
+    }
+    print(json.dumps(result["ratios"]))
+    if arguments.out:
+        arguments.out.write_text(json.dumps(result, indent=1) + "\n")
+
+
+if __name__ == "__main__":
+    main()

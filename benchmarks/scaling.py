@@ -1,0 +1,255 @@
+"""What many conversations cost on models of 8 and 70 billion parameters: tokens, what reusing
+prefixes saves, and GPU hours.
+
+Tokens are counted on conversations of the benchmark, suite `core`: every system prompt, question
+and chat template is real; replies are texts of a given length, in place of those of a model that
+does not run here. What the engine forwards beside the least possible is measured on conversations
+that the default model plays.
+
+GPU hours follow from the tokens by a roofline (Williams et al. 2009), with the assumptions in
+`MODELS`, `GPUS` and `BOUNDS`; docs/scaling.md says where they come from. No GPU was timed.
+
+    python benchmarks/scaling.py --out benchmarks/results/scaling.json
+    python benchmarks/scaling.py --from benchmarks/results/scaling.json --conversations 500
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import statistics
+import tempfile
+from collections.abc import Iterable
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+
+import numpy as np
+from stamp import measured_on
+
+import holdfast
+from holdfast import drift
+from holdfast.analysis.statistics import estimate
+from holdfast.drift.dialog import Dialog, least_tokens
+from holdfast.drift.pairing import draw_pairing
+from holdfast.drift.selfchat import opening
+from holdfast.models.protocol import Job
+
+REPLY_TOKENS = (50, 150, 400)  # the last is the limit of the protocol
+COUNTED, PLAYED = 100, 24  # conversations
+
+
+@dataclass(frozen=True)
+class Model:
+    """The shape of Llama 3.1 (Grattafiori et al. 2024, Table 3), in bfloat16."""
+
+    name: str
+    parameters: float
+    layers: int
+    width: int
+    key_value_width: int
+    gpus: int  # that hold it together
+
+    @property
+    def weight_bytes(self) -> float:
+        return 2 * self.parameters
+
+    @property
+    def token_bytes(self) -> float:
+        """Of keys and values."""
+        return 2 * 2 * self.layers * self.key_value_width
+
+    def flops(self, context: float) -> float:
+        """Of a token behind so many others: two for each weight (Kaplan et al. 2020, section 2.1),
+        and scores and weighted values of attention.
+        """
+        return 2 * self.parameters + 4 * self.layers * self.width * context
+
+
+@dataclass(frozen=True)
+class Gpu:
+    """What its data sheet promises: dense bfloat16 operations, bytes of memory, each per second."""
+
+    name: str
+    flops: float
+    bandwidth: float
+    memory: float
+
+
+@dataclass(frozen=True)
+class Bound:
+    """What part of a data sheet's promise is had."""
+
+    name: str
+    flops: float
+    bandwidth: float
+    parallel: float  # of several GPUs, beside the sum of them
+
+
+MODELS = (
+    Model("8 B", 8.03e9, 32, 4096, 1024, 1),
+    Model("70 B", 70.6e9, 80, 8192, 1024, 4),
+)
+GPUS = (
+    Gpu("A100 80 GB SXM", 312e12, 2.04e12, 80e9),
+    Gpu("H100 80 GB SXM", 989e12, 3.35e12, 80e9),
+    Gpu("H200 141 GB SXM", 989e12, 4.8e12, 141e9),
+)
+BOUNDS = (Bound("best", 0.6, 0.8, 0.9), Bound("worst", 0.3, 0.4, 0.7))
+MEMORY_USED = 0.9  # of a GPU: vLLM's default
+
+
+@dataclass(frozen=True)
+class Tokens:
+    """Of one conversation, on average.
+
+    Args:
+        replies: how many.
+        generated: tokens drawn.
+        read: tokens of all prompts, as they are forwarded when nothing is kept.
+        least: tokens to forward when every token of every view is forwarded once.
+        context: in front of a drawn token, on average.
+    """
+
+    replies: float
+    generated: float
+    read: float
+    least: float
+    context: float
+
+    @property
+    def prefilled(self) -> float:
+        """Tokens of prompts that are forwarded when every prefix is reused."""
+        return self.least - self.generated + self.replies  # the last of each reply is not forwarded
+
+
+def counted(model, suite, settings: drift.Settings, length: int) -> Tokens:
+    """The tokens of conversations whose replies all have one length."""
+    words = model.tokenizer(" and so on" * length)["input_ids"]
+    rows = []
+    for number in range(settings.conversations):
+        dialog = Dialog(draw_pairing(suite, settings, number))
+        waiting, prompts, drawn = [opening(dialog, (), settings)], [], 0
+        while waiting:
+            job: Job = waiting.pop(0)
+            # not by the session, which refuses what the default model could not see
+            prompt = tuple(
+                model.tokenizer.apply_chat_template(
+                    list(job.request.messages), add_generation_prompt=True, return_dict=True
+                )["input_ids"]
+            )
+            # begins otherwise than any other, so that no two share a prefix that models' do not
+            start = model.tokenizer(f"{number}:{drawn}")["input_ids"]
+            ids = tuple((start + words)[:length])
+            text = model.tokenizer.decode(ids)
+            prompts.append(len(prompt))
+            drawn += 1
+            waiting += job.then(holdfast.Reply(text, ids, "length", prompt_ids=prompt))
+        rows.append(
+            Tokens(
+                drawn,
+                drawn * length,
+                sum(prompts),
+                least_tokens(dialog.sequences),
+                statistics.mean(prompts) + length / 2,
+            )
+        )
+    return mean_of(rows)
+
+
+def mean_of(rows: list[Tokens]) -> Tokens:
+    columns = zip(*(asdict(row).values() for row in rows), strict=True)
+    return Tokens(*map(statistics.mean, columns))
+
+
+def excess(model, suite, settings: drift.Settings) -> dict:
+    """Tokens that the engine forwards, over the least possible, conversation by conversation."""
+    with tempfile.TemporaryDirectory() as folder:
+        records = drift.run(model, suite, folder, settings).records
+    ratios = [row["tokens"]["forwarded"] / row["tokens"]["least"] for row in records]
+    told = estimate(np.array(ratios))
+    return {"conversations": len(ratios), "mean": told.mean, "low": told.low, "high": told.high}
+
+
+def gpu_hours(tokens: Tokens, model: Model, gpu: Gpu, bound: Bound, *, reuse: bool) -> float:
+    """Of one conversation, among as many as memory holds.
+
+    A step takes what is longer: its operations, or reading the weights once and each row's keys and
+    values. Prompts are forwarded at the rate of operations alone.
+    """
+    together = model.gpus * (bound.parallel if model.gpus > 1 else 1)
+    flops, bandwidth = gpu.flops * bound.flops, gpu.bandwidth * bound.bandwidth
+    row_bytes = model.token_bytes * tokens.context
+    rows = (MEMORY_USED * gpu.memory * model.gpus - model.weight_bytes) / row_bytes
+    prefill = (tokens.prefilled if reuse else tokens.read) * model.flops(tokens.context / 2) / flops
+    drawn = max(
+        (model.weight_bytes / rows + row_bytes) / bandwidth, model.flops(tokens.context) / flops
+    )
+    return (prefill + tokens.generated * drawn) / together * model.gpus / 3600
+
+
+def estimates(counts: dict[int, Tokens], conversations: int) -> Iterable[dict]:
+    """A row for each model, kind of GPU and length of replies."""
+    for model in MODELS:
+        for gpu in GPUS:
+            for length, tokens in counts.items():
+                row: dict = {"model": model.name, "gpu": gpu.name, "gpus": model.gpus}
+                row["reply_tokens"] = length
+                for name, reuse in (("gpu_hours", True), ("gpu_hours_without_reuse", False)):
+                    row[name] = {
+                        bound.name: conversations
+                        * gpu_hours(tokens, model, gpu, bound, reuse=reuse)
+                        for bound in BOUNDS
+                    }
+                yield row
+
+
+def measure() -> dict:
+    """What the estimates stand on."""
+    model, suite = holdfast.load("default"), drift.load_suite("core")
+    settings = drift.Settings(conversations=COUNTED)
+    texts = [case.system_prompt for case in suite.cases]
+    written = sum(len(model.tokenizer(text)["input_ids"]) for text in texts)
+    return {
+        "benchmark": "scaling",
+        "measured_on": measured_on(model),
+        "suite": suite.name,
+        "rounds": settings.rounds,
+        "counted": COUNTED,
+        "characters_per_token": sum(map(len, texts)) / written,
+        "tokens": {
+            str(length): asdict(counted(model, suite, settings, length)) for length in REPLY_TOKENS
+        },
+        "forwarded_over_least": excess(
+            model, drift.load_suite("starter"), replace(settings, conversations=PLAYED)
+        ),
+    }
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--conversations", type=int, default=10_000)
+    parser.add_argument("--from", type=Path, dest="record", help="a record; counts nothing anew")
+    parser.add_argument("--out", type=Path)
+    arguments = parser.parse_args()
+    record = json.loads(arguments.record.read_text()) if arguments.record else measure()
+    counts = {int(length): Tokens(**told) for length, told in record["tokens"].items()}
+    record |= {
+        "conversations": arguments.conversations,
+        "models": [asdict(model) for model in MODELS],
+        "gpus": [asdict(gpu) for gpu in GPUS],
+        "bounds": [asdict(bound) for bound in BOUNDS],
+        "memory_used": MEMORY_USED,
+        "estimates": list(estimates(counts, arguments.conversations)),
+    }
+    for row in record["estimates"]:
+        hours = " to ".join(f"{value:,.1f}" for value in row["gpu_hours"].values())
+        print(
+            f"{row['model']} on {row['gpus']} x {row['gpu']}, replies of {row['reply_tokens']}"
+            f" tokens: {hours} GPU hours"
+        )
+    if arguments.out:
+        arguments.out.write_text(json.dumps(record, indent=1) + "\n")
+
+
+if __name__ == "__main__":
+    main()
