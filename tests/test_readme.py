@@ -97,5 +97,11 @@ def test_the_tables_are_those_of_the_records():
         )
         assert any(
             told in text
-            for told in ("| drop | -", "steered exactly", "**supported**", "| points lost |")
+            for told in (
+                "| drop | -",
+                "steered exactly",
+                "**supported**",
+                "| points lost |",
+                "GPU hours",
+            )
         ), f"{path.name} tells nothing"
