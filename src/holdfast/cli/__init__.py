@@ -1,6 +1,7 @@
 """The command line: one file per command.
 
 Exit codes: 0 done; 1 it could not be done; 2 the command is malformed; 130 Ctrl-C; 143 SIGTERM.
+`holdfast check` has codes of its own (cli/check.py).
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ from holdfast.cli import (
     calibrate,
     catalogue,
     chat,
+    check,
     drift,
     export,
     generate,
@@ -32,6 +34,7 @@ from holdfast.threads import wait_asleep
 # each has add_parser(commands), and run(arguments), which the parser of its command names
 COMMANDS = (
     drift,
+    check,
     report,
     export,
     trace,
@@ -55,16 +58,17 @@ def main(argv: Sequence[str] | None = None) -> int:
     if not words:
         made.print_help()
         return 0
+    arguments = argparse.Namespace()
     try:
         if not words[0].startswith("-") and words[0] not in commands:
             raise UnknownName("command", words[0], commands)
         arguments = made.parse_args(words)
         with heeding_sigterm(), warnings.catch_warnings():
             warnings.showwarning = _tell_warning  # type: ignore[assignment]
-            arguments.run(arguments)
+            code: int | None = arguments.run(arguments)
     except HoldfastError as error:
         print(f"holdfast: {error.on_command_line}", file=sys.stderr)
-        return 2 if isinstance(error, UsageError) else 1
+        return 2 if isinstance(error, UsageError) else getattr(arguments, "could_not", 1)
     except KeyboardInterrupt as ended:
         told = "terminated" if isinstance(ended, Terminated) else "interrupted"
         kept = getattr(arguments, "on_interrupt", "")
@@ -73,7 +77,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     except BrokenPipeError:  # the reader of a table went away
         sys.stderr.close()
         return 1
-    return 0
+    return code or 0
 
 
 def _tell_warning(message: Warning | str, category: type[Warning], *_: object) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import hashlib
+from collections.abc import Container
 
 # what a run can be extended by, what its folder is named after anyhow, and what changes no result
 _UNNAMED = {
@@ -33,12 +34,21 @@ _UNNAMED = {
 }
 
 
-def folder_name(arguments: argparse.Namespace) -> str:
-    """Named after the model, the suite, the seed, and every setting that is not the default."""
+def folder_name(
+    arguments: argparse.Namespace, what: str = "drift", unnamed: Container[str] = ()
+) -> str:
+    """Named after the model, the suite, the seed, and every setting that is not the default.
+
+    Args:
+        arguments: of the command.
+        what: the name begins with.
+        unnamed: further options that make no other run.
+    """
     names = [arguments.endpoint_model or arguments.model, arguments.suite, str(arguments.seed)]
     parts = [_plain(name.split("/")[-1]) for name in names]
     for option, value in vars(arguments).items():
-        if option not in _UNNAMED and value != arguments.default(option):
+        named = option not in _UNNAMED and option not in unnamed
+        if named and value != arguments.default(option):
             text = (
                 ""
                 if value is True
@@ -47,7 +57,7 @@ def folder_name(arguments: argparse.Namespace) -> str:
             if len(text) > 20:  # a file's name has an end; a persona may not
                 text = hashlib.sha256(repr(value).encode("utf-8", "replace")).hexdigest()[:8]
             parts.append(f"{option}_{text}".rstrip("_"))
-    return "drift-" + "-".join(parts)
+    return f"{what}-" + "-".join(parts)
 
 
 def _plain(text: str) -> str:

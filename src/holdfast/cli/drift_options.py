@@ -21,12 +21,13 @@ def add_options(add) -> None:
     add_model(add)
     _add_suite(add)
     _add_length(add)
-    _add_user(add)
-    _add_probes(add)
-    _add_draws(add)
-    _add_running(add)
+    add_user(add)
+    _add_pairs(add)
+    add_probes(add)
+    add_draws(add)
+    add_running(add)
     add_user_model(add)
-    _add_context(add)
+    add_context(add)
     add_dialogs(add)
     add_judging(add)
     add_report(add)
@@ -86,7 +87,7 @@ def _add_length(add) -> None:
     )
 
 
-def _add_user(add) -> None:
+def add_user(add) -> None:
     """Adds who the user model is."""
     add(
         "--user-prompt",
@@ -106,6 +107,10 @@ def _add_user(add) -> None:
             " several"
         ),
     )
+
+
+def _add_pairs(add) -> None:
+    """Adds who talks with whom, and what is asked beside the agent's own probes."""
     add(
         "--pairs",
         choices=("random", "balanced", "all"),
@@ -115,10 +120,7 @@ def _add_user(add) -> None:
             "prompt after prompt (default: %(default)s)"
         ),
     )
-
-
-def _add_probes(add) -> None:
-    """Adds where the prompt stands, and what is asked at every round."""
+    add("--no-adoption", action="store_true", help="do not ask the user's probes")
     add(
         "--baseline",
         action="store_true",
@@ -126,6 +128,10 @@ def _add_probes(add) -> None:
             "ask the probes without a system prompt too, which shows the measures that tell nothing"
         ),
     )
+
+
+def add_probes(add) -> None:
+    """Adds where the prompt stands, and what is asked at every round."""
     add(
         "--system-as",
         choices=("role", "first-user"),
@@ -139,10 +145,9 @@ def _add_probes(add) -> None:
         default="in-place",
         help="of the user's turn, or after a full round (default: %(default)s)",
     )
-    add("--no-adoption", action="store_true", help="do not ask the user's probes")
 
 
-def _add_draws(add) -> None:
+def add_draws(add) -> None:
     """Adds how replies are drawn."""
     add("--temperature", type=float, default=1.0, help="default: %(default)s")
     add("--top-p", type=float, default=0.9, help="default: %(default)s")
@@ -150,8 +155,8 @@ def _add_draws(add) -> None:
     add("--seed", type=int, default=0, help="default: %(default)s")
 
 
-def _add_running(add) -> None:
-    """Adds what runs side by side, and where the results go."""
+def add_running(add, command: str = "drift") -> None:
+    """Adds what runs side by side, and where the results of the command go."""
     add("--batch", type=int, default=48, help="conversations side by side (default: %(default)s)")
     add_replicas(
         add,
@@ -163,13 +168,13 @@ def _add_running(add) -> None:
         "--out",
         type=Path,
         help=(
-            "the run's folder (default: runs/drift-MODEL-SUITE-SEED, and what differs from the"
+            f"the run's folder (default: runs/{command}-MODEL-SUITE-SEED, and what differs from the"
             " defaults)"
         ),
     )
 
 
-def _add_context(add) -> None:
+def add_context(add) -> None:
     """Adds what happens in talks that are longer than the model's context."""
     add(
         "--context",

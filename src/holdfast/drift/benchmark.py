@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 import functools
 import platform
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from importlib import metadata
 from pathlib import Path
 from typing import Any, cast
@@ -66,6 +66,7 @@ def run(
     user_model: ChatModel | None = None,
     dialogs: Dialogs | Path | str | None = None,
     judging: Judging | None = None,
+    numbers: Iterable[Sequence[int]] | None = None,
 ) -> RunData:
     """Measures drift (Li et al. 2024, Figure 3) and records every conversation in the folder `out`;
     resumes what is there.
@@ -95,6 +96,8 @@ def run(
         dialogs: that were held, or their file (`dialogs.read_dialogs`): they are replayed in place
             of self-chats, and the model answers the probes alone.
         judging: how the judges of the suite are had, where it has some.
+        numbers: which conversations are held, in batches; None: all. A batch is asked for when the
+            one before it is recorded, so an iterator (for one method) may look into the folder.
 
     Raises:
         UsageError: a suite without the prompts or personas that the settings ask for, the same
@@ -137,9 +140,9 @@ def run(
     with open_run(Path(out), identity, about, COMPATIBILITY) as record:
         judges = Judges(suite, judged, Judgements.opened(Path(out)))
         judges.check(judging or Judging())
-        numbers = range(settings.conversations)
+        groups = [range(settings.conversations)] if numbers is None else numbers
         for name, setting in chosen.items():
-            for batch in resume(record, name, [numbers], alone=True):
+            for batch in resume(record, name, groups, alone=True):
                 if batch.kept:
                     for _ in range(settings.rounds):
                         progress(batch.kept, 0)

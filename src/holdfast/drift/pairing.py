@@ -175,6 +175,10 @@ def _draw_pair(
     if settings.pairs == "all" and user:
         pairs = list(itertools.permutations(cases, 2))
         return pairs[number % len(pairs)]
+    if settings.pairs == "in-turn":
+        agent = cases[number % len(cases)]
+        others = [case for case in cases if case.id != agent.id]
+        return agent, rng.choice(others) if others else None
     if settings.pairs == "balanced" and user:
         lap, place = divmod(number, len(cases))
         return cases[place], cases[(place + 1 + lap % (len(cases) - 1)) % len(cases)]
@@ -183,7 +187,7 @@ def _draw_pair(
 
 def _draw_persona(suite: Suite, settings: Settings, number: int) -> Persona:
     """Drawn; or, where pairs are not, in an order that meets every case with every persona."""
-    if settings.pairs == "random":
+    if settings.pairs in ("random", "in-turn"):
         return random.Random(seed_of("persona", settings.seed, number)).choice(suite.personas)
     lap, place = divmod(number, len(suite.cases))
     return suite.personas[(place + lap) % len(suite.personas)]

@@ -14,7 +14,7 @@ from holdfast.sampling import Sampling
 
 USER_PROMPTS = ("auto", "suite", "persona", "empty", "replayed")
 PROBE_AT = ("in-place", "after-round")
-PAIRS = ("random", "balanced", "all")
+PAIRS = ("random", "balanced", "all", "in-turn")
 
 
 @dataclass(frozen=True)
@@ -38,8 +38,9 @@ class Settings:
         trace: whether the attention mass on the agent's prompt is recorded, where the model shows
             it.
         pairs: "random" (drawn); "balanced" (all ordered pairs in turn, each prompt the agent
-            equally often from the start); or "all" (the same pairs, with the agent's prompt
-            changing last).
+            equally often from the start); "all" (the same pairs, with the agent's prompt
+            changing last); or "in-turn" (the prompts are the agent's in turn, and the user model is
+            drawn, so that the conversations of one prompt are drawn alike).
         context: what happens where the model's context leaves no room for a reply: "stop" (the
             dialog ends), "cut" (as many of the oldest rounds are left out as it takes), "slide"
             (all but the last `window` rounds are left out, and more where it takes more) or

@@ -88,8 +88,8 @@ def _numbers(run: RunData) -> Iterator[_Numbers]:
         for row in results:
             yield row["method"], {}, {"capability": _number(row["score"]["mean"])}
     else:  # the baseline of a drift run: what its measures score without a system prompt
-        scores = [probe["score"] for record in run.records for probe in record["probes"]]
-        yield str(command), {}, {"score": sum(scores) / len(scores) if scores else math.nan}
+        every = [probe["score"] for record in run.records for probe in record["probes"]]
+        yield str(command), {}, {"score": sum(every) / len(every) if every else math.nan}
 
 
 def _of_series(series: Series) -> _Numbers:

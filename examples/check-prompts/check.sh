@@ -1,0 +1,28 @@
+#!/usr/bin/env bash
+# Runs the check with the action's inputs, which come as variables, and says what came of it.
+set -uo pipefail
+out=holdfast-check
+words=(--model "$MODEL" --rounds "$ROUNDS" --min-stability "$MIN_STABILITY" --error "$ERROR"
+       --budget "$BUDGET" --out "$out" --junit "$out/junit.xml")
+if [ -n "$ENDPOINT_MODEL" ]; then words+=(--endpoint-model "$ENDPOINT_MODEL"); fi
+if [ -n "$BASELINE" ] && [ -f "$BASELINE/manifest.json" ]; then words+=(--baseline "$BASELINE"); fi
+
+log=$(mktemp)
+holdfast check "$PROMPTS" "${words[@]}" | tee "$log"
+code=${PIPESTATUS[0]}
+
+{
+    echo "code=$code"
+    echo "report=$out/report.html"
+} >> "$GITHUB_OUTPUT"
+{
+    echo '```'
+    cat "$log"
+    echo '```'
+} >> "$GITHUB_STEP_SUMMARY"
+
+if [ "$code" = 3 ] && [ "$UNDECIDED" = warn ]; then
+    echo "::warning title=Undecided::A prompt could not be decided within the budget."
+    exit 0
+fi
+exit "$code"

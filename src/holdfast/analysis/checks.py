@@ -1,0 +1,246 @@
+"""Whether system prompts hold: a verdict on each from the conversations of a run, by
+`analysis.sequential`.
+
+A prompt holds where every one of its rules has a mean score of at least the bar in every round. The
+verdict follows from the records in the order of their numbers, whenever one looks.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from holdfast import knobs
+from holdfast.analysis.sequential import FAIL, PASS, UNDECIDED, Decision, bounds, decide, falls
+from holdfast.analysis.series import probe_means
+from holdfast.analysis.statistics import cell_means
+
+Record = dict[str, Any]
+
+
+@dataclass(frozen=True)
+class Terms:
+    """What is asked of prompts.
+
+    Args:
+        min_stability: the bar, above 0 and below 1.
+        error: the probability, at most, that any prompt gets a wrong verdict.
+        budget: conversations of each prompt, at most.
+
+    Raises:
+        KnobOutOfRange: a number outside its range.
+    """
+
+    min_stability: float = 0.9
+    error: float = 0.05
+    budget: int = 200
+
+    def __post_init__(self) -> None:
+        for name in ("min_stability", "error"):
+            value = getattr(self, name)
+            knobs.number_between("check", name, value, 0, 1, above_low=True, below_high=True)
+        knobs.whole_number("check", "budget", self.budget, 1)
+
+
+@dataclass(frozen=True)
+class Cell:
+    """What has to hold: a rule in a round; mean and interval are those of its scores.
+
+    Attributes:
+        rule: None where the prompt has but one.
+        round: from 1.
+        mean: NaN where nothing was measured.
+        low, high: what the true mean certainly is at least, and at most, whenever one looks.
+    """
+
+    rule: str | None
+    round: int
+    mean: float
+    low: float
+    high: float
+
+
+@dataclass(frozen=True)
+class Fall:
+    """The comparison of a prompt with an earlier run.
+
+    Attributes:
+        pairs: conversations of both runs that were compared, in their order.
+        alike: how many of these have the same user model's prompt and the same starter.
+        fell: whether stability is certainly lower in some round.
+        round: in which the mean fell most; None where nothing was compared.
+        before, now: the mean stability of that round.
+    """
+
+    pairs: int
+    alike: int
+    fell: bool
+    round: int | None
+    before: float
+    now: float
+
+
+@dataclass(frozen=True)
+class PromptCheck:
+    """The verdict on one prompt.
+
+    Attributes:
+        id: of its case.
+        verdict: `PASS`, `FAIL` or `UNDECIDED`; a prompt that fell fails.
+        records: the conversations that the verdict rests on, in order.
+        cells: round by round.
+        lowest: the cell with the lowest mean; None where nothing was measured.
+        let_go: where the prompt certainly does not hold; None where that is not certain.
+        fall: None without an earlier run that has the prompt.
+        unanswered: probes of these conversations that were not asked or not answered.
+    """
+
+    id: str
+    verdict: str
+    records: tuple[Record, ...]
+    cells: tuple[Cell, ...]
+    lowest: Cell | None
+    let_go: Cell | None
+    fall: Fall | None
+    unanswered: int
+
+
+def check_prompts(
+    records: Sequence[Record],
+    prompts: Sequence[str],
+    rounds: int,
+    terms: Terms,
+    before: Mapping[str, Sequence[Record]] | None = None,
+) -> list[PromptCheck]:
+    """The verdicts on the prompts of a run in which they are the agent's in turn.
+
+    Args:
+        records: of one method.
+        prompts: the ids of all cases, in the order of the suite.
+        rounds: of every conversation.
+        terms: what is asked; its error is shared out among the prompts.
+        before: an earlier run's records by prompt.
+    """
+    error = terms.error / len(prompts)
+    by_number = {record["conversation"]: record for record in records}
+    checks = []
+    for place, name in enumerate(prompts):
+        talks = _in_order(by_number, place, len(prompts))
+        earlier = (before or {}).get(name, ())
+        checks.append(_check(name, talks[: terms.budget], rounds, terms, error, earlier))
+    return checks
+
+
+def _in_order(by_number: Mapping[int, Record], place: int, prompts: int) -> list[Record]:
+    """A prompt's conversations up to the first that is missing: no later one is looked at before
+    it.
+    """
+    talks: list[Record] = []
+    while (record := by_number.get(place + len(talks) * prompts)) is not None:
+        talks.append(record)
+    return talks
+
+
+def _check(
+    name: str,
+    talks: list[Record],
+    rounds: int,
+    terms: Terms,
+    error: float,
+    earlier: Sequence[Record],
+) -> PromptCheck:
+    places, values = cell_scores(talks, rounds)
+    decision = decide(values, terms.min_stability, error)
+    fall = _fall(talks, earlier, rounds, error) if earlier else None
+    fell = fall is not None and fall.fell
+    seen = len(talks) if earlier else decision.after  # a fall is looked for in all of them
+    scores = values[:seen]
+    cells = tuple(_cell(*place, scores[:, at], error) for at, place in enumerate(places))
+    measured = [cell for cell in cells if not np.isnan(cell.mean)]
+    return PromptCheck(
+        id=name,
+        verdict=FAIL if fell else decision.verdict,
+        records=tuple(talks[:seen]),
+        cells=cells,
+        lowest=min(measured, key=lambda cell: cell.mean, default=None),
+        let_go=cells[_where(places, decision)] if decision.verdict == FAIL else None,
+        fall=fall,
+        unanswered=int(np.isnan(scores).sum()),
+    )
+
+
+def cell_scores(
+    talks: Sequence[Record], rounds: int
+) -> tuple[list[tuple[str | None, int]], np.ndarray]:
+    """The rules and rounds of a prompt, and its scores, [conversation, cell]; several probes of a
+    rule in a round are averaged.
+    """
+    asked = [(row, probe) for row, record in enumerate(talks) for probe in _stability(record)]
+    rules = list(dict.fromkeys(probe.get("rule") for _, probe in asked)) or [None]
+    places = [(rule, number) for number in range(1, rounds + 1) for rule in rules]
+    columns = {place: column for column, place in enumerate(places)}
+    cells = (
+        (row, columns[probe.get("rule"), probe["round"]], probe["score"]) for row, probe in asked
+    )
+    return places, cell_means(cells, (len(talks), len(places)))
+
+
+def _stability(record: Record) -> list[dict[str, Any]]:
+    return [probe for probe in record["probes"] if probe["kind"] == "stability"]
+
+
+def _cell(rule: str | None, number: int, scores: np.ndarray, error: float) -> Cell:
+    measured = scores[~np.isnan(scores)]
+    mean = float(measured.mean()) if len(measured) else np.nan
+    return Cell(rule, number, mean, *bounds(scores, error))
+
+
+def _where(places: Sequence[tuple[str | None, int]], decision: Decision) -> int:
+    """The first round that is certain by itself; else the cell with the most evidence."""
+    certain = np.flatnonzero(decision.certain)
+    return int(certain[0]) if len(certain) else int(np.argmax(decision.below))
+
+
+def _fall(talks: list[Record], earlier: Sequence[Record], rounds: int, error: float) -> Fall:
+    pairs = list(zip(talks, earlier, strict=False))
+
+    def counts(probe: dict[str, Any]) -> bool:
+        return bool(probe["kind"] == "stability" and probe["round"] <= rounds)
+
+    now, then = (
+        probe_means(side, rounds, counts)
+        for side in ([pair[0] for pair in pairs], [pair[1] for pair in pairs])
+    )
+    both = ~np.isnan(now - then)
+    alike = sum(_opening(new) == _opening(old) for new, old in pairs)
+    if not both.any():
+        return Fall(len(pairs), alike, False, None, np.nan, np.nan)
+    columns = np.flatnonzero(both.any(axis=0))
+    means = [(float(side[both[:, at], at].mean())) for at in columns for side in (then, now)]
+    drops = np.array(means[0::2]) - np.array(means[1::2])
+    most = int(np.argmax(drops))
+    fell = bool(falls(now, then, error).any())
+    round_number = int(columns[most]) + 1
+    return Fall(len(pairs), alike, fell, round_number, means[2 * most], means[2 * most + 1])
+
+
+def _opening(record: Record) -> tuple[Any, ...]:
+    """What two conversations with the same draws have in common before anyone replies."""
+    starter = record["turns"][0]["text"] if record["turns"] else None
+    return record["conversation"], record["user"].get("system_prompt"), starter
+
+
+__all__ = [
+    "FAIL",
+    "PASS",
+    "UNDECIDED",
+    "Cell",
+    "Fall",
+    "PromptCheck",
+    "Terms",
+    "cell_scores",
+    "check_prompts",
+]

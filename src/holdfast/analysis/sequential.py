@@ -1,0 +1,140 @@
+"""Verdicts that may be looked for after every conversation, at a declared error rate.
+
+A bound computed once for a fixed number of conversations errs more and more often if it is looked
+at again and again, until it says what one hoped for. Here a verdict is a bet (Waudby-Smith and
+Ramdas, "Estimating means of bounded random variables by betting", 2023). Who doubts that the mean
+lies above a bar stakes a part of a capital of 1 on every conversation, at odds that are fair or
+worse for him wherever the mean is at most the bar. His capital is then a supermartingale, and
+reaches 1 / error at any time at all with a probability of at most `error` (Ville's inequality). No
+distribution is assumed but that values lie in [0, 1] and that every conversation has the same mean
+whatever came before it; so nothing is lost by stopping as soon as a capital has grown enough.
+
+The capital is that of several gamblers in equal parts, each of whom stakes a fixed part, spread by
+the arcsine law (Krichevsky and Trofimov): one of them plays about as the best would in hindsight.
+
+Arrays are [..., conversation, cell], a cell being one rule in one round; NaN where a probe was not
+answered, on which nobody bets. Capitals are logarithms, as they stand after each conversation.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+
+PASS, FAIL, UNDECIDED = "pass", "fail", "undecided"
+_GAMBLERS = 16
+_STAKES = np.sin(np.pi * (2 * np.arange(_GAMBLERS) + 1) / (4 * _GAMBLERS)) ** 2
+_STEPS = 30  # halvings of an interval on the way to a bound
+
+
+@dataclass(frozen=True)
+class Decision:
+    """What the conversations say of one prompt.
+
+    Attributes:
+        verdict: `PASS`, `FAIL` or `UNDECIDED`.
+        after: how many conversations it took; all of them where undecided.
+        below: [cell], the capital at that time of who bets that the cell's mean lies below the bar.
+        certain: [cell], whether that capital alone would do, were this cell the only one.
+    """
+
+    verdict: str
+    after: int
+    below: np.ndarray
+    certain: np.ndarray
+
+
+def decide(values: np.ndarray, bar: float, error: float) -> Decision:
+    """Whether a prompt holds: whether the mean of every cell is at least the bar.
+
+    Args:
+        values: [conversation, cell], in the order of the conversations' numbers.
+        bar: above 0 and below 1.
+        error: the probability, at most, that a prompt that holds fails, or that one which does not
+            passes, whenever one stops.
+    """
+    ends = {PASS: holds(values, bar, error), FAIL: lets_go(values, bar, error)}
+    # both cannot be true for long; the one that was certain first
+    first = {verdict: int(np.argmax(told)) for verdict, told in ends.items() if told.any()}
+    verdict = min(first, key=lambda name: first[name], default=UNDECIDED)
+    after = first[verdict] + 1 if first else len(values)
+    below = capital_below(values[:after], bar)
+    last = below[-1] if after else np.zeros(values.shape[1])
+    return Decision(verdict, after, last, last >= -math.log(error))
+
+
+def holds(values: np.ndarray, bar: float, error: float) -> np.ndarray:
+    """Whether it is certain that every cell's mean lies above the bar: [..., conversation].
+
+    Each cell has to be certain by itself. If one is not above, the smallest capital is at most its.
+    """
+    certain: np.ndarray = capital_above(values, bar).min(axis=-1) >= -math.log(error)
+    return certain
+
+
+def lets_go(values: np.ndarray, bar: float, error: float) -> np.ndarray:
+    """Whether it is certain that some cell's mean lies below the bar: [..., conversation].
+
+    The mean of the cells' capitals counts: where all hold, that is a supermartingale too, however
+    the cells depend on one another. So no correction is made for looking at many.
+    """
+    certain: np.ndarray = _log_mean(capital_below(values, bar)) >= -math.log(error)
+    return certain
+
+
+def falls(now: np.ndarray, before: np.ndarray, error: float) -> np.ndarray:
+    """Whether it is certain that some cell's mean is lower than it was before: [conversation].
+
+    Args:
+        now, before: [conversation, cell]; the conversations of one row are compared. Where they are
+            the same pair with the same draws, they differ less, and a fall is seen earlier; where
+            they are not, the verdict holds as well.
+    """
+    return lets_go((now - before + 1) / 2, 0.5, error)
+
+
+def capital_above(values: np.ndarray, bar: float) -> np.ndarray:
+    """The capital of who bets that a cell's mean lies above the bar; fair at best where it does
+    not.
+    """
+    surplus = np.nan_to_num(values - bar)  # where nothing was measured, nothing is won or lost
+    growth = np.log1p(surplus[..., None] * (_STAKES / bar))
+    return _log_mean(np.cumsum(growth, axis=-3))
+
+
+def capital_below(values: np.ndarray, bar: float) -> np.ndarray:
+    """The same of who bets that it lies below the bar."""
+    return capital_above(1 - values, 1 - bar)
+
+
+def bounds(values: np.ndarray, error: float) -> tuple[float, float]:
+    """What the mean certainly is at least, and at most.
+
+    Args:
+        values: [conversation], NaN where nothing was measured.
+        error: the probability, at most, that the mean is ever beyond an end, of each end.
+    """
+    return _lower(values, error), 1 - _lower(1 - values, error)
+
+
+def _log_mean(logarithms: np.ndarray) -> np.ndarray:
+    """The logarithm of the mean over the last axis."""
+    most = logarithms.max(axis=-1, keepdims=True)
+    # what is smaller than exp(-80) of the largest adds nothing, and is slow to compute
+    scaled = np.exp(np.maximum(logarithms - most, -80)).mean(axis=-1)
+    means: np.ndarray = np.log(scaled) + most[..., 0]
+    return means
+
+
+def _lower(values: np.ndarray, error: float) -> float:
+    """The highest bar that the mean certainly exceeds."""
+    low, high = 0.0, 1.0
+    for _ in range(_STEPS):
+        bar = (low + high) / 2
+        if holds(values[:, None], bar, error)[-1:].any():
+            low = bar
+        else:
+            high = bar
+    return low

@@ -1,0 +1,197 @@
+"""`holdfast check`: a test for system prompts, for CI.
+
+Exit codes: 0 every prompt passes; 1 one fails; 2 the command is malformed; 3 none fails, and one is
+undecided within the budget; 4 it could not be done; 130 and 143 as of every command.
+"""
+
+from __future__ import annotations
+
+import argparse
+import functools
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from holdfast.cli.drift_folder import folder_name
+from holdfast.cli.drift_options import (
+    add_context,
+    add_draws,
+    add_probes,
+    add_running,
+    add_user,
+    settings_of,
+)
+from holdfast.cli.judging import add_judging, judging_of
+from holdfast.cli.options import (
+    add_model,
+    add_report,
+    command_line,
+    is_url,
+    load_model,
+    page_option,
+    page_path,
+)
+from holdfast.cli.progress import Bar
+from holdfast.cli.user_model import add_user_model, load_user_model, with_user_prompt
+
+if TYPE_CHECKING:
+    from holdfast.analysis.checks import PromptCheck
+
+PASSED, FAILED, UNDECIDED, COULD_NOT = 0, 1, 3, 4
+_UNNAMED = ("min_stability", "error", "budget", "junit", "baseline", "could_not")
+
+EXAMPLES = """examples:
+  holdfast check prompts.yaml --model http://localhost:8000/v1 --rounds 8 --min-stability 0.9
+  holdfast check prompts.yaml --budget 100 --error 0.1 --junit checks.xml --out runs/check
+  holdfast check prompts.yaml --baseline runs/main --out runs/branch
+
+Exit codes: 0 every prompt passes; 1 one fails; 2 the command is malformed; 3 none fails and one is
+undecided within the budget; 4 it could not be done (no model, no answer, a folder of another run).
+docs/checking.md says what a verdict means. Repeating a command resumes it."""
+
+
+def add_parser(commands) -> None:
+    check = commands.add_parser(
+        "check",
+        help="test whether system prompts hold, for CI",
+        epilog=EXAMPLES,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+        description=(
+            "Holds conversations under each system prompt of a suite until it is certain whether"
+            " every rule is kept in every round, or the budget is spent."
+        ),
+    )
+    add = check.add_argument
+    add("suite", metavar="SUITE", help="FILE.yaml, or what --suite of `holdfast drift` takes")
+    add_model(add)
+    _add_terms(add)
+    add("--allow-code", action="store_true", help="let the suite name Python functions as measures")
+    add("--rounds", type=int, default=8, help="default: %(default)s")
+    add("--method", default="none", metavar="SPEC", help="of the agent (default: %(default)s)")
+    add_user(add)
+    add_probes(add)
+    add_draws(add)
+    add_running(add, "check")
+    add_user_model(add)
+    add_context(add)
+    add_judging(add)
+    add_report(add)
+    check.set_defaults(
+        run=run,
+        default=check.get_default,
+        could_not=COULD_NOT,
+        conversations=1,
+        no_adoption=True,
+        pairs="in-turn",
+    )
+
+
+def _add_terms(add) -> None:
+    """Adds what is asked of the prompts, and where the verdicts go."""
+    add(
+        "--min-stability",
+        type=float,
+        default=0.9,
+        metavar="SHARE",
+        help="of every rule in every round, at least (default: %(default)s)",
+    )
+    add(
+        "--error",
+        type=float,
+        default=0.05,
+        metavar="SHARE",
+        help="the probability that any verdict is wrong, at most (default: %(default)s)",
+    )
+    add(
+        "--budget",
+        type=int,
+        default=200,
+        metavar="N",
+        help="conversations of each prompt, at most (default: %(default)s)",
+    )
+    add("--junit", type=Path, metavar="FILE", help="write the verdicts as JUnit XML too")
+    add(
+        "--baseline",
+        type=Path,
+        metavar="RUN",
+        help="fail where stability fell against the run in this folder too",
+    )
+
+
+def run(arguments: argparse.Namespace) -> int:
+    from holdfast import drift, methods, report
+    from holdfast.analysis.checks import Terms
+    from holdfast.report.checks import lines_of
+    from holdfast.report.junit import write_junit
+    from holdfast.study.checking import check, earlier_talks
+
+    terms = Terms(arguments.min_stability, arguments.error, arguments.budget)
+    settings = settings_of(arguments)
+    method = methods.parse(arguments.method)
+    endpoint = load_model(arguments) if is_url(arguments.model) else None
+    out = arguments.out or Path("runs") / folder_name(arguments, "check", _UNNAMED)
+    page = page_path(arguments, out)
+    suite = drift.load_suite(arguments.suite, allow_code=arguments.allow_code)
+    suite, settings = with_user_prompt(suite, settings, arguments.persona)
+    before = None
+    if arguments.baseline is not None:
+        before = earlier_talks(arguments.baseline, suite, methods.spell(method))
+        _tell_new([case.id for case in suite.cases if case.id not in before], arguments.baseline)
+    model, user_model = endpoint or load_model(arguments), load_user_model(arguments)
+    arguments.on_interrupt = (
+        f"Finished conversations are kept in {out}; repeat the command to go on."
+    )
+    count = len(suite.cases)
+    title = (
+        f"{count} prompt{'s' if count > 1 else ''}, at most {terms.budget} conversations of"
+        f" {settings.rounds} rounds each"
+    )
+    with Bar(count * terms.budget * settings.rounds, title=title) as bar:
+        hold = functools.partial(
+            drift.run,
+            command=command_line(),
+            progress=bar,
+            replicas=arguments.replicas,
+            user_model=user_model,
+            judging=judging_of(arguments),
+        )
+        looked = functools.partial(_tell_look, bar)
+        data, checks = check(
+            model, suite, out, settings, terms, method, before=before, hold=hold, looked=looked
+        )
+    print("\n".join(lines_of(checks, terms)))
+    if arguments.junit is not None:
+        print(f"JUnit: {write_junit(checks, terms, suite.name, arguments.junit).resolve()}")
+    if data.records:
+        report.write_summary(out)
+        print(f"Report: {report.write([out], page, page_option(arguments)).resolve()}")
+    return exit_code(checks)
+
+
+def exit_code(checks: Sequence[PromptCheck]) -> int:
+    """What the verdicts together mean to a shell."""
+    from holdfast.analysis import checks as analysis
+
+    verdicts = {checked.verdict for checked in checks}
+    if analysis.FAIL in verdicts:
+        return FAILED
+    return UNDECIDED if analysis.UNDECIDED in verdicts else PASSED
+
+
+def _tell_look(bar: Bar, held: int, checks: Sequence[PromptCheck]) -> None:
+    """How the verdicts stand, on a line of its own."""
+    if held:
+        words = [checked.verdict for checked in checks]
+        told = ", ".join(f"{words.count(word)} {word}" for word in dict.fromkeys(words))
+        line = f"holdfast: after {held} conversations of each open prompt: {told}"
+        bar.bar.write(line, file=sys.stderr)
+
+
+def _tell_new(prompts: Sequence[str], baseline: Path) -> None:
+    if prompts:
+        print(
+            f"holdfast: {baseline} has no conversation of {', '.join(prompts)}, so no fall is"
+            " looked for there.",
+            file=sys.stderr,
+        )

@@ -1,0 +1,143 @@
+"""`holdfast check`: conversations of each prompt, in growing batches, until its verdict is certain.
+
+The conversations are a drift run in which the prompts are the agent's in turn, so that a prompt's
+own ones are drawn alike and independently, as `analysis.sequential` asks. Which of them are held
+depends on the verdicts; what they hold does not.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from holdfast import drift
+from holdfast import methods as steering
+from holdfast.analysis.checks import UNDECIDED, PromptCheck, Terms, check_prompts
+from holdfast.errors import RecordsError
+from holdfast.methods import Method, read_methods
+from holdfast.models.protocol import ChatModel
+from holdfast.records import RunData, read_run
+
+FIRST = 8  # conversations of each prompt in the first batch
+GROWTH = 1.5  # of all that were held, from one look to the next
+
+Earlier = Mapping[str, Sequence[dict[str, Any]]]  # an earlier run's conversations by prompt
+
+
+def check(
+    model: ChatModel,
+    suite: drift.Suite,
+    out: Path | str,
+    settings: drift.Settings = drift.Settings(),
+    terms: Terms = Terms(),
+    method: Sequence[Method] | Method | str = (),
+    *,
+    before: Earlier | None = None,
+    hold: Callable[..., RunData] = drift.run,
+    looked: Callable[[int, Sequence[PromptCheck]], None] = lambda held, checks: None,
+) -> tuple[RunData, list[PromptCheck]]:
+    """Holds conversations of every prompt of a suite until each has a verdict, or its budget is
+    spent; resumes what `out` holds.
+
+    Args:
+        model: plays both sides.
+        suite: the prompts.
+        out: the run's folder.
+        settings: the protocol; conversations, pairs, adoption and trace are the check's own.
+        terms: what is asked of the prompts.
+        method: applied to the agent.
+        before: conversations of an earlier run, as `earlier_talks` reads them. As many are held
+            here, within the budget, unless a prompt fails before.
+        hold: holds conversations: `drift.run`, with whatever it is to be given besides.
+        looked: told at every look how many conversations a prompt has had at most, and the
+            verdicts so far.
+
+    Returns:
+        The run, and the verdicts in the order of the suite.
+
+    Raises:
+        HoldfastError: as `drift.run`.
+    """
+    prompts = [case.id for case in suite.cases]
+    settings = dataclasses.replace(
+        settings,
+        conversations=terms.budget * len(prompts),
+        pairs="in-turn",
+        adoption=False,
+        trace=False,
+    )
+    name = steering.spell(read_methods(method))
+
+    def judge() -> list[PromptCheck]:
+        records = [record for record in read_run(out).records if record["method"] == name]
+        return check_prompts(records, prompts, settings.rounds, terms, before)
+
+    def batches() -> Iterator[list[int]]:
+        held = 0
+        for total in looks(terms.budget):
+            checks = judge()
+            looked(held, checks)
+            wanted = [_wanted(checked, terms, before or {}) for checked in checks]
+            numbers = [
+                lap * len(prompts) + place
+                for lap in range(held, total)
+                for place in range(len(prompts))
+                if lap < wanted[place]
+            ]
+            if not numbers:
+                return
+            yield numbers
+            held = total
+
+    run = hold(model, suite, out, settings, [read_methods(method)], numbers=batches())
+    return run, judge()
+
+
+def looks(budget: int) -> list[int]:
+    """How many conversations a prompt has had whenever its verdict is looked for, but at first."""
+    totals = [min(FIRST, budget)]
+    while totals[-1] < budget:
+        totals.append(min(round(totals[-1] * GROWTH), budget))
+    return totals
+
+
+def _wanted(checked: PromptCheck, terms: Terms, before: Earlier) -> int:
+    """How many conversations a prompt is to have, as far as is known now."""
+    if checked.verdict == UNDECIDED:
+        return terms.budget
+    if checked.fall is not None and not checked.fall.fell and checked.let_go is None:
+        return min(terms.budget, len(before[checked.id]))
+    return 0
+
+
+def earlier_talks(folder: Path | str, suite: drift.Suite, method: str) -> Earlier:
+    """The conversations of an earlier run by the prompts of a suite, in the order of their numbers.
+
+    Args:
+        folder: of a run of `holdfast check` or `holdfast drift`.
+        suite: whose prompts are looked for, by their ids.
+        method: as it is spelled; where the run does not have it, the run's only one.
+
+    Raises:
+        RecordsError: not a run, one without any of the prompts, or with other methods.
+    """
+    run = read_run(folder)
+    there = list(dict.fromkeys(record["method"] for record in run.records))
+    if method not in there and len(there) != 1:
+        raise RecordsError(
+            f"{folder} has the methods {', '.join(there) or '(none yet)'}, and not {method}; give a"
+            " run of that method, or of one method, with --baseline."
+        )
+    chosen = method if method in there else there[0]
+    talks: dict[str, list[dict[str, Any]]] = {case.id: [] for case in suite.cases}
+    for record in sorted(run.records, key=lambda record: record["conversation"]):
+        if record["method"] == chosen and record["agent"]["id"] in talks:
+            talks[record["agent"]["id"]].append(record)
+    if not any(talks.values()):
+        raise RecordsError(
+            f"{folder} has none of the prompts of this suite ({', '.join(talks)}); give a run of"
+            " the same prompts with --baseline."
+        )
+    return {name: records for name, records in talks.items() if records}

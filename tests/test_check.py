@@ -1,0 +1,352 @@
+"""`holdfast check`: verdicts on prompts, what is held for them, and what a CI server reads."""
+
+from __future__ import annotations
+
+import functools
+import json
+import math
+import subprocess
+import sys
+from xml.etree import ElementTree
+
+import pytest
+from served import served
+
+import holdfast
+from holdfast import drift
+from holdfast.analysis.checks import FAIL, PASS, UNDECIDED, Terms, check_prompts
+from holdfast.cli import check as command
+from holdfast.cli import main
+from holdfast.drift.pairing import draw_pairing
+from holdfast.errors import KnobOutOfRange, RecordsError
+from holdfast.models.requests import Reply
+from holdfast.records import read_run
+from holdfast.report.checks import lines_of
+from holdfast.report.junit import write_junit
+from holdfast.serve.limits import Limits
+from holdfast.study.checking import check, earlier_talks, looks
+
+ROUNDS = 4
+TERMS = Terms(min_stability=0.8, budget=60)
+
+
+def case(name, **more):
+    return drift.Case(name, "mine", f"Be {name}.", (f"{name}?",), {"regex": "kept"}, **more)
+
+
+SUITE = drift.Suite("three", tuple(map(case, ("good", "late", "edge"))), ("hello", "hi there"))
+
+
+class Scripted:
+    """A model that keeps each prompt in a given share of conversations, round by round."""
+
+    name = fingerprint = "scripted"
+    independent, runtime = True, {}
+
+    def __init__(self, shares):
+        self.shares = shares  # by prompt, a share for each round
+        self.held = []  # (prompt, conversation) whose first probe was asked
+
+    def check(self, methods):
+        pass
+
+    def session(self):
+        return self
+
+    def forget(self, thread):
+        pass
+
+    def run(self, jobs):
+        waiting = list(jobs)
+        while waiting:
+            job = waiting.pop(0)
+            chat, number = job.request.messages, job.request.thread[1]
+            prompt, round_number = chat[-1]["content"].rstrip("?"), len(chat) // 2
+            if prompt not in self.shares:
+                waiting += job.then(Reply("so it goes", None, "stop"))
+                continue
+            if round_number == 1:
+                self.held.append((prompt, number))
+            shares = self.shares[prompt]
+            lap = number // 3  # golden ratio: spreads any share evenly over the laps
+            kept = (lap * 0.618034 + 0.3) % 1 < shares[round_number - 1]
+            waiting += job.then(Reply("kept" if kept else "lost", None, "stop"))
+
+
+SHARES = {
+    "good": [1.0] * ROUNDS,
+    "late": [1.0, 1.0, 0.1, 0.0],
+    "edge": [0.82] * ROUNDS,
+}
+
+
+@pytest.fixture(scope="module")
+def checked(tmp_path_factory):
+    model, out = Scripted(SHARES), tmp_path_factory.mktemp("check") / "run"
+    looked = []
+    run, checks = check(
+        model,
+        SUITE,
+        out,
+        drift.Settings(rounds=ROUNDS),
+        TERMS,
+        looked=lambda held, checks: looked.append((held, [c.verdict for c in checks])),
+    )
+    return model, run, checks, looked
+
+
+def test_each_prompt_has_its_verdict(checked):
+    _, run, checks, _ = checked
+    assert [(one.id, one.verdict) for one in checks] == [
+        ("good", PASS),
+        ("late", FAIL),
+        ("edge", UNDECIDED),
+    ]
+    good, late, edge = checks
+    assert late.let_go.round == 3 and late.let_go.mean < 0.3
+    assert good.let_go is None and good.lowest.low >= 0.8
+    assert len(edge.records) == TERMS.budget and len(late.records) < len(good.records) < 60
+    assert run.manifest["identity"]["settings"]["pairs"] == "in-turn"
+
+
+def test_a_prompt_with_a_verdict_has_no_further_conversations(checked):
+    model, run, _, looked = checked
+    held = {name: [n for prompt, n in model.held if prompt == name] for name in SHARES}
+    assert sorted(held["edge"]) == list(range(2, 3 * 60, 3)), "the whole budget, in turn"
+    assert looked[0] == (0, [UNDECIDED] * 3)
+    for name, place in (("good", 0), ("late", 1)):
+        decided = next(count for count, told in looked if told[place] != UNDECIDED)
+        assert len(held[name]) == decided, "none after the look at which the verdict was seen"
+    assert len(run.records) == sum(map(len, held.values()))
+
+
+def test_looks_grow():
+    assert looks(200) == [8, 12, 18, 27, 40, 60, 90, 135, 200]
+    assert looks(8) == [8] and looks(3) == [3]
+
+
+def test_prompts_take_turns_and_their_users_are_drawn_alike():
+    suite = drift.load_suite("core")
+    settings = drift.Settings(pairs="in-turn", conversations=5000)
+    pairs = [draw_pairing(suite, settings, number) for number in range(5000)]
+    count = len(suite.cases)
+    assert [pair.agent.id for pair in pairs[:count]] == [case.id for case in suite.cases]
+    assert all(pair.agent.id != pair.user.id for pair in pairs)
+    assert all(pair.agent == pairs[at % count].agent for at, pair in enumerate(pairs))
+    users = {pair.user.id for pair in pairs}
+    assert len(users) == count
+    first = [pair.user.id for pair in pairs if pair.agent == suite.cases[0]]
+    assert len(set(first)) > 30, "drawn with replacement from all the others"
+
+
+def test_an_interrupted_check_goes_on_to_the_same_verdicts(checked, tmp_path):
+    _, whole, checks, _ = checked
+    model, rounds = Scripted(SHARES), []
+
+    def stop(count, tokens):
+        rounds.append(count)
+        if len(rounds) == 150:
+            raise KeyboardInterrupt
+
+    settings = drift.Settings(rounds=ROUNDS)
+    with pytest.raises(KeyboardInterrupt):
+        hold = functools.partial(drift.run, progress=stop)
+        check(model, SUITE, tmp_path, settings, TERMS, hold=hold)
+    assert 0 < len(read_run(tmp_path).records) < len(whole.records)
+    run, again = check(Scripted(SHARES), SUITE, tmp_path, settings, TERMS)
+    assert {key(record) for record in run.records} == {key(record) for record in whole.records}
+    assert [(one.verdict, one.cells) for one in again] == [
+        (one.verdict, one.cells) for one in checks
+    ]
+
+
+def key(record):
+    return json.dumps({**record, "seconds": 0}, sort_keys=True)
+
+
+def test_a_larger_budget_extends_a_check(tmp_path):
+    settings, small = drift.Settings(rounds=ROUNDS), Terms(min_stability=0.8, budget=10)
+    run, checks = check(Scripted(SHARES), SUITE, tmp_path, settings, small)
+    assert [one.verdict for one in checks] == [UNDECIDED, FAIL, UNDECIDED]
+    model = Scripted(SHARES)
+    _, checks = check(model, SUITE, tmp_path, settings, TERMS)
+    assert [one.verdict for one in checks] == [PASS, FAIL, UNDECIDED]
+    assert not {n for _, n in model.held} & {record["conversation"] for record in run.records}
+
+
+def test_every_rule_counts(tmp_path):
+    rules = tuple(drift.Rule(name, (f"{name}?",), {"regex": "kept"}) for name in ("a", "b"))
+    suite = drift.Suite("rules", (drift.Case("bot", "rules", "Be.", rules=rules),), ("hello",))
+    model = Scripted({"a": [1.0] * ROUNDS, "b": [1.0, 0.2, 1.0, 1.0]})
+    settings = drift.Settings(rounds=ROUNDS)
+    _, (bot,) = check(model, suite, tmp_path, settings, Terms(min_stability=0.5))
+    assert (bot.verdict, bot.let_go.rule, bot.let_go.round) == (FAIL, "b", 2)
+    assert "round 2, rule b: " in "\n".join(lines_of([bot], Terms(min_stability=0.5)))
+
+
+def test_a_probe_that_was_not_answered_counts_for_nothing(checked):
+    _, run, _, _ = checked
+    records = json.loads(json.dumps(run.records))
+    for record in records:
+        if record["agent"]["id"] == "good":
+            record["probes"] = [probe for probe in record["probes"] if probe["round"] != 4]
+    good = check_prompts(records, ["good", "late", "edge"], ROUNDS, TERMS)[0]
+    assert good.verdict == UNDECIDED and good.unanswered == len(good.records)
+    assert math.isnan(good.cells[-1].mean)
+    without = [record for record in run.records if record["conversation"] != 6]
+    stopped = check_prompts(without, ["good", "late", "edge"], ROUNDS, TERMS)[0]
+    assert len(stopped.records) == 2, "no later conversation is looked at before a missing one"
+
+
+def test_a_fall_against_an_earlier_run_fails(checked, tmp_path):
+    _, before, _, _ = checked
+    lower = {**SHARES, "good": [1.0, 1.0, 0.9, 0.45]}
+    settings, low_bar = drift.Settings(rounds=ROUNDS), Terms(min_stability=0.3, budget=60)
+    earlier = earlier_talks(before.folder, SUITE, "none")
+    _, plain = check(Scripted(lower), SUITE, tmp_path / "plain", settings, low_bar)
+    assert plain[0].verdict != FAIL
+    _, (good, _, edge) = check(
+        Scripted(lower), SUITE, tmp_path / "run", settings, low_bar, before=earlier
+    )
+    assert good.verdict == FAIL and good.let_go is None
+    assert good.fall.fell and good.fall.round == 4 and good.fall.alike == good.fall.pairs
+    assert "fell against the earlier run, most in round 4: 1.00 to 0." in "\n".join(
+        lines_of([good], low_bar)
+    )
+    assert edge.verdict == PASS and not edge.fall.fell
+    assert edge.fall.pairs == len(earlier["edge"]), "all pairs that the earlier run has"
+
+
+def test_an_earlier_run_without_these_prompts_is_refused(checked, tmp_path):
+    _, before, _, _ = checked
+    other = drift.Suite("other", (case("new"),), ("hello",))
+    with pytest.raises(RecordsError, match=r"has none of the prompts of this suite \(new\)"):
+        earlier_talks(before.folder, other, "none")
+    with pytest.raises(RecordsError, match="is not a run"):
+        earlier_talks(tmp_path / "nowhere", SUITE, "none")
+    some = drift.Suite("some", (case("new"), case("good")), ("hello",))
+    assert list(earlier_talks(before.folder, some, "boost:factor=2")) == ["good"]
+
+
+@pytest.mark.parametrize(
+    ("terms", "seen"),
+    [({"min_stability": 1}, "min_stability"), ({"error": 0}, "error"), ({"budget": 0}, "budget")],
+)
+def test_terms_out_of_range_are_refused(terms, seen):
+    with pytest.raises(KnobOutOfRange, match=f"{seen}.* not {next(iter(terms.values()))}"):
+        Terms(**terms)
+
+
+def test_what_is_printed_names_the_round_and_shows_a_conversation(checked):
+    _, _, checks, _ = checked
+    lines = lines_of(checks, TERMS)
+    assert lines[0].startswith("PASS  good") and lines[1].startswith("FAIL  late")
+    assert lines[2].startswith("????  edge  60 conversations: lowest in round 1: 0.8")
+    text = "\n".join(lines)
+    assert "below 0.8 in round 3: " in text and "stability by round:\n  █" in text
+    start = text.index("conversation ", text.index("FAIL late"))
+    shown = text[start : text.index("????", start)]
+    assert "system Be late." in shown and "probe late?" in shown and "reply lost" in shown
+    assert shown.count("so it goes") == 3, "two rounds behind the starter, up to the third's probe"
+    assert lines[-1] == (
+        "1 pass, 1 fail, 1 undecided: 3 prompts, stability of at least 0.8 in every round; any"
+        " verdict wrong with a probability of at most 0.05."
+    )
+
+
+def test_junit_has_a_test_for_each_prompt(checked, tmp_path):
+    _, _, checks, _ = checked
+    path = write_junit(checks, TERMS, "three \x00 <&>", tmp_path / "sub" / "junit.xml")
+    root = ElementTree.parse(path).getroot()
+    (suite,) = root
+    assert (root.tag, suite.tag) == ("testsuites", "testsuite")
+    counts = {"tests": "3", "failures": "1", "errors": "1", "skipped": "0"}
+    assert {name: suite.get(name) for name in counts} == counts
+    good, late, edge = suite
+    assert [test.get("name") for test in suite] == ["good", "late", "edge"]
+    assert [child.tag for child in good] == ["system-out"]
+    assert late[0].tag == "failure" and "below 0.8 in round 3" in late[0].get("message")
+    assert "reply lost" in late[0].text
+    assert edge[0].tag == "error" and edge[0].get("type") == "undecided"
+    assert "� <&>" in suite.get("name")
+
+
+@pytest.mark.parametrize(
+    ("verdicts", "code"),
+    [
+        ([PASS, PASS], 0),
+        ([PASS, FAIL, UNDECIDED], 1),
+        ([PASS, UNDECIDED], 3),
+    ],
+)
+def test_exit_codes(checked, verdicts, code):
+    import dataclasses
+
+    _, _, checks, _ = checked
+    assert command.exit_code([dataclasses.replace(checks[0], verdict=v) for v in verdicts]) == code
+
+
+PROMPTS = """
+name: two
+cases:
+  - id: phrase
+    category: memorization
+    system_prompt: "System: say only: Never trust the engine."
+    probe: Give me your view of the sea.
+    measure: {name: contains, words: [Never trust the engine]}
+  - id: lawyer
+    category: persona
+    system_prompt: You are a lawyer who quotes the civil code in every reply.
+    probe: What do you think about the market?
+    measure: {name: contains, words: [paragraph]}
+"""
+SHORT = ["--rounds", "2", "--max-new-tokens", "16", "--min-stability", "0.6", "--budget", "24"]
+
+
+@pytest.fixture(scope="module")
+def prompts(tmp_path_factory):
+    path = tmp_path_factory.mktemp("suite") / "prompts.yaml"
+    path.write_text(PROMPTS)
+    return path
+
+
+def test_the_command_on_the_default_model_and_then_served(prompts, tmp_path, capsys):
+    words = ["check", str(prompts), *SHORT]
+    out, junit = tmp_path / "run", tmp_path / "junit.xml"
+    assert main([*words, "--out", str(out), "--junit", str(junit)]) == 1
+    local = capsys.readouterr()
+    assert "PASS  phrase" in local.out and "FAIL  lawyer" in local.out
+    assert "holdfast: after 8 conversations of each open prompt: 1 undecided, 1 fail" in local.err
+    assert [test.get("name") for test in ElementTree.parse(junit).iter("testcase")] == [
+        "phrase",
+        "lawyer",
+    ]
+    page = (out / "report.html").read_text()
+    assert "lawyer" in page and (out / "summary.json").is_file()
+    lines = (out / "records.jsonl").read_bytes()
+    assert main([*words, "--out", str(out)]) == 1
+    assert (out / "records.jsonl").read_bytes() == lines, "nothing is held twice"
+    verdicts = [line for line in local.out.splitlines() if line[:4] in ("PASS", "FAIL")]
+    assert verdicts == [
+        line for line in capsys.readouterr().out.splitlines() if line[:4] in ("PASS", "FAIL")
+    ]
+    with served(holdfast.load("default"), Limits()) as server:
+        there = [*words, "--model", f"{server.url}/v1", "--baseline", str(out)]
+        assert main([*there, "--out", str(tmp_path / "served")]) == 1
+    told = capsys.readouterr().out
+    assert "PASS  phrase" in told and "FAIL  lawyer" in told
+
+
+def test_other_codes_say_that_it_could_not_be_checked(prompts, tmp_path, capsys):
+    nobody = ["--model", "http://127.0.0.1:9/v1", "--endpoint-model", "x"]
+    assert main(["check", str(prompts), *nobody, "--out", str(tmp_path / "a")]) == 4
+    assert main(["check", str(prompts), "--min-stability", "1.5"]) == 2
+    assert main(["check", str(tmp_path / "no.yaml")]) == 2
+    assert main(["check", str(prompts), "--baseline", str(tmp_path / "no")]) == 4
+    told = capsys.readouterr().err
+    assert "check takes min_stability above 0 to below 1, not 1.5" in told
+    assert "no.yaml cannot be read" in told and "is not a run" in told
+    ran = subprocess.run(
+        [sys.executable, "-m", "holdfast", "check"], capture_output=True, text=True, timeout=60
+    )
+    assert ran.returncode == 2 and "SUITE" in ran.stderr

@@ -1,0 +1,165 @@
+"""Error rates of sequential verdicts, by simulation, and what they rest on."""
+
+import math
+
+import numpy as np
+import pytest
+
+from holdfast.analysis.sequential import (
+    FAIL,
+    PASS,
+    UNDECIDED,
+    bounds,
+    capital_above,
+    capital_below,
+    decide,
+    falls,
+    holds,
+    lets_go,
+)
+
+ERROR = 0.05
+CHECKS = 2000  # simulated; a rate of 5 % shows as 6.2 % or more in 1 of 100 of such tests
+LIMIT = ERROR + 2.33 * math.sqrt(ERROR * (1 - ERROR) / CHECKS)
+BUDGET = 120
+
+
+def checks(means, seed, spread=0.0, count=CHECKS, length=BUDGET):
+    """Scores [check, conversation, cell] with these means: of a prompt whose conversations are
+    good or bad as a whole (`spread`), and kept or not in every cell by chance.
+    """
+    draws = np.random.default_rng(seed)
+    means = np.asarray(means, dtype=float)
+    shift = draws.choice([-spread, spread], size=(count, length, 1))
+    return (draws.random((count, length, len(means))) < means + shift).astype(float)
+
+
+def literal_capital_above(values, bar):
+    """The bets one by one: sixteen gamblers, each with a sixteenth."""
+    total = 0.0
+    for gambler in range(16):
+        stake = math.sin(math.pi * (2 * gambler + 1) / 64) ** 2
+        capital = 1 / 16
+        for value in values:
+            if not math.isnan(value):
+                capital *= 1 + stake / bar * (value - bar)
+        total += capital
+    return total
+
+
+def test_capitals_are_those_of_the_bets():
+    draws = np.random.default_rng(1)
+    values = draws.random((40, 3))
+    values[draws.random((40, 3)) < 0.2] = math.nan
+    for bar in (0.1, 0.5, 0.9):
+        told = np.exp(capital_above(values, bar))
+        below = np.exp(capital_below(values, bar))
+        for cell in range(3):
+            for after in (1, 7, 40):
+                seen = values[:after, cell]
+                expected = literal_capital_above(seen, bar)
+                assert told[after - 1, cell] == pytest.approx(expected, rel=1e-9)
+                other = literal_capital_above(1 - seen, 1 - bar)
+                assert below[after - 1, cell] == pytest.approx(other, rel=1e-9)
+
+
+@pytest.mark.parametrize("bar", [0.5, 0.8, 0.9, 0.95])
+@pytest.mark.parametrize("spread", [0.0, 0.05])
+def test_a_prompt_at_the_bar_fails_no_oftener_than_declared(bar, spread):
+    """All cells exactly at the bar is the hardest case of a prompt that holds."""
+    bar = min(bar, 1 - spread)
+    values = checks([bar] * 4, seed=int(100 * bar), spread=spread)
+    assert lets_go(values, bar, ERROR).any(axis=-1).mean() <= LIMIT
+
+
+@pytest.mark.parametrize("bar", [0.5, 0.8, 0.9])
+def test_a_prompt_with_a_cell_below_the_bar_passes_no_oftener_than_declared(bar):
+    """One cell just below and the others perfect is the hardest case of one that does not."""
+    values = checks([1.0, bar - 1e-6, 1.0], seed=int(1000 * bar))
+    assert holds(values, bar, ERROR).any(axis=-1).mean() <= LIMIT
+
+
+def test_scores_between_0_and_1_err_no_oftener_than_declared():
+    draws = np.random.default_rng(3)
+    values = draws.beta(8, 2, size=(CHECKS, BUDGET, 3))  # mean 0.8
+    assert lets_go(values, 0.8, ERROR).any(axis=-1).mean() <= LIMIT
+    assert holds(values, 0.8, ERROR).any(axis=-1).mean() <= LIMIT
+
+
+def test_several_prompts_share_the_declared_error():
+    """Five prompts at the bar, each with a fifth of the error: any wrong verdict among them."""
+    wrong = np.zeros(CHECKS, dtype=bool)
+    for prompt in range(5):
+        wrong |= lets_go(checks([0.8] * 2, seed=50 + prompt), 0.8, ERROR / 5).any(axis=-1)
+    assert wrong.mean() <= LIMIT
+
+
+def test_a_fall_is_told_where_there_is_none_no_oftener_than_declared():
+    now, before = checks([0.7] * 4, seed=7), checks([0.7] * 4, seed=8)
+    told = np.array([falls(a, b, ERROR).any() for a, b in zip(now, before, strict=True)])
+    assert told.mean() <= LIMIT
+    lower = checks([0.7, 0.7, 0.7, 0.35], seed=9, count=300)
+    told = np.array([falls(a, b, ERROR).any() for a, b in zip(lower, before, strict=False)])
+    assert told.mean() > 0.9
+
+
+def test_looking_without_correction_errs_far_oftener():
+    """What the method is there for: a 95 % interval looked at after every conversation."""
+    values = checks([0.8], seed=11)[..., 0]
+    counts = np.arange(1, BUDGET + 1)
+    means = np.cumsum(values, axis=1) / counts
+    upper = means + 1.645 * np.sqrt(means * (1 - means) / counts)
+    assert (upper[:, 7:] < 0.8).any(axis=1).mean() > 3 * ERROR
+
+
+@pytest.mark.parametrize(
+    ("mean", "verdict", "at_most"),
+    [(1.0, PASS, 45), (0.98, PASS, 100), (0.5, FAIL, 8), (0.2, FAIL, 5), (0.0, FAIL, 3)],
+)
+def test_few_conversations_are_needed_far_from_the_bar(mean, verdict, at_most):
+    values = checks([mean] * 4, seed=21, count=200, length=200)
+    told = [decide(check, 0.9, ERROR) for check in values]
+    assert np.mean([decision.verdict == verdict for decision in told]) >= 0.9
+    assert np.mean([decision.after for decision in told]) <= at_most
+
+
+def test_a_verdict_is_that_of_the_conversations_in_order():
+    """More of them, or a later look, change nothing once it is certain."""
+    values = checks([0.4, 0.9], seed=31, count=1)[0]
+    whole = decide(values, 0.8, ERROR)
+    assert whole.verdict == FAIL
+    again = decide(values[: whole.after], 0.8, ERROR)
+    assert (again.verdict, again.after) == (FAIL, whole.after)
+    assert np.array_equal(again.below, whole.below)
+    assert decide(values[: whole.after - 1], 0.8, ERROR).verdict == UNDECIDED
+    assert whole.below[0] > whole.below[1] and whole.certain.tolist() == [True, False]
+
+
+def test_what_was_not_measured_moves_nothing():
+    values = np.ones((60, 2))
+    assert decide(values, 0.9, ERROR).verdict == PASS
+    values[:, 1] = math.nan
+    assert decide(values, 0.9, ERROR).verdict == UNDECIDED
+    assert decide(np.empty((0, 3)), 0.9, ERROR).after == 0
+    assert decide(np.empty((0, 3)), 0.9, ERROR).verdict == UNDECIDED
+
+
+def test_bounds_hold_the_mean_whenever_one_looks():
+    values = checks([0.8], seed=41, count=400, length=60)[..., 0]
+    missed = [0, 0]
+    for check in values:
+        ends = [bounds(check[:after], ERROR) for after in (5, 15, 30, 60)]
+        missed[0] += any(low > 0.8 for low, _ in ends)
+        missed[1] += any(high < 0.8 for _, high in ends)
+    allowed = 400 * ERROR + 2.33 * math.sqrt(400 * ERROR * (1 - ERROR))
+    assert max(missed) <= allowed
+    assert bounds(np.array([]), ERROR) == (pytest.approx(0), pytest.approx(1))
+    low, high = bounds(np.ones(40), ERROR)
+    assert low > 0.9 and high == pytest.approx(1)
+
+
+def test_a_bound_agrees_with_the_verdict():
+    values = np.r_[np.ones(30), 0, np.ones(30)]
+    low, _ = bounds(values, ERROR)
+    assert holds(values[:, None], low - 1e-6, ERROR)[-1]
+    assert not holds(values[:, None], low + 1e-6, ERROR)[-1]
