@@ -10,10 +10,12 @@ from test_drift import QUICK, SUITE, Scripted, texts
 from tiny import model
 
 from holdfast import drift, report
+from holdfast.analysis.series import read_series
 from holdfast.cli import main
 from holdfast.drift.dialogs import read_dialogs
 from holdfast.errors import PromptError, RecordsError, UsageError
 from holdfast.records import read_run
+from holdfast.report.sentences import headline
 
 REPLAY = replace(QUICK, rounds=8, conversations=10)
 BREAD = SUITE.cases[0].system_prompt
@@ -167,6 +169,15 @@ def test_a_dialog_that_is_longer_than_the_context(tmp_path, context):
         assert rounds == {1: 0, 2: 0, 3: 0, 4: 1, 5: 2, 6: 3, 7: 4} and "ended" not in record
     with pytest.raises(PromptError, match="one probe already fill"):
         drift.run(Scripted(context=1), SUITE, tmp_path / "tiny", settings, dialogs=logs)
+
+
+def test_the_headline_is_of_rounds_that_half_of_the_dialogs_reach(tmp_path):
+    logs = write(tmp_path / "logs.jsonl", *([said("u", "a", "v", "b")] * 3), said(*"uavbwcxd"))
+    run = drift.run(Scripted(), SUITE, tmp_path / "run", REPLAY, dialogs=logs)
+    (series,) = read_series(run)
+    assert (series.rounds, series.shared_rounds, series.until(3).rounds) == (5, 3, 3)
+    told = headline([series])
+    assert "at round 3" in told and "fewer than half of the conversations have more than 3" in told
 
 
 def test_the_baseline_of_a_replay_asks_its_probes(logs, tmp_path):

@@ -555,19 +555,20 @@ def test_loading_imports_no_torch():
 def test_what_the_document_of_suites_shows_works(tmp_path):
     text = (Path(__file__).parent.parent / "docs" / "suites.md").read_text(encoding="utf-8")
     shown = re.findall(r"^```(\w+)\n(.*?)^```", text, re.DOTALL | re.MULTILINE)
-    assert [language for language, _ in shown] == ["yaml", "yaml", "python"]
+    assert [language for language, _ in shown] == ["yaml", "yaml", "yaml", "python"]
     (tmp_path / "prices.py").write_text("def in_euros(text):\n    return float('euro' in text)\n")
     suites = []
-    for number in range(2):
+    for number in range(3):
         path = tmp_path / f"{number}.yaml"
         path.write_text(shown[number][1], encoding="utf-8")
         suites.append(load_suite(str(path), allow_code=True))
     names: dict = {}
-    exec(compile(shown[2][1], "suites.md", "exec"), names)
+    exec(compile(shown[3][1], "suites.md", "exec"), names)
     assert [rule.id for rule in suites[0].cases[0].rules] == ["signs", "no-discount"] and len(
         suites[0].personas
     ) == 2
     assert suites[1].cases[0].measure.score("9 euros").value == 1
+    assert suites[2].cases[0].measure.judged
     assert names["suite"].cases[0].rules[1].measure.score("9 €").value == 1
 
 

@@ -54,6 +54,22 @@ class Series:
         """Whether any conversation has a value of this kind."""
         return not bool(np.isnan(self.values(kind)).all())
 
+    @property
+    def shared_rounds(self) -> int:
+        """The last round that at least half of the conversations reached with a stability."""
+        reached = (~np.isnan(self.stability)).sum(axis=0)
+        shared = np.flatnonzero(2 * reached >= len(self.records))
+        return int(shared[-1]) + 1 if len(shared) else self.rounds
+
+    def until(self, rounds: int) -> Series:
+        """The series as far as a round."""
+        return replace(
+            self,
+            stability=self.stability[:, :rounds],
+            adoption=self.adoption[:, :rounds],
+            mass=self.mass[:, :rounds],
+        )
+
     def rows(self, keep: np.ndarray) -> Series:
         """The series of the conversations where keep, [n] bool or indices."""
         index = np.flatnonzero(keep) if keep.dtype == bool else keep

@@ -44,7 +44,7 @@ _CONVERSATIONS = {
     ),
 }
 DEFINITIONS = (
-    ("Round", "One turn of the user model and one of the agent."),
+    ("Round", "One turn of the user and one of the agent."),
     (
         "Probe",
         (

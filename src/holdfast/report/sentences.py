@@ -26,9 +26,9 @@ _EMPTY = {"refusal": "refused", "tool_calls": "called a tool", "empty": "were em
 
 def headline(series: Sequence[Series]) -> str:
     """One sentence: what the first series did from its first to its last round, and what it took
-    on.
+    on; or to the last that half of its conversations reached.
     """
-    item = series[0]
+    item = series[0].until(series[0].shared_rounds)
     who = "Without a fix the agent" if item.method == NO_FIX else f"With {item.method} the agent"
     rounds = estimate_columns(item.stability)
     first, last = rounds[0], rounds[-1]
@@ -43,6 +43,8 @@ def headline(series: Sequence[Series]) -> str:
     if taken[-1].mean is not None and taken[0].mean is not None:
         moved = _moved(item, "adoption", taken[0].mean)
         sentence += f"; of the other’s it passes {percent(taken[-1].mean)}, {moved}"
+    if item.rounds < series[0].rounds:
+        few += f"; fewer than half of the conversations have more than {item.rounds} rounds"
     return f"{sentence}{few}."
 
 
