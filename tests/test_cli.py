@@ -191,7 +191,7 @@ def test_a_full_disk_is_said(folder, suite, tmp_path, capsys, monkeypatch):
     def full(file, data):
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
-    monkeypatch.setattr(records.run, "_write", full)
+    monkeypatch.setattr(records.run, "write_all", full)
     assert "disk is full" in says(capsys, drift(folder, suite, tmp_path / "run"), 1)
 
 

@@ -12,7 +12,10 @@ from test_drift import QUICK, Scripted
 
 from holdfast import drift, report
 from holdfast.cli import main
+from holdfast.drift.dialog import Dialog
 from holdfast.drift.judges import Judging
+from holdfast.drift.pairing import draw_pairing
+from holdfast.drift.selfchat import opening
 from holdfast.errors import ModelError, RecordsError, RequestFailed, UnknownName, UsageError
 from holdfast.measures import build
 from holdfast.measures.judging import cohens_kappa, verdict_of
@@ -266,6 +269,12 @@ def test_a_judge_is_a_measure_that_scores_nothing_by_itself():
         measure.score("Thank you!")
     with pytest.raises(UnknownName, match="judge"):
         build("judgee")
+
+
+def test_a_conversation_that_nobody_judges_is_refused():
+    dialog = Dialog(draw_pairing(suite(), QUICK, 0))
+    with pytest.raises(UsageError, match=r"Is the reply polite\?.*`holdfast drift` alone"):
+        opening(dialog, (), QUICK)
 
 
 @pytest.mark.parametrize(

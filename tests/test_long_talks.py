@@ -6,6 +6,7 @@ from dataclasses import replace
 
 import pytest
 from chat_server import KEY, Server, completion, refusal
+from served import served
 from test_drift import SUITE, Scripted, texts
 from tiny import model
 
@@ -18,6 +19,7 @@ from holdfast.models.connecting import connect
 from holdfast.models.protocol import Job
 from holdfast.models.requests import Reply, Request
 from holdfast.records import read_run
+from holdfast.serve.limits import Limits
 
 LONG = drift.Settings(rounds=7, conversations=3, sampling=Sampling(max_new_tokens=24), seed=4)
 
@@ -182,6 +184,15 @@ def test_an_endpoint_says_that_its_context_is_full_and_is_asked_for_less(tmp_pat
     assert not any("ended" in record or "unanswered" in record for record in run.records)
     last = [record["turns"][-1]["left_out"] for record in run.records]
     assert last == [4, 4, 4]
+
+
+def test_a_server_of_ours_says_so_too(tmp_path):
+    with served(model(max_position_embeddings=192), Limits(tokens=64, seconds=60.0)) as server:
+        endpoint = connect(f"{server.url}/v1")
+        run = drift.run(endpoint, SUITE, tmp_path / "run", replace(LONG, context="cut"))
+    for record in run.records:
+        assert "ended" not in record and "unanswered" not in record
+        assert len(record["turns"]) == 14 and any(t.get("left_out") for t in record["turns"])
 
 
 def test_a_summary_stands_in_front_of_the_first_message_and_not_in_the_system_prompt():

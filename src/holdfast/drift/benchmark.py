@@ -169,8 +169,8 @@ def _both(agent: ChatModel, user: ChatModel, replicas: int | None) -> ChatModel:
     if isinstance(agent, Replicas) or (replicas or 1) > 1:
         count = "" if isinstance(agent, Replicas) else f"{replicas} "
         raise UsageError(
-            f"With a user model of its own, a run has no {count}replicas; leave out --replicas or"
-            " --user-model."
+            f"With a user model of its own, a run has no {count}replicas; leave out --replicas and"
+            " --ray, or --user-model."
         )
     return cast("ChatModel", TwoModels(agent, user))  # conversations use its session alone
 

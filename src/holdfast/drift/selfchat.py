@@ -28,7 +28,7 @@ from holdfast.drift.replay import Replay
 from holdfast.drift.settings import Settings
 from holdfast.drift.traces import TurnTrace
 from holdfast.drift.window import Shown, with_summary
-from holdfast.errors import PromptError, RequestFailed
+from holdfast.errors import PromptError, RequestFailed, UsageError
 from holdfast.methods import Method
 from holdfast.models.failures import Failures
 from holdfast.models.protocol import Job, Session
@@ -97,7 +97,16 @@ def opening(dialog: Dialog, methods: Sequence[Method], settings: Settings) -> Jo
     Args:
         dialog: that has not begun; its turns and probes are there as they are answered.
         methods, settings: as of `converse`.
+
+    Raises:
+        UsageError: a probe is scored by a judge, which nobody asks here.
     """
+    judged = next((p for p in dialog.pairing.asked if p.rule.measure.judged), None)
+    if judged is not None:
+        raise UsageError(
+            f"The judge of {dialog.pairing.agent.id!r}, {judged.rule.measure.arguments['judge']!r},"
+            " is asked by `holdfast drift` alone; take a suite without judges here."
+        )
     failures = Failures(lambda dialog: None, "conversation")
     asking = Asking(
         dialog, tuple(methods), settings, failures, lambda rounds, tokens: None, lambda ended: []

@@ -120,9 +120,16 @@ def _texts(record: dict[str, Any], questions: dict[str, int]) -> dict[str, Any]:
     """Turns as [round, speaker, text, note, mass], probes as [round, kind, question, reply, score,
     reason, mass, rule, note], and why the dialog ended early; a note says what became of a reply.
     """
+    summed = {(told["view"], told["rounds"][1]) for told in record.get("summaries", ())}
     return {
         "turns": [
-            [turn["round"], turn["speaker"], turn["text"], _note(turn), _mass(turn)]
+            [
+                turn["round"],
+                turn["speaker"],
+                turn["text"],
+                _note(turn, turn["speaker"], summed),
+                _mass(turn),
+            ]
             for turn in record["turns"]
         ],
         "probes": [
@@ -135,7 +142,7 @@ def _texts(record: dict[str, Any], questions: dict[str, int]) -> dict[str, Any]:
                 probe["reason"],
                 _mass(probe),
                 probe.get("rule"),
-                _note(probe),
+                _note(probe, "agent", summed),
             ]
             for probe in record["probes"]
         ],
@@ -143,11 +150,14 @@ def _texts(record: dict[str, Any], questions: dict[str, int]) -> dict[str, Any]:
     }
 
 
-def _note(reply: dict[str, Any]) -> str:
-    """What became of a reply, and what of the dialog it did not see."""
+def _note(reply: dict[str, Any], view: str, summed: set[tuple[str, int]]) -> str:
+    """What became of a reply, and what of the dialog it did not see; `summed` holds the views and
+    last rounds of summaries.
+    """
     notes = [_NOTES.get(reply.get("stop_reason", ""), "")]
     if count := reply.get("left_out"):
-        notes.append(f"saw round {count + 1} and later" if count > 1 else "did not see round 1")
+        before = "a summary of those before" if (view, count) in summed else "nothing before"
+        notes.append(f"saw round {count + 1} and later, and {before}")
     return "; ".join(filter(None, notes))
 
 
