@@ -71,11 +71,6 @@ def load_li2024(where: str, scoring: str = "strict") -> Suite:
         UsageError: the file cannot be read, or its entries are not the published hundred.
         HoldfastError: the hub could not be reached.
     """
-    if not where:
-        raise UsageError(
-            f"The suite 'li2024' needs the published file: write li2024:PATH/{FILE_NAME} or"
-            " li2024:hub."
-        )
     path = fetch() if where == "hub" else Path(where)
     try:
         source = path.read_bytes()

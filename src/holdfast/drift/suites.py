@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from dataclasses import dataclass
 from importlib.resources import files
 from pathlib import Path
 
+from holdfast.drift import li2024
 from holdfast.drift.cases import CATEGORIES, Case, Suite, generic_starters
-from holdfast.drift.li2024 import PREFIX, SCORINGS, load_li2024
 from holdfast.drift.suite_file import parse_suite
+from holdfast.drift.verifiable import instructions, load_sys_ifeval
 from holdfast.errors import UnknownName, UsageError
 
 __all__ = ["CATEGORIES", "SHIPPED", "Case", "Suite", "generic_starters", "load_suite"]
@@ -15,13 +18,36 @@ __all__ = ["CATEGORIES", "SHIPPED", "Case", "Suite", "generic_starters", "load_s
 SHIPPED = ("starter", "core")
 
 
+@dataclass(frozen=True)
+class Published:
+    """A published benchmark, which is read from the user's file as `NAME:PATH`.
+
+    Attributes:
+        load: from the path, and one of the scorings.
+        scorings: how its replies can be scored.
+        spellings: what `--suite` takes, for messages.
+    """
+
+    load: Callable[[str, str], Suite]
+    scorings: tuple[str, ...]
+    spellings: tuple[str, ...]
+
+
+PUBLISHED = {
+    li2024.PREFIX: Published(li2024.load_li2024, li2024.SCORINGS, ("li2024:PATH", "li2024:hub")),
+    "sys-ifeval": Published(load_sys_ifeval, instructions.SCORINGS, ("sys-ifeval:PATH",)),
+}
+SCORINGS = tuple(dict.fromkeys(name for kind in PUBLISHED.values() for name in kind.scorings))
+
+
 def load_suite(spec: str, *, scoring: str = "strict", allow_code: bool = False) -> Suite:
     """Loads a suite.
 
     Args:
         spec: `starter` (the prompts the default model was trained for), `core` (a hundred of our
-            own), `li2024:PATH` or `li2024:hub` (the published hundred), or a YAML file.
-        scoring: for `li2024` only: `strict`, or `released` (as published, defects included).
+            own), a published benchmark as `NAME:PATH` (`PUBLISHED`), or a YAML file.
+        scoring: of published benchmarks: `strict`; `released` for `li2024` (as published, defects
+            included); `loose` for those of verifiable instructions (the best of eight readings).
         allow_code: whether a YAML file may name measures that are Python functions of its own, in a
             module that stands beside it or that Python finds elsewhere.
 
@@ -35,18 +61,28 @@ def load_suite(spec: str, *, scoring: str = "strict", allow_code: bool = False) 
     spec = str(spec)
     if scoring not in SCORINGS:
         raise UnknownName("scoring", scoring, SCORINGS)
-    if spec == PREFIX or spec.startswith(f"{PREFIX}:"):
-        return load_li2024(spec.removeprefix(PREFIX).removeprefix(":"), scoring)
-    if scoring != "strict":
+    name, _, where = spec.partition(":")
+    published = PUBLISHED.get(name)
+    if scoring not in (published.scorings if published else ("strict",)):
+        names = [name for name, kind in PUBLISHED.items() if scoring in kind.scorings]
         raise UsageError(
-            f"The scoring {scoring!r} is for li2024 suites, not for {spec!r}; leave it out."
+            f"The scoring {scoring!r} is for {', '.join(names)} suites, not for {spec!r}; leave it"
+            " out."
         )
+    if published:
+        if not where:
+            raise UsageError(
+                f"The suite {name!r} needs the published file: write"
+                f" {' or '.join(published.spellings)}."
+            )
+        return published.load(where, scoring)
     if spec in SHIPPED:
         return load_shipped(spec)
     if Path(spec).suffix in (".yaml", ".yml") or Path(spec).is_file():
         path = Path(spec)
         return parse_suite(read_text(path), spec, path.stem, allow_code, path.parent)
-    raise UnknownName("suite", spec, [*SHIPPED, f"{PREFIX}:PATH", f"{PREFIX}:hub", "FILE.yaml"])
+    spellings = [spelling for kind in PUBLISHED.values() for spelling in kind.spellings]
+    raise UnknownName("suite", spec, [*SHIPPED, *spellings, "FILE.yaml"])
 
 
 def load_shipped(name: str) -> Suite:

@@ -94,8 +94,15 @@ LanguageCode = Annotated[
         lambda value: isinstance(value, str) and value in NAMES,
     ),
 ]
+Sign = Annotated[
+    str, Kind("one character, in quotes", lambda value: is_text(value) and len(value) == 1)
+]
+Relation = Annotated[str, one_of("at least", "less than")]
 Direction = Annotated[str, one_of("positive", "negative")]
 Part = Annotated[str, one_of("pos", "neg", "neu")]
+Spec = Annotated[
+    str | Mapping[str, Any], Kind("a measure", lambda value: isinstance(value, str | Mapping))
+]
 Specs = Annotated[
     Sequence[Any],
     Kind(

@@ -1,0 +1,243 @@
+"""Holdfast's checkers of IFEval's 25 instructions beside lm-evaluation-harness's, verdict by
+verdict, on the same thousand replies; arguments are drawn at the edge of what the reply does.
+
+    make integrations   # sets up the environment
+    .venv-integrations/bin/python benchmarks/ifeval.py --out benchmarks/results/ifeval.json
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import random
+import re
+import string
+import sysconfig
+from collections.abc import Callable, Sequence
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+from ifeval_replies import LANGUAGES, replies_of
+from stamp import measured_on
+
+import holdfast
+from holdfast.drift.verifiable.instructions import measure_name
+from holdfast.measures import build
+from holdfast.seeds import seed_of
+
+REPLIES, FROM_MODEL, BY_HAND = 1_000, 200, 200
+EXAMPLES, SHOWN = 6, 240
+MADE = {"from_model": FROM_MODEL, "by_hand": BY_HAND, "edited": REPLIES - FROM_MODEL - BY_HAND}
+LANGUAGE_SEEDS = 5
+RELATIONS = ("at least", "less than")
+Draw = Callable[[str, random.Random], dict[str, Any]]
+
+
+def near(count: int, rng: random.Random, least: int = 1) -> int:
+    """A number at the edge: a count, one less, or one more."""
+    return max(least, count + rng.randint(-1, 1))
+
+
+def some_word(text: str, rng: random.Random) -> str:
+    """A word of the reply, a part of one, or another."""
+    words = [*re.findall(r"[^\W\d_]+", text), "garden", "coffee"]
+    word = rng.choice(words)
+    return rng.choice((word, word, word.upper(), word[: max(1, len(word) // 2)], "lantern"))
+
+
+def keyword(text: str, rng: random.Random) -> dict[str, Any]:
+    word = some_word(text, rng)
+    times = len(re.findall(re.escape(word), text, re.IGNORECASE))
+    return {"keyword": word, "frequency": near(times, rng), "relation": rng.choice(RELATIONS)}
+
+
+def letter(text: str, rng: random.Random) -> dict[str, Any]:
+    sign = rng.choice(string.ascii_letters)
+    times = near(text.lower().count(sign.lower()), rng)
+    return {"letter": sign, "let_frequency": times, "let_relation": rng.choice(RELATIONS)}
+
+
+def nth_paragraph(text: str, rng: random.Random) -> dict[str, Any]:
+    blocks = [block.split() for block in text.split("\n\n")]
+    number = rng.randrange(len(blocks))
+    word = (blocks[number] or ["the"])[0].strip("'\".,?!").lower() or "the"
+    blank = sum(not block for block in blocks)
+    paragraphs = max(number + 1, near(len(blocks) - blank, rng))
+    return {"num_paragraphs": paragraphs, "nth_paragraph": number + 1, "first_word": word}
+
+
+def ending(text: str, rng: random.Random) -> dict[str, Any]:
+    words = text.strip().split()[-rng.randint(1, 4) :]
+    phrase = " ".join(words) or "Any other questions?"
+    return {"end_phrase": rng.choice((phrase, phrase, phrase.upper(), phrase + "!", phrase[:-1]))}
+
+
+def request(text: str, rng: random.Random) -> dict[str, Any]:
+    begun = text.strip()[: rng.randint(5, 30)].strip() or "What now?"
+    return {"prompt_to_repeat": rng.choice((begun, begun.upper(), begun[1:], begun + "?"))}
+
+
+def paragraphs(text: str, rng: random.Random) -> dict[str, Any]:
+    blocks = [block for block in text.split("***") if block.strip()]
+    return {"num_paragraphs": near(len(blocks), rng)}
+
+
+def counted(pattern: str, name: str) -> Draw:
+    """Arguments with one number, near how often a pattern occurs."""
+    return lambda text, rng: {name: near(len(re.findall(pattern, text, re.MULTILINE)), rng)}
+
+
+def related(pattern: str, name: str, relation: str = "relation") -> Draw:
+    """The same, with a relation."""
+    number = counted(pattern, name)
+    return lambda text, rng: {**number(text, rng), relation: rng.choice(RELATIONS)}
+
+
+def nothing(text: str, rng: random.Random) -> dict[str, Any]:
+    return {}
+
+
+ARGUMENTS: dict[str, Draw] = {
+    "keywords:existence": lambda t, rng: {"keywords": [some_word(t, rng) for _ in range(2)]},
+    "keywords:frequency": keyword,
+    "keywords:forbidden_words": lambda t, rng: {"forbidden_words": [some_word(t, rng)]},
+    "keywords:letter_frequency": letter,
+    "language:response_language": lambda t, rng: {
+        "language": next((code for code in LANGUAGES if LANGUAGES[code][:20] in t), "en")
+        if rng.random() < 0.7
+        else rng.choice(list(LANGUAGES))
+    },
+    "length_constraints:number_sentences": related(r"[.?!]+(?:\s|$)", "num_sentences"),
+    "length_constraints:number_paragraphs": paragraphs,
+    "length_constraints:number_words": related(r"\w+", "num_words"),
+    "length_constraints:nth_paragraph_first_word": nth_paragraph,
+    "detectable_content:number_placeholders": counted(r"\[", "num_placeholders"),
+    "detectable_content:postscript": lambda t, rng: {
+        "postscript_marker": rng.choice(("P.S.", "P.P.S"))
+    },
+    "detectable_format:number_bullet_lists": counted(r"^\s*[-*]", "num_bullets"),
+    "detectable_format:constrained_response": nothing,
+    "detectable_format:number_highlighted_sections": counted(r"\*\w", "num_highlights"),
+    "detectable_format:multiple_sections": lambda t, rng: {
+        "section_spliter": rng.choice(("SECTION", "Section")),
+        "num_sections": near(t.lower().count("section"), rng),
+    },
+    "detectable_format:json_format": nothing,
+    "detectable_format:title": nothing,
+    "combination:two_responses": nothing,
+    "combination:repeat_prompt": request,
+    "startend:end_checker": ending,
+    "change_case:capital_word_frequency": related(
+        r"\b[A-Z]+\b", "capital_frequency", "capital_relation"
+    ),
+    "change_case:english_capital": nothing,
+    "change_case:english_lowercase": nothing,
+    "punctuation:no_comma": nothing,
+    "startend:quotation": nothing,
+}
+
+
+def harness() -> Any:
+    """The harness's checkers; nltk's Punkt is taken from a package where one brings it."""
+    packaged = Path(sysconfig.get_paths()["purelib"], "llama_index/core/_static/nltk_cache")
+    if packaged.is_dir():
+        os.environ.setdefault("NLTK_DATA", str(packaged))
+    from lm_eval.tasks.ifeval import utils
+
+    return utils
+
+
+def theirs(checkers: Any, id: str, arguments: dict[str, Any], reply: str) -> dict[str, bool]:
+    """The harness's verdicts, by scoring; langdetect draws from a seeded generator."""
+    case = checkers.InputExample(0, [id], "", [arguments])
+    return {
+        "strict": checkers.test_instruction_following_strict(case, reply).follow_all_instructions,
+        "loose": checkers.test_instruction_following_loose(case, reply).follow_all_instructions,
+    }
+
+
+def ours(id: str, arguments: dict[str, Any], reply: str) -> dict[str, Any]:
+    """Holdfast's verdicts, by scoring, and the strict one's reason."""
+    spec = {"name": measure_name(id, "ifeval"), **arguments}
+    strict, loose = (
+        build(spec).score(reply),
+        build({"name": "loosely", "measure": spec}).score(reply),
+    )
+    return {"strict": strict.value == 1, "loose": loose.value == 1, "reason": strict.reason}
+
+
+def compare(id: str, replies: Sequence[str], checkers: Any) -> dict[str, Any]:
+    """Both verdicts on every reply: how often they agree, and the shortest disagreements."""
+    followed, agreed, examples = 0, {"strict": 0, "loose": 0}, []
+    for number, reply in enumerate(replies):
+        arguments = ARGUMENTS[id](reply, random.Random(seed_of(id, number)))
+        mine, other = ours(id, arguments, reply), theirs(checkers, id, arguments, reply)
+        followed += other["strict"]
+        for scoring in agreed:
+            agreed[scoring] += mine[scoring] == other[scoring]
+        if mine["strict"] != other["strict"]:
+            examples.append(
+                {
+                    "reply": reply[:SHOWN],
+                    "arguments": arguments,
+                    "holdfast": mine["strict"],
+                    "harness": other["strict"],
+                    "reason": mine["reason"],
+                }
+            )
+    examples.sort(key=lambda example: len(example["reply"]))
+    return {
+        "compared": len(replies),
+        "followed": followed,
+        "agreed": agreed,
+        "disagreements": examples[:EXAMPLES],
+    }
+
+
+def unsure(replies: Sequence[str], seeds: int = LANGUAGE_SEEDS) -> int:
+    """Replies whose language langdetect tells differently from seed to seed."""
+    import langdetect
+
+    def told(reply: str, seed: int) -> str:
+        langdetect.DetectorFactory.seed = seed
+        try:
+            return str(langdetect.detect(reply))
+        except langdetect.LangDetectException:
+            return "none"
+
+    different = sum(len({told(reply, seed) for seed in range(seeds)}) > 1 for reply in replies)
+    langdetect.DetectorFactory.seed = 0
+    return different
+
+
+def measure(replies: Sequence[str]) -> dict[str, Any]:
+    """All instructions on the replies."""
+    checkers = harness()
+    import langdetect
+
+    langdetect.DetectorFactory.seed = 0
+    return {
+        "harness": version("lm_eval"),
+        "replies": len(replies),
+        "unsure_languages": unsure(replies),
+        "instructions": {id: compare(id, replies, checkers) for id in ARGUMENTS},
+    }
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--out", type=Path)
+    out = parser.parse_args().out
+    replies = replies_of(REPLIES, FROM_MODEL, BY_HAND)
+    model = holdfast.load("default")
+    record = {"measured_on": measured_on(model), **MADE, **measure(replies)}
+    for id, told in record["instructions"].items():
+        print(f"{id}: {told['agreed']} of {told['compared']}, {told['followed']} followed")
+    if out:
+        out.write_text(json.dumps(record, indent=1, ensure_ascii=False) + "\n")
+
+
+if __name__ == "__main__":
+    main()

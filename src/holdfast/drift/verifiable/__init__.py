@@ -1,0 +1,7 @@
+"""Suites of verifiable instructions, read from the files of published benchmarks. The files are the
+user's; nothing of them is part of this package, and nothing in them is ever executed.
+"""
+
+from holdfast.drift.verifiable.sys_ifeval import load_sys_ifeval
+
+__all__ = ["load_sys_ifeval"]
