@@ -28,7 +28,7 @@ from holdfast.measures import build
 from holdfast.seeds import seed_of
 
 REPLIES, FROM_MODEL, BY_HAND = 1_000, 200, 200
-EXAMPLES, SHOWN = 6, 240
+EXAMPLES, SHOWN = 12, 240
 MADE = {"from_model": FROM_MODEL, "by_hand": BY_HAND, "edited": REPLIES - FROM_MODEL - BY_HAND}
 LANGUAGE_SEEDS = 5
 RELATIONS = ("at least", "less than")
@@ -71,12 +71,16 @@ def nth_paragraph(text: str, rng: random.Random) -> dict[str, Any]:
 def ending(text: str, rng: random.Random) -> dict[str, Any]:
     words = text.strip().split()[-rng.randint(1, 4) :]
     phrase = " ".join(words) or "Any other questions?"
-    return {"end_phrase": rng.choice((phrase, phrase, phrase.upper(), phrase + "!", phrase[:-1]))}
+    return {
+        "end_phrase": rng.choice(
+            (phrase, phrase, phrase.upper(), phrase + "!", phrase[:-1] or phrase)
+        )
+    }
 
 
 def request(text: str, rng: random.Random) -> dict[str, Any]:
     begun = text.strip()[: rng.randint(5, 30)].strip() or "What now?"
-    return {"prompt_to_repeat": rng.choice((begun, begun.upper(), begun[1:], begun + "?"))}
+    return {"prompt_to_repeat": rng.choice((begun, begun.upper(), begun[1:] or begun, begun + "?"))}
 
 
 def paragraphs(text: str, rng: random.Random) -> dict[str, Any]:
@@ -177,7 +181,8 @@ def compare(id: str, replies: Sequence[str], checkers: Any) -> dict[str, Any]:
         followed += other["strict"]
         for scoring in agreed:
             agreed[scoring] += mine[scoring] == other[scoring]
-        if mine["strict"] != other["strict"]:
+        shown = {example["reply"] for example in examples}
+        if mine["strict"] != other["strict"] and reply[:SHOWN] not in shown:
             examples.append(
                 {
                     "reply": reply[:SHOWN],

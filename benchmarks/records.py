@@ -41,6 +41,7 @@ class Record:
         minutes: about how long it takes on 2 cores.
         beside: files and folders that it writes beside the record.
         gpu: whether it needs one.
+        python: that runs it, from the root; None: this one.
     """
 
     name: str
@@ -49,6 +50,7 @@ class Record:
     minutes: int
     beside: tuple[str, ...] = ()
     gpu: bool = False
+    python: str | None = None
 
 
 RECORDS = (
@@ -98,6 +100,13 @@ RECORDS = (
     ),
     Record("profiling", "benchmarks/profiling.py --out {out}", False, 10),
     Record("census", "benchmarks/census.py --out {out}", False, 12),
+    Record(
+        "ifeval",
+        "benchmarks/ifeval.py --out {out}",
+        True,
+        4,
+        python=".venv-integrations/bin/python",
+    ),
 )
 
 
@@ -207,7 +216,7 @@ def measure(record: Record, runs: Path, corpus: Path | None) -> Path:
     command = record.command.format(out=fresh, runs=folder, corpus=corpus)
     started = time.perf_counter()
     print(f"{record.name}: {command}", flush=True)
-    subprocess.run([sys.executable, *command.split()], cwd=ROOT, check=True)
+    subprocess.run([record.python or sys.executable, *command.split()], cwd=ROOT, check=True)
     print(f"{record.name}: {(time.perf_counter() - started) / 60:.0f} minutes", flush=True)
     return fresh
 

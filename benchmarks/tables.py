@@ -702,6 +702,37 @@ def catalogue_table() -> str:
     return "\n".join(lines)
 
 
+def ifeval_table() -> str:
+    """Where our checkers of IFEval's instructions and the harness's differ."""
+    record = read("ifeval")
+    told = record["instructions"]
+    count = record["replies"]
+    same = [id for id, row in told.items() if set(row["agreed"].values()) == {count}]
+    lines = [
+        (
+            f"`python benchmarks/ifeval.py`, lm-evaluation-harness {record['harness']}:"
+            f" {record['from_model']} replies of the default model, {record['by_hand']} by hand and"
+            f" {record['edited']} edits of these. On all {count:,} the two agree for {len(same)} of"
+            f" the {len(told)} instructions, strictly and loosely; the others:"
+        ),
+        "",
+        "| instruction | replies that the harness passes | agree, strict | agree, loose |",
+        "| --- " * 4 + "|",
+    ]
+    for id, row in told.items():
+        if id not in same:
+            cells = [row["followed"], row["agreed"]["strict"], row["agreed"]["loose"]]
+            lines.append(f"| `{id}` | " + " | ".join(f"{cell:,}" for cell in cells) + " |")
+    lines += [
+        "",
+        (
+            "langdetect, which the harness asks for a reply's language, names another one from seed"
+            f" to seed for {record['unsure_languages']} of the {count:,}."
+        ),
+    ]
+    return "\n".join(lines)
+
+
 def documents() -> dict[Path, str]:
     """What each document should say."""
     tables = {
@@ -715,6 +746,7 @@ def documents() -> dict[Path, str]:
         "profiling": profiling_table(),
         "chosen": chosen_summary(),
         "methods": catalogue_table(),
+        "ifeval": ifeval_table(),
         **({"serve": serve_table()} if (RESULTS / "serve.json").exists() else {}),
         **({"ray": ray_table()} if (RESULTS / "ray.json").exists() else {}),
         "scaling": scaling_table(),
@@ -729,6 +761,7 @@ def documents() -> dict[Path, str]:
         for path in (
             ROOT / "README.md",
             ROOT / "docs" / "scaling.md",
+            ROOT / "docs/suites.md",
             ROOT / "src/holdfast/assets/model/MODEL_CARD.md",
         )
     }

@@ -136,3 +136,12 @@ def test_rules_of_several_prompts_are_told_apart(tmp_path):
     rows = rule_rows(read_series(read_run(run.folder)))
     assert {row.name for row in rows} == {"tony, signs", "tony, cheap", "tony, short", "ada, signs"}
     assert sum(row.n for row in rows if row.name.endswith("signs")) == 8
+
+
+def test_rules_of_many_prompts_are_told_by_their_ids(tmp_path):
+    cases = tuple(drift.Case(f"bot-{i}", "rules", f"Be {i}.", rules=RULES[:2]) for i in range(7))
+    settings = drift.Settings(rounds=2, conversations=24)
+    run = drift.run(Forgetful(), drift.Suite("bots", cases, ("hello",)), tmp_path / "run", settings)
+    rows = rule_rows(read_series(run))
+    assert [(row.name, row.n) for row in rows] == [("signs", 24), ("cheap", 24)]
+    assert [len(row.points) for row in rows] == [2, 2]

@@ -13,16 +13,18 @@ from holdfast.analysis.statistics import Estimate, change, estimate_columns
 from holdfast.analysis.verdicts import tell
 
 KEPT = 0.5  # the least score of a reply that keeps to a rule
+PROMPTS_APART = 6  # the rules of more prompts are told by their ids alone, over all prompts
 
 
 @dataclass(frozen=True)
 class RuleRow:
-    """One rule of one system prompt in one series.
+    """One rule of one system prompt, or of all that have one of this id, in one series.
 
     Attributes:
-        name: the rule's id; behind that of its prompt where several prompts have rules.
+        name: the rule's id; behind that of its prompt where two to `PROMPTS_APART` prompts have
+            rules.
         series: the series.
-        n: conversations in which the agent had the prompt.
+        n: conversations in which the agent had such a prompt.
         points: stability by round.
         changes: paired changes from round 1, by round; the first is 0.
         broken: how many conversations first scored below `KEPT` in each round.
@@ -51,14 +53,17 @@ class RuleRow:
 def rule_rows(series: Sequence[Series]) -> list[RuleRow]:
     """A row per rule and series, in the order of asking; empty where prompts have no rules."""
     records = [record for item in series for record in item.records]
-    rules = list(dict.fromkeys(rule for record in records for rule in _rules(record)))
-    several = len({case for case, _ in rules}) > 1
+    rules: list[tuple[str | None, str]] = [rule for record in records for rule in _rules(record)]
+    prompts = {case for case, _ in rules}
+    if len(prompts) > PROMPTS_APART:
+        rules = [(None, rule) for _, rule in rules]
     rows = []
-    for case, rule in rules:
+    for case, rule in dict.fromkeys(rules):
         for item in series:
             values = _scores(item, case, rule)
             if not np.isnan(values).all():
-                rows.append(_row(f"{case}, {rule}" if several else rule, item, values))
+                apart = case is not None and len(prompts) > 1
+                rows.append(_row(f"{case}, {rule}" if apart else rule, item, values))
     return rows
 
 
@@ -82,16 +87,22 @@ def _row(name: str, item: Series, values: np.ndarray) -> RuleRow:
     )
 
 
-def _rules(record: dict[str, Any]) -> list[tuple[str, str]]:
+def _rules(record: dict[str, Any]) -> list[tuple[str | None, str]]:
     """The (case, rule) pairs that the agent of a record was probed for."""
     stability = (probe for probe in record["probes"] if probe["kind"] == "stability")
     rules = (probe["rule"] for probe in stability if probe.get("rule"))
     return list(dict.fromkeys((record["agent"]["id"], rule) for rule in rules))
 
 
-def _scores(item: Series, case: str, rule: str) -> np.ndarray:
-    """[conversation, round] of the conversations in which the agent was probed for the rule."""
-    records = [record for record in item.records if (case, rule) in _rules(record)]
+def _scores(item: Series, case: str | None, rule: str) -> np.ndarray:
+    """[conversation, round] of the conversations in which the agent was probed for the rule of a
+    case; None: of any.
+    """
+    records = [
+        record
+        for record in item.records
+        if any(id == rule and case in (None, agent) for agent, id in _rules(record))
+    ]
     return probe_means(
         records,
         item.rounds,

@@ -41,7 +41,7 @@ def add_parser(commands) -> None:
     add(
         "--suite",
         default="starter",
-        metavar="starter|core|li2024:PATH|FILE.yaml",
+        metavar="starter|core|li2024:PATH|sys-ifeval:PATH|FILE.yaml",
         help="where the prompts come from (default: %(default)s)",
     )
     add("--prompts", metavar="ID,ID,...", help="which of them talk (default: one of each category)")

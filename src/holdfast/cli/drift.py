@@ -26,6 +26,7 @@ EXAMPLES = """examples:
   holdfast drift --model meta-llama/Llama-3.2-1B-Instruct --suite core --rounds 8
   holdfast drift --model http://localhost:8000/v1 --endpoint-model my-model --suite core
   holdfast drift --suite li2024:hundred_system_prompts.py --scoring released
+  holdfast drift --suite sys-ifeval:sys_ifeval.jsonl.gz --rounds 4 --conversations 8
   holdfast drift --user-model http://localhost:8000/v1     another model plays the user
   holdfast drift --suite my_bot.yaml --dialogs logs.jsonl  your own logs, replayed and probed
   holdfast drift --suite my_bot.yaml --persona "You are Ada, hungry and in a hurry."
@@ -65,6 +66,8 @@ def run(arguments: argparse.Namespace) -> None:
     suite = drift.load_suite(
         arguments.suite, scoring=arguments.scoring, allow_code=arguments.allow_code
     )
+    for note in suite.notes:
+        print(note, file=sys.stderr)
     dialogs = load_dialogs(arguments, suite, settings)
     if dialogs is None:
         suite, settings = with_user_prompt(suite, settings, arguments.persona)

@@ -60,14 +60,17 @@ def _add_suite(add) -> None:
     add(
         "--suite",
         default="starter",
-        metavar="starter|core|li2024:PATH|FILE.yaml",
+        metavar="starter|core|li2024:PATH|sys-ifeval:PATH|FILE.yaml",
         help="system prompts and probes (default: %(default)s); li2024:hub reads the hub",
     )
     add(
         "--scoring",
-        choices=("strict", "released"),
+        choices=("strict", "released", "loose"),
         default="strict",
-        help="of li2024: mended, or as published (default: %(default)s)",
+        help=(
+            "of li2024: strict is mended, released as published; of verifiable instructions: loose"
+            " is the best of eight readings of a reply (default: %(default)s)"
+        ),
     )
     add("--allow-code", action="store_true", help="let the suite name Python functions as measures")
 

@@ -136,7 +136,13 @@ def run(
     judged = load_judges(suite, model, judging or Judging())
     if judged:
         identity["judges"] = {name: judge.fingerprint for (name, _), judge in judged.items()}
-    about = {"command": "drift", "argv": command, **told_of(model), "versions": _versions()}
+    about = {
+        "command": "drift",
+        "argv": command,
+        **told_of(model),
+        "versions": _versions(),
+        **({"notes": list(suite.notes)} if suite.notes else {}),
+    }
     with open_run(Path(out), identity, about, COMPATIBILITY) as record:
         judges = Judges(suite, judged, Judgements.opened(Path(out)))
         judges.check(judging or Judging())

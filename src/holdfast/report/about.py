@@ -171,17 +171,25 @@ def probed_terms(
 
 @dataclass(frozen=True)
 class About:
-    """A run as its page tells of it: its command, and its settings, versions and cost by name."""
+    """A run as its page tells of it: its command, what its suite has to say of itself, and its
+    settings, versions and cost by name.
+    """
 
     label: str
     command: str
+    notes: tuple[str, ...]
     rows: tuple[tuple[str, str], ...]
 
 
 def about_runs(runs: Sequence[RunData], labels: Sequence[str]) -> list[About]:
     """How each run was measured."""
     return [
-        About(label or run.folder.name, command_of(run.manifest), tuple(_rows(run)))
+        About(
+            label or run.folder.name,
+            command_of(run.manifest),
+            tuple(run.manifest.get("notes", ())),
+            tuple(_rows(run)),
+        )
         for run, label in zip(runs, labels, strict=True)
     ]
 

@@ -2,7 +2,8 @@
 
 A stop ends a sentence wherever it stands before a space, also within a line of a list ("1."), and
 a new line alone ends none. After an abbreviation, an initial or dots it does so only where a word
-follows that often begins a sentence. What follows the last stop is a sentence too, be it a sign.
+follows that often begins a sentence, and after "Dr." never. What follows the last stop is a
+sentence too, be it a sign.
 """
 
 from __future__ import annotations
@@ -17,14 +18,10 @@ BESIDE = frozenset("\"')]}")  # a token of these alone belongs to the sentence b
 INITIAL = re.compile(r"[^\W\d_]")
 CONTRACTED = re.compile(r"['’]")  # "I'm" begins with the word "I"
 NUMBER = re.compile(r"\d[\d.,]*")
-ABBREVIATIONS = (
-    NEVER_LAST
-    | MAY_BE_LAST
-    | frozenset(
-        listed(
-            "messrs gen sen rep gov col capt lt sgt rev hon pres ave blvd rd corp ltd co bros sr"
-            " ph.d m.d b.a m.a u.k d.c n.y l.a no vol fig ed jan feb aug sept oct nov dec"
-        )
+ABBREVIATIONS = MAY_BE_LAST | frozenset(
+    listed(
+        "messrs gen sen rep gov col capt lt sgt rev hon pres ave blvd rd corp ltd co bros sr"
+        " ph.d m.d b.a m.a u.k d.c n.y l.a no vol fig ed jan feb aug sept oct nov dec"
     )
 )
 OPENERS = frozenset(
@@ -55,6 +52,8 @@ def ends_sentence(token: str, follower: str) -> bool:
         return False
     stem = word.rstrip(".").lstrip(OPENING).lower()
     follower = CONTRACTED.split(follower.lstrip(OPENING))[0]
+    if stem in NEVER_LAST:
+        return False
     if NUMBER.fullmatch(stem):
         return not follower[:1].islower()
     if word.endswith("..") or stem in ABBREVIATIONS or INITIAL.fullmatch(stem):
