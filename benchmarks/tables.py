@@ -694,6 +694,8 @@ def catalogue_table() -> str:
             f"`{name}` {knob.values.words()}: {knob.description}" for name, knob in knobs.items()
         )
         works_on = "everything" if method.needs <= EVERY_MODEL else "local models"
+        if "file" in knobs:
+            works_on += ", once [fitted](docs/methods.md)"
         source = re.sub(
             r"arXiv (\d{4}\.\d{5})", r"[arXiv \1](https://arxiv.org/abs/\1)", method.source
         )

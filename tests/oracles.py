@@ -165,3 +165,100 @@ def steered_head(
         factors = (1 / (on_held + on_rest),) * 2
     weights = [p * factors[0 if member else 1] for p, member in zip(powers, held, strict=True)]
     return weights, math.fsum(w for w, member in zip(weights, span, strict=True) if member)
+
+
+def seka(
+    key: list[float],
+    positive: list[list[float]],
+    negative: list[list[float]],
+    gain: float,
+    rest_gain: float,
+) -> list[float]:
+    """Li et al. (2026), SEKA: k + (g+ P+ k + g- P- k) / 2 for one key.
+
+    `positive` and `negative` are lists of orthonormal directions, of P+ and of P-.
+    """
+    along = projected(key, positive)
+    beside = projected(key, negative)
+    return [k + (gain * p + rest_gain * n) / 2 for k, p, n in zip(key, along, beside, strict=True)]
+
+
+def projected(vector: list[float], directions: list[list[float]]) -> list[float]:
+    """The part of a vector along orthonormal directions: sum of <u, x> u."""
+    part = [0.0] * len(vector)
+    for direction in directions:
+        length = dot(direction, vector)
+        part = [p + length * u for p, u in zip(part, direction, strict=True)]
+    return part
+
+
+def dot(first: list[float], second: list[float]) -> float:
+    """The inner product."""
+    return math.fsum(a * b for a, b in zip(first, second, strict=True))
+
+
+def ada_seka(
+    key: list[float],
+    query: list[float],
+    experts: list[list[list[float]]],
+    values: list[list[float]],
+    gain: float,
+) -> list[float]:
+    """Li et al. (2026), AdaSEKA: k + g sum_m alpha_m U_m U_m^T k for one key and routing query.
+
+    `experts` are each expert's directions, `values` their singular values.
+    """
+    sums = [
+        math.fsum(dot(query, u) * s for u, s in zip(directions, own, strict=True))
+        for directions, own in zip(experts, values, strict=True)
+    ]
+    most = max(abs(each) for each in sums)
+    edited = list(key)
+    for directions, each in zip(experts, sums, strict=True):
+        part = projected(key, directions)
+        edited = [k + gain * each / most * p for k, p in zip(edited, part, strict=True)]
+    return edited
+
+
+def prism(
+    key: list[float], directions: list[list[float]], distance: float, offset: float, gain: float
+) -> list[float]:
+    """Ge et al. (2026), PRISM-Delta: k + g softplus(d - delta) P k for one key or value."""
+    weight = math.log1p(math.exp(distance - offset))
+    part = projected(key, directions)
+    return [k + gain * weight * p for k, p in zip(key, part, strict=True)]
+
+
+def rank(values: list[float], coverage: float) -> int:
+    """The least number of first singular values whose sum is `coverage` of all."""
+    for count in range(1, len(values) + 1):
+        if math.fsum(values[:count]) >= coverage * math.fsum(values):
+            return count
+    return len(values)
+
+
+def capping(
+    hidden: list[float], direction: list[float], cap: float, strength: float
+) -> list[float]:
+    """Lu et al. (2026): h - v max(<h, v> - tau, 0), `strength` of it."""
+    excess = max(dot(hidden, direction) - cap, 0.0)
+    return [h - strength * excess * v for h, v in zip(hidden, direction, strict=True)]
+
+
+def gcad(
+    output: list[float],
+    delta: list[float],
+    queries: list[list[float]],
+    keys: list[list[float]],
+    mean: float,
+    gain: float,
+    sharpness: float,
+) -> list[float]:
+    """GCAD: o + 2 g sigmoid(s (c - mean)) delta, c the mean over heads of <q, k> / sqrt(size).
+
+    `keys` is one per query head, repeated where heads share one.
+    """
+    fits = [dot(q, k) / math.sqrt(len(k)) for q, k in zip(queries, keys, strict=True)]
+    compatibility = math.fsum(fits) / len(fits)
+    gate = 2 * gain / (1 + math.exp(-sharpness * (compatibility - mean)))
+    return [o + gate * d for o, d in zip(output, delta, strict=True)]

@@ -120,7 +120,8 @@ def test_models_declare_what_they_offer():
     endpoint = holdfast.connect("http://localhost:1/v1", "m", "NO_SUCH_KEY")
     assert endpoint.offers == {Ability.MESSAGES, Ability.PIECES}
     assert model().offers == set(Ability)
-    assert model("mamba").offers == set(Ability) - {Ability.LOG_ODDS}
+    attention = {Ability.LOG_ODDS, Ability.KEYS, Ability.OUTPUTS}
+    assert model("mamba").offers == set(Ability) - attention
     assert offers(object(), Ability.MESSAGES) and not offers(object(), Ability.REPLY_SCORES)
     with pytest.raises(ModelError, match=r"guidance:scale=2 needs a second stream.*messages alone"):
         endpoint.generate(TALK, [Guidance(2.0)])

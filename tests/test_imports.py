@@ -25,6 +25,7 @@ LAYERS = (
     "methods",
     "client",
     "measures",
+    "states",
     "attention",
     "engine",
     "models",

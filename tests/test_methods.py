@@ -9,13 +9,17 @@ from typing import ClassVar
 import oracles
 import pytest
 import torch
+from fitted_files import write_all
 
 from holdfast import methods
 from holdfast.errors import KnobOutOfRange, PromptError, UnknownName, UsageError
 from holdfast.methods import (
     Boost,
+    EditsHidden,
+    EditsKeys,
     EditsLogits,
     EditsMessages,
+    EditsOutputs,
     Gate,
     Pasta,
     Repetition,
@@ -163,7 +167,14 @@ def test_a_wrong_spelling_is_refused_with_its_cure(spec, error, words):
     assert all(word in str(caught.value) for word in words), str(caught.value)
 
 
-def test_the_catalogue_names_what_parse_reads():
+@pytest.fixture
+def fitted_here(tmp_path, monkeypatch):
+    """A folder with the files that examples name."""
+    write_all(tmp_path)
+    monkeypatch.chdir(tmp_path)
+
+
+def test_the_catalogue_names_what_parse_reads(fitted_here):
     listed = methods.catalogue()
     assert [name for name, _, _ in listed] == [
         "split-softmax",
@@ -175,19 +186,25 @@ def test_the_catalogue_names_what_parse_reads():
         "prompt-strength",
         "anchoring",
         "gate",
+        "seka",
+        "ada-seka",
+        "prism",
+        "capping",
+        "vector",
+        "gcad",
     ]
+    kinds = (ShiftsAttention, EditsMessages, EditsLogits, Gate)
+    kinds += (EditsKeys, EditsHidden, EditsOutputs)
     for name, knobs, line in listed:
         value = {"gate": "[split-softmax:exponent=0.5],threshold=0.5", "boost": "2"}.get(
-            name, "0.5"
+            name, f"{name}.safetensors" if knobs[0] == "file" else "0.5"
         )
         made = methods.parse(f"{name}:{knobs[0]}={value}")[0]
-        assert made.name == name and isinstance(
-            made, (ShiftsAttention, EditsMessages, EditsLogits, Gate)
-        )
+        assert made.name == name and isinstance(made, kinds)
         assert line.endswith(".") and len(line) < 120
 
 
-def test_a_method_is_registered_by_its_class_alone():
+def test_a_method_is_registered_by_its_class_alone(fitted_here):
     from holdfast.methods.registry import METHODS
 
     assert [name for name, _, _ in methods.catalogue()] == [method.name for method in METHODS]

@@ -29,6 +29,7 @@ from weakref import WeakKeyDictionary
 
 from torch import Tensor
 
+from holdfast.attention.block_states import BlockStates
 from holdfast.attention.checks import cached_tokens, can_be_noted
 from holdfast.attention.steering import Steering
 from holdfast.errors import UsageError
@@ -48,6 +49,7 @@ class Block:
     Args:
         steering: what it does; None leaves the passes in it as they are.
         frame: the code that entered it.
+        states: what it edits besides attention; None for nothing.
         thread: the one in which that code last ran.
         passes: of each pass that it steered, the thread and the mass of every layer.
         steered: how many passes that were.
@@ -56,6 +58,7 @@ class Block:
 
     steering: Steering | None
     frame: FrameType
+    states: BlockStates | None = None
     thread: int = field(default_factory=threading.get_ident)
     number: int = field(default_factory=lambda: next(_NUMBERS))
     passes: list[tuple[int, list[Tensor]]] = field(default_factory=list)

@@ -43,15 +43,15 @@ def refuse_checkpointing(name: str, module: torch.nn.Module) -> None:
         )
 
 
-def check_pass(
-    model: OpenModel, block: Block, steering: Steering, given: Mapping[str, Any]
-) -> None:
-    """Refuses a pass that its span mask does not fit, or that asks for what steering leaves out."""
+def check_pass(model: OpenModel, block: Block, steering: Steering, given: Mapping[str, Any]) -> int:
+    """Refuses a pass that its span mask does not fit, or that asks for what steering leaves out;
+    returns how many columns stand in front of its tokens, at least.
+    """
     ids = given.get("input_ids")
     ids = given.get("inputs_embeds") if ids is None else ids
     refuse_attention_weights(given)
     if not isinstance(ids, Tensor) or ids.ndim < 2:
-        return
+        return 0
     tokens, width, cache = ids.shape[1], steering.span.shape[1], given.get("past_key_values")
     noted = cache is not None and can_be_noted(cache)
     goes_on = noted and model.blocks.computed.get(cache) == block.number
@@ -66,6 +66,7 @@ def check_pass(
     block.tokens[threading.get_ident()] = tokens
     if steering.trace and tokens > 1 and mask is not None and mask.shape[1] >= tokens:
         steering.last = _last_tokens(mask[:, -tokens:])
+    return width if goes_on and tokens == 1 else before
 
 
 def refuse_attention_weights(given: Mapping[str, Any]) -> None:

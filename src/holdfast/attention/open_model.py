@@ -17,10 +17,12 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from holdfast.attention.block_states import edits_of_pass, refuse_compiled
 from holdfast.attention.blocks import LOCK, Block, Blocks
 from holdfast.attention.checks import check_pass, refuse_attention_weights, refuse_checkpointing
 from holdfast.attention.steering import PASS, Pass, Steering
 from holdfast.errors import UsageError
+from holdfast.states.hooks import Attached, attach
 
 
 @dataclass
@@ -34,6 +36,7 @@ class _Entry:
         block: that steers it; None for a plain one.
         steering: what it does.
         token: undoes its beginning.
+        attached: hooks that edit it.
     """
 
     module: torch.nn.Module
@@ -42,6 +45,7 @@ class _Entry:
     block: Block | None = None
     steering: Steering | None = None
     token: Token[Pass | None] | None = None
+    attached: Attached | None = None
 
 
 @dataclass(eq=False)
@@ -100,6 +104,9 @@ class OpenModel:
             frame = frame.f_back
         if ended := [entry for entry in entries if entry.frame not in frames]:
             entries[:] = [entry for entry in entries if entry not in ended]
+            for entry in ended:
+                if entry.attached is not None:
+                    entry.attached.detach()
             if not entries and (current := PASS.get()) is not None and current.model is self:
                 PASS.set(None)
         return entries
@@ -131,8 +138,10 @@ class OpenModel:
             steering = block.steering.for_a_pass()
             for place in ahead.places if ahead else ():
                 steering.place(*place)
-            check_pass(self, block, steering, given)
+            before = check_pass(self, block, steering, given)
             refuse_checkpointing(self.name, module)
+            if block.states is not None and (edits := edits_of_pass(block.states, given, before)):
+                entry.attached = attach(block.states.sites, edits)
             entry.block, entry.steering = block, steering
         entry.token = PASS.set(Pass(steering, self, steering is not None or ahead is not None))
 
@@ -151,6 +160,8 @@ class OpenModel:
         block, steering = self.blocks.block_of_compiled(), None
         if block is not None and block.steering is not None:
             block.reached = True
+            if block.states is not None:
+                refuse_compiled(self.name)
             steering = block.steering.for_a_pass()
             if ahead is not None and ahead.model is self:
                 for place in ahead.places:
@@ -205,6 +216,8 @@ class OpenModel:
                 del self.running[here]
             if entry.inner:
                 return
+            if entry.attached is not None:
+                entry.attached.remove()
             if entry.token is not None:
                 PASS.reset(entry.token)
             cache = getattr(output, "past_key_values", None) if cache is None else cache

@@ -18,6 +18,7 @@ from holdfast.cli import (
     check,
     drift,
     export,
+    fit,
     generate,
     geometry,
     profile,
@@ -46,6 +47,7 @@ COMMANDS = (
     serve,
     chat,
     profile,
+    fit,
     catalogue,
 )
 

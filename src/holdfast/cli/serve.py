@@ -65,6 +65,14 @@ def add_parser(commands) -> None:
         help="steering of requests that ask for none of their own (default: %(default)s)",
     )
     add(
+        "--fitted",
+        action="append",
+        default=[],
+        type=Path,
+        metavar="FILE.safetensors",
+        help="what `holdfast fit` wrote, for requests that name it by its content; repeatable",
+    )
+    add(
         "--max-batch",
         type=int,
         dest="batch_size",
@@ -144,11 +152,15 @@ def _service(arguments: argparse.Namespace) -> Service:
     from holdfast import __version__
     from holdfast.knobs import number_between, whole_number
     from holdfast.methods import parse
+    from holdfast.methods.fitted import read_any_fitted
     from holdfast.serve.engine_thread import EngineThread
     from holdfast.serve.limits import Limits
     from holdfast.serve.metrics import Metrics
     from holdfast.serve.service import Service
 
+    for path in arguments.fitted:
+        fitted = read_any_fitted(path)
+        print(f"{path}: {fitted.method}:file={fitted.digest}", flush=True)
     default = parse(arguments.default_method)
     limits = Limits(
         whole_number("`holdfast serve`", "--max-tokens", arguments.max_tokens, 1),

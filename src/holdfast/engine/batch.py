@@ -14,6 +14,7 @@ from transformers.cache_utils import Cache
 from holdfast.attention import Starts
 from holdfast.engine.rows import Stream
 from holdfast.methods.protocols import ShiftsAttention
+from holdfast.states.edits import Edits, Row, edits_of
 
 
 @dataclass(frozen=True)
@@ -62,6 +63,7 @@ class Batch:
         cache: what was computed; None: the model makes one.
         logits: of how many last tokens they are wanted.
         starts: where the keys of windowed layers begin, if that is not the same in all rows.
+        edits: of keys, hidden states and attention outputs; None for none.
     """
 
     ids: Tensor
@@ -75,6 +77,7 @@ class Batch:
     cache: Cache | None = None
     logits: int = 1
     starts: Starts | None = None
+    edits: Edits | None = None
 
 
 def batch_of(
@@ -117,12 +120,33 @@ def batch_of(
         level,
         columns,
         span if span.shape[1] <= columns else span[:, :columns],
-        [reading.stream.methods for reading in readings],
+        [reading.stream.attention for reading in readings],
         prompts,
         any(reading.trace for reading in readings),
         cache,
         logits,
+        edits=_edits_of(readings, computed, width, device),
     )
+
+
+def _edits_of(
+    readings: Sequence[Reading], computed: Sequence[int], width: int, device: torch.device
+) -> Edits | None:
+    """What is edited in a pass that forwards the readings behind what is computed of them."""
+    if not any(reading.stream.states for reading in readings):
+        return None
+    rows = [
+        Row(
+            reading.stream.states,
+            done,
+            len(reading) - done,
+            width - (len(reading) - done),
+            reading.span,
+            len(reading.stream.token_ids),
+        )
+        for reading, done in zip(readings, computed, strict=True)
+    ]
+    return edits_of(rows, width, device)
 
 
 def spans_of(readings: Sequence[Reading], device: torch.device) -> Tensor:

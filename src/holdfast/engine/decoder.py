@@ -33,7 +33,7 @@ from holdfast.engine.runner import Output, Runner
 from holdfast.engine.running import Running
 from holdfast.engine.shared import SharedPrefixes
 from holdfast.methods.heads import on_layers
-from holdfast.methods.protocols import ShiftsAttention
+from holdfast.methods.protocols import InPass
 from holdfast.threads import is_small, one_thread
 
 
@@ -172,7 +172,7 @@ class Decoder:
     def _forward(
         self,
         slots: Sequence[int],
-        methods: Sequence[tuple[ShiftsAttention, ...]] | None = None,
+        methods: Sequence[tuple[InPass, ...]] | None = None,
         *,
         commit: bool = True,
     ) -> Output:
@@ -258,9 +258,10 @@ class Decoder:
         while layers and open_rows:
             last = range(self.runner.layers - layers, self.runner.layers)
             slots = [self._slots_of(row)[0] for row in open_rows]
+            streams = [row.readings[0].stream for row in open_rows]
             methods = [
-                on_layers(row.readings[0].stream.methods, last, self.runner.heads)
-                for row in open_rows
+                (*stream.states, *on_layers(stream.attention, last, self.runner.heads))
+                for stream in streams
             ]
             output = self._forward(slots, methods)
             for place, row in enumerate(open_rows):

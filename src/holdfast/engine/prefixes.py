@@ -13,7 +13,8 @@ from dataclasses import dataclass, replace
 
 from torch import Tensor
 
-from holdfast.methods.protocols import ShiftsAttention
+from holdfast.methods.kinds import Kind, acts_in_front, of_kind
+from holdfast.methods.protocols import InPass
 
 
 @dataclass(frozen=True)
@@ -72,26 +73,31 @@ class Prefix:
 
     token_ids: tuple[int, ...]
     span: tuple[bool, ...]
-    methods: tuple[ShiftsAttention, ...]
+    methods: tuple[InPass, ...]
     keys_values: KeysValues | None
 
     def shared_with(
         self,
         token_ids: tuple[int, ...],
         span: tuple[bool, ...],
-        methods: tuple[ShiftsAttention, ...],
+        methods: tuple[InPass, ...],
     ) -> int:
         """How many first tokens of another prompt have these keys and values; not its last one.
 
         Under other methods only those in front of the span do: from there on, steering has moved
-        what a token has read, and so its keys. States are shared by prompts that begin with all
-        their tokens, and windows by those that part from them near the end.
+        what a token has read, and so its keys; and none do where a method moves every token. The
+        same holds of the span where its keys depend on the whole prompt. States are shared by
+        prompts that begin with all their tokens, and windows by those that part from them near the
+        end.
         """
         if self.keys_values is None:
             return 0
         shared = min(_common(self.token_ids, token_ids), _common(self.span, span))
         shared = min(shared, len(token_ids) - 1)
-        if methods != self.methods and True in span[:shared]:
+        other = methods != self.methods
+        if other and acts_in_front((*methods, *self.methods)):
+            return 0
+        if (other or _depend_on_prompt(methods)) and True in span[:shared]:
             shared = span.index(True)
         shared = min(shared, self.keys_values.tokens)
         return shared if shared >= self.keys_values.least else 0
@@ -136,6 +142,11 @@ class PrefixCache:
     def forget(self, thread: Hashable) -> None:
         """Keeps a thread's prefixes no longer; who waits to go on from them still can."""
         self.size -= sum(prefix.size for prefix in self._threads.pop(thread, ()))
+
+
+def _depend_on_prompt(methods: tuple[InPass, ...]) -> bool:
+    """Whether keys of the span depend on what stands behind it."""
+    return any(method.reads_query for method in of_kind(methods, Kind.KEYS))
 
 
 def _common(first: Sequence[object], second: Sequence[object]) -> int:

@@ -3,10 +3,18 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 
 from holdfast.attention import AttentionTrace
 from holdfast.engine.prefixes import KeysValues, Prefix
-from holdfast.methods.protocols import EditsLogits, GatesTokens, ShiftsAttention
+from holdfast.methods.kinds import Kind, of_kind, states_methods
+from holdfast.methods.protocols import (
+    EditsLogits,
+    EditsStates,
+    GatesTokens,
+    InPass,
+    ShiftsAttention,
+)
 from holdfast.sampling import Sampling
 
 
@@ -17,14 +25,14 @@ class Stream:
     Args:
         token_ids: the whole prompt.
         span: True on the tokens to hold on to, one per token.
-        methods: attention methods of this stream.
+        methods: of this stream, those that act inside a forward pass.
         prefix: what may be computed of the prompt's first tokens.
         shared: how many of them have the keys and values of `prefix`; at least one token is left.
     """
 
     token_ids: tuple[int, ...]
     span: tuple[bool, ...]
-    methods: tuple[ShiftsAttention, ...] = ()
+    methods: tuple[InPass, ...] = ()
     prefix: Prefix | None = None
     shared: int = 0
 
@@ -34,7 +42,7 @@ class Stream:
         prefix: Prefix | None,
         token_ids: tuple[int, ...],
         span: tuple[bool, ...],
-        methods: tuple[ShiftsAttention, ...] = (),
+        methods: tuple[InPass, ...] = (),
     ) -> Stream:
         """A stream that takes over what it can of a prefix."""
         if prefix is None:
@@ -52,10 +60,27 @@ class Stream:
         prefix, count = self.prefix, self.cached
         return prefix.keys_values.first(count) if prefix and prefix.keys_values and count else None
 
+    @cached_property
+    def attention(self) -> tuple[ShiftsAttention, ...]:
+        """Its attention methods."""
+        return of_kind(self.methods, Kind.LOG_ODDS)
+
+    @cached_property
+    def states(self) -> tuple[EditsStates, ...]:
+        """Its methods that edit keys, hidden states or attention outputs."""
+        return states_methods(self.methods)
+
     @property
     def treats_generated_apart(self) -> bool:
         """Whether a generated token gets other keys than the same token would in a prompt."""
-        return any(method.span_includes_generated for method in self.methods)
+        return any(method.span_includes_generated for method in self.attention) or any(
+            getattr(method, "reply_only", False) for method in self.states
+        )
+
+    @property
+    def keys_are_of_prompt(self) -> bool:
+        """Whether the keys of its span depend on the whole prompt, and serve no longer one."""
+        return any(method.reads_query for method in of_kind(self.states, Kind.KEYS))
 
 
 @dataclass(frozen=True)

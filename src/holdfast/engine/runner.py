@@ -23,6 +23,7 @@ from holdfast.engine.batch import Batch
 from holdfast.engine.cache import Slots
 from holdfast.engine.dummy_layer import DummyLayer
 from holdfast.engine.state_layers import RECURRENT
+from holdfast.states import edited
 
 if TYPE_CHECKING:
     from transformers import PreTrainedModel
@@ -159,7 +160,7 @@ class Runner:
         alike = batch.level and batch.starts is None
         positions = None if alike or not self._interface else batch.positions
         read, kept = {"input_ids": batch.ids}, self._kept(batch)
-        with steered(steering, positions, batch.starts):
+        with steered(steering, positions, batch.starts), edited(self.hf_model, batch.edits):
             output = self.call(read, batch.positions, self._mask(batch), batch.cache, kept)
         mass = None
         if steering is not None and batch.trace:

@@ -7,25 +7,38 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from holdfast.chat.messages import Message
+from holdfast.methods.ada_seka import AdaSeka
 from holdfast.methods.anchoring import Anchoring
 from holdfast.methods.boost import Boost
+from holdfast.methods.capping import Capping
+from holdfast.methods.fitted import Fitted, FittedOn, read_fitted, write_fitted
 from holdfast.methods.gate import Gate
+from holdfast.methods.gcad import Gcad
 from holdfast.methods.guidance import Guidance
 from holdfast.methods.head_files import read_heads, write_heads
 from holdfast.methods.heads import HeadSet, Ranking, Shape, intersection, union
 from holdfast.methods.kinds import (
     Ability,
     Kind,
+    acts_in_front,
     attention_methods,
+    holds_span,
+    in_pass,
     kind_of,
     needs_of,
     of_kind,
+    states_methods,
 )
+from holdfast.methods.layers import LayerSet
 from holdfast.methods.pasta import Pasta
+from holdfast.methods.prism import Prism
 from holdfast.methods.prompt_strength import PromptStrength
 from holdfast.methods.protocols import (
+    EditsHidden,
+    EditsKeys,
     EditsLogits,
     EditsMessages,
+    EditsOutputs,
     GatesTokens,
     Method,
     ShiftsAttention,
@@ -33,6 +46,7 @@ from holdfast.methods.protocols import (
 from holdfast.methods.reading import read_methods
 from holdfast.methods.registry import catalogue, schema
 from holdfast.methods.repetition import Repetition
+from holdfast.methods.seka import Seka
 from holdfast.methods.spec import (
     Sweep,
     is_file,
@@ -43,31 +57,47 @@ from holdfast.methods.spec import (
 )
 from holdfast.methods.split_softmax import SplitSoftmax
 from holdfast.methods.spotlight import Spotlight
+from holdfast.methods.vector import Vector
 
 __all__ = [
     "Ability",
+    "AdaSeka",
     "Anchoring",
     "Boost",
+    "Capping",
+    "EditsHidden",
+    "EditsKeys",
     "EditsLogits",
     "EditsMessages",
+    "EditsOutputs",
+    "Fitted",
+    "FittedOn",
     "Gate",
     "GatesTokens",
+    "Gcad",
     "Guidance",
     "HeadSet",
     "Kind",
+    "LayerSet",
     "Method",
     "Pasta",
+    "Prism",
     "PromptStrength",
     "Ranking",
     "Repetition",
+    "Seka",
     "Shape",
     "ShiftsAttention",
     "SplitSoftmax",
     "Spotlight",
     "Sweep",
+    "Vector",
+    "acts_in_front",
     "attention_methods",
     "catalogue",
     "edit_messages",
+    "holds_span",
+    "in_pass",
     "intersection",
     "is_file",
     "kind_of",
@@ -75,12 +105,15 @@ __all__ = [
     "of_kind",
     "parse",
     "parse_sweep",
+    "read_fitted",
     "read_heads",
     "read_method_file",
     "read_methods",
     "schema",
     "spell",
+    "states_methods",
     "union",
+    "write_fitted",
     "write_heads",
 ]
 

@@ -17,9 +17,14 @@ from typing import TYPE_CHECKING, Any, Literal, overload
 
 if TYPE_CHECKING:
     from holdfast.methods.protocols import (
+        EditsHidden,
+        EditsKeys,
         EditsLogits,
         EditsMessages,
+        EditsOutputs,
+        EditsStates,
         GatesTokens,
+        InPass,
         Method,
         ShiftsAttention,
     )
@@ -32,6 +37,9 @@ class Kind(Enum):
     MESSAGES = "prompt"  # the chat, before it is rendered
     STREAM = "decoding"  # the logits, with those of a second stream that reads another chat
     GATE = "gate"  # the tokens, with an unsteered second stream of the same chat
+    KEYS = "keys"  # the keys of the span, before they are rotated and cached
+    RESIDUAL = "residual stream"  # the hidden states behind a layer
+    OUTPUTS = "attention outputs"  # what attention adds to the hidden states
 
 
 class Ability(Enum):
@@ -43,6 +51,9 @@ class Ability(Enum):
     REPLY_SCORES = "log-probabilities of given replies"
     PIECES = "replies piece by piece"
     LAYERS = "hidden states and weights"
+    KEYS = "keys before rotation"
+    RESIDUAL = "the residual stream"
+    OUTPUTS = "attention outputs"
 
 
 # what needs no model in this process
@@ -53,19 +64,32 @@ MEMBERS: dict[Kind, tuple[str, ...]] = {
     Kind.MESSAGES: ("name", "edit"),
     Kind.STREAM: ("name", "other", "guide"),
     Kind.GATE: ("name", "methods", "accepts"),
+    Kind.KEYS: ("name", "touched_layers", "reads_query", "edit_keys", "edit_values"),
+    Kind.RESIDUAL: ("name", "touched_layers", "reply_only", "edit_hidden"),
+    Kind.OUTPUTS: ("name", "touched_layers", "reply_only", "edit_outputs"),
 }
 NEEDS: dict[Kind, frozenset[Ability]] = {
     Kind.LOG_ODDS: frozenset({Ability.LOG_ODDS}),
     Kind.MESSAGES: frozenset({Ability.MESSAGES}),
     Kind.STREAM: frozenset({Ability.SECOND_STREAM}),
     Kind.GATE: frozenset({Ability.LOG_ODDS, Ability.SECOND_STREAM}),
+    Kind.KEYS: frozenset({Ability.KEYS}),
+    Kind.RESIDUAL: frozenset({Ability.RESIDUAL}),
+    Kind.OUTPUTS: frozenset({Ability.OUTPUTS}),
 }
+# those whose functions run inside a forward pass, under which its keys and values are made
+_IN_PASS = frozenset({Kind.LOG_ODDS, Kind.KEYS, Kind.RESIDUAL, Kind.OUTPUTS})
+_STATES = _IN_PASS - {Kind.LOG_ODDS}
+_HOLD_SPAN = frozenset({Kind.LOG_ODDS, Kind.GATE, Kind.KEYS})
 _TOLD_BY = {
     "shift": Kind.LOG_ODDS,
     "edit": Kind.MESSAGES,
     "guide": Kind.STREAM,
     "other": Kind.STREAM,
     "accepts": Kind.GATE,
+    "edit_keys": Kind.KEYS,
+    "edit_hidden": Kind.RESIDUAL,
+    "edit_outputs": Kind.OUTPUTS,
 }
 
 
@@ -110,6 +134,12 @@ def of_kind(
 def of_kind(methods: Iterable[Method], kind: Literal[Kind.STREAM]) -> tuple[EditsLogits, ...]: ...
 @overload
 def of_kind(methods: Iterable[Method], kind: Literal[Kind.GATE]) -> tuple[GatesTokens, ...]: ...
+@overload
+def of_kind(methods: Iterable[Method], kind: Literal[Kind.KEYS]) -> tuple[EditsKeys, ...]: ...
+@overload
+def of_kind(methods: Iterable[Method], kind: Literal[Kind.RESIDUAL]) -> tuple[EditsHidden, ...]: ...
+@overload
+def of_kind(methods: Iterable[Method], kind: Literal[Kind.OUTPUTS]) -> tuple[EditsOutputs, ...]: ...
 def of_kind(methods: Iterable[Method], kind: Kind) -> tuple[Any, ...]:
     """The methods of one kind, in their order."""
     return tuple(method for method in methods if kind_of(method) is kind)
@@ -123,6 +153,31 @@ def attention_methods(methods: Iterable[Method]) -> tuple[ShiftsAttention, ...]:
         for gate in of_kind([method], Kind.GATE):
             steering += gate.methods
     return tuple(steering)
+
+
+def in_pass(methods: Iterable[Method]) -> tuple[InPass, ...]:
+    """The methods that act inside a forward pass, in their order, those behind a gate last."""
+    methods = tuple(methods)
+    acting: list[Any] = [method for method in methods if kind_of(method) in _IN_PASS]
+    for gate in of_kind(methods, Kind.GATE):
+        acting += gate.methods
+    return tuple(acting)
+
+
+def states_methods(methods: Iterable[Method]) -> tuple[EditsStates, ...]:
+    """The methods that edit keys, hidden states or attention outputs, in their order."""
+    editing: list[Any] = [method for method in methods if kind_of(method) in _STATES]
+    return tuple(editing)
+
+
+def holds_span(method: Method) -> bool:
+    """Whether a method holds on to a span, and without one has nothing to do."""
+    return kind_of(method) in _HOLD_SPAN
+
+
+def acts_in_front(methods: Iterable[Method]) -> bool:
+    """Whether some method moves tokens in front of the span too, and with them their keys."""
+    return any(kind_of(method) in (Kind.RESIDUAL, Kind.OUTPUTS) for method in methods)
 
 
 def in_words(abilities: Iterable[Ability]) -> str:

@@ -14,8 +14,10 @@ from typing import Any, Protocol
 
 from holdfast import knobs
 from holdfast.errors import UsageError
+from holdfast.methods.fitted import SUFFIX, Fitted, read_fitted
 from holdfast.methods.heads import HeadSet, checked_heads
 from holdfast.methods.kinds import Kind, kind_of
+from holdfast.methods.layers import LayerSet, checked_layers
 
 
 class Values(Protocol):
@@ -57,6 +59,23 @@ class Number:
         most = "exclusiveMaximum" if self.below_high else "maximum"
         ends = {least: self.low} | ({most: self.high} if math.isfinite(self.high) else {})
         return {"type": "number", **ends}
+
+
+@dataclass(frozen=True)
+class Whole:
+    """A whole number of at least `low`."""
+
+    low: int
+
+    def check(self, owner: str, knob: str, value: Any) -> int:
+        whole = isinstance(value, float) and value.is_integer()
+        return knobs.whole_number(owner, knob, int(value) if whole else value, self.low)
+
+    def words(self) -> str:
+        return f"a whole number from {self.low} upwards"
+
+    def schema(self) -> dict[str, Any]:
+        return {"type": "integer", "minimum": self.low}
 
 
 @dataclass(frozen=True)
@@ -114,6 +133,36 @@ class Heads:
 
 
 @dataclass(frozen=True)
+class Layers:
+    """Layers, or None for those that a fitted file chose."""
+
+    def check(self, owner: str, knob: str, value: Any) -> LayerSet | None:
+        return checked_layers(owner, value)
+
+    def words(self) -> str:
+        return "LAYER/LAYER"
+
+    def schema(self) -> dict[str, Any]:
+        return {"type": "array", "items": {"type": "integer", "minimum": 0}, "minItems": 1}
+
+
+@dataclass(frozen=True)
+class FittedFile:
+    """A file that `holdfast fit` wrote for the method."""
+
+    def check(self, owner: str, knob: str, value: Any) -> Fitted:
+        if isinstance(value, Fitted) and value.method == owner:
+            return value
+        return read_fitted(str(value.path if isinstance(value, Fitted) else value), owner)
+
+    def words(self) -> str:
+        return f"FILE{SUFFIX} of holdfast fit"
+
+    def schema(self) -> dict[str, Any]:
+        return {"type": "string", "description": "the digest of a file that the server has read"}
+
+
+@dataclass(frozen=True)
 class AttentionMethods:
     """Attention methods, at least one."""
 
@@ -156,6 +205,17 @@ def knob(description: str, values: Values, example: str = "") -> dict[str, Knob]
 
 
 HEADS = knob("the heads that it touches; all of them without", Heads())
+
+KEY_HEADS = knob(
+    "the key-value heads that it touches, each for all query heads that read it; all without",
+    Heads(),
+)
+LAYERS = knob("the layers that it touches; those that the file chose without", Layers())
+
+
+def fitted_file(method: str) -> dict[str, Knob]:
+    """The knob that names what `holdfast fit` has learned for a method."""
+    return knob("what was fitted on the model", FittedFile(), f"{method}{SUFFIX}")
 
 
 def knobs_of(method: type[Any]) -> dict[str, Knob]:

@@ -100,3 +100,84 @@ class GatesTokens(Method, Protocol):
 
     def accepts(self, tokens: Tensor, other: Tensor) -> Tensor:
         """Whether tokens may stay, bool [row], by the second stream's logits [row, vocabulary]."""
+
+
+@runtime_checkable
+class EditsKeys(Method, Protocol):
+    """A key method: the keys of the span are moved before they are rotated and cached.
+
+    Generated tokens are no span. What it does to a key depends on the key alone, unless
+    `reads_query`: then the keys of the span depend on the whole prompt, and serve that one alone.
+    """
+
+    @property
+    def touched_layers(self) -> frozenset[int]:
+        """The layers that it touches."""
+
+    @property
+    def reads_query(self) -> bool:
+        """Whether it is told the query of the prompt's last token."""
+
+    @property
+    def edits_values(self) -> bool:
+        """Whether `edit_values` does anything."""
+
+    def edit_keys(self, keys: Tensor, layer: int, query: Tensor | None) -> Tensor:
+        """Returns the keys to use instead; of what is returned, only the span's are taken.
+
+        Args:
+            keys: [row, token, key-value head, size], after their norm and before rotation.
+            layer: counted from 0.
+            query: that of each prompt's last token, [row, query head, size], before rotation; None
+                unless `reads_query`.
+        """
+
+    def edit_values(self, values: Tensor, layer: int) -> Tensor:
+        """The same of values."""
+
+
+@runtime_checkable
+class EditsHidden(Method, Protocol):
+    """A residual method: the hidden states behind some layers are moved."""
+
+    @property
+    def touched_layers(self) -> frozenset[int]:
+        """The layers that it touches."""
+
+    @property
+    def reply_only(self) -> bool:
+        """Whether it moves generated tokens only, while they are generated."""
+
+    def edit_hidden(self, hidden: Tensor, layer: int) -> Tensor:
+        """Returns the hidden states to go on with.
+
+        Args:
+            hidden: [row, token, size], behind the layer.
+            layer: counted from 0.
+        """
+
+
+@runtime_checkable
+class EditsOutputs(Method, Protocol):
+    """What attention adds to the hidden states is moved, in some layers."""
+
+    @property
+    def touched_layers(self) -> frozenset[int]:
+        """The layers that it touches."""
+
+    @property
+    def reply_only(self) -> bool:
+        """Whether it moves generated tokens only, while they are generated."""
+
+    def edit_outputs(self, outputs: Tensor, layer: int, queries: Tensor) -> Tensor:
+        """Returns the outputs to add.
+
+        Args:
+            outputs: of attention, behind its last projection, [row, token, size].
+            layer: counted from 0.
+            queries: [row, token, query head, size], after their norm and before rotation.
+        """
+
+
+EditsStates = EditsKeys | EditsHidden | EditsOutputs
+InPass = ShiftsAttention | EditsStates  # what acts inside a forward pass

@@ -5,17 +5,23 @@ from __future__ import annotations
 import dataclasses
 from typing import Any
 
+from holdfast.methods.ada_seka import AdaSeka
 from holdfast.methods.anchoring import Anchoring
 from holdfast.methods.boost import Boost
+from holdfast.methods.capping import Capping
 from holdfast.methods.gate import Gate
+from holdfast.methods.gcad import Gcad
 from holdfast.methods.guidance import Guidance
 from holdfast.methods.kinds import Ability, kind_of, needs_of
 from holdfast.methods.knob import Knob, knobs_of, required_knobs
 from holdfast.methods.pasta import Pasta
+from holdfast.methods.prism import Prism
 from holdfast.methods.prompt_strength import PromptStrength
 from holdfast.methods.repetition import Repetition
+from holdfast.methods.seka import Seka
 from holdfast.methods.split_softmax import SplitSoftmax
 from holdfast.methods.spotlight import Spotlight
+from holdfast.methods.vector import Vector
 
 METHODS: tuple[type[Any], ...] = (
     SplitSoftmax,
@@ -27,6 +33,12 @@ METHODS: tuple[type[Any], ...] = (
     PromptStrength,
     Anchoring,
     Gate,
+    Seka,
+    AdaSeka,
+    Prism,
+    Capping,
+    Vector,
+    Gcad,
 )
 BY_NAME: dict[str, type[Any]] = {method.name: method for method in METHODS}
 

@@ -6,6 +6,7 @@
     gate:methods=[split-softmax:exponent=0.5],threshold=0.1
     pasta:alpha=0.01,heads=heads.json
     prompt-strength:scale=2,default="You are a helpful assistant."
+    seka:file=seka.safetensors,gain=1   a file of `holdfast fit`; `spell` names its content
     method.json                         a file {"method": SPEC}, as `holdfast calibrate` writes it
 
 A sweep gives one knob several values: `split-softmax:exponent=0.9,0.7,0.5`.
@@ -21,16 +22,20 @@ from pathlib import Path
 from typing import Any
 
 from holdfast.errors import UnknownName, UsageError
+from holdfast.methods.fitted import Fitted, read_fitted
 from holdfast.methods.head_files import read_heads, spell_heads
 from holdfast.methods.knob import (
     AttentionMethods,
+    FittedFile,
     Heads,
+    Layers,
     Text,
     Values,
     Word,
     knobs_of,
     required_knobs,
 )
+from holdfast.methods.layers import LayerSet, read_layers, spell_layers
 from holdfast.methods.protocols import Method
 from holdfast.methods.registry import BY_NAME
 
@@ -227,6 +232,10 @@ def _read_value(owner: str, knob: str, values: Values, text: str, files: bool) -
             if text.endswith(".json") and not files:
                 raise _names_file(text)
             return read_heads(text)
+        case Layers():
+            return read_layers(text)
+        case FittedFile():
+            return read_fitted(text, owner, files=files)
         case AttentionMethods():
             if not (text.startswith("[") and text.endswith("]")):
                 raise UsageError(
@@ -293,6 +302,10 @@ def _spell_one(method: Method) -> str:
 
 
 def _spell_value(value: object) -> str:
+    if isinstance(value, Fitted):
+        return value.digest
+    if isinstance(value, LayerSet):
+        return spell_layers(value)
     if isinstance(value, frozenset):
         return spell_heads(value)
     if isinstance(value, tuple):

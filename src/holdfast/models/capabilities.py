@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from holdfast.errors import ModelError, UsageError
 from holdfast.methods import Method, spell
-from holdfast.methods.kinds import EVERY_MODEL, Ability, in_words, needs_of
+from holdfast.methods.kinds import EVERY_MODEL, NEEDS, Ability, in_words, needs_of
 
 if TYPE_CHECKING:
     from transformers import PreTrainedModel
@@ -24,7 +24,7 @@ LOCAL = frozenset(
 )
 # of every endpoint; a server that steers offers more
 ENDPOINT = EVERY_MODEL | {Ability.PIECES}
-_METHODS_USE = frozenset({Ability.MESSAGES, Ability.LOG_ODDS, Ability.SECOND_STREAM})
+_METHODS_USE = frozenset().union(*NEEDS.values())
 
 
 def why_unreached(hf_model: PreTrainedModel) -> str:

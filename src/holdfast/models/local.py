@@ -19,11 +19,19 @@ from holdfast.engine.runner import Runner
 from holdfast.engine.scheduler import Scheduler, Serving
 from holdfast.engine.scoring import Scored
 from holdfast.errors import ModelError
-from holdfast.methods import Ability, Method, Shape, attention_methods, read_methods
+from holdfast.methods import (
+    Ability,
+    Method,
+    Shape,
+    attention_methods,
+    read_methods,
+    states_methods,
+)
 from holdfast.models.capabilities import LOCAL, check_needs, why_unreached
 from holdfast.models.requests import Reply, Request
 from holdfast.models.session import LocalSession
 from holdfast.sampling import Sampling
+from holdfast.states import abilities, check_states
 from holdfast.threads import is_small
 
 if TYPE_CHECKING:
@@ -150,8 +158,9 @@ class LocalModel:
         """Refuses methods that this model cannot apply.
 
         Raises:
-            ModelError: its attention cannot be reached.
-            UsageError: no method at all, or heads that the model does not have.
+            ModelError: its attention, or what a method edits, cannot be reached; or the method was
+                fitted on another model.
+            UsageError: no method at all, or heads or layers that the model does not have.
         """
         methods = read_methods(methods)
         kind = type(self.hf_model).__name__
@@ -159,11 +168,13 @@ class LocalModel:
         cure = "use a prompt method such as repetition"
         check_needs(methods, self.offers, f"{self.name} ({kind}){unreached}", cure)
         check_methods(self.hf_model, attention_methods(methods))
+        check_states(self.hf_model, states_methods(methods), self.fingerprint)
 
-    @property
+    @cached_property
     def offers(self) -> frozenset[Ability]:
         """What methods and studies can use of it."""
-        return LOCAL | {Ability.LOG_ODDS} if self.steerable else LOCAL
+        attention = {Ability.LOG_ODDS} if self.steerable else frozenset[Ability]()
+        return LOCAL | attention | abilities(self.hf_model)
 
     @property
     def runtime(self) -> dict[str, str | int]:

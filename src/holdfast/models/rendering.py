@@ -18,8 +18,8 @@ from holdfast.engine.prefixes import KeysValues, Prefix
 from holdfast.engine.rows import Row, Stream
 from holdfast.engine.scheduler import name_error
 from holdfast.errors import HoldfastError, PromptError
-from holdfast.methods import Kind, edit_messages, of_kind
-from holdfast.methods.protocols import ShiftsAttention
+from holdfast.methods import Kind, edit_messages, holds_span, in_pass, of_kind
+from holdfast.methods.protocols import InPass
 from holdfast.models.requests import Request
 
 if TYPE_CHECKING:
@@ -206,8 +206,8 @@ def _row(
     guidance = next(iter(of_kind(request.methods, Kind.STREAM)), None)
     gate = next(iter(of_kind(request.methods, Kind.GATE)), None)
     known = (*before, None, None)
-    beside = of_kind(request.methods, Kind.LOG_ODDS)
-    first = beside + (gate.methods if gate is not None else ())
+    first = in_pass(request.methods)
+    beside = in_pass(method for method in request.methods if method is not gate)
     row = Row(
         tuple(
             _stream(prompt, known[number], beside, mask)
@@ -250,10 +250,11 @@ def mask_token(tokenizer: PreTrainedTokenizerFast) -> int:
 def _stream(
     prompt: Prompt,
     before: Known | None,
-    methods: tuple[ShiftsAttention, ...],
+    methods: tuple[InPass, ...],
     mask: int | None = None,
 ) -> Stream:
-    """A prompt as far as it is computed already; `mask` stands in place of each span token."""
+    """A prompt as far as it is computed already; `mask` stands in place of each span token,
+    and what holds on to a span needs one."""
     token_ids, span = prompt.token_ids, prompt.span_mask
     if before is not None and (continued := _continue(before, prompt)):
         token_ids, span = continued
@@ -261,7 +262,9 @@ def _stream(
         pairs = zip(token_ids, span, strict=True)
         token_ids = tuple(mask if inside else token for token, inside in pairs)
     prefix = None if before is None else before.prefix
-    return Stream.behind(prefix, token_ids, span, methods if any(span) else ())
+    if not any(span):
+        methods = tuple(method for method in methods if not holds_span(method))
+    return Stream.behind(prefix, token_ids, span, methods)
 
 
 def _continue(before: Known, prompt: Prompt) -> tuple[tuple[int, ...], tuple[bool, ...]] | None:

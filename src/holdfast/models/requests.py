@@ -171,7 +171,7 @@ class Request:
                 f" {len(self.messages)}; join their texts."
             )
         for method in self.methods:
-            if kind_of(method) not in (Kind.LOG_ODDS, Kind.GATE):
+            if kind_of(method) in (Kind.MESSAGES, Kind.STREAM):
                 raise UsageError(
                     f"{method.name} works on the messages of a chat, and a plain request has none;"
                     " use an attention method."

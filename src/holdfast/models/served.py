@@ -12,7 +12,7 @@ from holdfast.chat.messages import Message
 from holdfast.chat.prompt import place_system
 from holdfast.client import SPELLINGS, Asked
 from holdfast.errors import ModelError
-from holdfast.methods import Ability, Kind, Method, attention_methods, edit_messages, of_kind, spell
+from holdfast.methods import Ability, Kind, Method, edit_messages, holds_span, of_kind, spell
 from holdfast.methods.spec import NONE
 from holdfast.models.answers import Applied, Endpoint
 from holdfast.models.capabilities import ENDPOINT
@@ -171,10 +171,10 @@ def _edited(request: Request) -> tuple[tuple[Message, ...], tuple[Range, ...]]:
 
 
 def _steering(methods: Sequence[Method], spans: bool) -> str:
-    """The spelling of what is not applied here; attention methods do nothing without a span."""
+    """The spelling of what is not applied here; what holds on to a span does nothing without."""
     rest = [method for method in methods if method not in of_kind([method], Kind.MESSAGES)]
     if not spans:
-        rest = [method for method in rest if not attention_methods([method])]
+        rest = [method for method in rest if not holds_span(method)]
     return spell(rest)
 
 

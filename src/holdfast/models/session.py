@@ -114,6 +114,7 @@ class LocalSession:
     def enter(self, rendered: Rendered) -> Answer:
         """Takes a request in that `render` has read."""
         shares = self.serves and rendered.request.thread is None
+        shares = shares and not any(s.keys_are_of_prompt for s in rendered.row.streams)
         answer = Answer(rendered, self._scheduler.submit(replace(rendered.row, shares=shares)))
         self._open[answer.handle] = answer
         return answer

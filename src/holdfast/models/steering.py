@@ -8,25 +8,24 @@ import warnings
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
+from typing import Any, ParamSpec, TypeVar
 
 import torch
 from torch import Tensor
 from transformers import PreTrainedModel
 
+from holdfast.attention.block_states import BlockStates
 from holdfast.attention.blocks import Block, frame_of_entry
 from holdfast.attention.open_model import OpenModel
 from holdfast.attention.patching import open_block
 from holdfast.attention.reaching import check_methods
 from holdfast.attention.steering import AttentionTrace, Steering
 from holdfast.errors import ModelError, UsageError
-from holdfast.methods import Kind, Method, kind_of, of_kind, parse
-from holdfast.methods.protocols import ShiftsAttention
+from holdfast.methods import Kind, Method, in_pass, of_kind, parse, states_methods
+from holdfast.methods.protocols import InPass, ShiftsAttention
+from holdfast.states import check_states, sites_of
 
-if TYPE_CHECKING:
-    pass
-
-Spelled = ShiftsAttention | str  # a method, or the spelling of one or several
+Spelled = InPass | str  # a method, or the spelling of one or several
 P = ParamSpec("P")
 R = TypeVar("R")
 
@@ -101,7 +100,8 @@ def steering(
     *,
     trace: bool = False,
 ) -> Iterator[Steered]:
-    """Steers the attention of one model inside the block, under `forward` and `generate()`.
+    """Steers one model inside the block, under `forward` and `generate()`: its attention, or the
+    keys, hidden states and attention outputs that methods edit.
 
         with holdfast.steering(model, span_mask, "split-softmax:exponent=0.5"):
             model.generate(**inputs)
@@ -115,14 +115,15 @@ def steering(
             `holdfast.load` gave; on leaving it is exactly as before.
         span_mask: bool [B, T], True on the tokens of the prompt to hold on to. Keys after T are
             generated ones.
-        methods: attention methods in order, or their spellings, for all rows, or one sequence of
-            them per row.
+        methods: those that act inside a forward pass, in order, or their spellings, for all rows,
+            or one sequence of them per row.
         trace: whether `traces` of the value is filled.
 
     Raises:
-        ModelError: the model's attention cannot be reached, or does not go with a method.
+        ModelError: the model's attention cannot be reached, or does not go with a method, or a
+            method was fitted on another model.
         UsageError: a span mask that is not bool [B, T] or holds nothing; a method that does not
-            steer attention, or names a head that the model lacks; inside the block, a batch or a
+            act inside a pass, or names a head that the model lacks; inside the block, a batch or a
             prompt of another size than the mask, or a span on padding; a pass of which it cannot be
             told to which block it belongs.
     """
@@ -130,8 +131,11 @@ def steering(
     model = causal_model(hf_model)
     span = _checked_span(span_mask)
     rows = _per_row(methods, len(span))
-    block = Block(Steering(span.to(model.device), rows, trace, follows=False), frame)
-    with _open_checked(model, block, [method for row in rows for method in row]) as opened:
+    attention = [of_kind(row, Kind.LOG_ODDS) for row in rows]
+    states = _block_states(model, rows, span, getattr(hf_model, "fingerprint", ""))
+    steers = Steering(span.to(model.device), attention, trace, follows=False)
+    block = Block(steers, frame, states)
+    with _open_checked(model, block, [method for row in attention for method in row]) as opened:
         yield Steered(
             block,
             opened,
@@ -161,6 +165,18 @@ def unsteered(hf_model: PreTrainedModel) -> Iterator[None]:
     """
     with open_block(causal_model(hf_model), Block(None, frame_of_entry())):
         yield
+
+
+def _block_states(
+    model: PreTrainedModel, rows: Sequence[tuple[InPass, ...]], span: Tensor, fingerprint: str
+) -> BlockStates | None:
+    """What is edited besides attention; a model is looked at in a plain pass, once."""
+    methods = tuple(states_methods(row) for row in rows)
+    if not any(methods):
+        return None
+    with open_block(model, Block(None, sys._getframe())):
+        check_states(model, [method for row in methods for method in row], fingerprint)
+        return BlockStates(methods, span.cpu(), sites_of(model))
 
 
 @contextmanager
@@ -219,8 +235,8 @@ def causal_model(model: Any) -> PreTrainedModel:
     )
 
 
-def _per_row(methods: Any, rows: int) -> list[tuple[ShiftsAttention, ...]]:
-    """The methods of each row, none that is not about attention."""
+def _per_row(methods: Any, rows: int) -> list[tuple[InPass, ...]]:
+    """The methods of each row, all of which act inside a forward pass."""
     if not isinstance(methods, (list, tuple)):
         methods = [methods]
     nested = any(isinstance(row, (list, tuple)) for row in methods)
@@ -234,18 +250,18 @@ def _per_row(methods: Any, rows: int) -> list[tuple[ShiftsAttention, ...]]:
     return [_read(row if isinstance(row, (list, tuple)) else [row]) for row in methods]
 
 
-def _read(methods: Sequence[Spelled]) -> tuple[ShiftsAttention, ...]:
+def _read(methods: Sequence[Spelled]) -> tuple[InPass, ...]:
     """The methods, the spelled ones read."""
     read: list[Method] = []
     for given in methods:
         read += parse(given) if isinstance(given, str) else [given]
     for method in read:
-        if kind_of(method) is not Kind.LOG_ODDS:
+        if not in_pass([method]) or of_kind([method], Kind.GATE):
             raise UsageError(
-                f"{method!r} does not steer attention, which is all a block can do; give the "
-                "others to holdfast.load(...).generate."
+                f"{method!r} does not act inside a forward pass, which is all a block can do; give "
+                "the others to holdfast.load(...).generate."
             )
-    return of_kind(read, Kind.LOG_ODDS)
+    return in_pass(read)
 
 
 def _checked_span(span_mask: Tensor) -> Tensor:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from holdfast.chat.messages import Message
-from holdfast.methods import Kind, Method, kind_of, spell
+from holdfast.methods import Kind, Method, acts_in_front, kind_of, spell
 from holdfast.serve.refusals import refused_field
 from holdfast.serve.steering_fields import Wanted, read_spelling
 
@@ -44,13 +44,13 @@ def choose_methods(wanted: Wanted, default: Sequence[Method], has_span: bool) ->
     if wanted.steering is None:
         if not default:
             return Steered((), "neither the request nor the server asks for steering")
-        if has_span:
+        if has_span or not _needs_span(default):
             return Steered(tuple(default))
         return Steered((), "there is no system prompt and no emphasis to hold on to")
     chosen = read_spelling(wanted.steering)
     if not chosen:
         return Steered((), "the request asks for none")
-    if not has_span:
+    if not has_span and _needs_span(chosen):
         raise refused_field(
             "steering",
             f"steering {spell(chosen)} holds on to a system prompt or to emphasis, and there is"
@@ -60,6 +60,11 @@ def choose_methods(wanted: Wanted, default: Sequence[Method], has_span: bool) ->
     return Steered(chosen)
 
 
+def _needs_span(chosen: Sequence[Method]) -> bool:
+    """Whether some method has nothing to do without a system prompt or emphasis."""
+    return not all(acts_in_front([method]) for method in chosen)
+
+
 def has_prompt(messages: Sequence[Message]) -> bool:
     """Whether a chat has a system prompt with words."""
     return any(message["role"] == "system" and message["content"].strip() for message in messages)
@@ -67,5 +72,5 @@ def has_prompt(messages: Sequence[Message]) -> bool:
 
 def works_on_messages(chosen: Sequence[Method]) -> str:
     """The first method that works on a chat's messages; "" where none does."""
-    kinds = (Kind.LOG_ODDS, Kind.GATE)
-    return next((method.name for method in chosen if kind_of(method) not in kinds), "")
+    kinds = (Kind.MESSAGES, Kind.STREAM)
+    return next((method.name for method in chosen if kind_of(method) in kinds), "")

@@ -11,7 +11,7 @@ from holdfast.cli.chat.blocks import bar, line
 from holdfast.cli.chat.talk import Chat, Setting
 from holdfast.cli.generate import read_chat
 from holdfast.errors import ModelError, UnknownName, UsageError
-from holdfast.methods import attention_methods, parse, spell
+from holdfast.methods import holds_span, parse, spell
 from holdfast.methods.registry import METHODS
 
 _BAR = 40  # characters
@@ -24,7 +24,7 @@ def set_method(chat: Chat, spec: str) -> None:
         return
     chat.dialog.methods = _read_setting(chat, spec)
     chat.screen.notice(f"method: {spell(chat.dialog.methods)}")
-    if attention_methods(chat.dialog.methods) and not _held_on_to(chat):
+    if any(map(holds_span, chat.dialog.methods)) and not _held_on_to(chat):
         chat.screen.notice("It has nothing to hold on to yet; give /system or /emphasis.")
 
 

@@ -1,0 +1,95 @@
+"""AdaSEKA: key directions mixed by the prompt's last query (Li et al. 2026, arXiv 2603.01281)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, ClassVar
+
+from holdfast.methods.fitted import Fitted
+from holdfast.methods.heads import HeadSet
+from holdfast.methods.key_heads import chosen_heads, layers_of_heads
+from holdfast.methods.kinds import NEEDS, Ability, Kind
+from holdfast.methods.knob import KEY_HEADS, Number, Whole, check_knobs, fitted_file, knob
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+_LEAST = 1e-12  # of a routing weight's denominator
+
+
+@dataclass(frozen=True)
+class AdaSeka:
+    """Amplifies the keys of the span along directions of experts, mixed by the prompt's last query.
+
+    Published: k' = k + g P k with P = sum over experts m of alpha_m U_m U_m^T, where U_m are the
+    first left singular vectors of the expert's Omega+ and alpha_m = sum_i (q . u_i) sigma_i, over
+    the greatest magnitude of any expert's sum; q is the query of the prompt's last token before
+    rotation, averaged over the query heads that read the key-value head. Ours: q is that of the
+    pass itself, steered below this layer, where the authors read an unsteered pass of its own; the
+    number of directions; and the experts that `holdfast fit ada-seka` learns. The keys of the span
+    depend on the whole prompt so, and are computed anew for every turn.
+
+    Args:
+        file: what `holdfast fit ada-seka` wrote.
+        gain: g, at least 0; 0 changes nothing.
+        directions: how many first singular vectors of each expert, at least 1; all of the file's
+            where it has fewer.
+        threshold: delta_min, as of `Seka`; the distance is that of all experts' data.
+        heads: (layer, key-value head) pairs, as of `Seka`; None for all.
+
+    Raises:
+        KnobOutOfRange: a knob outside its range.
+        UsageError: the file is none, or was fitted for another method.
+    """
+
+    name: ClassVar[str] = "ada-seka"
+    kind: ClassVar[Kind] = Kind.KEYS
+    needs: ClassVar[frozenset[Ability]] = NEEDS[kind]
+    source: ClassVar[str] = "Li et al. 2026, arXiv 2603.01281"
+    reads_query: ClassVar[bool] = True
+    edits_values: ClassVar[bool] = False
+
+    file: Fitted = field(metadata=fitted_file("ada-seka"))
+    gain: float = field(default=1.0, metadata=knob("g; 0 changes nothing", Number(0), "1"))
+    directions: int = field(
+        default=5, metadata=knob("how many directions of each expert", Whole(1), "5")
+    )
+    threshold: float = field(
+        default=0.0,
+        metadata=knob("the least distance of relevant from irrelevant keys in a head", Number(0)),
+    )
+    heads: HeadSet | None = field(default=None, metadata=KEY_HEADS)
+
+    def __post_init__(self) -> None:
+        check_knobs(self)
+
+    @property
+    def touched_layers(self) -> frozenset[int]:
+        """Those that have a chosen head."""
+        return layers_of_heads(self.file, self.threshold, self.heads)
+
+    def edit_keys(self, keys: Tensor, layer: int, query: Tensor | None) -> Tensor:
+        """The amplified keys, [row, token, key-value head, size]."""
+        import torch
+
+        if self.gain == 0:
+            return keys
+        assert query is not None, "a method that reads queries is given them"
+        wide, place = torch.promote_types(keys.dtype, torch.float32), self.file.place(layer)
+        kept = self.directions
+        vectors = self.file.tensor("vectors", keys.device)[place, ..., :kept].to(wide)
+        values = self.file.tensor("values", keys.device)[place, ..., :kept].to(wide)
+        heads = keys.shape[2]
+        grouped = query.to(wide).unflatten(1, (heads, -1)).mean(2)  # [row, head, size]
+        # h: head, m: expert, i: direction
+        sums = torch.einsum("rhd,hmdi,hmi->rhm", grouped, vectors, values)
+        weights = sums / sums.abs().amax(-1, keepdim=True).clamp(min=_LEAST)
+        chosen = chosen_heads(self.file, self.threshold, self.heads, layer, keys.device)
+        weights = self.gain * weights * chosen[:, None]
+        x = keys.to(wide)
+        along = torch.einsum("rthd,hmdi->rthmi", x, vectors) * weights[:, None, :, :, None]
+        return (x + torch.einsum("rthmi,hmdi->rthd", along, vectors)).to(keys.dtype)
+
+    def edit_values(self, values: Tensor, layer: int) -> Tensor:
+        """The values as they are."""
+        return values

@@ -1,0 +1,272 @@
+"""What a method has learned from a model: a safetensors file, told by its content.
+
+The header's one key, `holdfast`, is JSON: the method, the model it was fitted on and that model's
+form, and what it was fitted on. Nothing in a file runs when it is read. Two files
+with the same bytes are the same, wherever they lie: a spelling names the content, not the path.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from holdfast.errors import UsageError
+from holdfast.files import write_whole
+
+if TYPE_CHECKING:
+    import torch
+    from torch import Tensor
+
+HEADER = "holdfast"
+SUFFIX = ".safetensors"
+_DIGITS = 16  # of the digest in a spelling
+_DIGEST = re.compile(rf"[0-9a-f]{{{_DIGITS}}}")
+_LONGEST_HEADER = 100_000_000  # bytes, as safetensors itself allows
+_KNOWN: dict[str, Fitted] = {}  # by digest, those that this process has read
+
+
+@dataclass(frozen=True)
+class FittedOn:
+    """The model that something was fitted on; a file of it serves no other.
+
+    Args:
+        model: its name, for people.
+        fingerprint: of it.
+        layers: how many it has.
+        hidden_size: of its hidden states.
+        key_heads: key-value heads of a layer; 0 where its keys were not read.
+        head_size: of one of them; 0 as well.
+    """
+
+    model: str
+    fingerprint: str
+    layers: int
+    hidden_size: int
+    key_heads: int = 0
+    head_size: int = 0
+
+
+@dataclass(frozen=True)
+class Fitted:
+    """A file that `holdfast fit` wrote; equal to any other with the same content.
+
+    Args:
+        digest: SHA-256 of the content, its first digits.
+        method: the name of the method it was fitted for.
+        on: the model.
+        layers: those it has something of, in order; the first dimension of its tensors.
+        chosen: those that are steered unless others are named.
+        made_from: the data, for people.
+        path: where it was read.
+    """
+
+    digest: str
+    method: str = field(compare=False)
+    on: FittedOn = field(compare=False)
+    layers: tuple[int, ...] = field(compare=False)
+    chosen: tuple[int, ...] = field(compare=False)
+    made_from: Mapping[str, Any] = field(compare=False, hash=False, repr=False)
+    path: Path = field(compare=False)
+    _tensors: dict[Any, Tensor] = field(default_factory=dict, compare=False, hash=False, repr=False)
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return _again, (str(self.path), self.digest)
+
+    def place(self, layer: int) -> int:
+        """Where a layer stands in the first dimension of the tensors."""
+        return self.layers.index(layer)
+
+    def tensor(self, name: str, device: torch.device | str = "cpu") -> Tensor:
+        """One of its tensors, float32, on a device; the first dimension is that of `layers`.
+
+        Raises:
+            UsageError: the file is not what it was when it was read.
+        """
+        if (name, str(device)) not in self._tensors:
+            if not self._tensors:
+                self._load()
+            self._tensors[name, str(device)] = self._tensors[name, "cpu"].to(device)
+        return self._tensors[name, str(device)]
+
+    def names(self) -> tuple[str, ...]:
+        """The names of its tensors."""
+        if not self._tensors:
+            self._load()
+        return tuple(name for name, device in self._tensors if device == "cpu")
+
+    def _load(self) -> None:
+        import torch
+        from safetensors.torch import load
+
+        content = _content(self.path)
+        if _digest(content) != self.digest:
+            raise UsageError(
+                f"The file {str(self.path)!r} has changed since it was read ({self.digest} then,"
+                f" {_digest(content)} now); name it again."
+            )
+        with torch.inference_mode(False):  # it is kept for passes with gradients too
+            for name, tensor in load(content).items():
+                self._tensors[name, "cpu"] = tensor
+
+
+def read_fitted(text: str, method: str, *, files: bool = True) -> Fitted:
+    """The file that a spelling names, by its path or by its content's digest.
+
+    A digest is looked for among the files that this process has read, then among those of the
+    working folder that `holdfast fit` wrote.
+
+    Args:
+        text: a path that ends in .safetensors, or the digest of a file.
+        method: that wants it.
+        files: whether a path may be named, and the folder be looked into.
+
+    Raises:
+        UsageError: there is none, it cannot be read, or it was fitted for another method.
+    """
+    if text.endswith(SUFFIX):
+        if not files:
+            raise UsageError(
+                f"{text!r} names a file, and none is read for a spelling that comes from"
+                " elsewhere; write the digest of a file that was read here."
+            )
+        fitted = _read(Path(text))
+    else:
+        fitted = _by_digest(text, method, files)
+    if fitted.method != method:
+        raise UsageError(
+            f"The file {str(fitted.path)!r} was fitted for {fitted.method}, and {method} needs its"
+            f" own; make one with `holdfast fit {method}`."
+        )
+    return fitted
+
+
+def read_any_fitted(path: Path | str) -> Fitted:
+    """A file of whatever method; from now on a spelling may name it by its digest.
+
+    Raises:
+        UsageError: it cannot be read, or `holdfast fit` did not write it.
+    """
+    return _read(Path(path))
+
+
+def write_fitted(
+    path: Path | str,
+    tensors: Mapping[str, Tensor],
+    *,
+    method: str,
+    on: FittedOn,
+    layers: tuple[int, ...],
+    chosen: tuple[int, ...],
+    made_from: Mapping[str, Any],
+) -> Fitted:
+    """Writes what was fitted, and returns it as it is read; the same content gives the same bytes.
+
+    Args:
+        path: ends in .safetensors.
+        tensors: float32, the first dimension that of `layers`.
+        method, on, layers, chosen, made_from: as of `Fitted`.
+
+    Raises:
+        UsageError: the path ends otherwise.
+        RecordsError: the file cannot be written.
+    """
+    from safetensors.torch import save
+
+    if not str(path).endswith(SUFFIX):
+        raise UsageError(f"What is fitted goes into a {SUFFIX} file, not {str(path)!r}.")
+    told = {
+        "method": method,
+        "on": asdict(on),
+        "layers": list(layers),
+        "chosen": list(chosen),
+        "made_from": dict(made_from),
+    }
+    ready = {name: tensor.float().contiguous().cpu() for name, tensor in tensors.items()}
+    # a single key: those of a header have no order of their own
+    header = {HEADER: json.dumps(told, sort_keys=True)}
+    write_whole(path, save(ready, header), "another place with --out")
+    return _read(Path(path))
+
+
+def _by_digest(text: str, method: str, files: bool) -> Fitted:
+    if _DIGEST.fullmatch(text) and text not in _KNOWN and files:
+        for path in sorted(Path().glob(f"*{SUFFIX}")):
+            if HEADER in _header(path):
+                _read(path)
+    if text in _KNOWN:
+        return _KNOWN[text]
+    if not _DIGEST.fullmatch(text):
+        raise UsageError(
+            f"{method} takes file as the path of a {SUFFIX} file, not {text!r}; make one with"
+            f" `holdfast fit {method}`."
+        )
+    where = "here or in this folder" if files else "here; a server reads those of --fitted"
+    raise UsageError(f"No fitted file with the content {text} was read {where}; give its path.")
+
+
+def _read(path: Path) -> Fitted:
+    content = _content(path)
+    try:
+        told = json.loads(_header_of(content)[HEADER])
+        fitted = Fitted(
+            _digest(content),
+            str(told["method"]),
+            FittedOn(**told["on"]),
+            tuple(map(int, told["layers"])),
+            tuple(map(int, told["chosen"])),
+            told["made_from"],
+            path,
+        )
+    except (ValueError, TypeError, KeyError) as error:
+        raise UsageError(
+            f"{str(path)!r} is not a file that `holdfast fit` wrote"
+            f" ({type(error).__name__}: {error}); make one with it."
+        ) from None
+    known = _KNOWN.get(fitted.digest)
+    if known is None or known.path != path:  # the newer path is the one that still exists
+        _KNOWN[fitted.digest] = fitted
+    return _KNOWN[fitted.digest]
+
+
+def _again(path: str, digest: str) -> Fitted:
+    """A file as another process reads it."""
+    return _KNOWN[digest] if digest in _KNOWN else _read(Path(path))
+
+
+def _content(path: Path) -> bytes:
+    try:
+        return path.read_bytes()
+    except OSError as error:
+        raise UsageError(
+            f"The fitted file {str(path)!r} cannot be read ({error.strerror}); check the path."
+        ) from error
+
+
+def _digest(content: bytes) -> str:
+    return hashlib.sha256(content).hexdigest()[:_DIGITS]
+
+
+def _header_of(content: bytes) -> dict[str, Any]:
+    """What people wrote into the header of a safetensors file: its length in 8 bytes, then JSON."""
+    length = int.from_bytes(content[:8], "little")
+    if not 2 <= length <= min(len(content) - 8, _LONGEST_HEADER):
+        raise ValueError("it has no header")
+    return dict(json.loads(content[8 : 8 + length]).get("__metadata__", {}))
+
+
+def _header(path: Path) -> dict[str, Any]:
+    """The same of a file; {} of one that has none. Its tensors are not read."""
+    try:
+        with path.open("rb") as file:
+            first = file.read(8)
+            length = int.from_bytes(first, "little")
+            if length > _LONGEST_HEADER:
+                return {}
+            return _header_of(first + file.read(length))
+    except (OSError, ValueError, AttributeError):
+        return {}

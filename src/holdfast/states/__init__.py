@@ -1,0 +1,30 @@
+"""What a forward pass computes besides attention, edited where it is made: keys and values before
+rotation, hidden states behind a layer, attention outputs.
+
+    sites.py    where they are made in a model, found by its modules' interface
+    checks.py   whether a model has what a method was fitted on
+    edits.py    what is to be edited in one pass, row by row
+    hooks.py    a pass with its edits
+
+A pass without such methods registers no hook. Keys are edited in the pass that computes them, so
+what is cached is edited, and serves under the same methods alone.
+"""
+
+from __future__ import annotations
+
+from holdfast.states.checks import abilities, check_states
+from holdfast.states.edits import Edits, Lane
+from holdfast.states.hooks import edited, watched
+from holdfast.states.sites import Site, Sites, sites_of
+
+__all__ = [
+    "Edits",
+    "Lane",
+    "Site",
+    "Sites",
+    "abilities",
+    "check_states",
+    "edited",
+    "sites_of",
+    "watched",
+]

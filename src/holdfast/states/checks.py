@@ -1,0 +1,124 @@
+"""Whether a model has what methods edit, and is the one that they were fitted on."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import TYPE_CHECKING
+
+from holdfast.errors import ModelError, UsageError
+from holdfast.methods.fitted import Fitted
+from holdfast.methods.kinds import Ability, Kind, kind_of
+from holdfast.methods.protocols import EditsStates
+from holdfast.states.sites import (
+    Site,
+    Sites,
+    attention_modules,
+    layer_modules,
+    part_of,
+    sites_of,
+)
+
+if TYPE_CHECKING:
+    from transformers import PreTrainedModel
+
+_SITES = {Kind.KEYS: Site.KEYS, Kind.RESIDUAL: Site.HIDDEN, Kind.OUTPUTS: Site.OUTPUTS}
+
+
+def abilities(model: PreTrainedModel) -> frozenset[Ability]:
+    """Which of keys, hidden states and attention outputs a model lets others edit, by its modules.
+
+    None of a model on several devices, or not on one.
+    """
+    devices = {str(parameter.device) for parameter in model.parameters()}
+    if len(devices) > 1 or "meta" in devices:
+        return frozenset()
+    offered = {Ability.RESIDUAL} if layer_modules(model) else set()
+    attention = attention_modules(model).values()
+    if any(part_of(each, "keys") and part_of(each, "values") for each in attention):
+        offered.add(Ability.KEYS)
+    if any(part_of(each, "queries") for each in attention):
+        offered.add(Ability.OUTPUTS)
+    return frozenset(offered)
+
+
+def check_states(
+    model: PreTrainedModel, methods: Iterable[EditsStates], fingerprint: str = ""
+) -> None:
+    """Refuses methods that were fitted on another model, or touch what this one has not.
+
+    Args:
+        model: to be steered.
+        methods: of keys, hidden states and attention outputs.
+        fingerprint: of the model, where it is known.
+
+    Raises:
+        ModelError: names what is apart, and the cure.
+        UsageError: a head or a layer that the model or the file does not have.
+    """
+    for method in methods:
+        sites = sites_of(model)
+        file = getattr(method, "file", None)
+        if isinstance(file, Fitted):
+            _check_file(model, sites, method, file, fingerprint)
+        kind = kind_of(method)
+        assert kind is not None
+        places = sites.places[_SITES[kind]]
+        _check_heads(method, sites)
+        if not method.touched_layers:
+            raise UsageError(
+                f"{method.name} touches no layer of {type(model).__name__}: no head reaches its"
+                " threshold, or none of those named was fitted; lower the threshold."
+            )
+        if missing := sorted(set(method.touched_layers) - set(places)):
+            has = ", ".join(map(str, sorted(places))) or "none"
+            raise UsageError(
+                f"{method.name} touches layer {missing[0]}, and {type(model).__name__} gives"
+                f" {_SITES[kind].value} in layers {has}, counted from 0."
+            )
+
+
+def _check_file(
+    model: PreTrainedModel, sites: Sites, method: EditsStates, file: Fitted, fingerprint: str
+) -> None:
+    name, on = type(model).__name__, file.on
+    cure = f"fit it on this one: holdfast fit {method.name}"
+    layers = getattr(model.config.get_text_config(), "num_hidden_layers", 0)
+    here = (layers, sites.hidden_size)
+    if here != (on.layers, on.hidden_size):
+        raise ModelError(
+            f"{method.name} was fitted on {on.model}, of {on.layers} layers of size"
+            f" {on.hidden_size}, and {name} has {here[0]} of size {here[1]}; {cure}."
+        )
+    if on.key_heads and (sites.key_heads, sites.head_size) != (on.key_heads, on.head_size):
+        raise ModelError(
+            f"{method.name} was fitted on {on.model}, with {on.key_heads} key-value heads of size"
+            f" {on.head_size}, and {name} has {sites.key_heads} of size {sites.head_size}; {cure}."
+        )
+    if fingerprint and fingerprint != on.fingerprint:
+        raise ModelError(
+            f"{method.name} was fitted on {on.model} (fingerprint {on.fingerprint[:12]}), and this"
+            f" model is another one (fingerprint {fingerprint[:12]}); {cure}."
+        )
+    if unknown := sorted(set(method.touched_layers) - set(file.layers)):
+        raise UsageError(
+            f"{method.name} names layer {unknown[0]}, and {str(file.path)!r} was fitted on layers"
+            f" {', '.join(map(str, file.layers))}; name some of those."
+        )
+
+
+def _check_heads(method: EditsStates, sites: Sites) -> None:
+    """Refuses heads that are no key-value heads of the model."""
+    heads = getattr(method, "heads", None) or ()
+    made_for = getattr(heads, "made_for", None)
+    if made_for is not None and made_for.heads != sites.key_heads:
+        raise UsageError(
+            f"{method.name} takes key-value heads, of which a layer has {sites.key_heads}, and"
+            f" {heads.file or 'these heads'!r} names some of {made_for.heads} query heads; name"
+            " key-value heads."
+        )
+    for layer, head in sorted(heads):
+        if sites.key_heads and head >= sites.key_heads:
+            raise UsageError(
+                f"{method.name} names key-value head {head} in layer {layer}, and this model has"
+                f" {sites.key_heads}, counted from 0."
+            )

@@ -1,0 +1,144 @@
+"""What is to be edited in one forward pass: rows with the same methods share a lane."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import cast
+
+import torch
+from torch import Tensor
+
+from holdfast.methods.kinds import Kind, kind_of
+from holdfast.methods.protocols import EditsHidden, EditsOutputs, EditsStates
+
+
+@dataclass(frozen=True)
+class Row:
+    """One row of a pass, as the host knows it.
+
+    Args:
+        methods: of keys, hidden states and attention outputs, in order.
+        first: the column of the first token that the pass computes.
+        tokens: how many it computes; they are its last ones, behind padding or in front of it.
+        padding: in front of them.
+        span: bool [column] on the host, of the prompt's columns.
+        prompt: columns of the prompt.
+        last: the column of its last token; None: the last one.
+    """
+
+    methods: tuple[EditsStates, ...]
+    first: int
+    tokens: int
+    padding: int
+    span: Tensor
+    prompt: int
+    last: int | None = None
+
+
+@dataclass(frozen=True)
+class Lane:
+    """Rows with the same methods.
+
+    Args:
+        methods: in order.
+        rows: which, int64 [row]; None for all.
+        span: bool [row, token], True on the tokens of the pass that are held on to; None for none.
+        reply: bool [row, token], True on generated tokens; None where all are, or none matters.
+        last: int64 [row], the place in the pass of each prompt's last token.
+    """
+
+    methods: tuple[EditsStates, ...]
+    rows: Tensor | None
+    span: Tensor | None
+    reply: Tensor | None
+    last: Tensor | None
+
+    def of(self, states: Tensor) -> Tensor:
+        """Its rows of a pass's states, [row, token, ...]."""
+        return states if self.rows is None else states[self.rows]
+
+    def put(self, edited: Tensor, states: Tensor) -> Tensor:
+        """The states with its rows as they were edited."""
+        if self.rows is None:
+            return edited
+        return states.index_copy(0, self.rows, edited)
+
+
+@dataclass(frozen=True)
+class Edits:
+    """What hooks do in a pass.
+
+    Args:
+        lanes: with different methods; rows in none are left alone.
+    """
+
+    lanes: tuple[Lane, ...]
+
+
+def edits_of(rows: Sequence[Row], width: int, device: torch.device) -> Edits | None:
+    """What hooks do in a pass of these rows; None where they would do nothing.
+
+    Args:
+        rows: of the pass, in order.
+        width: tokens of the pass, padding included.
+        device: of the model.
+    """
+    places: dict[tuple[EditsStates, ...], list[int]] = {}
+    for place, row in enumerate(rows):
+        if row.methods:
+            places.setdefault(row.methods, []).append(place)
+    lanes = [
+        _lane(methods, own, rows, width, device)
+        for methods, own in places.items()
+        if any(_acts(method, [rows[place] for place in own]) for method in methods)
+    ]
+    return Edits(tuple(lanes)) if lanes else None
+
+
+def _acts(method: EditsStates, rows: Sequence[Row]) -> bool:
+    """Whether a method does anything in a pass: keys are computed once, with the prompt."""
+    if kind_of(method) is Kind.KEYS:
+        return any(_holds(row) for row in rows)
+    moving = cast("EditsHidden | EditsOutputs", method)
+    return not moving.reply_only or any(row.first + row.tokens > row.prompt for row in rows)
+
+
+def _holds(row: Row) -> bool:
+    """Whether the pass computes tokens of the span."""
+    return row.first < len(row.span) and bool(row.span[row.first : row.first + row.tokens].any())
+
+
+def _lane(
+    methods: tuple[EditsStates, ...],
+    places: Sequence[int],
+    rows: Sequence[Row],
+    width: int,
+    device: torch.device,
+) -> Lane:
+    own = [rows[place] for place in places]
+    every = len(places) == len(rows)
+    span = reply = last = None
+    if any(_holds(row) for row in own):
+        marks = torch.zeros(len(own), width, dtype=torch.bool)
+        ends = torch.zeros(len(own), dtype=torch.long)
+        for number, row in enumerate(own):
+            part = row.span[row.first : row.first + row.tokens]
+            marks[number, row.padding : row.padding + len(part)] = part
+            end = row.prompt - 1 if row.last is None else row.last
+            ends[number] = max(row.padding + end - row.first, 0)
+        span, last = marks.to(device), ends.to(device)
+    if any(row.first < row.prompt for row in own):
+        generated = torch.zeros(len(own), width, dtype=torch.bool)
+        for number, row in enumerate(own):
+            generated[number, row.padding + max(row.prompt - row.first, 0) :] = True
+        reply = generated.to(device)
+    return Lane(methods, None if every else _on_device(tuple(places), device), span, reply, last)
+
+
+@lru_cache(maxsize=256)
+def _on_device(rows: tuple[int, ...], device: torch.device) -> Tensor:
+    """The same from step to step, while rows stay."""
+    with torch.inference_mode(False):  # it is kept for passes with gradients too
+        return torch.tensor(rows, device=device)

@@ -1,0 +1,195 @@
+"""A forward pass with its edits: hooks that stand in the model for the pass alone.
+
+Other threads may run passes of the same model meanwhile. So each hook acts only where its own edits
+are those of the pass under way, which a context variable says.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar, Token
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+import torch
+from torch import Tensor
+
+from holdfast.errors import ModelError
+from holdfast.methods.kinds import Kind, kind_of
+from holdfast.states.edits import Edits, Lane
+from holdfast.states.sites import Place, Site, Sites, hooked, sites_of, through
+
+if TYPE_CHECKING:
+    from transformers import PreTrainedModel
+
+_UNDER_WAY: ContextVar[_Pass | None] = ContextVar("holdfast_edits", default=None)
+
+
+@dataclass(eq=False)
+class _Pass:
+    """A pass under way.
+
+    Args:
+        edits: what hooks do in it.
+        queries: by layer, those that methods read, [row, token, head, size].
+    """
+
+    edits: Edits
+    queries: dict[int, Tensor] = field(default_factory=dict)
+
+
+@dataclass(eq=False)
+class Attached:
+    """Hooks that stand in a model for one pass."""
+
+    handles: list[Any]
+    token: Token[_Pass | None]
+
+    def remove(self) -> None:
+        """Ends the pass, in its own thread."""
+        self.detach()
+        _UNDER_WAY.reset(self.token)
+
+    def detach(self) -> None:
+        """Takes them away, where the pass was interrupted and has not ended."""
+        for handle in self.handles:
+            handle.remove()
+
+
+def attach(sites: Sites, edits: Edits) -> Attached:
+    """Puts the hooks of a pass that begins now, in this thread, into a model."""
+    current = _Pass(edits)
+    handles = [
+        place.module.register_forward_hook(_hook(current, site, layer, place))
+        for site, layer, place in _touched(sites, edits)
+    ]
+    return Attached(handles, _UNDER_WAY.set(current))
+
+
+@contextmanager
+def edited(model: PreTrainedModel, edits: Edits | None) -> Iterator[None]:
+    """Edits the pass inside, in this thread alone; nothing where there are no edits."""
+    if edits is None:
+        yield
+        return
+    attached = attach(sites_of(model), edits)
+    try:
+        yield
+    finally:
+        attached.remove()
+
+
+@contextmanager
+def watched(model: PreTrainedModel, wanted: Sequence[Site]) -> Iterator[dict[Site, dict[int, Any]]]:
+    """What the pass inside makes, by site and layer: [row, token, ...], as it is made."""
+    sites = sites_of(model)
+    seen: dict[Site, dict[int, Any]] = {site: {} for site in wanted}
+
+    def keep(site: Site, layer: int, place: Place) -> Callable[[Tensor], Tensor]:
+        def note(states: Tensor) -> Tensor:
+            seen[site][layer] = place.apart(states) if _has_heads(site) else states
+            return states
+
+        return note
+
+    with hooked(
+        [
+            (place.module, keep(site, layer, place))
+            for site in wanted
+            for layer, place in sites.places[site].items()
+        ]
+    ):
+        yield seen
+
+
+def _touched(sites: Sites, edits: Edits) -> list[tuple[Site, int, Place]]:
+    """The places that some method touches or reads, each once."""
+    wanted: dict[tuple[Site, int], None] = {}
+    for lane in edits.lanes:
+        for method in lane.methods:
+            for layer in method.touched_layers:
+                wanted |= dict.fromkeys((site, layer) for site in _sites_of(method))
+    missing = [(site, layer) for site, layer in wanted if layer not in sites.places[site]]
+    if missing:
+        site, layer = missing[0]
+        raise ModelError(f"Layer {layer} gives no {site.value} here, so they cannot be edited.")
+    return [(site, layer, sites.place(site, layer)) for site, layer in wanted]
+
+
+def _sites_of(method: Any) -> tuple[Site, ...]:
+    """What a method edits or reads of a layer."""
+    kind = kind_of(method)
+    if kind is Kind.RESIDUAL:
+        return (Site.HIDDEN,)
+    if kind is Kind.OUTPUTS:
+        return (Site.QUERIES, Site.OUTPUTS)
+    read = (Site.QUERIES,) if method.reads_query else ()
+    return (*read, Site.KEYS, *((Site.VALUES,) if method.edits_values else ()))
+
+
+def _has_heads(site: Site) -> bool:
+    return site in (Site.QUERIES, Site.KEYS, Site.VALUES)
+
+
+def _hook(current: _Pass, site: Site, layer: int, place: Place) -> Callable[..., Any]:
+    def change(states: Tensor) -> Tensor:
+        if site is Site.QUERIES:
+            current.queries[layer] = place.apart(states)
+            return states
+        if not _has_heads(site):
+            return _edit(current, site, layer, states)
+        return place.together(_edit(current, site, layer, place.apart(states)))
+
+    def hook(module: torch.nn.Module, given: object, output: Any) -> Any:
+        return through(change, output) if _UNDER_WAY.get() is current else None
+
+    return hook
+
+
+def _edit(current: _Pass, site: Site, layer: int, states: Tensor) -> Tensor:
+    """The states of a layer, [row, token, ...], as the lanes' methods leave them."""
+    for lane in current.edits.lanes:
+        own, first = lane.of(states), None
+        for method in lane.methods:
+            if layer in method.touched_layers and site in _sites_of(method):
+                first = own if first is None else first
+                own = _edit_lane(current, site, layer, lane, method, own)
+        if first is not None and own is not first:
+            states = lane.put(own, states)
+    return states
+
+
+def _edit_lane(
+    current: _Pass, site: Site, layer: int, lane: Lane, method: Any, states: Tensor
+) -> Tensor:
+    """The states of a lane as one method leaves them, where it may touch them."""
+    if site in (Site.KEYS, Site.VALUES):
+        if lane.span is None:
+            return states
+        if site is Site.VALUES:
+            changed = method.edit_values(states, layer)
+        else:
+            changed = method.edit_keys(states, layer, _last_queries(current, layer, lane, method))
+        return states if changed is states else changed.where(lane.span[..., None, None], states)
+    if site is Site.OUTPUTS:
+        changed = method.edit_outputs(states, layer, lane.of(current.queries[layer]))
+    else:
+        changed = method.edit_hidden(states, layer)
+    if changed is states or not method.reply_only or lane.reply is None:
+        return changed
+    return changed.where(lane.reply[..., None], states)
+
+
+def _last_queries(current: _Pass, layer: int, lane: Lane, method: Any) -> Tensor | None:
+    """The query of each prompt's last token, [row, head, size], for methods that read it."""
+    if not method.reads_query:
+        return None
+    if layer not in current.queries or lane.last is None:
+        raise ModelError(
+            f"{method.name} reads the queries of layer {layer}, which makes its keys first; use a"
+            " method that reads none, such as seka."
+        )
+    queries = lane.of(current.queries[layer])
+    rows = torch.arange(len(queries), device=queries.device)
+    return queries[rows, lane.last]

@@ -1,0 +1,295 @@
+"""Where a model makes keys, values, queries, attention outputs and hidden states.
+
+Modules are found by their interface: the layers are a list of as many modules as the configuration
+has layers, and the attention of one has `layer_idx`, and `k_proj` or `is_causal`. What such a
+module gives is looked at in one pass of a few tokens, for the axes of tokens and heads stand in
+either order.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from enum import Enum
+from typing import TYPE_CHECKING, Any
+from weakref import WeakKeyDictionary
+
+import torch
+from torch import Tensor
+
+from holdfast.errors import ModelError
+
+if TYPE_CHECKING:
+    from transformers import PreTrainedModel
+
+_APART = 0.01  # of keys at other positions, relative: rotation moves them by far more
+_SHIFT = 3  # positions
+# by preference: a norm stands in front of the rotation, unless it is found behind it
+_NAMES = {
+    "keys": ("k_norm", "k_layernorm", "k_proj"),
+    "values": ("v_norm", "v_proj"),
+    "queries": ("q_norm", "q_layernorm", "q_proj"),
+}
+
+
+class Site(Enum):
+    """What is edited or read of a layer; the value is its name in sentences."""
+
+    QUERIES = "queries"
+    KEYS = "keys"
+    VALUES = "values"
+    OUTPUTS = "attention outputs"
+    HIDDEN = "hidden states"
+
+
+class Axes(Enum):
+    """How a module lays out what it gives."""
+
+    FLAT = "row, token, head * size"
+    TOKENS_FIRST = "row, token, head, size"
+    HEADS_FIRST = "row, head, token, size"
+
+
+@dataclass(frozen=True)
+class Place:
+    """A module that gives something of a layer.
+
+    Args:
+        module: whose output it is.
+        axes: of queries, keys and values.
+        head_size: of those.
+    """
+
+    module: torch.nn.Module
+    axes: Axes = Axes.FLAT
+    head_size: int = 0
+
+    def apart(self, states: Tensor) -> Tensor:
+        """The states as [row, token, head, size]."""
+        if self.axes is Axes.FLAT:
+            return states.unflatten(-1, (-1, self.head_size))
+        return states if self.axes is Axes.TOKENS_FIRST else states.transpose(1, 2)
+
+    def together(self, states: Tensor) -> Tensor:
+        """Undoes `apart`."""
+        if self.axes is Axes.FLAT:
+            return states.flatten(-2)
+        return states if self.axes is Axes.TOKENS_FIRST else states.transpose(1, 2).contiguous()
+
+
+@dataclass(frozen=True)
+class Sites:
+    """The places of a model that were seen to give something.
+
+    Args:
+        places: by site and layer.
+        key_heads: of the keys' layers, key-value heads; 0 where layers differ, or have none.
+        head_size: of a key; 0 as well.
+        hidden_size: of hidden states.
+    """
+
+    places: Mapping[Site, Mapping[int, Place]]
+    key_heads: int
+    head_size: int
+    hidden_size: int
+
+    def place(self, site: Site, layer: int) -> Place:
+        """One of them."""
+        return self.places[site][layer]
+
+
+_SITES: WeakKeyDictionary[torch.nn.Module, Sites] = WeakKeyDictionary()
+
+
+def sites_of(model: PreTrainedModel) -> Sites:
+    """The places of a model; it is looked at once, in one pass, or two where keys have a norm."""
+    if model not in _SITES:
+        _SITES[model] = _look(model)
+    return _SITES[model]
+
+
+def attention_modules(model: PreTrainedModel) -> dict[int, torch.nn.Module]:
+    """By layer, the module of its attention; {} where none says of itself that it is one."""
+    found: dict[int, torch.nn.Module] = {}
+    for module in _text_model(model).modules():
+        layer = getattr(module, "layer_idx", None)
+        attends = hasattr(module, "k_proj") or hasattr(module, "is_causal")
+        if isinstance(layer, int) and attends and not getattr(module, "is_cross_attention", False):
+            found.setdefault(layer, module)
+    return found
+
+
+def layer_modules(model: PreTrainedModel) -> list[torch.nn.Module]:
+    """The layers in order; [] where there is no list of as many as the configuration has."""
+    count = getattr(model.config.get_text_config(), "num_hidden_layers", None)
+    for module in _text_model(model).modules():
+        if isinstance(module, torch.nn.ModuleList) and len(module) == count:
+            return list(module)
+    return []
+
+
+def part_of(attention: torch.nn.Module, part: str) -> torch.nn.Module | None:
+    """The module that gives keys, values or queries; None where they come out of another."""
+    modules = (getattr(attention, name, None) for name in _NAMES[part])
+    return next((module for module in modules if isinstance(module, torch.nn.Module)), None)
+
+
+def _text_model(model: PreTrainedModel) -> torch.nn.Module:
+    """The decoder alone, where a model has encoders of images beside it."""
+    decoder = model.get_decoder() if hasattr(model, "get_decoder") else None
+    return decoder if isinstance(decoder, torch.nn.Module) else model
+
+
+def _look(model: PreTrainedModel) -> Sites:
+    config = model.config.get_text_config()
+    attention = attention_modules(model)
+    modules: dict[Site, dict[int, torch.nn.Module]] = {
+        Site.HIDDEN: dict(enumerate(layer_modules(model))),
+        Site.OUTPUTS: dict(attention),
+    }
+    for site in (Site.QUERIES, Site.KEYS, Site.VALUES):
+        parts = {layer: part_of(each, site.value) for layer, each in attention.items()}
+        modules[site] = {layer: part for layer, part in parts.items() if part is not None}
+    heads = getattr(config, "num_attention_heads", 0), getattr(config, "num_key_value_heads", 0)
+    tokens = next(count for count in (7, 11, 13) if count not in heads)
+    seen = _outputs(model, modules, tokens)
+    seen = _in_front_of_rotation(model, modules, seen, attention, tokens)
+    places: dict[Site, dict[int, Place]] = {site: {} for site in Site}
+    for (site, layer), output in seen.items():
+        place = _place(modules[site][layer], attention.get(layer), config, site, output, tokens)
+        if place is not None:
+            places[site][layer] = place
+    shapes = {
+        tuple(places[Site.KEYS][layer].apart(seen[Site.KEYS, layer]).shape[2:])
+        for layer in places[Site.KEYS]
+    }
+    key_heads, head_size = shapes.pop() if len(shapes) == 1 else (0, 0)
+    return Sites(places, key_heads, head_size, int(getattr(config, "hidden_size", 0)))
+
+
+def _place(
+    module: torch.nn.Module,
+    attention: torch.nn.Module | None,
+    config: Any,
+    site: Site,
+    output: Tensor,
+    tokens: int,
+) -> Place | None:
+    """The place, by what its module gave of so many tokens; None for another form."""
+    if output.shape[0] != 1:
+        return None
+    if site in (Site.HIDDEN, Site.OUTPUTS):
+        right = output.ndim == 3 and output.shape[1] == tokens
+        return Place(module) if right else None
+    if output.ndim == 4 and output.shape[1] == tokens:
+        return Place(module, Axes.TOKENS_FIRST, output.shape[3])
+    if output.ndim == 4 and output.shape[2] == tokens:
+        return Place(module, Axes.HEADS_FIRST, output.shape[3])
+    size = getattr(attention, "head_dim", None) or getattr(config, "head_dim", None)
+    size = size or config.hidden_size // config.num_attention_heads
+    right = output.ndim == 3 and output.shape[1] == tokens and output.shape[2] % size == 0
+    return Place(module, Axes.FLAT, size) if right else None
+
+
+def _in_front_of_rotation(
+    model: PreTrainedModel,
+    modules: dict[Site, dict[int, torch.nn.Module]],
+    seen: dict[tuple[Site, int], Tensor],
+    attention: Mapping[int, torch.nn.Module],
+    tokens: int,
+) -> dict[tuple[Site, int], Tensor]:
+    """What was seen, with the projection in place of each norm that stands behind the rotation.
+
+    Such a norm gives other keys to the same tokens at other positions.
+    """
+    suspects = {
+        (site, layer): getattr(attention[layer], f"{site.value[0]}_proj", None)
+        for site in (Site.QUERIES, Site.KEYS)
+        for layer, module in modules[site].items()
+        if module is not getattr(attention[layer], f"{site.value[0]}_proj", None)
+    }
+    if not suspects:
+        return seen
+    shifted = _outputs(model, modules, tokens, _SHIFT)
+    behind = [
+        place
+        for place, projection in suspects.items()
+        if place in seen
+        and isinstance(projection, torch.nn.Module)
+        and (seen[place] - shifted[place]).abs().max() > _APART * seen[place].abs().max()
+    ]
+    if not behind:
+        return seen
+    for site, layer in behind:
+        modules[site][layer] = suspects[site, layer]
+    return _outputs(model, modules, tokens)
+
+
+@torch.inference_mode()
+def _outputs(
+    model: PreTrainedModel,
+    modules: Mapping[Site, Mapping[int, torch.nn.Module]],
+    tokens: int,
+    shift: int = 0,
+) -> dict[tuple[Site, int], Tensor]:
+    """What each module gives in a pass of a few tokens, float32; those that it never calls are
+    left out.
+    """
+    outputs: dict[tuple[Site, int], Tensor] = {}
+
+    def keep(site: Site, layer: int) -> Callable[[Tensor], Tensor]:
+        def note(output: Tensor) -> Tensor:
+            outputs[site, layer] = output.float()
+            return output
+
+        return note
+
+    hooks = {
+        (module, site): keep(site, layer)
+        for site, layers in modules.items()
+        for layer, module in layers.items()
+    }
+    ids = torch.arange(tokens, device=model.device)[None]
+    given: dict[str, Any] = {"input_ids": ids, "use_cache": False}
+    if "position_ids" in inspect.signature(model.forward).parameters:
+        given["position_ids"] = ids + shift
+    training = model.training
+    model.eval()
+    try:
+        with hooked([(module, hook) for (module, _), hook in hooks.items()]):
+            model(**given)
+    finally:
+        model.train(training)
+    return outputs
+
+
+@contextmanager
+def hooked(
+    hooks: list[tuple[torch.nn.Module, Callable[[Tensor], Tensor]]],
+) -> Iterator[None]:
+    """Has what modules give pass through functions while inside."""
+    handles = [
+        module.register_forward_hook(
+            lambda _, __, output, function=function: through(function, output)
+        )
+        for module, function in hooks
+    ]
+    try:
+        yield
+    finally:
+        for handle in handles:
+            handle.remove()
+
+
+def through(function: Callable[[Tensor], Tensor], output: Any) -> Any:
+    """What a module gives with its tensor, or the first of several, passed through a function."""
+    if isinstance(output, Tensor):
+        return function(output)
+    if isinstance(output, (tuple, list)) and output and isinstance(output[0], Tensor):
+        return (function(output[0]), *output[1:])
+    raise ModelError(
+        f"A layer gives {type(output).__name__} and no tensor, so it cannot be edited; use a"
+        " method of another kind."
+    )

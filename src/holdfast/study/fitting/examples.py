@@ -1,0 +1,100 @@
+"""What an example is that something is learned from, and files of one's own."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, TypeVar
+
+from holdfast.chat.messages import Message, check_message
+from holdfast.errors import HoldfastError, UsageError
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True)
+class Triplet:
+    """A text with a part that one question asks for and another does not.
+
+    Args:
+        context: the text.
+        answer: the part of it whose keys are compared; where it stands last, if several times.
+        relevant, irrelevant: the questions, which are put in front of the text.
+        expert: the kind of example, of which AdaSEKA learns one set of directions each.
+    """
+
+    context: str
+    answer: str
+    relevant: str
+    irrelevant: str
+    expert: str = "all"
+
+    def __post_init__(self) -> None:
+        for name in ("context", "answer", "relevant", "irrelevant", "expert"):
+            if not isinstance(getattr(self, name), str) or not getattr(self, name).strip():
+                raise UsageError(f"{name} is a text, not {getattr(self, name)!r}.")
+        if self.answer not in self.context:
+            raise UsageError(f"the answer {self.answer!r} does not stand in {self.context!r}.")
+
+
+@dataclass(frozen=True)
+class Contrast:
+    """Two chats that differ in what the reply is to be told apart by.
+
+    Args:
+        prompted: the chat that asks for it, as with a system prompt.
+        plain: the one that does not.
+    """
+
+    prompted: tuple[Message, ...]
+    plain: tuple[Message, ...]
+
+    def __post_init__(self) -> None:
+        for chat in (self.prompted, self.plain):
+            if not chat:
+                raise UsageError("a chat has at least one message.")
+            for number, message in enumerate(chat, 1):
+                check_message(number, message)
+
+
+def read_triplets(path: Path | str) -> tuple[Triplet, ...]:
+    """Reads lines {"context", "answer", "relevant", "irrelevant", "expert"}; the last may lack.
+
+    Raises:
+        UsageError: the file cannot be read, or a line is of another form.
+    """
+    return tuple(_lines(Path(path), lambda line: Triplet(**line)))
+
+
+def read_contrasts(path: Path | str) -> tuple[Contrast, ...]:
+    """Reads lines {"prompted": [messages], "plain": [messages]}.
+
+    Raises:
+        UsageError: the file cannot be read, or a line is of another form.
+    """
+    return tuple(
+        _lines(Path(path), lambda line: Contrast(tuple(line["prompted"]), tuple(line["plain"])))
+    )
+
+
+def _lines(path: Path, make: Callable[[dict[str, Any]], T]) -> Iterator[T]:
+    try:
+        lines = path.read_text(encoding="utf-8").splitlines()
+    except (OSError, ValueError) as error:
+        raise UsageError(f"The data {str(path)!r} cannot be read ({error}); check it.") from None
+    count = 0
+    for number, line in enumerate(lines, 1):
+        if not line.strip():
+            continue
+        try:
+            yield make(json.loads(line))
+        except (ValueError, TypeError, KeyError, HoldfastError) as error:
+            raise UsageError(
+                f"Line {number} of {str(path)!r} is no example ({type(error).__name__}: {error});"
+                " docs/methods.md has its form."
+            ) from None
+        count += 1
+    if not count:
+        raise UsageError(f"The data {str(path)!r} has no lines; docs/methods.md has their form.")

@@ -1,0 +1,168 @@
+"""Directions of keys: singular vectors of covariances of the keys of relevant and other tokens.
+
+Li et al. (2026, arXiv 2603.01281): the keys H of the same tokens in a neutral prompt, H+ behind a
+relevant question and H- behind an irrelevant one give Omega+ = H^T H+ / n and Omega- = H^T H- / n.
+PRISM-Delta (arXiv 2603.10705) takes Omega+ - Omega-, of values too.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from holdfast.engine.batch import Reading, batch_of, spans_of
+from holdfast.errors import ModelError
+from holdfast.models.local import LocalModel
+from holdfast.models.requests import Request
+from holdfast.progress import Progress
+from holdfast.states import Site, sites_of, watched
+from holdfast.study.fitting.examples import Triplet
+from holdfast.study.fitting.learned import Learned
+
+_SITES = (Site.KEYS, Site.VALUES)
+_EXPERT_DIRECTIONS = 16  # kept of each expert, at most
+
+
+@dataclass
+class _Sums:
+    """What was read of the tokens so far, float64.
+
+    Args:
+        positive, negative: H^T H+ and H^T H-, [layer, head, size, size].
+        distance: of positive from negative ones, summed over tokens, [layer, head].
+        mean: positive ones summed over tokens, [layer, head, size].
+        tokens: how many.
+    """
+
+    positive: Tensor | float = 0.0
+    negative: Tensor | float = 0.0
+    distance: Tensor | float = 0.0
+    mean: Tensor | float = 0.0
+    tokens: int = 0
+
+    def add(self, neutral: Tensor, relevant: Tensor, irrelevant: Tensor) -> None:
+        """Adds those of the same tokens in three prompts, each [layer, token, head, size]."""
+        h, plus, minus = (each.double() for each in (neutral, relevant, irrelevant))
+        self.positive = self.positive + torch.einsum("lthi,lthj->lhij", h, plus)
+        self.negative = self.negative + torch.einsum("lthi,lthj->lhij", h, minus)
+        self.distance = self.distance + (plus - minus).norm(dim=-1).sum(1)
+        self.mean = self.mean + plus.sum(1)
+        self.tokens += h.shape[1]
+
+    def directions(self, covariance: Tensor | float) -> tuple[Tensor, Tensor]:
+        """Left singular vectors, in columns, and values of a covariance, as float32.
+
+        A singular vector has no sign of its own; ours point to where relevant keys lie, which the
+        mixing of AdaSEKA depends on.
+        """
+        assert isinstance(covariance, Tensor)
+        vectors, values, _ = torch.linalg.svd(covariance / self.tokens)
+        along = torch.einsum("lhi,lhij->lhj", self.mean, vectors)
+        signs = torch.where(along < 0, -1.0, 1.0).to(vectors.dtype)
+        return (vectors * signs[..., None, :]).float(), values.float()
+
+    @property
+    def mean_distance(self) -> Tensor:
+        """Per token, float32 [layer, head]."""
+        assert isinstance(self.distance, Tensor)
+        return (self.distance / self.tokens).float()
+
+
+def learn_seka(model: LocalModel, examples: Sequence[Triplet], done: Progress) -> Learned:
+    """Singular vectors of Omega+ and Omega-, and the distances of heads."""
+    layers, sums = _read(model, examples, done)
+    keys = sums[Site.KEYS, ""]
+    tensors = {"distance": keys.mean_distance}
+    for name, covariance in (("positive", keys.positive), ("negative", keys.negative)):
+        vectors, values = keys.directions(covariance)
+        tensors |= {f"{name}.vectors": vectors, f"{name}.values": values}
+    return Learned(tensors, layers, layers, of_keys=True)
+
+
+def learn_ada_seka(model: LocalModel, examples: Sequence[Triplet], done: Progress) -> Learned:
+    """The first singular vectors of every expert's Omega+, [layer, head, expert, ...]."""
+    layers, sums = _read(model, examples, done)
+    experts = sorted({example.expert for example in examples})
+    each = [sums[Site.KEYS, expert] for expert in experts]
+    learned = [own.directions(own.positive) for own in each]
+    kept = min(_EXPERT_DIRECTIONS, learned[0][1].shape[-1])
+    tensors = {
+        "distance": sums[Site.KEYS, ""].mean_distance,
+        "vectors": torch.stack([vectors[..., :kept] for vectors, _ in learned], 2),
+        "values": torch.stack([values[..., :kept] for _, values in learned], 2),
+    }
+    return Learned(tensors, layers, layers, of_keys=True, told={"experts": experts})
+
+
+def learn_prism(model: LocalModel, examples: Sequence[Triplet], done: Progress) -> Learned:
+    """Singular vectors of Omega+ - Omega-, of keys and of values."""
+    layers, sums = _read(model, examples, done)
+    tensors: dict[str, Tensor] = {}
+    for site, name in ((Site.KEYS, "keys"), (Site.VALUES, "values")):
+        own = sums[site, ""]
+        vectors, values = own.directions(own.positive - own.negative)
+        tensors |= {f"{name}.vectors": vectors, f"{name}.values": values}
+    tensors["distance"] = sums[Site.KEYS, ""].mean_distance
+    tensors["values.distance"] = sums[Site.VALUES, ""].mean_distance
+    return Learned(tensors, layers, layers, of_keys=True)
+
+
+def _read(
+    model: LocalModel, examples: Sequence[Triplet], done: Progress
+) -> tuple[tuple[int, ...], dict[tuple[Site, str], _Sums]]:
+    """The layers, and by site and expert ("" for all) what was read.
+
+    Raises:
+        ModelError: the model's keys cannot be had, its layers have heads of several forms, or the
+            parts of no example are the same tokens in all three prompts.
+    """
+    sites = sites_of(model.hf_model)
+    layers = tuple(sorted(set(sites.places[Site.KEYS]) & set(sites.places[Site.VALUES])))
+    if not layers or not sites.key_heads:
+        raise ModelError(
+            f"{model.name} ({type(model.hf_model).__name__}) gives no keys and values of one form"
+            " before rotation, so nothing can be fitted on them; use a method of another kind."
+        )
+    experts = {example.expert for example in examples} | {""}
+    sums = {(site, expert): _Sums() for site in _SITES for expert in experts}
+    for example in examples:
+        questions = (None, example.relevant, example.irrelevant)
+        read = [_span_states(model, example, question, layers) for question in questions]
+        if len({states[Site.KEYS].shape[1] for states in read}) == 1:
+            for site in _SITES:
+                for expert in ("", example.expert):
+                    sums[site, expert].add(*(states[site] for states in read))
+        done(1)
+    if empty := sorted(expert for (_, expert), own in sums.items() if not own.tokens):
+        name = f"of the expert {empty[0]!r}" if empty[0] else "at all"
+        raise ModelError(
+            f"No example {name} has its answer in the same tokens behind both questions; give"
+            " others with --data."
+        )
+    return layers, sums
+
+
+@torch.inference_mode()
+def _span_states(
+    model: LocalModel, example: Triplet, question: str | None, layers: Sequence[int]
+) -> dict[Site, Tensor]:
+    """Keys and values of the answer, [layer, token, head, size], behind a question or none."""
+    before = "" if question is None else f"Question: {question}\n"
+    text = f"{before}Context: {example.context}"
+    start = text.rindex(example.answer)
+    chat = [{"role": "user", "content": text}]
+    request = Request(chat, emphasis=[(0, start, start + len(example.answer))])
+    stream = model.session().render(request).row.streams[0]
+    reading = Reading(stream)
+    device = model.runner.device
+    batch = batch_of([reading], [0], spans_of([reading], device), device)
+    with watched(model.hf_model, _SITES) as seen:
+        model.runner.forward(batch)
+    span = reading.span.to(device)
+    return {
+        site: torch.stack([seen[site][layer][0, span].float().cpu() for layer in layers])
+        for site in _SITES
+    }

@@ -1,0 +1,103 @@
+"""Contrastive data that ship: made from a few lists, the same every time, ours.
+
+Triplets are for methods that edit keys: a note of two sentences, one of which answers the relevant
+question and none the irrelevant one. The experts are four kinds of note. Contrasts are for methods
+that edit hidden states or attention outputs: a question under a system prompt, and without.
+"""
+
+from __future__ import annotations
+
+import itertools
+
+from holdfast.study.fitting.examples import Contrast, Triplet
+
+NAME = "holdfast 1"
+
+_NAMES = ("Anna", "Ben", "Clara", "David", "Emma", "Frank")
+_TOWNS = ("Paris", "Rome", "Oslo", "Madrid", "Vienna", "Lisbon")
+_JOBS = ("a baker", "a nurse", "a painter", "a teacher", "a driver", "a farmer")
+_THINGS = ("a lamp", "a boat", "a clock", "a guitar", "a bicycle", "a camera")
+_RULES = (
+    "Always reply in French",
+    "Answer in one short sentence",
+    "End every reply with a question",
+    "Talk about music whenever you can",
+    "Never mention the weather",
+    "Begin every reply with a greeting",
+)
+_HOURS = ("six", "seven", "eight", "nine", "ten", "eleven")
+
+_PROMPTS = (
+    "Always reply in French.",
+    "Always reply in Spanish.",
+    "You are a pirate. Talk like one.",
+    "You are a cowboy. Talk like one.",
+    "Always mention the sea in your reply.",
+    "Always mention cheese in your reply.",
+    "Your name is Max. Always say your name.",
+    "End every reply with a question.",
+    "Answer in one short sentence.",
+    "You love tennis. Tell people that you love it.",
+    "Never use the letter x, and be polite.",
+    "Write everything in capital letters.",
+)
+_QUESTIONS = (
+    "What do you think about the garden?",
+    "What did you do today?",
+    "Please talk about the train.",
+    "Give me your view of the museum.",
+)
+
+
+def triplets() -> tuple[Triplet, ...]:
+    """The notes, six of each expert and each turn of its lists."""
+    made: list[Triplet] = []
+    for turn in range(len(_NAMES)):
+        for name, place in zip(_NAMES, itertools.count(turn), strict=False):
+            town, job = _TOWNS[place % 6], _JOBS[(place + 1) % 6]
+            thing, rule, hour = _THINGS[(place + 2) % 6], _RULES[place % 6], _HOURS[place % 6]
+            made += (
+                Triplet(
+                    f"{name} lives in {town}. The shop opens at {hour}.",
+                    town,
+                    f"Where does {name} live?",
+                    "Who won the game?",
+                    "places",
+                ),
+                Triplet(
+                    f"{name} works as {job}. The train was late.",
+                    job,
+                    f"What is the job of {name}?",
+                    "How deep is the river?",
+                    "jobs",
+                ),
+                Triplet(
+                    f"{name} bought {thing}. It rained all day.",
+                    thing,
+                    f"What did {name} buy?",
+                    "Which song was played?",
+                    "things",
+                ),
+                Triplet(
+                    f"{rule}. {name} wrote this at {hour}.",
+                    rule,
+                    "Which rule do I have to follow?",
+                    "What colour is the house?",
+                    "rules",
+                ),
+            )
+    return tuple(made)
+
+
+def contrasts() -> tuple[Contrast, ...]:
+    """Every question under every system prompt, and without."""
+    return tuple(
+        Contrast(
+            (
+                {"role": "system", "content": prompt},
+                {"role": "user", "content": question},
+            ),
+            ({"role": "user", "content": question},),
+        )
+        for prompt, question in itertools.product(_PROMPTS, _QUESTIONS)
+    )

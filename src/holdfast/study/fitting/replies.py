@@ -1,0 +1,214 @@
+"""Directions of hidden states, and of what attention adds to them: means over replies.
+
+Replies are drawn under each prompt and without, and read by the model that drew them. Persona
+vectors (arXiv 2507.21509): the difference of the means. Capping (arXiv 2601.10387): its unit
+vector, and percentiles of projections on it. GCAD (arXiv 2605.10664): the mean of attention's
+output less its output with the prompt's keys cropped.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import ClassVar
+
+import torch
+from torch import Tensor
+
+from holdfast.engine.batch import Reading, batch_of, spans_of
+from holdfast.engine.rows import Stream
+from holdfast.errors import ModelError
+from holdfast.methods import HeadSet, Kind
+from holdfast.models.local import LocalModel
+from holdfast.models.requests import Request
+from holdfast.progress import Progress
+from holdfast.sampling import Sampling
+from holdfast.states import Site, sites_of, watched
+from holdfast.study.fitting.examples import Contrast
+from holdfast.study.fitting.learned import Learned
+
+_TOKENS = 48  # of a reply at most
+_TEMPERATURE, _TOP_P = 1.0, 0.9
+_CAPPED = (0.7, 0.9)  # of the depth: the authors cap layers 56-71 of 80, and 46-53 of 64
+_CROPPED = -60.0  # added to the log-odds of the span: nothing is left of its weights
+
+
+@dataclass(frozen=True)
+class _Crop:
+    """Takes the span's keys out of the sight of some heads; no method to steer by."""
+
+    name: ClassVar[str] = "crop"
+    kind: ClassVar[Kind] = Kind.LOG_ODDS
+    span_includes_generated: ClassVar[bool] = False
+
+    heads: HeadSet
+
+    def shift(self, log_odds: Tensor, layer: int) -> Tensor:
+        return log_odds + _CROPPED
+
+
+@dataclass(frozen=True)
+class _Read:
+    """A chat, and the reply that was drawn to it."""
+
+    stream: Stream
+    reply: tuple[int, ...]
+
+
+def learn_vector(model: LocalModel, examples: Sequence[Contrast], done: Progress) -> Learned:
+    """The difference of the means, [layer, size], and the layer that tells both sides apart best.
+
+    That is judged on pairs that the direction was not learned on: every other one.
+    """
+    layers, prompted, plain = _hidden(model, examples, done)
+    first = _means(prompted[::2]) - _means(plain[::2])
+    apart = _separation(first, prompted[1::2] or prompted, plain[1::2] or plain)
+    best = layers[int(apart.argmax())]
+    told = {"separation": [round(float(each), 3) for each in apart]}
+    difference = _means(prompted) - _means(plain)
+    return Learned({"difference": difference.float()}, layers, (best,), told=told)
+
+
+def learn_capping(model: LocalModel, examples: Sequence[Contrast], done: Progress) -> Learned:
+    """The unit vector that leads away from prompted replies, [layer, size], and percentiles 0 to
+    100 of their tokens' projections on it, [layer, 101].
+    """
+    layers, prompted, plain = _hidden(model, examples, done)
+    away = _means(plain) - _means(prompted)
+    direction = away / away.norm(dim=-1, keepdim=True)
+    tokens = torch.cat(prompted, 1)  # [layer, token, size]
+    projections = torch.einsum("lti,li->lt", tokens, direction)
+    percents = torch.linspace(0, 1, 101, dtype=projections.dtype)
+    percentiles = torch.quantile(projections, percents, dim=1).T
+    tensors = {"direction": direction.float(), "percentiles": percentiles.float()}
+    return Learned(tensors, layers, _deep(layers))
+
+
+def learn_gcad(model: LocalModel, examples: Sequence[Contrast], done: Progress) -> Learned:
+    """The mean of what the prompt adds to attention's output, [layer, size]; the mean key of
+    prompts, [layer, head, size]; and how well queries fit that key on average, [layer].
+
+    Raises:
+        ModelError: the model's attention cannot be reached, or gives no queries and keys.
+    """
+    sites = sites_of(model.hf_model)
+    parts = (Site.OUTPUTS, Site.QUERIES, Site.KEYS)
+    layers = tuple(sorted(set.intersection(*(set(sites.places[site]) for site in parts))))
+    if not (layers and sites.key_heads and model.steerable):
+        raise ModelError(
+            f"{model.name} ({type(model.hf_model).__name__}) does not give queries, keys and the"
+            " outputs of its attention, so nothing can be fitted on them; use a method of another"
+            " kind."
+        )
+    deltas, keys, queries, tokens, prompts = 0.0, 0.0, 0.0, 0, 0
+    for read in _replies(model, [example.prompted for example in examples]):
+        seen, reply = _forward(model, read, (), parts), len(read.reply)
+        if not any(read.stream.span):
+            raise ModelError(
+                "The prompted chats have no system prompt to crop; give others with --data."
+            )
+        span = torch.tensor(read.stream.span)
+        own = [_layer(seen[Site.OUTPUTS], layer)[-reply:] for layer in layers]
+        cropped = [_cropped(model, read, layer)[-reply:] for layer in layers]
+        deltas = deltas + torch.stack(own).sum(1) - torch.stack(cropped).sum(1)
+        made = torch.stack([_layer(seen[Site.KEYS], layer)[: len(span)][span] for layer in layers])
+        keys, prompts = keys + made.sum(1), prompts + made.shape[1]
+        asked = torch.stack([_layer(seen[Site.QUERIES], layer)[-reply:] for layer in layers])
+        queries = queries + asked.unflatten(2, (sites.key_heads, -1)).mean(3).sum(1)
+        tokens += reply
+        done(1)
+    if not tokens:
+        raise ModelError("No reply has a token to learn from; give other chats with --data.")
+    assert isinstance(deltas, Tensor) and isinstance(keys, Tensor) and isinstance(queries, Tensor)
+    key, query = keys / prompts, queries / tokens
+    compatibility = (key * query).sum(-1).mean(-1) * key.shape[-1] ** -0.5
+    tensors = {
+        "delta": (deltas / tokens).float(),
+        "key": key.float(),
+        "compatibility": compatibility.float(),
+    }
+    return Learned(tensors, layers, _deep(layers), of_keys=True)
+
+
+def _deep(layers: Sequence[int]) -> tuple[int, ...]:
+    """The layers near 0.8 of the depth, at least one."""
+    first, last = (round(share * len(layers)) for share in _CAPPED)
+    return tuple(layers[min(first, len(layers) - 1) : max(last, first + 1)])
+
+
+def _hidden(
+    model: LocalModel, examples: Sequence[Contrast], done: Progress
+) -> tuple[tuple[int, ...], list[Tensor], list[Tensor]]:
+    """The layers, and per prompted and plain reply its hidden states, [layer, token, size]."""
+    layers = tuple(sorted(sites_of(model.hf_model).places[Site.HIDDEN]))
+    if not layers:
+        raise ModelError(
+            f"{model.name} ({type(model.hf_model).__name__}) gives no hidden states behind its"
+            " layers, so nothing can be fitted on them; use a method of another kind."
+        )
+    sides: list[list[Tensor]] = []
+    for chats in ([each.prompted for each in examples], [each.plain for each in examples]):
+        side = []
+        for read in _replies(model, chats):
+            seen = _forward(model, read, (), (Site.HIDDEN,))[Site.HIDDEN]
+            side.append(torch.stack([_layer(seen, layer)[-len(read.reply) :] for layer in layers]))
+            done(1)
+        sides.append(side)
+    if not all(sides):
+        raise ModelError("No reply has a token to learn from; give other chats with --data.")
+    return layers, sides[0], sides[1]
+
+
+def _layer(seen: dict[int, Tensor], layer: int) -> Tensor:
+    """The states of the one row, float64 on the host."""
+    return seen[layer][0].double().cpu()
+
+
+def _means(replies: Sequence[Tensor]) -> Tensor:
+    """The mean over replies of the mean over each one's tokens, [layer, size]."""
+    return torch.stack([each.mean(1) for each in replies]).mean(0)
+
+
+def _separation(directions: Tensor, prompted: Sequence[Tensor], plain: Sequence[Tensor]) -> Tensor:
+    """How far apart replies of both sides lie along a direction, in their own spread, [layer]."""
+    sides = [
+        torch.stack([(each.mean(1) * directions).sum(-1) for each in side])
+        for side in (prompted, plain)
+    ]
+    spread = (sides[0].var(0, correction=0) + sides[1].var(0, correction=0)).sqrt()
+    return (sides[0].mean(0) - sides[1].mean(0)) / spread.clamp(min=1e-12)
+
+
+def _replies(model: LocalModel, chats: Sequence[tuple[object, ...]]) -> Iterator[_Read]:
+    """The chats that got a reply of at least one token, each with it; the same every time."""
+    sampling = Sampling(_TEMPERATURE, _TOP_P, _TOKENS)
+    requests = [
+        Request(chat, (), sampling, seed)  # type: ignore[arg-type]
+        for seed, chat in enumerate(chats)
+    ]
+    replies = model.generate_batch(requests)
+    for request, reply in zip(requests, replies, strict=True):
+        if reply.token_ids:
+            rendered = model.session().render(request)
+            yield _Read(rendered.row.streams[0], reply.token_ids)
+
+
+def _cropped(model: LocalModel, read: _Read, layer: int) -> Tensor:
+    """The outputs of attention in one layer that does not see the span, [token, size]."""
+    heads = HeadSet(itertools.product([layer], range(model.runner.heads)))
+    seen = _forward(model, read, (_Crop(heads),), (Site.OUTPUTS,))
+    return _layer(seen[Site.OUTPUTS], layer)
+
+
+@torch.inference_mode()
+def _forward(
+    model: LocalModel, read: _Read, methods: tuple[_Crop, ...], sites: Sequence[Site]
+) -> dict[Site, dict[int, Tensor]]:
+    """What a pass over a chat and its reply makes."""
+    reading = Reading(replace(read.stream, methods=methods), list(read.reply))
+    device = model.runner.device
+    batch = batch_of([reading], [0], spans_of([reading], device), device)
+    with watched(model.hf_model, sites) as seen:
+        model.runner.forward(batch)
+    return seen

@@ -1,0 +1,112 @@
+"""One method fitted on one model."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from holdfast.errors import ModelError, UnknownName
+from holdfast.methods import Ability, Fitted, FittedOn, write_fitted
+from holdfast.models.capabilities import offers
+from holdfast.models.local import LocalModel
+from holdfast.progress import Progress, Watch, unwatched
+from holdfast.states import sites_of
+from holdfast.study.fitting import recipe
+from holdfast.study.fitting.examples import read_contrasts, read_triplets
+from holdfast.study.fitting.keys import learn_ada_seka, learn_prism, learn_seka
+from holdfast.study.fitting.learned import Learned
+from holdfast.study.fitting.replies import learn_capping, learn_gcad, learn_vector
+
+
+@dataclass(frozen=True)
+class _Learning:
+    """How something is learned for a method.
+
+    Args:
+        learn: takes the model, examples, and what is told of every step.
+        ships: the examples of the recipe.
+        read: those of a file.
+        steps: how often each example is told of.
+    """
+
+    learn: Callable[[LocalModel, Any, Progress], Learned]
+    ships: Callable[[], Sequence[Any]]
+    read: Callable[[Path], Sequence[Any]]
+    steps: int = 1
+
+
+_LEARNING: Mapping[str, _Learning] = {
+    "seka": _Learning(learn_seka, recipe.triplets, read_triplets),
+    "ada-seka": _Learning(learn_ada_seka, recipe.triplets, read_triplets),
+    "prism": _Learning(learn_prism, recipe.triplets, read_triplets),
+    "capping": _Learning(learn_capping, recipe.contrasts, read_contrasts, 2),
+    "vector": _Learning(learn_vector, recipe.contrasts, read_contrasts, 2),
+    "gcad": _Learning(learn_gcad, recipe.contrasts, read_contrasts),
+}
+
+
+def fitted_methods() -> tuple[str, ...]:
+    """The names of the methods that learn from a model."""
+    return tuple(_LEARNING)
+
+
+def fit(
+    method: str,
+    model: LocalModel,
+    out: Path | str,
+    data: Path | str | None = None,
+    *,
+    watch: Watch = unwatched,
+) -> Fitted:
+    """Learns on a model what a method needs, and writes it into a file.
+
+    Args:
+        method: its name.
+        model: loaded here.
+        out: the file, which ends in .safetensors.
+        data: a file of examples; None for those that ship.
+        watch: is told how far it is.
+
+    Raises:
+        UnknownName: a method that learns nothing.
+        UsageError: the file's name, or the data.
+        ModelError: the model does not give what is learned from.
+    """
+    if method not in _LEARNING:
+        raise UnknownName("method that is fitted", method, _LEARNING)
+    if not offers(model, Ability.LAYERS):
+        raise ModelError(f"{method} is fitted on a model that runs here, not on an endpoint.")
+    learning = _LEARNING[method]
+    examples = learning.ships() if data is None else learning.read(Path(data))
+    with watch(method, learning.steps * len(examples)) as progress:
+        learned = learning.learn(model, examples, progress)
+    sites, config = sites_of(model.hf_model), model.hf_model.config.get_text_config()
+    on = FittedOn(
+        model.name,
+        model.fingerprint,
+        config.num_hidden_layers,
+        sites.hidden_size,
+        sites.key_heads if learned.of_keys else 0,
+        sites.head_size if learned.of_keys else 0,
+    )
+    return write_fitted(
+        out,
+        learned.tensors,
+        method=method,
+        on=on,
+        layers=learned.layers,
+        chosen=learned.chosen,
+        made_from=_told(data, len(examples)) | dict(learned.told),
+    )
+
+
+def _told(data: Path | str | None, examples: int) -> dict[str, Any]:
+    """What a method was fitted on; files by their content, wherever they lie."""
+    source: dict[str, Any] = {"recipe": recipe.NAME}
+    if data is not None:
+        content = Path(data).read_bytes()
+        source = {"data": Path(data).name, "sha256": hashlib.sha256(content).hexdigest()}
+    return source | {"examples": examples}

@@ -1,0 +1,509 @@
+"""Methods that learn from a model: their formulas, their files, and what `holdfast fit` learns."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import math
+import random
+from contextlib import nullcontext
+
+import oracles
+import pytest
+import torch
+from fitted_files import METHODS, write_all, write_for
+from safetensors.torch import save_file
+from tiny import chat, model
+
+from holdfast import methods
+from holdfast.cli import main
+from holdfast.errors import HoldfastError, UnknownName, UsageError
+from holdfast.methods import AdaSeka, Capping, Gcad, Prism, Seka, Vector
+from holdfast.methods.key_heads import rank_covering
+from holdfast.methods.registry import BY_NAME
+from holdfast.models.requests import Request
+from holdfast.sampling import Sampling
+from holdfast.states import Site, watched
+from holdfast.study.fitting import (
+    Triplet,
+    fit,
+    fitted_methods,
+    read_contrasts,
+    read_triplets,
+    recipe,
+)
+from holdfast.study.fitting.keys import learn_seka
+from holdfast.study.fitting.replies import learn_capping, learn_gcad, learn_vector
+
+ROUNDING = {"rel": 1e-4, "abs": 1e-5}  # float32 against float64 formulas
+LAYER = 1
+
+
+@pytest.fixture(scope="module")
+def files(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("files")
+    return {name: write_for(model(), folder / f"{name}.safetensors", name) for name in METHODS}
+
+
+def columns(vectors: torch.Tensor) -> list[list[float]]:
+    """The columns of a matrix as lists."""
+    return vectors.T.double().tolist()
+
+
+def states(*shape: int) -> torch.Tensor:
+    return torch.randn(*shape, generator=torch.Generator().manual_seed(5))
+
+
+# Formulas
+
+
+@pytest.mark.parametrize("gains", [(1.0, 0.0), (0.8, 0.2), (3.0, 5.0)])
+def test_seka_is_the_papers_formula(files, gains):
+    method = Seka(files["seka"], *gains, coverage=0.6)
+    keys = states(2, 3, 2, 12)
+    edited = method.edit_keys(keys, LAYER)
+    parts = {
+        name: method.file.tensor(name)[method.file.place(LAYER)]
+        for name in ("positive.vectors", "positive.values", "negative.vectors", "negative.values")
+    }
+    for head in range(2):
+        first = oracles.rank(parts["positive.values"][head].tolist(), 0.6)
+        behind = oracles.rank(parts["negative.values"][head].tolist(), 0.6)
+        positive = columns(parts["positive.vectors"][head])[:first]
+        negative = columns(parts["negative.vectors"][head])[behind:]
+        for row in range(2):
+            for token in range(3):
+                wanted = oracles.seka(keys[row, token, head].tolist(), positive, negative, *gains)
+                assert edited[row, token, head].tolist() == pytest.approx(wanted, **ROUNDING)
+        # what it claims: the part along the directions grows by half of the gain
+        before = oracles.projected(keys[0, 0, head].tolist(), positive)
+        after = oracles.projected(edited[0, 0, head].tolist(), positive)
+        if gains[1] == 0:
+            assert after == pytest.approx([x * (1 + gains[0] / 2) for x in before], **ROUNDING)
+
+
+def test_the_rank_is_the_least_that_covers():
+    draw = random.Random("coverage")
+    for coverage in (1e-9, 0.3, 0.9, 0.998, 1.0):
+        values = sorted((draw.random() for _ in range(12)), reverse=True)
+        assert int(rank_covering(torch.tensor(values).double(), coverage)) == oracles.rank(
+            values, coverage
+        )
+    assert int(rank_covering(torch.tensor([1.0, 0.0, 0.0]), 1.0)) == 1
+
+
+def test_ada_seka_is_the_papers_formula(files):
+    method = AdaSeka(files["ada-seka"], 1.5, directions=4)
+    keys, queries = states(2, 3, 2, 12), states(2, 4, 12)
+    edited = method.edit_keys(keys, LAYER, queries)
+    place = method.file.place(LAYER)
+    vectors, values = (method.file.tensor(name)[place] for name in ("vectors", "values"))
+    for row in range(2):
+        for head in range(2):
+            experts = [columns(vectors[head, m])[:4] for m in range(3)]
+            weights = [values[head, m, :4].tolist() for m in range(3)]
+            # with grouped queries, head h is read by the query heads h * 2 and h * 2 + 1
+            query = queries[row, 2 * head : 2 * head + 2].mean(0).tolist()
+            for token in range(3):
+                key = keys[row, token, head].tolist()
+                wanted = oracles.ada_seka(key, query, experts, weights, 1.5)
+                assert edited[row, token, head].tolist() == pytest.approx(wanted, **ROUNDING)
+
+
+@pytest.mark.parametrize("part", ("keys", "values"))
+def test_prism_is_the_papers_formula(files, part):
+    method = Prism(files["prism"], 0.4, 0.7, coverage=0.5, offset=0.2)
+    given = states(2, 3, 2, 12)
+    edited = (method.edit_keys if part == "keys" else method.edit_values)(given, LAYER)
+    place = method.file.place(LAYER)
+    vectors = method.file.tensor(f"{part}.vectors")[place]
+    values = method.file.tensor(f"{part}.values")[place]
+    distances = method.file.tensor("distance" if part == "keys" else "values.distance")[place]
+    for head in range(2):
+        kept = oracles.rank(values[head].tolist(), 0.5)
+        for row in range(2):
+            wanted = oracles.prism(
+                given[row, 2, head].tolist(),
+                columns(vectors[head])[:kept],
+                float(distances[head]),
+                0.2,
+                0.4 if part == "keys" else 0.7,
+            )
+            assert edited[row, 2, head].tolist() == pytest.approx(wanted, **ROUNDING)
+
+
+@pytest.mark.parametrize(("percentile", "strength"), [(0, 1), (25, 1), (62.5, 0.5), (100, 1)])
+def test_capping_is_the_papers_formula_and_keeps_its_promise(files, percentile, strength):
+    method = Capping(files["capping"], percentile, strength)
+    hidden = states(3, 7, 48) * 2
+    edited = method.edit_hidden(hidden, LAYER)
+    place = method.file.place(LAYER)
+    direction = method.file.tensor("direction")[place].double().tolist()
+    percents = method.file.tensor("percentiles")[place].double().tolist()
+    low = math.floor(percentile)
+    cap = percents[low] + (percentile - low) * (percents[min(low + 1, 100)] - percents[low])
+    for row in range(3):
+        for token in range(7):
+            wanted = oracles.capping(hidden[row, token].tolist(), direction, cap, strength)
+            assert edited[row, token].tolist() == pytest.approx(wanted, **ROUNDING)
+            if strength == 1:
+                assert oracles.dot(edited[row, token].tolist(), direction) <= cap + 1e-5
+    below = torch.tensor([oracles.dot(h.tolist(), direction) < cap for h in hidden[0]])
+    assert torch.equal(edited[0, below], hidden[0, below]), "what is below the cap is left alone"
+
+
+def test_vectors_are_added(files):
+    method = Vector(files["vector"], 1.5)
+    hidden = states(2, 3, 48)
+    added = 1.5 * method.file.tensor("difference")[method.file.place(LAYER)]
+    assert torch.allclose(method.edit_hidden(hidden, LAYER), hidden + added)
+
+
+@pytest.mark.parametrize("sharpness", (0.0, 1.0, 6.0))
+def test_gcad_is_its_formula(files, sharpness):
+    method = Gcad(files["gcad"], 0.7, sharpness)
+    outputs, queries = states(2, 3, 48), states(2, 3, 4, 12)
+    edited = method.edit_outputs(outputs, LAYER, queries)
+    place = method.file.place(LAYER)
+    delta, key, mean = (
+        method.file.tensor(name)[place].double() for name in ("delta", "key", "compatibility")
+    )
+    for row in range(2):
+        for token in range(3):
+            wanted = oracles.gcad(
+                outputs[row, token].tolist(),
+                delta.tolist(),
+                queries[row, token].tolist(),
+                [key[head // 2].tolist() for head in range(4)],
+                float(mean),
+                0.7,
+                sharpness,
+            )
+            assert edited[row, token].tolist() == pytest.approx(wanted, **ROUNDING)
+    if sharpness == 0:
+        assert torch.allclose(edited, outputs + 0.7 * delta.float(), atol=1e-5)
+
+
+@pytest.mark.parametrize("dtype", (torch.bfloat16, torch.float64))
+def test_states_keep_their_dtype(files, dtype):
+    keys, hidden = states(1, 2, 2, 12).to(dtype), states(1, 2, 48).to(dtype)
+    queries = states(1, 2, 4, 12).to(dtype)
+    edited = (
+        Seka(files["seka"]).edit_keys(keys, 0),
+        AdaSeka(files["ada-seka"]).edit_keys(keys, 0, queries[:, -1]),
+        Prism(files["prism"], value_gain=1.0).edit_values(keys, 0),
+        Capping(files["capping"]).edit_hidden(hidden, 0),
+        Vector(files["vector"]).edit_hidden(hidden, 0),
+        Gcad(files["gcad"]).edit_outputs(hidden, 0, queries),
+    )
+    assert {each.dtype for each in edited} == {dtype}
+
+
+# Files
+
+
+def test_a_spelling_names_the_content_and_not_the_path(files, tmp_path, monkeypatch):
+    source = files["seka"].path
+    spelled = methods.spell([Seka(files["seka"], 2.0)])
+    assert spelled == f"seka:file={files['seka'].digest},gain=2"
+    copy = tmp_path / "copy.safetensors"
+    copy.write_bytes(source.read_bytes())
+    (again,) = methods.parse(f"seka:file={copy},gain=2")
+    assert again == Seka(files["seka"], 2.0) and hash(again) == hash(Seka(files["seka"], 2.0))
+    assert methods.spell([again]) == spelled and methods.parse(spelled) == (again,)
+    monkeypatch.setattr("holdfast.methods.fitted._KNOWN", {})
+    monkeypatch.chdir(tmp_path)
+    assert methods.parse(spelled) == (again,), "files of the working folder are found"
+    monkeypatch.setattr("holdfast.methods.fitted._KNOWN", {})
+    with pytest.raises(UsageError, match=r"No fitted file with the content \w{16} was read here;"):
+        methods.parse(spelled, files=False)
+    with pytest.raises(UsageError, match=r"'copy.safetensors' names a file, and none is read"):
+        methods.parse("seka:file=copy.safetensors", files=False)
+
+
+def test_files_of_another_kind_are_refused(files, tmp_path):
+    broken, foreign = tmp_path / "broken.safetensors", tmp_path / "foreign.safetensors"
+    broken.write_bytes(files["seka"].path.read_bytes()[:40])
+    save_file({"weight": torch.zeros(2)}, foreign)
+    for path, says in (
+        (broken, "is not a file that `holdfast fit` wrote"),
+        (foreign, "is not a file that `holdfast fit` wrote"),
+        (tmp_path / "none.safetensors", "cannot be read .No such file"),
+        (files["prism"].path, "was fitted for prism, and seka needs its own; make one with"),
+        ("seka.pt", "takes file as the path of a .safetensors file, not 'seka.pt'"),
+    ):
+        with pytest.raises(UsageError, match=says):
+            methods.parse(f"seka:file={path}")
+    with pytest.raises(UsageError, match=r"seka needs file, as in seka:file=seka.safetensors"):
+        methods.parse("seka:gain=2")
+
+
+def test_a_file_that_changed_is_refused_when_it_is_used(tmp_path):
+    fitted = write_for(model(), tmp_path / "v.safetensors", "vector", seed=11)
+    other = write_for(model(), tmp_path / "w.safetensors", "vector", seed=12)
+    fitted.path.write_bytes(other.path.read_bytes())
+    fitted._tensors.clear()
+    with pytest.raises(UsageError, match=f"has changed since it was read .{fitted.digest} then"):
+        fitted.tensor("difference")
+
+
+def test_nothing_in_a_file_is_pickled_and_the_same_content_gives_the_same_bytes(tmp_path):
+    first = write_for(model(), tmp_path / "a.safetensors", "seka", seed=4)
+    second = write_for(model(), tmp_path / "b.safetensors", "seka", seed=4)
+    assert first == second and first.path.read_bytes() == second.path.read_bytes()
+    length = int.from_bytes(first.path.read_bytes()[:8], "little")
+    header = json.loads(first.path.read_bytes()[8 : 8 + length])
+    told = json.loads(header.pop("__metadata__")["holdfast"])
+    assert told["on"]["fingerprint"] == model().fingerprint and told["method"] == "seka"
+    assert {entry["dtype"] for entry in header.values()} == {"F32"}
+
+
+def test_a_file_reaches_another_process(files):
+    import pickle
+
+    sent = pickle.dumps(Seka(files["seka"], 2.0))
+    assert len(sent) < 1000 and pickle.loads(sent) == Seka(files["seka"], 2.0)
+
+
+def test_examples_of_all_methods_are_spelled_as_they_are_read(tmp_path, monkeypatch):
+    write_all(tmp_path)
+    monkeypatch.chdir(tmp_path)
+    for name in METHODS:
+        (made,) = methods.parse(f"{name}:file={name}.safetensors")
+        assert type(made) is BY_NAME[name] and methods.parse(methods.spell([made])) == (made,)
+    (vector,) = methods.parse("vector:file=vector.safetensors,layers=0/2,tokens=reply")
+    assert methods.spell([vector]).endswith(",tokens=reply,layers=0/2")
+    with pytest.raises(UsageError, match="as in layers=3/4, not '1-2'"):
+        methods.parse("vector:file=vector.safetensors,layers=1-2")
+    with pytest.raises(UsageError, match=r"as a whole number from 1 upwards, not 2.5"):
+        methods.parse("ada-seka:file=ada-seka.safetensors,directions=2.5")
+
+
+# Fitting
+
+
+@pytest.fixture(scope="module")
+def pairs():
+    """Few examples, for a random model."""
+    return recipe.triplets()[:12], recipe.contrasts()[:4]
+
+
+def test_every_method_that_has_a_file_is_fitted():
+    fields = {name: dataclasses.fields(method) for name, method in BY_NAME.items()}
+    declared = {name for name, own in fields.items() if "file" in {field.name for field in own}}
+    assert set(fitted_methods()) == declared == set(METHODS)
+
+
+def few(name: str, pairs, folder):
+    """A file of a few examples for a method."""
+    triplets, contrasts = pairs
+    lines = [vars(triplet) for triplet in triplets]
+    if name in ("capping", "vector", "gcad"):
+        lines = [{"prompted": each.prompted, "plain": each.plain} for each in contrasts]
+    path = folder / "few.jsonl"
+    path.write_text("\n".join(map(json.dumps, lines)))
+    return path
+
+
+@pytest.mark.parametrize("name", METHODS)
+@pytest.mark.parametrize("kind", ("llama", "qwen3"))
+def test_what_is_fitted_steers_the_model_it_was_fitted_on(name, kind, tmp_path, pairs):
+    own, data = model(kind), few(name, pairs, tmp_path)
+    steps, told = [], []
+
+    def watch(step, total):
+        steps.append(total)
+        return nullcontext(lambda done, tokens=0: told.append(done))
+
+    fitted = fit(name, own, tmp_path / f"{name}.safetensors", data, watch=watch)
+    assert sum(told) == sum(steps) > 0, "every step is told of"
+    again = fit(name, own, tmp_path / "again.safetensors", data)
+    assert again == fitted, "the same model and data give the same file"
+    assert fitted.made_from["data"] == "few.jsonl" and fitted.on.model == own.name
+    method = BY_NAME[name](fitted)
+    own.check([method])
+    talk = chat("always talk about cheese", "the old town")
+    assert own.generate(talk, [method], Sampling(0.0, 1.0, 4)).token_ids
+    with pytest.raises(HoldfastError, match="was fitted on"):
+        model(kind, seed=5).check([method])
+
+
+def test_directions_of_keys_are_the_singular_vectors_of_their_covariance(pairs):
+    own = model()
+    examples = pairs[0][:4]
+    learned = learn_seka(own, examples, lambda done: None)
+    sums, count, distance = torch.zeros(12, 12).double(), 0, 0.0
+    for example in examples:
+        keys = []
+        for question in (None, example.relevant, example.irrelevant):
+            text = f"Question: {question}\n" * (question is not None)
+            text += f"Context: {example.context}"
+            start = text.rindex(example.answer)
+            request = Request(
+                [{"role": "user", "content": text}],
+                emphasis=[(0, start, start + len(example.answer))],
+            )
+            stream = own.session().render(request).row.streams[0]
+            with watched(own.hf_model, [Site.KEYS]) as seen, torch.inference_mode():
+                own.hf_model(input_ids=torch.tensor([stream.token_ids]), use_cache=False)
+            keys.append(seen[Site.KEYS][2][0, torch.tensor(stream.span), 1].double())
+        neutral, relevant, irrelevant = keys
+        if len({len(each) for each in keys}) > 1:
+            continue
+        sums += neutral.T @ relevant
+        count += len(neutral)
+        distance += float((relevant - irrelevant).norm(dim=-1).sum())
+    covariance = sums / count
+    vectors = learned.tensors["positive.vectors"][2, 1].double()
+    values = learned.tensors["positive.values"][2, 1].double()
+    assert torch.allclose(values, torch.linalg.svdvals(covariance), rtol=1e-4, atol=1e-6)
+    # U^T Omega has orthogonal rows whose norms are the singular values
+    rows = vectors.T @ covariance
+    assert torch.allclose(rows.norm(dim=1), values, rtol=1e-3, atol=1e-5)
+    assert float(learned.tensors["distance"][2, 1]) == pytest.approx(distance / count, rel=1e-4)
+
+
+def test_directions_of_replies_are_differences_of_means(pairs):
+    own, quiet = model(), lambda done: None
+    vector, capping = (learn(own, pairs[1], quiet) for learn in (learn_vector, learn_capping))
+    difference = vector.tensors["difference"]
+    unit = -difference / difference.norm(dim=-1, keepdim=True)
+    assert torch.allclose(capping.tensors["direction"], unit, atol=1e-5)
+    percents = capping.tensors["percentiles"]
+    assert (percents.diff(dim=-1) >= 0).all() and percents.shape == (3, 101)
+    assert capping.chosen == (2,) and len(vector.chosen) == 1
+    sides = []
+    for number in (0, 1):
+        means = []
+        for seed, example in enumerate(pairs[1]):
+            talk = (example.prompted, example.plain)[number]
+            reply = own.generate(talk, (), Sampling(1.0, 0.9, 48), seed)
+            if not reply.token_ids:
+                continue
+            ids = torch.tensor([[*reply.prompt_ids, *reply.token_ids]])
+            with torch.inference_mode():
+                hidden = own.hf_model(ids, output_hidden_states=True).hidden_states[1]
+            means.append(hidden[0, -len(reply.token_ids) :].double().mean(0))
+        sides.append(torch.stack(means).mean(0))
+    assert torch.allclose(difference[0].double(), sides[0] - sides[1], atol=1e-4)
+
+
+def test_gcads_delta_is_attention_less_attention_without_the_prompts_keys(pairs):
+    """By the eager formula: the last layer's attention again, with the span's columns masked."""
+    own = model()
+    learned = learn_gcad(own, pairs[1][:1], lambda done: None)
+    talk = pairs[1][0].prompted
+    reply = own.generate(talk, (), Sampling(1.0, 0.9, 48), 0)
+    stream = own.session().render(Request(talk)).row.streams[0]
+    ids = torch.tensor([[*stream.token_ids, *reply.token_ids]])
+    span = torch.zeros(ids.shape[1], dtype=torch.bool)
+    span[: len(stream.span)] = torch.tensor(stream.span)
+    attention = own.hf_model.model.layers[2].self_attn
+    given = {}
+
+    def note(module, args, kwargs):
+        given.update(kwargs)
+
+    handle = attention.register_forward_pre_hook(note, with_kwargs=True)
+    with torch.inference_mode():
+        own.hf_model(input_ids=ids, use_cache=False)
+        handle.remove()
+        hidden, (cos, sin) = given["hidden_states"], given["position_embeddings"]
+        q, k, v = (
+            getattr(attention, name)(hidden).unflatten(-1, (-1, 12)).transpose(1, 2)
+            for name in ("q_proj", "k_proj", "v_proj")
+        )
+        from transformers.models.llama.modeling_llama import apply_rotary_pos_emb
+
+        q, k = apply_rotary_pos_emb(q, k, cos, sin)
+        k, v = (each.repeat_interleave(2, 1) for each in (k, v))
+        scores = q @ k.transpose(-1, -2) * 12**-0.5
+        seen = torch.ones_like(scores[0, 0], dtype=torch.bool).tril()
+        outputs = [
+            attention.o_proj(
+                (scores.masked_fill(~mask, -math.inf).softmax(-1) @ v).transpose(1, 2).flatten(2)
+            )[0]
+            for mask in (seen, seen & ~span)
+        ]
+    count = len(reply.token_ids)
+    wanted = (outputs[0] - outputs[1])[-count:].mean(0)
+    assert torch.allclose(
+        learned.tensors["delta"][2], wanted, atol=1e-4 * float(wanted.abs().max()) + 1e-5
+    )
+
+
+def test_the_recipe_is_balanced_and_each_answer_is_in_its_context():
+    triplets = recipe.triplets()
+    experts = [triplet.expert for triplet in triplets]
+    assert {experts.count(expert) for expert in set(experts)} == {36}
+    assert set(experts) == {"places", "jobs", "things", "rules"}
+    assert len(set(triplets)) == len(triplets)
+    contrasts = recipe.contrasts()
+    assert len(contrasts) == 48
+    assert all(each.prompted[0]["role"] == "system" for each in contrasts)
+    assert all(each.prompted[1:] == each.plain for each in contrasts)
+
+
+def test_data_of_ones_own(tmp_path):
+    path = tmp_path / "data.jsonl"
+    line = {
+        "context": "Anna lives in Rome.",
+        "answer": "Rome",
+        "relevant": "Where?",
+        "irrelevant": "Who?",
+    }
+    path.write_text(json.dumps(line) + "\n\n")
+    assert read_triplets(path) == (Triplet(*line.values()),)
+    with pytest.raises(UsageError, match=r"Line 1 of .*data.jsonl.*KeyError.*docs/methods.md"):
+        read_contrasts(path)
+    path.write_text(json.dumps(line | {"answer": "Oslo"}))
+    with pytest.raises(UsageError, match="the answer 'Oslo' does not stand in 'Anna lives in Rome"):
+        read_triplets(path)
+    path.write_text("\n")
+    with pytest.raises(UsageError, match="has no lines"):
+        read_triplets(path)
+    chats = {
+        "prompted": [{"role": "system", "content": "Be brief."}, {"role": "user", "content": "Hi"}],
+        "plain": [{"role": "user", "content": "Hi"}],
+    }
+    path.write_text(json.dumps(chats))
+    (contrast,) = read_contrasts(path)
+    assert contrast.plain == contrast.prompted[1:]
+    fitted = fit("vector", model(), tmp_path / "own.safetensors", path)
+    assert fitted.made_from["data"] == "data.jsonl" and fitted.made_from["examples"] == 1
+
+
+def test_models_that_do_not_give_what_is_learned_from_are_refused(tmp_path):
+    out = tmp_path / "x.safetensors"
+    with pytest.raises(
+        HoldfastError, match=r"Phi3ForCausalLM. gives no keys and values of one form"
+    ):
+        fit("seka", model("phi3"), out)
+    with pytest.raises(HoldfastError, match=r"MambaForCausalLM. does not give queries, keys"):
+        fit("gcad", model("mamba"), out)
+    with pytest.raises(UnknownName, match="seka"):
+        fit("seeka", model(), out)
+    with pytest.raises(HoldfastError, match="runs here, not on an endpoint"):
+        fit("seka", object(), out)
+
+
+def test_the_command_fits_and_its_file_steers(tmp_path, monkeypatch, capsys):
+    """On the model that ships: fitted, then used by its path, and refused for another method."""
+    monkeypatch.chdir(tmp_path)
+    lines = [json.dumps(vars(triplet)) for triplet in recipe.triplets()[:8]]
+    (tmp_path / "few.jsonl").write_text("\n".join(lines))
+    assert main(["fit", "seka", "--out", "s.safetensors", "--data", "few.jsonl"]) == 0
+    told = capsys.readouterr().out
+    digest = methods.parse("seka:file=s.safetensors")[0].file.digest
+    assert "--method seka:file=s.safetensors" in told and digest in told
+    asked = ["generate", "--system", "Always reply in French.", "--user", "What do you like?"]
+    asked += ["--max-new-tokens", "8", "--method"]
+    assert main([*asked, "seka:file=s.safetensors,gain=1"]) == 0
+    assert main([*asked, "vector:file=s.safetensors"]) == 2
+    assert "was fitted for seka, and vector needs its own" in capsys.readouterr().err
+    assert main(["fit", "seka", "--out", "s.pt"]) == 2
+    assert main(["fit", "boost", "--out", "s.safetensors"]) == 2
+    assert main(["fit", "seka", "--model", "http://localhost:1/v1", "--out", "s.safetensors"]) == 2
+    err = capsys.readouterr().err
+    assert "takes a .safetensors file, not 's.pt'" in err and "boost" in err
+    assert "is an endpoint, whose hidden states nobody sees" in err

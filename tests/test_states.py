@@ -1,0 +1,498 @@
+"""Keys, hidden states and attention outputs edited inside forward passes.
+
+Each architecture is compared with an eager reimplementation: plain hooks written here, one row, no
+cache.
+"""
+
+from __future__ import annotations
+
+import pytest
+import torch
+from fitted_files import METHODS, write_for
+from tiny import chat, model
+
+import holdfast
+from holdfast import methods
+from holdfast.engine.batch import Reading, batch_of, spans_of
+from holdfast.engine.rows import Stream
+from holdfast.errors import ModelError, UsageError
+from holdfast.methods import Ability, Boost, Capping, Gcad, Seka, SplitSoftmax, Vector
+from holdfast.models.requests import Request
+from holdfast.sampling import Sampling
+from holdfast.states import Site, abilities, sites_of
+
+# of logits, relative to the largest: float32, other shapes of the same products
+ROUNDING = 2e-5
+GREEDY = Sampling(0.0, 1.0, 6)
+TALKS = (
+    chat("always talk about cheese", "the old town"),
+    chat("talk about rain", "the garden is green", "music", "people talk about bread"),
+)
+ARCHITECTURES = {
+    "llama": {},  # grouped queries, no norm of keys
+    "qwen3": {},  # a norm of each head's keys, tokens first
+    "gemma3_text": {
+        "sliding_window": 8,
+        "layer_types": ("sliding_attention", "full_attention") * 2,
+    },
+    "olmo2": {},  # a norm of all heads' keys together
+    "smollm3": {"no_rope_layers": (1, 0, 1)},  # a layer without rotation
+    "lfm2": {},  # states beside attention
+    "phi": {"partial_rotary_factor": 0.5},  # partial rotation
+}
+
+
+def made(kind: str):
+    options = dict(ARCHITECTURES.get(kind, {}))
+    if kind == "gemma3_text":
+        options["num_hidden_layers"] = 4
+    if kind == "lfm2":
+        options["layer_types"] = ("conv", "full_attention", "full_attention")
+    return model(kind, **options)
+
+
+def written(own, tmp_path, method: str, seed: int = 0):
+    places = sites_of(own.hf_model).places
+    site = {"capping": Site.HIDDEN, "vector": Site.HIDDEN}.get(method, Site.KEYS)
+    layers = tuple(sorted(places[site]))
+    file = tmp_path / f"{method}-{seed}.safetensors"
+    return write_for(own, file, method, seed, layers=layers, chosen=layers[-2:])
+
+
+def steerer(own, tmp_path, method: str, seed: int = 0, **knobs):
+    """A method strong enough to be seen."""
+    strong = {
+        "seka": {"gain": 3.0, "rest_gain": 1.0},
+        "ada-seka": {"gain": 2.0},
+        "prism": {"gain": 2.0, "value_gain": 1.0},
+        "capping": {"percentile": 20.0},
+        "vector": {"factor": 2.0},
+        "gcad": {"gain": 2.0},
+    }[method]
+    return methods.registry.BY_NAME[method](
+        written(own, tmp_path, method, seed), **(strong | knobs)
+    )
+
+
+def rendered(own, talk) -> Stream:
+    return own.session().render(Request(talk)).row.streams[0]
+
+
+def eager_logits(own, stream: Stream, method, reply=()) -> torch.Tensor:
+    """The logits of every token of one row, by plain hooks on the modules that this test names."""
+    hf, ids = own.hf_model, torch.tensor([[*stream.token_ids, *reply]])
+    span = torch.zeros(ids.shape[1], dtype=torch.bool)
+    span[: len(stream.span)] = torch.tensor(stream.span)
+    last, asked, handles = len(stream.token_ids) - 1, {}, []
+
+    def apart(output: torch.Tensor, size: int) -> tuple[torch.Tensor, object]:
+        """[token, head, size], and how to put it back."""
+        if output.ndim == 3:
+            return output[0].unflatten(-1, (-1, size)), lambda x: x.flatten(-2)[None]
+        if output.shape[1] == ids.shape[1]:
+            return output[0], lambda x: x[None]
+        return output[0].transpose(0, 1), lambda x: x.transpose(0, 1)[None]
+
+    def hook(module, function):
+        handles.append(module.register_forward_hook(lambda m, i, output: function(output)))
+
+    def first_of(output, function):
+        if isinstance(output, tuple):
+            return (function(output[0]), *output[1:])
+        return function(output)
+
+    for layer, block in enumerate(layers_of(hf)):
+        if layer not in method.touched_layers:
+            continue
+        kind = method.kind
+        if kind is methods.Kind.RESIDUAL:
+            hook(block, lambda out, n=layer: first_of(out, lambda h: method.edit_hidden(h, n)))
+            continue
+        attention = next(m for m in block.modules() if hasattr(m, "k_proj"))
+        size = sites_of(hf).head_size
+        q = next(
+            getattr(attention, n)
+            for n in ("q_norm", "q_layernorm", "q_proj")
+            if there(attention, n)
+        )
+        k = next(
+            getattr(attention, n)
+            for n in ("k_norm", "k_layernorm", "k_proj")
+            if there(attention, n)
+        )
+
+        def note(output, n=layer, size=size):
+            asked[n] = apart(output, size)[0]
+
+        hook(q, note)
+        if kind is methods.Kind.OUTPUTS:
+            hook(
+                attention,
+                lambda out, n=layer: first_of(
+                    out, lambda o: method.edit_outputs(o, n, asked[n][None])
+                ),
+            )
+            continue
+
+        def keys(output, n=layer, size=size):
+            before, back = apart(output, size)
+            query = asked[n][last][None] if method.reads_query else None
+            changed = method.edit_keys(before[None], n, query)[0]
+            return back(changed.where(span[:, None, None], before))
+
+        def values(output, n=layer, size=size):
+            before, back = apart(output, size)
+            changed = method.edit_values(before[None], n)[0]
+            return back(changed.where(span[:, None, None], before))
+
+        hook(k, keys)
+        hook(attention.v_proj, values)
+    try:
+        with torch.inference_mode():
+            return hf(input_ids=ids, use_cache=False).logits[0]
+    finally:
+        for handle in handles:
+            handle.remove()
+
+
+def there(module, name: str) -> bool:
+    return isinstance(getattr(module, name, None), torch.nn.Module)
+
+
+def layers_of(hf):
+    return next(
+        m
+        for m in hf.modules()
+        if isinstance(m, torch.nn.ModuleList) and len(m) == hf.config.num_hidden_layers
+    )
+
+
+def apart_by(first: torch.Tensor, second: torch.Tensor) -> float:
+    return float((first - second).abs().max() / second.abs().max())
+
+
+def run(own, stream: Stream, reply=(), methods=()) -> torch.Tensor:
+    """The logits of every token, in one pass of the runner."""
+    reading = Reading(Stream(stream.token_ids, stream.span, tuple(methods)), list(reply))
+    device, count = own.runner.device, len(reading)
+    batch = batch_of([reading], [0], spans_of([reading], device), device, logits=count)
+    return own.runner.forward(batch).logits[0]
+
+
+@pytest.mark.parametrize("kind", ARCHITECTURES)
+@pytest.mark.parametrize("method", METHODS)
+def test_a_pass_is_edited_as_plain_hooks_edit_it(kind, method, tmp_path):
+    own = made(kind)
+    chosen = steerer(own, tmp_path, method)
+    own.check([chosen])
+    for talk in TALKS:
+        stream = rendered(own, talk)
+        wanted = eager_logits(own, stream, chosen)
+        plain = run(own, stream)
+        assert apart_by(wanted, plain) > 100 * ROUNDING, f"{method} does nothing to {kind}"
+        assert apart_by(run(own, stream, methods=[chosen]), wanted) < ROUNDING
+    assert torch.equal(run(own, stream), plain), "hooks outlived their pass"
+
+
+@pytest.mark.parametrize("kind", ("llama", "gemma3_text", "lfm2"))
+def test_replies_in_a_mixed_batch_are_those_of_each_alone(kind, tmp_path):
+    own = made(kind)
+    each = [steerer(own, tmp_path, name) for name in METHODS]
+    other = steerer(own, tmp_path, "seka", seed=1)
+    reply_only = Vector(each[4].file, 2.0, "reply")
+    listed = [(), *((m,) for m in each), (other,), (each[0], Boost(3), each[4]), (reply_only,)]
+    requests = [Request(TALKS[n % 2], mine, GREEDY, n) for n, mine in enumerate(listed)]
+    together = own.generate_batch(requests)
+    for request, reply in zip(requests, together, strict=True):
+        stream = rendered(own, request.messages)
+        tokens, mine = list(reply.token_ids), request.methods
+        if len(mine) > 1:
+            continue
+        # teacher-forced by plain hooks: each token is the likeliest one there
+        if not mine:
+            logits = run(own, stream, tokens)
+        elif mine == (reply_only,):
+            logits = _reply_only_logits(own, stream, mine[0], tokens)
+        else:
+            logits = eager_logits(own, stream, mine[0], tokens)
+        start = len(stream.token_ids) - 1
+        drawn = logits[start : start + len(tokens)]
+        best = drawn.amax(-1)
+        chosen = drawn.gather(-1, torch.tensor(tokens)[:, None])[:, 0]
+        assert float((best - chosen).max()) <= 1e-3 * float(best.abs().max()), mine
+    assert len({reply.token_ids for reply in together}) > 3
+
+
+def _reply_only_logits(own, stream, method, reply):
+    """By a plain hook that moves the tokens behind the prompt alone."""
+    start, handles = len(stream.token_ids), []
+    for layer, block in enumerate(layers_of(own.hf_model)):
+        if layer in method.touched_layers:
+
+            def move(module, given, output, n=layer):
+                hidden = output[0] if isinstance(output, tuple) else output
+                moved = hidden.clone()
+                moved[:, start:] = method.edit_hidden(hidden[:, start:], n)
+                return (moved, *output[1:]) if isinstance(output, tuple) else moved
+
+            handles.append(block.register_forward_hook(move))
+    try:
+        with torch.inference_mode():
+            ids = torch.tensor([[*stream.token_ids, *reply]])
+            return own.hf_model(input_ids=ids, use_cache=False).logits[0]
+    finally:
+        for handle in handles:
+            handle.remove()
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_neutral_knobs_change_no_bit(method, tmp_path):
+    own = made("llama")
+    neutral = {
+        "seka": {"gain": 0.0},
+        "ada-seka": {"gain": 0.0},
+        "prism": {"gain": 0.0},
+        "capping": {"strength": 0.0},
+        "vector": {"factor": 0.0},
+        "gcad": {"gain": 0.0},
+    }[method]
+    chosen = methods.registry.BY_NAME[method](written(own, tmp_path, method), **neutral)
+    stream = rendered(own, TALKS[0])
+    assert torch.equal(run(own, stream, methods=[chosen]), run(own, stream))
+
+
+def test_requests_without_such_methods_register_no_hook(tmp_path, monkeypatch):
+    own = made("llama")
+    seka, vector = steerer(own, tmp_path, "seka"), steerer(own, tmp_path, "vector")
+    own.check([seka, vector])
+    registered = []
+    register = torch.nn.Module.register_forward_hook
+
+    def counted(module, *args, **kwargs):
+        registered.append(type(module).__name__)
+        return register(module, *args, **kwargs)
+
+    monkeypatch.setattr(torch.nn.Module, "register_forward_hook", counted)
+    own.generate_batch(
+        [Request(talk, mine, GREEDY) for talk in TALKS for mine in ((), "boost:factor=2")]
+    )
+    assert registered == []
+    reply = own.generate(TALKS[0], [seka], GREEDY)
+    assert len(reply.token_ids) > 1
+    assert registered == ["Linear"] * 3, "keys are edited with the prompt, and in no step after"
+    registered.clear()
+    reply = own.generate(TALKS[0], [vector], GREEDY)
+    assert set(registered) == {"LlamaDecoderLayer"}
+    assert len(registered) == 2 * (len(reply.token_ids) + (reply.stop_reason == "stop"))
+    assert not any(module._forward_hooks for module in own.hf_model.modules())
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_keys_cached_under_one_steering_never_serve_another(method, tmp_path):
+    own = made("llama")
+    first, second = steerer(own, tmp_path, method), steerer(own, tmp_path, method, seed=7)
+    talk, longer = TALKS[0], (*TALKS[0], {"role": "assistant", "content": "rain"}, TALKS[0][1])
+    for kept, asked in ((first, second), (first, first), ((), first), (first, ())):
+        kept, asked = (each if each == () else (each,) for each in (kept, asked))
+        session = own.session()
+        opening = session.generate_batch([Request(talk, kept, GREEDY, thread="t", keep=True)])[0]
+        grown = (*talk, {"role": "assistant", "content": opening.text}, longer[-1])
+        behind = session.generate_batch([Request(grown, asked, GREEDY, thread="t")])[0]
+        anew = own.session()
+        anew.generate_batch([Request(talk, asked, Sampling(0, 1, 1), thread="t", keep=True)])
+        alone = own.generate_batch([Request(grown, asked, GREEDY)])[0]
+        if behind.prompt_ids == alone.prompt_ids:
+            assert behind.token_ids == alone.token_ids, (kept, asked)
+        if kept != asked and asked and methods.acts_in_front(asked):
+            assert behind.forwarded >= len(behind.prompt_ids)
+
+
+def test_prefixes_that_a_server_shares_are_of_one_steering(tmp_path):
+    own = made("llama")
+    chosen = [steerer(own, tmp_path, name) for name in METHODS]
+    others = [steerer(own, tmp_path, name, seed=3) for name in METHODS]
+    session = own.session(serves=True)
+    for talk in (TALKS[1], TALKS[1]):  # the second time, all of it is known
+        for method in ((), *((m,) for m in chosen), *((m,) for m in others)):
+            request = Request(talk, method, GREEDY)
+            answer = session.submit(request)
+            while not answer.done:
+                session.step()
+            assert answer.result().token_ids == own.generate_batch([request])[0].token_ids
+
+
+def test_scores_are_those_of_the_edited_pass(tmp_path):
+    own = made("llama")
+    for name in METHODS:
+        chosen = steerer(own, tmp_path, name)
+        scored = own.score(TALKS[0], ["music bread"], [chosen])
+        ((stream, (wanted,)),) = own.session().spell([Request(TALKS[0])], [["music bread"]])
+        logits = eager_logits(own, stream, chosen, wanted).double().log_softmax(-1)
+        start = len(stream.token_ids) - 1
+        total = sum(float(logits[start + n, token]) for n, token in enumerate(wanted))
+        assert scored.log_probabilities[0] == pytest.approx(total, abs=1e-3)
+
+
+@pytest.mark.parametrize("method", METHODS)
+@pytest.mark.parametrize("side", ("left", "right"))
+def test_a_block_edits_a_plain_model(method, side, tmp_path):
+    own = made("qwen3")
+    chosen = steerer(own, tmp_path, method)
+    streams = [rendered(own, talk) for talk in TALKS]
+    width = max(len(stream.token_ids) for stream in streams)
+    ids, mask, span = (torch.zeros(2, width, dtype=torch.long) for _ in range(3))
+    for row, stream in enumerate(streams):
+        count = len(stream.token_ids)
+        place = slice(width - count, width) if side == "left" else slice(0, count)
+        ids[row, place] = torch.tensor(stream.token_ids)
+        mask[row, place] = 1
+        span[row, place] = torch.tensor(stream.span).long()
+    positions = (mask.cumsum(1) - 1).clamp(min=0)
+    with holdfast.steering(own, span.bool(), [[chosen], []]), torch.inference_mode():
+        logits = own.hf_model(input_ids=ids, attention_mask=mask, position_ids=positions).logits
+    for row, (stream, wanted) in enumerate(
+        zip(streams, (eager_logits(own, streams[0], chosen), run(own, streams[1])), strict=True)
+    ):
+        count = len(stream.token_ids)
+        seen = logits[row, -count:] if side == "left" else logits[row, :count]
+        assert apart_by(seen, wanted) < ROUNDING
+    assert not any(module._forward_hooks for module in own.hf_model.modules())
+
+
+def test_a_block_edits_generate_beams_and_ends_clean(tmp_path):
+    own = made("llama")
+    stream = rendered(own, TALKS[0])
+    ids, span = torch.tensor([stream.token_ids]), torch.tensor([stream.span])
+    for name in METHODS:
+        chosen = steerer(own, tmp_path, name)
+        with holdfast.steering(own.hf_model, span, chosen):
+            output = own.hf_model.generate(
+                ids, attention_mask=torch.ones_like(ids), max_new_tokens=5, do_sample=False
+            )
+            beams = own.hf_model.generate(
+                ids,
+                attention_mask=torch.ones_like(ids),
+                max_new_tokens=3,
+                do_sample=False,
+                num_beams=2,
+                num_return_sequences=2,
+            )
+        replied = output[0, ids.shape[1] :].tolist()
+        wanted = list(own.generate(TALKS[0], [chosen], Sampling(0.0, 1.0, 5)).token_ids)
+        assert [token for token in replied if token not in own.stop_ids] == wanted, name
+        assert beams.shape[0] == 2
+    with (
+        pytest.raises(RuntimeError, match="broken"),
+        holdfast.steering(own.hf_model, span, chosen),
+    ):
+        own.hf_model.model.layers[2].register_forward_pre_hook(_broken)
+        own.hf_model(input_ids=ids)
+    own.hf_model.model.layers[2]._forward_pre_hooks.clear()
+    assert not any(module._forward_hooks for module in own.hf_model.modules())
+
+
+def _broken(module, given):
+    raise RuntimeError("broken")
+
+
+def test_a_compiled_pass_is_refused_by_name(tmp_path):
+    own = made("llama")
+    stream = rendered(own, TALKS[0])
+    ids, span = torch.tensor([stream.token_ids]), torch.tensor([stream.span])
+    compiled = torch.compile(own.hf_model, backend="eager")
+    with (
+        holdfast.steering(own.hf_model, span, steerer(own, tmp_path, "vector")),
+        pytest.raises(ModelError, match=r"compiled pass of LlamaForCausalLM.*run it not compiled"),
+    ):
+        compiled(input_ids=ids)
+    torch._dynamo.reset()
+
+
+def test_models_offer_what_they_have_and_refuse_the_rest_by_name(tmp_path):
+    def offered(kind):
+        return abilities(model(kind).hf_model)
+
+    assert offered("llama") == {Ability.KEYS, Ability.RESIDUAL, Ability.OUTPUTS}
+    assert offered("gpt_neox") == offered("phi3") == offered("mamba") == {Ability.RESIDUAL}
+    own = made("llama")
+    seka = steerer(own, tmp_path, "seka")
+    with pytest.raises(ModelError, match=r"seka:file=\w{16}.* needs keys before rotation, and"):
+        model("phi3").check([seka])
+    with pytest.raises(ModelError, match="needs attention outputs"):
+        model("mamba").check([steerer(own, tmp_path, "gcad")])
+
+
+def test_a_file_of_another_model_is_refused(tmp_path):
+    own, other, wider = made("llama"), model("llama", seed=1), made("gemma3_text")
+    for name in METHODS:
+        chosen = steerer(own, tmp_path, name)
+        with pytest.raises(ModelError, match=f"{name} was fitted on tiny llama .fingerprint"):
+            other.check([chosen])
+        with pytest.raises(ModelError, match=f"{name} was fitted on tiny llama, of 3 layers.*4 of"):
+            wider.check([chosen])
+        with pytest.raises(ModelError, match=f"fit it on this one: holdfast fit {name}"):
+            wider.generate(TALKS[0], [chosen])
+
+
+def test_heads_and_layers_that_are_not_there_are_refused(tmp_path):
+    own = made("llama")
+    seka, vector = written(own, tmp_path, "seka"), written(own, tmp_path, "vector")
+    with pytest.raises(UsageError, match="key-value head 3 in layer 0, and this model has 2"):
+        own.check([Seka(seka, heads={(0, 3)})])
+    with pytest.raises(UsageError, match=r"names layer 9, and .*was fitted on layers 0, 1, 2"):
+        own.check([Vector(vector, layers={9})])
+    with pytest.raises(UsageError, match=r"touches no layer.*lower the threshold"):
+        own.check([Seka(seka, threshold=1e9)])
+    profiled = methods.HeadSet([(0, 1)], methods.Shape(3, 4))
+    with pytest.raises(UsageError, match="takes key-value heads, of which a layer has 2"):
+        own.check([Seka(seka, heads=profiled)])
+
+
+def test_chosen_key_heads_move_alone(tmp_path):
+    own = made("llama")
+    chosen = Seka(written(own, tmp_path, "seka"), 2.0, heads={(1, 1)})
+    assert chosen.touched_layers == {1}
+    keys = torch.randn(1, 5, 2, 12)
+    edited = chosen.edit_keys(keys, 1)
+    assert torch.equal(edited[:, :, 0], keys[:, :, 0])
+    assert not torch.equal(edited[:, :, 1], keys[:, :, 1])
+
+
+def test_a_method_of_ones_own_edits_hidden_states():
+    from dataclasses import dataclass
+    from typing import ClassVar
+
+    @dataclass(frozen=True)
+    class Louder:
+        name: ClassVar[str] = "louder"
+        touched_layers: ClassVar[frozenset[int]] = frozenset({1})
+        reply_only: ClassVar[bool] = False
+        by: float = 2.0
+
+        def edit_hidden(self, hidden, layer):
+            return hidden * self.by
+
+    own = made("llama")
+    assert methods.kind_of(Louder()) is methods.Kind.RESIDUAL
+    stream = rendered(own, TALKS[0])
+    own.check([Louder()])
+    assert apart_by(run(own, stream, methods=[Louder()]), run(own, stream)) > 1e-3
+
+
+def test_residual_methods_work_without_a_system_prompt_and_others_do_nothing(tmp_path):
+    own = made("llama")
+    bare = chat("", "the old town")
+    plain = own.generate(bare, (), GREEDY)
+    seka, vector = steerer(own, tmp_path, "seka"), steerer(own, tmp_path, "vector", factor=6.0)
+    assert own.generate(bare, [seka, SplitSoftmax(0.5)], GREEDY).token_ids == plain.token_ids
+    stream = rendered(own, bare)
+    wanted = eager_logits(own, stream, vector)[-1].argmax()
+    assert own.generate(bare, [vector], GREEDY).token_ids[:1] == (int(wanted),)
+
+
+def test_capping_and_gcad_keep_to_their_layers(tmp_path):
+    own = made("llama")
+    capping = Capping(written(own, tmp_path, "capping"), layers={0})
+    gcad = Gcad(written(own, tmp_path, "gcad"), layers={2})
+    assert capping.touched_layers == {0} and gcad.touched_layers == {2}
+    assert Capping(capping.file).touched_layers == set(capping.file.chosen)
