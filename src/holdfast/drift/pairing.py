@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 import random
 from dataclasses import dataclass, replace
 from typing import Any
@@ -173,8 +172,8 @@ def _draw_pair(
     agent = rng.choice(cases)
     user = rng.choice([case for case in cases if case.id != agent.id]) if len(cases) > 1 else None
     if settings.pairs == "all" and user:
-        pairs = list(itertools.permutations(cases, 2))
-        return pairs[number % len(pairs)]
+        first, second = divmod(number % (len(cases) * (len(cases) - 1)), len(cases) - 1)
+        return cases[first], cases[second + (second >= first)]  # the order of permutations
     if settings.pairs == "in-turn":
         agent = cases[number % len(cases)]
         others = [case for case in cases if case.id != agent.id]

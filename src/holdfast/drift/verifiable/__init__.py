@@ -2,6 +2,7 @@
 user's; nothing of them is part of this package, and nothing in them is ever executed.
 """
 
+from holdfast.drift.verifiable.multi_if import load_multi_if
 from holdfast.drift.verifiable.sys_ifeval import load_sys_ifeval
 
-__all__ = ["load_sys_ifeval"]
+__all__ = ["load_multi_if", "load_sys_ifeval"]
