@@ -24,10 +24,14 @@ from test_drift import SUITE, texts, without_time
 import holdfast
 from holdfast import drift, tasks
 from holdfast.errors import ModelError, RequestFailed, UsageError
-from holdfast.integrations.ray import Specification, connect
+from holdfast.integrations.ray import Specification, connect, refusals
 from holdfast.integrations.ray import connecting as connecting_module
-from holdfast.integrations.ray import model as model_module
+from holdfast.integrations.ray import pool as pool_module
+from holdfast.integrations.ray.actor import versions
+from holdfast.integrations.ray.board import Board
+from holdfast.integrations.ray.rounds import Round
 from holdfast.methods import Kind
+from holdfast.models.replicas import Listener
 from holdfast.records import read_run
 
 TESTS = Path(__file__).parents[1]
@@ -259,42 +263,43 @@ def test_more_actors_than_there_is_room_for_are_refused(exact):
 
 def test_no_place_for_an_actor_is_an_error_and_no_endless_wait(exact, monkeypatch):
     """The two actors of `exact` have both processors."""
-    monkeypatch.setattr(model_module, "_PATIENCE", 3.0)
+    monkeypatch.setattr(pool_module, "_PATIENCE", 3.0)
     began = time.monotonic()
     with pytest.raises(ModelError, match="given 1 of 1 actors no place in 3 s"):
         connect(EXACT, "", 1)
     assert time.monotonic() - began < 30
 
 
-def test_other_versions_are_refused(monkeypatch):
-    there = model_module.versions()
-    model_module._check_versions(there, "node-7")
+def test_other_versions_are_refused():
+    there = versions()
+    refusals.check_versions(there, "node-7")
     with pytest.raises(ModelError, match=r"torch is .* here and 1\.0 on node-7; install the same"):
-        model_module._check_versions({**there, "torch": "1.0"}, "node-7")
+        refusals.check_versions({**there, "torch": "1.0"}, "node-7")
 
 
 def test_why_an_actor_is_gone_is_said_in_a_few_words():
     killed = "The actor died.\n\tpid: 7\nThe actor is dead because its node has died. Node Id: 5"
-    assert model_module._reason(Exception(killed)) == "its node has died"
+    assert refusals.reason_of(Exception(killed)) == "its node has died"
     lacking = "\x1b[36mray::Actor\x1b[39m\nModuleNotFoundError: No module named 'holdfast'\n"
     told = "No module named 'holdfast' there; install the same on every machine"
-    assert model_module._reason(Exception(lacking)) == told
+    assert refusals.reason_of(Exception(lacking)) == told
 
 
-def test_an_actor_with_another_model_is_refused(exact, monkeypatch):
-    other = replace(exact._description, fingerprint="abc")
-    with pytest.raises(ModelError, match=r"fingerprint of 'default' is .* and abc on node-7"):
-        exact._compare(other, "node-7")
-    with pytest.raises(ModelError, match=r"runtime of .default. is .* the same kind of device"):
-        exact._compare(replace(exact._description, runtime={"device": "x"}), "node-7")
+def test_an_actor_with_another_model_is_refused(exact):
+    first = exact._pool.description
+    refusals.check_alike(first, "node-1", replace(first), "node-7")
+    with pytest.raises(ModelError, match=r"fingerprint of 'default' is .* on node-1 and abc on"):
+        refusals.check_alike(first, "node-1", replace(first, fingerprint="abc"), "node-7")
+    with pytest.raises(ModelError, match=r"runtime of 'default' is .* the same kind of device"):
+        refusals.check_alike(first, "node-1", replace(first, runtime={"device": "x"}), "node-7")
 
 
 def test_too_many_units_that_are_lost_in_a_row_stop_the_run(exact, tmp_path):
     lost = []
-    rounds = model_module._Round(
-        model_module.Board(range(9), 1),
+    rounds = Round(
+        Board(range(9), 1),
         {n: n for n in range(9)},
-        holdfast.models.replicas.Listener(print, lost=lambda n, error: lost.append((n, error))),
+        Listener(print, lost=lambda n, error: lost.append((n, error))),
     )
     with pytest.raises(ModelError, match="5 units of work in a row"):
         for actor in range(100):

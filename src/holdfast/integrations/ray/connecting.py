@@ -12,7 +12,8 @@ from typing import Any
 from holdfast import knobs
 from holdfast.errors import ModelError, UsageError
 from holdfast.integrations.ray.actor import Specification
-from holdfast.integrations.ray.model import RayModel, Seat
+from holdfast.integrations.ray.model import RayModel
+from holdfast.integrations.ray.pool import Seat
 
 LOCAL = "local"  # the address of a cluster of this machine alone, which ends with the command
 _PATIENCE = 10.0  # seconds in which a head answers
