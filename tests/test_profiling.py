@@ -22,8 +22,8 @@ from holdfast.report.profile import write_profile
 from holdfast.study.head_passes import HeadPasses
 from holdfast.study.profiling import Choice, Plan, Question, profile, read_samples
 from holdfast.study.profiling.material import read_material
-from holdfast.study.profiling.run import scorer_of
 from holdfast.study.profiling.scoring import PlainPasses, SharedPasses
+from holdfast.study.profiling.work import scorer_of
 from holdfast.study.twin import Twin
 
 # float32: the sums of a shared pass are taken in another order

@@ -33,6 +33,7 @@ from holdfast.integrations.ray.rounds import Round
 from holdfast.methods import Kind
 from holdfast.models.replicas import Listener
 from holdfast.records import read_run
+from holdfast.study.profiling import Choice, Plan, Question, profile
 
 TESTS = Path(__file__).parents[1]
 EXACT = Specification("default", dtype="float64")  # where no company changes a digit
@@ -44,6 +45,7 @@ QUICK = drift.Settings(
     seed=4,
     pairs="balanced",
 )
+NAMES = ("Anna", "Berta", "Clara", "Dora", "Emma", "Frieda", "Greta", "Hanna")
 LONG = replace(QUICK, conversations=24, batch=4)
 
 
@@ -162,6 +164,25 @@ def test_other_commands_give_the_records_of_one_process(exact, alone, tmp_path):
         for n, model in enumerate((exact, alone.model))
     ]
     assert sorted(map(untimed, asked[0].records)) == sorted(map(untimed, asked[1].records))
+
+
+@pytest.mark.parametrize("asked", ("choices", "questions"))
+def test_heads_are_profiled_as_in_one_process(exact, alone, tmp_path, asked):
+    chats = [[{"role": "user", "content": f"{name} is a nurse. Her job:"}] for name in NAMES]
+    samples = [
+        Choice(tuple(chat), ("nurse",), (" nurse", " pilot"))
+        if asked == "choices"
+        else Question(tuple(chat), ("nurse",), score_of_mine)
+        for chat in chats
+    ]
+    plan = Plan(halving=asked == "choices", max_new_tokens=6)
+    told = [
+        profile(model, samples, tmp_path / str(n), plan)
+        for n, model in enumerate((exact, alone.model))
+    ]
+    assert told[0].ranking.heads == told[1].ranking.heads
+    there, here = (sorted(map(untimed, read_run(tmp_path / str(n)).records)) for n in range(2))
+    assert there == here
 
 
 def untimed(record):

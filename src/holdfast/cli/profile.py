@@ -15,6 +15,7 @@ from holdfast.cli.options import (
     write_page,
 )
 from holdfast.cli.progress import Bar
+from holdfast.cli.replica_options import add_replicas
 from holdfast.errors import UsageError
 
 
@@ -107,6 +108,7 @@ def add_parser(commands) -> None:
         help="where the system prompt stands (default: %(default)s)",
     )
     add("--seed", type=int, default=0, help="default: %(default)s")
+    add_replicas(add, "samples")
     add("--out", type=Path, default=Path("runs/profile"), help="a folder (default: %(default)s)")
     add_report(add)
     profile.set_defaults(run=run)
@@ -169,6 +171,7 @@ def run(arguments: argparse.Namespace) -> None:
                 command=command_line(),
                 progress=bar,
                 tell=bar.tell,
+                replicas=1 if arguments.replicas is None else arguments.replicas,
             )
         rankings.append(found.ranking)
         lines = write_profile(arguments.out / name)

@@ -82,6 +82,10 @@ class Forked:
     model: LocalModel
     count: int
 
+    def ask(self, function: Callable[..., Any], *arguments: Any) -> Any:
+        """What a function makes of the model in this process."""
+        return function(self.model, *arguments)
+
     def work(self, work: Work, units: Mapping[int, Any], listener: Listener) -> None:
         """Has every unit done; where some replicas fail, the others end their shares.
 

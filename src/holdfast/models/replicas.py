@@ -64,6 +64,11 @@ class Work(Protocol):
 class Replicas(Protocol):
     """Where units of work are done."""
 
+    def ask(self, function: Callable[..., Any], *arguments: Any) -> Any:
+        """What a function makes of the model of one of them, and further arguments; it travels
+        there, so it can be pickled.
+        """
+
     def work(self, work: Work, units: Mapping[int, Any], listener: Listener) -> None:
         """Has every unit done, and returns when all are over.
 
@@ -87,6 +92,9 @@ class Here:
     """
 
     model: ChatModel
+
+    def ask(self, function: Callable[..., Any], *arguments: Any) -> Any:
+        return function(self.model, *arguments)
 
     def work(self, work: Work, units: Mapping[int, Any], listener: Listener) -> None:
         work.do(self.model, iter(units.items()), 1, listener)

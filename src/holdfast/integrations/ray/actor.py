@@ -5,17 +5,16 @@ from __future__ import annotations
 import os
 import platform
 import threading
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from importlib import metadata
 from typing import TYPE_CHECKING, Any
 
 from holdfast.errors import HoldfastError, ModelError
 from holdfast.integrations.ray.desk import Desk, News
-from holdfast.methods import Ability, Method
+from holdfast.methods import Ability
 from holdfast.models.forked import portable
 from holdfast.models.replicas import Work
-from holdfast.models.requests import Reply, Request
 from holdfast.threads import wait_asleep
 
 if TYPE_CHECKING:
@@ -102,17 +101,14 @@ class Actor:
         self._model = model
         return Description(model.name, model.fingerprint, model.runtime, model.offers)
 
-    def check(self, methods: Sequence[Method]) -> Exception | None:
-        """Why the model cannot apply some methods."""
+    def compute(
+        self, function: Callable[..., Any], arguments: Sequence[Any]
+    ) -> tuple[Any, Exception | None]:
+        """What a function makes of the model and further arguments, or its error."""
         try:
-            self._loaded.check(methods)
-        except HoldfastError as error:
-            return error
-        return None
-
-    def generate_batch(self, requests: Sequence[Request]) -> list[Reply]:
-        """Answers many chats, in the order given."""
-        return self._loaded.generate_batch(requests)
+            return function(self._loaded, *arguments), None
+        except Exception as error:
+            return None, portable(error)
 
     def begin(self, work: Work, replicas: int) -> None:
         """Ends the work before, if there was any, and begins another."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, ClassVar
 
 from holdfast.chat.emphasis import Part
@@ -13,7 +13,7 @@ from holdfast.integrations.ray.board import Board
 from holdfast.integrations.ray.pool import ActorPool, Seat
 from holdfast.integrations.ray.rounds import Round
 from holdfast.methods import Ability, Method
-from holdfast.models.protocol import Session
+from holdfast.models.protocol import ChatModel, Session
 from holdfast.models.replicas import Listener, Work
 from holdfast.models.requests import Reply, Request
 from holdfast.sampling import Sampling
@@ -89,8 +89,11 @@ class RayModel:
         Raises:
             HoldfastError: an actor's own.
         """
-        if (refusal := self._pool.ask("check", tuple(methods))) is not None:
-            raise refusal
+        self.ask(_check, tuple(methods))
+
+    def ask(self, function: Callable[..., Any], *arguments: Any) -> Any:
+        """What a function makes of the model of one of the actors, and further arguments."""
+        return self._pool.ask(function, *arguments)
 
     def generate(
         self,
@@ -108,7 +111,7 @@ class RayModel:
 
     def generate_batch(self, requests: Sequence[Request]) -> list[Reply]:
         """Answers many chats, by one of the actors."""
-        replies: list[Reply] = self._pool.ask("generate_batch", list(requests))
+        replies: list[Reply] = self.ask(_answer, list(requests))
         return replies
 
     def session(self) -> Session:
@@ -138,3 +141,11 @@ class RayModel:
         self._pool.do(task, ray.put(work))
         if task.error is not None:
             raise task.error
+
+
+def _check(model: ChatModel, methods: Sequence[Method]) -> None:
+    model.check(methods)
+
+
+def _answer(model: ChatModel, requests: Sequence[Request]) -> list[Reply]:
+    return model.generate_batch(requests)

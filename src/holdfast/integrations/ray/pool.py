@@ -7,6 +7,7 @@ import itertools
 import time
 import warnings
 import weakref
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -95,11 +96,11 @@ class ActorPool:
         assert self._first is not None and self._first.description is not None
         return self._first.description
 
-    def ask(self, method: str, *arguments: Any) -> Any:
-        """What one of the actors answers; another is asked where that one is gone.
+    def ask(self, function: Callable[..., Any], *arguments: Any) -> Any:
+        """What a function makes of an actor's model; another is asked where that one is gone.
 
         Raises:
-            Exception: what the method raises.
+            Exception: what the function raises.
             ModelError: no actor can be had.
         """
         import ray
@@ -107,11 +108,15 @@ class ActorPool:
         while True:
             for replica in self._loaded():
                 try:
-                    return ray.get(getattr(replica.handle, method).remote(*arguments))
-                except ray.exceptions.RayActorError as error:
-                    self._gone(replica, error, None)
-                except ray.exceptions.RayTaskError as error:
-                    raise as_ours(error, replica.node) from None
+                    answer, error = ray.get(replica.handle.compute.remote(function, arguments))
+                except ray.exceptions.RayActorError as gone:
+                    self._gone(replica, gone, None)
+                except ray.exceptions.RayTaskError as unread:
+                    raise as_ours(unread, replica.node) from None
+                else:
+                    if error is not None:
+                        raise error
+                    return answer
             self._fill_up()
             self._wait()
 

@@ -9,6 +9,7 @@ samples.py    what is asked, in Python or from a file
 plan.py       how
 material.py   samples as a model reads them
 scoring.py    choices under every head; replies.py: questions
+work.py       both, as replicas do them
 run.py        stages, records, resuming; analysis/profile.py ranks the heads by them
 """
 

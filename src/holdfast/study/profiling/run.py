@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -11,18 +10,19 @@ from typing import Any
 
 from holdfast.analysis.profile import Profile, profile_of, read_profile
 from holdfast.attention import layers_with_attention
-from holdfast.errors import ModelError, RecordsError
+from holdfast.errors import ModelError, RecordsError, RequestFailed
 from holdfast.methods import Ability, spell
 from holdfast.methods.heads import Head, with_heads
 from holdfast.models.capabilities import offers
+from holdfast.models.forked import replicas_of
 from holdfast.models.local import LocalModel
 from holdfast.models.protocol import told_of
+from holdfast.models.replicas import Listener, Replicas
 from holdfast.records import Run, RunData, open_run, read_run, resume
-from holdfast.study.profiling.material import Material, read_material
+from holdfast.study.profiling.material import Material
 from holdfast.study.profiling.plan import Plan, stages_of
-from holdfast.study.profiling.replies import Replies
 from holdfast.study.profiling.samples import Question, Samples, check_samples
-from holdfast.study.profiling.scoring import PlainPasses, Scorer, SharedPasses, find_passes
+from holdfast.study.profiling.work import Scoring
 
 
 def profile(
@@ -33,6 +33,7 @@ def profile(
     *,
     command: str = "",
     progress: Callable[[int, int], None] = lambda samples, tokens: None,
+    replicas: int = 1,
     tell: Callable[[str], None] = lambda line: None,
 ) -> Profile:
     """Steers every head of a model alone on every sample, and ranks the heads.
@@ -44,6 +45,7 @@ def profile(
         plan: how.
         command: of the manifest.
         progress: told the samples and tokens just finished.
+        replicas: processes that groups of samples are shared out to, as of `drift.run`.
         tell: takes one line at a time: an estimate before the start, and what halving gave up.
 
     Raises:
@@ -60,14 +62,14 @@ def profile(
     model.check([plan.method])
     check_samples(samples, compared=plan.by == "accuracy")
     stages = stages_of(len(samples), plan)
-    material = read_material(model, samples, plan)
-    scorer, heads = scorer_of(material), _steerable_heads(model)
+    shared_out, scoring = replicas_of(model, len(samples), replicas), Scoring(samples, plan)
+    identity, heads = shared_out.ask(_prepare, scoring)
     about = {"command": "profile", "argv": command, **told_of(model)}
-    with open_run(Path(out), _identity(material), about) as run:
+    with open_run(Path(out), identity, about) as run:
         _check_scores(read_run(out), samples)
         kept = heads
         for number in range(len(stages)):
-            work = _Stage(run, scorer, stages, number, kept, progress)
+            work = _Stage(run, shared_out, scoring, stages, number, kept, progress)
             work.score(tell)
             if number + 1 < len(stages):
                 kept = _better_half(read_run(out), kept, number + 1)
@@ -79,21 +81,14 @@ def profile(
     return read_profile(out)
 
 
-def scorer_of(material: Material) -> Scorer:
-    """The fastest way that gives this model's own scores."""
-    if isinstance(material.samples[0], Question):
-        return Replies(material)
-    passes = find_passes(material)
-    return PlainPasses(material) if passes is None else SharedPasses(material, passes)
-
-
 @dataclass(frozen=True)
 class _Stage:
     """The samples of a stage under the heads that are left.
 
     Args:
         run: where records go.
-        scorer: how samples are scored.
+        replicas: of the model, which score.
+        scoring: how samples are scored.
         stages: the samples of each.
         number: which of them, from 0.
         heads: those left.
@@ -101,28 +96,58 @@ class _Stage:
     """
 
     run: Run
-    scorer: Scorer
+    replicas: Replicas
+    scoring: Scoring
     stages: Sequence[Sequence[int]]
     number: int
     heads: Sequence[Head]
     progress: Callable[[int, int], None]
 
     def score(self, tell: Callable[[str], None]) -> None:
-        """Scores and records what the run does not have yet."""
+        """Scores and records what the run does not have yet.
+
+        Raises:
+            ModelError: samples that no replica could score.
+        """
         numbers = self.stages[self.number]
-        every = resume(self.run, name_of_stage(self.number), self.scorer.groups(numbers))
+        groups = self.replicas.ask(_groups, self.scoring, numbers)
+        every = resume(self.run, name_of_stage(self.number), groups)
         left = [batch for batch in every if batch.again]
         if left and not self.number:
-            groups = [batch.again for batch in left]
-            tell(self.scorer.estimate(groups, self.heads, _further(self.stages)))
+            again = [batch.again for batch in left]
+            further = _further(self.stages)
+            tell(self.replicas.ask(_estimate, self.scoring, again, self.heads, further))
         self.progress(len(numbers) - sum(len(batch.again) for batch in left), 0)
-        for batch in left:
-            began = time.monotonic()
-            scored, tokens = self.scorer.score(batch.again, self.heads)
-            seconds = round((time.monotonic() - began) / len(batch.again), 3)
-            for number, sample in zip(batch.again, scored, strict=True):
-                batch.keep({"conversation": number, **sample.record(), "seconds": seconds})
-            self.progress(len(batch.again), tokens)
+
+        def lost(unit: int, error: RequestFailed) -> None:
+            some = ", ".join(str(number + 1) for number in left[unit].again)
+            raise ModelError(f"Sample {some} could not be scored: {error:}")
+
+        units = {unit: (batch.again, self.heads) for unit, batch in enumerate(left)}
+        keep = Listener(
+            lambda unit, record: left[unit].keep(record), progress=self.progress, lost=lost
+        )
+        if units:
+            self.replicas.work(self.scoring, units, keep)
+
+
+def _prepare(model: LocalModel, scoring: Scoring) -> tuple[dict[str, Any], list[Head]]:
+    """What names a run, and the heads that are scored; the samples are read for it."""
+    return _identity(scoring.material(model)), _steerable_heads(model)
+
+
+def _groups(model: LocalModel, scoring: Scoring, numbers: Sequence[int]) -> list[list[int]]:
+    return scoring.scorer(model).groups(numbers)
+
+
+def _estimate(
+    model: LocalModel,
+    scoring: Scoring,
+    groups: Sequence[Sequence[int]],
+    heads: Sequence[Head],
+    further: float,
+) -> str:
+    return scoring.scorer(model).estimate(groups, heads, further)
 
 
 def name_of_stage(number: int) -> str:
