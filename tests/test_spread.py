@@ -176,10 +176,25 @@ def test_none_that_answers_is_todays_error(monkeypatch):
         holdfast.connect_all(urls, "tiny", max_retries=0)
 
 
-def test_an_error_of_one_server_is_that_of_the_run(serve, tmp_path):
-    servers = serve(replies, lambda body, number: refusal(401, "no"))
+def test_an_error_of_one_server_is_that_of_the_run_and_the_model_can_be_used_again(serve, tmp_path):
+    refuses = [True]
+
+    def answer(body, number):
+        return refusal(401, "no") if refuses else replies(body, number)
+
+    model = connected(serve(replies, answer))
     with pytest.raises(ModelError, match="refused the API key"):
-        measure(connected(servers), tmp_path / "run", 8)
+        measure(model, tmp_path / "run", 8)
+    refuses.clear()
+    assert len(measure(model, tmp_path / "run", 8).records) == 8
+
+
+def test_servers_that_were_all_gone_are_asked_again(serve, monkeypatch):
+    servers = serve(replies, replies)
+    model = connected(servers)
+    for server in servers:
+        model._gone[server.url] = Unreachable("gone")
+    assert model.generate([{"role": "user", "content": "hello"}]).text == "1 0"
 
 
 # Real servers

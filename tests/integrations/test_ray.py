@@ -71,6 +71,7 @@ def cluster():
     """A head and a node, with a processor each."""
     path = os.environ.get("PYTHONPATH", "")
     os.environ["PYTHONPATH"] = f"{TESTS}:{TESTS / 'integrations'}:{path}"
+    os.environ["RAY_USAGE_STATS_ENABLED"] = "0"
     started = Cluster(True, head_node_args={"num_cpus": 1, "include_dashboard": False})
     started.add_node(num_cpus=1)
     yield started

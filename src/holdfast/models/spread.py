@@ -33,12 +33,9 @@ class SpreadModel:
 
     models: tuple[EndpointModel, ...]
     urls: tuple[str, ...]
-    _lines: tuple[Line, ...] = field(init=False, repr=False, compare=False)
+    _gone: dict[str, Unreachable] = field(default_factory=dict, repr=False, compare=False)
     independent: ClassVar[bool] = True
     replicas: ClassVar[int] = 0
-
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "_lines", tuple(Line(model) for model in self.models))
 
     @property
     def name(self) -> str:
@@ -104,17 +101,22 @@ class SpreadModel:
     def run(self, jobs: Iterable[Job]) -> None:
         """Answers jobs and all that follow from them, as many at a time as every endpoint takes.
 
-        An endpoint that is gone is not asked again by this model; a warning says so.
+        An endpoint that is gone is not asked again by this model, as long as others are there; a
+        warning says so.
 
         Raises:
             Unreachable: all endpoints are gone.
             ModelError: as `EndpointModel.run`.
         """
-        before = [line for line in self._lines if line.gone]
-        answer_jobs(jobs, self._lines)
-        for line, model in zip(self._lines, self.models, strict=True):
-            if line.gone and line not in before:
-                warnings.warn(f"The others go on without a server: {line.gone:}", stacklevel=2)
+        before = set(self._gone)
+        lines = {model.endpoint.url: Line(model) for model in self._there()}
+        try:
+            answer_jobs(jobs, list(lines.values()))
+        finally:
+            self._gone.update({url: line.gone for url, line in lines.items() if line.gone})
+        for url in self._gone.keys() - before:
+            warnings.warn(f"The others go on without a server: {self._gone[url]:}", stacklevel=2)
+        for model in self.models:
             model.tell_of_seeds()
 
     def stream(self, request: Request, tell: Callable[[str], None]) -> Reply:
@@ -123,10 +125,13 @@ class SpreadModel:
         Raises:
             ModelError: as `EndpointModel.stream`.
         """
-        alive = [
-            model for line, model in zip(self._lines, self.models, strict=True) if not line.gone
-        ]
-        return (alive or self.models)[0].stream(request, tell)
+        return self._there()[0].stream(request, tell)
+
+    def _there(self) -> list[EndpointModel]:
+        """The endpoints that are not gone; where all were, all may be back."""
+        if len(self._gone) == len(self.models):
+            self._gone.clear()
+        return [model for model in self.models if model.endpoint.url not in self._gone]
 
     def forget(self, thread: Hashable) -> None:
         """Nothing is kept for a thread here."""
@@ -159,7 +164,7 @@ def connect_all(
         Unreachable: none answers; one that does not where others do is left out with a warning.
         ModelError: they do not hold the same model, or as `connect`.
     """
-    if not urls or len(set(urls)) < len(urls):
+    if not urls or len({url.rstrip("/") for url in urls}) < len(urls):
         raise UsageError(
             f"Endpoints are given by their addresses, each once, not as {','.join(urls)!r}."
         )
