@@ -101,10 +101,19 @@ def is_url(model: str) -> bool:
 def load_model(arguments: argparse.Namespace):
     """The model that the arguments of `add_model` name, and where its replicas are, if anywhere
     else.
+
+    Raises:
+        UsageError: replicas of a server's model.
+        HoldfastError: as `holdfast.load`, `connect_all` and `integrations.ray.connect`.
     """
     if vars(arguments).get("ray") is not None:
         from holdfast.cli.replica_options import load_on_ray
 
+        if is_url(arguments.model):
+            raise UsageError(
+                f"--ray is for models that are loaded, and {arguments.model} is a server; to share"
+                " conversations out to several servers, give --model URL,URL."
+            )
         return load_on_ray(arguments)
     if is_url(arguments.model):
         from holdfast.models.spread import connect_all

@@ -5,7 +5,6 @@ from __future__ import annotations
 import argparse
 import sys
 
-from holdfast.cli.options import is_url
 from holdfast.errors import UsageError
 
 
@@ -42,16 +41,11 @@ def load_on_ray(arguments: argparse.Namespace):
     """The model that the arguments name, as actors hold it.
 
     Raises:
-        UsageError: a model that is not loaded, or is spread over devices.
+        UsageError: a model that is spread over devices.
         HoldfastError: as `integrations.ray.connect`.
     """
     from holdfast.integrations.ray import Specification, connect
 
-    if is_url(arguments.model):
-        raise UsageError(
-            f"--ray is for models that are loaded, and {arguments.model} is a server; to share"
-            " conversations out to several servers, give --model URL,URL."
-        )
     if arguments.device_map is not None:
         raise UsageError(
             f"--device-map {arguments.device_map} spreads a model over the devices of one process,"
