@@ -103,5 +103,6 @@ def test_the_tables_are_those_of_the_records():
                 "**supported**",
                 "| points lost |",
                 "GPU hours",
+                "agree, strict",
             )
         ), f"{path.name} tells nothing"
