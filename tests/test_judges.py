@@ -142,6 +142,9 @@ def test_a_judge_that_agrees_little_is_refused_unless_it_is_forced(tmp_path):
     assert agreement.forced and agreement.breaks == (2, 2, 0) and len(run.records) == 2
     page = report.write([tmp_path / "run"], tmp_path / "page.html").read_text()
     assert "0.50, forced" in page and "Is the reply polite?" in page and "4 yes" in page
+    (marked,) = re.findall(r"<th scope=.row.>([^<]*)<span class=.meta.>judged by judge<", page)
+    assert marked.strip() == "polite", "and the other rule is not judged"
+    assert "waiter · judged by judge" in page
 
 
 def test_a_judge_without_labelled_replies_is_refused(tmp_path):
@@ -202,6 +205,19 @@ def test_the_baseline_is_judged_by_the_same_judge(tmp_path):
     scores = [probe["score"] for record in asked.records for probe in record["probes"]]
     assert len(scores) == 4 and None not in scores
     assert len(judge.requests) == before + 1, "one new reply: a chat of one message"
+
+
+def test_two_names_of_one_judge_ask_it_once(tmp_path):
+    again = {**POLITE, "model": "the same"}
+    first, _ = suite().cases[0].rules
+    rules = (first, replace(first, id="again", measure=again))
+    cases = (replace(suite().cases[0], rules=rules),)
+    judge = Judge()
+    judging = Judging(lambda model, name: judge)
+    settings = replace(QUICK, conversations=1)
+    drift.run(Agent(), replace(suite(), cases=cases), tmp_path / "run", settings, judging=judging)
+    asked = [reply_in(request) for request in judge.requests]
+    assert len(asked) == len(set(asked)) == 8 + 3
 
 
 def test_the_measured_model_is_its_own_judge_where_a_measure_names_it(tmp_path):

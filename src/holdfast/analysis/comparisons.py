@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from holdfast.analysis.series import Series, category_of, same_pairs
+from holdfast.analysis.series import Series, category_of, judge_of, same_pairs
 from holdfast.analysis.statistics import (
     Estimate,
     change,
@@ -53,6 +53,7 @@ class PromptRow:
         mean: over all rounds.
         adopted: mean adoption at the last round where the user had it; None where nobody did.
         n_adopted: conversations of that mean.
+        judge: the model that scores it; "" where its scores are functions of the text.
     """
 
     id: str
@@ -65,6 +66,7 @@ class PromptRow:
     mean: float
     adopted: float | None
     n_adopted: int
+    judge: str
 
 
 def compare(series: Series, baseline: Series) -> Comparison | None:
@@ -129,16 +131,15 @@ def by_prompt(item: Series) -> list[PromptRow]:
     agents = {record["agent"]["id"]: record["agent"] for record in reversed(item.records)}
     ids = np.array([record["agent"]["id"] for record in item.records])
     rows = [
-        _prompt_row(agents[name], item.stability[ids == name], taken.get(name, []))
+        _prompt_row(agents[name], item.rows(ids == name), taken.get(name, []))
         for name in dict.fromkeys(ids.tolist())
     ]
     return sorted(filter(None, rows), key=lambda row: (row.mean, row.last, row.id))
 
 
-def _prompt_row(
-    agent: dict[str, Any], stability: np.ndarray, adopted: Sequence[float]
-) -> PromptRow | None:
-    """The row of a prompt's conversations, [conversation, round]; None where none was measured."""
+def _prompt_row(agent: dict[str, Any], item: Series, adopted: Sequence[float]) -> PromptRow | None:
+    """The row of a prompt's conversations; None where none was measured."""
+    stability = item.stability
     rounds = [_mean(column) for column in stability.T]
     measured = [mean for mean in rounds if mean is not None]
     if not measured:
@@ -154,6 +155,7 @@ def _prompt_row(
         mean=float(np.nanmean(row_means(stability))),
         adopted=_mean(np.array(adopted)),
         n_adopted=len(adopted),
+        judge=judge_of(item.records),
     )
 
 

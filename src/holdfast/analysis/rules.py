@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from holdfast.analysis.series import Series, probe_means
+from holdfast.analysis.series import Series, judge_of, probe_means
 from holdfast.analysis.statistics import Estimate, change, estimate_columns
 from holdfast.analysis.verdicts import tell
 
@@ -29,6 +29,7 @@ class RuleRow:
         changes: paired changes from round 1, by round; the first is 0.
         broken: how many conversations first scored below `KEPT` in each round.
         kept: how many never did.
+        judge: the model that scores it; "" where the score is a function of the text.
     """
 
     name: str
@@ -38,6 +39,7 @@ class RuleRow:
     changes: tuple[Estimate, ...]
     broken: tuple[int, ...]
     kept: int
+    judge: str
 
     @property
     def fell_in(self) -> int | None:
@@ -63,7 +65,8 @@ def rule_rows(series: Sequence[Series]) -> list[RuleRow]:
             values = _scores(item, case, rule)
             if not np.isnan(values).all():
                 apart = case is not None and len(prompts) > 1
-                rows.append(_row(f"{case}, {rule}" if apart else rule, item, values))
+                judge = judge_of(_probed(item, case, rule), rule)
+                rows.append(_row(f"{case}, {rule}" if apart else rule, item, values, judge))
     return rows
 
 
@@ -74,7 +77,7 @@ def first_broken(values: np.ndarray) -> list[int]:
     return [int(row.argmax()) + 1 if row.any() else 0 for row in below]
 
 
-def _row(name: str, item: Series, values: np.ndarray) -> RuleRow:
+def _row(name: str, item: Series, values: np.ndarray, judge: str) -> RuleRow:
     broken = first_broken(values)
     return RuleRow(
         name=name,
@@ -84,6 +87,7 @@ def _row(name: str, item: Series, values: np.ndarray) -> RuleRow:
         changes=tuple(change(values, 0, last) for last in range(item.rounds)),
         broken=tuple(broken.count(number) for number in range(1, item.rounds + 1)),
         kept=broken.count(0),
+        judge=judge,
     )
 
 
@@ -94,17 +98,19 @@ def _rules(record: dict[str, Any]) -> list[tuple[str | None, str]]:
     return list(dict.fromkeys((record["agent"]["id"], rule) for rule in rules))
 
 
-def _scores(item: Series, case: str | None, rule: str) -> np.ndarray:
-    """[conversation, round] of the conversations in which the agent was probed for the rule of a
-    case; None: of any.
-    """
-    records = [
+def _probed(item: Series, case: str | None, rule: str) -> list[dict[str, Any]]:
+    """The conversations in which the agent was probed for the rule of a case; None: of any."""
+    return [
         record
         for record in item.records
         if any(id == rule and case in (None, agent) for agent, id in _rules(record))
     ]
+
+
+def _scores(item: Series, case: str | None, rule: str) -> np.ndarray:
+    """[conversation, round] of these conversations."""
     return probe_means(
-        records,
+        _probed(item, case, rule),
         item.rounds,
         lambda probe: probe["kind"] == "stability" and probe.get("rule") == rule,
     )

@@ -139,6 +139,23 @@ def category_of(record: dict[str, Any], kind: str) -> str | None:
     return None if category is None else str(category)
 
 
+def judge_of(records: Sequence[dict[str, Any]], rule: str | None = None) -> str:
+    """The model that judges the replies to the agent's probes, of a rule where one is named; ""
+    where their scores are functions of the text.
+    """
+    return next(
+        (
+            str(probe["judge"])
+            for record in records
+            for probe in record["probes"]
+            if probe["kind"] == "stability"
+            and "judge" in probe
+            and rule in (None, probe.get("rule"))
+        ),
+        "",
+    )
+
+
 def probe_means(
     records: Sequence[dict[str, Any]], rounds: int, counts: Callable[[dict[str, Any]], bool]
 ) -> np.ndarray:

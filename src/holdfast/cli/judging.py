@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import functools
 import sys
 from typing import TYPE_CHECKING
 
@@ -20,13 +21,14 @@ def add_judging(add) -> None:
 
 
 def judging_of(arguments: argparse.Namespace) -> Judging:
-    """How judges are had; what each is worth is told before anything else is asked."""
-    from holdfast.drift.judges import Judging
-
-    return Judging(force=arguments.force_judge, tell=_tell)
-
-
-def _tell(agreement: Agreement) -> None:
+    """How judges are had: each is loaded once in a command, however many runs it makes, and what it
+    is worth is told once, before anything else is asked.
+    """
+    from holdfast.drift.judges import Judging, load_judge
     from holdfast.report.judges import agreement_line
 
-    print(f"holdfast: {agreement_line(agreement)}", file=sys.stderr)
+    @functools.cache
+    def tell(agreement: Agreement) -> None:
+        print(f"holdfast: {agreement_line(agreement)}", file=sys.stderr)
+
+    return Judging(functools.cache(load_judge), arguments.force_judge, tell)

@@ -175,10 +175,10 @@ class Judges:
 
     def _ask(self, wanted: Iterable[Asked]) -> None:
         """Has every judge asked what it has not answered yet."""
-        fresh = [asked for asked in dict.fromkeys(wanted) if asked not in self.judgements]
+        every = dict.fromkeys(wanted)
         for model in self.models.values():
-            jobs = [self._job(asked) for asked in fresh if asked.judge == model.fingerprint]
-            if jobs:
+            mine = [asked for asked in every if asked.judge == model.fingerprint]
+            if jobs := [self._job(asked) for asked in mine if asked not in self.judgements]:
                 model.session().run(jobs)
 
     def _job(self, asked: Asked, before: str | None = None) -> Job:
