@@ -23,6 +23,7 @@ from holdfast import (
 )
 from holdfast.attention import Steering, steered
 from holdfast.chat.prompt import render
+from holdfast.engine.rows import Row
 from holdfast.engine.scoring import score_rows
 from holdfast.errors import PromptError, UsageError
 from holdfast.methods import EditsLogits, ShiftsAttention, edit_messages
@@ -131,6 +132,17 @@ def test_a_thread_forwards_a_history_once(methods):
         written.text == tiny.generate(fork, methods, Sampling(0, 1, 8)).text
         and written.forwarded < alone.forwarded
     )
+
+
+@pytest.mark.parametrize("kind", ("llama", "mamba"), ids=("together", "alone"))
+def test_a_reply_is_greedy_where_each_token_is_the_likeliest(kind):
+    tiny = model(kind)
+    ((stream, _),) = tiny.session().spell([Request(CHATS[0])], [REPLIES[0]])
+    ids = tiny.generate(CHATS[0], (), Sampling(0, 1, 3)).token_ids
+    other = (ids[2] + 1) % 400
+    wanted = [ids, ids[:1], (*ids[:2], other), (other, *ids[1:])]
+    (scored,), _ = score_rows(tiny.runner, [Row((stream,))], [wanted], 8)
+    assert scored.greedy == (True, True, False, False)
 
 
 def test_a_greedy_reply_is_the_likeliest_of_its_length():

@@ -21,6 +21,7 @@ from holdfast.cli import (
     fit,
     generate,
     geometry,
+    lm_eval,
     profile,
     report,
     reproduce,
@@ -48,6 +49,7 @@ COMMANDS = (
     chat,
     profile,
     fit,
+    lm_eval,
     catalogue,
 )
 

@@ -19,6 +19,7 @@ def add_parser(commands) -> None:
         epilog=(
             "examples:\n  holdfast export runs/fix --csv probes.csv\n"
             "  holdfast export runs/fix --parquet probes.parquet\n"
+            "  holdfast export runs/fix --inspect logs/\n"
             "  WANDB_MODE=offline holdfast export runs/fix --wandb my-project\n"
             "  holdfast export runs/fix --mlflow http://localhost:5000"
         ),
@@ -28,6 +29,12 @@ def add_parser(commands) -> None:
     to.add_argument("--csv", type=Path, metavar="FILE", help="a table as CSV")
     to.add_argument(
         "--parquet", type=Path, metavar="FILE", help="a table as Parquet (holdfast[parquet])"
+    )
+    to.add_argument(
+        "--inspect",
+        type=Path,
+        metavar="FILE.eval|DIR",
+        help="a log of each method for `inspect view` (holdfast[inspect])",
     )
     to.add_argument("--wandb", metavar="PROJECT", help="log to Weights & Biases (holdfast[wandb])")
     to.add_argument(
@@ -46,6 +53,12 @@ def run(arguments: argparse.Namespace) -> None:
         print(f"Table: {records.write_csv(data, arguments.csv).resolve()}")
     elif arguments.parquet is not None:
         print(f"Table: {records.write_parquet(data, arguments.parquet).resolve()}")
+    elif arguments.inspect is not None:
+        records.tables.package("inspect_ai", "inspect", "--inspect")
+        from holdfast.integrations.inspect.log import write_logs
+
+        for path in write_logs(data, arguments.inspect):
+            print(f"Log: {path.resolve()}")
     elif arguments.wandb is not None:
         from holdfast.integrations.wandb import log_to_wandb
 

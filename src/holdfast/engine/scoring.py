@@ -31,11 +31,14 @@ class Scored:
             1; the end of the reply is not in it.
         tokens: how many tokens each reply has.
         forwarded: tokens that went through the model.
+        greedy: whether each token of a reply is the likeliest, so that it would be generated at
+            temperature 0.
     """
 
     log_probabilities: tuple[float, ...]
     tokens: tuple[int, ...]
     forwarded: int
+    greedy: tuple[bool, ...]
 
 
 @dataclass
@@ -77,10 +80,12 @@ def score_rows(
     prompts = [Reading(stream) for row in rows for stream in row.streams]
     read = iter(list(_forward_all(runner, prompts, batch_size, _PASS, keep=True)))
     heads = [[next(read) for _ in row.streams] for row in rows]
-    totals, forwarded = [], []
+    totals, greedy, forwarded = [], [], []
     for row, first, wanted in zip(rows, heads, replies, strict=True):
         start = _distribution([each.logits for each in first], row.guidance)[0]
+        likeliest = int(start.argmax())
         totals.append([float(start[reply[0]]) for reply in wanted])
+        greedy.append([reply[0] == likeliest for reply in wanted])
         forwarded.append(sum(len(stream.token_ids) - stream.cached for stream in row.streams))
     # the last token of a reply has nothing to foretell
     behind = [
@@ -97,11 +102,13 @@ def score_rows(
     later = _forward_all(runner, continued, batch_size, _WHOLE, keep=False)
     for place, number, reply in behind:
         logits = [next(later).logits for _ in rows[place].streams]
-        totals[place][number] += _sum(_distribution(logits, rows[place].guidance), reply[1:])
+        distribution = _distribution(logits, rows[place].guidance)
+        totals[place][number] += _sum(distribution, reply[1:])
+        greedy[place][number] &= _is_greedy(distribution, reply[1:])
         forwarded[place] += (len(reply) - 1) * len(logits)
     scored = [
-        Scored(tuple(values), tuple(map(len, wanted)), count)
-        for values, wanted, count in zip(totals, replies, forwarded, strict=True)
+        Scored(tuple(values), tuple(map(len, wanted)), count, tuple(likeliest))
+        for values, wanted, count, likeliest in zip(totals, replies, forwarded, greedy, strict=True)
     ]
     return scored, [tuple(each.computed for each in first if each.computed) for first in heads]
 
@@ -135,7 +142,7 @@ def _computed(stream: Stream, head: _Forwarded) -> Stream:
 
 
 def _score_alone(runner: Runner, row: Row, wanted: Sequence[tuple[int, ...]]) -> Scored:
-    values, forwarded = [], 0
+    values, greedy, forwarded = [], [], 0
     for reply in wanted:
         logits = []
         for stream in row.streams:
@@ -144,8 +151,10 @@ def _score_alone(runner: Runner, row: Row, wanted: Sequence[tuple[int, ...]]) ->
             batch = batch_of([reading], [0], span, runner.device, logits=len(reply))
             logits.append(runner.forward(batch).logits[0])
             forwarded += len(reading)
-        values.append(_sum(_distribution(logits, row.guidance), reply))
-    return Scored(tuple(values), tuple(map(len, wanted)), forwarded)
+        distribution = _distribution(logits, row.guidance)
+        values.append(_sum(distribution, reply))
+        greedy.append(_is_greedy(distribution, reply))
+    return Scored(tuple(values), tuple(map(len, wanted)), forwarded, tuple(greedy))
 
 
 def _forward_all(
@@ -195,3 +204,8 @@ def _distribution(logits: Sequence[Tensor], guidance: EditsLogits | None) -> Ten
 def _sum(distributions: Tensor, reply: Sequence[int]) -> float:
     chosen = torch.tensor(reply, device=distributions.device)[:, None]
     return float(distributions.gather(-1, chosen).double().sum())
+
+
+def _is_greedy(distributions: Tensor, reply: Sequence[int]) -> bool:
+    """Whether each token is the likeliest at its place."""
+    return distributions.argmax(-1).tolist() == list(reply)

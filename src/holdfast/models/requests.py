@@ -18,6 +18,8 @@ from holdfast.sampling import Sampling
 if TYPE_CHECKING:
     from holdfast.attention.steering import AttentionTrace
 
+Spelled = tuple[int, tuple[int, ...]]  # the place of a message, and its tokens
+
 NO_CONTENT = ("refusal", "tool_calls", "empty")  # stop reasons of endpoints' replies
 
 
@@ -86,6 +88,9 @@ class Request:
             attention methods then hold on to `emphasis` alone.
         room: tokens that the model's context must have left for the reply, at most a quarter of the
             context; `Session.run` tells where it has not. An endpoint has a rule of its own.
+        spelled: (message from 0, token ids) of replies among the messages, in their order, as the
+            model wrote them. One text can be spelled by several sequences of tokens, and a dialog
+            that goes on from another one goes on otherwise. A `thread` knows its own.
 
     Raises:
         PromptError: emphasis that is in no message.
@@ -107,6 +112,7 @@ class Request:
     marks: bool = False
     plain: bool = False
     room: int = 1
+    spelled: tuple[Spelled, ...] = ()
 
     if TYPE_CHECKING:  # what it takes is more than what it keeps
 
@@ -125,6 +131,7 @@ class Request:
             marks: bool = False,
             plain: bool = False,
             room: int = 1,
+            spelled: Sequence[Spelled] = (),
         ) -> None: ...
 
     def __post_init__(self) -> None:
@@ -154,6 +161,7 @@ class Request:
             )
         if self.plain:
             self._check_plain()
+        self._check_spelled()
         marked: tuple[Part, ...] = ()
         if self.marks:
             plain, marked = read_marks(self.messages)
@@ -176,6 +184,16 @@ class Request:
                     f"{method.name} works on the messages of a chat, and a plain request has none;"
                     " use an attention method."
                 )
+
+    def _check_spelled(self) -> None:
+        last = 0
+        for place, _ in self.spelled:
+            if not last < place < len(self.messages) or self.messages[place]["role"] != "assistant":
+                raise UsageError(
+                    f"A request takes tokens of the assistant's messages, each once and in order,"
+                    f" not of message {place}; leave them out."
+                )
+            last = place
 
     @property
     def editing_seed(self) -> int:

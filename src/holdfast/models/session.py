@@ -22,7 +22,7 @@ from holdfast.errors import (
 )
 from holdfast.methods import Kind, Method, of_kind
 from holdfast.models.protocol import Job, answer_all, request_names
-from holdfast.models.rendering import Known, Rendered, all_rendered, render
+from holdfast.models.rendering import Known, Rendered, all_rendered, known_replies, render
 from holdfast.models.requests import Reply, Request
 from holdfast.models.spelling import spell_replies
 from holdfast.models.submitted import Answer
@@ -320,9 +320,11 @@ class LocalSession:
         A fork that has to wait goes on from here, however far its thread gets meanwhile.
         """
         refused: dict[int, HoldfastError] = {}
+        known: dict[int, tuple[Known, ...]] = {}
         for number, (request, name) in enumerate(zip(requests, names, strict=True)):
             try:
                 self._check(request.methods)
+                known[number] = self._known(request)
             except HoldfastError as error:
                 if name:
                     name_error(error, name)
@@ -332,7 +334,7 @@ class LocalSession:
             render(
                 [requests[number] for number in allowed],
                 [names[number] for number in allowed],
-                [self._known(requests[number]) for number in allowed],
+                [known[number] for number in allowed],
                 self.model.tokenizer,
                 traces=self.model.steerable,
             )
@@ -348,7 +350,7 @@ class LocalSession:
 
     def _known(self, request: Request) -> tuple[Known, ...]:
         if request.thread is None:
-            return ()
+            return known_replies(request, self.model.tokenizer)
         self._prefixes.use(request.thread)
         return self._threads.get(request.thread, ())
 

@@ -66,7 +66,7 @@ def ask_chat(values: Mapping[str, Any], default: Sequence[Method], limits: Limit
     request = _request(messages, wanted, _sampling(values, limits), limits)
     steered = choose_methods(wanted, default, has_prompt(messages) or bool(request.emphasis))
     if values["seed"] is None:
-        request = replace(request, conversation_seed=_dialog_seed(messages))
+        request = replace(request, conversation_seed=dialog_seed(messages))
     seed = _seed(values)
     return Asked(
         tuple(_steer(request, steered, seed + index, wanted) for index in range(values["n"])),
@@ -218,7 +218,7 @@ def _seed(values: Mapping[str, Any]) -> int:
     return secrets.randbits(62) if values["seed"] is None else int(values["seed"])
 
 
-def _dialog_seed(messages: Sequence[Message]) -> int:
+def dialog_seed(messages: Sequence[Message]) -> int:
     """The same for all turns of a dialog: methods that edit messages stand by what they did."""
     first = next((m["content"] for m in messages if m["role"] == "user"), "")
     system = [m["content"] for m in messages if m["role"] == "system"]

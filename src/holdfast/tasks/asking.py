@@ -201,15 +201,26 @@ class Asker:
         )
 
     def _request(self, sample: Sample, prompt: str) -> Request:
-        shown = (
-            mark(prompt, sample.emphasis, _SIGNS[self.variant.name])
-            if self.variant.name in _SIGNS
-            else prompt
-        )
-        methods = self.variant.methods
-        emphasis = sample.emphasis if methods else ()  # which an endpoint could not serve
-        sampling = Sampling(temperature=0.0, top_p=1.0, max_new_tokens=self.task.max_new_tokens)
-        return request_of([*self.before, user_message(shown)], emphasis, methods, sampling, 0)
+        return ask_in(self.variant, self.task, self.before, sample, prompt)
+
+
+def ask_in(
+    variant: Variant, task: Task, before: Sequence[Message], sample: Sample, prompt: str
+) -> Request:
+    """The request that asks one prompt of a sample.
+
+    Args:
+        variant: how it is asked.
+        task: that it is of.
+        before: the demonstrations.
+        sample: that is asked about.
+        prompt: one of the sample's.
+    """
+    signed = variant.name in _SIGNS
+    shown = mark(prompt, sample.emphasis, _SIGNS[variant.name]) if signed else prompt
+    emphasis = sample.emphasis if variant.methods else ()  # which an endpoint could not serve
+    sampling = Sampling(temperature=0.0, top_p=1.0, max_new_tokens=task.max_new_tokens)
+    return request_of([*before, user_message(shown)], emphasis, variant.methods, sampling, 0)
 
 
 def _round(value: float | None) -> float | None:

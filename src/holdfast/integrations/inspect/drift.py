@@ -1,0 +1,204 @@
+"""`holdfast/drift`: the benchmark of Li et al. (2024) on any model of Inspect.
+
+A sample is one conversation: the solver holds the self-chat, asks the probes beside it, and the
+scorer gives stability and adoption in every round. Prompts, pairs and seeds are those of
+`holdfast drift`, so the same model gives the same numbers.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass, replace
+from typing import Any
+
+import anyio
+from inspect_ai import Task, task
+from inspect_ai.dataset import MemoryDataset, Sample
+from inspect_ai.model import GenerateConfig, ModelOutput, get_model, model_roles
+from inspect_ai.scorer import Score, Scorer, Target, mean, scorer, stderr
+from inspect_ai.solver import Generate, Solver, TaskState, solver
+from inspect_ai.util import span
+
+from holdfast.drift.dialog import Dialog, record_of
+from holdfast.drift.pairing import Pairing, draw_pairing, user_prompt_of
+from holdfast.drift.selfchat import opening
+from holdfast.drift.settings import Settings
+from holdfast.drift.suites import Suite, load_suite
+from holdfast.errors import RequestFailed
+from holdfast.integrations.inspect.arguments import as_text, in_one_sentence, read_settings
+from holdfast.integrations.inspect.conversation import messages_of, score_of
+from holdfast.integrations.inspect.speaking import Speaker
+from holdfast.methods import Method, parse
+from holdfast.models.protocol import Job
+from holdfast.models.requests import Reply, Request
+from holdfast.sampling import Sampling
+from holdfast.seeds import seed_of
+
+RECORD = "holdfast_record"  # where a sample's store keeps the conversation
+USER = "user"  # the role of another model that plays the user
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What a task measures.
+
+    Args:
+        suite: system prompts, probes and measures.
+        settings: the protocol.
+        methods: of the agent; None: what its model was made with.
+    """
+
+    suite: Suite
+    settings: Settings
+    methods: tuple[Method, ...] | None
+
+
+@task
+def drift(suite: str = "starter", method: str | None = None, **settings: Any) -> Task:
+    """How well a model holds on to its system prompt as a conversation grows.
+
+    Args:
+        suite: `starter`, `core`, `li2024:PATH` or FILE.yaml.
+        method: of the agent; the user model is never steered.
+        settings: fields of `holdfast.drift.Settings` and `holdfast.Sampling`: rounds,
+            conversations, seed, user_prompt, temperature, max_new_tokens and so on.
+
+    Raises:
+        PrerequisiteError: an argument that there is not, or a value that is not taken.
+    """
+    plan = _read(suite, method, settings)
+    count = plan.settings.conversations
+    pairings = [draw_pairing(plan.suite, plan.settings, number) for number in range(count)]
+    return Task(
+        dataset=MemoryDataset([_sample(pairing) for pairing in pairings], plan.suite.name),
+        solver=self_chat(suite, method, **settings),
+        scorer=stability_and_adoption(plan.settings.rounds),
+        config=_sampled(plan.settings.sampling),
+        metadata={"suite_fingerprint": plan.suite.fingerprint, "notes": list(plan.suite.notes)},
+    )
+
+
+@solver
+def self_chat(suite: str = "starter", method: str | None = None, **settings: Any) -> Solver:
+    """Two models talk under different system prompts, and probes fork their dialog at every round;
+    arguments are those of `drift`.
+
+    The user is played by the model of the role `user` where there is one, else by the same model,
+    unsteered.
+    """
+    plan = _read(suite, method, settings)
+
+    async def solve(state: TaskState, generate: Generate) -> TaskState:
+        began = time.monotonic()
+        dialog = Dialog(draw_pairing(plan.suite, plan.settings, int(state.sample_id)))
+        protocol = _of_epoch(plan.settings, state.epoch)
+        agent, user = _speakers(plan.settings.sampling)
+        agent.check(plan.methods or ())
+
+        async def ask(request: Request) -> Reply:
+            view, _ = request.thread
+            return await (user if view == "user" else agent).ask(request)
+
+        await hold(opening(dialog, plan.methods or (), protocol), ask)
+        record = record_of(dialog, time.monotonic() - began)
+        state.store.set(RECORD, record)
+        state.messages = messages_of(record, str(agent.model))
+        state.output = ModelOutput.from_message(state.messages[-1])
+        return state
+
+    return solve
+
+
+@scorer(metrics={"*": [mean(), stderr()]})
+def stability_and_adoption(rounds: int = 8) -> Scorer:
+    """Whether the agent follows its own system prompt (stability) and the user's (adoption), over
+    all rounds and in each.
+    """
+
+    async def score(state: TaskState, target: Target) -> Score:
+        return score_of(state.store.get(RECORD), rounds)
+
+    return score
+
+
+async def hold(first: Job, ask: Callable[[Request], Awaitable[Reply]]) -> None:
+    """Asks a job and all that follow from it, each as soon as it can be.
+
+    Raises:
+        Exception: the first error of those that end the conversation; the others are cancelled.
+    """
+    try:
+        async with anyio.create_task_group() as group:
+
+            async def answer(job: Job) -> None:
+                async with span(job.name):
+                    following = await _answered(job, ask)
+                for each in following:
+                    group.start_soon(answer, each)
+
+            group.start_soon(answer, first)
+    except BaseExceptionGroup as errors:
+        raise errors.exceptions[0] from None
+
+
+async def _answered(job: Job, ask: Callable[[Request], Awaitable[Reply]]) -> list[Job]:
+    """What follows from a job's reply, or from its failure."""
+    try:
+        reply = await ask(job.request)
+    except RequestFailed as error:
+        if job.failed is None:
+            raise
+        return list(job.failed(error))
+    return list(job.then(reply))
+
+
+def _read(suite: str, method: str | None, settings: dict[str, Any]) -> Plan:
+    """The arguments of a task, checked."""
+    with in_one_sentence():
+        loaded = load_suite(as_text(suite))
+        protocol = read_settings(settings)
+        chosen = None if method is None else parse(as_text(method))
+        return Plan(loaded, replace(protocol, user_prompt=user_prompt_of(loaded, protocol)), chosen)
+
+
+def _sample(pairing: Pairing) -> Sample:
+    user = pairing.user
+    return Sample(
+        input=pairing.starter,
+        id=pairing.number,
+        metadata={
+            "agent": pairing.agent.id,
+            "category": pairing.agent.category,
+            "system_prompt": pairing.agent.system_prompt,
+            "user": None if user is None else user.id,
+            "user_system_prompt": None if user is None else user.system_prompt,
+        },
+    )
+
+
+def _of_epoch(settings: Settings, epoch: int) -> Settings:
+    """The protocol of a repetition, whose draws are its own; the first one's are those of
+    `holdfast drift`.
+    """
+    if epoch == 1:
+        return settings
+    return replace(settings, seed=seed_of("epoch", settings.seed, epoch))
+
+
+def _speakers(sampling: Sampling) -> tuple[Speaker, Speaker]:
+    """The agent and the user, as the evaluation has them."""
+    agent = Speaker(get_model())
+    if USER not in model_roles():
+        return agent, Speaker(agent.model, steering="none")
+    model = get_model(role=USER)
+    # the task's own configuration is not that of roles
+    return agent, Speaker(model, _sampled(sampling).merge(model.config))
+
+
+def _sampled(sampling: Sampling) -> GenerateConfig:
+    return GenerateConfig(
+        temperature=sampling.temperature,
+        top_p=sampling.top_p,
+        max_tokens=sampling.max_new_tokens,
+    )

@@ -1,0 +1,196 @@
+"""A run's records as logs of Inspect, which `inspect view` opens.
+
+A log holds one task and one model, so each method of a run has its own.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import tempfile
+from collections.abc import Mapping, Sequence
+from datetime import datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+from inspect_ai.log import (
+    EvalConfig,
+    EvalDataset,
+    EvalLog,
+    EvalMetric,
+    EvalResults,
+    EvalSample,
+    EvalScore,
+    EvalSpec,
+    EvalStats,
+    HeadlineMetric,
+    write_eval_log,
+)
+from inspect_ai.model import GenerateConfig, ModelOutput
+from inspect_ai.scorer import SampleScore, Score, mean, stderr
+
+from holdfast.analysis.series import Series, read_series
+from holdfast.errors import RecordsError, UsageError
+from holdfast.files import write_whole
+from holdfast.integrations.inspect.conversation import messages_of, score_of
+from holdfast.records import RunData
+
+SUFFIX = ".eval"
+TASK, SCORER = "holdfast/drift", "stability_and_adoption"
+_METRICS = {"mean": mean, "stderr": stderr}
+
+
+def write_logs(run: RunData, path: Path) -> list[Path]:
+    """Writes a drift run for `inspect view`.
+
+    Args:
+        run: of `holdfast drift`.
+        path: a file that ends in .eval, for a run of one method; or a folder, for a log of each.
+
+    Returns:
+        The files.
+
+    Raises:
+        UsageError: a file for a run of several methods.
+        RecordsError: a run of another command, or without a finished conversation; or a file that
+            cannot be written.
+    """
+    if run.manifest.get("command") != "drift":
+        raise RecordsError(
+            f"{run.folder} holds a run of `holdfast {run.manifest.get('command')}`, and Inspect's"
+            " logs are of conversations; give one of `holdfast drift`."
+        )
+    series = read_series(run)
+    if path.suffix != SUFFIX:
+        return [
+            _write(log_of(run, each), path / f"{_file_name(each.method)}{SUFFIX}")
+            for each in series
+        ]
+    if len(series) > 1:
+        methods = ", ".join(each.method for each in series)
+        raise UsageError(
+            f"{path} is one log, and {run.folder} has {len(series)} methods ({methods}), each a log"
+            " of its own; give a folder."
+        )
+    return [_write(log_of(run, series[0]), path)]
+
+
+def log_of(run: RunData, series: Series) -> EvalLog:
+    """The log of one method.
+
+    Args:
+        run: the run.
+        series: of the method.
+    """
+    identity, created = run.manifest["identity"], str(run.manifest["created"])
+    settings = dict(identity["settings"])
+    sampling = settings.pop("sampling", {})
+    rounds, planned = int(settings["rounds"]), int(settings["conversations"])
+    samples = [_sample(_clean(record), rounds, identity["model"]) for record in series.records]
+    return EvalLog(
+        status="success" if len(samples) >= planned else "cancelled",
+        eval=EvalSpec(
+            created=created,
+            task=TASK,
+            task_id=f"{run.folder.resolve().name}-{series.method}",
+            task_args={"suite": identity["suite"], "method": series.method, **settings, **sampling},
+            dataset=EvalDataset(
+                name=identity["suite"],
+                samples=planned,
+                sample_ids=[sample.id for sample in samples],
+            ),
+            model=f"holdfast/{identity['model']}",
+            model_generate_config=GenerateConfig(
+                temperature=sampling.get("temperature"),
+                top_p=sampling.get("top_p"),
+                max_tokens=sampling.get("max_new_tokens"),
+            ),
+            config=EvalConfig(),
+            packages=dict(run.manifest.get("versions", {})),
+            metadata={"identity": identity, "method": series.method},
+        ),
+        results=_results(samples, planned),
+        stats=EvalStats(started_at=created, completed_at=_end_of(created, series)),
+        samples=samples,
+    )
+
+
+def _write(log: EvalLog, path: Path) -> Path:
+    """Writes a log whole or not at all."""
+    with tempfile.TemporaryDirectory() as folder:
+        fresh = Path(folder) / f"log{SUFFIX}"
+        write_eval_log(log, fresh)
+        return write_whole(path, fresh.read_bytes(), "another file with --inspect")
+
+
+def _sample(record: Mapping[str, Any], rounds: int, model: str) -> EvalSample:
+    agent, user = record["agent"], record["user"]
+    messages = messages_of(record, model)
+    starter = next(iter(record["turns"]), {"text": ""})["text"]
+    return EvalSample(
+        id=record["conversation"],
+        epoch=1,
+        input=starter,
+        target="",
+        messages=messages,
+        output=ModelOutput.from_message(messages[-1]),
+        scores={SCORER: score_of(record, rounds)},
+        metadata={
+            "agent": agent["id"],
+            "category": agent["category"],
+            "system_prompt": agent["system_prompt"],
+            "user": user["id"],
+            "user_system_prompt": user["system_prompt"],
+            "mass_by_round": {
+                str(turn["round"]): turn.get("mass")
+                for turn in record["turns"]
+                if turn["speaker"] == "agent"
+            },
+            "tokens": record.get("tokens"),
+        },
+        total_time=record.get("seconds"),
+    )
+
+
+def _results(samples: Sequence[EvalSample], planned: int) -> EvalResults:
+    """The metrics that Inspect itself would give these scores."""
+    values = [dict(sample.scores[SCORER].value) for sample in samples if sample.scores]
+    scores = [_measured(name, [row[name] for row in values]) for name in values[0]]
+    return EvalResults(
+        total_samples=planned,
+        completed_samples=len(samples),
+        scores=scores,
+        headline=HeadlineMetric(scorer=SCORER, score=scores[0].name, metric="mean"),
+    )
+
+
+def _measured(name: str, values: Sequence[float]) -> EvalScore:
+    """One score over all samples that have it."""
+    told = [SampleScore(score=Score(value=value)) for value in values if value == value]
+    metrics = {
+        metric: EvalMetric(name=metric, value=float(make()(told)) if told else float("nan"))
+        for metric, make in _METRICS.items()
+    }
+    return EvalScore(
+        name=name,
+        scorer=SCORER,
+        scored_samples=len(told),
+        unscored_samples=len(values) - len(told),
+        metrics=metrics,
+    )
+
+
+def _end_of(created: str, series: Series) -> str:
+    """When the conversations would have ended, had nothing else been run in between."""
+    seconds = sum(record.get("seconds", 0.0) for record in series.records)
+    return (datetime.fromisoformat(created) + timedelta(seconds=seconds)).isoformat()
+
+
+def _clean(record: Mapping[str, Any]) -> dict[str, Any]:
+    """A record without lone surrogates, which Inspect's JSON does not take."""
+    text = json.dumps(record, ensure_ascii=False).encode("utf-8", "replace").decode()
+    return dict(json.loads(text))
+
+
+def _file_name(method: str) -> str:
+    return re.sub(r"[^\w.=,+-]+", "-", method)[:100]

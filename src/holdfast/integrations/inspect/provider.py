@@ -1,0 +1,207 @@
+"""Holdfast's engine as a model of Inspect: concurrent calls share its batches.
+
+    inspect eval arc.py --model holdfast/meta-llama/Llama-3.2-1B-Instruct -M method=boost:factor=2
+
+Inspect asks for a class that inherits from `ModelAPI`; it is made by `get_model` alone.
+"""
+
+from __future__ import annotations
+
+import time
+from typing import Any
+
+import sniffio
+from inspect_ai.model import (
+    ChatCompletionChoice,
+    ChatMessage,
+    ChatMessageAssistant,
+    GenerateConfig,
+    Logprobs,
+    ModelAPI,
+    ModelInfo,
+    ModelOutput,
+    ModelUsage,
+    set_model_info,
+)
+from inspect_ai.tool import ToolChoice, ToolInfo
+from transformers.utils import logging
+
+from holdfast.errors import PromptTooLong, UsageError
+from holdfast.integrations.inspect.arguments import (
+    PROVIDER,
+    as_text,
+    check_names,
+    in_one_sentence,
+)
+from holdfast.integrations.inspect.reading import DEFAULT_TOKENS, read_call, tokens_of
+from holdfast.methods import parse
+from holdfast.models.loading import load
+from holdfast.serve.asked import Asked
+from holdfast.serve.details import Details
+from holdfast.serve.engine_thread import EngineThread
+from holdfast.serve.generation import Generation
+from holdfast.serve.speaking import Spoken, speak
+
+ARGUMENTS = (
+    "method",
+    "device",
+    "dtype",
+    "device_map",
+    "batch_size",
+    "prefix_memory",
+    "trust_remote_code",
+)
+_QUEUE = 1 << 30  # Inspect bounds what is open by its own limits
+_ENDS = {"stop": "stop", "length": "max_tokens"}
+
+
+class HoldfastAPI(ModelAPI):
+    """A model in this process, whose attention can be steered.
+
+    Args:
+        model_name: "default", a folder, or a name on the hub.
+        base_url: none.
+        api_key, config: as Inspect gives them.
+        model_args: `method`, the steering of calls that ask for none themselves, and what
+            `holdfast.load` takes.
+
+    Raises:
+        PrerequisiteError: an argument that there is not, or whatever `holdfast.load` raises.
+    """
+
+    def __init__(
+        self,
+        model_name: str,
+        base_url: str | None = None,
+        api_key: str | None = None,
+        config: GenerateConfig | None = None,
+        **model_args: Any,
+    ):
+        super().__init__(model_name, base_url, api_key, [], config or GenerateConfig())
+        with in_one_sentence():
+            if base_url is not None:
+                raise UsageError(
+                    f"holdfast/{model_name} runs in this process, and {base_url!r} is given as its"
+                    " address; ask a server as openai-api/holdfast/NAME."
+                )
+            check_names("argument of holdfast models", model_args, ARGUMENTS)
+            logging.disable_progress_bar()  # which would run across Inspect's own display
+            self.methods = parse(as_text(model_args.pop("method", "none")))
+            self.model = load(model_name, **model_args)
+            if self.methods:
+                self.model.check(self.methods)
+        # Inspect otherwise makes the model once more to learn this
+        set_model_info(f"{PROVIDER}/{model_name}", ModelInfo(context_length=self.model.context))
+        self._engine: EngineThread | None = None
+
+    def close(self) -> None:
+        """Ends the engine's thread; the next call starts another."""
+        if self._engine is not None:
+            self._engine.close()
+            self._engine = None
+
+    def max_tokens(self) -> int:
+        """New tokens of a reply where the evaluation does not say."""
+        return DEFAULT_TOKENS
+
+    def max_connections(self) -> int:
+        """Calls at a time, all in one batch."""
+        return self.model.batch_size
+
+    def connection_key(self) -> str:
+        """Each model has an engine of its own, and so a pool."""
+        return f"{self.model_name} {id(self)}"
+
+    async def count_text_tokens(self, text: str) -> int:
+        """The tokens of a text by the model's own tokenizer."""
+        return len(self.model.tokenizer(text, add_special_tokens=False).input_ids)
+
+    async def generate(
+        self,
+        input: list[ChatMessage],
+        tools: list[ToolInfo],
+        tool_choice: ToolChoice,
+        config: GenerateConfig,
+    ) -> ModelOutput:
+        """Answers a chat, beside all others that are asked at the same time.
+
+        Raises:
+            UsageError: something that the engine does not do.
+            ModelError, PromptError: as `EngineThread.submit`; but a chat that leaves no room for a
+                reply is answered with the stop reason `model_length`.
+        """
+        began = time.monotonic()
+        asked = read_call(input, tools, config, self.methods, self.model)
+        engine, generations = self._running(), list[Generation]()
+        try:
+            for request in asked.requests:
+                generations.append(await engine.submit(request, asked.top_logprobs))
+            choices = [await self._choice(asked, generation) for generation in generations]
+        except PromptTooLong as error:
+            return ModelOutput.from_content(self.model_name, str(error), "model_length")
+        finally:  # an evaluation may be cancelled at any time
+            for generation in generations:
+                generation.cancel()
+        return ModelOutput(
+            model=self.model_name,
+            choices=[choice for choice, _ in choices],
+            usage=_usage(generations, sum(count for _, count in choices)),
+            time=time.monotonic() - began,
+        )
+
+    def _running(self) -> EngineThread:
+        if sniffio.current_async_library() != "asyncio":
+            raise UsageError(
+                "Holdfast's engine answers asyncio, and Inspect runs"
+                f" {sniffio.current_async_library()!r}; set INSPECT_ASYNC_BACKEND=asyncio."
+            )
+        if self._engine is None:
+            self._engine = EngineThread(self.model, _QUEUE)
+            self._engine.start()
+        return self._engine
+
+    async def _choice(
+        self, asked: Asked, generation: Generation
+    ) -> tuple[ChatCompletionChoice, int]:
+        """A reply, and the number of its tokens."""
+        tokens, finish, masses = list[Spoken](), "stop", list[float]()
+        async for piece in speak(generation, self.model.tokenizer, asked.stops):
+            tokens += piece.tokens
+            masses += [
+                spoken.token.mass for spoken in piece.tokens if spoken.token.mass is not None
+            ]
+            if piece.finish_reason is not None:
+                finish = piece.finish_reason
+                masses += [] if piece.end_mass is None else [piece.end_mass]
+        text = "".join(spoken.text for spoken in tokens)
+        details = Details(generation, self.model.tokenizer, asked.top_logprobs, asked.trace)
+        logprobs = details.chat_logprobs(tokens)
+        written = [spoken.token.token_id for spoken in tokens]
+        told = asked.steered.told() | tokens_of(written, text, self.model)
+        if masses:
+            told["masses"] = masses
+        if asked.trace == "heads":
+            told["tokens"] = details.masses(tokens)
+        message = ChatMessageAssistant(
+            content=text, model=self.model_name, source="generate", metadata=told
+        )
+        choice = ChatCompletionChoice(
+            message=message,
+            stop_reason=_ENDS[finish],
+            logprobs=None if logprobs is None else Logprobs(content=logprobs["content"]),
+        )
+        return choice, len(tokens)
+
+
+def _usage(generations: list[Generation], generated: int) -> ModelUsage:
+    """Tokens as Inspect counts them: those of the prompt that were forwarded, those that were
+    known, and those that were generated.
+    """
+    prompt = len(generations[0].prompt_ids)
+    cached = generations[0].cached_tokens
+    return ModelUsage(
+        input_tokens=prompt - cached,
+        input_tokens_cache_read=cached,
+        output_tokens=generated,
+        total_tokens=prompt + generated,
+    )

@@ -1,0 +1,144 @@
+"""Any model of Inspect as one side of a self-chat: requests of the benchmark, asked of it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from inspect_ai.model import (
+    ChatMessage,
+    ChatMessageAssistant,
+    ChatMessageSystem,
+    ChatMessageUser,
+    GenerateConfig,
+    Model,
+    ModelName,
+    ModelOutput,
+)
+
+from holdfast.chat.messages import Message
+from holdfast.chat.prompt import place_system
+from holdfast.errors import ModelError, RequestFailed
+from holdfast.integrations.inspect.arguments import PROVIDER
+from holdfast.methods import Kind, Method, edit_messages, kind_of, spell
+from holdfast.models.requests import Reply, Request
+
+_SEEDS = 2**31  # below it, a seed that every provider can read
+_MESSAGES = {
+    "system": ChatMessageSystem,
+    "user": ChatMessageUser,
+    "assistant": ChatMessageAssistant,
+}
+
+
+@dataclass
+class Speaker:
+    """A model as one side of one conversation, and how it is asked.
+
+    Args:
+        model: of Inspect.
+        config: of every call; what the evaluation says holds where it is silent.
+        steering: of every call to a model of Holdfast's; None: what the model was made with.
+        turns: that it has spoken, as its model gave them; they are sent back as they are, since
+            they may say more than their text, such as the tokens that they were written in.
+    """
+
+    model: Model
+    config: GenerateConfig = field(default_factory=GenerateConfig)
+    steering: str | None = None
+    turns: list[ChatMessageAssistant] = field(default_factory=list)
+
+    @property
+    def steers(self) -> bool:
+        """Whether the model takes steering with a call, whole seeds, and tells the mass."""
+        return ModelName(self.model).api == PROVIDER
+
+    def check(self, methods: Sequence[Method]) -> None:
+        """Refuses methods that the model cannot be asked for.
+
+        Raises:
+            ModelError: names the first of them.
+        """
+        others = [method for method in methods if kind_of(method) is not Kind.MESSAGES]
+        if others and not self.steers:
+            raise ModelError(
+                f"{spell(others[:1])} works inside the model, and Inspect gives {self.model} the"
+                " messages alone; use --model holdfast/PATH, or a prompt method such as"
+                " repetition:probability=0.5."
+            )
+
+    async def ask(self, request: Request) -> Reply:
+        """Answers a request of the benchmark.
+
+        Raises:
+            RequestFailed: a content filter withheld the reply.
+            ModelError: a method that the model cannot be asked for.
+        """
+        return _reply(await self.call(request))
+
+    async def call(self, request: Request) -> ModelOutput:
+        """The model's answer to a request, as Inspect has it.
+
+        Raises:
+            ModelError: a method that the model cannot be asked for.
+        """
+        self.check(request.methods)
+        output = await self.model.generate(self._messages(request), config=self._config(request))
+        if request.keep and not output.empty:
+            self.turns.append(output.message)
+        return output
+
+    def _messages(self, request: Request) -> list[ChatMessage]:
+        edited = edit_messages(request.messages, request.methods, request.editing_seed)
+        placed = edited if self.steers else place_system(edited, request.system_as)
+        spoken = iter(self.turns)
+        return [_again(message, spoken) for message in as_chat(placed)]
+
+    def _config(self, request: Request) -> GenerateConfig:
+        if not self.steers:
+            return self.config.merge(GenerateConfig(seed=request.seed % _SEEDS))
+        inside = [each for each in request.methods if kind_of(each) is not Kind.MESSAGES]
+        steering = spell(inside) if request.methods else self.steering
+        body: dict[str, Any] = {"system_as": request.system_as, "trace": request.trace}
+        if steering is not None:
+            body["steering"] = steering
+        if request.emphasis:
+            body["emphasis"] = [list(part) for part in request.emphasis]
+        return self.config.merge(GenerateConfig(seed=request.seed, extra_body=body))
+
+
+def as_chat(messages: Sequence[Message]) -> list[ChatMessage]:
+    """Messages as Inspect has them."""
+    return [_MESSAGES[message["role"]](content=message["content"]) for message in messages]
+
+
+def _again(message: ChatMessage, spoken: Iterator[ChatMessageAssistant]) -> ChatMessage:
+    """A message; the next of those spoken in its place where it is the same."""
+    if message.role != "assistant":
+        return message
+    turn = next(spoken, None)
+    return message if turn is None or turn.content != message.content else turn
+
+
+def _reply(output: ModelOutput) -> Reply:
+    """A reply, with the reason of its end as the benchmark records it.
+
+    Raises:
+        RequestFailed: a content filter withheld it.
+    """
+    if output.empty:
+        return Reply("", None, "empty")
+    match output.stop_reason:
+        case "content_filter":
+            raise RequestFailed(f"A content filter withheld the reply of {output.model}.", "filter")
+        case "model_length":
+            return Reply("", None, "context")
+        case "max_tokens":
+            reason = "length"
+        case "tool_calls":
+            reason = "tool_calls"
+        case _:
+            reason = "stop"
+    told = output.message.metadata or {}
+    return Reply(output.completion, None, reason, masses=tuple(told.get("masses", ())) or None)

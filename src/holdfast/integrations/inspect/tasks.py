@@ -1,0 +1,166 @@
+"""`holdfast/tasks`: the tasks of Zhang et al. (2024) whose replies are read, on any model of
+Inspect.
+
+A sample is a question; the solver asks it greedily in one way (a baseline or a method), with the
+prompts and samples of `holdfast tasks`, and the scorer gives the task's metrics.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from inspect_ai import Task, task
+from inspect_ai import dataset as inspect_dataset
+from inspect_ai.model import GenerateConfig, get_model
+from inspect_ai.scorer import Score, Scorer, Target, mean, scorer, stderr
+from inspect_ai.solver import Generate, Solver, TaskState, solver
+
+from holdfast.chat.messages import Message
+from holdfast.errors import UnknownName, UsageError
+from holdfast.integrations.inspect.arguments import as_text, check_names, in_one_sentence
+from holdfast.integrations.inspect.speaking import Speaker
+from holdfast.methods import parse
+from holdfast.models.requests import Request
+from holdfast.tasks.asking import ask_in
+from holdfast.tasks.drawing import SYNTHETIC, demonstrations, draw_samples, load_data
+from holdfast.tasks.sample import Sample
+from holdfast.tasks.sample import Task as PastaTask
+from holdfast.tasks.settings import CATALOGUE, Settings
+from holdfast.tasks.variants import Variant, request_of, variants_of
+
+_SETTINGS = ("samples", "split", "instruction", "demonstrations", "seed")
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What is asked, and how.
+
+    Args:
+        task: whose questions.
+        variant: a baseline, or methods.
+        samples: the questions.
+        before: demonstrations in front of each.
+    """
+
+    task: PastaTask
+    variant: Variant
+    samples: Sequence[Sample]
+    before: Sequence[Message]
+
+    def request(self, sample: Sample) -> Request:
+        """The request that asks about a sample."""
+        return ask_in(self.variant, self.task, self.before, sample, sample.prompts[0])
+
+
+@task
+def tasks(
+    task: str = "json",
+    baseline: str = "zero-shot",
+    method: str | None = None,
+    data: str = SYNTHETIC,
+    **settings: Any,
+) -> Task:
+    """Whether a reply does what the emphasised part of its question asks for.
+
+    Args:
+        task: `json` or `pronouns`; the others compare the probabilities of continuations, which
+            models of Inspect are not asked for.
+        baseline: `zero-shot`, `marked`, `quoted` or `few-shot`.
+        method: steers the zero-shot prompt towards its emphasised part.
+        data: `synthetic`, a path, or hub:NAME.
+        settings: samples, split, instruction, demonstrations and seed, as of `holdfast tasks`.
+
+    Raises:
+        PrerequisiteError: an argument that there is not, or a value that is not taken.
+    """
+    asked = {"task": task, "baseline": baseline, "method": method, "data": data, **settings}
+    plan = _read(**asked)
+    rows = [
+        inspect_dataset.Sample(
+            input=plan.request(sample).messages[-1]["content"],
+            target=sample.target,
+            id=number,
+            metadata={"emphasis": list(sample.emphasis)},
+        )
+        for number, sample in enumerate(plan.samples)
+    ]
+    sampling = plan.request(plan.samples[0]).sampling
+    return Task(
+        dataset=inspect_dataset.MemoryDataset(rows, f"{plan.task.name} of {as_text(data)}"),
+        solver=ask(**asked),
+        scorer=measured(**asked),
+        config=GenerateConfig(
+            temperature=sampling.temperature,
+            top_p=sampling.top_p,
+            max_tokens=sampling.max_new_tokens,
+        ),
+    )
+
+
+@solver
+def ask(**asked: Any) -> Solver:
+    """Asks each question; arguments are those of `tasks`."""
+    plan = _read(**asked)
+
+    async def solve(state: TaskState, generate: Generate) -> TaskState:
+        speaker, sample = Speaker(get_model()), plan.samples[int(state.sample_id)]
+        request = plan.request(sample)
+        if speaker.steers:  # which an endpoint could not serve
+            request = replace(
+                request,
+                emphasis=request_of(
+                    request.messages, sample.emphasis, (), request.sampling, 0
+                ).emphasis,
+            )
+        state.output = await speaker.call(request)
+        state.messages.append(state.output.message)
+        return state
+
+    return solve
+
+
+@scorer(metrics={"*": [mean(), stderr()]})
+def measured(**asked: Any) -> Scorer:
+    """The metrics of a task; arguments are those of `tasks`."""
+    plan = _read(**asked)
+
+    async def score(state: TaskState, target: Target) -> Score:
+        sample, reply = plan.samples[int(state.sample_id)], state.output.completion
+        scores = plan.task.score(sample, reply)
+        values = {name: scores.get(name, math.nan) for name in plan.task.metrics}
+        return Score(value=values, answer=reply)
+
+    return score
+
+
+def _read(
+    task: str, baseline: str, method: str | None, data: str | list[str], **settings: Any
+) -> Plan:
+    """The arguments of a task, checked."""
+    with in_one_sentence():
+        check_names("setting of holdfast/tasks", settings, _SETTINGS)
+        chosen = () if method is None else parse(as_text(method))
+        if task not in CATALOGUE:
+            raise UnknownName("task", task, CATALOGUE)
+        if CATALOGUE[task].chooses:
+            readable = [name for name, each in CATALOGUE.items() if not each.chooses]
+            raise UsageError(
+                f"The task {task!r} compares the probabilities of continuations, which models of"
+                f" Inspect are not asked for; take {' or '.join(readable)}, or `holdfast tasks`."
+            )
+        protocol = Settings(
+            tasks=(task,), baselines=() if chosen else (baseline,), draws=1, **settings
+        )
+        (variant,) = variants_of(protocol, [chosen] if chosen else ())
+        wheres = data if isinstance(data, list) else [data]
+        source = load_data(wheres, protocol)
+        shown = variant.draw
+        return Plan(
+            CATALOGUE[task],
+            variant,
+            draw_samples(source, CATALOGUE[task], protocol),
+            demonstrations(source, CATALOGUE[task], protocol, shown) if shown else (),
+        )

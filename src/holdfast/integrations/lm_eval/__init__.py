@@ -1,0 +1,21 @@
+"""Holdfast's models in lm-evaluation-harness, under the name `holdfast`.
+
+    holdfast lm-eval --tasks arc_easy --model_args method=boost:factor=4 --apply_chat_template \\
+        --system_instruction "Answer with one letter."
+
+In Python, `register()` makes the name known before `lm_eval.simple_evaluate` is called. Versions of
+the harness that look for the entry point group `lm_eval.models` find it by themselves.
+"""
+
+from __future__ import annotations
+
+NAME = "holdfast"
+_MODEL = "holdfast.integrations.lm_eval.model:HoldfastLM"
+
+
+def register() -> None:
+    """Makes `--model holdfast` known to the harness of this process; torch is not imported yet."""
+    from lm_eval.api.registry import model_registry
+
+    if NAME not in model_registry:
+        model_registry.register(NAME, target=_MODEL)

@@ -1,0 +1,274 @@
+"""Holdfast's engine as a model of lm-evaluation-harness.
+
+Contexts are plain texts, or, with `--apply_chat_template`, chats, whose system prompt can be held
+on to. The harness asks for a class that inherits from `TemplateLM`.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterator
+from typing import Any
+
+from lm_eval import utils
+from lm_eval.api.instance import Instance
+from lm_eval.api.model import TemplateLM
+from tqdm import tqdm
+
+from holdfast.chat.messages import Message
+from holdfast.engine.rows import Row, Stream
+from holdfast.engine.scoring import score_in_memory
+from holdfast.errors import PromptTooLong, UnknownName, UsageError
+from holdfast.integrations.lm_eval.chats import read_chat, write_chat
+from holdfast.integrations.lm_eval.writing import Wanted, read_wanted, write
+from holdfast.methods import parse, spell
+from holdfast.models.loading import load
+from holdfast.models.requests import Request
+from holdfast.seeds import seed_of
+
+_LOADING = ("device", "dtype", "device_map", "prefix_memory", "trust_remote_code", "batch_size")
+_ARGUMENTS = ("pretrained", "method", "seed", *_LOADING)
+_MOST = 2_048  # tokens that a model sees where its configuration does not say, as the harness's own
+
+Encoded = tuple[tuple[str, str] | None, list[int], list[int]]
+
+
+class HoldfastLM(TemplateLM):
+    """A model in this process, whose attention can be steered where contexts are chats.
+
+    Args:
+        pretrained: "default", a folder, or a name on the hub.
+        method: the spelling of what every chat is held to.
+        seed: of the draws of tasks that ask for a temperature.
+        batch_size: rows forwarded together at most; "auto" is `holdfast.load`'s default.
+        max_batch_size: nothing; the harness gives it to every model.
+        arguments: others of `holdfast.load`.
+
+    Raises:
+        UsageError: an argument or a method that there is not.
+        ModelError: the model cannot be loaded, or the method not applied to it.
+    """
+
+    def __init__(
+        self,
+        pretrained: str = "default",
+        method: str = "none",
+        seed: int = 0,
+        batch_size: int | str = "auto",
+        max_batch_size: int | None = None,
+        **arguments: Any,
+    ):
+        super().__init__()
+        for name in arguments:
+            if name not in _LOADING:
+                raise UnknownName("argument of holdfast models", name, _ARGUMENTS)
+        if not str(batch_size).startswith("auto"):
+            arguments["batch_size"] = _whole(batch_size)
+        self.methods, self.seed = parse(method), seed
+        self.holdfast_model = load(pretrained, **arguments)
+        self.holdfast_model.check(self.methods)
+        self.tokenizer = self.holdfast_model.tokenizer
+        self.session = self.holdfast_model.session(serves=True)  # contexts share their beginnings
+        self._draws = itertools.count()
+
+    # What the harness asks of the model
+
+    @property
+    def eot_token_id(self) -> int:
+        """The token that ends a text."""
+        return int(self.tokenizer.eos_token_id)
+
+    @property
+    def prefix_token_id(self) -> int:
+        """What stands in front of a text that has no context."""
+        first = self.tokenizer.bos_token_id
+        return self.eot_token_id if first is None else int(first)
+
+    @property
+    def max_length(self) -> int:
+        """Tokens that the model can see."""
+        return self.holdfast_model.context or _MOST
+
+    @property
+    def tokenizer_name(self) -> str:
+        """Names what a request cache depends on."""
+        return f"holdfast-{self.holdfast_model.fingerprint}"
+
+    def chat_template(self, chat_template: bool | str = False) -> str | None:
+        """The model's own template, for the record.
+
+        Raises:
+            UsageError: another one was asked for by its name.
+        """
+        if isinstance(chat_template, str):
+            raise UsageError(
+                f"holdfast models use their own chat template, not {chat_template!r}; give"
+                " --apply_chat_template without a name."
+            )
+        return super().chat_template(chat_template)
+
+    def apply_chat_template(
+        self, chat_history: list[Message], add_generation_prompt: bool = True
+    ) -> str:
+        """A chat that keeps its roles; the template is applied when it is read."""
+        return write_chat(chat_history, ends_open=add_generation_prompt)
+
+    def tok_encode(
+        self, string: str, add_special_tokens: bool | None = None, **_: Any
+    ) -> list[int]:
+        """A text's tokens, behind the one that this tokenizer begins every text with, which stands
+        there once.
+        """
+        if add_special_tokens is None:
+            add_special_tokens = not string.startswith(self.tokenizer.decode(self.prefix_token_id))
+        return list(self.tokenizer.encode(string, add_special_tokens=add_special_tokens))
+
+    def loglikelihood(
+        self, requests: list[Instance], disable_tqdm: bool = False
+    ) -> list[tuple[float, bool]]:
+        """The log-probability of each continuation behind its context, and whether it is the
+        greedy one.
+
+        Raises:
+            UsageError: a method is given, and a context has no system prompt.
+            PromptError: a chat cannot be rendered, or does not fit into the model's context.
+        """
+        answers: dict[int, tuple[float, bool]] = {}
+        chats: dict[str, list[int]] = {}
+        plain = list[int]()
+        for number, request in enumerate(requests):
+            if self._chat(request.args[0]) is None:
+                plain.append(number)
+            else:
+                chats.setdefault(request.args[0], []).append(number)
+        told = super().loglikelihood([requests[number] for number in plain], disable_tqdm)
+        answers.update(zip(plain, told, strict=True))
+        progress = tqdm(chats.items(), "Scoring replies to chats", disable=disable_tqdm)
+        for group in _grouped(progress, self.holdfast_model.batch_size):
+            asked = [Request(self._chat(context), self.methods) for context, _ in group]
+            replies = [[requests[number].args[1] for number in numbers] for _, numbers in group]
+            scores = self.session.score(asked, replies)
+            for (_, numbers), scored in zip(group, scores, strict=True):
+                pairs = zip(scored.log_probabilities, scored.greedy, strict=True)
+                answers.update(zip(numbers, pairs, strict=True))
+        for number in itertools.chain.from_iterable(chats.values()):
+            self.cache_hook.add_partial("loglikelihood", requests[number].args, answers[number])
+        return [answers[number] for number in range(len(requests))]
+
+    def _loglikelihood_tokens(
+        self, requests: list[Encoded], disable_tqdm: bool = False, **_: Any
+    ) -> list[tuple[float, bool]]:
+        """The same of plain texts, whose tokens the harness has chosen.
+
+        Raises:
+            PromptTooLong: one is longer than what the model sees.
+        """
+        told = list[tuple[float, bool]]()
+        progress = tqdm(requests, "Scoring continuations", disable=disable_tqdm)
+        for group in _grouped(progress, self.holdfast_model.batch_size):
+            for _, context, continuation in group:
+                self._check_room(len(context) + len(continuation) - 1)
+            rows = [
+                Row((Stream(tuple(context), (False,) * len(context)),)) for _, context, _ in group
+            ]
+            wanted = [[tuple(continuation)] for _, _, continuation in group]
+            scores, _ = score_in_memory(
+                self.holdfast_model.runner, rows, wanted, self.holdfast_model.batch_size
+            )
+            for (texts, _, _), scored in zip(group, scores, strict=True):
+                answer = scored.log_probabilities[0], scored.greedy[0]
+                told.append(answer)
+                if texts is not None:
+                    self.cache_hook.add_partial("loglikelihood", texts, answer)
+        return told
+
+    def loglikelihood_rolling(
+        self, requests: list[Instance], disable_tqdm: bool = False
+    ) -> list[float]:
+        """The log-probability of whole texts, cut into windows that the model can see.
+
+        Raises:
+            UsageError: a method is given, for a text has no system prompt.
+        """
+        windows = [list(self._windows(*request.args)) for request in requests]
+        scored = iter(self._loglikelihood_tokens(list(itertools.chain(*windows)), disable_tqdm))
+        told = [sum(next(scored)[0] for _ in own) for own in windows]
+        for request, value in zip(requests, told, strict=True):
+            self.cache_hook.add_partial("loglikelihood_rolling", request.args, value)
+        return told
+
+    def generate_until(self, requests: list[Instance], disable_tqdm: bool = False) -> list[str]:
+        """Replies, each as far as its first stop text.
+
+        Raises:
+            UsageError: as `loglikelihood`, or a task asks for something that is not done here.
+            PromptError: a context cannot be rendered, or leaves no room for a reply.
+        """
+        wanted = [self._wanted(request) for request in requests]
+        replies = write(self.session, wanted, self.tokenizer, disable_tqdm)
+        for request, reply in zip(requests, replies, strict=True):
+            self.cache_hook.add_partial("generate_until", request.args, reply)
+        return replies
+
+    # How it is answered
+
+    def _chat(self, context: str) -> tuple[Message, ...] | None:
+        """The chat of a context; None of a plain text.
+
+        Raises:
+            UsageError: a method is given, and there is no system prompt to hold on to.
+        """
+        chat = read_chat(context)
+        if self.methods and context and not any(m["role"] == "system" for m in chat or ()):
+            raise UsageError(
+                f"{spell(self.methods)} holds on to a system prompt, and the context"
+                f" {context[:60]!r} has none; add --apply_chat_template and --system_instruction."
+            )
+        return chat
+
+    def _wanted(self, request: Instance) -> Wanted:
+        context, options = request.args
+        chat = self._chat(context)
+        messages = chat or ({"role": "user", "content": context},)
+        draw = (request.task_name, request.doc_id, next(self._draws))
+        seed = seed_of("lm-eval", self.seed, *draw)
+        return read_wanted(
+            Request(messages, self.methods, seed=seed, plain=chat is None), options, self.eot_text
+        )
+
+    @property
+    def eot_text(self) -> str:
+        """The text of the token that ends a text."""
+        return str(self.tokenizer.decode([self.eot_token_id]))
+
+    def _windows(self, text: str) -> Iterator[Encoded]:
+        self._chat(text)
+        pieces = utils.get_rolling_token_windows(
+            token_list=self.tok_encode(text),
+            prefix_token=self.prefix_token_id,
+            max_seq_len=self.max_length,
+            context_len=1,
+        )
+        for context, continuation in map(utils.make_disjoint_window, pieces):
+            yield None, context, continuation
+
+    def _check_room(self, tokens: int) -> None:
+        if tokens > self.max_length:
+            raise PromptTooLong(
+                f"A context and its continuation take {tokens} tokens, and"
+                f" {self.holdfast_model.name} sees {self.max_length}; give fewer examples with"
+                " --num_fewshot."
+            )
+
+
+def _whole(batch_size: int | str) -> int:
+    if str(batch_size).isdecimal():
+        return int(batch_size)
+    raise UsageError(f"--batch_size is auto or a whole number, not {batch_size!r}.")
+
+
+def _grouped(items: Any, size: int) -> Iterator[list[Any]]:
+    """The items in order, `size` at a time."""
+    rest = iter(items)
+    while group := list(itertools.islice(rest, size)):
+        yield group

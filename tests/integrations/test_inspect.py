@@ -1,0 +1,474 @@
+"""Holdfast in Inspect: its model, and what any model is measured by."""
+
+import asyncio
+import math
+import os
+import re
+import subprocess
+import sys
+from functools import cache
+
+import pytest
+
+pytest.importorskip("inspect_ai", reason="make integrations installs it")
+
+import sniffio
+from inspect_ai import eval as evaluate
+from inspect_ai._util.error import PrerequisiteError
+from inspect_ai.model import (
+    ChatMessageAssistant,
+    ChatMessageSystem,
+    ChatMessageTool,
+    ChatMessageUser,
+    ContentImage,
+    GenerateConfig,
+    ModelOutput,
+    ModelUsage,
+    get_model,
+)
+from inspect_ai.tool import ToolInfo
+from served import served
+
+import holdfast
+from holdfast import drift
+from holdfast.analysis.series import read_series
+from holdfast.drift.pairing import draw_pairing
+from holdfast.errors import UsageError
+from holdfast.integrations.inspect.drift import RECORD
+from holdfast.sampling import Sampling
+from holdfast.seeds import seed_of
+from holdfast.serve.limits import Limits
+
+FRENCH = (
+    {"role": "system", "content": "Always reply in French."},
+    {"role": "user", "content": "What do you think about the garden?"},
+)
+SHORT = {"rounds": 2, "conversations": 2, "max_new_tokens": 40}
+MASS = 2e-6  # records hold six digits, of one mean or of the mean of means
+
+
+@pytest.fixture(autouse=True)
+def logs(tmp_path, monkeypatch):
+    """Where Inspect writes."""
+    monkeypatch.setenv("INSPECT_LOG_DIR", str(tmp_path / "logs"))
+
+
+@cache
+def local():
+    return holdfast.load("default")
+
+
+def chat(messages=FRENCH):
+    kinds = {"system": ChatMessageSystem, "user": ChatMessageUser}
+    kinds["assistant"] = ChatMessageAssistant
+    return [kinds[message["role"]](content=message["content"]) for message in messages]
+
+
+def run_drift(model, roles=None, model_args=None, **arguments):
+    """The log of `holdfast/drift`."""
+    (log,) = evaluate(
+        "holdfast/drift",
+        model=model,
+        model_args=model_args or {},
+        model_roles=roles or {},
+        task_args={**SHORT, **arguments},
+        display="none",
+    )
+    assert log.status == "success", log.error
+    return log
+
+
+def records(log):
+    return {sample.id: sample.store[RECORD] for sample in log.samples}
+
+
+def ask(model, count=1, messages=None, **config):
+    """The outputs of `count` calls at the same time, each with a seed of its own."""
+
+    async def work():
+        calls = (
+            model.generate(messages or chat(), config=GenerateConfig(**{"seed": number, **config}))
+            for number in range(count)
+        )
+        return await asyncio.gather(*calls)
+
+    return asyncio.run(work())
+
+
+@pytest.fixture
+def model():
+    made = get_model("holdfast/default", memoize=False)
+    yield made
+    made.api.close()
+
+
+# The benchmark
+
+
+@pytest.mark.parametrize(
+    "method", ["none", "repetition:probability=0.5+split-softmax:exponent=0.5"]
+)
+def test_the_task_gives_the_records_of_holdfast_drift(tmp_path, method):
+    """Three rounds, in which replies are spelled otherwise than their text would be."""
+    wanted = {"rounds": 3, "conversations": 5, "max_new_tokens": 80}
+    log = run_drift("holdfast/default", **wanted, method=method)
+    settings = drift.Settings(rounds=3, conversations=5, sampling=Sampling(max_new_tokens=80))
+    run = drift.run(local(), "starter", tmp_path / "run", settings, [method])
+    told = records(log)
+    assert sorted(told) == list(range(5))
+    for record in run.records:
+        ours = told[record["conversation"]]
+        assert (ours["agent"], ours["user"]) == (record["agent"], record["user"])
+        for part in ("turns", "probes"):
+            for here, there in zip(ours[part], record[part], strict=True):
+                assert here | {"mass": 0} == there | {"mass": 0}
+                assert here["mass"] == pytest.approx(there["mass"], abs=MASS)
+    (series,) = read_series(run)
+    metrics = {score.name: score.metrics["mean"].value for score in log.results.scores}
+    for kind in ("stability", "adoption"):
+        by_round = series.values(kind).mean(0)
+        assert metrics[kind] == pytest.approx(by_round.mean())
+        assert [metrics[f"{kind}_round_{n}"] for n in (1, 2, 3)] == pytest.approx(by_round)
+    assert len(metrics) == 8
+
+
+def test_a_method_of_the_model_steers_the_agent_alone(tmp_path):
+    spelled = "boost:factor=4"
+    by_model = records(run_drift("holdfast/default", model_args={"method": spelled}))
+    by_task = records(run_drift("holdfast/default", method=spelled))
+    unsteered = records(run_drift("holdfast/default"))
+    for number, record in by_model.items():
+        assert record["turns"] == by_task[number]["turns"]
+        assert record["turns"][1]["mass"] > unsteered[number]["turns"][1]["mass"]
+
+
+def test_repetitions_draw_anew():
+    (log,) = evaluate(
+        "holdfast/drift",
+        model="holdfast/default",
+        task_args={**SHORT, "conversations": 1},
+        epochs=2,
+        display="none",
+    )
+    first, second = (sample.store[RECORD] for sample in log.samples)
+    assert first["agent"] == second["agent"] and first["turns"][0] == second["turns"][0]
+    assert first["turns"][1:] != second["turns"][1:]
+
+
+class Parrot:
+    """A model that says which number its call has, and remembers what it was asked."""
+
+    def __init__(self, **replies):
+        self.calls, self.replies = [], replies
+
+    def __call__(self, input, tools, tool_choice, config):
+        self.calls.append(([(m.role, m.text) for m in input], config))
+        reply = self.replies.get(input[-1].text)
+        reply = reply or ModelOutput.from_content("parrot", f"Reply {len(self.calls)}.")
+        reply.usage = ModelUsage()  # else a tokenizer is downloaded to count
+        return reply
+
+    def model(self):
+        return get_model("mockllm/parrot", custom_outputs=self)
+
+
+def test_any_model_of_inspect_is_measured():
+    parrot = Parrot()
+    log = run_drift(parrot.model(), conversations=1, temperature=0.5, top_p=0.7)
+    pairing = draw_pairing(drift.load_suite("starter"), drift.Settings(), 0)
+    record = records(log)[0]
+    asked = [messages for messages, _ in parrot.calls]
+    assert asked[0] == [("system", pairing.agent.system_prompt), ("user", pairing.starter)]
+    recap = f"You asked: {pairing.starter}\nI answered: Reply 1."
+    assert [("system", pairing.user.system_prompt), ("user", recap)] in asked
+    probe = [*asked[0][:1], ("user", pairing.probes[0])]
+    assert probe in asked  # of round 1, in place of the starter
+    dialog = [
+        ("assistant" if t["speaker"] == "agent" else "user", t["text"]) for t in record["turns"]
+    ]
+    assert [*asked[0][:1], *dialog[:2], ("user", pairing.probes[0])] in asked  # of round 2
+    assert len(asked) == 3 + 4 and len(record["probes"]) == 4
+    first = next(config for messages, config in parrot.calls if messages == asked[0])
+    assert first.seed == seed_of("reply", 0, 0, 1, "agent") % 2**31
+    assert (first.temperature, first.top_p, first.max_tokens) == (0.5, 0.7, 40)
+    assert first.extra_body is None
+    for told in record["probes"]:
+        rules = (pairing.agent if told["kind"] == "stability" else pairing.user).all_rules
+        assert told["score"] == rules[0].measure.score(told["reply"]).value
+    assert "Reply 1." in log.samples[0].messages[2].text
+    assert "**Round 1, stability" in log.samples[0].scores["stability_and_adoption"].explanation
+
+
+def test_what_ends_a_dialog_is_recorded_and_later_rounds_have_no_score():
+    question = draw_pairing(drift.load_suite("starter"), drift.Settings(), 0).starter
+    full = ModelOutput.from_content("parrot", "too long", stop_reason="model_length")
+    withheld = ModelOutput.from_content("parrot", "", stop_reason="content_filter")
+    for answer, why in ((withheld, "filter"), (full, "context")):
+        parrot = Parrot(**{f"Reply {number}.": answer for number in range(9)})
+        log = run_drift(parrot.model(), conversations=1)
+        record = records(log)[0]
+        assert record["ended"]["round"] == 2 and record["ended"]["why"] == why
+        assert record["turns"][0]["text"] == question
+        values = log.samples[0].scores["stability_and_adoption"].value
+        assert not math.isnan(values["stability_round_1"])
+        rounds = {score.name: score for score in log.results.scores}
+        assert rounds["stability_round_1"].scored_samples == 1
+
+
+def test_another_model_plays_the_user_by_its_role():
+    user = Parrot()
+    log = run_drift("holdfast/default", roles={"user": user.model()}, conversations=1)
+    turns = records(log)[0]["turns"]
+    assert [turn["text"] for turn in turns if turn["speaker"] == "user"][1:] == ["Reply 1."]
+    ((_, config),) = user.calls
+    assert (config.max_tokens, config.top_p) == (40, 0.9)
+
+
+def test_a_server_of_ours_is_measured_as_any_other(monkeypatch):
+    monkeypatch.setenv("HOLDFAST_API_KEY", "none")
+    with served(local(), Limits()) as there:
+        monkeypatch.setenv("HOLDFAST_BASE_URL", f"{there.url}/v1")
+        log = run_drift("openai-api/holdfast/default", temperature=1.0)
+    for number, record in records(log).items():
+        assert len(record["turns"]) == len(record["probes"]) == 4
+        messages = [
+            {"role": "system", "content": record["agent"]["system_prompt"]},
+            {"role": "user", "content": record["turns"][0]["text"]},
+        ]
+        seed = seed_of("reply", 0, number, 1, "agent") % 2**31
+        reply = local().generate(messages, sampling=Sampling(max_new_tokens=40), seed=seed)
+        assert record["turns"][1]["text"] == reply.text
+    assert {score.name for score in log.results.scores} >= {"stability_round_2", "adoption"}
+
+
+def test_a_method_inside_the_model_is_refused_where_only_messages_go():
+    (log,) = evaluate(
+        "holdfast/drift",
+        model=Parrot().model(),
+        task_args={**SHORT, "method": "boost:factor=2"},
+        display="none",
+    )
+    assert log.status == "error"
+    assert "boost:factor=2 works inside the model" in log.error.message
+    run_drift(Parrot().model(), conversations=1, method="repetition:probability=1")
+
+
+# The tasks
+
+
+@pytest.mark.parametrize(
+    ("way", "variant"),
+    [
+        ({}, "zero-shot"),
+        ({"baseline": "few-shot"}, "few-shot"),
+        ({"method": "boost:factor=4"}, "boost:factor=4"),
+    ],
+)
+def test_tasks_are_those_of_holdfast_tasks(tmp_path, way, variant):
+    from holdfast import methods, tasks
+
+    (log,) = evaluate(
+        "holdfast/tasks",
+        model="holdfast/default",
+        task_args={"task": "pronouns", "samples": 3, **way},
+        display="none",
+    )
+    assert log.status == "success", log.error
+    settings = tasks.Settings(
+        tasks=("pronouns",), samples=3, baselines=(way.get("baseline", "zero-shot"),), draws=1
+    )
+    chosen = [methods.parse(way["method"])] if "method" in way else []
+    data = tasks.load_data(["synthetic"], settings)
+    run = tasks.run(local(), data, tmp_path / "run", settings, chosen)
+    expected = {r["conversation"]: r for r in run.records if r["variant"] == variant}
+    assert sorted(expected) == [sample.id for sample in log.samples] == [0, 1, 2]
+    for sample in log.samples:
+        assert sample.output.completion == expected[sample.id]["reply"]
+        scores = sample.scores["measured"].value
+        assert {k: v for k, v in scores.items() if not math.isnan(v)} == expected[sample.id][
+            "scores"
+        ]
+
+
+def test_a_method_of_the_model_holds_on_to_the_emphasis():
+    by_model, by_task = (
+        evaluate(
+            "holdfast/tasks",
+            model="holdfast/default",
+            model_args=model_args,
+            task_args={"task": "json", "samples": 2, **way},
+            display="none",
+        )[0]
+        for model_args, way in (
+            ({"method": "boost:factor=4"}, {}),
+            ({}, {"method": "boost:factor=4"}),
+        )
+    )
+    told = [[sample.output.completion for sample in log.samples] for log in (by_model, by_task)]
+    assert told[0] == told[1]
+    assert by_model.samples[0].output.message.metadata["applied"] is True
+
+
+# The model
+
+
+def test_calls_at_the_same_time_share_batches_and_draw_by_their_seeds(model, monkeypatch):
+    from holdfast.models.session import LocalSession
+
+    together = []
+    step = LocalSession.step
+    monkeypatch.setattr(
+        LocalSession, "step", lambda self: (together.append(self.running), step(self))[1]
+    )
+    outputs = ask(model, 6, temperature=1.0, top_p=0.9, max_tokens=30)
+    assert max(together) >= 4
+    sampling = Sampling(max_new_tokens=30)
+    requests = [holdfast.Request(FRENCH, (), sampling, seed) for seed in range(6)]
+    replies = local().generate_batch(requests)
+    assert [output.completion for output in outputs] == [reply.text for reply in replies]
+    ends = {"stop": "stop", "length": "max_tokens"}
+    assert [o.stop_reason for o in outputs] == [ends[reply.stop_reason] for reply in replies]
+    prompt = len(replies[0].prompt_ids)
+    for output, reply in zip(outputs, replies, strict=True):
+        usage = output.usage
+        assert usage.input_tokens + usage.input_tokens_cache_read == prompt
+        assert usage.output_tokens == len(reply.token_ids)
+
+
+def test_every_field_of_the_configuration_is_heeded(model):
+    fields = {"temperature": 0.0, "max_tokens": 12}
+    (output,) = ask(model, logprobs=True, top_logprobs=2, **fields)
+    reply = local().generate(FRENCH, sampling=Sampling(0, 1, 12))
+    assert output.completion == reply.text
+    told = output.choices[0].logprobs.content
+    assert "".join(each.token for each in told) == reply.text and len(told[0].top_logprobs) == 2
+    scored = local().score(FRENCH, [reply.text]).log_probabilities[0]
+    assert sum(each.logprob for each in told) == pytest.approx(scored, abs=1e-3)
+    stop = reply.text[5:8]
+    (stopped,) = ask(model, stop_seqs=[stop], **fields)
+    assert stopped.completion == reply.text[: reply.text.index(stop)]
+    (several,) = ask(model, num_choices=3, seed=4, temperature=1.0, top_p=0.9, max_tokens=12)
+    draws = [
+        local().generate(FRENCH, sampling=Sampling(max_new_tokens=12), seed=4 + place).text
+        for place in range(3)
+    ]
+    assert [choice.message.text for choice in several.choices] == draws
+
+
+def test_steering_and_the_mass_travel_with_a_call(model):
+    body = {"steering": "boost:factor=4", "trace": True, "emphasis": ["the garden"]}
+    (output,) = ask(model, temperature=0.0, max_tokens=12, extra_body=body)
+    sampling = Sampling(0, 1, 12)
+    request = holdfast.Request(
+        FRENCH, "boost:factor=4", sampling, trace=True, emphasis=["the garden"]
+    )
+    (reply,) = local().generate_batch([request])
+    assert output.completion == reply.text
+    told = output.message.metadata
+    assert (told["steering"], told["applied"]) == ("boost:factor=4", True)
+    assert told["masses"] == pytest.approx(reply.token_masses, abs=1e-6)
+    (every,) = ask(model, max_tokens=3, temperature=0.0, extra_body={"trace": "heads"})
+    heads = every.message.metadata["tokens"][0]["heads"]
+    assert (len(heads), len(heads[0])) == (4, 8)
+
+
+def test_the_end_of_the_context_is_an_answer(model):
+    long = [*chat(), ChatMessageAssistant(content="bon " * 3000), *chat()[1:]]
+    (output,) = ask(model, messages=long)
+    assert output.stop_reason == "model_length" and "leaves no room" in output.completion
+
+
+@pytest.mark.parametrize(
+    ("config", "told"),
+    [
+        ({"top_k": 5}, "holdfast models take no top_k, and it is 5; leave it out."),
+        ({"frequency_penalty": 0.5}, "take no frequency_penalty, and it is 0.5"),
+        ({"reasoning_effort": "high"}, "take no reasoning_effort, and it is 'high'"),
+        ({"extra_body": {"steerin": "none"}}, "'steerin', unknown here; did you mean 'steering'?"),
+        ({"extra_body": {"steering": "bost:factor=2"}}, "no method 'bost'; did you mean 'boost'?"),
+        ({"top_p": 2.0}, "top_p is above 0 to 1, not 2.0."),
+    ],
+)
+def test_a_field_that_cannot_be_heeded_is_refused_by_name(model, config, told):
+    with pytest.raises(UsageError, match=re.escape(told)):
+        ask(model, **config)
+
+
+def test_what_changes_nothing_is_taken(model):
+    ask(model, max_tokens=2, frequency_penalty=0.0, best_of=1, cache_prompt=True, timeout=60)
+
+
+def test_other_things_than_text_are_refused_by_name(model):
+    image = ChatMessageUser(content=[ContentImage(image="data:image/png;base64,AA==")])
+    with pytest.raises(UsageError, match="read text alone, and a message holds 'image'"):
+        ask(model, messages=[image])
+    with pytest.raises(UsageError, match="call no tools, and the chat holds a message"):
+        ask(model, messages=[*chat(), ChatMessageTool(content="42")])
+    tool = ToolInfo(name="bash", description="runs a command")
+    with pytest.raises(UsageError, match="call no tools, and 'bash' is given"):
+        asyncio.run(model.generate(chat(), tools=[tool]))
+    token = sniffio.current_async_library_cvar.set("trio")
+    try:
+        with pytest.raises(UsageError, match=r"answers asyncio, and Inspect runs 'trio'"):
+            model.api._running()
+    finally:
+        sniffio.current_async_library_cvar.reset(token)
+
+
+def test_a_closed_model_answers_again(model):
+    first = ask(model, temperature=0.0, max_tokens=5)[0].completion
+    model.api.close()
+    assert ask(model, temperature=0.0, max_tokens=5)[0].completion == first
+
+
+@pytest.mark.parametrize(
+    ("given", "told"),
+    [
+        ({"roundz": 2}, "There is no setting of holdfast/drift 'roundz'; did you mean 'rounds'?"),
+        ({"suite": "startr"}, "There is no suite 'startr'; did you mean 'starter'?"),
+        ({"rounds": 0}, "drift takes rounds"),
+        ({"method": "bost:factor=2"}, "There is no method 'bost'; did you mean 'boost'?"),
+        ({"method": ["gate:threshold=0.1", "methods=[bost]"]}, "no method 'bost'"),
+    ],
+)
+def test_a_bad_argument_of_a_task_is_told_in_one_sentence(given, told):
+    with pytest.raises(PrerequisiteError) as refused:
+        evaluate("holdfast/drift", model=Parrot().model(), task_args=given)
+    assert told in str(refused.value)
+
+
+@pytest.mark.parametrize(
+    ("given", "told"),
+    [
+        ({"method": "bost:factor=2"}, "There is no method 'bost'; did you mean 'boost'?"),
+        ({"metod": "none"}, "no argument of holdfast models 'metod'; did you mean 'method'?"),
+        ({"device": "gpu"}, "'gpu'"),
+        ({"base_url": "http://x"}, "holdfast/default runs in this process"),
+    ],
+)
+def test_a_bad_argument_of_a_model_is_told_in_one_sentence(given, told):
+    with pytest.raises(PrerequisiteError) as refused:
+        get_model("holdfast/default", memoize=False, **given)
+    assert told in str(refused.value)
+
+
+def test_inspects_command_finds_the_task_and_tells_errors_without_a_traceback(tmp_path):
+    command = "eval holdfast/drift --model holdfast/default -T rounds=1 -M method=x:y=1"
+    ran = subprocess.run(
+        [sys.executable, "-m", "inspect_ai", *command.split()],
+        cwd=tmp_path,
+        env={**os.environ, "INSPECT_DISPLAY": "plain", "COLUMNS": "400"},
+        capture_output=True,
+        text=True,
+        timeout=300,
+    )
+    said = " ".join((ran.stdout + ran.stderr).split())
+    assert ran.returncode != 0 and "Traceback" not in said
+    assert "There is no method 'x'" in said
+
+
+def test_tasks_that_need_probabilities_are_refused():
+    with pytest.raises(PrerequisiteError, match=r"'bios' compares the probabilities"):
+        evaluate("holdfast/tasks", model=Parrot().model(), task_args={"task": "bios"})
+    with pytest.raises(PrerequisiteError, match=r"no task 'jason'; did you mean 'json'"):
+        evaluate("holdfast/tasks", model=Parrot().model(), task_args={"task": "jason"})

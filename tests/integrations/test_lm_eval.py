@@ -1,0 +1,266 @@
+"""Holdfast's models in lm-evaluation-harness: the numbers of its own `hf` models where nothing is
+steered, and those of `model.score` where something is.
+"""
+
+import itertools
+import json
+import subprocess
+import sys
+from functools import cache
+from importlib.metadata import entry_points
+from importlib.resources import files
+
+import pytest
+
+lm_eval = pytest.importorskip("lm_eval", reason="make integrations installs it")
+
+from lm_eval.api.instance import Instance  # noqa: E402
+from lm_eval.models.huggingface import HFLM  # noqa: E402
+from lm_eval.tasks import TaskManager  # noqa: E402
+
+import holdfast  # noqa: E402
+from holdfast.cli import main  # noqa: E402
+from holdfast.errors import PromptTooLong, UsageError  # noqa: E402
+from holdfast.integrations.lm_eval import register  # noqa: E402
+from holdfast.integrations.lm_eval.model import HoldfastLM  # noqa: E402
+from holdfast.models.checkpoint import DEFAULT_FOLDER  # noqa: E402
+from holdfast.models.requests import Request  # noqa: E402
+
+FLOAT32 = 2e-4  # of a sum over a reply's tokens; the harness pads and batches otherwise
+SYSTEM = "Always reply in French."
+QUESTIONS = 6
+
+CHOICES = """
+task: holdfast_choices
+dataset_path: json
+dataset_kwargs: {data_files: {test: FILE}}
+test_split: test
+output_type: multiple_choice
+doc_to_text: "{{question}}"
+doc_to_choice: "{{choices}}"
+doc_to_target: answer
+metric_list: [{metric: acc}, {metric: acc_norm}]
+"""
+WRITING = """
+task: holdfast_writing
+dataset_path: json
+dataset_kwargs: {data_files: {test: FILE}}
+test_split: test
+output_type: generate_until
+doc_to_text: "{{question}} I think"
+doc_to_target: "{{choices[answer]}}"
+generation_kwargs: {until: ["."], max_gen_toks: 24}
+metric_list: [{metric: exact_match}]
+"""
+ROLLING = """
+task: holdfast_rolling
+dataset_path: json
+dataset_kwargs: {data_files: {test: FILE}}
+test_split: test
+output_type: loglikelihood_rolling
+doc_to_text: ""
+doc_to_target: "{{question}} {{choices}}"
+metric_list: [{metric: word_perplexity}]
+"""
+
+
+@pytest.fixture(scope="module")
+def tasks(tmp_path_factory):
+    """A folder of tasks over a local file of questions."""
+    folder = tmp_path_factory.mktemp("tasks")
+    text = (files("holdfast") / "assets" / "knowledge.jsonl").read_text(encoding="utf-8")
+    questions = folder / "questions.jsonl"
+    questions.write_text("\n".join(text.splitlines()[:QUESTIONS]) + "\n", encoding="utf-8")
+    for name, task in (("choices", CHOICES), ("writing", WRITING), ("rolling", ROLLING)):
+        written = task.replace("FILE", json.dumps(str(questions)))
+        (folder / f"{name}.yaml").write_text(written, encoding="utf-8")
+    return folder
+
+
+@pytest.fixture(scope="module")
+def evaluate(tasks, tmp_path_factory):
+    """evaluate(model, arguments, task, **options) -> what the harness's own function returns."""
+    manager = TaskManager(include_path=str(tasks), include_defaults=False)
+    patch = pytest.MonkeyPatch()
+    patch.setenv("HF_DATASETS_CACHE", str(tmp_path_factory.mktemp("cache")))
+    register()
+
+    def run(model, arguments, task, **options):
+        return lm_eval.simple_evaluate(
+            model,
+            model_args=arguments,
+            tasks=[f"holdfast_{task}"],
+            task_manager=manager,
+            bootstrap_iters=0,
+            device="cpu",
+            **options,
+        )
+
+    yield run
+    patch.undo()
+
+
+def hf():
+    return {"pretrained": str(DEFAULT_FOLDER), "dtype": "float32"}
+
+
+@cache
+def model():
+    return holdfast.load("default")
+
+
+def answers(results):
+    """Each request's answer, in the order of the samples."""
+    (samples,) = results["samples"].values()
+    return [sample["resps"] for sample in sorted(samples, key=lambda each: each["doc_id"])]
+
+
+def logprobs(results):
+    """[question, choice]: log-probability, and whether it is the greedy reply."""
+    return [[choice[0] for choice in each] for each in answers(results)]
+
+
+def metrics(results):
+    (measured,) = results["results"].values()
+    return {name: value for name, value in measured.items() if "stderr" not in name}
+
+
+CHAT = {"apply_chat_template": True, "system_instruction": SYSTEM}
+
+
+@pytest.mark.parametrize("options", [{}, {"num_fewshot": 0, **CHAT}], ids=["plain", "chat"])
+def test_nothing_steered_scores_choices_as_hf_does(evaluate, options):
+    theirs = evaluate("hf", hf(), "choices", batch_size=4, **options)
+    ours = evaluate("holdfast", {}, "choices", batch_size="auto", **options)
+    assert metrics(ours) == metrics(theirs)
+    flat = [list(itertools.chain(*logprobs(each))) for each in (ours, theirs)]
+    assert len(flat[0]) == QUESTIONS * 4
+    assert [greedy for _, greedy in flat[0]] == [greedy for _, greedy in flat[1]]
+    assert [value for value, _ in flat[0]] == pytest.approx(
+        [value for value, _ in flat[1]], abs=FLOAT32
+    )
+
+
+@pytest.mark.parametrize("options", [{}, CHAT], ids=["plain", "chat"])
+def test_nothing_steered_writes_the_texts_that_hf_writes(evaluate, options):
+    theirs = evaluate("hf", hf(), "writing", batch_size=1, **options)
+    ours = evaluate("holdfast", {}, "writing", batch_size="auto", **options)
+    assert answers(ours) == answers(theirs)
+    assert any(reply[0][0] for reply in answers(ours)) and metrics(ours) == metrics(theirs)
+
+
+def test_nothing_steered_has_the_perplexity_of_hf(evaluate):
+    theirs = evaluate("hf", hf(), "rolling", batch_size=1)
+    ours = evaluate("holdfast", {}, "rolling", batch_size="auto")
+    (name,) = (name for name in metrics(ours) if name.startswith("word_perplexity"))
+    assert metrics(ours)[name] == pytest.approx(metrics(theirs)[name], rel=FLOAT32)
+
+
+def test_texts_longer_than_the_model_sees_are_cut_into_windows_as_hf_cuts_them(monkeypatch):
+    text, limit = "The garden is green and the river is slow. " * 9, 32
+    assert len(model().tokenizer(text).input_ids) > 3 * limit
+    monkeypatch.setattr(HoldfastLM, "max_length", limit)
+    request = [Instance("loglikelihood_rolling", {}, (text,), 0)]
+    told = HoldfastLM(device="cpu").loglikelihood_rolling(request, disable_tqdm=True)
+    theirs = HFLM(**hf(), device="cpu", batch_size=1, max_length=limit)
+    assert told == pytest.approx(theirs.loglikelihood_rolling(request), rel=1e-5)
+
+
+def test_a_method_moves_the_scores_to_those_of_the_model(evaluate):
+    spelled = "boost:factor=4"
+    plain = evaluate("holdfast", {}, "choices", batch_size="auto", **CHAT)
+    steered = evaluate("holdfast", {"method": spelled}, "choices", batch_size="auto", **CHAT)
+    (samples,) = steered["samples"].values()
+    moved = 0.0
+    for sample, before in zip(
+        sorted(samples, key=lambda each: each["doc_id"]), logprobs(plain), strict=True
+    ):
+        chat = [
+            {"role": "system", "content": SYSTEM},
+            {"role": "user", "content": sample["doc"]["question"]},
+        ]
+        expected = model().score(chat, sample["doc"]["choices"], spelled).log_probabilities
+        told = [choice[0][0] for choice in sample["resps"]]
+        assert told == pytest.approx(expected, abs=FLOAT32)
+        moved = max(moved, *(abs(a - b) for a, (b, _) in zip(told, before, strict=True)))
+    assert moved > 0.05
+
+
+def test_replies_under_a_method_are_those_of_the_model_up_to_the_stop_text(evaluate):
+    spelled = "split-softmax:exponent=0.3"
+    told = evaluate("holdfast", {"method": spelled}, "writing", batch_size="auto", **CHAT)
+    (samples,) = told["samples"].values()
+    sampling = holdfast.Sampling(temperature=0, top_p=1, max_new_tokens=24)
+    for sample in samples:
+        chat = [
+            {"role": "system", "content": SYSTEM},
+            {"role": "user", "content": sample["doc"]["question"] + " I think"},
+        ]
+        reply = model().generate_batch([Request(chat, spelled, sampling)])[0].text
+        assert sample["resps"][0][0] == reply.split(".")[0]
+
+
+def test_draws_belong_to_their_question(evaluate):
+    options = {"gen_kwargs": {"do_sample": True, "temperature": 1.0, "top_p": 0.9}, **CHAT}
+    first, again, other = (
+        answers(evaluate("holdfast", {"seed": seed}, "writing", batch_size=size, **options))
+        for seed, size in ((0, "auto"), (0, 2), (1, "auto"))
+    )
+    assert first == again != other
+
+
+def test_the_entry_point_of_coming_versions_names_the_model():
+    (found,) = entry_points(group="lm_eval.models", name="holdfast")
+    assert found.load() is HoldfastLM
+
+
+def test_the_command_knows_the_model(tasks, tmp_path):
+    """`holdfast lm-eval` is the harness's command with `--model holdfast` and its own results."""
+    out = tmp_path / "results.json"
+    words = f"run --tasks holdfast_choices --include_path {tasks} --limit 2 --device cpu"
+    ran = subprocess.run(
+        [sys.executable, "-m", "holdfast", "lm-eval", *words.split(), "--output_path", str(out)],
+        capture_output=True,
+        text=True,
+        timeout=300,
+    )
+    assert ran.returncode == 0, ran.stderr[-2000:]
+    assert "holdfast_choices" in ran.stdout and "|acc" in ran.stdout
+    (written,) = tmp_path.glob("results*.json")
+    assert json.loads(written.read_text())["config"]["model"] == "holdfast"
+
+
+@pytest.mark.parametrize(
+    ("words", "told"),
+    [
+        ("method=bost:factor=2", "There is no method 'bost'; did you mean 'boost'?"),
+        ("methd=none", "There is no argument of holdfast models 'methd'; did you mean 'method'?"),
+        ("batch_size=many", "--batch_size is auto or a whole number, not 'many'."),
+        ("pretrained=/nowhere", "/nowhere"),
+    ],
+)
+def test_a_bad_argument_gets_one_sentence(words, told, tasks, monkeypatch, capsys):
+    monkeypatch.setattr(sys, "argv", list(sys.argv))  # which the command sets for the harness
+    command = f"lm-eval --tasks holdfast_choices --include_path {tasks} --model_args {words}"
+    assert main(command.split()) in (1, 2)
+    said = capsys.readouterr().err.splitlines()[-1]
+    assert said.startswith("holdfast: ") and told in said
+
+
+def test_what_cannot_be_done_is_refused_by_name(evaluate):
+    boost = {"method": "boost:factor=2"}
+    with pytest.raises(UsageError, match=r"boost:factor=2 holds on to a system prompt.*has none"):
+        evaluate("holdfast", boost, "choices")
+    with pytest.raises(UsageError, match=r"has none; add --apply_chat_template"):
+        evaluate("holdfast", boost, "choices", apply_chat_template=True)
+    with pytest.raises(UsageError, match=r"has none; add --apply_chat_template"):
+        evaluate("holdfast", boost, "rolling")
+    with pytest.raises(UsageError, match=r"no generation option 'top_k' \(5\)"):
+        evaluate("holdfast", {}, "writing", gen_kwargs={"top_k": 5})
+    with pytest.raises(UsageError, match=r"their own chat template, not 'mine'"):
+        evaluate("holdfast", {}, "choices", apply_chat_template="mine")
+    lm = HoldfastLM(device="cpu")
+    with pytest.raises(UsageError, match=r"begins the model's reply itself \('Sure'\)"):
+        lm.apply_chat_template([{"role": "assistant", "content": "Sure"}], False)
+    with pytest.raises(PromptTooLong, match=r"take 5000 tokens, and default sees 4096"):
+        lm._loglikelihood_tokens([(None, [5] * 5000, [5])])

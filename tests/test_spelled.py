@@ -1,0 +1,69 @@
+"""A dialog whose replies come with their tokens goes on from these, without a thread."""
+
+import re
+from dataclasses import replace
+
+import pytest
+from tiny import chat, model
+
+from holdfast import Boost, Guidance, Repetition, Request, Sampling
+from holdfast.errors import PromptError, UsageError
+
+TURNS = 4
+DRAWN = Sampling(2.0, 1.0, 12)
+METHODS = {
+    "none": (),
+    "boost": (Boost(3.0),),
+    "guidance": (Guidance(1.5),),
+    "repetition": (Repetition(1.0), Boost(2.0)),
+}
+
+
+def dialog(tiny, methods, said, *, threads=True, spelled=True):
+    """The tokens of each reply of a dialog of several turns."""
+    session = tiny.session() if threads else tiny.session(serves=True)
+    messages, told, replies = list(chat("talk about the river", "what is rain?")), [], []
+    for turn in range(TURNS):
+        request = Request(messages, methods, DRAWN, turn, conversation_seed=7)
+        if threads:
+            request = replace(request, thread="t", keep=True)
+        elif spelled:
+            request = replace(request, spelled=tuple(told))
+        (reply,) = session.generate_batch([request])
+        told.append((len(messages), reply.token_ids))
+        replies.append(reply.token_ids)
+        text = said[turn] if said else reply.text
+        messages += chat("", "", text)[1:] + chat("", "and the cheese?")
+    return replies, [tiny.tokenizer.decode(list(ids)) for ids in replies]
+
+
+@pytest.mark.parametrize("name", METHODS)
+def test_tokens_of_earlier_replies_are_those_that_a_thread_would_have_kept(name):
+    tiny = model(dtype="float64")
+    kept, texts = dialog(tiny, METHODS[name], None)
+    assert dialog(tiny, METHODS[name], None, threads=False) == (kept, texts)
+
+
+def test_from_their_texts_alone_the_dialog_goes_on_otherwise():
+    tiny = model(dtype="float64")
+    kept, texts = dialog(tiny, (), None)
+    again = [list(tiny.tokenizer(text, add_special_tokens=False).input_ids) for text in texts]
+    assert [list(ids) for ids in kept] != again  # some reply is spelled otherwise
+    assert dialog(tiny, (), texts, threads=False, spelled=False)[0] != kept
+
+
+def test_tokens_that_spell_another_text_are_refused_and_others_go_on():
+    tiny = model()
+    messages = chat("be brief", "the river", "runs slowly", "where?")
+    wrong = Request(messages, spelled=((2, (300, 301)),), sampling=Sampling(0, 1, 4))
+    with pytest.raises(PromptError, match=r"tokens of message 2 spell .* says 'runs slowly'"):
+        tiny.generate_batch([wrong])
+    with pytest.raises(PromptError, match=r"^Request 2 of 2: The tokens of message 2"):
+        tiny.generate_batch([replace(wrong, spelled=()), wrong])
+
+
+@pytest.mark.parametrize("spelled", [((1, (5,)),), ((0, (5,)),), ((9, (5,)),), ((2, (5,)),) * 2])
+def test_tokens_of_what_is_no_reply_are_refused(spelled):
+    messages = chat("be brief", "the river", "runs slowly", "where?")
+    with pytest.raises(UsageError, match=re.escape(f"not of message {spelled[-1][0]};")):
+        Request(messages, spelled=spelled)
