@@ -62,7 +62,7 @@ def main() -> None:
 
     def on_ray(count: int):
         began = time.perf_counter()
-        started = connect(Specification("default", device="cpu"), "", count)
+        started = connect(Specification("default", device="cpu"), "", count, processors=1)
         started.generate([{"role": "user", "content": "hello"}])
         starts.append({"actors": count, "seconds": time.perf_counter() - began})
         return started

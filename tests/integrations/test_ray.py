@@ -283,6 +283,12 @@ def test_more_actors_than_there_is_room_for_are_refused(exact):
         connect(EXACT, "", 99)
 
 
+def test_processors_that_no_machine_has_get_no_place(exact, monkeypatch):
+    monkeypatch.setattr(pool_module, "_PATIENCE", 3.0)
+    with pytest.raises(ModelError, match=r"no place in 3 s, with 7 processors each"):
+        connect(EXACT, "", 1, processors=7)
+
+
 def test_no_place_for_an_actor_is_an_error_and_no_endless_wait(exact, monkeypatch):
     """The two actors of `exact` have both processors."""
     monkeypatch.setattr(pool_module, "_PATIENCE", 3.0)

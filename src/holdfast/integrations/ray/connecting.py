@@ -6,7 +6,7 @@ import importlib.util
 import logging
 import os
 import socket
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from holdfast import knobs
@@ -28,7 +28,11 @@ class Room:
 
 
 def connect(
-    specification: Specification, address: str = "", replicas: int | None = None
+    specification: Specification,
+    address: str = "",
+    replicas: int | None = None,
+    *,
+    processors: int | None = None,
 ) -> RayModel:
     """Starts actors that hold a model; used in a `with`, ends them.
 
@@ -41,6 +45,7 @@ def connect(
             to; "local" for one of this machine alone, started here. "": what the environment
             variable RAY_ADDRESS says, else "local". A program that is connected already stays so.
         replicas: how many actors; None: one for each GPU, or for each node without any.
+        processors: of each actor; None: an even share of all.
 
     Raises:
         UsageError: Ray is not installed, or an address that cannot be read.
@@ -49,8 +54,9 @@ def connect(
     """
     if importlib.util.find_spec("ray") is None:
         raise UsageError("--ray needs ray, which is not installed; pip install 'holdfast[ray]'.")
-    if replicas is not None:
-        knobs.whole_number("a run on Ray", "replicas", replicas, 1)
+    for name, number in (("replicas", replicas), ("processors", processors)):
+        if number is not None:
+            knobs.whole_number("a run on Ray", name, number, 1)
     import ray
 
     ours = not ray.is_initialized()
@@ -63,6 +69,8 @@ def connect(
         rooms = [_room_of(node) for node in ray.nodes() if node["Alive"]]
         wants_gpus = specification.device in (None, "cuda") and any(room.gpus for room in rooms)
         seat, count = _seat(rooms, wants_gpus, replicas, address)
+        if processors is not None:
+            seat = replace(seat, processors=processors)
         model = RayModel(specification, seat, count, address, ours)
     except BaseException:
         if ours:
