@@ -54,7 +54,7 @@ def main() -> None:
     torch.set_num_threads(1)
     model, suite = holdfast.load("default"), drift.load_suite("starter")
     settings = drift.Settings(conversations=arguments.conversations, rounds=arguments.rounds)
-    os.environ["RAY_worker_niceness"] = "0"  # as this process has; 15 is Ray's own
+    os.environ["RAY_worker_niceness"] = "0"  # noqa: SIM112  as of this process; 15 is Ray's own
     began = time.perf_counter()
     ray.init(num_cpus=3, include_dashboard=False, logging_level="ERROR", log_to_driver=False)
     cluster = time.perf_counter() - began
