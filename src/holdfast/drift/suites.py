@@ -10,7 +10,12 @@ from pathlib import Path
 from holdfast.drift import li2024
 from holdfast.drift.cases import CATEGORIES, Case, Suite, generic_starters
 from holdfast.drift.suite_file import parse_suite
-from holdfast.drift.verifiable import instructions, load_multi_if, load_sys_ifeval
+from holdfast.drift.verifiable import (
+    instructions,
+    load_ifbench,
+    load_multi_if,
+    load_sys_ifeval,
+)
 from holdfast.errors import UnknownName, UsageError
 
 __all__ = ["CATEGORIES", "SHIPPED", "Case", "Suite", "generic_starters", "load_suite"]
@@ -36,6 +41,7 @@ class Published:
 PUBLISHED = {
     li2024.PREFIX: Published(li2024.load_li2024, li2024.SCORINGS, ("li2024:PATH", "li2024:hub")),
     "sys-ifeval": Published(load_sys_ifeval, instructions.SCORINGS, ("sys-ifeval:PATH",)),
+    "ifbench": Published(load_ifbench, instructions.SCORINGS, ("ifbench:PATH",)),
     "multi-if": Published(load_multi_if, instructions.SCORINGS, ("multi-if:PATH",)),
 }
 SCORINGS = tuple(dict.fromkeys(name for kind in PUBLISHED.values() for name in kind.scorings))

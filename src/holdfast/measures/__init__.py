@@ -12,6 +12,7 @@ from holdfast.measures import (  # noqa: F401  importing a themed file registers
     content,
     counting,
     grammar,
+    ifbench,
     ifeval,
     judging,
     language,

@@ -14,7 +14,7 @@ from collections.abc import Sequence
 from holdfast.drift.verifiable.instructions import Instruction
 
 WORDS_AT_MOST = 250  # that a reply of 400 tokens surely holds, at three tokens for two words
-SENTENCES_AT_MOST = 25  # of ten words each
+WORDS_OF_SENTENCE = 10
 TOKENS = 400  # `Settings().sampling.max_new_tokens`; no reply has more words
 
 TOO_LONG = "asking for more than 400 tokens hold"
@@ -67,13 +67,25 @@ def reason_alone(instruction: Instruction, probe: str) -> str | None:
         request = instruction.argument("prompt_to_repeat")
         return None if request.strip().lower() == probe.strip().lower() else ANOTHER_REQUEST
     relation, wanted = counted(instruction)
-    words = instruction.id == "length_constraints:number_words"
-    if words and relation == "less than" and wanted > TOKENS:
-        return NEVER_BROKEN
-    most = WORDS_AT_MOST if words else SENTENCES_AT_MOST
-    sentences = instruction.id == "length_constraints:number_sentences"
-    too_long = (words or sentences) and relation == "at least" and wanted > most
-    return TOO_LONG if too_long else None
+    if instruction.id == "length_constraints:number_words" and relation == "less than":
+        return NEVER_BROKEN if wanted > TOKENS else None
+    return TOO_LONG if least_words(instruction) > WORDS_AT_MOST else None
+
+
+def least_words(instruction: Instruction) -> int:
+    """How many words an instruction demands, as far as it says so in numbers."""
+    relation, wanted = counted(instruction)
+    if relation == "at least" and instruction.id == "length_constraints:number_words":
+        return wanted
+    if relation == "at least" and instruction.id == "length_constraints:number_sentences":
+        return WORDS_OF_SENTENCE * wanted
+    if instruction.id == "count:word_count_range":
+        return int(instruction.argument("min_words"))
+    if instruction.id == "count:unique_word_count":
+        return int(instruction.argument("N"))
+    if instruction.id == "sentence:keyword":
+        return WORDS_OF_SENTENCE * int(instruction.argument("N"))
+    return 0
 
 
 def counted(instruction: Instruction) -> tuple[str, int]:

@@ -13,7 +13,6 @@ from holdfast.drift.verifiable.leaving_out import reasons_against, told
 from holdfast.errors import UnknownName, UsageError
 
 SEVERAL = "several"  # the category of a prompt with instructions of more than one group
-TOLD_BY_NAME = 12  # instructions without a measure that a note names
 
 
 @dataclass(frozen=True)
@@ -126,5 +125,5 @@ def names_of(unscored: Counter[str]) -> tuple[str, ...]:
     """A note on instructions without a measure, if there are any."""
     if not unscored:
         return ()
-    shown = ", ".join(f"{id} ({times})" for id, times in sorted(unscored.items())[:TOLD_BY_NAME])
+    shown = ", ".join(f"{id} ({times})" for id, times in sorted(unscored.items()))
     return (f"No measure scores {shown}; these are left out.",)
