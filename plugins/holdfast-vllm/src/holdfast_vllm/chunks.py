@@ -11,6 +11,7 @@ from holdfast.attention.kernels import States, attend
 from holdfast.attention.plan import additive
 from holdfast.attention.prefill import prefill
 from holdfast.attention.steering import Steering
+from holdfast_vllm.layers import LayerPass
 from holdfast_vllm.masses import Masses
 from holdfast_vllm.moved import on_rank
 from holdfast_vllm.moves import Move, members
@@ -23,7 +24,7 @@ class Chunk:
 
     Args:
         moved: they.
-        pages: int64 [page], of its keys.
+        pages: int64 [1, page], of its keys.
         steering: of the row, over the keys it has by now.
         mask: bool [1, 1, query, key]; None where the chunk is the whole context.
     """
@@ -34,12 +35,12 @@ class Chunk:
     mask: Tensor | None
 
     @classmethod
-    def of(cls, moved: Move, table: Tensor, size: int, first_head: int, heads: int) -> Chunk:
+    def of(cls, moved: Move, table: Tensor, size: int, heads: tuple[int, int]) -> Chunk:
         """Plans a row once for all layers; see `Steps.of`."""
         length, admitted = moved.length, moved.admitted
-        pages = table[moved.row, : -(-length // size)].long()
+        pages = table[moved.row : moved.row + 1, : -(-length // size)].long()
         span = members([admitted], length, three=True)[0]
-        methods = on_rank(admitted.methods, first_head, heads)
+        methods = on_rank(admitted.methods, *heads)
         steering = Steering(span, [methods], prompt=[admitted.prompt])
         mask = None
         if moved.position:
@@ -47,28 +48,31 @@ class Chunk:
             mask = (torch.arange(length) <= positions)[None, None]
         return cls(moved, pages, steering, mask)
 
+    @property
+    def writes(self) -> bool:
+        """Always: notes of a mass are made of the last query alone."""
+        return True
+
     def moves_layer(self, layer: int, heads: int) -> bool:
         """Whether outputs of this layer are written."""
         return self.steering.touches(layer)
 
-    def run(
-        self,
-        layer: int,
-        scaling: float,
-        query: Tensor,
-        cache: Tensor,
-        output: Tensor,
-        masses: Masses,
-    ) -> None:
-        """Writes the moved outputs; see `Steps.run`. Masses are not its part."""
-        if not self.steering.touches(layer):
+    def run(self, states: LayerPass, masses: Masses) -> None:
+        """Writes the moved outputs; masses are not its part."""
+        if not self.steering.touches(states.number):
             return
-        key, value = in_order(cache, self.pages, self.moved.length)
-        own = slice(self.moved.first, self.moved.first + self.moved.count)
-        asked = query[own].transpose(0, 1)[None]
-        states = States(asked, key, value, self.mask, self.mask is None, scaling)
-        result = prefill(self.steering, layer, states)
+        key, value = (
+            part[:, :, : self.moved.length] for part in in_order(states.cache, self.pages)
+        )
+        rows = slice(self.moved.first, self.moved.first + self.moved.count)
+        asked = states.query[rows].transpose(0, 1)[None]
+        whole = self.mask is None
+        result = prefill(
+            self.steering,
+            states.number,
+            States(asked, key, value, self.mask, whole, states.scaling),
+        )
         if result is None:  # all keys are of one group
             mask = None if self.mask is None else additive(self.mask, asked.dtype)
-            result, _ = attend(asked, key, value, mask, self.mask is None, scaling)
-        output[own] = result[0].transpose(0, 1)
+            result, _ = attend(asked, key, value, mask, whole, states.scaling)
+        states.output[rows] = result[0].transpose(0, 1)

@@ -12,10 +12,9 @@ from dataclasses import dataclass
 from typing import Any, Protocol
 
 from torch import Tensor
-from vllm.config import get_current_vllm_config
 from vllm.distributed import get_tensor_model_parallel_rank
 from vllm.model_executor.models.utils import extract_layer_index
-from vllm.v1.attention.backend import AttentionType, CommonAttentionMetadata
+from vllm.v1.attention.backend import CommonAttentionMetadata
 from vllm.v1.attention.backends.cpu_attn import (
     CPUAttentionBackend,
     CPUAttentionBackendImpl,
@@ -24,6 +23,8 @@ from vllm.v1.attention.backends.cpu_attn import (
 )
 
 from holdfast_vllm.chunks import Chunk
+from holdfast_vllm.kept import Kept
+from holdfast_vllm.layers import LayerPass, note_layer, rows_of_pass
 from holdfast_vllm.masses import Masses
 from holdfast_vllm.moves import Move, disagrees, moves_of, needs_three, notes_apart
 from holdfast_vllm.pages import is_readable
@@ -34,17 +35,12 @@ from holdfast_vllm.steps import Steps
 class Part(Protocol):
     """Queries of a pass that are moved together: `Steps` or a `Chunk`."""
 
+    @property
+    def writes(self) -> bool: ...
+
     def moves_layer(self, layer: int, heads: int) -> bool: ...
 
-    def run(
-        self,
-        layer: int,
-        scaling: float,
-        query: Tensor,
-        cache: Tensor,
-        output: Tensor,
-        masses: Masses,
-    ) -> None: ...
+    def run(self, states: LayerPass, masses: Masses) -> None: ...
 
 
 @dataclass(frozen=True)
@@ -53,15 +49,19 @@ class Plan:
 
     Args:
         parts: the queries, as they go together.
-        writing: those that are more than a note of the mass.
         everything: whether they are all queries of the pass.
         masses: of requests that ask for it.
     """
 
     parts: Sequence[Part]
-    writing: Sequence[Part]
     everything: bool
     masses: Masses
+
+    def replaces(self, layer: int, heads: int) -> bool:
+        """Whether every output of a layer is written here."""
+        return self.everything and all(
+            part.moves_layer(layer, heads) for part in self.parts if part.writes
+        )
 
 
 class Backend(CPUAttentionBackend):
@@ -84,8 +84,8 @@ class Builder(CPUAttentionMetadataBuilder):
         if not self._can_read():
             self.isa = "vec"  # pages that can be read, for some of AMX's speed
             self._set_isa_to_layers(self.layer_names)
-        self._engine = engine_of(self.vllm_config)
-        self._first_head = get_tensor_model_parallel_rank() * self.num_heads
+        self._engine, self._kept = engine_of(self.vllm_config), Kept()
+        self._heads = get_tensor_model_parallel_rank() * self.num_heads, self.num_heads
         if self._can_read():
             self._engine.backends.add("CPU")
 
@@ -103,36 +103,39 @@ class Builder(CPUAttentionMetadataBuilder):
         return metadata
 
     def _plan(self, common: CommonAttentionMetadata) -> Plan | None:
-        numbers = range(common.num_reqs) if common.req_idx is None else common.req_idx
-        rows = self._engine.rows.of(numbers)
-        if rows is None:
-            return None
-        starts, lengths = common.query_start_loc_cpu.tolist(), common.seq_lens.tolist()
-        moves = notes_apart(moves_of(rows, starts, lengths))
+        rows = rows_of_pass(self._engine.rows, common)
+        moves = []
+        if rows is not None:
+            starts, lengths = common.query_start_loc_cpu.tolist(), common.seq_lens.tolist()
+            moves = notes_apart(moves_of(rows, starts, lengths))
+        groups: dict[tuple[bool, bool, int], list[Move]] = defaultdict(list)
+        for moved in moves:
+            if moved.count == 1:
+                groups[self._alike(moved)].append(moved)
+        self._kept.retain(list(groups))
         if not moves:
             return None
-        writing = self._parts([m for m in moves if m.writes], common.block_table_tensor)
-        notes = self._parts([m for m in moves if not m.writes], common.block_table_tensor)
+        table = common.block_table_tensor
+        parts = [self._chunk(moved, table) for moved in moves if moved.count > 1]
+        parts += [self._steps(name, group, table) for name, group in groups.items()]
         steered = sum(moved.count for moved in moves if moved.writes)
         everything = steered == common.num_actual_tokens
-        return Plan([*writing, *notes], writing, everything, self._engine.masses)
+        return Plan(parts, everything, self._engine.masses)
 
-    def _parts(self, moves: Sequence[Move], table: Tensor) -> list[Part]:
-        """Queries as they go together: rows of one, where they have about as many pages."""
-        parts: list[Part] = []
-        together: dict[tuple[int, bool], list[Move]] = defaultdict(list)
-        rank = self._first_head, self.num_heads
-        for moved in moves:
-            pages = -(-moved.length // self.block_size)
-            if moved.count == 1:
-                alike = (pages - 1).bit_length(), needs_three(moved.admitted)
-                together[alike].append(moved)
-            elif disagrees(moved.admitted):
-                parts.append(Steps.of([moved], table, self.block_size, *rank))
-            else:
-                parts.append(Chunk.of(moved, table, self.block_size, *rank))
-        parts += [Steps.of(some, table, self.block_size, *rank) for some in together.values()]
-        return parts
+    def _alike(self, moved: Move) -> tuple[bool, bool, int]:
+        """What rows of one query have in common that go together: about as many pages, too."""
+        pages = -(-moved.length // self.block_size)
+        return moved.writes, needs_three(moved.admitted), 1 << (pages - 1).bit_length()
+
+    def _steps(self, name: tuple[bool, bool, int], moves: list[Move], table: Tensor) -> Part:
+        shelf = self._kept.shelf(name, name[-1] * self.block_size)
+        moves = [moves[number] for number in shelf.seat([moved.admitted for moved in moves])]
+        return Steps.of(moves, table, self.block_size, self._heads, self._kept, shelf)
+
+    def _chunk(self, moved: Move, table: Tensor) -> Part:
+        if disagrees(moved.admitted):
+            return Steps.of([moved], table, self.block_size, self._heads)
+        return Chunk.of(moved, table, self.block_size, self._heads)
 
 
 class Impl(CPUAttentionBackendImpl):
@@ -140,20 +143,11 @@ class Impl(CPUAttentionBackendImpl):
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
-        engine_of(get_current_vllm_config()).refusals.append(self._refusal())
-
-    def _refusal(self) -> str:
-        """Why this layer cannot be steered; "" where it can."""
-        asked = {
-            "attention of another kind than a decoder's": self.attn_type != AttentionType.DECODER,
+        apart = {
             "a sliding window": self.sliding_window != -1,
-            "attention sinks": self.sinks is not None,
-            "ALiBi": self.alibi_slopes is not None,
-            "a soft cap": bool(self.logits_soft_cap),
             "a quantised cache": self.is_fp8_kv_cache,
-            "keys that layers share": self.kv_sharing_target_layer_name is not None,
         }
-        return next((f"the model has {name}" for name, there in asked.items() if there), "")
+        note_layer(self, apart)
 
     def forward(
         self,
@@ -169,18 +163,22 @@ class Impl(CPUAttentionBackendImpl):
     ) -> Tensor:
         plan: Plan | None = getattr(attn_metadata, "holdfast", None)
         number = -1 if plan is None else extract_layer_index(layer.layer_name)
-        if (
-            plan is None
-            or not plan.everything
-            or not all(part.moves_layer(number, self.num_heads) for part in plan.writing)
-        ):
+        if plan is None or not plan.replaces(number, self.num_heads):
             super().forward(
                 layer, query, key, value, kv_cache, attn_metadata, output,
                 output_scale, output_block_scale,
             )  # fmt: skip
         if plan is not None:
-            shape = -1, self.num_heads, self.head_size
-            asked, result = query.view(shape), output.view(shape)
+            heads, groups = (-1, self.num_heads, self.head_size), (-1, *kv_cache.shape[1:2])
+            states = LayerPass(
+                number,
+                self.scale,
+                query.view(heads),
+                key.view(*groups, self.head_size),
+                value.view(*groups, self.head_size),
+                kv_cache,
+                output.view(heads),
+            )
             for part in plan.parts:
-                part.run(number, self.scale, asked, kv_cache, result, plan.masses)
+                part.run(states, plan.masses)
         return output

@@ -13,29 +13,21 @@ from torch import Tensor
 from vllm import _custom_ops as ops
 
 
-def gathered(cache: Tensor, pages: Tensor, rows: int) -> tuple[Tensor, Tensor]:
-    """Keys [row, page, group, size of a head, token] and values [row, page, group, token, size].
+def in_order(cache: Tensor, pages: Tensor) -> tuple[Tensor, Tensor]:
+    """Keys and values [row, group, token, size of a head], of all tokens of the pages.
+
+    The numbers of a head lie side by side: PyTorch's CPU kernel gives wrong log-sum-exps otherwise.
 
     Args:
         cache: [page, group, token, 2 * size of a head].
-        pages: int64 [row * page].
-        rows: as many.
+        pages: int64 [row, page].
     """
     _, groups, size, both = cache.shape
-    chosen = cache.index_select(0, pages).view(rows, -1, groups, 2, size * both // 2)
-    keys, values = chosen.unbind(3)
-    return keys.unflatten(-1, (both // 2, size)), values.unflatten(-1, (size, both // 2))
-
-
-def in_order(cache: Tensor, pages: Tensor, length: int) -> tuple[Tensor, Tensor]:
-    """Keys and values of one row, [1, group, length, size of a head] each.
-
-    The numbers of a head lie side by side: PyTorch's CPU kernel gives wrong log-sum-exps otherwise.
-    """
-    keys, values = gathered(cache, pages, 1)
-    keys = keys[0].permute(1, 0, 3, 2).contiguous().flatten(1, 2)
-    values = values[0].transpose(0, 1).contiguous().flatten(1, 2)
-    return keys[None, :, :length], values[None, :, :length]
+    shape = *pages.shape, groups, 2, size * both // 2
+    keys, values = cache.index_select(0, pages.flatten()).view(shape).unbind(3)
+    keys = keys.unflatten(-1, (both // 2, size)).permute(0, 2, 1, 4, 3)
+    values = values.unflatten(-1, (size, both // 2)).transpose(1, 2)
+    return keys.contiguous().flatten(2, 3), values.contiguous().flatten(2, 3)
 
 
 @lru_cache
@@ -49,5 +41,5 @@ def is_readable(isa: str, size: int, head_size: int, dtype: torch.dtype) -> bool
     ops.cpu_attn_reshape_and_cache(
         key, value, *parts, tokens, isa, k_scale=1.0, v_scale=1.0, kv_cache_dtype="auto"
     )
-    keys, values = in_order(cache, tokens[:2], len(tokens))
+    keys, values = in_order(cache, tokens[None, :2])
     return torch.equal(keys[0, 0], key[:, 0]) and torch.equal(values[0, 0], value[:, 0])

@@ -1,8 +1,8 @@
 """Moved attention by explicit scores: rows of one query together, and the queries of a chunk whose
 methods disagree on what the span is.
 
-A row's keys and values are gathered once per layer, and scores and outputs are a matrix product
-each, over all rows and heads.
+Scores and outputs are a matrix product each, over all rows and heads. What decoding rows have
+gathered is kept from step to step (`kept.py`).
 """
 
 from __future__ import annotations
@@ -15,10 +15,12 @@ import torch
 from torch import Tensor
 
 from holdfast.attention.rules import ListRule, Rule
+from holdfast_vllm.kept import Kept, Shelf, refill
+from holdfast_vllm.layers import LayerPass
 from holdfast_vllm.masses import Masses
 from holdfast_vllm.moved import Methods, move, on_rank, rule_of, touches
 from holdfast_vllm.moves import Move, Sight, members, needs_three, sees_both
-from holdfast_vllm.pages import gathered
+from holdfast_vllm.pages import in_order
 from holdfast_vllm.wire import Admitted
 
 _SCORES = 2**21  # computed at a time; a chunk with more is cut into runs of queries
@@ -65,22 +67,34 @@ class Steps:
     Args:
         cohort: the rows.
         moves: the queries of each, equally many.
+        groups: bool [group, row, key], up to the last key that any of them sees.
         queries: int64 [row, query], in the pass.
-        pages: int64 [row * page], the pages of their keys; as many for each row.
+        pages: int64 [row, page], of their keys; as many for each row.
         positions: int64 [row, query], of the queries in their contexts.
         seen: what queries see, where there is one per row: the same for all layers.
+        kept: what the engine keeps of decoding rows; None for several queries of one row.
+        shelf: the slots of these rows, in their order.
     """
 
     cohort: Cohort
     moves: tuple[Move, ...]
+    groups: Tensor
     queries: Tensor
     pages: Tensor
     positions: Tensor
     seen: Sight | None
+    kept: Kept | None
+    shelf: Shelf | None
 
     @classmethod
     def of(
-        cls, moves: Sequence[Move], table: Tensor, size: int, first_head: int, heads: int
+        cls,
+        moves: Sequence[Move],
+        table: Tensor,
+        size: int,
+        heads: tuple[int, int],
+        kept: Kept | None = None,
+        shelf: Shelf | None = None,
     ) -> Steps:
         """Plans rows once for all layers.
 
@@ -88,7 +102,8 @@ class Steps:
             moves: of the rows, equally many queries each.
             table: the pages of every row of the batch.
             size: tokens of a page.
-            first_head, heads: of this rank.
+            heads: of this rank: the model's number of the first, and how many.
+            kept, shelf: as of the class.
         """
         count = max(-(-moved.length // size) for moved in moves)
         pages = table[[moved.row for moved in moves], :count].long()
@@ -99,69 +114,75 @@ class Steps:
         within = torch.arange(moves[0].count)
         queries = torch.tensor([[moved.first] for moved in moves]) + within
         positions = torch.tensor([[moved.position] for moved in moves]) + within
-        rows = cohort(tuple(m.admitted for m in moves), count * size, first_head, heads)
-        seen = None
+        rows = cohort(tuple(m.admitted for m in moves), count * size, *heads)
+        groups, seen = rows.groups[:, :, : max(moved.length for moved in moves)], None
         if moves[0].count == 1:
-            seen = Sight(rows.groups, positions, all(map(sees_both, moves)))
-        return cls(rows, tuple(moves), queries, pages.flatten(), positions, seen)
+            seen = Sight(groups, positions, all(map(sees_both, moves)))
+        return cls(rows, tuple(moves), groups, queries, pages, positions, seen, kept, shelf)
+
+    @property
+    def writes(self) -> bool:
+        """Whether there is more than a mass to note."""
+        return self.moves[0].writes
 
     def moves_layer(self, layer: int, heads: int) -> bool:
         """Whether outputs of this layer are written."""
-        return self.cohort.rule(layer, heads) is not None and self.moves[0].writes
+        return self.cohort.rule(layer, heads) is not None and self.writes
 
-    def run(
-        self,
-        layer: int,
-        scaling: float,
-        query: Tensor,
-        cache: Tensor,
-        output: Tensor,
-        masses: Masses,
-    ) -> None:
-        """Writes the moved outputs, and notes the mass of each row's last query.
-
-        Args:
-            layer: counted from 0.
-            scaling: of the scores.
-            query: [query, head, size of a head], of the whole pass.
-            cache: of the layer.
-            output: like `query`; written to.
-            masses: of requests that ask for it.
-        """
-        rule, writes = self.cohort.rule(layer, query.shape[1]), self.moves[0].writes
+    def run(self, states: LayerPass, masses: Masses) -> None:
+        """Writes the moved outputs, and notes the mass of each row's last query."""
+        rule = self.cohort.rule(states.number, states.query.shape[1])
         notes = any(moved.notes for moved in self.moves)
-        if not notes and (rule is None or not writes):
+        if not notes and (rule is None or not self.writes):
             return
-        rows, groups = len(self.moves), self.cohort.groups
-        keys, values = (part.float() for part in gathered(cache, self.pages, rows))
-        asked = query[self.queries].float().mul_(scaling)  # [row, query, head, size]
-        most = max(1, _SCORES // (rows * query.shape[1] * groups.shape[2]))
+        keys, values = self._keys_and_values(states)
+        asked = states.query[self.queries].float()  # [row, query, head, size]
+        most = max(1, _SCORES // (len(self.moves) * asked.shape[2] * keys.shape[2]))
         mass = None
         for start in range(0, asked.shape[1], most):
             run = slice(start, start + most)
-            seen = self.seen or Sight(groups, self.positions[:, run])
-            scores = _scores(asked[:, run], keys)
+            seen = self.seen or Sight(self.groups, self.positions[:, run])
+            scores = _scores(asked[:, run], keys, states.scaling)
             weights, mass = move(scores, seen, rule or _NEUTRAL, notes)
-            if rule is not None and writes:
+            if rule is not None and self.writes:
                 mixed = _mixed(weights, values).flatten(0, 1)
-                output[self.queries[:, run].flatten()] = mixed.to(output.dtype)
+                states.output[self.queries[:, run].flatten()] = mixed.to(states.output.dtype)
         for row, moved in enumerate(self.moves):
             if moved.notes and mass is not None:
-                masses.note(moved.admitted.trace, layer, mass[row, :, -1])
+                masses.note(moved.admitted.trace, states.number, mass[row, :, -1])
+
+    def _keys_and_values(self, states: LayerPass) -> tuple[Tensor, Tensor]:
+        """Float32 [row, group, key, size of a head] each."""
+        copies, longest = None, self.groups.shape[2]
+        if self.kept is not None and self.shelf is not None:
+            room = self.kept.room(states.cache)
+            copies = self.shelf.copies(states.number, states.cache, room)
+        if copies is None:
+            keys, values = in_order(states.cache, self.pages)
+            return keys[:, :, :longest].float(), values[:, :, :longest].float()
+        lengths = [moved.length for moved in self.moves]
+        behind = [slot for slot, length in enumerate(lengths) if copies.filled[slot] < length - 1]
+        if len(behind) < len(lengths):
+            places = torch.arange(len(lengths)), slice(None), self.positions[:, 0]
+            copies.keys[places] = states.key[self.queries[:, 0]].float()
+            copies.values[places] = states.value[self.queries[:, 0]].float()
+            copies.filled[: len(lengths)] = lengths
+        refill(copies, behind, states.cache, self.pages, lengths)
+        rows = slice(0, len(lengths)), slice(None), slice(0, longest)
+        return copies.keys[rows], copies.values[rows]
 
 
-def _scores(query: Tensor, keys: Tensor) -> Tensor:
-    """[row, head, query, key] of queries [row, query, head, size] and keys as gathered."""
+def _scores(query: Tensor, keys: Tensor, scaling: float) -> Tensor:
+    """[row, head, query, key] of queries [row, query, head, size]."""
     rows, count, heads, size = query.shape
-    packed = query.transpose(1, 2).reshape(rows, 1, keys.shape[2], -1, size)
-    scores = (packed @ keys).permute(0, 2, 3, 1, 4)
-    return scores.reshape(rows, heads, count, -1)
+    groups = keys.shape[1]
+    packed = query.mul_(scaling).transpose(1, 2).reshape(rows * groups, -1, size)
+    return torch.bmm(packed, keys.flatten(0, 1).mT).view(rows, heads, count, -1)
 
 
 def _mixed(weights: Tensor, values: Tensor) -> Tensor:
     """Outputs [row, query, head, size] of weights [row, head, query, key]."""
-    rows, heads, count, _ = weights.shape
-    pages, groups = values.shape[1:3]
-    packed = weights.view(rows, groups, heads // groups * count, pages, -1).permute(0, 3, 1, 2, 4)
-    mixed = (packed @ values).sum(1)
+    rows, heads, count, keys = weights.shape
+    packed = weights.reshape(rows * values.shape[1], -1, keys)
+    mixed = torch.bmm(packed, values.flatten(0, 1))
     return mixed.view(rows, heads, count, -1).transpose(1, 2)

@@ -1,0 +1,157 @@
+"""Keys and values of rows that decode, kept side by side, so that a step reads no pages.
+
+A key never changes once it is written, so what a step has gathered serves all that follow, each of
+which adds its own. Rows stand in slots without a gap, so a step takes the first of them as they
+are; those that leave make room for those behind. Memory is bounded: where there is none left, a
+step reads the pages again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Sequence
+from dataclasses import dataclass, field
+
+import torch
+from torch import Tensor
+
+from holdfast_vllm.pages import in_order
+from holdfast_vllm.wire import Admitted
+
+_SHARE = 0.5  # of the bytes of vLLM's own cache
+
+
+@dataclass
+class Copies:
+    """Of one layer, float32 [slot, group, token, size of a head].
+
+    Args:
+        keys, values: of the rows in their slots.
+        filled: tokens of each slot that are there.
+    """
+
+    keys: Tensor
+    values: Tensor
+    filled: list[int]
+
+    @property
+    def nbytes(self) -> int:
+        """Of both."""
+        return self.keys.nbytes + self.values.nbytes
+
+    def move(self, source: int | None, target: int) -> None:
+        """A slot takes over another's tokens, or begins without any."""
+        if source is None or source >= len(self.filled):
+            self.filled[target] = 0
+            return
+        count = self.filled[source]
+        for part in (self.keys, self.values):
+            part[target, :, :count] = part[source, :, :count]
+        self.filled[target] = count
+
+
+@dataclass
+class Shelf:
+    """The slots of rows that go together.
+
+    Args:
+        tokens: that a slot holds.
+        rows: in their slots.
+        layers: what is kept, by layer.
+    """
+
+    tokens: int
+    rows: list[Admitted] = field(default_factory=list)
+    layers: dict[int, Copies] = field(default_factory=dict)
+
+    @property
+    def nbytes(self) -> int:
+        """Of all layers."""
+        return sum(copies.nbytes for copies in self.layers.values())
+
+    def seat(self, rows: Sequence[Admitted]) -> list[int]:
+        """Gives the rows of a pass the first slots; returns which of them stands in each."""
+        if rows == self.rows:
+            return list(range(len(rows)))
+        numbers = {row: number for number, row in enumerate(rows)}
+        seats: list[Admitted | None] = [row if row in numbers else None for row in self.rows]
+        seats += [None] * (len(rows) - len(seats))
+        behind = [slot for slot in range(len(rows), len(seats)) if seats[slot] is not None]
+        known = {row for row in seats if row is not None}
+        new = iter([row for row in rows if row not in known])
+        for slot in range(len(rows)):
+            if seats[slot] is not None:
+                continue
+            source = behind.pop() if behind else None
+            seats[slot] = next(new) if source is None else seats[source]
+            for copies in self.layers.values():
+                if slot < len(copies.filled):
+                    copies.move(source, slot)
+        self.rows = [row for row in seats[: len(rows)] if row is not None]
+        return [numbers[row] for row in self.rows]
+
+    def copies(self, layer: int, cache: Tensor, room: float) -> Copies | None:
+        """Those of a layer, with a slot for every row; None where they find no room.
+
+        Args:
+            layer: counted from 0.
+            cache: vLLM's, of the layer.
+            room: bytes that may be taken.
+        """
+        kept = self.layers.get(layer)
+        if kept is not None and len(kept.filled) >= len(self.rows):
+            return kept
+        slots, (_, groups, _, both) = 1 << (len(self.rows) - 1).bit_length(), cache.shape
+        shape = slots, groups, self.tokens, both // 2
+        if slots * groups * self.tokens * both * 4 > room:
+            return None
+        # Zeros, since what is out of sight has weight 0, and 0 times NaN is NaN.
+        made = Copies(torch.zeros(shape), torch.zeros(shape), [0] * slots)
+        if kept is not None:
+            count = len(kept.filled)
+            made.keys[:count], made.values[:count] = kept.keys, kept.values
+            made.filled[:count] = kept.filled
+        self.layers[layer] = made
+        return made
+
+
+@dataclass
+class Kept:
+    """What an engine keeps of the rows that decode, by what goes together."""
+
+    shelves: dict[Hashable, Shelf] = field(default_factory=dict)
+
+    def shelf(self, name: Hashable, tokens: int) -> Shelf:
+        """The slots of rows that go together, which have so many tokens at most."""
+        return self.shelves.setdefault(name, Shelf(tokens))
+
+    def retain(self, names: Sequence[Hashable]) -> None:
+        """Forgets what this pass does not use."""
+        for name in [name for name in self.shelves if name not in names]:
+            del self.shelves[name]
+
+    def room(self, cache: Tensor) -> float:
+        """Bytes of one layer that may still be taken."""
+        return _SHARE * cache.nbytes - sum(
+            shelf.nbytes / max(1, len(shelf.layers)) for shelf in self.shelves.values()
+        )
+
+
+def refill(
+    copies: Copies, slots: Sequence[int], cache: Tensor, pages: Tensor, lengths: Sequence[int]
+) -> None:
+    """Reads the tokens of some slots from their pages.
+
+    Args:
+        copies: of a layer.
+        slots: to be filled.
+        cache: of the layer.
+        pages: int64 [slot, page], of all slots.
+        lengths: tokens of each slot.
+    """
+    size = cache.shape[2]
+    for slot in slots:
+        length = lengths[slot]
+        own = pages[slot : slot + 1, : -(-length // size)]
+        for kept, read in zip((copies.keys, copies.values), in_order(cache, own), strict=True):
+            kept[slot, :, :length] = read[0, :, :length]
+        copies.filled[slot] = length

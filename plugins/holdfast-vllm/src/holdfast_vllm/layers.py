@@ -1,0 +1,63 @@
+"""What both attention backends ask of vLLM's layers and batches."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from torch import Tensor
+from vllm.config import get_current_vllm_config
+from vllm.v1.attention.backend import AttentionType, CommonAttentionMetadata
+
+from holdfast_vllm.rows import Rows
+from holdfast_vllm.status import engine_of
+from holdfast_vllm.wire import Admitted
+
+
+@dataclass(frozen=True)
+class LayerPass:
+    """One layer in one pass.
+
+    Args:
+        number: counted from 0.
+        scaling: of the scores.
+        query: [query, head, size of a head], of the whole pass.
+        key, value: [query, group, size of a head], which are in the cache too.
+        cache: vLLM's, of the layer.
+        output: like `query`; written to.
+    """
+
+    number: int
+    scaling: float
+    query: Tensor
+    key: Tensor
+    value: Tensor
+    cache: Tensor
+    output: Tensor
+
+
+def note_layer(impl: Any, apart: Mapping[str, bool]) -> None:
+    """Tells the engine of a layer, and why it cannot be steered, if it cannot.
+
+    Args:
+        impl: vLLM's attention of the layer.
+        apart: what the backends tell in different ways, in words, and whether it is there.
+    """
+    asked = {
+        "attention of another kind than a decoder's": impl.attn_type != AttentionType.DECODER,
+        "attention sinks": impl.sinks is not None,
+        "ALiBi": impl.alibi_slopes is not None,
+        "a soft cap": bool(impl.logits_soft_cap),
+        "keys that layers share": impl.kv_sharing_target_layer_name is not None,
+        **apart,
+    }
+    there = [f"the model has {name}" for name, present in asked.items() if present]
+    engine_of(get_current_vllm_config()).refusals.append(there[0] if there else "")
+
+
+def rows_of_pass(
+    rows: Rows[Admitted], common: CommonAttentionMetadata
+) -> list[Admitted | None] | None:
+    """What the rows of a pass asked for, by the numbers of either runner; None where nothing."""
+    return rows.of(range(common.num_reqs) if common.req_idx is None else common.req_idx)
