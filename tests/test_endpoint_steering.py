@@ -10,7 +10,7 @@ from test_endpoint_drift import SUITE
 import holdfast
 from holdfast import drift, methods
 from holdfast.cli import main
-from holdfast.errors import ModelError, RecordsError
+from holdfast.errors import ModelError, RecordsError, UsageError
 from holdfast.methods import Ability
 from holdfast.models.requests import Request
 from holdfast.sampling import Sampling
@@ -119,7 +119,68 @@ def test_a_streamed_reply_tells_its_pieces_and_masses(serve):
     assert sent(server, "stream", "steering") == {"stream": True, "steering": "boost:factor=2"}
 
 
+def vllm(**more):
+    """What vLLM with our plug-in tells of its steering."""
+    known = [method for method in methods.schema() if method["kind"] == "log-odds"]
+    told = {"spelling": "vllm", "methods": known, "fingerprint": "abc", **more}
+    return lambda number: (200, {}, json.dumps(told))
+
+
+def answered_by_vllm(body, number):
+    """A reply, and its mass, which is asked for apart."""
+    masses = {"id": "chatcmpl-1", "mass": [0.5, 0.25], "layers": [0.375]}
+    return (200, {}, json.dumps(masses)) if body is None else completion("Oui, bien.")
+
+
+def test_vllm_is_asked_as_it_wants_to_be(serve):
+    model, server = serve(answered_by_vllm, vllm())
+    assert model.fingerprint == f"{server.url} tiny Holdfast vllm abc"
+    asked = Request(CHAT, "boost:factor=2", seed=2**63 + 5, trace=True, emphasis=["Hello"])
+    (reply,) = model.generate_batch([asked])
+    assert reply.token_masses == (0.5, 0.25)
+    assert server.paths[-1].endswith("/steering/mass/chatcmpl-1")
+    body = server.bodies[0]
+    assert body["vllm_xargs"] == {
+        "holdfast": "boost:factor=2",
+        "holdfast_text": "Hello",
+        "holdfast_trace": 1,
+        "holdfast_seed": str(2**63 + 5),
+    }
+    assert body["seed"] == 5 and body["messages"] == list(CHAT)
+    # what a model's own generation_config.json may set, and a draw by the seed does not know
+    assert (body["top_k"], body["min_p"], body["repetition_penalty"]) == (0, 0.0, 1.0)
+    assert model.stream(asked, lambda piece: None).masses == (0.5, 0.25)
+    model.generate_batch([Request(CHAT, "boost:factor=2", system_as="first-user")])
+    assert server.bodies[-1]["vllm_xargs"]["holdfast_text"] == "Rhyme."
+    assert [message["role"] for message in server.bodies[-1]["messages"]] == ["user"]
+    with pytest.raises(UsageError, match="one text to emphasise"):
+        model.generate(CHAT, "boost:factor=2", emphasis=["Hello", "Rhyme"])
+
+
+def test_a_mass_that_vllm_does_not_tell_is_no_silent_loss(serve):
+    def answer(body, number):
+        return (200, {}, "{}") if body is None else completion()
+
+    model, _ = serve(answer, vllm())
+    with pytest.raises(ModelError, match="asked for the mass of its reply chatcmpl-1"):
+        model.generate_batch([Request(CHAT, "boost:factor=2", trace=True)])
+
+
 # What is refused
+
+
+@pytest.mark.parametrize(
+    ("told", "why"),
+    [
+        ({"methods": [], "refusal": "it has sinks"}, r"which cannot steer now \(it has sinks\)"),
+        ({"spelling": "smoke"}, "asked in a way that is not known here \\('smoke'\\)"),
+    ],
+)
+def test_a_server_that_may_steer_and_does_not_says_why(serve, told, why):
+    model, _ = serve(lambda body, number: completion(), vllm(**told))
+    assert model.generate(CHAT).text == "Arr."
+    with pytest.raises(ModelError, match=why):
+        model.generate(CHAT, "boost:factor=2")
 
 
 @pytest.mark.parametrize(

@@ -1,16 +1,21 @@
 """The vLLM plug-in, as far as it needs no vLLM: what requests may ask, spans, rows and queries."""
 
 import json
+from types import SimpleNamespace
 
 import pytest
+import torch
+from holdfast_vllm.draws import draw_of, draw_rows
 from holdfast_vllm.moves import members, moves_of, needs_three, notes_apart, sees_both
 from holdfast_vllm.rows import Rows
 from holdfast_vllm.spans import chat_span, given_span, joined, text_span, tokens_of
 from holdfast_vllm.versions import check_version
-from holdfast_vllm.wire import Admitted, check_heads, read_wish
+from holdfast_vllm.wire import Admitted, Drawing, check_draw, check_heads, read_wish
 
+from holdfast.engine.drawing import draw, uniforms
 from holdfast.errors import HoldfastError, ModelError
 from holdfast.methods import Kind, of_kind, parse
+from holdfast.sampling import Sampling
 
 
 def attention(spec):
@@ -31,6 +36,8 @@ def test_what_is_asked_for():
     only_read = read_wish({"holdfast_trace": 1})
     assert only_read.methods == () and only_read.trace
     assert read_wish({"holdfast": "boost:factor=2", "holdfast_text": " calm "}).text == "calm"
+    assert not read_wish({"holdfast_seed": 0}).wants_span
+    assert read_wish({"holdfast": "none", "holdfast_seed": str(2**127)}).seed == 2**127
 
 
 @pytest.mark.parametrize(
@@ -51,6 +58,11 @@ def test_what_is_asked_for():
         ({"holdfast": "boost:factor=2", "holdfast_text": "a", "holdfast_span": [1, 2]}, "not both"),
         ({"holdfast": "boost:factor=2", "holdfast_trace": 2}, "not 2"),
         ({"holdfast_span": [1, 2]}, "without 'holdfast'"),
+        ({"holdfast_span": [1, 2], "holdfast_seed": 3}, "without 'holdfast'"),
+        ({"holdfast_seed": -1}, "not -1"),
+        ({"holdfast_seed": 2.0}, "not 2.0"),
+        ({"holdfast_seed": str(2**128)}, f"not '{2**128}'"),
+        ({"holdfast_seed": "four"}, "not 'four'"),
     ],
 )
 def test_what_is_refused(given, words):
@@ -67,10 +79,42 @@ def test_heads_that_a_model_lacks():
 
 
 def test_what_travels_to_the_workers_is_plain():
-    admitted = Admitted(KEEP + BOOST, ((2, 5), (7, 9)), 20, "name")
+    drawing = Drawing(2**100, 0.7, 0.9, 40)
+    admitted = Admitted(KEEP + BOOST, ((2, 5), (7, 9)), 20, "name", drawing)
     again = Admitted.unpacked(json.loads(json.dumps(admitted.packed())))
     assert again.packed() == admitted.packed()
     assert (again.methods, again.ranges, again.prompt) == (KEEP + BOOST, ((2, 5), (7, 9)), 20)
+    assert again.drawing == drawing
+
+
+def test_what_a_draw_by_its_seed_does_not_know_is_refused():
+    check_draw(SimpleNamespace(top_k=-1, min_p=0.0, repetition_penalty=1.0, presence_penalty=None))
+    for name, value in (("top_k", 20), ("repetition_penalty", 1.05), ("min_p", 0.1)):
+        with pytest.raises(HoldfastError, match=f"{name}={value}"):
+            check_draw(SimpleNamespace(**{name: value}))
+
+
+@pytest.mark.parametrize("newer", [False, True])
+def test_tokens_are_drawn_as_the_engine_draws_them(newer):
+    """By the place of the token in its reply, which either runner tells in its own way."""
+    logits = torch.randn(4, 50, generator=torch.Generator().manual_seed(0))
+    logits[3, 7] = torch.nan
+    before, slots = logits.clone(), [5, 0, 2, 9]
+    reply = [1, 2, 3]
+    drawing = Drawing(2**90 + 1, 0.8, 0.95, 6)
+    rows = Rows()
+    for slot, prompt in ((5, 20), (2, 9), (9, 4)):
+        admitted = Admitted((), (), prompt, "", drawing)
+        rows.put(slot, draw_of(admitted, None if newer else reply))
+    lengths = [23, 8, 4, 5] if newer else None  # the third reads a chunk of its prompt
+    left = draw_rows(logits, rows, slots, lengths)
+    numbers = uniforms(drawing.seed, 6)
+    sampling = Sampling(0.8, 0.95)
+    for row, place in ((0, 3), (2, 0 if newer else 3)):
+        (token,) = draw(before[row : row + 1], [sampling], [numbers[place]])
+        assert left[row].isfinite().nonzero().flatten().tolist() == [token]
+    assert left[1].equal(before[1])  # vLLM's own
+    assert left[3].isnan().sum() == 1 and left[3].isfinite().sum() == 49
 
 
 def test_salts_differ_by_what_keys_differ_by():

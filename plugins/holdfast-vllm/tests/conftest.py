@@ -42,10 +42,8 @@ MOVED = 0.3
 Range = tuple[int, int]
 
 
-@cache
-def engine(backend: str = OURS, **options: Any) -> Any:
-    """An engine of its own for each set of options, kept for all tests."""
-    from vllm import LLM
+def use_backend(backend: str) -> None:
+    """The attention of engines that are made from here on."""
     from vllm.plugins import load_general_plugins
     from vllm.v1.attention import selector
     from vllm.v1.attention.backends.registry import AttentionBackendEnum, register_backend
@@ -53,6 +51,14 @@ def engine(backend: str = OURS, **options: Any) -> Any:
     load_general_plugins()
     register_backend(AttentionBackendEnum.CPU_ATTN, backend)
     selector._cached_get_attn_backend.cache_clear()
+
+
+@cache
+def engine(backend: str = OURS, **options: Any) -> Any:
+    """An engine of its own for each set of options, kept for all tests."""
+    from vllm import LLM
+
+    use_backend(backend)
     standard = {
         "dtype": "float32",
         "max_model_len": 1024,

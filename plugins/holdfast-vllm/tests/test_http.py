@@ -16,6 +16,13 @@ import openai
 import pytest
 from conftest import CACHE, CHATS, FLOAT32, MODEL, MOVED, model, reference, span_of
 
+import holdfast
+from holdfast import drift
+from holdfast.errors import ModelError
+from holdfast.methods import Ability, parse
+from holdfast.models.requests import Request
+from holdfast.sampling import Sampling
+
 START = 240  # seconds, on a busy machine
 SERVER = [sys.executable, "-m", "vllm.entrypoints.openai.api_server"]
 OPTIONS = ["--model", MODEL, "--served-model-name", "default", "--dtype", "float32"]
@@ -205,3 +212,66 @@ def test_plain_completions_take_a_text(client):
             model="default", prompt="Once", max_tokens=4,
             extra_body={"vllm_xargs": {"holdfast": "boost:factor=4"}},
         )  # fmt: skip
+
+
+def test_connect_asks_what_the_server_offers(url):
+    remote = holdfast.connect(f"{url}/v1")
+    remote.check(parse("boost:factor=2+repetition:probability=0.5"))
+    assert Ability.LOG_ODDS in remote.offers and Ability.SECOND_STREAM not in remote.offers
+    digest = read(f"{url}/v1/steering")["fingerprint"]
+    assert remote.fingerprint == f"{url}/v1 default Holdfast vllm {digest}"
+    with pytest.raises(ModelError, match="guidance:scale=2 needs a second stream"):
+        remote.generate(CHATS[0], "guidance:scale=2")
+    with pytest.raises(ModelError, match=r"refused .* layer 9"):
+        remote.generate(CHATS[0], "boost:factor=2,heads=9.0")
+
+
+def test_requests_over_the_wire_are_answered_as_here(url):
+    """Any seed, a trace, emphasis and the place of the system prompt reach the server."""
+    short = Sampling(max_new_tokens=30)
+    requests = [
+        Request(CHATS[0], "boost:factor=4", short, 2**70, trace=True),
+        Request(CHATS[0], (), short, 5, trace=True),
+        Request(CHATS[1], "boost:factor=9", short, 7, emphasis=["What is new"]),
+        Request(CHATS[1], "spotlight:target=0.4", short, 8, system_as="first-user"),
+        Request(CHATS[1][1:], "boost:factor=4", short, 9),
+    ]
+    remote = holdfast.connect(f"{url}/v1")
+    told, wanted = remote.generate_batch(requests), model().generate_batch(requests)
+    for reply, want in zip(told, wanted, strict=True):
+        assert (reply.text, reply.stop_reason) == (want.text, want.stop_reason)
+        assert reply.token_masses == pytest.approx(want.token_masses, abs=1e-5)
+    assert told[0].token_masses and not told[2].token_masses
+    pieces = []
+    streamed = remote.stream(requests[0], pieces.append)
+    assert streamed.text == told[0].text == "".join(pieces)
+    assert streamed.masses == pytest.approx(told[0].masses, abs=1e-5)
+
+
+def test_drift_over_the_wire_gives_the_local_records(url, tmp_path):
+    settings = drift.Settings(rounds=2, conversations=3, sampling=Sampling(max_new_tokens=40))
+    specs = ["none", "boost:factor=4", "repetition:probability=0.5+pasta:alpha=0.05"]
+    here, there = (
+        {
+            (record["method"], record["conversation"]): record
+            for record in drift.run(each, "starter", tmp_path / name, settings, specs).records
+        }
+        for name, each in (("here", model()), ("there", holdfast.connect(f"{url}/v1")))
+    )
+    assert here.keys() == there.keys() and len(here) == 9
+    for key, record in here.items():
+        for part in ("turns", "probes"):
+            for local, far in zip(record[part], there[key][part], strict=True):
+                assert {**local, "mass": None} == {**far, "mass": None}, key
+                assert local["mass"] == pytest.approx(far["mass"], abs=1e-5)
+
+
+def test_a_draw_by_its_seed_takes_temperature_and_nucleus_alone(client):
+    for options, words in (({"top_k": 5}, "top_k=5"), ({"min_p": 0.1}, "min_p=0.1")):
+        with pytest.raises(openai.BadRequestError, match=words):
+            client.chat.completions.create(
+                model="default", messages=CHATS[0], max_tokens=4,
+                extra_body={"vllm_xargs": {"holdfast_seed": 3}, **options},
+            )  # fmt: skip
+    with pytest.raises(openai.BadRequestError, match="holdfast_seed takes n=1"):
+        ask(client, CHATS[0], {"holdfast_seed": 3}, n=2)

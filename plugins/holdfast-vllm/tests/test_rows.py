@@ -63,7 +63,9 @@ def test_two_engines_of_one_process_know_nothing_of_each_other():
 
 
 def test_the_new_runner_tells_by_slots():
-    config = SimpleNamespace(compilation_config=SimpleNamespace())
+    config = SimpleNamespace(
+        compilation_config=SimpleNamespace(), scheduler_config=SimpleNamespace(max_num_seqs=8)
+    )
     processor = SteeredRows(config, SimpleNamespace())
     packed = {"methods": "boost:factor=2", "ranges": [2, 5], "prompt": 9, "trace": ""}
     told = SimpleNamespace(extra_args={ADMITTED: packed})

@@ -31,6 +31,7 @@ _UNNAMED = {
     "batch_size",
     "replicas",
     "ray",
+    "engine",
 }
 
 

@@ -17,11 +17,17 @@ def add_model(add) -> None:
     add(
         "--model",
         default="default",
-        metavar="default|PATH|HUB_ID|URL[,URL]",
+        metavar="default|PATH|HUB_ID|URL[,URL]|vllm:MODEL",
         help=(
             "the chat model (default: the one in the package); of several servers of one model,"
-            " each has a part of the conversations"
+            " each has a part of the conversations; vllm: runs it in vLLM, in process"
         ),
+    )
+    add(
+        "--engine",
+        action="append",
+        metavar="NAME=VALUE",
+        help="with vllm:MODEL: an option of its engine, as in max_model_len=4096; repeat for more",
     )
     add(
         "--endpoint-model",
@@ -103,9 +109,18 @@ def load_model(arguments: argparse.Namespace):
     else.
 
     Raises:
-        UsageError: replicas of a server's model.
+        UsageError: replicas of a server's model, or options that do not go with it.
         HoldfastError: as `holdfast.load`, `connect_all` and `integrations.ray.connect`.
     """
+    from holdfast.models.engines import engine_in
+
+    if engine := engine_in(arguments.model):
+        return _load_in_engine(arguments, engine)
+    if given := vars(arguments).get("engine"):
+        raise UsageError(
+            f"--engine {given[0]} is for a model in an engine, as vllm:MODEL, which"
+            f" {arguments.model} is not; leave it out."
+        )
     if vars(arguments).get("ray") is not None:
         from holdfast.cli.replica_options import load_on_ray
 
@@ -129,6 +144,24 @@ def load_model(arguments: argparse.Namespace):
         arguments.endpoint_model = model.name
         return model
     return load_here(arguments)
+
+
+def _load_in_engine(arguments: argparse.Namespace, engine: str):
+    from holdfast.models.engines import load_in_engine, read_options
+
+    for option in ("device", "device_map", "ray"):
+        if (value := vars(arguments).get(option)) is not None:
+            raise UsageError(
+                f"--{option.replace('_', '-')} {value} is for models that holdfast places; {engine}"
+                " places its own, so leave it out."
+            )
+    return load_in_engine(
+        arguments.model,
+        dtype=arguments.dtype,
+        batch_size=arguments.batch_size,
+        trust_remote_code=arguments.trust_remote_code,
+        **read_options(arguments.engine or ()),
+    )
 
 
 def load_here(arguments: argparse.Namespace, **more):

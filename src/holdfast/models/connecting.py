@@ -35,8 +35,9 @@ def connect(
 ) -> EndpointModel:
     """Prepares a model behind an OpenAI-compatible endpoint, which is asked once whether it steers.
 
-    A server that does, as `holdfast serve`, is sent attention methods, emphasis and the wish for a
-    trace; any other is an ordinary endpoint, and one that does not answer is no error here.
+    A server that does, as `holdfast serve` or vLLM with our plug-in, is sent attention methods,
+    emphasis and the wish for a trace; any other is an ordinary endpoint, and one that does not
+    answer is no error here.
 
     Connection failures, timeouts, 408, 409, 429 and 5xx are retried by the official client, which
     waits as long as the server asks it to (Retry-After), else exponentially longer. Malformed

@@ -7,7 +7,7 @@ import itertools
 import time
 import warnings
 from collections.abc import Callable, Collection, Hashable, Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from holdfast.chat.emphasis import Part
@@ -32,7 +32,15 @@ from holdfast.models.refusals import (
     wants_other_limit,
 )
 from holdfast.models.requests import Reply, Request
-from holdfast.models.served import Served, ask_served, chat_fields, check_applied, check_served
+from holdfast.models.served import (
+    Served,
+    ask_served,
+    chat_fields,
+    check_applied,
+    check_served,
+    fetch_masses,
+    traces_apart,
+)
 from holdfast.models.streamed import Streamed
 from holdfast.models.workers import Line, answer_jobs
 from holdfast.sampling import Sampling
@@ -104,23 +112,22 @@ class EndpointModel:
             ModelError: names the first of them.
         """
         served, url = self._wire.served, self.endpoint.url
-        unknown = f", which could not be asked for its steering ({served.unknown}),"
         check_needs(
             methods,
             self.offers,
-            f"the endpoint {url}{unknown if served.unknown else ''}",
+            f"the endpoint {url}" + (f", which {served.unsure}," if served.unsure else ""),
             "use a prompt method such as repetition:probability=0.5, or load the model with"
             " holdfast.load()",
         )
         check_served(methods, served, url)
 
     def reach(self) -> None:
-        """Asks a server that did not answer once more what it offers.
+        """Asks a server that may steer, and did not, once more what it offers.
 
         Raises:
             ModelError: there is still no connection.
         """
-        if self._wire.served.unknown:
+        if self._wire.served.unsure:
             self._wire.served = ask_served(self._client, self.endpoint, patient=True)
 
     def generate(
@@ -142,7 +149,8 @@ class EndpointModel:
         """Answers many chats, `concurrency` at a time, in the order given.
 
         A seed goes out as its value modulo 2**31, which every server can read, and whole to a
-        server that steers, which draws by it as a local model does; whether the same seed gives the
+        server that steers, which draws by it as a local model does (vLLM with our plug-in too);
+        whether the same seed gives the
         same reply elsewhere is the server's promise, not ours. A server that refuses seeds by name
         gets none, and a warning says so once. A refused temperature or top_p is left out where
         it is 1, the protocol's default.
@@ -183,7 +191,7 @@ class EndpointModel:
         streamed = Streamed(tell, lambda told: check_applied(told, body, self.endpoint.url))
         try:
             with self._send(ask, body, request.sampling.max_new_tokens) as chunks:
-                return streamed.read(chunks)
+                reply = streamed.read(chunks)
         except openai.OpenAIError as error:
             raise failure_of(error, self.endpoint) from None
         except FilteredReply:
@@ -194,11 +202,18 @@ class EndpointModel:
             ) from None
         finally:
             self.tell_of_seeds()
+        return self._with_masses(reply, streamed.name, body)
 
     @property
     def served(self) -> Served:
         """What the server says of its steering."""
         return self._wire.served
+
+    def _with_masses(self, reply: Reply, name: object, body: dict[str, object]) -> Reply:
+        """The reply with the mass that its server tells apart from it, if there is one."""
+        if not traces_apart(body):
+            return reply
+        return replace(reply, masses=fetch_masses(self._client, self.endpoint, name))
 
     def forget(self, thread: Hashable) -> None:
         """Nothing is kept for a thread here."""
@@ -234,13 +249,11 @@ class EndpointModel:
             ModelError: as `check`.
         """
         self._check(request)
-        served = self._wire.served
         return {
             "model": self.endpoint.model,
             "temperature": request.sampling.temperature,
             "top_p": request.sampling.top_p,
-            "seed": request.seed if served.spelling else request.seed % 2**31,
-            **chat_fields(request, served),
+            **chat_fields(request, self._wire.served),
         }
 
     def answer(self, body: dict[str, object], max_new_tokens: int) -> Reply:
@@ -257,7 +270,7 @@ class EndpointModel:
             try:
                 answer = read_answer(text)
                 check_applied(read_applied(answer), body, self.endpoint.url)
-                return read_reply(answer)
+                return self._with_masses(read_reply(answer), answer.get("id"), body)
             except FilteredReply:
                 raise RequestFailed(explain_filter(self.endpoint), "filter") from None
             except MalformedAnswer as error:

@@ -8,7 +8,7 @@ import hashlib
 import inspect
 import os
 import warnings
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -32,7 +32,7 @@ from holdfast.models.local import LocalModel
 from holdfast.models.placement import DeviceMap, Placement, place
 
 if TYPE_CHECKING:
-    from transformers import PreTrainedModel, PreTrainedTokenizerFast
+    from transformers import PreTrainedConfig, PreTrainedModel, PreTrainedTokenizerFast
 
 
 def load(
@@ -203,24 +203,30 @@ def fingerprint_of(model: PreTrainedModel, tokenizer: PreTrainedTokenizerFast) -
     """A digest of the configuration, the chat template, and every parameter's shape and a sample of
     its values.
     """
+    return digest_of(model.config, tokenizer.chat_template, _saved(model))
+
+
+def digest_of(
+    config: PreTrainedConfig, chat_template: object, tensors: Iterable[tuple[str, Tensor]]
+) -> str:
+    """The same of a configuration, a template and named tensors, each looked at as it comes."""
     digest = hashlib.sha256()
-    config = {
+    settings = {
         k: v
-        for k, v in model.config.to_dict().items()
+        for k, v in config.to_dict().items()
         if not k.startswith("_") and k != "transformers_version"
     }
-    digest.update(repr(sorted(config.items(), key=lambda item: item[0])).encode())
-    digest.update(repr(tokenizer.chat_template).encode())
-    for _, sample in sorted(_samples(model)):
+    digest.update(repr(sorted(settings.items(), key=lambda item: item[0])).encode())
+    digest.update(repr(chat_template).encode())
+    for _, sample in sorted((name, _sample(name, tensor)) for name, tensor in tensors):
         digest.update(sample)
     return digest.hexdigest()[:32]
 
 
-def _samples(model: PreTrainedModel) -> Iterator[tuple[str, bytes]]:
-    """Name, shape and some values of each tensor that is saved with a model."""
+def _saved(model: PreTrainedModel) -> Iterator[tuple[str, Tensor]]:
+    """Each tensor that is saved with a model."""
     if not is_split(model):
-        for name, tensor in model.state_dict().items():
-            yield name, _sample(name, tensor)
+        yield from model.state_dict().items()
         return
     from accelerate.utils import align_module_device
 
@@ -230,7 +236,7 @@ def _samples(model: PreTrainedModel) -> Iterator[tuple[str, bytes]]:
             children = {name for name, _ in module.named_children()}
             for name, tensor in saved.items():
                 if name.removeprefix(f"{prefix}.").split(".")[0] not in children:
-                    yield name, _sample(name, tensor)
+                    yield name, tensor
 
 
 def _sample(name: str, tensor: Tensor) -> bytes:

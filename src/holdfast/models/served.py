@@ -11,7 +11,7 @@ from holdfast.chat.emphasis import Range, put_marks, take_marks, unused_characte
 from holdfast.chat.messages import Message
 from holdfast.chat.prompt import place_system
 from holdfast.client import SPELLINGS, Asked
-from holdfast.errors import ModelError
+from holdfast.errors import ModelError, RequestFailed
 from holdfast.methods import Ability, Kind, Method, edit_messages, holds_span, of_kind, spell
 from holdfast.methods.spec import NONE
 from holdfast.models.answers import Applied, Endpoint
@@ -22,6 +22,7 @@ from holdfast.models.requests import Request
 if TYPE_CHECKING:
     from openai import OpenAI
 
+_SEEDS = 2**31  # what every server can read
 _PATIENCE = 5.0  # seconds for the question whether a server steers
 
 
@@ -35,7 +36,8 @@ class Served:
         methods: the names of those that it knows.
         default: the method that it applies where a request names none.
         fingerprint: of its model; "" where it is not told.
-        unknown: why nothing is known of its steering; "" where it has answered.
+        unsure: why it may steer and does not now, of "the server, which ..."; "" where it does, or
+            is known never to.
     """
 
     spelling: str = ""
@@ -43,12 +45,13 @@ class Served:
     methods: tuple[str, ...] = ()
     default: str = NONE
     fingerprint: str = ""
-    unknown: str = ""
+    unsure: str = ""
 
     @property
     def identity(self) -> str:
         """What of it may change replies, for the model's fingerprint; "" for ordinary endpoints."""
-        return f"Holdfast {self.fingerprint}".rstrip() if self.spelling else ""
+        engine = "" if self.spelling == "holdfast" else f"{self.spelling} "
+        return f"Holdfast {engine}{self.fingerprint}".rstrip() if self.spelling else ""
 
 
 def ask_served(client: OpenAI, endpoint: Endpoint, *, patient: bool = False) -> Served:
@@ -69,16 +72,23 @@ def ask_served(client: OpenAI, endpoint: Endpoint, *, patient: bool = False) -> 
         text = client.get("/steering", cast_to=str, options={} if patient else hasty)
     except openai.APIStatusError as error:
         busy = error.status_code >= 500 or error.status_code in (401, 403, 429)
-        return Served(unknown=f"{error.status_code}: {words_of(error, endpoint)}" if busy else "")
+        return _unasked(f"{error.status_code}: {words_of(error, endpoint)}") if busy else Served()
     except openai.OpenAIError as error:
         if patient and is_gone(error):
             raise failure_of(error, endpoint) from None
-        return Served(unknown="it does not answer")
+        return _unasked("it does not answer")
     return read_served(text)
 
 
+def _unasked(why: str) -> Served:
+    return Served(unsure=f"could not be asked for its steering ({why})")
+
+
 def read_served(text: str) -> Served:
-    """Reads what `GET /v1/steering` answers; anything else is an ordinary endpoint's."""
+    """Reads what `GET /v1/steering` answers; anything else is an ordinary endpoint's.
+
+    `holdfast serve` and vLLM with our plug-in answer alike; the second says how it is asked.
+    """
     try:
         answer = json.loads(text)
     except (ValueError, RecursionError):
@@ -86,10 +96,15 @@ def read_served(text: str) -> Served:
     listed = answer.get("methods") if isinstance(answer, dict) else None
     if not isinstance(listed, list):
         return Served()
+    if refusal := answer.get("refusal"):
+        return Served(unsure=f"cannot steer now ({refusal})")
+    spelling = answer.get("spelling", "holdfast")
+    if not isinstance(spelling, str) or spelling not in SPELLINGS:
+        return Served(unsure=f"is asked in a way that is not known here ({spelling!r})")
     methods = [each for each in listed if isinstance(each, dict) and isinstance(each["name"], str)]
     needs = {need for each in methods for need in each.get("needs", ())}
     return Served(
-        "holdfast",
+        spelling,
         ENDPOINT | {ability for ability in Ability if ability.value in needs},
         tuple(each["name"] for each in methods),
         str(answer.get("default") or NONE),
@@ -142,22 +157,73 @@ def check_applied(applied: Applied | None, body: Mapping[str, Any], url: str) ->
 
 
 def chat_fields(request: Request, served: Served) -> dict[str, Any]:
-    """The messages of a request, and in `extra_body` what is asked of the server's attention.
+    """The messages of a request, its seed, and in `extra_body` what is asked of the server.
 
     Methods that edit messages are applied here, so that they draw as they do locally; what they
     repeat is emphasised in every place.
     """
     shown, emphasis = _edited(request)
     if not served.spelling:
-        return {"messages": _sendable(place_system(shown, request.system_as))}
+        placed = place_system(shown, request.system_as)
+        return {"messages": _sendable(placed), "seed": request.seed % _SEEDS}
     spans = bool(emphasis) or any(m["role"] == "system" and m["content"].strip() for m in shown)
-    asked = Asked(
-        _steering(request.methods, spans), emphasis if spans else (), request.trace and spans
-    )
-    fields = SPELLINGS[served.spelling](asked)
+    steering = _steering(request.methods, spans)
+    trace = request.trace and spans
+    if served.spelling == "vllm":
+        texts = _texts(shown, emphasis, request.system_as) if spans else ()
+        return {
+            "messages": _sendable(place_system(shown, request.system_as)),
+            "seed": request.seed % _SEEDS,
+            "extra_body": _for_vllm(SPELLINGS["vllm"](Asked(steering, texts, trace)), request.seed),
+        }
+    fields = SPELLINGS[served.spelling](Asked(steering, emphasis if spans else (), trace))
     if request.system_as != "role":
         fields["system_as"] = request.system_as
-    return {"messages": _sendable(shown), "extra_body": fields}
+    return {"messages": _sendable(shown), "seed": request.seed, "extra_body": fields}
+
+
+def _for_vllm(fields: dict[str, Any], seed: int) -> dict[str, Any]:
+    """Draws by the whole seed as a local model does; what the model's own configuration adds to
+    vLLM's draw is switched off.
+    """
+    asked = {**fields["vllm_xargs"], "holdfast_seed": str(seed)}
+    return {"vllm_xargs": asked, "top_k": 0, "min_p": 0.0, "repetition_penalty": 1.0}
+
+
+def _texts(
+    messages: Sequence[Message], emphasis: Sequence[Range], system_as: str
+) -> tuple[str, ...]:
+    """What vLLM is told to hold on to, which has no message and place; () for what it finds."""
+    if emphasis:
+        return tuple(messages[number]["content"][first:last] for number, first, last in emphasis)
+    if system_as == "role":
+        return ()
+    return tuple(m["content"].strip() for m in messages if m["role"] == "system")
+
+
+def fetch_masses(client: OpenAI, endpoint: Endpoint, name: object) -> tuple[float, ...]:
+    """The mass at every token of a reply that vLLM was asked to trace, by the reply's id.
+
+    Raises:
+        ModelError: the server does not tell it.
+    """
+    import openai
+
+    try:
+        told = json.loads(client.get(f"/steering/mass/{name}", cast_to=str))
+        return tuple(float(mass) for mass in told["mass"])
+    except openai.OpenAIError as error:
+        raise failure_of(error, endpoint) from None
+    except (ValueError, KeyError, TypeError) as error:
+        raise RequestFailed(
+            f"{endpoint.url} was asked for the mass of its reply {name}, and tells something else"
+            f" ({error}); see its log, or ask without a trace."
+        ) from None
+
+
+def traces_apart(body: Mapping[str, Any]) -> bool:
+    """Whether the mass of an answer is to be fetched once the answer is there."""
+    return bool(body.get("extra_body", {}).get("vllm_xargs", {}).get("holdfast_trace"))
 
 
 def _edited(request: Request) -> tuple[tuple[Message, ...], tuple[Range, ...]]:

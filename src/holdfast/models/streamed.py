@@ -27,6 +27,7 @@ class Streamed:
         text: so far.
         masses: of the tokens so far; None where the server tells none.
         ending: what ended it, once it has ended.
+        name: of the reply at the server.
         content: what stands in place of a text: "refusal", "tool_calls", or "".
     """
 
@@ -35,6 +36,7 @@ class Streamed:
     text: str = ""
     masses: list[float] | None = None
     ending: str | None = None
+    name: str = ""
     content: str = ""
     _checked: bool = field(default=False, repr=False)
 
@@ -58,6 +60,7 @@ class Streamed:
         if not self._checked:
             self.check(read_applied(chunk))
             self._checked = True
+            self.name = str(chunk.get("id"))
         choices = chunk.get("choices")
         if not isinstance(choices, list) or not choices:  # the last chunk may tell the usage alone
             return

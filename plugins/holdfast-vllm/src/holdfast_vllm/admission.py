@@ -14,7 +14,19 @@ from holdfast.methods import spell
 from holdfast.methods.table import table_row
 from holdfast_vllm.moved import Methods
 from holdfast_vllm.spans import chat_span, given_span, text_span, tokens_of
-from holdfast_vllm.wire import SPAN, Admitted, Range, Wish, check_heads
+from holdfast_vllm.status import uses_full_graphs
+from holdfast_vllm.wire import (
+    MOST_PARTS,
+    SEED,
+    SPAN,
+    TRACE,
+    Admitted,
+    Drawing,
+    Range,
+    Wish,
+    check_draw,
+    check_heads,
+)
 
 CHAT = "holdfast_chat"  # where a rendered chat is kept beside its tokens
 
@@ -35,27 +47,55 @@ class Chat:
 
 
 def admit(
-    renderer: Any, config: Any, prompt: Mapping[str, Any], wish: Wish, n: int, name: str
+    renderer: Any, config: Any, prompt: Mapping[str, Any], wish: Wish, asked: Any, name: str
 ) -> Admitted:
     """A request with its span found.
+
+    Args:
+        renderer: of the engine.
+        config: of the engine.
+        prompt: as it was rendered.
+        wish: what is asked of us.
+        asked: what is asked of vLLM, under its names: a request of its protocol, or its parameters
+            of sampling.
+        name: under which a mass is kept.
 
     Raises:
         VLLMValidationError: what it asks for cannot be done; HTTP 400.
     """
     try:
-        check_engine(config)
+        check_engine(config, attention=wish.wants_span)
         model = config.model_config.hf_text_config
         check_heads(wish.methods, model.num_hidden_layers, model.num_attention_heads)
         check_device(wish.methods, current_platform.is_cuda())
-        if wish.trace and n > 1:
-            raise UsageError(f"holdfast_trace takes n=1, not n={n}; ask for one reply at a time.")
+        _check_alone(wish, asked.n or 1)
+        if wish.seed is not None:
+            check_draw(asked)
         ids = prompt.get("prompt_token_ids")
         if prompt["type"] == "embeds" or not ids:
             raise UsageError("A prompt of embeddings cannot be steered; give text or tokens.")
-        ranges = _ranges(renderer, prompt, ids, wish)
+        ranges = _ranges(renderer, prompt, ids, wish) if wish.wants_span else ()
+        if uses_full_graphs(config) and len(ranges) > MOST_PARTS:
+            raise UsageError(
+                f"The span has {len(ranges)} parts, and full CUDA graphs take {MOST_PARTS}; give"
+                " fewer, or start the server without holdfast_full_graphs."
+            )
         return Admitted(wish.methods, ranges, len(ids), name if wish.trace else "")
     except HoldfastError as error:
         raise VLLMValidationError(str(error)) from None
+
+
+def _check_alone(wish: Wish, replies: int) -> None:
+    for key, given in ((TRACE, wish.trace), (SEED, wish.seed is not None)):
+        if given and replies > 1:
+            raise UsageError(f"{key} takes n=1, not n={replies}; ask for one reply at a time.")
+
+
+def take_draw(seed: int, sampling: Any) -> Drawing:
+    """How a reply is drawn, taken out of vLLM's parameters: its sampler takes what is left."""
+    drawing = Drawing(seed, sampling.temperature, sampling.top_p, sampling.max_tokens)
+    sampling.temperature, sampling.top_p, sampling.seed = 0.0, 1.0, None
+    return drawing
 
 
 def check_device(methods: Methods, on_cuda: bool) -> None:
@@ -71,8 +111,12 @@ def check_device(methods: Methods, on_cuda: bool) -> None:
         )
 
 
-def check_engine(config: Any) -> None:
-    """Refuses engines whose attention cannot be steered; what only its layers know, workers tell.
+def check_engine(config: Any, *, attention: bool = True) -> None:
+    """Refuses engines that cannot be steered; what only its layers know, workers tell.
+
+    Args:
+        config: of the engine.
+        attention: whether more is asked for than the draw of tokens.
 
     Raises:
         UsageError: names what stands in the way.
@@ -81,18 +125,25 @@ def check_engine(config: Any) -> None:
     asked = {
         "speculative decoding": config.speculative_config is not None,
         "pipeline parallelism": parallel.pipeline_parallel_size > 1,
-        "context parallelism": parallel.decode_context_parallel_size > 1
-        or getattr(parallel, "prefill_context_parallel_size", 1) > 1,
-        "multi-head latent attention": config.model_config.use_mla,
-        "an encoder": config.model_config.is_encoder_decoder,
-        "keys and values from another server": config.kv_transfer_config is not None,
     }
+    if attention:
+        asked |= _of_attention(config, parallel)
     for name, there in asked.items():
         if there:
             raise UsageError(
                 f"This server cannot steer: it runs with {name}; start it without, or leave"
                 " holdfast out of the request."
             )
+
+
+def _of_attention(config: Any, parallel: Any) -> dict[str, bool]:
+    return {
+        "context parallelism": parallel.decode_context_parallel_size > 1
+        or getattr(parallel, "prefill_context_parallel_size", 1) > 1,
+        "multi-head latent attention": config.model_config.use_mla,
+        "an encoder": config.model_config.is_encoder_decoder,
+        "keys and values from another server": config.kv_transfer_config is not None,
+    }
 
 
 def _ranges(

@@ -2,6 +2,8 @@
 
 GET /holdfast                  {"live": true, "methods": [...], "version": ...}
 GET /holdfast/mass/REQUEST     the mass of a request that asked for it, by the reply's id
+GET /v1/steering               the methods in full, as `holdfast serve` tells them, and how to ask
+GET /v1/steering/mass/REQUEST  as above; where vLLM wants an API key, these two want it too
 """
 
 from __future__ import annotations
@@ -16,6 +18,7 @@ from prometheus_client import Gauge
 from holdfast.methods import schema
 from holdfast_vllm import __version__
 from holdfast_vllm.frontend import ask, refusal_of
+from holdfast_vllm.status import fingerprint_of
 
 router = APIRouter()
 _LIVE = Gauge("holdfast_live", "1 where requests can be steered, as GET /holdfast last saw it.")
@@ -40,18 +43,42 @@ def install() -> None:
 @router.get("/holdfast")
 async def state(request: HttpRequest) -> JSONResponse:
     """Whether requests can be steered, and by which methods."""
-    states = await ask(request.app.state.engine_client)
-    refusal = refusal_of(states)
-    _LIVE.set(0 if refusal else 1)
+    refusal = await _refusal(request)
     told: dict[str, Any] = {
         "live": not refusal,
-        "methods": [method["name"] for method in schema() if method["kind"] == "log-odds"],
+        "methods": [method["name"] for method in _methods()],
         "version": __version__,
     }
     return JSONResponse({**told, "refusal": refusal} if refusal else told)
 
 
+@router.get("/v1/steering")
+async def steering(request: HttpRequest) -> JSONResponse:
+    """What `holdfast.connect` asks a server: its methods, how to ask for them, its model."""
+    if refusal := await _refusal(request):
+        return JSONResponse({"spelling": "vllm", "methods": [], "refusal": refusal})
+    client = request.app.state.engine_client
+    template = getattr(request.app.state.args, "chat_template", None)
+    if template is None:
+        template = getattr(client.renderer.tokenizer, "chat_template", None)
+    ranks = await client.collective_rpc("holdfast_fingerprint", args=(str(template),))
+    return JSONResponse(
+        {"spelling": "vllm", "fingerprint": fingerprint_of(ranks), "methods": _methods()}
+    )
+
+
+async def _refusal(request: HttpRequest) -> str:
+    refusal = refusal_of(await ask(request.app.state.engine_client))
+    _LIVE.set(0 if refusal else 1)
+    return refusal
+
+
+def _methods() -> list[dict[str, Any]]:
+    return [method for method in schema() if method["kind"] == "log-odds"]
+
+
 @router.get("/holdfast/mass/{name}")
+@router.get("/v1/steering/mass/{name}")
 async def mass(name: str, request: HttpRequest) -> JSONResponse:
     """The attention mass on the span of a request, per token and per layer."""
     answers = await request.app.state.engine_client.collective_rpc("holdfast_mass", args=(name,))

@@ -11,6 +11,7 @@ vLLM has no seam for it, so six of its functions are wrapped:
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from functools import wraps
 from http import HTTPStatus
 from typing import Any
@@ -18,8 +19,9 @@ from typing import Any
 from vllm.exceptions import GracefulHTTPError, VLLMValidationError
 
 from holdfast.errors import HoldfastError
-from holdfast_vllm.admission import CHAT, Chat, admit
-from holdfast_vllm.wire import ADMITTED, Wish, read_wish
+from holdfast_vllm.admission import CHAT, Chat, admit, take_draw
+from holdfast_vllm.status import DRAWS, STEERS
+from holdfast_vllm.wire import ADMITTED, KEYS, Wish, read_wish
 
 _MARK = "_holdfast_wraps"
 
@@ -100,7 +102,7 @@ def _refusing_early(inner: Any) -> Any:
         prompts = rendered[1] if isinstance(rendered, tuple) else rendered
         if wish is not None and isinstance(prompts, list):
             for prompt in prompts:
-                admit(self.renderer, self.renderer.config, prompt, wish, request.n or 1, "")
+                admit(self.renderer, self.renderer.config, prompt, wish, request, "")
         return rendered
 
     return render
@@ -119,11 +121,12 @@ def _admitting(inner: Any) -> Any:
             return request
         if not (isinstance(prompt, dict) and "type" in prompt):
             prompt = {"type": "token", "prompt_token_ids": request.prompt_token_ids}
-        admitted = admit(self.renderer, self.vllm_config, prompt, wish, params.n, request_id)
-        request.sampling_params.extra_args = {
-            **request.sampling_params.extra_args,
-            ADMITTED: admitted.packed(),
-        }
+        admitted = admit(self.renderer, self.vllm_config, prompt, wish, params, request_id)
+        sampling = request.sampling_params
+        if wish.seed is not None:
+            admitted = replace(admitted, drawing=take_draw(wish.seed, sampling))
+        others = {key: value for key, value in sampling.extra_args.items() if key not in KEYS}
+        sampling.extra_args = {**others, ADMITTED: admitted.packed()}
         request.cache_salt = admitted.salt(request.cache_salt)
         return request
 
@@ -140,8 +143,8 @@ def _read(given: Mapping[str, Any] | None) -> Wish | None:
 # Whether steering is live
 
 
-def _is_steered(prompt: Any, params: Any) -> bool:
-    """Whether a request asks for something of ours.
+def _need(prompt: Any, params: Any) -> str:
+    """What a request asks of the workers, `DRAWS` or `STEERS`; "" where nothing of ours.
 
     Raises:
         VLLMValidationError: it does, and was made by other hands, past its admission.
@@ -149,26 +152,28 @@ def _is_steered(prompt: Any, params: Any) -> bool:
     made = getattr(prompt, "sampling_params", None)  # of a request that is made already
     given = getattr(params if made is None else made, "extra_args", None) or {}
     if made is not None and ADMITTED in given:
-        return True
-    if _read(given) is None:
-        return False
+        return STEERS
+    wish = _read(given)
+    if wish is None:
+        return ""
     if made is not None:
         raise VLLMValidationError(
             "A finished EngineCoreRequest cannot be steered; hand its prompt and parameters over."
         )
-    return True
+    return STEERS if wish.wants_span else DRAWS
 
 
 def _asking(inner: Any) -> Any:
     def add_request(
         self: Any, request_id: str, prompt: Any, params: Any, *args: Any, **kwargs: Any
     ) -> Any:
-        if _is_steered(prompt, params) and not _is_live(self):
+        need = _need(prompt, params)
+        if need and not _is_live(self, need):
             try:
                 states = self.collective_rpc("holdfast_state")
             except Exception as error:
                 states = error
-            _require(self, states)
+            _require(self, states, need)
         return inner(self, request_id, prompt, params, *args, **kwargs)
 
     return add_request
@@ -178,8 +183,9 @@ def _asking_async(inner: Any) -> Any:
     async def add_request(
         self: Any, request_id: str, prompt: Any, params: Any, *args: Any, **kwargs: Any
     ):
-        if _is_steered(prompt, params) and not _is_live(self):
-            _require(self, await ask(self))
+        need = _need(prompt, params)
+        if need and not _is_live(self, need):
+            _require(self, await ask(self), need)
         return await inner(self, request_id, prompt, params, *args, **kwargs)
 
     return add_request
@@ -194,25 +200,25 @@ async def ask(engine: Any) -> list[dict[str, Any]] | Exception:
         return error
 
 
-def refusal_of(states: object) -> str:
-    """Why these workers cannot steer; "" where all can."""
+def refusal_of(states: object, need: str = STEERS) -> str:
+    """Why these workers cannot do what is needed; "" where all can."""
     if isinstance(states, Exception):
         return f"its workers did not answer ({type(states).__name__}: {states})"
     if not isinstance(states, list) or not states:
         return "its workers did not answer"
-    return next((state["refusal"] for state in states if state["refusal"]), "")
+    return next((state[need] for state in states if state[need]), "")
 
 
-def _is_live(engine: Any) -> bool:
-    return getattr(engine, "_holdfast_live", False)
+def _is_live(engine: Any, need: str) -> bool:
+    return need in getattr(engine, "_holdfast_live", ())
 
 
-def _require(engine: Any, states: object) -> None:
-    refusal = refusal_of(states)
+def _require(engine: Any, states: object, need: str) -> None:
+    refusal = refusal_of(states, need)
     if refusal:
         raise GracefulHTTPError(
             f"This server cannot steer: {refusal}; leave holdfast out of the request, or see"
             " GET /holdfast.",
             HTTPStatus.SERVICE_UNAVAILABLE,
         )
-    engine._holdfast_live = True
+    engine._holdfast_live = {*getattr(engine, "_holdfast_live", ()), need}

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections import OrderedDict
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
+import numpy as np
 from torch import Tensor
 
 _REQUESTS = 256  # kept; the oldest is forgotten first
@@ -14,9 +16,17 @@ _TOKENS = 8192  # of a request
 
 @dataclass
 class Masses:
-    """By the name of the request, per drawn token the mass of each layer, the mean of its heads."""
+    """By the name of the request, per drawn token the mass of each layer, float32 [head].
 
-    by_name: OrderedDict[str, list[dict[int, float]]] = field(default_factory=OrderedDict)
+    Args:
+        at_most: requests that are kept.
+        by_name: what is known of each.
+        fetch: brings what a graph has left on its device, before anything is read.
+    """
+
+    at_most: int = _REQUESTS
+    by_name: OrderedDict[str, list[dict[int, np.ndarray]]] = field(default_factory=OrderedDict)
+    fetch: Callable[[], None] = lambda: None
 
     def note(self, name: str, layer: int, mass: Tensor) -> None:
         """Keeps the mass [head] of a layer; a layer that was there begins the next token."""
@@ -25,8 +35,8 @@ class Masses:
             if len(tokens) >= _TOKENS:
                 return
             tokens.append({})
-        tokens[-1][layer] = float(mass.mean())
-        while len(self.by_name) > _REQUESTS:
+        tokens[-1][layer] = mass.float().cpu().numpy().copy()  # not the batch's whole tensor
+        while len(self.by_name) > self.at_most:
             self.by_name.popitem(last=False)
 
     def read(self, name: str) -> dict[str, Any] | None:
@@ -36,13 +46,26 @@ class Masses:
             "mass", per drawn token the mean over layers and heads; "layers", per layer the mean
             over tokens and heads.
         """
+        self.fetch()
         tokens = self.by_name.get(name)
         if not tokens:
             return None
-        layers = sorted(tokens[0])
-        return {
-            "mass": [sum(token.values()) / len(token) for token in tokens],
-            "layers": [
-                sum(token.get(layer, 0.0) for token in tokens) / len(tokens) for layer in layers
-            ],
-        }
+        mass = _stacked(tokens)
+        return {"mass": mass.mean((0, 1)).tolist(), "layers": mass.mean((1, 2)).tolist()}
+
+    def take(self, name: str) -> list[Any]:
+        """The mass of every head, [layer][head][token], which is then forgotten; [] where nothing
+        is known.
+        """
+        self.fetch()
+        tokens = self.by_name.pop(name, None)
+        return _stacked(tokens).tolist() if tokens else []
+
+
+def _stacked(tokens: list[dict[int, np.ndarray]]) -> np.ndarray:
+    """Float32 [layer, head, token]; 0 where a layer noted nothing."""
+    layers = sorted(tokens[0])
+    nothing = np.zeros_like(tokens[0][layers[0]])
+    return np.stack(
+        [np.stack([token.get(layer, nothing) for token in tokens], -1) for layer in layers]
+    )

@@ -22,5 +22,7 @@ def register() -> None:
     register_backend(AttentionBackendEnum.CUSTOM, "holdfast_vllm.cuda.Backend")
     WorkerBase.holdfast_state = status.worker_state
     WorkerBase.holdfast_mass = status.worker_mass
+    WorkerBase.holdfast_heads = status.worker_heads
+    WorkerBase.holdfast_fingerprint = status.worker_fingerprint
     frontend.install()
     endpoint.install()

@@ -1,4 +1,5 @@
-"""The "logits processor" through which vLLM tells of requests; it leaves the logits alone.
+"""The "logits processor" through which vLLM tells of requests; it leaves the logits alone, but of
+those that name their draw.
 
 One class serves both model runners. The old one makes it with (config, device, pinning) and tells
 what changed in the batch; the new one with (config, request states) and tells of every request and
@@ -7,7 +8,7 @@ its slot.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from torch import Tensor
@@ -18,12 +19,13 @@ from vllm.v1.worker.gpu.sample.logits_processor.interface import LogitsProcessor
 
 from holdfast.errors import HoldfastError
 from holdfast_vllm import frontend
+from holdfast_vllm.draws import draw_of, draw_rows
 from holdfast_vllm.status import engine_of
 from holdfast_vllm.wire import ADMITTED, Admitted, read_wish
 
 
 class SteeredRows(LogitsProcessor):
-    """Keeps what each row of the batch asked for."""
+    """Keeps what each row of the batch asked for, and draws for those that name their draw."""
 
     def __init__(self, vllm_config: Any, *_: Any) -> None:
         self._engine = engine_of(vllm_config)
@@ -47,30 +49,48 @@ class SteeredRows(LogitsProcessor):
             )
 
     def is_argmax_invariant(self) -> bool:
-        """It changes no logit."""
-        return True
+        """No: where a row names its draw, the token that is drawn."""
+        return False
 
     def apply(self, logits: Tensor, ctx: Any = None) -> Tensor:
-        """The logits as they are."""
-        return logits
+        """The logits, with the drawn token alone in rows that name their draw.
+
+        Args:
+            logits: [row, vocabulary]; without speculative decoding a row is a request.
+            ctx: of the new runner; the old one has none, and numbers requests by their rows.
+        """
+        draws = self._engine.draws
+        if not draws.by_number:
+            return logits
+        if ctx is None:
+            return draw_rows(logits, draws, range(len(logits)), None)
+        return draw_rows(logits, draws, ctx.idx_mapping_np, ctx.seq_lens_upper_bound_np)
 
     def update_state(self, batch_update: BatchUpdate | None) -> None:
         """What the old runner tells before a pass."""
         if batch_update is None:
             return
-        self._engine.rows.update(
-            batch_update.removed,
-            ((number, _admitted(params.extra_args)) for number, params, *_ in batch_update.added),
-            (
-                (source, target, direction == MoveDirectionality.SWAP)
-                for source, target, direction in batch_update.moved
-            ),
-        )
+        admitted = [
+            (number, _admitted(params.extra_args), generated)
+            for number, params, _, generated in batch_update.added
+        ]
+        moved = [
+            (source, target, direction == MoveDirectionality.SWAP)
+            for source, target, direction in batch_update.moved
+        ]
+        removed: Sequence[int] = batch_update.removed
+        rows = [(number, own) for number, own, _ in admitted]
+        self._engine.rows.update(removed, rows, moved)
+        draws = [(number, draw_of(own, generated)) for number, own, generated in admitted]
+        self._engine.draws.update(removed, draws, moved)
 
     def add_request(self, req_idx: int, sampling_params: SamplingParams) -> bool:
-        """What the new runner tells of a request; its logits need no processing."""
-        self._engine.rows.put(req_idx, _admitted(sampling_params.extra_args))
-        return False
+        """What the new runner tells of a request; returns whether its logits are changed."""
+        admitted = _admitted(sampling_params.extra_args)
+        draw = draw_of(admitted)
+        self._engine.rows.put(req_idx, admitted)
+        self._engine.draws.put(req_idx, draw)
+        return draw is not None
 
 
 def _admitted(extra_args: Mapping[str, Any] | None) -> Admitted | None:

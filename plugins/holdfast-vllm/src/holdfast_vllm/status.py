@@ -7,12 +7,18 @@ a module's global would be shared by two engines of a process.
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from hashlib import sha256
 from typing import Any
 
+from holdfast.models.loading import digest_of
+from holdfast_vllm.draws import Draw
 from holdfast_vllm.masses import Masses
 from holdfast_vllm.rows import Rows
+from holdfast_vllm.wire import Admitted
 
 _PLACE = "_holdfast_engine"
+# What is asked of a worker, and in its state why it cannot: to draw tokens; to steer as well.
+DRAWS, STEERS = "draws", "refusal"
 
 
 @dataclass
@@ -21,13 +27,15 @@ class Engine:
 
     Args:
         rows: what the rows of its batch asked for.
+        draws: of the rows that name their draw.
         masses: of requests that ask for it.
         has_processor: whether vLLM made the processor, which tells of requests.
         backends: the builders of attention metadata, by their class.
         refusals: of each attention layer, why it cannot be steered; "" where it can.
     """
 
-    rows: Rows = field(default_factory=Rows)
+    rows: Rows[Admitted] = field(default_factory=Rows)
+    draws: Rows[Draw] = field(default_factory=Rows)
     masses: Masses = field(default_factory=Masses)
     has_processor: bool = False
     backends: set[str] = field(default_factory=set)
@@ -39,9 +47,16 @@ def engine_of(vllm_config: Any) -> Engine:
     # Copies of a configuration share their compilation part, which also knows the model's layers.
     kept = vars(vllm_config.compilation_config)
     if _PLACE not in kept:
-        kept[_PLACE] = Engine()
+        running = vllm_config.scheduler_config.max_num_seqs
+        kept[_PLACE] = Engine(masses=Masses(max(Masses.at_most, 2 * running)))
     engine: Engine = kept[_PLACE]
     return engine
+
+
+def uses_full_graphs(vllm_config: Any) -> bool:
+    """Whether the server was started with --additional-config '{"holdfast_full_graphs": true}'."""
+    more = vllm_config.additional_config
+    return isinstance(more, dict) and more.get("holdfast_full_graphs") is True
 
 
 def worker_state(worker: Any) -> dict[str, Any]:
@@ -54,10 +69,10 @@ def worker_state(worker: Any) -> dict[str, Any]:
             "its attention backend is not Holdfast's (on CUDA, start the server with"
             " --attention-backend CUSTOM)",
         )
-    if not engine.has_processor:
-        refusals.insert(0, "its runner did not load Holdfast's processor")
+    deaf = "" if engine.has_processor else "its runner did not load Holdfast's processor"
     return {
-        "refusal": refusals[0] if refusals else "",
+        DRAWS: deaf,
+        STEERS: deaf or next(iter(refusals), ""),
         "backend": sorted(engine.backends),
         "layers": len(engine.refusals),
     }
@@ -66,3 +81,19 @@ def worker_state(worker: Any) -> dict[str, Any]:
 def worker_mass(worker: Any, name: str) -> dict[str, Any] | None:
     """The mass of a request, as vLLM's `holdfast_mass`."""
     return engine_of(worker.vllm_config).masses.read(name)
+
+
+def worker_heads(worker: Any, name: str) -> list[Any]:
+    """The mass of a request on every head of this rank, once, as vLLM's `holdfast_heads`."""
+    return engine_of(worker.vllm_config).masses.take(name)
+
+
+def worker_fingerprint(worker: Any, chat_template: str) -> str:
+    """Of the model as this rank has it, as vLLM's `holdfast_fingerprint`."""
+    tensors = worker.model_runner.get_model().state_dict().items()
+    return digest_of(worker.model_config.hf_config, chat_template, tensors)
+
+
+def fingerprint_of(ranks: list[str]) -> str:
+    """Of the model as all ranks have it."""
+    return sha256(" ".join(ranks).encode()).hexdigest()[:32]

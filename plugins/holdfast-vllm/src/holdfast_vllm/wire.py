@@ -4,6 +4,8 @@
     holdfast_text    the words to hold on to, which must stand in the rendered prompt exactly once
     holdfast_span    tokens to hold on to: first, last (exclusive), first, last, ...
     holdfast_trace   1: note the attention mass on the span
+    holdfast_seed    names the draw of the reply, which is then the one that Holdfast's own engine
+                     makes of it, whatever the batch; a whole number, or its digits as text
 
 Without a text or a span, a chat holds on to its system prompt. This module imports neither vLLM nor
 torch.
@@ -15,20 +17,33 @@ import difflib
 import hashlib
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import astuple, dataclass
 from typing import Any
 
 from holdfast.errors import UsageError
 from holdfast.methods import Kind, Method, ShiftsAttention, kind_of, of_kind, parse, spell
 
-METHODS, TEXT, SPAN, TRACE = KEYS = (
+METHODS, TEXT, SPAN, TRACE, SEED = KEYS = (
     "holdfast",
     "holdfast_text",
     "holdfast_span",
     "holdfast_trace",
+    "holdfast_seed",
 )
 ADMITTED = "holdfast_admitted"  # what the frontend tells the workers; refused from outside
+MOST_PARTS = 8  # of a span, where full CUDA graphs have room for a fixed number
 _NEAR = 0.75  # of a misspelled key; other plug-ins' keys pass
+
+_SEEDS = 2**128
+# what vLLM does to logits behind our draw, and the values that do nothing; a model's own
+# generation_config.json may set some of them
+_SHAPES_DRAWS: dict[str, tuple[float, ...]] = {
+    "top_k": (0, -1),
+    "min_p": (0,),
+    "repetition_penalty": (1,),
+    "presence_penalty": (0,),
+    "frequency_penalty": (0,),
+}
 
 Range = tuple[int, int]  # first and last token (exclusive)
 
@@ -42,12 +57,35 @@ class Wish:
         text: the words to hold on to; "" where they are not given.
         span: token ranges as they were given; () where they are not.
         trace: whether the mass is wanted.
+        seed: names the draw; None leaves it to vLLM.
     """
 
     methods: tuple[ShiftsAttention, ...]
     text: str = ""
     span: tuple[Range, ...] = ()
     trace: bool = False
+    seed: int | None = None
+
+    @property
+    def wants_span(self) -> bool:
+        """Whether there is something to do with the tokens to hold on to."""
+        return bool(self.methods) or self.trace
+
+
+@dataclass(frozen=True)
+class Drawing:
+    """How the tokens of a reply are drawn, in place of vLLM's own draw.
+
+    Args:
+        seed: names the draw.
+        temperature, top_p: as of `holdfast.Sampling`.
+        tokens: of the reply, at most.
+    """
+
+    seed: int
+    temperature: float
+    top_p: float
+    tokens: int
 
 
 @dataclass(frozen=True, eq=False)  # equal where they are the same, which is quick to tell
@@ -59,31 +97,38 @@ class Admitted:
         ranges: the tokens to hold on to, in order, apart from each other.
         prompt: how many tokens the prompt has.
         trace: the name under which the mass is kept; "" where it is not wanted.
+        drawing: how tokens are drawn; None: by vLLM.
     """
 
     methods: tuple[ShiftsAttention, ...]
     ranges: tuple[Range, ...]
     prompt: int
     trace: str = ""
+    drawing: Drawing | None = None
 
     def packed(self) -> dict[str, Any]:
         """As plain data, which vLLM carries to its workers."""
+        drawing = None
+        if self.drawing is not None:  # its seed may have more digits than the wire's numbers
+            drawing = [str(self.drawing.seed), *astuple(self.drawing)[1:]]
         return {
             "methods": spell(self.methods),
-            "ranges": [place for found in self.ranges for place in found],
+            "ranges": [place for part in self.ranges for place in part],
             "prompt": self.prompt,
             "trace": self.trace,
+            "drawing": drawing,
         }
 
     @classmethod
     def unpacked(cls, packed: Mapping[str, Any]) -> Admitted:
         """The reverse of `packed`."""
-        places = packed["ranges"]
+        places, drawing = packed["ranges"], packed.get("drawing")
         return cls(
             of_kind(parse(packed["methods"]), Kind.LOG_ODDS),
             tuple(zip(places[::2], places[1::2], strict=True)),
             packed["prompt"],
             packed["trace"],
+            None if drawing is None else Drawing(int(drawing[0]), *drawing[1:]),
         )
 
     def salt(self, given: str | None) -> str | None:
@@ -114,19 +159,19 @@ def read_wish(given: Mapping[str, Any] | None) -> Wish | None:
         _check_key(key)
     if not any(key in given for key in KEYS):
         return None
-    trace = _read_trace(given.get(TRACE, 0))
-    if METHODS not in given and not trace:
+    trace, seed = _read_trace(given.get(TRACE, 0)), _read_seed(given.get(SEED))
+    if METHODS not in given and not trace and (seed is None or TEXT in given or SPAN in given):
         raise UsageError(
             f"{next(key for key in KEYS if key in given)} stands without {METHODS!r}; give the"
             ' methods too, as in {"holdfast": "boost:factor=2"}.'
         )
     methods = _read_methods(given.get(METHODS, "none"))
-    if not methods and not trace:
+    if not methods and not trace and seed is None:
         return None
     text, span = _read_text(given.get(TEXT)), _read_span(given.get(SPAN))
     if text and span:
         raise UsageError(f"A request gives {TEXT} or {SPAN}, not both; leave one out.")
-    return Wish(methods, text, span, trace)
+    return Wish(methods, text, span, trace, seed)
 
 
 def _check_key(key: str) -> None:
@@ -199,6 +244,36 @@ def _read_trace(trace: object) -> bool:
     if trace not in (0, 1) or isinstance(trace, float):
         raise UsageError(f"{TRACE} takes 1 or 0, not {trace!r}.")
     return bool(trace)
+
+
+def _read_seed(seed: object) -> int | None:
+    if seed is None:
+        return None
+    digits = str(seed) if type(seed) in (int, str) else ""
+    if not (digits.isascii() and digits.isdigit()) or int(digits) >= _SEEDS:
+        raise UsageError(
+            f"{SEED} takes a whole number from 0 and below 2**128, or its digits as text, not"
+            f" {seed!r}."
+        )
+    return int(digits)
+
+
+def check_draw(asked: object) -> None:
+    """Refuses a draw by anything but temperature and nucleus.
+
+    Args:
+        asked: has vLLM's names of what shapes a draw; None stands for what is not said.
+
+    Raises:
+        UsageError: names the first of them.
+    """
+    for name, neutral in _SHAPES_DRAWS.items():
+        value = getattr(asked, name, None)
+        if value is not None and value not in neutral:
+            raise UsageError(
+                f"{SEED} draws by temperature and top_p alone, and this request has {name}={value};"
+                f" send {name}={neutral[0]}, or leave {SEED} out."
+            )
 
 
 def check_heads(methods: Sequence[ShiftsAttention], layers: int, heads: int) -> None:

@@ -1,0 +1,211 @@
+"""Chat models in vLLM's engine, as `holdfast drift --model vllm:MODEL` runs them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from types import SimpleNamespace
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from vllm.platforms import current_platform
+
+from holdfast.chat.emphasis import Part
+from holdfast.chat.messages import Message
+from holdfast.chat.streaming import Pieces
+from holdfast.errors import HoldfastError, ModelError
+from holdfast.methods import Ability, Kind, Method, of_kind, read_methods
+from holdfast.models.capabilities import ENDPOINT, check_needs
+from holdfast.models.checkpoint import DEFAULT, DEFAULT_FOLDER, shorten
+from holdfast.models.loading import stop_ids
+from holdfast.models.requests import Reply, Request
+from holdfast.sampling import Sampling
+from holdfast_vllm.admission import check_device, check_engine
+from holdfast_vllm.frontend import refusal_of
+from holdfast_vllm.session import VllmSession
+from holdfast_vllm.status import DRAWS, fingerprint_of
+from holdfast_vllm.wire import check_heads
+
+if TYPE_CHECKING:
+    from transformers import PreTrainedTokenizerFast
+
+_CPU_PAGE = 32  # tokens; vLLM's 128 would share little between the turns of a dialog
+
+
+@dataclass(frozen=True)
+class VllmModel:
+    """A model in vLLM's engine.
+
+    Args:
+        name: as it was asked for.
+        fingerprint: of its configuration, weights and chat template, as vLLM has them.
+        llm: a `vllm.LLM`.
+        tokenizer: its fast tokenizer.
+        stop_ids: tokens that end a reply.
+        refusal: why its attention cannot be steered; "" where it can.
+    """
+
+    name: str
+    fingerprint: str
+    llm: Any
+    tokenizer: PreTrainedTokenizerFast
+    stop_ids: frozenset[int]
+    refusal: str
+    independent: ClassVar[bool] = False  # the composition of a batch may decide a rounding
+    replicas: ClassVar[int] = 0  # one engine answers all conversations together, and is not forked
+
+    @property
+    def offers(self) -> frozenset[Ability]:
+        """What methods and studies can use of it."""
+        return ENDPOINT if self.refusal else ENDPOINT | {Ability.LOG_ODDS}
+
+    @property
+    def context(self) -> int:
+        """Tokens the engine was started for."""
+        return int(self.llm.llm_engine.model_config.max_model_len)
+
+    @property
+    def runtime(self) -> dict[str, str | int]:
+        """What rounding depends on besides the model."""
+        import torch
+        import vllm
+
+        config = self.llm.llm_engine.vllm_config
+        return {
+            "device": current_platform.get_device_name(),
+            "torch": torch.__version__,
+            "vllm": vllm.__version__,
+            "batch_size": config.scheduler_config.max_num_seqs,
+            "context": self.context,
+            "tensor_parallel_size": config.parallel_config.tensor_parallel_size,
+        }
+
+    def check(self, methods: Sequence[Method]) -> None:
+        """Refuses methods that cannot be applied.
+
+        Raises:
+            ModelError: a method that needs what vLLM or this model does not offer.
+            UsageError: heads that the model does not have, or a list that this device cannot take.
+        """
+        methods = read_methods(methods)
+        unreached = f", whose attention cannot be steered ({self.refusal})," if self.refusal else ""
+        cure = "use another method, or load the model with holdfast.load()"
+        check_needs(methods, self.offers, f"{self.name} in vLLM{unreached}", cure)
+        steering = of_kind(methods, Kind.LOG_ODDS)
+        shape = self.llm.llm_engine.model_config.hf_text_config
+        check_heads(steering, shape.num_hidden_layers, shape.num_attention_heads)
+        check_device(steering, current_platform.is_cuda())
+
+    def generate(
+        self,
+        messages: Sequence[Message],
+        methods: Sequence[Method] = (),
+        sampling: Sampling = Sampling(),
+        seed: int = 0,
+        *,
+        emphasis: Sequence[Part] = (),
+        marks: bool = False,
+    ) -> Reply:
+        """Answers one chat; `emphasis` and `marks` as in `Request`."""
+        return self.generate_batch(
+            [Request(messages, methods, sampling, seed, emphasis=emphasis, marks=marks)]
+        )[0]
+
+    def generate_batch(self, requests: Sequence[Request]) -> list[Reply]:
+        """Answers many chats, in the order given."""
+        return self.session().generate_batch(requests)
+
+    def stream(self, request: Request, tell: Callable[[str], None]) -> Reply:
+        """Answers one chat; `tell` takes the text piece by piece, as it is drawn, and all pieces
+        are the reply.
+        """
+        text = Pieces(self.tokenizer, tell)
+        reply = self.session().generate(request, drawn=text.add)
+        text.finish(reply.text)
+        return reply
+
+    def session(self) -> VllmSession:
+        """Opens a session; what its requests share is the engine's prefix cache."""
+        return VllmSession(self)
+
+
+def load(
+    name: str,
+    dtype: str | None = None,
+    *,
+    batch_size: int | None = None,
+    trust_remote_code: bool = False,
+    **options: Any,
+) -> VllmModel:
+    """Starts vLLM's engine in this process.
+
+    Args:
+        name: "default" (the model in `holdfast`), a folder, or a name on the hub.
+        dtype: as `holdfast.load` takes it.
+        batch_size: requests that run together at most; None: as vLLM has it.
+        trust_remote_code: whether code that comes with the model may run.
+        options: of `vllm.LLM`, as `max_model_len` or `tensor_parallel_size`.
+
+    Raises:
+        ModelError: the engine does not start, tokens cannot be drawn in it as Holdfast draws them,
+            or the model has no fast tokenizer.
+    """
+    from vllm import LLM
+
+    standard: dict[str, Any] = {
+        "dtype": dtype or ("float32" if current_platform.is_cpu() else "auto"),
+        "trust_remote_code": trust_remote_code,
+        "enable_prefix_caching": True,
+        **({"block_size": _CPU_PAGE} if current_platform.is_cpu() else {}),
+        **({"attention_backend": "CUSTOM"} if current_platform.is_cuda() else {}),
+        **({"max_num_seqs": batch_size} if batch_size else {}),
+    }
+    source = str(DEFAULT_FOLDER) if name == DEFAULT else name
+    try:
+        llm = LLM(source, **{**standard, **options})
+    except Exception as error:  # of every kind; the engine's own log has the rest
+        raise ModelError(
+            f"vLLM does not start {name!r} ({shorten(error)}); see its log, and give its engine"
+            " what it needs (--engine NAME=VALUE)."
+        ) from error
+    tokenizer: Any = llm.get_tokenizer()
+    if not tokenizer.is_fast:
+        raise ModelError(
+            f"{name} has no fast tokenizer, which finding spans needs; convert it to"
+            " tokenizer.json."
+        )
+    ranks = llm.collective_rpc("holdfast_fingerprint", args=(str(tokenizer.chat_template),))
+    config = llm.llm_engine.model_config
+    settings = SimpleNamespace(**(config.try_get_generation_config() or {}))
+    told: Any = SimpleNamespace(generation_config=settings, config=config.hf_config)
+    return VllmModel(
+        f"vllm:{name}",
+        fingerprint_of(ranks),
+        llm,
+        tokenizer,
+        stop_ids(told, tokenizer),
+        _refusal(llm, name),
+    )
+
+
+def _refusal(llm: Any, name: str) -> str:
+    """Why attention cannot be steered; "" where it can.
+
+    Raises:
+        ModelError: not even tokens can be drawn by their seeds.
+    """
+    states = llm.collective_rpc("holdfast_state")
+    config = llm.llm_engine.vllm_config
+    try:
+        check_engine(config, attention=False)
+    except HoldfastError as error:
+        raise ModelError(str(error)) from None
+    if deaf := refusal_of(states, DRAWS):
+        raise ModelError(
+            f"vLLM cannot draw the replies of {name!r} as holdfast does: {deaf}; name holdfast in"
+            " VLLM_PLUGINS, or leave that variable out."
+        )
+    try:
+        check_engine(config)
+    except HoldfastError as error:
+        return str(error).rstrip(".")
+    return refusal_of(states)

@@ -1,0 +1,234 @@
+"""Requests to a model in vLLM's engine: submitted as they come, and answered as it steps.
+
+The tokens of a dialog are kept as they were generated, as a `LocalSession` keeps them; what is
+computed of them is in the engine's prefix cache, under the salt of their steering.
+"""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Callable, Hashable, Iterable, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+import torch
+from vllm import SamplingParams
+from vllm.inputs import tokens_input
+from vllm.sampling_params import RequestOutputKind
+
+from holdfast.attention import AttentionTrace
+from holdfast.engine.scheduler import name_error
+from holdfast.errors import HoldfastError, ModelError, PromptTooLong
+from holdfast.methods import spell
+from holdfast.models.protocol import Job, answer_all
+from holdfast.models.rendering import Known, Rendered, all_rendered, render
+from holdfast.models.requests import Reply, Request
+from holdfast_vllm.wire import METHODS, SEED, SPAN, TRACE
+
+if TYPE_CHECKING:
+    from holdfast_vllm.offline import VllmModel
+
+_ENDINGS = {"stop": "stop", "length": "length"}
+
+
+@dataclass(eq=False)
+class _Open:
+    """A request under way.
+
+    Args:
+        job: it, and what follows.
+        rendered: its tokens.
+        room: tokens of its reply at most.
+        engine_name: what the engine calls it.
+        token_ids: of the reply, as far as they were told.
+    """
+
+    job: Job
+    rendered: Rendered
+    room: int
+    engine_name: str = ""
+    token_ids: list[int] = field(default_factory=list)
+
+    @property
+    def traced(self) -> bool:
+        """Whether a mass is noted."""
+        return self.rendered.row.trace and any(self.rendered.row.streams[0].span)
+
+
+class VllmSession:
+    """Requests whose threads keep their tokens.
+
+    Args:
+        model: that answers them.
+    """
+
+    def __init__(self, model: VllmModel):
+        self.model = model
+        self._threads: dict[Hashable, tuple[Known, ...]] = {}
+
+    def generate_batch(self, requests: Sequence[Request]) -> list[Reply]:
+        """Answers requests in the order given.
+
+        Raises:
+            PromptError: a chat cannot be rendered, its system prompt is not found, or it passes the
+                model's context; nothing is generated then.
+            ModelError: a method cannot be applied to this model.
+        """
+        return answer_all(self._run_whole, requests)
+
+    def generate(self, request: Request, drawn: Callable[[int], None] | None = None) -> Reply:
+        """Answers one request; `drawn` takes every token id of the reply as it is drawn.
+
+        Raises:
+            PromptError, ModelError: as `generate_batch`.
+        """
+        return answer_all(self._run_whole, [request], drawn)[0]
+
+    def run(self, jobs: Iterable[Job]) -> None:
+        """Answers jobs and all that follow from them; requests join and leave at any step.
+
+        Raises:
+            HoldfastError: when all others are answered, the error of the first request that failed;
+                a chat that is too long is no error here, as its reply says so.
+        """
+        jobs = list(jobs)
+        self._answer(list(zip(jobs, self._render(jobs), strict=True)))
+
+    def forget(self, thread: Hashable) -> None:
+        """Forgets the tokens of a thread that is over; the engine's cache forgets by itself."""
+        self._threads.pop(thread, None)
+
+    def _run_whole(self, jobs: Sequence[Job]) -> None:
+        """Answers jobs once all of them are found to have a prompt and room for a reply."""
+        rendered = all_rendered(self._render(jobs))
+        for job, each in zip(jobs, rendered, strict=True):
+            if self._room(each) < 1:
+                raise PromptTooLong(
+                    f"{job.name and f'{job.name}: '}A chat of {len(each.prompt_ids)} tokens leaves"
+                    f" no room for a reply in the {self.model.context} tokens of the engine; use a"
+                    " shorter chat, or start it with a larger max_model_len."
+                )
+        self._answer(list(zip(jobs, rendered, strict=True)))
+
+    def _answer(self, rendered: Sequence[tuple[Job, Rendered | HoldfastError]]) -> None:
+        engine = self.model.llm.llm_engine
+        under_way, errors, waiting = dict[str, _Open](), list[HoldfastError](), list(rendered)
+        try:
+            while waiting or under_way:
+                following: list[Job] = []
+                for job, asked in waiting:
+                    if isinstance(asked, HoldfastError):
+                        errors.append(asked)
+                    elif (room := self._room(asked)) < 1:
+                        following += job.then(Reply("", (), "context", prompt_ids=asked.prompt_ids))
+                    else:
+                        self._submit(_Open(job, asked, room), under_way)
+                for output in engine.step() if under_way else ():
+                    following += self._follow(output, under_way, errors)
+                waiting = list(zip(following, self._render(following), strict=True))
+        finally:
+            if under_way:
+                engine.abort_request([each.engine_name for each in under_way.values()], True)
+        if errors:
+            raise errors[0]
+
+    def _submit(self, asked: _Open, under_way: dict[str, _Open]) -> None:
+        row, stream = asked.rendered.row, asked.rendered.row.streams[0]
+        extra: dict[str, Any] = {SEED: str(row.seed)}
+        if stream.methods or asked.traced:
+            ranges = asked.rendered.span_ranges
+            extra[METHODS] = spell(stream.methods)
+            extra[SPAN] = [place for part in ranges for place in part]
+            extra[TRACE] = int(asked.traced)
+        streams = asked.job.drawn is not None
+        sampling = SamplingParams(
+            temperature=row.sampling.temperature,
+            top_p=row.sampling.top_p,
+            max_tokens=asked.room,
+            stop_token_ids=sorted(self.model.stop_ids),
+            detokenize=False,
+            output_kind=RequestOutputKind.DELTA if streams else RequestOutputKind.FINAL_ONLY,
+            extra_args=extra,
+        )
+        name = f"holdfast-{uuid.uuid4().hex}"
+        prompt = tokens_input(list(stream.token_ids))
+        try:
+            asked.engine_name = self.model.llm.llm_engine.add_request(name, prompt, sampling)
+        except ValueError as error:  # what vLLM refuses
+            raise ModelError(
+                f"{asked.job.name and f'{asked.job.name}: '}vLLM refuses the request ({error});"
+                " ask for what its engine can do."
+            ) from error
+        under_way[name] = asked
+
+    def _follow(
+        self, output: Any, under_way: dict[str, _Open], errors: list[HoldfastError]
+    ) -> list[Job]:
+        """Tells an output to its job; returns what follows once the reply is there."""
+        asked, told = under_way[output.request_id], output.outputs[0]
+        stops = told.finish_reason == "stop"
+        fresh = list(told.token_ids)
+        asked.token_ids += fresh
+        if asked.job.drawn is not None:
+            for token in fresh[:-1] if stops else fresh:
+                asked.job.drawn(token)
+        if not output.finished:
+            return []
+        del under_way[output.request_id]
+        if told.finish_reason not in _ENDINGS:
+            error = ModelError(
+                f"vLLM ended the request with {told.finish_reason!r}; see its log, and ask again."
+            )
+            if asked.job.name:
+                name_error(error, asked.job.name)
+            errors.append(error)
+            return []
+        return list(asked.job.then(self._reply(asked, told.finish_reason, output)))
+
+    def _reply(self, asked: _Open, reason: str, output: Any) -> Reply:
+        drawn, rendered = asked.token_ids, asked.rendered
+        ids = tuple(drawn[:-1] if reason == "stop" else drawn)
+        text = str(self.model.tokenizer.decode(list(ids), skip_special_tokens=True))
+        if rendered.row.keep:
+            thread = rendered.request.thread
+            assert thread is not None
+            self._threads[thread] = rendered.known((), ids, text)
+        forwarded = len(rendered.prompt_ids) - (output.num_cached_tokens or 0) + len(drawn) - 1
+        trace = self._trace(asked, output.request_id) if asked.traced else None
+        return Reply(text, ids, _ENDINGS[reason], trace, forwarded, rendered.prompt_ids)
+
+    def _trace(self, asked: _Open, name: str) -> AttentionTrace:
+        ranks = self.model.llm.collective_rpc("holdfast_heads", args=(name,))
+        mass = torch.cat([torch.tensor(rank, dtype=torch.float32) for rank in ranks], 1)
+        span = asked.rendered.row.streams[0].span
+        return AttentionTrace(mass, sum(span) / (len(span) + torch.arange(mass.shape[-1])))
+
+    def _room(self, asked: Rendered) -> int:
+        """Tokens of a reply that fit into the context, as many as are wanted at most."""
+        wanted = asked.row.sampling.max_new_tokens
+        return min(wanted, self.model.context - asked.row.longest)
+
+    def _render(self, jobs: Sequence[Job]) -> list[Rendered | HoldfastError]:
+        """The requests' tokens, each behind those that its thread has; or its error."""
+        refused: dict[int, HoldfastError] = {}
+        for number, job in enumerate(jobs):
+            try:
+                self.model.check(job.request.methods)
+            except HoldfastError as error:
+                if job.name:
+                    name_error(error, job.name)
+                refused[number] = error
+        allowed = [job for number, job in enumerate(jobs) if number not in refused]
+        rendered = iter(
+            render(
+                [job.request for job in allowed],
+                [job.name for job in allowed],
+                [self._known(job.request) for job in allowed],
+                self.model.tokenizer,
+                traces=not self.model.refusal,
+            )
+        )
+        return [refused.get(number) or next(rendered) for number in range(len(jobs))]
+
+    def _known(self, request: Request) -> tuple[Known, ...]:
+        return () if request.thread is None else self._threads.get(request.thread, ())

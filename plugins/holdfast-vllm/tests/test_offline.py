@@ -1,0 +1,169 @@
+"""`vllm:MODEL`: the benchmark in vLLM's engine, beside the same runs of the local model."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from functools import cache
+
+import pytest
+from conftest import CACHE, CHATS, OURS, STOCK, model, use_backend
+
+from holdfast import drift
+from holdfast.cli import main
+from holdfast.drift.traces import read_traces
+from holdfast.errors import ModelError, PromptError, UsageError
+from holdfast.methods import Ability
+from holdfast.models.engines import load_in_engine
+from holdfast.models.protocol import Job
+from holdfast.models.requests import Request
+from holdfast.records import read_run
+from holdfast.sampling import Sampling
+
+MASS = 2e-5  # of a head, beside the local model's
+METHODS = (
+    "none",
+    "boost:factor=4",
+    "split-softmax:exponent=0.5,heads=1.2/2.3/3.0",
+    "pasta:alpha=0.05",
+    "repetition:probability=0.5+spotlight:target=0.2",
+)
+
+
+@cache
+def in_vllm(backend=OURS, **options):
+    use_backend(backend)
+    standard = {"kv_cache_memory_bytes": CACHE, "enforce_eager": True}
+    return load_in_engine("vllm:default", dtype="float32", **{**standard, **options})
+
+
+def runs(folder, settings, methods, **options):
+    """The records of the same run, by method and conversation: local, and in vLLM."""
+    return [
+        {
+            (record["method"], record["conversation"]): record
+            for record in drift.run(
+                each, "starter", folder / name, settings, methods, **options
+            ).records
+        }
+        for name, each in (("here", model()), ("vllm", in_vllm()))
+    ]
+
+
+def said(record):
+    """What was asked and answered, its mass apart."""
+    return [
+        {key: value for key, value in row.items() if key != "mass"}
+        for part in ("turns", "probes")
+        for row in record[part]
+    ]
+
+
+@pytest.mark.parametrize(("temperature", "conversations"), [(0.0, 3), (1.0, 5)])
+def test_a_run_gives_the_local_records(tmp_path, temperature, conversations):
+    """Draws belong to the conversation and its rounds, whichever engine makes them."""
+    settings = drift.Settings(
+        rounds=3, conversations=conversations, sampling=Sampling(temperature, max_new_tokens=50)
+    )
+    here, there = runs(tmp_path, settings, METHODS, traces=True)
+    assert here.keys() == there.keys() and len(here) == conversations * len(METHODS)
+    for key, record in here.items():
+        assert said(record) == said(there[key]), key
+        for local, far in zip(record["turns"], there[key]["turns"], strict=True):
+            assert (local["mass"] is None) == (far["mass"] is None)
+        traces = [read_traces(tmp_path / name, *key) for name in ("here", "vllm")]
+        assert traces[0].keys() == traces[1].keys() == {1, 2, 3}
+        for number, turn in traces[0].items():
+            other = traces[1][number]
+            assert turn.mass.shape == other.mass.shape == (4, 8, turn.uniform.size)
+            # kept as float16
+            assert abs(turn.mass - other.mass).max() < MASS + 2**-10 * abs(turn.mass).max()
+            assert (turn.uniform == other.uniform).all()
+
+
+def test_forks_share_what_the_engine_has_cached(tmp_path):
+    settings = drift.Settings(rounds=4, conversations=4, sampling=Sampling(max_new_tokens=60))
+    run = drift.run(in_vllm(), "starter", tmp_path, settings, ["boost:factor=4"])
+    forwarded, least = (
+        sum(record["tokens"][name] for record in run.records) for name in ("forwarded", "least")
+    )
+    prompts = sum(
+        len(record["turns"]) + len(record["probes"]) for record in run.records
+    )  # each begins anew behind its last whole page of 32 tokens, at the latest
+    assert least < forwarded < least + 32 * prompts
+
+
+def test_the_command_with_the_engine_in_a_process_of_its_own(tmp_path):
+    """An engine that ends takes vLLM's groups of processes with it, so not in this process."""
+    command = ["drift", "--model", "vllm:default", "--conversations", "2", "--rounds", "2"]
+    command += ["--max-new-tokens", "30", "--out", str(tmp_path), "--method", "boost:factor=4"]
+    for option in (f"kv_cache_memory_bytes={CACHE}", "enforce_eager=true", "max_model_len=1024"):
+        command += ["--engine", option]
+    done = subprocess.run(
+        [sys.executable, "-m", "holdfast", *command],
+        env={**os.environ, "VLLM_ENABLE_V1_MULTIPROCESSING": "1"},
+        capture_output=True,
+        text=True,
+        timeout=300,
+    )
+    assert done.returncode == 0, done.stdout[-1000:] + done.stderr[-3000:]
+    assert "boost:factor=4" in done.stdout
+    run = read_run(tmp_path)
+    identity = run.manifest["identity"]
+    assert identity["model"] == "vllm:default"
+    assert identity["runtime"]["vllm"] and identity["runtime"]["context"] == 1024
+    assert identity["model_fingerprint"] == in_vllm().fingerprint
+    assert all(turn["mass"] for record in run.records for turn in record["turns"][2::2])
+    assert (tmp_path / "report.html").stat().st_size > 10_000
+
+
+def test_replies_one_by_one_and_in_pieces():
+    request = Request(CHATS[0], "boost:factor=4", Sampling(max_new_tokens=40), 2**70, trace=True)
+    together = in_vllm().generate_batch([request, Request(CHATS[1], seed=3)])
+    (want,) = model().generate_batch([request])
+    assert (together[0].text, together[0].token_ids) == (want.text, want.token_ids)
+    assert together[0].stop_reason == want.stop_reason
+    assert together[0].prompt_ids == want.prompt_ids
+    assert abs(together[0].trace.mass - want.trace.mass).max() < MASS
+    pieces = []
+    streamed = in_vllm().stream(request, pieces.append)
+    assert streamed.text == want.text == "".join(pieces) and len(pieces) > 1
+
+
+def test_a_chat_that_fills_the_context():
+    chat = [{"role": "user", "content": "word " * 5000}]
+    with pytest.raises(PromptError, match="no room for a reply in the 4096 tokens"):
+        in_vllm().generate(chat)
+    told = []
+    in_vllm().session().run([Job(Request(chat), lambda reply: told.append(reply) or ())])
+    assert told[0].stop_reason == "context" and told[0].text == ""
+
+
+def test_what_it_cannot_do_is_refused_by_name(tmp_path):
+    vllm = in_vllm()
+    for spec, words in (
+        ("guidance:scale=1.5", "guidance:scale=1.5 needs a second stream"),
+        ("gate:methods=[boost:factor=2],threshold=0.1", "a second stream"),
+        ("boost:factor=2,heads=9.0", "layer 9"),
+    ):
+        with pytest.raises((ModelError, UsageError)) as refused:
+            vllm.generate(CHATS[0], spec)
+        assert words in str(refused.value)
+    with pytest.raises(UsageError, match="vllm:default is not; leave it out"):
+        drift.run(vllm, "starter", tmp_path, drift.Settings(conversations=2), replicas=2)
+
+
+def test_without_our_backend_attention_is_not_offered():
+    stock = in_vllm(STOCK)
+    assert Ability.LOG_ODDS not in stock.offers
+    with pytest.raises(ModelError, match="its attention backend is not Holdfast's"):
+        stock.generate(CHATS[0], "boost:factor=4")
+    short = Sampling(max_new_tokens=20)
+    assert stock.generate(CHATS[0], (), short, 5) == model().generate(CHATS[0], (), short, 5)
+
+
+def test_an_engine_that_does_not_start(capsys):
+    use_backend(OURS)
+    assert main(["drift", "--model", "vllm:./nowhere"]) == 1
+    assert "vLLM does not start './nowhere'" in capsys.readouterr().err

@@ -1,0 +1,70 @@
+"""Chat models that run in an engine of another package, by its name and theirs: "vllm:MODEL".
+
+The package declares an entry point of the group `holdfast.models`, under the engine's name:
+
+    load(name, dtype=None, *, batch_size=None, trust_remote_code=False, **options) -> ChatModel
+
+So what has to know the versions of an engine stays beside it, and nothing here imports one.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from importlib.metadata import entry_points
+from typing import Any
+
+from holdfast.errors import ModelError, UsageError
+from holdfast.models.protocol import ChatModel
+
+GROUP = "holdfast.models"
+ENGINES = {"vllm": "holdfast-vllm"}  # the package that brings each
+
+
+def engine_in(model: str) -> str:
+    """The engine that a model's name asks for; "" where it asks for none."""
+    engine, colon, _ = model.partition(":")
+    return engine if colon and engine in ENGINES else ""
+
+
+def load_in_engine(model: str, **options: Any) -> ChatModel:
+    """A model in the engine that its name asks for.
+
+    Args:
+        model: as in "vllm:default"; what follows the engine is what `holdfast.load` takes.
+        options: of the engine's `load`.
+
+    Raises:
+        ModelError: the engine's package is not installed, or the model cannot be loaded or run.
+    """
+    engine, _, name = model.partition(":")
+    points = entry_points(group=GROUP, name=engine)
+    if not points:
+        package = ENGINES[engine]
+        raise ModelError(
+            f"{model!r} needs {package}, which is not installed here; pip install {package} beside"
+            f" {engine}, or give the model as {name!r}."
+        )
+    (load, *_) = (point.load() for point in points)
+    made: ChatModel = load(name, **options)
+    return made
+
+
+def read_options(given: Sequence[str]) -> Mapping[str, Any]:
+    """An engine's own options as they are typed: NAME=VALUE, the value as JSON or a bare text.
+
+    Raises:
+        UsageError: an option without a value, or one that is given twice.
+    """
+    options: dict[str, Any] = {}
+    for each in given:
+        name, equals, text = each.partition("=")
+        if not equals or not name.isidentifier() or name in options:
+            raise UsageError(
+                f"{each!r} is no option of an engine; give each once, as in max_model_len=4096."
+            )
+        try:
+            options[name] = json.loads(text)
+        except ValueError:
+            options[name] = text
+    return options
