@@ -1,4 +1,5 @@
-"""The Triton kernels: against the formula, and compiled for GPUs that need not be there.
+"""The Triton kernels, the vLLM plug-in's among them: against the formula, and compiled for GPUs
+that need not be there.
 
 Triton decides as it is imported whether its functions are interpreted, and transformers imports it.
 So the cases run in processes of their own, whose environment says so from the start.
@@ -18,7 +19,7 @@ import torch
 from holdfast.attention.cuda import is_covered
 
 HERE = Path(__file__).parent
-CASES = HERE / "triton_cases.py"
+CASES = [HERE / "triton_cases.py", HERE / "vllm_kernel_cases.py"]
 SHARED = {86: 99 * 1024, 90: 227 * 1024}  # bytes that a program can have, by capability
 
 
@@ -36,17 +37,19 @@ def run(*arguments: str | Path, **environment: str) -> str:
     return done.stdout
 
 
-def test_the_kernels_match_the_formula_in_the_interpreter():
+@pytest.mark.parametrize("cases", CASES, ids=lambda path: path.stem)
+def test_the_kernels_match_the_formula_in_the_interpreter(cases):
     printed = run(
-        "-m", "pytest", "-p", "no:cacheprovider", CASES,
+        "-m", "pytest", "-p", "no:cacheprovider", cases,
         TRITON_INTERPRET="1", CUDA_VISIBLE_DEVICES="",
     )  # fmt: skip
     assert " passed" in printed and "skipped" not in printed
 
 
 @pytest.mark.skipif(not torch.cuda.is_available(), reason="there is no GPU here")
-def test_the_kernels_match_the_formula_on_a_gpu():
-    printed = run("-m", "pytest", "-p", "no:cacheprovider", CASES, TRITON_INTERPRET="0")
+@pytest.mark.parametrize("cases", CASES, ids=lambda path: path.stem)
+def test_the_kernels_match_the_formula_on_a_gpu(cases):
+    printed = run("-m", "pytest", "-p", "no:cacheprovider", cases, TRITON_INTERPRET="0")
     assert " passed" in printed and "skipped" not in printed
 
 

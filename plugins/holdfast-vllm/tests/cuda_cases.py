@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 import torch
 from holdfast_vllm import cuda
+from holdfast_vllm.graphs import Buffers
 from holdfast_vllm.moved import move, rule_of
 from holdfast_vllm.moves import Sight, members, needs_three
 from holdfast_vllm.status import Engine
@@ -65,6 +66,36 @@ def instance(kind, **attributes):
     return made
 
 
+def builder_of(engine, buffers=None):
+    if buffers is not None:
+        engine.masses.fetch = lambda: buffers.read(engine.masses)
+    return instance(
+        cuda.Builder, _engine=engine, _first_head=0, num_heads_q=HEADS, num_heads_kv=GROUPS,
+        _buffers=buffers,
+    )  # fmt: skip
+
+
+def literal(query, cache, pages, length, row, layer):
+    """The outputs [query, head, size] of one row by its scores, and its mass [head, query]."""
+    keys, values = cache.transpose(1, 2).split(SIZE, dim=-1)
+    scores, value = scores_of(query, keys, values, pages, length)
+    weights, mass = scores.softmax(-1), None
+    if row is not None:
+        three = needs_three(row)
+        positions = length - len(query) + torch.arange(len(query))
+        seen = Sight(members([row], length, three), positions[None])
+        rule = rule_of((row.methods,), layer, HEADS, three)
+        moved, masses = move(scores.nan_to_num(neginf=0)[None], seen, rule, True)
+        weights, mass = moved[0], masses[0]
+    return (weights @ value).transpose(0, 1), mass
+
+
+IMPL = instance(
+    cuda.Impl, num_heads=HEADS, num_kv_heads=GROUPS, head_size=SIZE, scale=SCALE,
+    vllm_flash_attn_version=3,
+)  # fmt: skip
+
+
 @pytest.mark.parametrize("layer", [0, 3])
 def test_rows_of_the_new_runner_are_moved(monkeypatch, layer):
     monkeypatch.setattr(cuda.fa_utils, "flash_attn_varlen_func", flash, raising=False)
@@ -77,16 +108,9 @@ def test_rows_of_the_new_runner_are_moved(monkeypatch, layer):
     pages = torch.randperm(16, generator=draw)[: 4 * 3].reshape(4, 3).int()
     common = SimpleNamespace(
         num_reqs=4, req_idx=np.array(SLOTS), query_start_loc_cpu=starts, seq_lens=lengths,
-        seq_lens_cpu_upper_bound=None,
+        seq_lens_cpu_upper_bound=None, max_query_len=max(QUERIES),
     )  # fmt: skip
-    builder = instance(
-        cuda.Builder, _engine=engine, _first_head=0, num_heads_q=HEADS, num_heads_kv=GROUPS
-    )
-    plan = builder._plan(common)
-    impl = instance(
-        cuda.Impl, num_heads=HEADS, num_kv_heads=GROUPS, head_size=SIZE, scale=SCALE,
-        vllm_flash_attn_version=3,
-    )  # fmt: skip
+    plan = builder_of(engine)._plan(common)
     metadata = SimpleNamespace(
         num_actual_tokens=sum(QUERIES), query_start_loc=starts, seq_lens=lengths, max_query_len=21,
         max_seq_len=40, block_table=pages, scheduler_metadata=None, max_num_splits=0, holdfast=plan,
@@ -95,29 +119,71 @@ def test_rows_of_the_new_runner_are_moved(monkeypatch, layer):
     cache = torch.randn(16, GROUPS, PAGE, 2 * SIZE, generator=draw)
     output = torch.empty_like(query)
     named = SimpleNamespace(layer_name=f"model.layers.{layer}.self_attn.attn")
-    impl.forward(named, query, None, None, cache, metadata, output)
-    keys, values = cache.transpose(1, 2).split(SIZE, dim=-1)
+    IMPL.forward(named, query, None, None, cache, metadata, output)
     for number, slot in enumerate(SLOTS):
         own = slice(starts[number], starts[number + 1])
-        scores, value = scores_of(query[own], keys, values, pages[number], CONTEXTS[number])
-        weights = scores.softmax(-1)
-        if row := ROWS.get(slot):
-            three = needs_three(row)
-            positions = CONTEXTS[number] - QUERIES[number] + torch.arange(QUERIES[number])
-            seen = Sight(members([row], CONTEXTS[number], three), positions[None])
-            rule = rule_of((row.methods,), layer, HEADS, three)
-            moved, mass = move(scores.nan_to_num(neginf=0)[None], seen, rule, True)
-            weights = moved[0]
-            if row.trace:
-                assert mass is not None
-                kept = engine.masses.read(row.trace)["mass"][0]
-                assert kept == pytest.approx(mass[0, :, -1].mean().item(), abs=1e-6)
-        want = (weights @ value).transpose(0, 1)
+        row, length = ROWS.get(slot), CONTEXTS[number]
+        want, mass = literal(query[own], cache, pages[number], length, row, layer)
         torch.testing.assert_close(output[own], want, rtol=0, atol=1e-5)
+        if row is not None and row.trace:
+            kept = engine.masses.read(row.trace)["mass"][0]
+            assert kept == pytest.approx(mass[:, -1].mean().item(), abs=1e-6)
+
+
+def test_a_replayed_step_moves_what_it_is_told_before(monkeypatch):
+    """The plan of the capture serves all steps, as a graph's does: only its buffers are written."""
+    monkeypatch.setattr(cuda.fa_utils, "flash_attn_varlen_func", flash, raising=False)
+    draw, engine, rows, layer = torch.Generator().manual_seed(0), Engine(), 4, 3
+    builder = builder_of(engine, Buffers.of(6, [0, 1, 2, 3], HEADS, torch.device("cpu")))
+    starts = torch.arange(rows + 1, dtype=torch.int32)
+    pages = torch.randperm(16, generator=draw)[: rows * 3].reshape(rows, 3).int()
+    cache = torch.randn(16, GROUPS, PAGE, 2 * SIZE, generator=draw)
+    named = SimpleNamespace(layer_name=f"model.layers.{layer}.self_attn.attn")
+    lengths = torch.tensor(CONTEXTS, dtype=torch.int32)
+
+    def build():
+        return builder._plan(
+            SimpleNamespace(
+                num_reqs=rows, req_idx=np.array(SLOTS), query_start_loc_cpu=starts,
+                seq_lens=lengths, seq_lens_cpu_upper_bound=None, max_query_len=1,
+            )
+        )  # fmt: skip
+
+    captured = build()
+    metadata = SimpleNamespace(
+        num_actual_tokens=rows, query_start_loc=starts, seq_lens=lengths, max_query_len=1,
+        max_seq_len=48, block_table=pages, scheduler_metadata=None, max_num_splits=0,
+        holdfast=captured,
+    )  # fmt: skip
+    for step, there in enumerate([{}, ROWS, {7: ROWS[7]}, {2: ROWS[0], 0: ROWS[2]}, {}]):
+        engine.rows.by_number.clear()
+        engine.rows.by_number.update(there)
+        lengths += 1
+        plan = build()
+        for old, new in zip(
+            (*vars(captured.queries).values(), *vars(captured.buffers.layer(layer)[0]).values()),
+            (*vars(plan.queries).values(), *vars(plan.buffers.layer(layer)[0]).values()),
+            strict=True,
+        ):
+            assert old == new if isinstance(old, int) else old.data_ptr() == new.data_ptr()
+        query = torch.randn(rows, HEADS, SIZE, generator=draw)
+        output = torch.full_like(query, torch.nan)
+        IMPL.forward(named, query, None, None, cache, metadata, output)
+        for number, slot in enumerate(SLOTS):
+            row, length = there.get(slot), int(lengths[number])
+            want, mass = literal(
+                query[number : number + 1], cache, pages[number], length, row, layer
+            )
+            torch.testing.assert_close(
+                output[number : number + 1], want, rtol=0, atol=1e-5, msg=f"step {step}, {slot}"
+            )
+            if row is not None and row.trace:
+                heads = torch.tensor(engine.masses.take(row.trace))[layer, :, -1]
+                torch.testing.assert_close(heads, mass[:, -1], rtol=0, atol=1e-6)
 
 
 def test_a_pass_with_nothing_steered_has_no_plan():
-    builder = instance(cuda.Builder, _engine=Engine(), _first_head=0)
+    builder = builder_of(Engine())
     common = SimpleNamespace(num_reqs=1, req_idx=np.array([3]))
     assert builder._plan(common) is None
     assert builder.use_cascade_attention() is False

@@ -2,7 +2,8 @@
 
 A pass with nothing steered is vLLM's own. In any other, FlashAttention is asked for its
 log-sum-exps too, and the kernel attends to the spans alone. What is moved is planned for each pass,
-so CUDA graphs are piecewise ones: attention runs between them.
+so CUDA graphs are piecewise ones: attention runs between them. A server that asks for full graphs
+has decoding steps in them whole (`graphs.py`), at the price of both calls where nothing is steered.
 """
 
 from __future__ import annotations
@@ -14,12 +15,10 @@ from typing import Any
 
 import torch
 from torch import Tensor
-from vllm.config import get_current_vllm_config
 from vllm.distributed import get_tensor_model_parallel_rank
 from vllm.model_executor.models.utils import extract_layer_index
 from vllm.v1.attention.backend import (
     AttentionCGSupport,
-    AttentionType,
     CommonAttentionMetadata,
 )
 from vllm.v1.attention.backends import fa_utils
@@ -33,11 +32,13 @@ from vllm.v1.kv_cache_interface import KVCacheSpec
 
 from holdfast.attention.cuda.arguments import LayerTable
 from holdfast.attention.table import layer_numbers
+from holdfast_vllm.graphs import Buffers
 from holdfast_vllm.kernel import Queries, move, queries_of
+from holdfast_vllm.layers import note_layer, rows_of_pass
 from holdfast_vllm.masses import Masses
 from holdfast_vllm.moved import Methods, on_rank, touches
 from holdfast_vllm.moves import Move, counts_generated, moves_of
-from holdfast_vllm.status import engine_of
+from holdfast_vllm.status import engine_of, uses_full_graphs
 
 _KEPT = 4096  # tables of layers, some kilobytes each, for the passes to come
 
@@ -51,12 +52,23 @@ class Plan:
         methods: of each, on the heads of this rank.
         queries: the same on the device.
         masses: of requests that ask for it.
+        buffers: of full graphs; None in any other pass.
     """
 
     moves: Sequence[Move]
     methods: tuple[Methods, ...]
     queries: Queries
     masses: Masses
+    buffers: Buffers | None = None
+
+    @property
+    def notes(self) -> bool:
+        """Whether the mass of some query is wanted."""
+        return any(moved.notes for moved in self.moves)
+
+    def moves_layer(self, layer: int) -> bool:
+        """Whether there is something to do in a layer; a graph does it whatever comes."""
+        return self.buffers is not None or self.notes or touches(self.methods, layer)
 
 
 class Backend(FlashAttentionBackend):
@@ -83,11 +95,21 @@ class Builder(FlashAttentionMetadataBuilder):
         self._engine = engine_of(self.vllm_config)
         self._engine.backends.add("CUDA")
         self._first_head = get_tensor_model_parallel_rank() * self.num_heads_q
+        self._buffers = self._make_buffers() if uses_full_graphs(self.vllm_config) else None
+
+    def _make_buffers(self) -> Buffers:
+        masses, rows = self._engine.masses, self.vllm_config.scheduler_config.max_num_seqs
+        layers = sorted(map(extract_layer_index, self.layer_names))
+        buffers = Buffers.of(rows, layers, self.num_heads_q, self.device)
+        masses.fetch = lambda: buffers.read(masses)
+        return buffers
 
     @classmethod
     def get_cudagraph_support(
         cls, vllm_config: Any, kv_cache_spec: KVCacheSpec
     ) -> AttentionCGSupport:
+        if uses_full_graphs(vllm_config):
+            return AttentionCGSupport.UNIFORM_SINGLE_TOKEN_DECODE
         return AttentionCGSupport.NEVER
 
     def use_cascade_attention(self, *args: Any, **kwargs: Any) -> bool:
@@ -104,17 +126,23 @@ class Builder(FlashAttentionMetadataBuilder):
         return metadata
 
     def _plan(self, common: CommonAttentionMetadata) -> Plan | None:
-        numbers = range(common.num_reqs) if common.req_idx is None else common.req_idx
-        rows = self._engine.rows.of(numbers)
-        if rows is None:
-            return None
-        # Exact without speculative decoding, which is refused.
-        lengths = common.seq_lens_cpu_upper_bound
-        lengths = common.seq_lens.cpu() if lengths is None else lengths
-        moves = moves_of(rows, common.query_start_loc_cpu.tolist(), lengths.tolist())
+        rows = rows_of_pass(self._engine.rows, common)
+        moves = []
+        if rows is not None:
+            # Exact without speculative decoding, which is refused.
+            lengths = common.seq_lens_cpu_upper_bound
+            lengths = common.seq_lens.cpu() if lengths is None else lengths
+            moves = moves_of(rows, common.query_start_loc_cpu.tolist(), lengths.tolist())
+        rank = self._first_head, self.num_heads_q
+        methods = tuple(on_rank(moved.admitted.methods, *rank) for moved in moves)
+        masses, buffers = self._engine.masses, self._buffers
+        if buffers is not None:
+            buffers.read(masses)
+            if common.max_query_len == 1:
+                buffers.write(moves, methods)
+                return Plan(moves, methods, buffers.first(common.num_reqs), masses, buffers)
         if not moves:
             return None
-        heads = self.num_heads_q
         queries = queries_of(
             [(moved.row, moved.first, moved.count, moved.position) for moved in moves],
             [moved.admitted.ranges for moved in moves],
@@ -122,11 +150,10 @@ class Builder(FlashAttentionMetadataBuilder):
                 moved.admitted.prompt if counts_generated(moved.admitted) else Queries.NOWHERE
                 for moved in moves
             ],
-            heads // self.num_heads_kv,
+            self.num_heads_q // self.num_heads_kv,
             common.seq_lens.device,
         )
-        methods = tuple(on_rank(moved.admitted.methods, self._first_head, heads) for moved in moves)
-        return Plan(moves, methods, queries, self._engine.masses)
+        return Plan(moves, methods, queries, masses)
 
 
 class Impl(FlashAttentionImpl):
@@ -134,21 +161,12 @@ class Impl(FlashAttentionImpl):
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
-        engine_of(get_current_vllm_config()).refusals.append(self._refusal())
-
-    def _refusal(self) -> str:
-        """Why this layer cannot be steered; "" where it can."""
-        asked = {
-            "attention of another kind than a decoder's": self.attn_type != AttentionType.DECODER,
+        apart = {
             "a sliding window": self.sliding_window != (-1, -1),
-            "attention sinks": self.sinks is not None,
-            "ALiBi": self.alibi_slopes is not None,
-            "a soft cap": bool(self.logits_soft_cap),
             "a quantised cache": self.kv_cache_dtype.startswith("fp8"),
-            "keys that layers share": self.kv_sharing_target_layer_name is not None,
             "heads of more than 256 numbers": self.head_size > 256,
         }
-        return next((f"the model has {name}" for name, there in asked.items() if there), "")
+        note_layer(self, apart)
 
     def forward(
         self,
@@ -164,8 +182,7 @@ class Impl(FlashAttentionImpl):
     ) -> Tensor:
         plan: Plan | None = getattr(attn_metadata, "holdfast", None)
         number = -1 if plan is None else extract_layer_index(layer.layer_name)
-        notes = plan is not None and any(moved.notes for moved in plan.moves)
-        if plan is None or attn_metadata is None or not (notes or touches(plan.methods, number)):
+        if plan is None or attn_metadata is None or not plan.moves_layer(number):
             return super().forward(
                 layer, query, key, value, kv_cache, attn_metadata, output,
                 output_scale, output_block_scale,
@@ -189,12 +206,15 @@ class Impl(FlashAttentionImpl):
             num_splits=attn_metadata.max_num_splits,
             return_softmax_lse=True,
         )
-        table = _table(plan.methods, number, self.num_heads, query.device)
+        if plan.buffers is not None:
+            table, mass = plan.buffers.layer(number)
+        else:
+            table, mass = _table(plan.methods, number, self.num_heads, query.device), None
+            if plan.notes:
+                mass = torch.zeros(len(plan.moves), self.num_heads, device=query.device)
         pages = attn_metadata.block_table
-        mass = move(
-            output, lse, query, keys, values, pages, plan.queries, table, self.scale, trace=notes
-        )
-        if mass is not None:
+        move(output, lse, query, keys, values, pages, plan.queries, table, self.scale, mass)
+        if plan.buffers is None and mass is not None:
             for run, moved in enumerate(plan.moves):
                 if moved.notes:
                     plan.masses.note(moved.admitted.trace, number, mass[run])

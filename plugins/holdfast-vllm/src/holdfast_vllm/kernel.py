@@ -101,8 +101,8 @@ def move(
     queries: Queries,
     table: LayerTable,
     scaling: float,
-    trace: bool = False,
-) -> Tensor | None:
+    mass: Tensor | None = None,
+) -> None:
     """Writes the moved outputs.
 
     Args:
@@ -114,18 +114,13 @@ def move(
         queries: those that are moved.
         table: [N, head], of this layer.
         scaling: of the scores.
-        trace: whether the mass of each run's last query is wanted.
-
-    Returns:
-        The mass on the span after steering, without generated tokens, float32 [N, head], or None.
+        mass: where that of each run's last query goes, after steering and without generated
+            tokens, float32 [N, head] or more rows; None where it is not wanted.
     """
     heads, size = query.shape[1:]
     groups = keys.shape[2]
     repeats = heads // groups
     lines = max(16, triton.next_power_of_2(queries.most * repeats))
-    mass = None
-    if trace:
-        mass = torch.zeros(len(queries.rows), heads, dtype=torch.float32, device=query.device)
     _move_tile[(len(queries.tiles), groups)](
         output,
         lse,
@@ -166,12 +161,11 @@ def move(
         SIZE=size,
         BLOCK_SIZE=padded_size(size),
         BLOCK_KEYS=32,
-        TRACE=trace,
+        TRACE=mass is not None,
         WIDEN=query.device.type == "cpu",
         num_warps=4,
         num_stages=2,
     )
-    return mass
 
 
 @triton.jit

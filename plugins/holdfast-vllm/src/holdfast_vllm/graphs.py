@@ -1,0 +1,124 @@
+"""Full CUDA graphs of decoding steps: what changes between replays stands in buffers that stay.
+
+A graph replays kernels with the addresses and the grid of its capture. So row i of the batch is
+run i of our kernel, and its query is query i. A row that nothing steers is a run of no query with
+an empty span: the kernel reads none of its keys and stores nothing. A step is told by writing the
+buffers before it is replayed; the mass is read from them before they are written again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+import torch
+from torch import Tensor
+
+from holdfast.attention.cuda.arguments import LayerTable
+from holdfast.attention.table import layer_numbers
+from holdfast_vllm.kernel import Queries
+from holdfast_vllm.masses import Masses
+from holdfast_vllm.moved import Methods
+from holdfast_vllm.moves import Move, counts_generated
+from holdfast_vllm.wire import MOST_PARTS
+
+
+@dataclass
+class Buffers:
+    """Of one engine, for as many rows as it takes.
+
+    Args:
+        flat: int32, the numbers of `queries` that change, in one piece.
+        queries: views of it, a run of at most one query for each row.
+        tables: float32 [layer, 3, row, head], the steering tables.
+        mass: float32 [layer, row, head], as the kernel leaves it.
+        places: of the model's layers in `tables` and `mass`.
+        written: the methods of each row that `tables` has.
+        noted: rows whose mass is wanted of the last replay, with the names it is kept under.
+    """
+
+    flat: Tensor
+    queries: Queries
+    tables: Tensor
+    mass: Tensor
+    places: dict[int, int]
+    written: tuple[Methods, ...] = ()
+    noted: list[tuple[int, str]] = field(default_factory=list)
+
+    @classmethod
+    def of(cls, rows: int, layers: Sequence[int], heads: int, device: torch.device) -> Buffers:
+        """Buffers in which nothing is steered."""
+        flat = torch.zeros(rows * (3 + 2 * MOST_PARTS), dtype=torch.int32, device=device)
+        count, position, generated, ranges = flat.split([rows] * 3 + [rows * 2 * MOST_PARTS])
+        order = torch.arange(rows, dtype=torch.int32, device=device)
+        tiles = torch.stack([order, torch.zeros_like(order)], 1)
+        ranges = ranges.view(rows, MOST_PARTS, 2)
+        queries = Queries(order, order, count, position, ranges, generated, tiles, most=1)
+        tables = torch.zeros(len(layers), 3, rows, heads, device=device)
+        mass = torch.zeros(len(layers), rows, heads, device=device)
+        places = {layer: place for place, layer in enumerate(layers)}
+        buffers = cls(flat, queries, tables, mass, places)
+        buffers.write((), ())
+        return buffers
+
+    def first(self, rows: int) -> Queries:
+        """The runs of a graph of so many rows."""
+        all_rows = self.queries
+        return Queries(
+            all_rows.rows[:rows],
+            all_rows.first[:rows],
+            all_rows.count[:rows],
+            all_rows.position[:rows],
+            all_rows.ranges[:rows],
+            all_rows.generated[:rows],
+            all_rows.tiles[:rows],
+            all_rows.most,
+        )
+
+    def layer(self, number: int) -> tuple[LayerTable, Tensor]:
+        """The table of a layer, and where its mass goes."""
+        place = self.places[number]
+        return LayerTable(*self.tables[place].unbind(0)), self.mass[place]
+
+    def write(self, moves: Sequence[Move], methods: Sequence[Methods]) -> None:
+        """Tells the next replay what it moves.
+
+        Args:
+            moves: of the rows that are steered or noted, one query each, which is the row's own.
+            methods: of each, on the heads of this rank.
+        """
+        rows = len(self.queries.rows)
+        told = torch.zeros(len(self.flat), dtype=torch.int32)
+        count, position, generated, ranges = told.split([rows] * 3 + [rows * 2 * MOST_PARTS])
+        generated.fill_(Queries.NOWHERE)
+        ranges = ranges.view(rows, MOST_PARTS, 2)
+        by_row: list[Methods] = [()] * rows
+        for moved, own in zip(moves, methods, strict=True):
+            row, parts = moved.row, moved.admitted.ranges
+            count[row], position[row], by_row[row] = 1, moved.position, own
+            ranges[row, : len(parts)] = torch.tensor(parts, dtype=torch.int32)
+            if counts_generated(moved.admitted):
+                generated[row] = moved.admitted.prompt
+        self.flat.copy_(told)
+        if tuple(by_row) != self.written:
+            self._write_tables(tuple(by_row))
+        self.noted = [(moved.row, moved.admitted.trace) for moved in moves if moved.notes]
+
+    def _write_tables(self, by_row: tuple[Methods, ...]) -> None:
+        host, heads = torch.device("cpu"), self.tables.shape[-1]
+        named = any(method.heads is not None for methods in by_row for method in methods)
+        layers = list(self.places) if named else list(self.places)[:1]
+        numbers = [layer_numbers(by_row, each, heads, torch.float32, host) for each in layers]
+        told = torch.stack([each.numbers.expand(3, len(by_row), heads) for each in numbers])
+        self.tables.copy_(told.expand_as(self.tables))
+        self.written = by_row
+
+    def read(self, masses: Masses) -> None:
+        """Keeps the mass of the last replay, where it is wanted; waits for it."""
+        noted, self.noted = self.noted, []
+        if not noted:
+            return
+        mass = self.mass.cpu()
+        for row, name in noted:
+            for layer, place in self.places.items():
+                masses.note(name, layer, mass[place, row])
