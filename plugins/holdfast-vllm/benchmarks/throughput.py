@@ -1,0 +1,214 @@
+"""Throughput of vLLM: stock, with the plug-in and nothing steered, and with everything steered.
+
+    python plugins/holdfast-vllm/benchmarks/throughput.py --out throughput.json
+
+On a GPU, beside vLLM and the plug-in, that is all: a model of 8 B parameters with random weights,
+in bfloat16, at several batches and contexts. Each engine has a process and the whole GPU to itself;
+the three take turns, as often as `--repetitions` says. Batches whose keys and values do not fit are
+left out by name.
+
+`--rehearse` runs the same at a tiny shape, on any device.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+ROOT = Path(__file__).parents[3]
+VARIANTS = ("plain", "nothing steered", "everything steered")
+METHOD = "split-softmax:exponent=0.5"
+LARGE = {
+    "hidden_size": 4096,
+    "intermediate_size": 14336,
+    "num_hidden_layers": 32,
+    "num_attention_heads": 32,
+    "num_key_value_heads": 8,
+    "vocab_size": 128256,
+    "max_position_embeddings": 32768,
+}
+TINY = {
+    "hidden_size": 128,
+    "intermediate_size": 256,
+    "num_hidden_layers": 2,
+    "num_attention_heads": 4,
+    "num_key_value_heads": 2,
+    "vocab_size": 512,
+    "max_position_embeddings": 512,
+}
+
+
+@dataclass(frozen=True)
+class Case:
+    """A batch.
+
+    Args:
+        rows: requests that run together.
+        context: tokens of each prompt.
+        tokens: of each reply: enough for steps in which all rows draw, while prompts are read in
+            chunks.
+        span: tokens of each prompt that are held on to.
+    """
+
+    rows: int
+    context: int
+    tokens: int = 192
+    span: int = 256
+
+
+CASES = tuple(Case(rows, context) for context in (2048, 16384) for rows in (1, 32, 256))
+REHEARSED = (Case(1, 96, 8, 16), Case(3, 96, 8, 16))
+
+
+def start_engine(folder: str, variant: str, cases: tuple[Case, ...]) -> Any:
+    """An engine with random weights of the shape that `folder` holds."""
+    import torch
+    from vllm import LLM
+
+    cuda = torch.cuda.is_available()
+    ours = "FLASH_ATTN" if variant == "plain" else "CUSTOM"
+    return LLM(
+        folder,
+        load_format="dummy",
+        skip_tokenizer_init=True,
+        dtype="bfloat16",
+        max_model_len=max(case.context + case.tokens for case in cases) + 16,
+        max_num_seqs=max(case.rows for case in cases),
+        enable_prefix_caching=False,
+        **({"attention_backend": ours} if cuda else {"kv_cache_memory_bytes": 2**26}),
+    )
+
+
+def fits(llm: Any, case: Case) -> bool:
+    """Whether the keys and values of a whole batch fit the engine's cache."""
+    config = llm.llm_engine.vllm_config.cache_config
+    pages = -(-(case.context + case.tokens + 1) // config.block_size)
+    return case.rows * pages < config.num_gpu_blocks
+
+
+def run(llm: Any, case: Case, spec: str | None) -> dict[str, float]:
+    """Seconds until every row has its first token, and of a step in which all rows draw one."""
+    from vllm import SamplingParams
+    from vllm.inputs import tokens_input
+
+    extra = {"holdfast": spec, "holdfast_span": [4, 4 + case.span]} if spec else None
+    sampling = SamplingParams(
+        temperature=0,
+        max_tokens=1 + case.tokens,
+        ignore_eos=True,
+        detokenize=False,
+        extra_args=extra,
+    )
+    engine = llm.llm_engine
+    words = llm.llm_engine.model_config.hf_config.vocab_size
+    for row in range(case.rows):
+        prompt = [(row * 7919 + place * 104729) % words for place in range(case.context)]
+        engine.add_request(str(row), tokens_input(prompt), sampling)
+    start = before = time.perf_counter()
+    first, full, drew = 0.0, list[float](), 0
+    while engine.has_unfinished_requests():
+        outputs, now = engine.step(), time.perf_counter()
+        if len(outputs) == case.rows:
+            first = first or now - start
+            if drew == case.rows:  # no prompt was read in this step
+                full.append(now - before)
+        before, drew = now, len(outputs)
+    return {"first_seconds": first, "step_seconds": statistics.median(full)}
+
+
+def work(folder: str, variant: str, cases: tuple[Case, ...]) -> None:
+    """What a process of its own does: prints a line for each case."""
+    llm = start_engine(folder, variant, cases)
+    for case in cases:
+        if not fits(llm, case):
+            print(json.dumps({"case": asdict(case), "left_out": "does not fit the cache"}))
+            continue
+        spec = METHOD if variant == "everything steered" else None
+        run(llm, case, spec)  # warms up
+        print(json.dumps({"case": asdict(case), **run(llm, case, spec)}), flush=True)
+
+
+def measured(folder: str, variant: str, rehearse: bool) -> list[dict[str, Any]]:
+    """The lines that a process printed."""
+    command = [sys.executable, __file__, "--work", folder, "--variant", variant]
+    environment = {
+        **os.environ,
+        "VLLM_ENABLE_V1_MULTIPROCESSING": "0",
+        "VLLM_LOGGING_LEVEL": "WARNING",
+        # What a CPU's stock vLLM has is one backend, which the plug-in would replace.
+        **({"VLLM_PLUGINS": "none"} if variant == "plain" else {}),
+    }
+    done = subprocess.run(
+        [*command, *(["--rehearse"] if rehearse else [])],
+        env=environment,
+        stdout=subprocess.PIPE,
+        text=True,
+        check=True,
+    )
+    return [json.loads(line) for line in done.stdout.splitlines() if line.startswith('{"case"')]
+
+
+def summed_up(case: Case, seen: dict[str, list[dict[str, Any]]]) -> dict[str, Any]:
+    """A row of the record: each variant's medians, and their ratio to stock vLLM."""
+    row: dict[str, Any] = {**asdict(case)}
+    for variant, lines in seen.items():
+        if "left_out" in lines[0]:
+            return {**row, "left_out": lines[0]["left_out"]}
+        row[variant] = {
+            name: statistics.median(line[name] for line in lines)
+            for name in ("first_seconds", "step_seconds")
+        }
+        taken = row[variant]["step_seconds"]
+        row[variant]["tokens_per_second"] = round(case.rows / taken, 1)
+        row[variant]["of_plain"] = round(row["plain"]["step_seconds"] / taken, 4)
+    print(f"{case.rows} rows, context {case.context}", row, flush=True)
+    return row
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--repetitions", type=int, default=2)
+    parser.add_argument("--rehearse", action="store_true", help="a tiny shape, on any device")
+    parser.add_argument("--out", type=Path)
+    parser.add_argument("--work", help="for the processes that this starts")
+    parser.add_argument("--variant", choices=VARIANTS)
+    args = parser.parse_args()
+    cases = REHEARSED if args.rehearse else CASES
+    if args.work:
+        return work(args.work, args.variant, cases)
+    with tempfile.TemporaryDirectory() as folder:
+        shape = {
+            "architectures": ["LlamaForCausalLM"],
+            "model_type": "llama",
+            "rope_theta": 500000.0,
+            "torch_dtype": "bfloat16",
+            **(TINY if args.rehearse else LARGE),
+        }
+        (Path(folder) / "config.json").write_text(json.dumps(shape))
+        runs: dict[str, list[list[dict[str, Any]]]] = {variant: [] for variant in VARIANTS}
+        for _ in range(args.repetitions):
+            for variant in VARIANTS:
+                runs[variant].append(measured(folder, variant, args.rehearse))
+    rows = [
+        summed_up(case, {variant: [run[number] for run in runs[variant]] for variant in VARIANTS})
+        for number, case in enumerate(cases)
+    ]
+    if args.out:
+        sys.path.insert(0, str(ROOT / "benchmarks"))
+        from stamp import measured_on
+
+        record = {"measured_on": measured_on(), "shape": shape, "method": METHOD, "rows": rows}
+        args.out.write_text(json.dumps(record, indent=1) + "\n")
+
+
+if __name__ == "__main__":
+    main()
