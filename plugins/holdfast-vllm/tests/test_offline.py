@@ -60,14 +60,14 @@ def said(record):
     ]
 
 
-@pytest.mark.parametrize(("temperature", "conversations"), [(0.0, 3), (1.0, 5)])
-def test_a_run_gives_the_local_records(tmp_path, temperature, conversations):
+@pytest.mark.parametrize(("temperature", "methods"), [(0.0, METHODS[:2]), (1.0, METHODS)])
+def test_a_run_gives_the_local_records(tmp_path, temperature, methods):
     """Draws belong to the conversation and its rounds, whichever engine makes them."""
     settings = drift.Settings(
-        rounds=3, conversations=conversations, sampling=Sampling(temperature, max_new_tokens=50)
+        rounds=3, conversations=2, sampling=Sampling(temperature, max_new_tokens=40)
     )
-    here, there = runs(tmp_path, settings, METHODS, traces=True)
-    assert here.keys() == there.keys() and len(here) == conversations * len(METHODS)
+    here, there = runs(tmp_path, settings, methods, traces=True)
+    assert here.keys() == there.keys() and len(here) == 2 * len(methods)
     for key, record in here.items():
         assert said(record) == said(there[key]), key
         for local, far in zip(record["turns"], there[key]["turns"], strict=True):
@@ -83,7 +83,7 @@ def test_a_run_gives_the_local_records(tmp_path, temperature, conversations):
 
 
 def test_forks_share_what_the_engine_has_cached(tmp_path):
-    settings = drift.Settings(rounds=4, conversations=4, sampling=Sampling(max_new_tokens=60))
+    settings = drift.Settings(rounds=3, conversations=3, sampling=Sampling(max_new_tokens=40))
     run = drift.run(in_vllm(), "starter", tmp_path, settings, ["boost:factor=4"])
     forwarded, least = (
         sum(record["tokens"][name] for record in run.records) for name in ("forwarded", "least")
@@ -105,7 +105,7 @@ def test_the_command_with_the_engine_in_a_process_of_its_own(tmp_path):
         env={**os.environ, "VLLM_ENABLE_V1_MULTIPROCESSING": "1"},
         capture_output=True,
         text=True,
-        timeout=300,
+        timeout=600,
     )
     assert done.returncode == 0, done.stdout[-1000:] + done.stderr[-3000:]
     assert "boost:factor=4" in done.stdout
@@ -114,7 +114,7 @@ def test_the_command_with_the_engine_in_a_process_of_its_own(tmp_path):
     assert identity["model"] == "vllm:default"
     assert identity["runtime"]["vllm"] and identity["runtime"]["context"] == 1024
     assert identity["model_fingerprint"] == in_vllm().fingerprint
-    assert all(turn["mass"] for record in run.records for turn in record["turns"][2::2])
+    assert all(turn["mass"] for record in run.records for turn in record["turns"][1::2])
     assert (tmp_path / "report.html").stat().st_size > 10_000
 
 
