@@ -102,7 +102,7 @@ class VllmSession:
         """Answers jobs once all of them are found to have a prompt and room for a reply."""
         rendered = all_rendered(self._render(jobs))
         for job, each in zip(jobs, rendered, strict=True):
-            if self._room(each) < 1:
+            if not self._room(each):
                 raise PromptTooLong(
                     f"{job.name and f'{job.name}: '}A chat of {len(each.prompt_ids)} tokens leaves"
                     f" no room for a reply in the {self.model.context} tokens of the engine; use a"
@@ -119,7 +119,7 @@ class VllmSession:
                 for job, asked in waiting:
                     if isinstance(asked, HoldfastError):
                         errors.append(asked)
-                    elif (room := self._room(asked)) < 1:
+                    elif not (room := self._room(asked)):
                         following += job.then(Reply("", (), "context", prompt_ids=asked.prompt_ids))
                     else:
                         self._submit(_Open(job, asked, room), under_way)
@@ -135,9 +135,9 @@ class VllmSession:
     def _submit(self, asked: _Open, under_way: dict[str, _Open]) -> None:
         row, stream = asked.rendered.row, asked.rendered.row.streams[0]
         extra: dict[str, Any] = {SEED: str(row.seed)}
-        if stream.methods or asked.traced:
+        if stream.attention or asked.traced:
             ranges = asked.rendered.span_ranges
-            extra[METHODS] = spell(stream.methods)
+            extra[METHODS] = spell(stream.attention)
             extra[SPAN] = [place for part in ranges for place in part]
             extra[TRACE] = int(asked.traced)
         streams = asked.job.drawn is not None
@@ -204,9 +204,10 @@ class VllmSession:
         return AttentionTrace(mass, sum(span) / (len(span) + torch.arange(mass.shape[-1])))
 
     def _room(self, asked: Rendered) -> int:
-        """Tokens of a reply that fit into the context, as many as are wanted at most."""
-        wanted = asked.row.sampling.max_new_tokens
-        return min(wanted, self.model.context - asked.row.longest)
+        """Tokens that a reply may have; 0 where the context leaves too few, as a local model's."""
+        row, context = asked.row, self.model.context
+        left = context - row.longest
+        return min(row.sampling.max_new_tokens, left) if left >= min(row.room, context // 4) else 0
 
     def _render(self, jobs: Sequence[Job]) -> list[Rendered | HoldfastError]:
         """The requests' tokens, each behind those that its thread has; or its error."""

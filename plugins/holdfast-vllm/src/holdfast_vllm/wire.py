@@ -21,7 +21,17 @@ from dataclasses import astuple, dataclass
 from typing import Any
 
 from holdfast.errors import UsageError
-from holdfast.methods import Kind, Method, ShiftsAttention, kind_of, of_kind, parse, spell
+from holdfast.methods import (
+    Ability,
+    Kind,
+    Method,
+    ShiftsAttention,
+    kind_of,
+    of_kind,
+    parse,
+    spell,
+)
+from holdfast.methods.kinds import in_words, needs_of
 
 METHODS, TEXT, SPAN, TRACE, SEED = KEYS = (
     "holdfast",
@@ -210,8 +220,8 @@ def _check_kind(method: Method) -> None:
             " holdfast.client), and leave it out here."
         )
     raise UsageError(
-        f"{method.name} reads a second stream of logits, which vLLM has not; use an attention"
-        " method, or serve the model with holdfast."
+        f"{method.name} needs {in_words(needs_of(method) - {Ability.LOG_ODDS})}, which vLLM has"
+        " not; use an attention method, or serve the model with holdfast."
     )
 
 
