@@ -219,7 +219,7 @@ def test_connect_asks_what_the_server_offers(url):
     remote.check(parse("boost:factor=2+repetition:probability=0.5"))
     assert Ability.LOG_ODDS in remote.offers and Ability.SECOND_STREAM not in remote.offers
     digest = read(f"{url}/v1/steering")["fingerprint"]
-    assert remote.fingerprint == f"{url}/v1 default Holdfast vllm {digest}"
+    assert remote.fingerprint == f"default Holdfast vllm {digest}"
     with pytest.raises(ModelError, match="guidance:scale=2 needs a second stream"):
         remote.generate(CHATS[0], "guidance:scale=2")
     with pytest.raises(ModelError, match=r"refused .* layer 9"):
