@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import multiprocessing
 import os
 import signal
@@ -15,13 +16,14 @@ from typing import ClassVar
 import pytest
 import torch
 from test_drift import QUICK, SUITE, texts
-from tiny import model
+from tiny import chat, model
 
-from holdfast import drift
+from holdfast import drift, tasks
 from holdfast.errors import KnobOutOfRange, ModelError, UnknownName, UsageError
 from holdfast.methods import Kind
 from holdfast.models.forked import how_many
 from holdfast.records import read_run
+from holdfast.study.profiling import Choice, profile
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="replicas are forked")
 
@@ -112,8 +114,8 @@ def test_replicas_end_with_the_process_that_began_them(tmp_path):
 import sys; sys.path[:0] = [{str(Path(__file__).parent)!r}]
 from dataclasses import replace
 from test_drift import LONG, SUITE
-from tiny import model
-from holdfast import drift
+from tiny import chat, model
+from holdfast import drift, tasks
 drift.run(model(), SUITE, {str(tmp_path / "run")!r}, replace(LONG, conversations=4000), replicas=2)
 """
     parent = subprocess.Popen([sys.executable, "-c", script])
@@ -166,3 +168,26 @@ def test_a_model_elsewhere_is_refused_before_anything_is_written(tmp_path):
     with pytest.raises(UsageError, match=r"replicas=.*2 is for.*far is not"):
         drift.run(Elsewhere(), SUITE, tmp_path / "run", SIX, replicas=2)
     assert not (tmp_path / "run").exists()
+
+
+def test_other_work_is_shared_out_too(tmp_path):
+    """Batches of samples, of questions without a prompt, and groups of samples under every head."""
+    settings = tasks.Settings(("json",), samples=6, batch=2)
+    data = tasks.load_data([tasks.SYNTHETIC], settings)
+    wide = model(max_position_embeddings=2048)
+    samples = [Choice(chat("", f"{name} is a cook."), ("cook",), (" a", " b")) for name in "ABCD"]
+    told = []
+    for count in (1, 2):
+        out = tmp_path / str(count)
+        runs = [
+            tasks.run(wide, data, out / "tasks", settings, ["pasta:alpha=0.1"], replicas=count),
+            drift.ask_baseline(wide, SUITE, out / "run", replace(SIX, batch=2), replicas=count),
+        ]
+        profile(wide, samples, out / "profile", replicas=count)
+        runs.append(read_run(out / "profile"))
+        told.append([sorted(map(untimed, run.records)) for run in runs])
+    assert told[0] == told[1] and [len(records) for records in told[0]] == [12, 6, 4]
+
+
+def untimed(record):
+    return json.dumps({k: v for k, v in record.items() if k != "seconds"}, sort_keys=True)

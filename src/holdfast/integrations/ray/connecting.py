@@ -103,7 +103,7 @@ def _open(address: str) -> None:
         reason = " ".join(str(error).split())[:300].rstrip(".")
         raise ModelError(
             f"Cannot reach a Ray cluster at {address!r} ({reason}); look whether `ray status` shows"
-            " it there, or leave out the address to start one on this machine."
+            " it there, and where it wants a token, set RAY_AUTH_MODE=token and RAY_AUTH_TOKEN."
         ) from None
 
 
