@@ -56,6 +56,7 @@ class Record:
 RECORDS = (
     Record("default_model", "benchmarks/default_model.py --runs {runs} --out {out}", True, 20),
     Record("drift_loop", "benchmarks/drift_loop.py --out {out}", True, 6),
+    Record("checking", "benchmarks/checking.py --out {out}", False, 2),
     Record("growth", "benchmarks/growth.py --out {out}", True, 12),
     Record("modern", "benchmarks/modern.py --out {out}", False, 6),
     Record("serve", "benchmarks/serve.py --out {out}", True, 15),

@@ -735,6 +735,32 @@ def ifeval_table() -> str:
     return "\n".join(lines)
 
 
+def checking_table() -> str:
+    """How often `holdfast check` errs, and how long it takes."""
+    record = read("checking")
+    told, settings = record["wrong"], record["settings"]
+    wrong = "; ".join(f"{name}: {100 * share:.1f} %" for name, share in told.items())
+    lines = [
+        f"`python benchmarks/checking.py`: simulated, {settings['rounds']} rounds whose scores are"
+        " 0 or 1 and drawn each by itself, a bar of"
+        f" {settings['bar']:g}, an error of {settings['error']:g}, at most"
+        f" {settings['budget']} conversations. Wrong verdicts where they are likeliest, in"
+        f" {settings['checks']:,} checks: {wrong}.",
+        "",
+        "| true mean in every round | alone: pass / fail / undecided | conversations |"
+        " among 10 prompts | conversations |",
+        "| --- " * 5 + "|",
+    ]
+    alone, among = ([row for row in record["rows"] if row["prompts"] == n] for n in (1, 10))
+    for one, ten in zip(alone, among, strict=True):
+        cells = [f"{one['mean']:g}"]
+        for row in (one, ten):
+            shares = " / ".join(f"{row[name]:.0%}" for name in ("pass", "fail", "undecided"))
+            cells += [shares, f"{row['conversations']:.0f}"]
+        lines.append("| " + " | ".join(cells) + " |")
+    return "\n".join(lines)
+
+
 def documents() -> dict[Path, str]:
     """What each document should say."""
     tables = {
@@ -752,6 +778,7 @@ def documents() -> dict[Path, str]:
         **({"serve": serve_table()} if (RESULTS / "serve.json").exists() else {}),
         **({"ray": ray_table()} if (RESULTS / "ray.json").exists() else {}),
         "scaling": scaling_table(),
+        "checking": checking_table(),
         "excess": excess_line(),
         **({"growth": growth_table()} if (RESULTS / "growth.json").exists() else {}),
         **{paper: reproduction_line(paper) for paper in PAPERS},
@@ -763,6 +790,7 @@ def documents() -> dict[Path, str]:
         for path in (
             ROOT / "README.md",
             ROOT / "docs" / "scaling.md",
+            ROOT / "docs" / "checking.md",
             ROOT / "docs/suites.md",
             ROOT / "src/holdfast/assets/model/MODEL_CARD.md",
         )

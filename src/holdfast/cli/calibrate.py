@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import argparse
+import functools
 from pathlib import Path
 
+from holdfast.cli.dry_run import Part, add_dry_run, check_prices
+from holdfast.cli.dry_run.talks import Talks, plan_talks
 from holdfast.cli.options import (
     add_model,
     add_report,
@@ -105,12 +108,13 @@ def add_parser(commands) -> None:
     add("--seed", type=int, default=0, help="default: %(default)s")
     add_replicas(add, "conversations and batches of questions")
     add("--out", type=Path, default=Path("runs/calibrate"), help="a folder (default: %(default)s)")
+    add_dry_run(add)
     add_report(add)
     calibrate.set_defaults(run=run)
 
 
 def run(arguments: argparse.Namespace) -> None:
-    from holdfast import drift, knobs
+    from holdfast import drift, knobs, methods
     from holdfast.analysis.calibration import read_calibration
     from holdfast.analysis.choice import pick
     from holdfast.analysis.study_summary import (
@@ -129,10 +133,12 @@ def run(arguments: argparse.Namespace) -> None:
         calibrate,
         choose_prompts,
         conversations,
+        settings_for,
         units_of,
     )
     from holdfast.study.capability import load_capability
 
+    check_prices(arguments)
     page = page_path(arguments, arguments.out)
     sweeps = arguments.sweep or DEFAULT_SWEEPS
     budget = knobs.number_between(
@@ -157,6 +163,14 @@ def run(arguments: argparse.Namespace) -> None:
     arguments.on_interrupt = (
         f"What is finished is kept in {arguments.out}; repeat the command to go on."
     )
+    if arguments.dry_run:
+        every = [setting for sweep in sweeps for setting in methods.parse_sweep(sweep).settings]
+        asked = len(capability.items) * (1 + len(every))
+        of_all, folder = settings_for(suite, plan), arguments.out / "stability"
+        talks = Talks(model, suite, folder, of_all, [(), *every], measured=1)
+        hold = functools.partial(drift.run, command=command_line())
+        plan_talks(arguments, talks, hold, [Part("questions", asked, asked, asked)])
+        return
     units, talks = units_of(suite, capability, sweeps, plan), conversations(suite, plan)
     questions = min(talks, len(capability.items))
     settings = units // (talks * plan.rounds + questions)

@@ -22,6 +22,8 @@ from holdfast.cli.drift_options import (
     add_user,
     settings_of,
 )
+from holdfast.cli.dry_run import add_dry_run, check_prices
+from holdfast.cli.dry_run.talks import Talks, plan_talks
 from holdfast.cli.judging import add_judging, judging_of
 from holdfast.cli.options import (
     add_model,
@@ -76,6 +78,7 @@ def add_parser(commands) -> None:
     add_user_model(add)
     add_context(add)
     add_judging(add)
+    add_dry_run(add)
     add_report(add)
     check.set_defaults(
         run=run,
@@ -124,8 +127,9 @@ def run(arguments: argparse.Namespace) -> int:
     from holdfast.analysis.checks import Terms
     from holdfast.report.checks import lines_of
     from holdfast.report.junit import write_junit
-    from holdfast.study.checking import check, earlier_talks
+    from holdfast.study.checking import check, earlier_talks, settings_for
 
+    check_prices(arguments)
     terms = Terms(arguments.min_stability, arguments.error, arguments.budget)
     settings = settings_of(arguments)
     method = methods.parse(arguments.method)
@@ -142,23 +146,24 @@ def run(arguments: argparse.Namespace) -> int:
     arguments.on_interrupt = (
         f"Finished conversations are kept in {out}; repeat the command to go on."
     )
+    hold = functools.partial(drift.run, command=command_line(), judging=judging_of(arguments))
+    if arguments.dry_run:
+        every = settings_for(suite, settings, terms)
+        talks = Talks(model, suite, out, every, [method], user_model, at_most=True)
+        plan_talks(arguments, talks, hold)
+        return PASSED
     count = len(suite.cases)
     title = (
         f"{count} prompt{'s' if count > 1 else ''}, at most {terms.budget} conversations of"
         f" {settings.rounds} rounds each"
     )
     with Bar(count * terms.budget * settings.rounds, title=title) as bar:
-        hold = functools.partial(
-            drift.run,
-            command=command_line(),
-            progress=bar,
-            replicas=arguments.replicas,
-            user_model=user_model,
-            judging=judging_of(arguments),
+        held = functools.partial(
+            hold, progress=bar, replicas=arguments.replicas, user_model=user_model
         )
         looked = functools.partial(_tell_look, bar)
         data, checks = check(
-            model, suite, out, settings, terms, method, before=before, hold=hold, looked=looked
+            model, suite, out, settings, terms, method, before=before, hold=held, looked=looked
         )
     print("\n".join(lines_of(checks, terms)))
     if arguments.junit is not None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import functools
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -10,6 +11,8 @@ from typing import TYPE_CHECKING
 
 from holdfast.cli.drift_folder import folder_name
 from holdfast.cli.drift_options import add_options, settings_of
+from holdfast.cli.dry_run import Part, check_prices
+from holdfast.cli.dry_run.talks import Talks, plan_talks
 from holdfast.cli.judging import judging_of
 from holdfast.cli.options import command_line, is_url, load_model, page_option, page_path
 from holdfast.cli.own_dialogs import load_dialogs
@@ -58,6 +61,7 @@ def run(arguments: argparse.Namespace) -> None:
     from holdfast.drift.pairing import settled
     from holdfast.report.sentences import ending_lines
 
+    check_prices(arguments)
     settings = settings_of(arguments)
     chosen = [methods.parse(spec) for spec in arguments.method or ["none"]]
     # an endpoint says its model's name, after which the folder is called; a local model loads last
@@ -78,6 +82,11 @@ def run(arguments: argparse.Namespace) -> None:
     arguments.on_interrupt = (
         f"Finished conversations are kept in {out}; repeat the command to go on."
     )
+    if arguments.dry_run:
+        talks = Talks(model, suite, out, settings, chosen, user_model, dialogs)
+        hold = functools.partial(drift.run, command=command_line(), judging=judging_of(arguments))
+        plan_talks(arguments, talks, hold, [_unprompted(talks)] if arguments.baseline else [])
+        return
     title = _title(suite, settings, dialogs, len(chosen))
     with Bar(len(chosen) * settings.conversations * settings.rounds, title=title) as bar:
         run = drift.run(
@@ -113,21 +122,26 @@ def run(arguments: argparse.Namespace) -> None:
     print(f"Report: {report.write([out], page, page_option(arguments)).resolve()}")
 
 
+def _unprompted(talks: Talks) -> Part:
+    """What `--baseline` asks."""
+    from holdfast.drift.pairing import draw
+
+    count = talks.settings.conversations
+    pairings = (draw(talks.suite, talks.settings, talks.dialogs, n) for n in range(count))
+    asked = sum(len(pairing.probes) for pairing in pairings)
+    return Part("conversations asked without a prompt", count, count, asked)
+
+
 def _title(suite: Suite, settings: Settings, dialogs: Dialogs | None, methods: int) -> str:
     """How much there is to do."""
-    from holdfast.drift.pairing import draw
-    from holdfast.drift.replay import probed_rounds
+    from holdfast.drift.counting import count_replies
 
-    pairings = [draw(suite, settings, dialogs, n) for n in range(settings.conversations)]
-    rounds = [probed_rounds(p.dialog, settings) if p.dialog else settings.rounds for p in pairings]
-    asked = sum(len(p.asked) * count for p, count in zip(pairings, rounds, strict=True))
-    turns = 0 if dialogs else settings.conversations * (2 * settings.rounds - 1)  # a_1 is given
+    replies = methods * count_replies(suite, settings, dialogs, range(settings.conversations))
     times = f" with each of {methods} methods" if methods > 1 else ""
     what = "dialogs replayed, up to" if dialogs else "conversations of"
     return (
         f"{settings.conversations} {what} {settings.rounds} rounds{times}:"
-        f" {methods * (turns + asked):,} replies of at most {settings.sampling.max_new_tokens}"
-        " tokens"
+        f" {replies:,} replies of at most {settings.sampling.max_new_tokens} tokens"
     )
 
 

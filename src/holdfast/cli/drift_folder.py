@@ -32,6 +32,9 @@ _UNNAMED = {
     "replicas",
     "ray",
     "engine",
+    "dry_run",
+    "price_in",
+    "price_out",
 }
 
 

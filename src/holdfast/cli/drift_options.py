@@ -6,6 +6,7 @@ import argparse
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from holdfast.cli.dry_run import add_dry_run
 from holdfast.cli.judging import add_judging
 from holdfast.cli.options import add_model, add_report
 from holdfast.cli.own_dialogs import add_dialogs
@@ -30,6 +31,7 @@ def add_options(add) -> None:
     add_context(add)
     add_dialogs(add)
     add_judging(add)
+    add_dry_run(add)
     add_report(add)
 
 

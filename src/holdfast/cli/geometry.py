@@ -5,6 +5,8 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
+from holdfast.cli.dry_run import add_dry_run, check_prices
+from holdfast.cli.dry_run.talks import Talks, plan_talks
 from holdfast.cli.options import add_model, add_report, load_model, page_path, write_page
 from holdfast.cli.progress import Bar, tell_figures
 
@@ -35,6 +37,7 @@ def add_parser(commands) -> None:
     add("--rounds", type=int, default=8, help="default: %(default)s")
     add("--seed", type=int, default=0, help="default: %(default)s")
     add("--out", type=Path, default=Path("runs/geometry"), help="a folder (default: %(default)s)")
+    add_dry_run(add)
     add_report(add)
     geometry.set_defaults(run=run, allow_code=False)
 
@@ -44,8 +47,9 @@ def run(arguments: argparse.Namespace) -> None:
     from holdfast.analysis.study_summary import write_geometry_summaries
     from holdfast.report.geometry import write_geometry_figures
     from holdfast.report.geometry_page import geometry_document
-    from holdfast.study.geometry import Sizes, study
+    from holdfast.study.geometry import Sizes, settings_for, study
 
+    check_prices(arguments)
     page = page_path(arguments, arguments.out)
     sizes = Sizes(
         conversations=arguments.conversations, rounds=arguments.rounds, seed=arguments.seed
@@ -54,6 +58,10 @@ def run(arguments: argparse.Namespace) -> None:
     arguments.on_interrupt = (
         f"Finished dialogs are kept in {arguments.out}; repeat the command to go on."
     )
+    if arguments.dry_run:
+        talks = Talks(model, suite, arguments.out / "dialogs", settings_for(sizes), [()])
+        plan_talks(arguments, talks, drift.run)
+        return
     told: list[str] = []
 
     def tell(line: str) -> None:

@@ -6,6 +6,7 @@ import argparse
 import sys
 from pathlib import Path
 
+from holdfast.cli.dry_run import add_dry_run, check_prices
 from holdfast.cli.options import (
     add_model,
     add_report,
@@ -110,6 +111,7 @@ def add_parser(commands) -> None:
     add("--seed", type=int, default=0, help="default: %(default)s")
     add_replicas(add, "samples")
     add("--out", type=Path, default=Path("runs/profile"), help="a folder (default: %(default)s)")
+    add_dry_run(add)
     add_report(add)
     profile.set_defaults(run=run)
 
@@ -120,9 +122,10 @@ def run(arguments: argparse.Namespace) -> None:
     from holdfast.report import write_summary
     from holdfast.report.profile import write_profile
     from holdfast.report.profile_page import profile_document
-    from holdfast.study.profiling import Plan, profile, read_samples
+    from holdfast.study.profiling import Plan, estimate, profile, read_samples
     from holdfast.study.task_samples import task_samples
 
+    check_prices(arguments)
     page = page_path(arguments, arguments.out)
     asked = methods.parse(arguments.method)
     steering = methods.of_kind(asked, methods.Kind.LOG_ODDS)
@@ -160,6 +163,10 @@ def run(arguments: argparse.Namespace) -> None:
     arguments.on_interrupt = (
         f"Finished samples are kept in {arguments.out}; repeat the command to go on."
     )
+    if arguments.dry_run:
+        for name, some in samples.items():
+            print(f"{name}: {estimate(model, some, plan)}")
+        return
     rankings, told = [], {}
     for name, some in samples.items():
         with Bar(len(some), "sample") as bar:

@@ -5,6 +5,8 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
+from holdfast.cli.dry_run import add_dry_run, check_prices
+from holdfast.cli.dry_run.papers import plan_li2024, plan_zhang2024
 from holdfast.cli.options import add_model, is_url, load_model
 from holdfast.cli.progress import Bar
 from holdfast.errors import UsageError
@@ -61,6 +63,7 @@ def add_parser(commands) -> None:
     add("--scale", default="small", metavar="smallest|small|paper", help="default: %(default)s")
     add("--seed", type=int, default=0, help="default: %(default)s")
     add("--out", type=Path, help="a folder (default: runs/PAPER)")
+    add_dry_run(add)
     reproduce.set_defaults(run=run, allow_code=False)
 
 
@@ -70,6 +73,7 @@ def run(arguments: argparse.Namespace) -> None:
             load_model(argparse.Namespace(**{**vars(arguments), "model": name})) if name else None
         )
 
+    check_prices(arguments)
     foreign = ("child", "data") if arguments.paper == "li2024" else ("base", "endpoint")
     if given := next((name for name in foreign if getattr(arguments, name)), None):
         raise UsageError(f"--{given} plays no part in {arguments.paper}; leave it out.")
@@ -90,35 +94,39 @@ def run(arguments: argparse.Namespace) -> None:
             other(arguments.endpoint),
             other(arguments.base),
         )
-        page = li2024.reproduce(
-            li2024.Setup(
-                model,
-                suite,
-                out,
-                scale,
-                arguments.seed,
-                arguments.capability,
-                base,
-                endpoint,
-                tell=print,
-                watch=Bar.of("round"),
-            )
+        setup = li2024.Setup(
+            model,
+            suite,
+            out,
+            scale,
+            arguments.seed,
+            arguments.capability,
+            base,
+            endpoint,
+            tell=print,
+            watch=Bar.of("round"),
         )
+        if arguments.dry_run:
+            plan_li2024(arguments, setup)
+            return
+        page = li2024.reproduce(setup)
     else:
         from holdfast.reproduce import zhang2024
 
         wanted = zhang2024.scale_of(arguments.scale)
         data = tuple(arguments.data or ("synthetic",))
-        page = zhang2024.reproduce(
-            zhang2024.Setup(
-                load_model(arguments),
-                out,
-                wanted,
-                arguments.seed,
-                data,
-                other(arguments.child),
-                tell=print,
-                watch=Bar.of("sample"),
-            )
+        pasta = zhang2024.Setup(
+            load_model(arguments),
+            out,
+            wanted,
+            arguments.seed,
+            data,
+            other(arguments.child),
+            tell=print,
+            watch=Bar.of("sample"),
         )
+        if arguments.dry_run:
+            plan_zhang2024(pasta)
+            return
+        page = zhang2024.reproduce(pasta)
     print(f"Page: {page.resolve()}")

@@ -5,6 +5,8 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
+from holdfast.cli.dry_run import add_dry_run, check_prices
+from holdfast.cli.dry_run.samples import plan_samples
 from holdfast.cli.options import (
     add_model,
     add_report,
@@ -93,6 +95,7 @@ def add_parser(commands) -> None:
     add("--batch", type=int, default=32, help="samples side by side (default: %(default)s)")
     add_replicas(add, "batches of samples")
     add("--out", type=Path, default=Path("runs/tasks"), help="a folder (default: %(default)s)")
+    add_dry_run(add)
     add_report(add)
     tasks.set_defaults(run=run)
 
@@ -103,6 +106,7 @@ def run(arguments: argparse.Namespace) -> None:
     from holdfast.report.tasks import table
     from holdfast.report.tasks_page import tasks_document
 
+    check_prices(arguments)
     page = page_path(arguments, arguments.out)
     settings = tasks.Settings(
         tasks=tuple(arguments.task or tasks.CATALOGUE),
@@ -122,6 +126,10 @@ def run(arguments: argparse.Namespace) -> None:
         f"Finished samples are kept in {arguments.out}; repeat the command to go on."
     )
     variants = len(tasks.variants_of(settings, chosen))
+    if arguments.dry_run:
+        total = len(settings.tasks) * variants * settings.samples
+        plan_samples(arguments, model, data, settings, chosen, total)
+        return
     title = (
         f"{len(settings.tasks)} tasks of {settings.samples} samples, each asked in {variants} ways"
     )

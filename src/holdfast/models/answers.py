@@ -102,9 +102,16 @@ def read_reply(answer: dict[str, object]) -> Reply:
     if not isinstance(message, dict):
         raise MalformedAnswer("no message")
     text, stop_reason = _read_message(message, ending)
-    forwarded = _count_forwarded(as_fields(answer.get("usage")))
+    usage = as_fields(answer.get("usage"))
     masses = read_masses(as_fields(choice.get("holdfast")))
-    return Reply(text, None, stop_reason, forwarded=forwarded, masses=masses)
+    return Reply(
+        text,
+        None,
+        stop_reason,
+        forwarded=_count_forwarded(usage),
+        masses=masses,
+        billed=_billed(usage),
+    )
 
 
 def read_ending(reason: object) -> str:
@@ -185,8 +192,12 @@ def as_fields(value: object) -> dict[str, object]:
 
 def _count_forwarded(usage: dict[str, object]) -> int:
     """Tokens read and written, less those the server had in its cache; 0 where it does not say."""
+    billed = _billed(usage)
     cached = as_fields(usage.get("prompt_tokens_details")).get("cached_tokens")
+    return 0 if billed is None else sum(billed) - (cached if isinstance(cached, int) else 0)
+
+
+def _billed(usage: dict[str, object]) -> tuple[int, int] | None:
+    """Tokens read and written; None where the server does not say."""
     read, written = usage.get("prompt_tokens"), usage.get("completion_tokens")
-    if not isinstance(read, int) or not isinstance(written, int):
-        return 0
-    return read + written - (cached if isinstance(cached, int) else 0)
+    return (read, written) if isinstance(read, int) and isinstance(written, int) else None

@@ -41,6 +41,8 @@ class Reply:
         prompt_ids: the tokens of the rendered chat; None where the model does not tell them.
         masses: per generated token the mean of the mass over all heads, from a server that steers;
             None where there is a trace, or none was asked for.
+        billed: tokens of the chat and of the reply as an endpoint counts them; None where it does
+            not, or the model runs here.
     """
 
     text: str
@@ -50,6 +52,7 @@ class Reply:
     forwarded: int = 0
     prompt_ids: tuple[int, ...] | None = None
     masses: tuple[float, ...] | None = None
+    billed: tuple[int, int] | None = None
 
     @property
     def token_masses(self) -> tuple[float, ...]:

@@ -149,17 +149,7 @@ def calibrate(
     for setting in settings:
         model.check(setting)
         _check_reading(model, setting, capability, plan.reading)
-    talks = drift.Settings(
-        rounds=plan.rounds,
-        conversations=count,
-        seed=plan.seed,
-        sampling=plan.sampling,
-        system_as=plan.system_as,
-        adoption=False,
-        trace=False,
-        pairs="all",
-        batch=plan.batch,
-    )
+    talks = settings_for(suite, plan)
     asked = _identity(suite, capability, parsed, plan)
     refuse_another(Path(out) / "stability", {"settings": {"conversations": count}}, COMPATIBILITY)
     refuse_another(Path(out) / "capability", asked, COMPATIBILITY)
@@ -201,6 +191,21 @@ def _note(run: Run, count: int, unanswered: Unanswered) -> None:
     """The conversation of a question that was not answered stays missing."""
     method, number = unanswered.name
     run.note_failure(method, number % count, unanswered.why, unanswered.reason)
+
+
+def settings_for(suite: drift.Suite, plan: Plan) -> drift.Settings:
+    """The protocol of the conversations that every setting has, in the folder `stability`."""
+    return drift.Settings(
+        rounds=plan.rounds,
+        conversations=conversations(suite, plan),
+        seed=plan.seed,
+        sampling=plan.sampling,
+        system_as=plan.system_as,
+        adoption=False,
+        trace=False,
+        pairs="all",
+        batch=plan.batch,
+    )
 
 
 def conversations(suite: drift.Suite, plan: Plan) -> int:

@@ -61,13 +61,7 @@ def check(
         HoldfastError: as `drift.run`.
     """
     prompts = [case.id for case in suite.cases]
-    settings = dataclasses.replace(
-        settings,
-        conversations=terms.budget * len(prompts),
-        pairs="in-turn",
-        adoption=False,
-        trace=False,
-    )
+    settings = settings_for(suite, settings, terms)
     name = steering.spell(read_methods(method))
 
     def judge() -> list[PromptCheck]:
@@ -93,6 +87,17 @@ def check(
 
     run = hold(model, suite, out, settings, [read_methods(method)], numbers=batches())
     return run, judge()
+
+
+def settings_for(suite: drift.Suite, settings: drift.Settings, terms: Terms) -> drift.Settings:
+    """The protocol of a check, with all conversations that it may hold."""
+    return dataclasses.replace(
+        settings,
+        conversations=terms.budget * len(suite.cases),
+        pairs="in-turn",
+        adoption=False,
+        trace=False,
+    )
 
 
 def looks(budget: int) -> list[int]:

@@ -130,13 +130,18 @@ def hidden_geometry(
     the prompt's tokens and of those that each has written so far, averaged over draws, since both
     quantities grow with the number of tokens.
     """
-    settings = drift.Settings(
-        rounds=sizes.rounds, conversations=sizes.conversations, seed=sizes.seed, adoption=False
-    )
+    settings = settings_for(sizes)
     with watch("dialogs", settings.conversations * settings.rounds) as progress:
         run = drift.run(model, suite, out, settings, progress=progress)
     with watch("hidden states", len(run.records) * settings.rounds) as progress:
         return read_dialogs(model, run.records, sizes.seed, lambda: progress(settings.rounds, 0))
+
+
+def settings_for(sizes: Sizes) -> drift.Settings:
+    """The protocol of the dialogs, in the folder `dialogs`."""
+    return drift.Settings(
+        rounds=sizes.rounds, conversations=sizes.conversations, seed=sizes.seed, adoption=False
+    )
 
 
 def _theorem_line(worst: dict[str, float], instances: int) -> str:

@@ -58,6 +58,7 @@ def run(
     command: str = "",
     progress: Callable[[int], None] = lambda samples: None,
     replicas: int = 1,
+    first: int | None = None,
 ) -> RunData:
     """Asks every sample under every baseline and method and records the answers in the folder
     `out`; resumes what is there.
@@ -73,6 +74,7 @@ def run(
         command: the command line, for the manifest.
         progress: told how many samples were answered, or found in the folder.
         replicas: processes that batches of samples are shared out to, as of `drift.run`.
+        first: ask only so many of the batches that are missing; None: all.
 
     Raises:
         UsageError: methods that tasks cannot use, or the same twice; data that does not fit.
@@ -109,7 +111,7 @@ def run(
         work_on(
             replicas_of(model, len(units), replicas),
             Asking(data, settings),
-            units,
+            units[:first],
             functools.partial(_note, record),
             lambda count, tokens: progress(count),
         )

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import numpy as np
 
+from holdfast import drift
 from holdfast.analysis.calibration import Calibration, Candidate, read_calibration
 from holdfast.analysis.choice import ahead_at_cost
 from holdfast.analysis.statistics import estimate, row_means
@@ -35,10 +36,8 @@ def figures_5_and_6(setup: Setup) -> list[Figure]:
 def _calibrate(setup: Setup) -> None:
     """Runs the sweeps, or takes up what is there."""
     scale = setup.scale
-    plan = Plan(draws=scale.draws, rounds=scale.rounds, seed=setup.seed)
+    suite, plan = plan_of(setup)
     capability = load_capability(setup.capability, scale.questions, setup.seed)
-    suite = choose_prompts(setup.suite)
-    suite = replace(suite, cases=suite.cases[: scale.prompts])
     units = units_of(suite, capability, scale.sweeps, plan)
     with setup.watch(_STEP, units) as progress:
         calibrate(
@@ -50,6 +49,13 @@ def _calibrate(setup: Setup) -> None:
             plan,
             progress=progress,
         )
+
+
+def plan_of(setup: Setup) -> tuple[drift.Suite, Plan]:
+    """The prompts of Figures 5 and 6, and how they are calibrated."""
+    scale, suite = setup.scale, choose_prompts(setup.suite)
+    plan = Plan(draws=scale.draws, rounds=scale.rounds, seed=setup.seed)
+    return replace(suite, cases=suite.cases[: scale.prompts]), plan
 
 
 def _figure_5(setup: Setup, calibration: Calibration, images: Sequence[Path]) -> Figure:

@@ -28,7 +28,7 @@ from holdfast.methods import (
     union,
 )
 from holdfast.reproduce.zhang2024.setup import ALPHA, STRATEGIES, TASKS, Setup, pasta_on
-from holdfast.study.profiling import Plan, profile
+from holdfast.study.profiling import Plan, Samples, profile
 from holdfast.study.task_samples import task_samples
 
 if TYPE_CHECKING:
@@ -52,6 +52,8 @@ _TOLD = {
     "split-softmax": "split-softmax, the same heads",
 }
 
+STEERED = len(STRATEGIES) + len(_TOLD)  # rows of Table 1 that steer
+
 
 @dataclass(frozen=True)
 class Study:
@@ -66,18 +68,19 @@ class Study:
         """Of each task, by steering every head alone (Algorithm 1)."""
         rankings = {}
         for name in TASKS:
-            samples = task_samples(
-                self._data("train", self.setup.scale.profiled, (name,)),
-                tasks.CATALOGUE[name],
-                self._settings("train", self.setup.scale.profiled, (name,)),
-            )
+            samples, plan = self.profiling_of(name)
             folder = self.profile_folder(name)
-            limit = tasks.CATALOGUE[name].max_new_tokens
-            plan = Plan(Pasta(ALPHA), by="accuracy", max_new_tokens=limit)
             with self.setup.watch(f"profile {name}", len(samples)) as progress:
                 done = profile(self.setup.model, samples, folder, plan, progress=progress)
             rankings[name] = done.ranking
         return rankings
+
+    def profiling_of(self, name: str) -> tuple[Samples, Plan]:
+        """The samples that heads are ranked on for a task, and how."""
+        scale, task = self.setup.scale, tasks.CATALOGUE[name]
+        settings = self._settings("train", scale.profiled, (name,))
+        samples = task_samples(self._data("train", scale.profiled, (name,)), task, settings)
+        return samples, Plan(Pasta(ALPHA), by="accuracy", max_new_tokens=task.max_new_tokens)
 
     def profile_folder(self, name: str) -> Path:
         return self.setup.out / "profile" / name

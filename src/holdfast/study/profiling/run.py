@@ -53,14 +53,7 @@ def profile(
         ModelError: an endpoint, or a model whose attention cannot be steered.
         RecordsError: `out` holds another run, or replies that the samples score otherwise.
     """
-    if not offers(model, Ability.LAYERS):
-        raise ModelError(
-            f"{getattr(model, 'name', model)} is an endpoint, whose heads cannot be steered; give a"
-            " local model."
-        )
-    plan = replace(plan, method=with_heads(plan.method, None))
-    model.check([plan.method])
-    check_samples(samples, compared=plan.by == "accuracy")
+    plan = _checked(model, samples, plan)
     stages = stages_of(len(samples), plan)
     shared_out, scoring = replicas_of(model, len(samples), replicas), Scoring(samples, plan)
     identity, heads = shared_out.ask(_prepare, scoring)
@@ -79,6 +72,33 @@ def profile(
                     f" the other {len(heads) - len(kept)} are ranked by what they showed so far."
                 )
     return read_profile(out)
+
+
+def _checked(model: LocalModel, samples: Samples, plan: Plan) -> Plan:
+    """The plan with a method that can be put on any head; refuses what cannot be profiled."""
+    if not offers(model, Ability.LAYERS):
+        raise ModelError(
+            f"{getattr(model, 'name', model)} is an endpoint, whose heads cannot be steered; give a"
+            " local model."
+        )
+    plan = replace(plan, method=with_heads(plan.method, None))
+    model.check([plan.method])
+    check_samples(samples, compared=plan.by == "accuracy")
+    return plan
+
+
+def estimate(model: LocalModel, samples: Samples, plan: Plan = Plan()) -> str:
+    """What `profile` comes to, in one line, by the speed of a small piece of it, which is not kept.
+
+    Raises:
+        HoldfastError: as `profile`.
+    """
+    plan = _checked(model, samples, plan)
+    stages = stages_of(len(samples), plan)
+    where, scoring = replicas_of(model, len(samples), 1), Scoring(samples, plan)
+    groups = where.ask(_groups, scoring, stages[0])
+    told: str = where.ask(_estimate, scoring, groups, where.ask(_heads, scoring), _further(stages))
+    return told
 
 
 @dataclass(frozen=True)
@@ -134,6 +154,10 @@ class _Stage:
 def _prepare(model: LocalModel, scoring: Scoring) -> tuple[dict[str, Any], list[Head]]:
     """What names a run, and the heads that are scored; the samples are read for it."""
     return _identity(scoring.material(model)), _steerable_heads(model)
+
+
+def _heads(model: LocalModel, scoring: Scoring) -> list[Head]:
+    return _steerable_heads(model)
 
 
 def _groups(model: LocalModel, scoring: Scoring, numbers: Sequence[int]) -> list[list[int]]:

@@ -1,0 +1,88 @@
+"""How often `holdfast check` errs, and how many conversations it takes: simulated verdicts.
+
+    python benchmarks/checking.py --out benchmarks/results/checking.json
+
+Scores are 0 or 1, drawn for every round of every conversation by itself. The least favourable
+truths are those at the bar: every round exactly there (a prompt that holds), or one round just
+below it and the others perfect (one that does not).
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+from pathlib import Path
+
+import numpy as np
+from stamp import measured_on
+
+from holdfast.analysis.sequential import holds, lets_go
+
+BAR, ERROR, ROUNDS, BUDGET = 0.9, 0.05, 8, 200
+CHECKS, SEED, BLOCK = 4000, 0, 100
+MEANS = (1.0, 0.99, 0.98, 0.95, 0.9, 0.85, 0.8, 0.7, 0.5, 0.2, 0.0)
+
+
+def simulate(means: np.ndarray, error: float, checks: int, seed: int) -> dict:
+    """Verdicts on prompts with these means by round.
+
+    Args:
+        means: [round].
+        error: of each verdict.
+        checks: how many are simulated.
+        seed: of their draws.
+    """
+    draws = np.random.default_rng(seed)
+    passed, failed, conversations = 0, 0, 0
+    for start in range(0, checks, BLOCK):
+        size = (min(BLOCK, checks - start), BUDGET, len(means))
+        values = (draws.random(size) < means).astype(float)
+        ends = [first(told(values, BAR, error)) for told in (holds, lets_go)]
+        passed += int((ends[0] < ends[1]).sum())
+        failed += int((ends[1] < ends[0]).sum())
+        conversations += int(np.minimum(np.minimum(*ends), BUDGET).sum())
+    return {
+        "pass": passed / checks,
+        "fail": failed / checks,
+        "undecided": 1 - (passed + failed) / checks,
+        "conversations": conversations / checks,
+    }
+
+
+def first(certain: np.ndarray) -> np.ndarray:
+    """After how many conversations each check, [check, conversation], is certain; else never."""
+    return np.where(certain.any(axis=1), certain.argmax(axis=1) + 1, BUDGET + 1)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--out", type=Path, required=True)
+    parser.add_argument("--checks", type=int, default=CHECKS)
+    arguments = parser.parse_args()
+    one_below = np.array([1.0] * (ROUNDS - 1) + [BAR - 1e-6])
+    worst = {
+        "fails though every round is at the bar": simulate(
+            np.full(ROUNDS, BAR), ERROR, arguments.checks, SEED
+        )["fail"],
+        "passes though one round is below it": simulate(
+            one_below, ERROR, arguments.checks, SEED + 1
+        )["pass"],
+    }
+    rows = [
+        {"prompts": prompts, "mean": mean}
+        | simulate(np.full(ROUNDS, mean), ERROR / prompts, arguments.checks // 4, SEED + 2 + place)
+        for prompts in (1, 10)
+        for place, mean in enumerate(MEANS)
+    ]
+    settings = {"bar": BAR, "error": ERROR, "rounds": ROUNDS, "budget": BUDGET}
+    record = {
+        "measured_on": measured_on(),
+        "settings": {**settings, "checks": arguments.checks, "seed": SEED},
+        "wrong": worst,
+        "rows": rows,
+    }
+    arguments.out.write_text(json.dumps(record, indent=1) + "\n")
+
+
+if __name__ == "__main__":
+    main()

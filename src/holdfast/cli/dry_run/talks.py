@@ -1,0 +1,87 @@
+"""The plan of commands that hold conversations: how many, and the first few of them for real."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from holdfast.cli.dry_run import Part, pieces, plan
+
+if TYPE_CHECKING:
+    from holdfast.drift import Settings, Suite
+    from holdfast.drift.dialogs import Dialogs
+    from holdfast.methods import Method
+    from holdfast.models.metered import Meter
+    from holdfast.models.protocol import ChatModel
+
+
+@dataclass(frozen=True)
+class Talks:
+    """Conversations that a command holds, by the arguments of `drift.run`.
+
+    Args:
+        at_most: whether the command may stop before it has held all.
+        measured: with how many of the methods the first ones are held.
+    """
+
+    model: ChatModel
+    suite: Suite
+    out: Path
+    settings: Settings
+    methods: Sequence[Sequence[Method]]
+    user_model: ChatModel | None = None
+    dialogs: Dialogs | None = None
+    at_most: bool = False
+    measured: int | None = None
+
+
+def plan_talks(
+    arguments: argparse.Namespace,
+    talks: Talks,
+    hold: Callable[..., object],
+    more: Sequence[Part] = (),
+) -> None:
+    """Holds the first conversations that are missing, and says what the whole comes to.
+
+    Args:
+        arguments: of the command.
+        talks: its conversations.
+        hold: `drift.run`, with whatever it is to be given besides.
+        more: what else the command does, behind the conversations.
+    """
+    from holdfast import methods
+    from holdfast.drift.counting import count_replies, missing_numbers
+
+    count = talks.settings.conversations
+    names = [methods.spell(method) for method in talks.methods]
+    before = missing_numbers(talks.out, names, count)
+    chosen = next(filter(None, before.values()), [])[: pieces(arguments, count)]
+
+    def first(meter: Meter) -> int:
+        other = None if talks.user_model is None else meter.on(talks.user_model)
+        hold(
+            meter.on(talks.model),
+            talks.suite,
+            talks.out,
+            talks.settings,
+            talks.methods[: talks.measured],
+            user_model=other,
+            dialogs=talks.dialogs,
+            numbers=[chosen],
+        )
+        after = missing_numbers(talks.out, names, count)
+        return sum(map(len, before.values())) - sum(map(len, after.values()))
+
+    replies = count_replies(talks.suite, talks.settings, talks.dialogs, range(count))
+    what = f"{'dialogs' if talks.dialogs else 'conversations'} of {talks.settings.rounds} rounds"
+    part = Part(
+        what if len(names) == 1 else f"{what}, with {len(names)} methods",
+        len(names) * count,
+        sum(map(len, before.values())),
+        len(names) * replies,
+        talks.at_most,
+    )
+    plan(arguments, [part, *more], first, len(chosen), talks.out)

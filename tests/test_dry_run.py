@@ -1,0 +1,139 @@
+"""`--dry-run`: counts that are exact, a first piece that is recorded, and what it comes to."""
+
+from __future__ import annotations
+
+import argparse
+import json
+
+import pytest
+from chat_server import Server, completion
+
+from holdfast import drift
+from holdfast.cli import main, parser
+from holdfast.cli.dry_run import Measured, Part, lines_of
+from holdfast.drift.counting import count_replies
+from holdfast.models.metered import Meter
+from holdfast.records import read_run
+
+LONG = ("drift", "calibrate", "profile", "tasks", "reproduce", "geometry", "check")
+SHORT = ["--rounds", "2", "--max-new-tokens", "8", "--conversations", "10"]
+
+
+def asked(**given):
+    plain = {
+        "model": "default",
+        "price_in": None,
+        "price_out": None,
+        "concurrency": 8,
+        "requests_per_minute": None,
+    }
+    return argparse.Namespace(**{**plain, **given})
+
+
+def measured(units=4, requests=40, read=8000, written=400, seconds=20.0, uncounted=0, together=4):
+    return Measured(units, together, Meter(requests, read, written, uncounted), seconds)
+
+
+PARTS = [Part("conversations", 100, 100, 1000), Part("questions", 48, 48, 48)]
+
+
+def test_every_long_command_has_it():
+    (commands,) = (
+        action.choices
+        for action in parser()._actions
+        if isinstance(action, argparse._SubParsersAction)
+    )
+    for name in LONG:
+        options = commands[name].format_help()
+        assert "--dry-run" in options and "--price-in" in options and "--price-out" in options
+
+
+def test_the_rest_is_carried_over_from_the_first_piece(tmp_path):
+    lines = lines_of(asked(), PARTS, measured(), tmp_path)
+    text = "\n".join(lines)
+    assert lines[1].split() == ["conversations", "100", "96", "1,000"]
+    assert lines[2].split() == ["questions", "48", "48", "48"]
+    assert f"Measured on 4 of the conversations, recorded in {tmp_path}: 40 requests" in text
+    # 96 / 4 = 24 times the piece, and 48 questions at the mean of its 40 requests: 25.2 times
+    assert "about 200,000 read and 10,000 written, in at most 1,008 requests" in text
+    assert "Time left: about 8 minutes, at the pace of 4 side by side" in text
+    assert "Cost" not in text
+
+
+def test_an_endpoint_has_a_price_and_a_pace(tmp_path):
+    paid = asked(
+        model="http://there/v1", price_in=0.5, price_out=2.0, concurrency=8, requests_per_minute=60
+    )
+    text = "\n".join(lines_of(paid, PARTS[:1], measured(), tmp_path))
+    # 24 times 8,000 and 400 tokens: 192,000 * 0.5 and 9,600 * 2 millionths
+    assert "Cost of these: about 0.1152, at 0.5 a million read and 2 a million written" in text
+    # 24 times 20 seconds, where 8 run side by side in place of 4
+    assert "Time left: about 4 minutes, if 8 at a time are each as fast as those" in text
+    assert "at least 16 minutes at 60 requests a minute" in text
+
+
+def test_what_nobody_counted_is_not_known(tmp_path):
+    text = "\n".join(lines_of(asked(), PARTS, measured(requests=0, read=0, written=0), tmp_path))
+    assert "Tokens left: nobody told those of the first piece, so they are not known." in text
+    assert "Time left: about 8 minutes" in text
+    half = measured(uncounted=20)
+    assert "about 400,000 read and 20,000 written" in "\n".join(
+        lines_of(asked(), PARTS, half, tmp_path)
+    )
+
+
+def test_replies_are_counted_before_they_are_asked_for():
+    suite = drift.load_suite("core")
+    settings = drift.Settings(rounds=8, conversations=3)
+    # 15 turns that are not given, and 8 rounds of one probe each way
+    assert count_replies(suite, settings, None, range(3)) == 3 * (15 + 16)
+
+
+def test_a_dry_run_records_its_piece_and_the_run_goes_on_from_there(tmp_path, capsys):
+    words = ["drift", *SHORT]
+    out = tmp_path / "run"
+    assert main([*words, "--out", str(out), "--dry-run", "--baseline"]) == 0
+    told = capsys.readouterr().out
+    assert told.splitlines()[1].split()[-3:] == ["10", "2", "70"]  # 10 x (3 turns + 4 probes)
+    assert "conversations asked without a prompt" in told and "Time left: about" in told
+    assert "Measured on 8 of the conversations of 2 rounds" in told and ": 56 requests in" in told
+    piece = (out / "records.jsonl").read_bytes()
+    assert piece.count(b"\n") == 8 and not (out / "report.html").exists()
+    assert main([*words, "--out", str(out)]) == 0
+    assert (out / "records.jsonl").read_bytes().startswith(piece)
+    assert len(read_run(out).records) == 10
+    capsys.readouterr()
+    assert main([*words, "--out", str(out), "--dry-run"]) == 0
+    assert "are recorded in" in capsys.readouterr().out
+    assert len(read_run(out).records) == 10
+
+
+def test_a_dry_run_of_a_check_on_an_endpoint(tmp_path, capsys):
+    suite = tmp_path / "prompts.yaml"
+    case = {"system_prompt": "Be brief.", "probe": "Why?", "measure": "one_sentence"}
+    cases = [{"id": name, "category": "x", **case} for name in "ab"]
+    suite.write_text(json.dumps({"cases": cases}))
+    usage = {"prompt_tokens": 30, "completion_tokens": 5}
+    with Server(lambda body, number: completion("Fine.", usage=usage)) as server:
+        words = ["check", str(suite), "--model", server.url, "--endpoint-model", "x"]
+        words += ["--rounds", "2", "--budget", "50", "--out", str(tmp_path / "run")]
+        assert main([*words, "--dry-run", "--price-in", "1", "--price-out", "2"]) == 0
+    told = capsys.readouterr().out
+    assert "at most 100" in told and "Measured on 2 of the conversations" in told
+    # a conversation of 2 rounds has 3 turns and 2 probes; 98 of them are left
+    assert ": 10 requests in" in told and "if 8 at a time" in told
+    assert "about 15,000 read and 2,400 written, in at most 490 requests" in told
+    assert "Cost of these: about 0.0196, at 1 a million read" in told
+    assert {record["agent"]["id"] for record in read_run(tmp_path / "run").records} == {"a", "b"}
+
+
+@pytest.mark.parametrize(
+    ("words", "seen"),
+    [
+        (["--price-in", "1"], "--price-in 1 is for --dry-run"),
+        (["--dry-run", "--price-out", "-1"], "--price-out takes a price from 0 upwards, not -1"),
+    ],
+)
+def test_prices_that_play_no_part_are_refused(words, seen, capsys):
+    assert main(["drift", *words]) == 2
+    assert seen in capsys.readouterr().err
