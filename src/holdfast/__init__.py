@@ -14,15 +14,21 @@ from typing import TYPE_CHECKING, Any
 from holdfast.chat.messages import Message
 from holdfast.errors import HoldfastError
 from holdfast.methods import (
+    AdaSeka,
     Anchoring,
     Boost,
+    Capping,
     Gate,
+    Gcad,
     Guidance,
     Pasta,
+    Prism,
     PromptStrength,
     Repetition,
+    Seka,
     SplitSoftmax,
     Spotlight,
+    Vector,
 )
 from holdfast.models.requests import Reply, Request
 from holdfast.sampling import Sampling
@@ -38,20 +44,26 @@ if TYPE_CHECKING:
 
 __version__ = "0.1.0"
 __all__ = [
+    "AdaSeka",
     "Anchoring",
     "Boost",
+    "Capping",
     "Gate",
+    "Gcad",
     "Guidance",
     "HoldfastError",
     "Message",
     "Pasta",
+    "Prism",
     "PromptStrength",
     "Repetition",
     "Reply",
     "Request",
     "Sampling",
+    "Seka",
     "SplitSoftmax",
     "Spotlight",
+    "Vector",
     "client",
     "connect",
     "connect_all",

@@ -205,8 +205,11 @@ def _by_digest(text: str, method: str, files: bool) -> Fitted:
             f"{method} takes file as the path of a {SUFFIX} file, not {text!r}; make one with"
             f" `holdfast fit {method}`."
         )
-    where = "here or in this folder" if files else "here; a server reads those of --fitted"
-    raise UsageError(f"No fitted file with the content {text} was read {where}; give its path.")
+    where = (
+        "here or in this folder" if files else "here; a server knows those that it was started with"
+    )
+    cure = "; give its path" if files else ""
+    raise UsageError(f"No fitted file with the content {text} was read {where}{cure}.")
 
 
 def _read(path: Path) -> Fitted:

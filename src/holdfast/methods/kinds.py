@@ -38,7 +38,7 @@ class Kind(Enum):
     STREAM = "decoding"  # the logits, with those of a second stream that reads another chat
     GATE = "gate"  # the tokens, with an unsteered second stream of the same chat
     KEYS = "keys"  # the keys of the span, before they are rotated and cached
-    RESIDUAL = "residual stream"  # the hidden states behind a layer
+    RESIDUAL = "the residual stream"  # the hidden states behind a layer
     OUTPUTS = "attention outputs"  # what attention adds to the hidden states
 
 

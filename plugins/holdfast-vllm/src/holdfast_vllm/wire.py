@@ -32,6 +32,7 @@ from holdfast.methods import (
     spell,
 )
 from holdfast.methods.kinds import in_words, needs_of
+from holdfast.methods.registry import BY_NAME
 
 METHODS, TEXT, SPAN, TRACE, SEED = KEYS = (
     "holdfast",
@@ -204,13 +205,16 @@ def _read_methods(spelled: object) -> tuple[ShiftsAttention, ...]:
             f"{METHODS} names a file ({spelled!r}), which the server does not read; spell its"
             " methods out, as in 'boost:factor=2,heads=3.0/3.5'."
         )
-    methods = parse(spelled)
+    for part in spelled.split("+"):  # by their names, before anything that they name is looked for
+        if (known := BY_NAME.get(part.partition(":")[0].strip())) is not None:
+            _check_kind(known)
+    methods = parse(spelled, files=False)
     for method in methods:
         _check_kind(method)
     return of_kind(methods, Kind.LOG_ODDS)
 
 
-def _check_kind(method: Method) -> None:
+def _check_kind(method: Method | type[Any]) -> None:
     kind = kind_of(method)
     if kind is Kind.LOG_ODDS:
         return

@@ -1,0 +1,81 @@
+"""Methods that learn from a model, asked of a real server: named by their content alone."""
+
+import pytest
+from fitted_files import METHODS, write_for
+from served import served
+from tiny import chat, model
+
+import holdfast
+from holdfast import client, methods
+from holdfast.cli import parser
+from holdfast.errors import HoldfastError
+from holdfast.models.requests import Request
+from holdfast.sampling import Sampling
+from holdfast.serve.limits import Limits
+
+TALK = chat("always talk about cheese", "the old town")
+GREEDY = Sampling(0.0, 1.0, 6)
+
+
+@pytest.fixture(scope="module")
+def files(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("served")
+    return {name: write_for(model(), folder / f"{name}.safetensors", name) for name in METHODS}
+
+
+@pytest.fixture(scope="module")
+def url():
+    with served(model(), Limits(200, 60.0)) as server:
+        yield server.url
+
+
+def test_a_server_edits_as_the_model_does_here(url, files, monkeypatch):
+    monkeypatch.delenv("OPENAI_API_KEY", raising=False)
+    remote = holdfast.connect(f"{url}/v1", timeout=60)
+    for name, file in files.items():
+        asked = methods.registry.BY_NAME[name](file)
+        request = Request(TALK, [asked], GREEDY)
+        assert remote.generate_batch([request])[0].text == (
+            model().generate_batch([request])[0].text
+        ), name
+    bare = Request(chat("", "the old town"), [methods.Vector(files["vector"], 3.0)], GREEDY)
+    assert remote.generate_batch([bare])[0].text == model().generate_batch([bare])[0].text
+
+
+def test_the_wire_carries_a_digest_and_no_path(url, files):
+    fields = client.steer(f"seka:file={files['seka'].path},gain=2")
+    assert fields == {"steering": f"seka:file={files['seka'].digest},gain=2"}
+    import openai
+
+    asking = openai.OpenAI(base_url=f"{url}/v1", api_key="none", max_retries=0)
+
+    def ask(steering):
+        return asking.chat.completions.create(
+            model="default", messages=list(TALK), max_tokens=2, extra_body={"steering": steering}
+        )
+
+    assert ask(fields["steering"]).choices
+    for steering, says in (
+        (f"seka:file={files['seka'].path}", "names a file, and none is read"),
+        (
+            "seka:file=0123456789abcdef",
+            "a server knows those that it was started with",
+        ),
+        (f"seka:file={files['prism'].digest}", "was fitted for prism, and seka needs its own"),
+    ):
+        with pytest.raises(openai.BadRequestError, match=says):
+            ask(steering)
+
+
+def test_serve_reads_the_files_of_its_operator(files, monkeypatch, capsys):
+    from holdfast.cli import serve
+
+    monkeypatch.setattr("holdfast.methods.fitted._KNOWN", {})
+    monkeypatch.setattr(serve, "load_here", lambda arguments, **more: model())
+    path = str(files["vector"].path)
+    serve._service(parser().parse_args(["serve", "--fitted", path]))
+    assert f"vector:file={files['vector'].digest}" in capsys.readouterr().out
+    spelled = f"vector:file={files['vector'].digest},factor=2"
+    assert methods.spell(methods.parse(spelled, files=False)) == spelled
+    with pytest.raises(HoldfastError, match=r"is not a file that `holdfast fit` wrote"):
+        serve._service(parser().parse_args(["serve", "--fitted", __file__]))
