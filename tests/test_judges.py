@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import json
 import re
+import sys
 from dataclasses import replace
 
 import pytest
 from chat_server import Server, completion
 from test_drift import QUICK, Scripted
+from tiny import model
 
 from holdfast import drift, report
 from holdfast.cli import main
@@ -205,6 +207,31 @@ def test_the_baseline_is_judged_by_the_same_judge(tmp_path):
     scores = [probe["score"] for record in asked.records for probe in record["probes"]]
     assert len(scores) == 4 and None not in scores
     assert len(judge.requests) == before + 1, "one new reply: a chat of one message"
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="replicas are forked")
+def test_what_replicas_replay_is_judged_by_the_process_that_records_it(tmp_path):
+    logs = tmp_path / "logs.jsonl"
+    chat = [{"role": "user", "content": "hello"}, {"role": "assistant", "content": "rain"}]
+    logs.write_text("\n".join(json.dumps(chat * count) for count in (1, 2, 3, 1)))
+    runs = []
+    for replicas in (1, 2):
+        judge = Judge(lambda reply, messages: "No" if reply in BREAKS else "Yes")
+        out, judging = tmp_path / str(replicas), Judging(lambda model, name, judge=judge: judge)
+        kwargs = {"dialogs": logs, "judging": judging, "replicas": replicas}
+        run = drift.run(model(), suite(), out, QUICK, **kwargs)
+        assert judge.requests and len(run.records) == 4
+        runs.append(
+            {
+                (record["conversation"], probe["round"], probe["rule"]): (
+                    probe["reply"],
+                    probe["score"],
+                )
+                for record in run.records
+                for probe in record["probes"]
+            }
+        )
+    assert runs[0] == runs[1] and len(runs[0]) == 2 * (2 + 3 + 3 + 2)
 
 
 def test_two_names_of_one_judge_ask_it_once(tmp_path):
