@@ -8,7 +8,7 @@ behind them is taken from the new rendering.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from holdfast.chat.emphasis import Range, Span, put_marks, take_marks, unused_character
@@ -185,31 +185,6 @@ def _plain(
         raise PromptError(f"The prompt {text!r} has no tokens; give a text.")
     spans = ((len(before) + start, len(before) + end) for _, start, end in emphasis or ())
     return before + text, tuple(spans)
-
-
-def known_replies(request: Request, tokenizer: PreTrainedTokenizerFast) -> tuple[Known, ...]:
-    """What is known of a dialog whose replies come with their tokens: each is put behind the chat
-    that it answered, as a thread would have done.
-
-    Raises:
-        PromptError: tokens that spell another text, or a chat that cannot be rendered.
-    """
-    known: tuple[Known, ...] = ()
-    for place, token_ids in request.spelled:
-        reply = request.messages[place]["content"]
-        told = str(tokenizer.decode(list(token_ids), skip_special_tokens=True))
-        if told != reply:
-            raise PromptError(
-                f"The tokens of message {place} spell {told[:60]!r}, and it says {reply[:60]!r};"
-                " leave them out."
-            )
-        emphasis = tuple(part for part in request.emphasis if part[0] < place)
-        answered = replace(
-            request, messages=request.messages[:place], emphasis=emphasis, spelled=()
-        )
-        (before,) = all_rendered(render([answered], [""], [known], tokenizer, traces=False))
-        known = before.known((), token_ids, reply)
-    return known
 
 
 def all_rendered(rendered: Sequence[Rendered | HoldfastError]) -> list[Rendered]:

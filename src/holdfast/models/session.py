@@ -22,8 +22,9 @@ from holdfast.errors import (
 )
 from holdfast.methods import Kind, Method, of_kind
 from holdfast.models.protocol import Job, answer_all, request_names
-from holdfast.models.rendering import Known, Rendered, all_rendered, known_replies, render
+from holdfast.models.rendering import Known, Rendered, all_rendered, render
 from holdfast.models.requests import Reply, Request
+from holdfast.models.spelled import known_replies
 from holdfast.models.spelling import spell_replies
 from holdfast.models.submitted import Answer
 

@@ -103,7 +103,7 @@ class HoldfastLM(TemplateLM):
         if isinstance(chat_template, str):
             raise UsageError(
                 f"holdfast models use their own chat template, not {chat_template!r}; give"
-                " --apply_chat_template without a name."
+                " `--apply_chat_template` without a name."
             )
         return super().chat_template(chat_template)
 
@@ -222,7 +222,8 @@ class HoldfastLM(TemplateLM):
         if self.methods and context and not any(m["role"] == "system" for m in chat or ()):
             raise UsageError(
                 f"{spell(self.methods)} holds on to a system prompt, and the context"
-                f" {context[:60]!r} has none; add --apply_chat_template and --system_instruction."
+                f" {context[:60]!r} has none; add `--apply_chat_template` and"
+                " `--system_instruction`."
             )
         return chat
 
@@ -257,14 +258,14 @@ class HoldfastLM(TemplateLM):
             raise PromptTooLong(
                 f"A context and its continuation take {tokens} tokens, and"
                 f" {self.holdfast_model.name} sees {self.max_length}; give fewer examples with"
-                " --num_fewshot."
+                " `--num_fewshot`."
             )
 
 
 def _whole(batch_size: int | str) -> int:
     if str(batch_size).isdecimal():
         return int(batch_size)
-    raise UsageError(f"--batch_size is auto or a whole number, not {batch_size!r}.")
+    raise UsageError(f"`--batch_size` is auto or a whole number, not {batch_size!r}.")
 
 
 def _grouped(items: Any, size: int) -> Iterator[list[Any]]:
