@@ -28,6 +28,7 @@ from holdfast.cli.chat import blocks, screen
 from holdfast.cli.chat.commands import COMMANDS
 from holdfast.cli.chat.typing import Completing
 from holdfast.drift.dialog import least_tokens
+from holdfast.errors import UsageError
 from holdfast.methods import parse
 from holdfast.models.requests import Request
 from holdfast.models.session import LocalSession
@@ -368,9 +369,14 @@ def test_tab_completes_commands_methods_and_knobs(tmp_path):
 
 
 def test_every_method_that_is_completed_can_be_read():
+    of_files = 0
     for typed in completions("/method "):
-        assert parse(typed.removeprefix("/method ")) is not None
-    assert len(completions("/method ")) > 6
+        try:
+            assert parse(typed.removeprefix("/method ")) is not None
+        except UsageError as error:  # what has to be fitted first names a file that is not there
+            assert "The fitted file" in str(error)
+            of_files += 1
+    assert len(completions("/method ")) - of_files > 8
 
 
 def test_charts_keep_their_width_and_order():
@@ -452,6 +458,7 @@ def test_a_terminal_shows_completes_compares_stops_and_remembers(folder, tmp_pat
         terminal.wait_for("talk")
         terminal.type("\x03")
         terminal.wait_for(r"\(stopped\)")
+        terminal.wait_for(READY)
         terminal.type("half a line\x03")
         terminal.type("/help\r")
         terminal.wait_for("so does Ctrl-D")

@@ -5,6 +5,7 @@ of the first runs that there were, before a model's runtime was recorded.
 """
 
 import csv
+import dataclasses
 import json
 import shutil
 from pathlib import Path
@@ -15,6 +16,7 @@ from holdfast import report
 from holdfast.analysis.summary import summarise
 from holdfast.cli import main
 from holdfast.drift.benchmark import COMPATIBILITY
+from holdfast.drift.settings import Settings
 from holdfast.errors import RecordsError
 from holdfast.records import open_run, read_run, to_line
 from holdfast.records.lines import to_manifest, without_checksum
@@ -89,8 +91,8 @@ def test_a_folder_of_every_version_goes_on(version, tmp_path):
     folder = tmp_path / "run"
     shutil.copytree(RUNS / version / "drift", folder)
     identity = json.loads((folder / "manifest.json").read_text())["identity"]
-    identity["settings"]["conversations"] = 4
-    identity["settings"].setdefault("pairs", "random")
+    own = {**identity["settings"], "conversations": 4}
+    identity["settings"] = {**dataclasses.asdict(Settings()), **own}
     about = {"command": "drift", "argv": "holdfast drift --conversations 4"}
     before = plainly(folder)
     with open_run(folder, identity, about, COMPATIBILITY) as run:
