@@ -1,0 +1,101 @@
+"""What `holdfast check` gives to CI servers: JUnit as others read it, and the example's files."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from holdfast.analysis.checks import Terms, check_prompts
+from holdfast.records import read_run
+from holdfast.report.junit import write_junit
+
+ROOT = Path(__file__).parents[2]
+EXAMPLE = ROOT / "examples" / "check-prompts"
+RUN = ROOT / "tests" / "data" / "recorded" / "schema-3" / "drift"
+
+
+def test_junit_is_read_by_its_consumers(tmp_path):
+    junitparser = pytest.importorskip("junitparser", reason="make integrations installs it")
+    numbered = [_scored(at, 0.0 if at % 3 == 1 else 1.0) for at in range(60) if at % 3 < 2]
+    terms = Terms(min_stability=0.5)
+    checks = check_prompts(numbered, ["a", "b", "c"], 2, terms)
+    path = write_junit(checks, terms, "recorded", tmp_path / "junit.xml")
+    (suite,) = junitparser.JUnitXml.fromfile(str(path))
+    assert [case.name for case in suite] == ["a", "b", "c"]
+    told = {"pass": [], "fail": [junitparser.Failure], "undecided": [junitparser.Error]}
+    for case, checked in zip(suite, checks, strict=True):
+        assert [type(result) for result in case.result] == told[checked.verdict]
+    assert [checked.verdict for checked in checks] == ["pass", "fail", "undecided"]
+    assert (suite.tests, suite.failures, suite.errors) == (3, 1, 1)
+
+
+def _scored(number, score):
+    """A recorded conversation under another number, with these scores."""
+    record = read_run(RUN).records[0]
+    probes = [{**probe, "score": score} for probe in record["probes"]]
+    return {**record, "conversation": number, "probes": probes}
+
+
+@pytest.mark.parametrize(
+    ("file", "schema"), [("action.yml", "github-actions"), ("workflow.yml", "github-workflows")]
+)
+def test_the_example_is_what_github_reads(file, schema):
+    pytest.importorskip("check_jsonschema", reason="make integrations installs it")
+    words = ["--builtin-schema", f"vendor.{schema}", str(EXAMPLE / file)]
+    ran = subprocess.run(
+        [sys.executable, "-m", "check_jsonschema", *words],
+        capture_output=True,
+        text=True,
+        timeout=120,
+    )
+    assert ran.returncode == 0, ran.stdout + ran.stderr
+
+
+@pytest.mark.parametrize(
+    ("code", "undecided", "ends"), [(0, "fail", 0), (1, "warn", 1), (3, "fail", 3), (3, "warn", 0)]
+)
+def test_the_action_passes_the_inputs_on_and_ends_as_the_check(tmp_path, code, undecided, ends):
+    """With a stand-in for the command, whose words and exit code are seen."""
+    command = tmp_path / "bin" / "holdfast"
+    command.parent.mkdir()
+    command.write_text(f'#!/usr/bin/env bash\nprintf "%s\\n" "$@"\nexit {code}\n')
+    command.chmod(0o755)
+    (tmp_path / "main").mkdir()
+    (tmp_path / "main" / "manifest.json").write_text("{}")
+    inputs = {
+        "PROMPTS": "my prompts.yaml",
+        "MODEL": "http://there/v1",
+        "ENDPOINT_MODEL": "",
+        "ROUNDS": "4",
+        "MIN_STABILITY": "0.8",
+        "ERROR": "0.1",
+        "BUDGET": "50",
+        "BASELINE": "main",
+        "UNDECIDED": undecided,
+        "GITHUB_OUTPUT": str(tmp_path / "output"),
+        "GITHUB_STEP_SUMMARY": str(tmp_path / "summary"),
+    }
+    ran = subprocess.run(
+        ["bash", str(EXAMPLE / "check.sh")],
+        env={**os.environ, **inputs, "PATH": f"{command.parent}:{os.environ['PATH']}"},
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        timeout=60,
+    )
+    assert ran.returncode == ends, ran.stderr
+    words = "check\nmy prompts.yaml\n--model\nhttp://there/v1\n--rounds\n4\n--min-stability\n0.8\n"
+    assert ran.stdout.startswith(words) and "--baseline\nmain\n" in ran.stdout
+    assert "--endpoint-model" not in ran.stdout
+    assert ("::warning" in ran.stdout) == (code == 3 and undecided == "warn")
+    assert f"code={code}\n" in (tmp_path / "output").read_text()
+    assert "my prompts.yaml" in (tmp_path / "summary").read_text()
+
+
+def test_the_prompts_of_the_example_are_a_suite():
+    from holdfast.drift import load_suite
+
+    suite = load_suite(str(EXAMPLE / "prompts.yaml"))
+    assert [case.id for case in suite.cases] == ["tony", "french"] and len(suite.personas) == 2
