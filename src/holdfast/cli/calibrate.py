@@ -171,15 +171,15 @@ def run(arguments: argparse.Namespace) -> None:
         hold = functools.partial(drift.run, command=command_line())
         plan_talks(arguments, talks, hold, [Part("questions", asked, asked, asked)])
         return
-    units, talks = units_of(suite, capability, sweeps, plan), conversations(suite, plan)
-    questions = min(talks, len(capability.items))
-    settings = units // (talks * plan.rounds + questions)
+    units, count = units_of(suite, capability, sweeps, plan), conversations(suite, plan)
+    questions = min(count, len(capability.items))
+    settings = units // (count * plan.rounds + questions)
     title = (
-        f"{settings} settings, each in {talks} conversations of {plan.rounds} rounds, with"
+        f"{settings} settings, each in {count} conversations of {plan.rounds} rounds, with"
         f" {questions} questions"
     )
     with Bar(units, title=title) as bar:
-        _, asked = calibrate(
+        _, answers = calibrate(
             model,
             suite,
             capability,
@@ -194,7 +194,7 @@ def run(arguments: argparse.Namespace) -> None:
     chosen = pick(calibration, budget)
     write_calibration_file(calibration, arguments.out / "calibration.json")
     print(table(calibration))
-    for what, line in failure_lines(asked.failures):
+    for what, line in failure_lines(answers.failures):
         print(f"{what.capitalize()}: {line}.")
     tell_figures(write_calibration_figures(calibration, budget, arguments.out))
     write_calibration_summaries(calibration, arguments.out)

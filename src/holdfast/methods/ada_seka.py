@@ -80,7 +80,8 @@ class AdaSeka:
         vectors = self.file.tensor("vectors", keys.device)[place, ..., :kept].to(wide)
         values = self.file.tensor("values", keys.device)[place, ..., :kept].to(wide)
         heads = keys.shape[2]
-        grouped = query.to(wide).unflatten(1, (heads, -1)).mean(2)  # [row, head, size]
+        shared = query.to(wide).reshape(query.shape[0], heads, -1, query.shape[-1])
+        grouped = shared.mean(2)  # over the query heads of a key-value head: [row, head, size]
         # h: head, m: expert, i: direction
         sums = torch.einsum("rhd,hmdi,hmi->rhm", grouped, vectors, values)
         weights = sums / sums.abs().amax(-1, keepdim=True).clamp(min=_LEAST)

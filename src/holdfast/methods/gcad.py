@@ -78,7 +78,9 @@ class Gcad:
         key = file.tensor("key", device)[place].to(wide)  # [key-value head, size]
         delta = file.tensor("delta", device)[place].to(wide)
         mean = file.tensor("compatibility", device)[place].to(wide)
-        grouped = queries.to(wide).unflatten(2, (key.shape[0], -1))  # [row, token, head, n, size]
+        rows, tokens, _, size = queries.shape
+        # [row, token, key-value head, query heads that share it, size]
+        grouped = queries.to(wide).reshape(rows, tokens, key.shape[0], -1, size)
         fits = torch.einsum("rthnd,hd->rthn", grouped, key).mean((2, 3)) * key.shape[-1] ** -0.5
         gate = 2 * self.gain * torch.sigmoid(self.sharpness * (fits - mean))
         return (outputs.to(wide) + gate[..., None] * delta).to(outputs.dtype)

@@ -111,10 +111,10 @@ def _check_heads(method: EditsStates, sites: Sites) -> None:
     heads = getattr(method, "heads", None) or ()
     made_for = getattr(heads, "made_for", None)
     if made_for is not None and made_for.heads != sites.key_heads:
+        named = getattr(heads, "file", "") or "these heads"
         raise UsageError(
             f"{method.name} takes key-value heads, of which a layer has {sites.key_heads}, and"
-            f" {heads.file or 'these heads'!r} names some of {made_for.heads} query heads; name"
-            " key-value heads."
+            f" {named!r} names some of {made_for.heads} query heads; name key-value heads."
         )
     for layer, head in sorted(heads):
         if sites.key_heads and head >= sites.key_heads:

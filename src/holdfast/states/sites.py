@@ -223,7 +223,9 @@ def _in_front_of_rotation(
     if not behind:
         return seen
     for site, layer in behind:
-        modules[site][layer] = suspects[site, layer]
+        projection = suspects[site, layer]
+        assert isinstance(projection, torch.nn.Module), "what is behind is a module"
+        modules[site][layer] = projection
     return _outputs(model, modules, tokens)
 
 

@@ -54,7 +54,8 @@ def score_of(record: Mapping[str, Any], rounds: int) -> Score:
     """
     values: dict[str, float] = {}
     for kind in KINDS:
-        row = probe_means([dict(record)], rounds, lambda probe, kind=kind: probe["kind"] == kind)[0]
+        asked = [probe for probe in record["probes"] if probe["kind"] == kind]
+        row = probe_means([{**record, "probes": asked}], rounds, lambda probe: True)[0]
         values[kind] = math.nan if np.isnan(row).all() else float(np.nanmean(row))
         for number, value in enumerate(row, 1):
             values[f"{kind}_round_{number}"] = float(value)

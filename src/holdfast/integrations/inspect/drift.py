@@ -20,7 +20,7 @@ from inspect_ai.scorer import Score, Scorer, Target, mean, scorer, stderr
 from inspect_ai.solver import Generate, Solver, TaskState, solver
 from inspect_ai.util import span
 
-from holdfast.drift.dialog import Dialog, record_of
+from holdfast.drift.dialog import USER_VIEW, Dialog, record_of
 from holdfast.drift.pairing import Pairing, draw_pairing, user_prompt_of
 from holdfast.drift.selfchat import opening
 from holdfast.drift.settings import Settings
@@ -97,8 +97,8 @@ def self_chat(suite: str = "starter", method: str | None = None, **settings: Any
         agent.check(plan.methods or ())
 
         async def ask(request: Request) -> Reply:
-            view, _ = request.thread
-            return await (user if view == "user" else agent).ask(request)
+            of_user = isinstance(request.thread, tuple) and request.thread[0] == USER_VIEW
+            return await (user if of_user else agent).ask(request)
 
         await hold(opening(dialog, plan.methods or (), protocol), ask)
         record = record_of(dialog, time.monotonic() - began)

@@ -91,7 +91,7 @@ def read_call(
     except Refusal as refusal:
         raise UsageError(refusal.message) from None
     # seeds name draws here, one for each call; what a method repeats is decided once per dialog
-    told = {
+    told: dict[str, Any] = {
         "conversation_seed": dialog_seed(values["messages"]),
         "spelled": _spelled(messages, model),
     }

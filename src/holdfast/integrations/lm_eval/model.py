@@ -120,7 +120,8 @@ class HoldfastLM(TemplateLM):
         there once.
         """
         if add_special_tokens is None:
-            add_special_tokens = not string.startswith(self.tokenizer.decode(self.prefix_token_id))
+            first = str(self.tokenizer.decode(self.prefix_token_id))
+            add_special_tokens = not string.startswith(first)
         return list(self.tokenizer.encode(string, add_special_tokens=add_special_tokens))
 
     def loglikelihood(
@@ -145,7 +146,8 @@ class HoldfastLM(TemplateLM):
         answers.update(zip(plain, told, strict=True))
         progress = tqdm(chats.items(), "Scoring replies to chats", disable=disable_tqdm)
         for group in _grouped(progress, self.holdfast_model.batch_size):
-            asked = [Request(self._chat(context), self.methods) for context, _ in group]
+            read = [self._chat(context) for context, _ in group]
+            asked = [Request(chat, self.methods) for chat in read if chat is not None]
             replies = [[requests[number].args[1] for number in numbers] for _, numbers in group]
             scores = self.session.score(asked, replies)
             for (_, numbers), scored in zip(group, scores, strict=True):
@@ -156,7 +158,7 @@ class HoldfastLM(TemplateLM):
         return [answers[number] for number in range(len(requests))]
 
     def _loglikelihood_tokens(
-        self, requests: list[Encoded], disable_tqdm: bool = False, **_: Any
+        self, requests: list[Encoded], disable_tqdm: bool = False, **options: Any
     ) -> list[tuple[float, bool]]:
         """The same of plain texts, whose tokens the harness has chosen.
 

@@ -101,7 +101,8 @@ def learn_gcad(model: LocalModel, examples: Sequence[Contrast], done: Progress) 
             " outputs of its attention, so nothing can be fitted on them; use a method of another"
             " kind."
         )
-    deltas, keys, queries, tokens, prompts = 0.0, 0.0, 0.0, 0, 0
+    deltas = keys = queries = torch.zeros(())
+    tokens = prompts = 0
     for read in _replies(model, [example.prompted for example in examples]):
         seen, reply = _forward(model, read, (), parts), len(read.reply)
         if not any(read.stream.span):
@@ -120,7 +121,6 @@ def learn_gcad(model: LocalModel, examples: Sequence[Contrast], done: Progress) 
         done(1)
     if not tokens:
         raise ModelError("No reply has a token to learn from; give other chats with --data.")
-    assert isinstance(deltas, Tensor) and isinstance(keys, Tensor) and isinstance(queries, Tensor)
     key, query = keys / prompts, queries / tokens
     compatibility = (key * query).sum(-1).mean(-1) * key.shape[-1] ** -0.5
     tensors = {
