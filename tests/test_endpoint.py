@@ -301,7 +301,7 @@ def test_requests_are_spaced_retries_included(serve):
     assert len(server.times) == 4
     gaps = [later - earlier for earlier, later in zip(server.times, server.times[1:], strict=False)]
     # 0.25 s apart when they leave; on a busy machine they arrive sooner or later than that
-    assert server.times[-1] - server.times[0] > 0.6 and min(gaps) > 0.05
+    assert server.times[-1] - server.times[0] > 0.45 and min(gaps) > 0.05
 
 
 # Retries

@@ -104,5 +104,6 @@ def test_the_tables_are_those_of_the_records():
                 "| points lost |",
                 "GPU hours",
                 "agree, strict",
+                "pass / fail / undecided",
             )
         ), f"{path.name} tells nothing"

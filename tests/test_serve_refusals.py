@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Iterator
+from dataclasses import replace
 
 import httpx2
 import hypothesis
@@ -234,7 +235,8 @@ def test_bodies_have_a_size_a_kind_and_a_path(url):
 
 def test_a_reply_that_takes_too_long_ends_with_an_error():
     slow = Limits(tokens=400, seconds=0.05)
-    with served(model(), slow) as running:
+    endless = replace(model(), stop_ids=frozenset())
+    with served(endless, slow) as running:
         body = {"messages": BRIEF, "max_tokens": 400, "temperature": 2}
         answer = post(running.url, **body)
         assert answer.status_code == 504 and error_of(answer)["code"] == "timeout"
