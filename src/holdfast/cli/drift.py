@@ -79,12 +79,13 @@ def run(arguments: argparse.Namespace) -> None:
     settings = settled(suite, settings, dialogs)
     model, user_model = endpoint or load_model(arguments), load_user_model(arguments)
     _tell_foreign_files(arguments.method or (), model)
+    judging = judging_of(arguments)  # of the run and its baseline, so that a judge loads once
     arguments.on_interrupt = (
         f"Finished conversations are kept in {out}; repeat the command to go on."
     )
     if arguments.dry_run:
         talks = Talks(model, suite, out, settings, chosen, user_model, dialogs)
-        hold = functools.partial(drift.run, command=command_line(), judging=judging_of(arguments))
+        hold = functools.partial(drift.run, command=command_line(), judging=judging)
         plan_talks(arguments, talks, hold, [_unprompted(talks)] if arguments.baseline else [])
         return
     title = _title(suite, settings, dialogs, len(chosen))
@@ -100,7 +101,7 @@ def run(arguments: argparse.Namespace) -> None:
             replicas=arguments.replicas,
             user_model=user_model,
             dialogs=dialogs,
-            judging=judging_of(arguments),
+            judging=judging,
         )
     if arguments.baseline:
         with Bar(settings.conversations, "probe") as bar:
@@ -110,7 +111,7 @@ def run(arguments: argparse.Namespace) -> None:
                 out,
                 settings,
                 dialogs=dialogs,
-                judging=judging_of(arguments),
+                judging=judging,
                 command=command_line(),
                 progress=bar,
             )

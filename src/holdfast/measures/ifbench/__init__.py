@@ -7,7 +7,7 @@ each accepts follows the published checkers, whose text was read and not copied;
 pass what their instruction forbids, ours follow the instruction and say so.
 """
 
-from holdfast.measures.ifbench import (  # noqa: F401  importing a themed file registers its measures
+from holdfast.measures.ifbench import (  # noqa: F401  importing registers measures
     counts,
     formats,
     sentences,
