@@ -11,7 +11,7 @@ import threading
 from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from heapq import heappop, heappush
-from queue import SimpleQueue
+from queue import Empty, SimpleQueue
 from typing import Protocol
 
 from holdfast.errors import RequestFailed, Unreachable
@@ -72,6 +72,10 @@ class Line:
     under_way: int = 0
     waiting: list[Task] = field(default_factory=list)
 
+
+# Seconds. A thread that waits without end may never hear of Ctrl-C: where the signal reaches
+# another thread, or comes just before the wait, nothing wakes the one that has to act on it.
+_HEED_INTERRUPTS = 0.2
 
 _Answered = tuple[Line, Task, Reply | BaseException]
 
@@ -209,9 +213,13 @@ class _Workers:
 
     def take(self) -> _Answered:
         """The next task that is over, with its reply or its error."""
-        answered = self._answers.get()
-        answered[0].under_way -= 1
-        return answered
+        while True:
+            try:
+                answered = self._answers.get(timeout=_HEED_INTERRUPTS)
+            except Empty:
+                continue
+            answered[0].under_way -= 1
+            return answered
 
     def _work(self) -> None:
         while (ask := self._tasks.get()) is not None and not self._stopped.is_set():
