@@ -1,5 +1,6 @@
-"""Writes the tables of README.md, of the model card and of the pages beside the records from the
-records in benchmarks/results/, and the table of methods from their classes, between their markers.
+"""Writes the tables of README.md, of docs/, of the model card and of the pages beside the records
+from the records in benchmarks/results/, and the tables of methods from their classes, between their
+markers.
 
     python benchmarks/tables.py
 
@@ -435,7 +436,7 @@ def reproduction_line(paper: str) -> str:
     """
     figures = findings(paper)
     opened = [
-        f"[{figure['kind']} {figure['number']}{part}](benchmarks/results/{paper}/{image})"
+        f"[{figure['kind']} {figure['number']}{part}](RESULTS/{paper}/{image})"
         for figure in figures
         for part, image in named(figure)
     ]
@@ -446,7 +447,7 @@ def reproduction_line(paper: str) -> str:
     return (
         f"`holdfast reproduce {paper}` on the default model, at the scale `small`:"
         f" {', '.join(opened)}. Claims of the paper: {told}; [each with its"
-        f" numbers](benchmarks/results/{paper}/claims.md)."
+        f" numbers](RESULTS/{paper}/claims.md)."
     )
 
 
@@ -685,23 +686,50 @@ def filled(text: str, tables: dict[str, str]) -> str:
 
 
 def catalogue_table() -> str:
-    """Every method, from what its class declares."""
+    """Every method with its knobs, from what its class declares."""
     lines = ["| method | what it does | knobs | works on | source |", "| --- " * 5 + "|"]
     for method in METHODS:
         knobs = {name: told for name, told in knobs_of(method).items() if name != "heads"}
-        required = [f"{name}={knobs[name].example}" for name in required_knobs(method)]
         told = "<br>".join(
             f"`{name}` {knob.values.words()}: {knob.description}" for name, knob in knobs.items()
         )
-        works_on = "everything" if method.needs <= EVERY_MODEL else "local models"
-        if "file" in knobs:
-            works_on += ", once [fitted](docs/methods.md)"
-        source = re.sub(
-            r"arXiv (\d{4}\.\d{5})", r"[arXiv \1](https://arxiv.org/abs/\1)", method.source
+        lines.append(
+            row_of(example(method), summary(method), told, works_on(method), linked(method.source))
         )
-        cells = (f"`{method.name}:{','.join(required)}`", summary(method), told, works_on, source)
-        lines.append("| " + " | ".join(cell.replace("*", r"\*") for cell in cells) + " |")
     return "\n".join(lines)
+
+
+def short_catalogue() -> str:
+    """Every method on one line."""
+    lines = ["| method | what it does | works on | source |", "| --- " * 4 + "|"]
+    for method in METHODS:
+        does = summary(method).partition(":")[0].removesuffix(".")
+        source = linked(method.source.split(";")[0])
+        lines.append(row_of(f"`{method.name}`", f"{does}.", works_on(method), source))
+    return "\n".join(lines)
+
+
+def row_of(*cells: str) -> str:
+    """A row of a table of methods, in whose cells an asterisk is an asterisk."""
+    return "| " + " | ".join(cell.replace("*", r"\*") for cell in cells) + " |"
+
+
+def example(method: type) -> str:
+    """How a method is spelled, with the knobs that it needs."""
+    required = [f"{name}={knobs_of(method)[name].example}" for name in required_knobs(method)]
+    return f"`{':'.join([method.name, *filter(None, [','.join(required)])])}`"
+
+
+def works_on(method: type) -> str:
+    """Which models a method can be used on."""
+    if method.needs <= EVERY_MODEL:
+        return "any model or endpoint"
+    return "local models" + (", once fitted" if "file" in knobs_of(method) else "")
+
+
+def linked(source: str) -> str:
+    """A source with its arXiv numbers as links."""
+    return re.sub(r"arXiv (\d{4}\.\d{5})", r"[arXiv \1](https://arxiv.org/abs/\1)", source)
 
 
 def ifeval_table() -> str:
@@ -761,6 +789,62 @@ def checking_table() -> str:
     return "\n".join(lines)
 
 
+def demo_caption() -> str:
+    """What the picture of `make demo` shows, and what it took."""
+    record = read("demo")
+    plain, fixed = (row["stability"] for row in record["methods"])
+    return (
+        f"*What `make demo` measures: {record['conversations']} conversations of"
+        f" {record['rounds']} rounds on the default model. Without a fix, stability falls from"
+        f" {plain[0]['mean']:.2f} to {plain[-1]['mean']:.2f}; with"
+        f" `{record['methods'][1]['method']}`, from {fixed[0]['mean']:.2f} to"
+        f" {fixed[-1]['mean']:.2f}. It took {record['seconds'] / 60:.1f} minutes on"
+        f" {record['measured_on']['machine'].split(', ')[1]}"
+        " ([record](RESULTS/demo.json), by `python benchmarks/demo.py`).*"
+    )
+
+
+def headline() -> str:
+    """Three numbers for a reader who reads no more."""
+    drift, speed, chosen = read("default_model"), read("drift_loop"), read("chosen_heads")
+    fell = drift["all_seeds"]["stability"]
+    count = sum(seed["none"]["conversations"] for seed in drift["seeds"].values())
+    (boost,) = (row for row in chosen["settings"] if row["method"] == "boost:factor=4")
+    lost = boost["points_lost"]
+    faster = speed["medians"]["lock_step"]["ratio_per_token"]
+    return "\n".join(
+        [
+            (
+                f"- **Drift is there**: over {count} conversations of eight rounds, the default"
+                f" model's stability changes by **{interval(fell)}**"
+                " ([all numbers](DOCS/default_model.md))."
+            ),
+            (
+                f"- **A fix need not cost much**: `boost:factor=4` changes stability by"
+                f" **{interval(boost['free_gain'])}**, at a cost of {lost['mean']:.1f}"
+                f" [{lost['low']:+.1f}, {lost['high']:+.1f}] percentage points on"
+                f" {chosen['questions']} knowledge questions"
+                " ([every fix at equal cost](DOCS/choosing.md))."
+            ),
+            (
+                f"- **It is fast**: the benchmark generates a token **{faster:.1f} times** as fast"
+                " as the same conversations in one left-padded `generate` batch"
+                " ([speed](DOCS/speed.md))."
+            ),
+        ]
+    )
+
+
+def seen_from(page: Path, tables: dict[str, str]) -> dict[str, str]:
+    """Tables whose links to RESULTS/ and DOCS/ lead there from a page."""
+    up = "../" * (len(page.relative_to(ROOT).parts) - 1)
+    docs = "" if page.parent == ROOT / "docs" else f"{up}docs/"
+    return {
+        name: table.replace("(RESULTS/", f"({up}benchmarks/results/").replace("(DOCS/", f"({docs}")
+        for name, table in tables.items()
+    }
+
+
 def documents() -> dict[Path, str]:
     """What each document should say."""
     tables = {
@@ -770,33 +854,35 @@ def documents() -> dict[Path, str]:
         "speed": speed_table(),
         "attention": attention_table(),
         "ablation": ablation_table(),
-        **({"modern": modern_table()} if (RESULTS / "modern.json").exists() else {}),
         "profiling": profiling_table(),
         "chosen": chosen_summary(),
         "methods": catalogue_table(),
+        "methods-short": short_catalogue(),
+        "headline": headline(),
         "ifeval": ifeval_table(),
-        **({"serve": serve_table()} if (RESULTS / "serve.json").exists() else {}),
-        **({"ray": ray_table()} if (RESULTS / "ray.json").exists() else {}),
         "scaling": scaling_table(),
         "checking": checking_table(),
         "excess": excess_line(),
-        **({"growth": growth_table()} if (RESULTS / "growth.json").exists() else {}),
         **{paper: reproduction_line(paper) for paper in PAPERS},
     }
+    for name, table in (
+        ("modern", modern_table),
+        ("serve", serve_table),
+        ("ray", ray_table),
+        ("growth", growth_table),
+        ("demo", demo_caption),
+    ):
+        if (RESULTS / f"{name}.json").exists():
+            tables[name] = table()
     if "zhang2024" in PAPERS:
         tables["pasta"] = methods_table()
-    pages = {
-        path: filled(path.read_text(), tables)
-        for path in (
-            ROOT / "README.md",
-            ROOT / "docs" / "scaling.md",
-            ROOT / "docs" / "checking.md",
-            ROOT / "docs/suites.md",
-            ROOT / "src/holdfast/assets/model/MODEL_CARD.md",
-        )
-    }
+    quoting = (
+        ROOT / "README.md",
+        *sorted((ROOT / "docs").glob("*.md")),
+        ROOT / "src/holdfast/assets/model/MODEL_CARD.md",
+    )
     return {
-        **pages,
+        **{path: filled(path.read_text(), seen_from(path, tables)) for path in quoting},
         RESULTS / "census.md": census_page(),
         RESULTS / "chosen_heads" / "settings.md": chosen_page(),
     } | {RESULTS / paper / "claims.md": claims_page(paper) for paper in PAPERS}

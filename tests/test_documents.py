@@ -1,0 +1,245 @@
+"""What the README and the pages under docs/ show works: their Python runs, their suites load, their
+commands parse, their requests are answered, their links lead somewhere, and their tables are those
+of the records.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+import re
+import shutil
+import subprocess
+from collections.abc import Iterator
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import openai
+import pytest
+from code_blocks import PAGES, ROOT, anchors_of, blocks_of, commands_of
+from fitted_files import METHODS, write_for
+from served import Served, served
+
+import holdfast
+from holdfast.cli import parser
+from holdfast.drift import load_suite
+from holdfast.methods import parse, write_heads
+from holdfast.models.checkpoint import DEFAULT_FOLDER
+from holdfast.models.local import LocalModel
+from holdfast.serve.limits import Limits
+
+MESSAGES = [
+    {"role": "system", "content": "Always reply in French."},
+    {"role": "user", "content": "Do you like the garden?"},
+]
+# What a page calls by a name that is not here, and what stands for it in the test.
+INSTEAD = {
+    "meta-llama/Llama-3.2-1B-Instruct": str(DEFAULT_FOLDER),
+    'model="MODEL"': 'model="default"',
+    '"/shared/llama", dtype="bfloat16"': '"default"',
+    '"head:6379", 8': '"", 1',
+    'run(model, "core"': 'run(model, "starter", settings=drift.Settings(2, 2)',
+}
+ADDRESS = "http://127.0.0.1:8000"
+NEEDS = {"scaling.md": "ray", "integrations.md": "lm_eval"}  # which `make integrations` installs
+
+
+def with_code(*languages: str) -> list[Path]:
+    return [page for page in PAGES if blocks_of(page, *languages)]
+
+
+@cache
+def model() -> LocalModel:
+    return holdfast.load("default")
+
+
+@pytest.fixture(scope="module")
+def server() -> Iterator[Served]:
+    with served(model(), Limits(tokens=60), queue=8) as running:
+        yield running
+
+
+@pytest.fixture
+def folder(tmp_path, monkeypatch) -> Path:
+    """A working folder with the files that the pages name."""
+    monkeypatch.chdir(tmp_path)
+    shutil.copytree(ROOT / "tests/data/recorded/schema-3/drift", tmp_path / "runs" / "first")
+    for place in ("heads.json", "runs/heads/heads.json"):
+        write_heads(place, [(0, 1)])
+    (tmp_path / "runs/calibrate").mkdir()
+    (tmp_path / "runs/calibrate/method.json").write_text('{"method": "boost:factor=4"}')
+    (tmp_path / "prices.py").write_text("def in_euros(text):\n    return float('euro' in text)\n")
+    for method in METHODS:
+        write_for(model(), tmp_path / f"{method}.safetensors", method)
+    return tmp_path
+
+
+def names_for(page: Path, url: str) -> dict[str, Any]:
+    """What stands on a page without being made there."""
+    if page.name == "vllm.md":  # `holdfast serve` reads the plug-in's spelling too
+        return {
+            "client": openai.OpenAI(base_url=f"{url}/v1", api_key="none"),
+            "messages": MESSAGES,
+        }
+    if page.name == "steering.md":
+        chats = holdfast.encode_chats([MESSAGES], model().tokenizer)
+        return {
+            "hf_model": model().hf_model,
+            "tokenizer": model().tokenizer,
+            "messages": MESSAGES,
+            "span_mask": chats.span_mask,
+            "inputs": {**chats.inputs, "max_new_tokens": 4},
+        }
+    return {}
+
+
+@pytest.mark.parametrize("page", with_code("python"), ids=lambda page: page.name)
+def test_python_blocks_run(page, folder, server, capsys):
+    """The blocks of a page run one after the other, as a reader would run them."""
+    if page.name in NEEDS:
+        pytest.importorskip(NEEDS[page.name], reason="make integrations installs it")
+    names = {"__name__": "__main__", **names_for(page, server.url)}
+    promised = []
+    for block in blocks_of(page, "python"):
+        code = block.text.replace(ADDRESS, server.url)
+        for name, instead in INSTEAD.items():
+            code = code.replace(name, instead)
+        exec(compile("\n" * (block.line - 1) + code, str(page), "exec"), names)
+        promised += [line[2:] for line in code.splitlines() if line.startswith('# {"')]
+    if "stream" in names:  # the recipe of docs/steering.md
+        pieces = names["stream"](names["hf_model"], names["tokenizer"], names["chats"])
+        assert "".join(pieces).strip()
+    printed = capsys.readouterr().out.strip().splitlines()
+    assert len(promised) == 2 * (page.name == "emphasis.md")
+    assert all(line in printed for line in promised)
+
+
+@pytest.mark.parametrize("page", with_code("yaml"), ids=lambda page: page.name)
+def test_suites_load(page, folder):
+    for number, block in enumerate(blocks_of(page, "yaml")):
+        (folder / f"{number}.yaml").write_text(block.text)
+        assert load_suite(str(folder / f"{number}.yaml"), allow_code=True).cases
+
+
+def test_the_rules_of_the_pizza_bot_tell_kept_from_broken(folder):
+    (block,) = blocks_of(ROOT / "docs" / "measuring.md", "yaml")
+    (folder / "pizza.yaml").write_text(block.text)
+    suite = load_suite("pizza.yaml")
+    (case,) = suite.cases
+
+    def scores(reply: str) -> dict[str, float]:
+        return {rule.id: rule.measure.score(reply).value for rule in case.rules}
+
+    rules = ("signs", "no-discount", "brief", "special")
+    kept = scores("Calzone, half a meter. It is 9 euros. Tony")
+    broken = scores("For you, with a discount: 8." + " Bye!" * 40)
+    assert kept == dict.fromkeys(rules, 1) and broken == dict.fromkeys(rules, 0)
+    assert suite.personas
+
+
+@pytest.mark.parametrize(
+    "page", [page for page in PAGES if commands_of(page)], ids=lambda page: page.name
+)
+def test_commands_parse(page, folder):
+    for words in commands_of(page):
+        arguments = parser().parse_args(words)
+        given = getattr(arguments, "method", None) or ()
+        if words[0] == "fit":  # a method's name alone
+            continue
+        for spec in [given] if isinstance(given, str) else given:
+            parse(spec)
+
+
+def test_commands_are_found_on_the_pages_that_show_some():
+    assert sum(len(commands_of(page)) for page in PAGES) > 50
+    assert ["generate", "--system", "Always reply in French."] in [
+        words for page in PAGES for words in commands_of(page)
+    ]
+
+
+@pytest.mark.parametrize("page", with_code("json"), ids=lambda page: page.name)
+def test_json_blocks_are_json(page):
+    for block in blocks_of(page, "json"):
+        whole = block.text.startswith(("{", "["))  # else fields of an object
+        for text in _values(block.text) if whole else ["{" + block.text + "}"]:
+            json.loads(text)
+
+
+def _values(text: str) -> list[str]:
+    """One value, or one on each line."""
+    try:
+        json.loads(text)
+    except ValueError:
+        return text.splitlines()
+    return [text]
+
+
+@pytest.mark.skipif(not shutil.which("curl"), reason="no curl here")
+def test_requests_by_curl_are_answered(server):
+    asked = [
+        block.text
+        for block in blocks_of(ROOT / "docs" / "serving.md", "sh")
+        if block.text.startswith("curl ")
+    ]
+    assert len(asked) == 2
+    for command in asked:
+        ran = subprocess.run(
+            [
+                "bash",
+                "-c",
+                command.replace(ADDRESS, server.url).replace('"rounds": 8', '"rounds": 2'),
+            ],
+            capture_output=True,
+            text=True,
+            timeout=120,
+        )
+        assert ran.returncode == 0, ran.stderr
+        assert '"choices"' in ran.stdout or '"type": "end"' in ran.stdout, ran.stdout
+        assert '"error"' not in ran.stdout, ran.stdout
+
+
+@pytest.mark.parametrize(
+    "page",
+    [*PAGES, ROOT / "CHANGELOG.md", ROOT / "SECURITY.md"],
+    ids=lambda page: page.name,
+)
+def test_links_lead_to_files_and_headings(page):
+    for target in re.findall(r"\]\((?!https?:)([^)\s]+)\)", page.read_text()):
+        path, _, anchor = target.partition("#")
+        file = (page.parent / path).resolve() if path else page
+        assert file.exists(), f"{page.name} links to {target}, which is not there"
+        if anchor:
+            assert anchor in anchors_of(file), (
+                f"{page.name} links to {target}, and has no such part"
+            )
+
+
+def test_the_tables_are_those_of_the_records():
+    code = ROOT / "benchmarks" / "tables.py"
+    spec = importlib.util.spec_from_file_location("tables", code)
+    tables = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(tables)
+    written = tables.documents()
+    for path, text in written.items():
+        assert path.read_text() == text, (
+            f"{path.name} is not what its records say; run python benchmarks/tables.py"
+        )
+    markers = [
+        name
+        for path in (*PAGES, ROOT / "src/holdfast/assets/model/MODEL_CARD.md")
+        for name in re.findall(r"<!-- ([\w-]+) -->\n<!-- /\1 -->", path.read_text())
+    ]
+    assert not markers, f"nothing stands between the markers {markers}"
+    assert sum("<!-- /" in text for text in written.values()) > 10
+
+
+def test_the_page_of_records_names_every_field_of_a_recorded_run():
+    told = set(re.findall(r"`([\w.]+)`", (ROOT / "docs" / "records.md").read_text()))
+    for folder in (ROOT / "tests/data/recorded/schema-3").rglob("manifest.json"):
+        manifest = json.loads(folder.read_text())
+        assert set(manifest) <= told, f"{folder} has {set(manifest) - told}"
+        for line in (folder.parent / "records.jsonl").read_text().splitlines():
+            record = json.loads(line)
+            fields = set(record).union(*record.get("turns", ()), *record.get("probes", ()))
+            assert fields <= told, f"{folder.parent} has {fields - told}"

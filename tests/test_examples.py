@@ -1,0 +1,78 @@
+"""The examples run as their first lines say, on the default model, each in under two minutes."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+EXAMPLES = Path(__file__).parent.parent / "examples"
+SCRIPTS = {  # by their names, what each prints; a pattern per thing that it shows
+    "measure_a_prompt.py": (r"stability", r"concierge\.html"),
+    "compare_fixes.py": (
+        r"boost:factor=4: stability [+-]0\.\d+ \[.+\], (higher|lower|cannot tell)",
+        r"repetition:probability=0\.5: stability",
+    ),
+    "steer_your_model.py": (
+        r"none: Do you like the garden\? -> \w",
+        r"boost:factor=4: What do you think about the city\? -> \w",
+    ),
+    "serve_and_call.py": (r"none: \w", r"boost:factor=4: \w", r"\n\w[^\n]+\n\Z"),
+    "emphasise_with_pasta.py": (r"Heads: \d\.\d(, \d\.\d){7}\n", r"pasta:alpha=0\.01"),
+}
+LIMIT = 120  # seconds
+
+
+@pytest.mark.parametrize("name", SCRIPTS)
+def test_the_script_runs(name, tmp_path):
+    began = time.monotonic()
+    ran = subprocess.run(
+        [sys.executable, str(EXAMPLES / name)],
+        cwd=tmp_path,
+        env={**os.environ, "HF_HUB_OFFLINE": "1"},
+        capture_output=True,
+        text=True,
+        timeout=2 * LIMIT,
+    )
+    assert ran.returncode == 0, ran.stderr
+    for pattern in SCRIPTS[name]:
+        assert re.search(pattern, ran.stdout), ran.stdout
+    assert time.monotonic() - began < LIMIT
+
+
+def test_steering_raises_the_mass_that_the_scripts_show(tmp_path):
+    ran = subprocess.run(
+        [sys.executable, str(EXAMPLES / "steer_your_model.py")],
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    masses = [float(mass) for mass in re.findall(r"mass on the prompt: (0\.\d+)", ran.stdout)]
+    plain, steered = masses[:2], masses[2:]
+    assert len(steered) == 2 and min(steered) > max(plain)
+
+
+def test_the_notebook_runs(tmp_path):
+    nbclient = pytest.importorskip("nbclient", reason="make docs installs it")
+    nbformat = pytest.importorskip("nbformat", reason="make docs installs it")
+    notebook = nbformat.read(EXAMPLES / "drift_of_your_bot.ipynb", as_version=4)
+    assert not any(cell.get("outputs") for cell in notebook.cells), "clear the outputs"
+    resources = {"metadata": {"path": str(tmp_path)}}
+    nbclient.NotebookClient(notebook, timeout=LIMIT, resources=resources).execute()
+    outputs = [output for cell in notebook.cells for output in cell.get("outputs", ())]
+    assert any("image/png" in output.get("data", {}) for output in outputs)
+    assert any("bot.html" in output.get("text", "") for output in outputs)
+
+
+def test_every_example_is_listed_and_run():
+    listed = (EXAMPLES / "README.md").read_text()
+    scripts = {path.name for path in EXAMPLES.glob("*.py")}
+    assert scripts == set(SCRIPTS)
+    for path in (*EXAMPLES.glob("*.py"), *EXAMPLES.glob("*.ipynb")):
+        assert f"]({path.name})" in listed
