@@ -13,6 +13,7 @@ PACKAGE = SOURCE / "holdfast"
 
 # A module imports only what stands above it; modules that do not exist yet are absent.
 LAYERS = (
+    "version",
     "errors",
     "seeds",
     "knobs",

@@ -4,7 +4,6 @@ is, and the pins agree with the ranges.
 
 from __future__ import annotations
 
-import importlib.util
 import re
 import subprocess
 import sys
@@ -15,6 +14,8 @@ from pathlib import Path
 
 import pytest
 from packaging.requirements import Requirement
+
+import holdfast
 
 ROOT = Path(__file__).parent.parent
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
@@ -30,19 +31,38 @@ def requirements() -> list[Requirement]:
     return [each for each in required if each.name != PROJECT["name"]]  # an extra of its own
 
 
-def integrations() -> set[str]:
-    """The packages that `make integrations` installs, and `make test` does not."""
+def elsewhere() -> dict[str, str]:
+    """The packages that `make test` does not install, with what installs them."""
     (everything,) = map(Requirement, EXTRAS["integrations"])
-    return {Requirement(text).name for extra in everything.extras for text in EXTRAS[extra]}
+    commands = {extra: "make integrations" for extra in everything.extras} | {"docs": "make docs"}
+    return {
+        Requirement(text).name: command
+        for extra, command in commands.items()
+        for text in EXTRAS[extra]
+    }
+
+
+def test_the_version_is_told_in_one_place():
+    told = re.search(r"^version: (\S+)$", (ROOT / "CITATION.cff").read_text(), re.MULTILINE)
+    assert "version" in PROJECT["dynamic"] and told[1] == holdfast.__version__
+    release = holdfast.__version__.partition(".dev")[0]
+    assert f"\n## {release}" in (ROOT / "CHANGELOG.md").read_text()
 
 
 @pytest.mark.parametrize("requirement", requirements(), ids=str)
 def test_the_pin_and_the_installed_version_are_inside_the_range(requirement):
     pins = {name.lower().replace("_", "-"): version for name, version in PINS.items()}
     assert requirement.specifier.contains(pins[requirement.name.lower().replace("_", "-")])
-    if requirement.name in integrations() and not importlib.util.find_spec(requirement.name):
-        pytest.skip(f"{requirement.name} is not installed; `make integrations` installs it")
+    if requirement.name in elsewhere() and not is_installed(requirement.name):
+        pytest.skip(f"{requirement.name} is not installed; `{elsewhere()[requirement.name]}` does")
     assert requirement.specifier.contains(metadata.version(requirement.name).split("+")[0])
+
+
+def is_installed(name: str) -> bool:
+    try:
+        return bool(metadata.version(name))
+    except metadata.PackageNotFoundError:
+        return False
 
 
 def test_the_wheel_holds_the_model_the_suites_and_the_page(tmp_path):

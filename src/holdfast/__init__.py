@@ -33,6 +33,7 @@ from holdfast.methods import (
 from holdfast.models.requests import Reply, Request
 from holdfast.sampling import Sampling
 from holdfast.threads import wait_asleep
+from holdfast.version import __version__ as __version__
 
 if TYPE_CHECKING:
     from holdfast import client, drift, measures, methods, records, report, tasks
@@ -42,7 +43,6 @@ if TYPE_CHECKING:
     from holdfast.models.spread import connect_all
     from holdfast.models.steering import steering, unsteered
 
-__version__ = "0.1.0"
 __all__ = [
     "AdaSeka",
     "Anchoring",

@@ -32,6 +32,7 @@ from holdfast.cli import (
 from holdfast.cli.termination import INTERRUPTED, TERMINATED, Terminated, heeding_sigterm
 from holdfast.errors import HoldfastError, UnknownName, UsageError
 from holdfast.threads import wait_asleep
+from holdfast.version import __version__
 
 # each has add_parser(commands), and run(arguments), which the parser of its command names
 COMMANDS = (
@@ -111,7 +112,5 @@ def _parsers() -> tuple[argparse.ArgumentParser, dict[str, argparse.ArgumentPars
 
 class _Version(argparse.Action):
     def __call__(self, parser, namespace, values, option_string=None):
-        from holdfast import __version__
-
         print(f"holdfast {__version__}")
         parser.exit()

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from holdfast.cli.options import add_placement, check_extra, is_url, load_here
 from holdfast.errors import UsageError
+from holdfast.version import __version__
 
 if TYPE_CHECKING:
     from starlette.types import ASGIApp
@@ -149,7 +150,6 @@ def run(arguments: argparse.Namespace) -> None:
 
 def _service(arguments: argparse.Namespace) -> Service:
     """The model, loaded and checked, and its engine."""
-    from holdfast import __version__
     from holdfast.knobs import number_between, whole_number
     from holdfast.methods import parse
     from holdfast.methods.fitted import read_any_fitted

@@ -35,6 +35,7 @@ from holdfast.records import (
     resume,
     union,
 )
+from holdfast.version import __version__
 
 # Draws belong to a conversation and its rounds, so more of them begin like fewer. In floating
 # point, what runs beside a conversation can change a last digit, and now and then a token.
@@ -234,8 +235,12 @@ def _named(model: ChatModel) -> dict[str, Any]:
 
 
 def _versions() -> dict[str, str]:
-    versions = {"python": platform.python_version(), "machine": platform.machine()}
-    for package in ("holdfast", "torch", "transformers", "numpy", "openai"):
+    versions = {
+        "python": platform.python_version(),
+        "machine": platform.machine(),
+        "holdfast": __version__,
+    }
+    for package in ("torch", "transformers", "numpy", "openai"):
         try:
             versions[package] = metadata.version(package)
         except metadata.PackageNotFoundError:

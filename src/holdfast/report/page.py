@@ -7,13 +7,13 @@ from __future__ import annotations
 import base64
 import hashlib
 from collections.abc import Sequence
-from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
 from markupsafe import Markup
 
 from holdfast.report.environment import environment
+from holdfast.version import __version__
 
 _HERE = Path(__file__).parent
 
@@ -55,14 +55,7 @@ def render(
             style=Markup((_HERE / "page.css").read_text(encoding="utf-8")),
             script=Markup(script),
             script_hash=f"sha256-{digest}",
-            version=_version(),
+            version=__version__,
             **values,
         )
     )
-
-
-def _version() -> str:
-    try:
-        return version("holdfast")
-    except PackageNotFoundError:  # run from a source tree that is not installed
-        return ""
