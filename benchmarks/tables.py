@@ -673,6 +673,17 @@ def census_page() -> str:
     )
 
 
+def census_line() -> str:
+    """How many classes of transformers are steered."""
+    counts = read("census")["counts"]
+    return (
+        f"Of the causal classes of transformers that can be built small, {counts['exact']} of"
+        f" {counts['exact'] + counts['refused']} are steered, each compared with the paper's"
+        " formula on its own attention matrix; the others are refused by name"
+        " ([the list](RESULTS/census.md))."
+    )
+
+
 def filled(text: str, tables: dict[str, str]) -> str:
     """`text` with every table between its markers."""
     for name, table in tables.items():
@@ -862,6 +873,7 @@ def documents() -> dict[Path, str]:
         "ifeval": ifeval_table(),
         "scaling": scaling_table(),
         "checking": checking_table(),
+        "census": census_line(),
         "excess": excess_line(),
         **{paper: reproduction_line(paper) for paper in PAPERS},
     }
