@@ -34,7 +34,7 @@ lint: .venv/ready
 	touch $@
 
 docs: .venv-docs/ready
-	.venv-docs/bin/mkdocs build --strict
+	NO_MKDOCS_2_WARNING=1 .venv-docs/bin/mkdocs build --strict
 	HF_HUB_OFFLINE=1 .venv-docs/bin/python -m pytest tests/test_site.py tests/test_examples.py -k 'site or notebook'
 
 # Other people's tools have an environment of their own, for they bring some 150 packages.

@@ -61,8 +61,11 @@ def ask_baseline(
 
     Args:
         model: as it is, without methods.
-        suite, settings, dialogs, judging: of the run, which has measured what its judges are worth.
+        suite: of the run.
         out: the run's folder.
+        settings: of the run.
+        dialogs: of the run.
+        judging: of the run, which has measured what its judges are worth.
         command: the command line, for the manifest.
         progress: told how many conversations were asked, and the tokens forwarded.
         replicas: processes that batches of conversations are shared out to, as of `drift.run`.

@@ -156,8 +156,12 @@ def connect_all(
     Args:
         urls: of one or several, each once. What names a run is the first, where servers do not tell
             what their weights are.
-        model, api_key_env, concurrency, timeout, max_retries, requests_per_minute: of each, as of
-            `connect`.
+        model: of each, as of `connect`.
+        api_key_env: of each, as of `connect`.
+        concurrency: of each, as of `connect`.
+        timeout: of each, as of `connect`.
+        max_retries: of each, as of `connect`.
+        requests_per_minute: of each, as of `connect`.
 
     Raises:
         UsageError: no address, or one twice, or as `connect`.
