@@ -306,7 +306,7 @@ def test_a_dialog_cut_by_its_window_is_forked_near_its_end_and_computed_again_be
     session, alone = tiny.session(), replace(tiny, reuses_cache=False).session()
     talk = chat("talk about cheese", "the old town by the river " * 8)
     first = session.generate(Request(talk, (), GREEDY, thread="t", keep=True))
-    known = session._threads["t"][0].prefix.keys_values
+    known = session._reader._threads["t"][0].prefix.keys_values
     assert known.cut > 0
     assert known.tokens > known.least > known.cut
     late = (*talk, *chat("", "", first.text, "and bread?")[1:])

@@ -23,7 +23,7 @@ def rows_of(tiny, requests, names=None):
     """The requests as the engine reads them."""
     names = names or [""] * len(requests)
     session = tiny.session()
-    return [rendered.row for rendered in session._render(requests, names)]
+    return [rendered.row for rendered in session._reader.read(requests, names)]
 
 
 def asked(count, methods=()):
@@ -196,7 +196,7 @@ def dialog(tiny, limit):
             talks[n] = (*talk, *more)
             texts.append(reply.token_ids)
             forwarded += reply.forwarded
-            assert session._prefixes.size <= (limit if limit is not None else 1e12)
+            assert session._reader._prefixes.size <= (limit if limit is not None else 1e12)
     return texts, forwarded
 
 

@@ -12,7 +12,7 @@ from transformers import PreTrainedModel
 from holdfast.attention.checks import cached_tokens
 from holdfast.attention.steering import NEVER_REACHED, PASS, Pass, Steering, steered
 from holdfast.errors import ModelError, UsageError
-from holdfast.methods.protocols import ShiftsAttention
+from holdfast.methods.protocols import Rehearses, ShiftsAttention
 
 # Of models that were probed, the heads of each layer with attention.
 REACHED: WeakKeyDictionary[PreTrainedModel, dict[int, int]] = WeakKeyDictionary()
@@ -20,7 +20,7 @@ REACHED: WeakKeyDictionary[PreTrainedModel, dict[int, int]] = WeakKeyDictionary(
 _APART = {torch.float32: 1e-3, torch.float64: 1e-3}
 
 
-def check_methods(model: PreTrainedModel, methods: Sequence[ShiftsAttention]) -> None:
+def check_methods(model: PreTrainedModel, methods: Sequence[ShiftsAttention | Rehearses]) -> None:
     """Checks that every head named is a head of the model.
 
     Raises:

@@ -17,6 +17,7 @@ from holdfast.methods.gcad import Gcad
 from holdfast.methods.guidance import Guidance
 from holdfast.methods.head_files import read_heads, write_heads
 from holdfast.methods.heads import HeadSet, Ranking, Shape, intersection, union
+from holdfast.methods.hold import Floors, Hold
 from holdfast.methods.kinds import (
     Ability,
     Kind,
@@ -41,6 +42,7 @@ from holdfast.methods.protocols import (
     EditsOutputs,
     GatesTokens,
     Method,
+    Rehearses,
     ShiftsAttention,
 )
 from holdfast.methods.reading import read_methods
@@ -72,11 +74,13 @@ __all__ = [
     "EditsOutputs",
     "Fitted",
     "FittedOn",
+    "Floors",
     "Gate",
     "GatesTokens",
     "Gcad",
     "Guidance",
     "HeadSet",
+    "Hold",
     "Kind",
     "LayerSet",
     "Method",
@@ -84,6 +88,7 @@ __all__ = [
     "Prism",
     "PromptStrength",
     "Ranking",
+    "Rehearses",
     "Repetition",
     "Seka",
     "Shape",

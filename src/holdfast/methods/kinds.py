@@ -26,6 +26,7 @@ if TYPE_CHECKING:
         GatesTokens,
         InPass,
         Method,
+        Rehearses,
         ShiftsAttention,
     )
 
@@ -40,6 +41,7 @@ class Kind(Enum):
     KEYS = "keys"  # the keys of the span, before they are rotated and cached
     RESIDUAL = "the residual stream"  # the hidden states behind a layer
     OUTPUTS = "attention outputs"  # what attention adds to the hidden states
+    REHEARSED = "a rehearsed reply"  # becomes an attention method once it has seen one
 
 
 class Ability(Enum):
@@ -54,6 +56,7 @@ class Ability(Enum):
     KEYS = "keys before rotation"
     RESIDUAL = "the residual stream"
     OUTPUTS = "attention outputs"
+    REHEARSAL = "a rehearsed reply"
 
 
 # what needs no model in this process
@@ -67,6 +70,7 @@ MEMBERS: dict[Kind, tuple[str, ...]] = {
     Kind.KEYS: ("name", "touched_layers", "reads_query", "edit_keys", "edit_values"),
     Kind.RESIDUAL: ("name", "touched_layers", "reply_only", "edit_hidden"),
     Kind.OUTPUTS: ("name", "touched_layers", "reply_only", "edit_outputs"),
+    Kind.REHEARSED: ("name", "tokens", "first_turn", "settle"),
 }
 NEEDS: dict[Kind, frozenset[Ability]] = {
     Kind.LOG_ODDS: frozenset({Ability.LOG_ODDS}),
@@ -76,11 +80,12 @@ NEEDS: dict[Kind, frozenset[Ability]] = {
     Kind.KEYS: frozenset({Ability.KEYS}),
     Kind.RESIDUAL: frozenset({Ability.RESIDUAL}),
     Kind.OUTPUTS: frozenset({Ability.OUTPUTS}),
+    Kind.REHEARSED: frozenset({Ability.LOG_ODDS, Ability.REHEARSAL}),
 }
 # those whose functions run inside a forward pass, under which its keys and values are made
 _IN_PASS = frozenset({Kind.LOG_ODDS, Kind.KEYS, Kind.RESIDUAL, Kind.OUTPUTS})
 _STATES = _IN_PASS - {Kind.LOG_ODDS}
-_HOLD_SPAN = frozenset({Kind.LOG_ODDS, Kind.GATE, Kind.KEYS})
+_HOLD_SPAN = frozenset({Kind.LOG_ODDS, Kind.GATE, Kind.KEYS, Kind.REHEARSED})
 _TOLD_BY = {
     "shift": Kind.LOG_ODDS,
     "edit": Kind.MESSAGES,
@@ -90,6 +95,7 @@ _TOLD_BY = {
     "edit_keys": Kind.KEYS,
     "edit_hidden": Kind.RESIDUAL,
     "edit_outputs": Kind.OUTPUTS,
+    "settle": Kind.REHEARSED,
 }
 
 
@@ -140,6 +146,8 @@ def of_kind(methods: Iterable[Method], kind: Literal[Kind.KEYS]) -> tuple[EditsK
 def of_kind(methods: Iterable[Method], kind: Literal[Kind.RESIDUAL]) -> tuple[EditsHidden, ...]: ...
 @overload
 def of_kind(methods: Iterable[Method], kind: Literal[Kind.OUTPUTS]) -> tuple[EditsOutputs, ...]: ...
+@overload
+def of_kind(methods: Iterable[Method], kind: Literal[Kind.REHEARSED]) -> tuple[Rehearses, ...]: ...
 def of_kind(methods: Iterable[Method], kind: Kind) -> tuple[Any, ...]:
     """The methods of one kind, in their order."""
     return tuple(method for method in methods if kind_of(method) is kind)

@@ -36,7 +36,8 @@ class ShiftsAttention(Method, Protocol):
 
     A method may also have `mass(log_odds, layer)`, the sigmoid of `shift`, where that takes fewer
     operations, and `table_entry`, the three numbers of `holdfast.methods.table` that `shift` comes
-    to on its heads: it is then steered by a table of numbers, without a call."""
+    to on its heads, or `table_entries`, the same by (layer, head) where its heads differ: it is
+    then steered by a table of numbers, without a call."""
 
     @property
     def heads(self) -> HeadSet | None:
@@ -176,6 +177,29 @@ class EditsOutputs(Method, Protocol):
             outputs: of attention, behind its last projection, [row, token, size].
             layer: counted from 0.
             queries: [row, token, query head, size], after their norm and before rotation.
+        """
+
+
+@runtime_checkable
+class Rehearses(Method, Protocol):
+    """A method that becomes an attention method once it has seen the model's reply to a chat's
+    first turn: the reply is rehearsed, greedy and under the other methods of the list.
+    """
+
+    @property
+    def tokens(self) -> int:
+        """Of the rehearsed reply, at most."""
+
+    def first_turn(self, messages: Sequence[Message]) -> tuple[Message, ...]:
+        """What the rehearsed reply answers: the first messages of a chat, the same however far it
+        has gone on.
+        """
+
+    def settle(self, mass: Tensor) -> ShiftsAttention:
+        """The attention method that it becomes.
+
+        Args:
+            mass: on the span, of each token of the rehearsed reply, float [layer, head, token].
         """
 
 

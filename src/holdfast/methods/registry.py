@@ -12,6 +12,7 @@ from holdfast.methods.capping import Capping
 from holdfast.methods.gate import Gate
 from holdfast.methods.gcad import Gcad
 from holdfast.methods.guidance import Guidance
+from holdfast.methods.hold import Hold
 from holdfast.methods.kinds import Ability, kind_of, needs_of
 from holdfast.methods.knob import Knob, knobs_of, required_knobs
 from holdfast.methods.pasta import Pasta
@@ -28,6 +29,7 @@ METHODS: tuple[type[Any], ...] = (
     Pasta,
     Boost,
     Spotlight,
+    Hold,
     Repetition,
     Guidance,
     PromptStrength,

@@ -14,6 +14,7 @@ import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
+from typing import Any
 
 from holdfast.methods.protocols import ShiftsAttention
 
@@ -88,12 +89,13 @@ def table_row(methods: tuple[ShiftsAttention, ...]) -> TableRow | None:
     head, and where some methods count generated tokens as the span and others do not.
     """
     sets = {method.span_includes_generated for method in methods}
-    if len(sets) > 1 or any(getattr(method, "table_entry", None) is None for method in methods):
+    if len(sets) > 1 or not all(map(_has_numbers, methods)):
         return None
     named = frozenset().union(*(method.heads or () for method in methods))
-    everywhere = _composed(method for method in methods if method.heads is None)
+    everywhere = _composed(_entry(method) for method in methods if method.heads is None)
     heads = {
-        pair: _composed(method for method in methods if _moves(method, pair)) for pair in named
+        pair: _composed(_entry(method, pair) for method in methods if _moves(method, pair))
+        for pair in named
     }
     if everywhere is None:
         return None
@@ -105,9 +107,20 @@ def _moves(method: ShiftsAttention, pair: tuple[int, int]) -> bool:
     return method.heads is None or pair in method.heads
 
 
-def _composed(methods: Iterable[ShiftsAttention]) -> TableEntry | None:
-    entry: TableEntry | None = TableEntry()
-    for method in methods:
-        later: TableEntry = method.table_entry  # type: ignore[attr-defined]
-        entry = None if entry is None else entry.then(later)
+def _has_numbers(method: ShiftsAttention) -> bool:
+    names = ("table_entry", "table_entries")
+    return any(getattr(method, name, None) is not None for name in names)
+
+
+def _entry(method: Any, pair: tuple[int, int] | None = None) -> TableEntry:
+    """The numbers of a method on a head that it moves; None: on any."""
+    by_head: Mapping[tuple[int, int], TableEntry] | None = getattr(method, "table_entries", None)
+    entry: TableEntry = by_head[pair] if by_head is not None and pair else method.table_entry
     return entry
+
+
+def _composed(entries: Iterable[TableEntry]) -> TableEntry | None:
+    composed: TableEntry | None = TableEntry()
+    for later in entries:
+        composed = None if composed is None else composed.then(later)
+    return composed

@@ -21,9 +21,11 @@ from holdfast.engine.scoring import Scored
 from holdfast.errors import ModelError
 from holdfast.methods import (
     Ability,
+    Kind,
     Method,
     Shape,
     attention_methods,
+    of_kind,
     read_methods,
     states_methods,
 )
@@ -110,6 +112,26 @@ class LocalModel:
         text.finish(reply.text)
         return reply
 
+    def rehearse(
+        self,
+        messages: Sequence[Message],
+        methods: Sequence[Method],
+        *,
+        emphasis: Sequence[Part] = (),
+    ) -> tuple[Method, ...]:
+        """The methods with those settled that a rehearsed reply settles (`hold`), for use where
+        none can be rehearsed: in `holdfast.steering`.
+
+        Args:
+            messages: the chat; its first turn is what matters.
+            methods: of any kind; the others stay as they are.
+            emphasis: as in `Request`.
+
+        Raises:
+            PromptError, ModelError, UsageError: as `generate`.
+        """
+        return self.session().rehearse(Request(messages, methods, emphasis=emphasis)).methods
+
     @cached_property
     def runner(self) -> Runner:
         """The model as the engine sees it."""
@@ -167,13 +189,14 @@ class LocalModel:
         unreached = "" if self.steerable else f", {why_unreached(self.hf_model)},"
         cure = "use a prompt method such as repetition"
         check_needs(methods, self.offers, f"{self.name} ({kind}){unreached}", cure)
-        check_methods(self.hf_model, attention_methods(methods))
+        rehearsed = of_kind(methods, Kind.REHEARSED)
+        check_methods(self.hf_model, (*attention_methods(methods), *rehearsed))
         check_states(self.hf_model, states_methods(methods), self.fingerprint)
 
     @cached_property
     def offers(self) -> frozenset[Ability]:
         """What methods and studies can use of it."""
-        attention = {Ability.LOG_ODDS} if self.steerable else frozenset[Ability]()
+        attention = {Ability.LOG_ODDS, Ability.REHEARSAL} if self.steerable else set[Ability]()
         return LOCAL | attention | abilities(self.hf_model)
 
     @property

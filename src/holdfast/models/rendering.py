@@ -50,12 +50,15 @@ class Rendered:
         row: for the engine.
         texts: of each stream.
         spans: in each text, what is held on to.
+        rehearsal: the request whose reply has to be seen before this one's methods are settled; the
+            row is without them. None where they are.
     """
 
     request: Request
     row: Row
     texts: tuple[str, ...]
     spans: tuple[tuple[Span, ...], ...]
+    rehearsal: Rendered | None = None
 
     @property
     def prompt_ids(self) -> tuple[int, ...]:

@@ -7,9 +7,8 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from holdfast import knobs
-from holdfast.engine.prefixes import PrefixCache
 from holdfast.engine.rows import Continuation, Stream
-from holdfast.engine.scheduler import Handle, Scheduler, Serving, name_error
+from holdfast.engine.scheduler import Handle, Scheduler, Serving
 from holdfast.engine.scoring import Scored, score_in_memory
 from holdfast.engine.shared import SharedPrefixes
 from holdfast.errors import (
@@ -20,11 +19,12 @@ from holdfast.errors import (
     PromptTooLong,
     UsageError,
 )
-from holdfast.methods import Kind, Method, of_kind
+from holdfast.methods import Kind, of_kind
 from holdfast.models.protocol import Job, answer_all, request_names
-from holdfast.models.rendering import Known, Rendered, all_rendered, render
+from holdfast.models.reader import Reader
+from holdfast.models.rehearsals import rehearsal_of
+from holdfast.models.rendering import Rendered, all_rendered
 from holdfast.models.requests import Reply, Request
-from holdfast.models.spelled import known_replies
 from holdfast.models.spelling import spell_replies
 from holdfast.models.submitted import Answer
 
@@ -32,7 +32,6 @@ if TYPE_CHECKING:
     from holdfast.models.local import LocalModel
 
 MOST_LOGPROBS = 20
-_CHECKED = 1_000  # lists of methods that are known to be right; a server sees any number of them
 _INTERRUPTED = "The session was interrupted before this request was answered; ask again."
 
 
@@ -49,9 +48,7 @@ class LocalSession:
 
     def __init__(self, model: LocalModel, *, serves: bool = False):
         self.model, self.serves = model, serves
-        self._threads: dict[Hashable, tuple[Known, ...]] = {}
-        self._prefixes = PrefixCache(model.prefix_bytes)
-        self._checked: set[tuple[Method, ...]] = set()
+        self._reader = Reader(model)
         self._scheduler = self._new_scheduler()
         self._open: dict[Handle, Answer] = {}
         self.rows_at_most: int | None = None  # together, since memory ran out; None: it never did
@@ -108,17 +105,24 @@ class LocalSession:
                 raise KnobOutOfRange(
                     f"A request takes top_logprobs of at most {MOST_LOGPROBS}, not {top_logprobs}."
                 )
-        (rendered,) = all_rendered(self._render([request], [""]))
+        (rendered,) = all_rendered(self._reader.read([request], [""]))
         self._check_room(rendered)
         return replace(rendered, row=replace(rendered.row, top_logprobs=top_logprobs))
 
     def enter(self, rendered: Rendered) -> Answer:
-        """Takes a request in that `render` has read."""
-        shares = self.serves and rendered.request.thread is None
-        shares = shares and not any(s.keys_are_of_prompt for s in rendered.row.streams)
-        answer = Answer(rendered, self._scheduler.submit(replace(rendered.row, shares=shares)))
+        """Takes a request in that `render` has read; one that needs a rehearsal waits for it."""
+        if rendered.rehearsal is None:
+            answer = Answer(rendered, self._submit(rendered))
+        else:
+            answer = Answer(rendered, Handle(rendered.row, self._scheduler))
+            self._reader.rehearsals.wait(answer, self._submit)
         self._open[answer.handle] = answer
         return answer
+
+    def _submit(self, rendered: Rendered) -> Handle:
+        shares = self.serves and rendered.request.thread is None
+        shares = shares and not any(s.keys_are_of_prompt for s in rendered.row.streams)
+        return self._scheduler.submit(replace(rendered.row, shares=shares))
 
     def step(self) -> list[Answer]:
         """Makes a pass, of requests that join or of all that run; returns those with news: tokens
@@ -134,7 +138,12 @@ class LocalSession:
             raise
         if self._scheduler.halvings:
             self.rows_at_most = self._scheduler.halvings[-1]
-        finished = [self._finish(self._open.pop(handle)) for handle in ended]
+        finished = list[Answer]()
+        for handle in ended:
+            if handle in self._reader.rehearsals:
+                finished += self._go_on_behind(handle)
+            else:
+                finished.append(self._finish(self._open.pop(handle)))
         return [answer for answer in self._open.values() if answer.has_news] + finished
 
     @property
@@ -164,11 +173,38 @@ class LocalSession:
         for answer in self._open.values():
             answer.error = error if isinstance(error, Exception) else ModelError(_INTERRUPTED)
         self._open.clear()
+        self._reader.rehearsals.clear()
         self._scheduler = self._new_scheduler()
+
+    def _go_on_behind(self, rehearsal: Handle) -> list[Answer]:
+        """Takes in the requests that waited for a rehearsal; returns those that end with it."""
+        ended = []
+        for place, answer in enumerate(self._reader.rehearsals.end(rehearsal)):
+            del self._open[answer.handle]
+            try:
+                self._settle(answer, rehearsal, first=place == 0)
+            except Exception as error:
+                answer.error = error
+                ended.append(answer)
+        return ended
+
+    def _settle(self, answer: Answer, rehearsal: Handle, *, first: bool) -> None:
+        """Takes in a request whose rehearsal has ended; the first of them pays for it."""
+        before = answer.rendered
+        assert before.rehearsal is not None
+        done = rehearsal.result()
+        self._reader.rehearsals.learn(before.request, self._reply(before.rehearsal, done))
+        (rendered,) = all_rendered(self._reader.read([before.request], [before.row.name]))
+        row = replace(rendered.row, top_logprobs=before.row.top_logprobs)
+        answer.rendered = replace(rendered, row=row)
+        answer.rehearsed = done.forwarded if first else 0
+        answer.handle = self._submit(answer.rendered)
+        self._open[answer.handle] = answer
 
     def _finish(self, answer: Answer) -> Answer:
         try:
-            answer.reply = self._reply(answer.rendered, answer.handle.result())
+            reply = self._reply(answer.rendered, answer.handle.result())
+            answer.reply = replace(reply, forwarded=reply.forwarded + answer.rehearsed)
         except Exception as error:
             answer.error = error
         return answer
@@ -235,7 +271,7 @@ class LocalSession:
         ids = list(done.token_ids)
         text = str(self.model.tokenizer.decode(ids, skip_special_tokens=True))
         if asked.row.keep:
-            self._keep(asked, asked.known(done.computed, done.token_ids, text))
+            self._reader.keep(asked, asked.known(done.computed, done.token_ids, text))
         return Reply(
             text, done.token_ids, done.stop_reason, done.trace, done.forwarded, asked.prompt_ids
         )
@@ -271,7 +307,7 @@ class LocalSession:
         scored, computed = score_in_memory(model.runner, rows, wanted, model.batch_size)
         for each, own in zip(asked, computed, strict=True):
             if each.row.keep and own:
-                self._keep(each, each.known(own))
+                self._reader.keep(each, each.known(own))
         return scored
 
     def spell(
@@ -287,8 +323,7 @@ class LocalSession:
 
     def forget(self, thread: Hashable) -> None:
         """Frees what was computed for a thread that is over; a later request of it begins anew."""
-        self._threads.pop(thread, None)
-        self._prefixes.forget(thread)
+        self._reader.forget(thread)
 
     def _check_room(self, asked: Rendered) -> None:
         """Refuses a chat that fills the context.
@@ -304,56 +339,30 @@ class LocalSession:
                 " shorter chat or fewer rounds."
             )
 
-    def _keep(self, asked: Rendered, known: tuple[Known, ...]) -> None:
-        thread = asked.request.thread
-        assert thread is not None
-        self._threads[thread] = known
-        self._prefixes.keep(thread, [each.prefix for each in known])
-
     def _render_jobs(self, jobs: Sequence[Job]) -> list[Rendered | HoldfastError]:
-        return self._render([job.request for job in jobs], [job.name for job in jobs])
+        return self._reader.read([job.request for job in jobs], [job.name for job in jobs])
 
-    def _render(
-        self, requests: Sequence[Request], names: Sequence[str]
-    ) -> list[Rendered | HoldfastError]:
-        """The requests as rows, each with what its thread knows now, or its error.
+    def rehearse(self, request: Request) -> Request:
+        """The request with its methods settled by a rehearsed reply to its first turn.
 
-        A fork that has to wait goes on from here, however far its thread gets meanwhile.
+        Raises:
+            PromptError, ModelError, UsageError: as `submit`.
         """
-        refused: dict[int, HoldfastError] = {}
-        known: dict[int, tuple[Known, ...]] = {}
-        for number, (request, name) in enumerate(zip(requests, names, strict=True)):
-            try:
-                self._check(request.methods)
-                known[number] = self._known(request)
-            except HoldfastError as error:
-                if name:
-                    name_error(error, name)
-                refused[number] = error
-        allowed = [number for number in range(len(requests)) if number not in refused]
-        rendered = iter(
-            render(
-                [requests[number] for number in allowed],
-                [names[number] for number in allowed],
-                [known[number] for number in allowed],
-                self.model.tokenizer,
-                traces=self.model.steerable,
-            )
-        )
-        return [refused.get(number) or next(rendered) for number in range(len(requests))]
+        self._rehearse([request])
+        settled = self._reader.rehearsals.settled(request)
+        assert settled is not None
+        return settled
 
-    def _check(self, methods: tuple[Method, ...]) -> None:
-        if methods not in self._checked:
-            self.model.check(methods)
-            if len(self._checked) >= _CHECKED:
-                self._checked.clear()
-            self._checked.add(methods)
-
-    def _known(self, request: Request) -> tuple[Known, ...]:
-        if request.thread is None:
-            return known_replies(request, self.model.tokenizer)
-        self._prefixes.use(request.thread)
-        return self._threads.get(request.thread, ())
+    def _rehearse(self, requests: Sequence[Request]) -> None:
+        """Has all methods settled, by replies that are drawn outside of this session's threads."""
+        unsettled = [each for each in requests if self._reader.rehearsals.settled(each) is None]
+        if unsettled:
+            for each in unsettled:
+                self._reader.check(each.methods)
+            first_turns = [rehearsal_of(each) for each in unsettled]
+            replies = self.model.session().generate_batch(first_turns)
+            for each, reply in zip(unsettled, replies, strict=True):
+                self._reader.rehearsals.learn(each, reply)
 
     def _read(
         self, requests: Sequence[Request], replies: Sequence[Sequence[str]]
@@ -361,7 +370,8 @@ class LocalSession:
         """The requests, and the tokens of their replies; none is longer than the model's
         context.
         """
-        asked = all_rendered(self._render(requests, request_names(requests)))
+        self._rehearse(requests)
+        asked = all_rendered(self._reader.read(requests, request_names(requests)))
         wanted = spell_replies(asked, replies, self.model.tokenizer)
         context = self.model.context
         for each, options in zip(asked, wanted, strict=True):

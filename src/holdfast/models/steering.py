@@ -256,6 +256,11 @@ def _read(methods: Sequence[Spelled]) -> tuple[InPass, ...]:
     for given in methods:
         read += parse(given) if isinstance(given, str) else [given]
     for method in read:
+        if of_kind([method], Kind.REHEARSED):
+            raise UsageError(
+                f"{method!r} becomes an attention method once a reply was rehearsed, which a block"
+                " cannot do; give the methods that model.rehearse(messages, methods) returns."
+            )
         if not in_pass([method]) or of_kind([method], Kind.GATE):
             raise UsageError(
                 f"{method!r} does not act inside a forward pass, which is all a block can do; give "

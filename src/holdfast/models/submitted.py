@@ -16,8 +16,9 @@ class Answer:
 
     Args:
         rendered: the request, and its tokens.
-        handle: of its row.
+        handle: of its row; another one once its methods are settled, where that takes a rehearsal.
         taken: tokens that were told already.
+        rehearsed: tokens that went through the model for a rehearsal.
         reply: once it has ended.
         error: why it ended without.
     """
@@ -25,6 +26,7 @@ class Answer:
     rendered: Rendered
     handle: Handle
     taken: int = 0
+    rehearsed: int = 0
     reply: Reply | None = None
     error: Exception | None = None
 

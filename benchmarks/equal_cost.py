@@ -1,0 +1,255 @@
+"""Every fix at what it costs: is there one that holds the prompt better than all published ones at
+the same capability?
+
+Two stages, on prompts and seeds that have nothing in common. `explore` sweeps all fixes, and is
+there to choose by. `confirm` takes the settings that docs/equal_cost.md names, written down before
+its numbers were looked at, on two seeds.
+
+Stability is the mean over eight rounds of free self-chats, under each fix. Capability is the share
+of knowledge questions answered right in these very dialogs, as the fourth user turn and as the
+eighth. The lead of a setting is its stability less that of the best published fix at the same
+capability, where fixes between two settings are both mixed. It is read at both turns, and in every
+resample of the conversations anew.
+
+    python benchmarks/equal_cost.py explore --out benchmarks/results/equal_cost_explored.json
+    python benchmarks/equal_cost.py confirm --out benchmarks/results/equal_cost.json
+"""
+
+from __future__ import annotations
+
+import argparse
+import dataclasses
+import json
+import random
+import re
+import shutil
+import sys
+from pathlib import Path
+
+import numpy as np
+import torch
+from default_model import rounded
+from stamp import measured_on
+
+import holdfast
+from holdfast import drift
+from holdfast.analysis.calibration import Calibration, Candidate, read_calibration
+from holdfast.analysis.statistics import estimate, resampled_means
+from holdfast.study.calibrate import Plan, calibrate
+from holdfast.study.capability import Capability, Item
+from holdfast.study.fitting import fit
+
+sys.path.insert(0, str(Path(__file__).parent.parent / "training"))
+from knowledge import ask
+
+TURNS = (4, 8)  # the user turn that is a knowledge question
+PER_CONVERSATION = 9  # questions, at each of the turns
+FITTED = {
+    "seka": "gain=0.5,1",
+    "prism": "gain=0.5,1",
+    "capping": "strength=0.5,1",
+    "vector": "factor=0.5,1",
+    "gcad": "gain=0.5,1",
+    "ada-seka": "gain=0.1,0.2",
+}
+PUBLISHED = (
+    "split-softmax:exponent=0.7,0.5,0.3",
+    "boost:factor=2,4,8",
+    "spotlight:target=0.1,0.2",
+    "pasta:alpha=0.3,0.1",
+    "repetition:probability=0.5,1",
+    "guidance:scale=1.25,1.5",
+    "prompt-strength:scale=1.25,1.5",
+    "anchoring:strength=1.25,1.5",
+)
+OURS = (
+    "hold:fraction=0.25,0.5,0.75,1",
+    "gate:threshold=0.02,0.1,methods=[boost:factor=8]",
+    "gate:threshold=0.02,0.1,methods=[split-softmax:exponent=0.3]",
+)
+
+
+@dataclasses.dataclass(frozen=True)
+class Stage:
+    """What is measured.
+
+    Args:
+        half: which half of the suite's prompts, 0 or 1.
+        prompts: of it; every ordered pair is one conversation.
+        seeds: of conversations, draws and questions; each is a calibration of its own.
+        published, ours: sweeps.
+        level: of an interval of a lead: 1 less 5 % over how many settings are looked at.
+    """
+
+    half: int
+    prompts: int
+    seeds: tuple[int, ...]
+    published: tuple[str, ...]
+    ours: tuple[str, ...]
+    level: float = 0.95
+
+
+EXPLORE = Stage(0, 9, (11,), PUBLISHED, OURS)
+
+
+def prompts_of(stage: Stage) -> drift.Suite:
+    """Some cases of a half of the starter suite, drawn so that each is of another family."""
+    suite = drift.load_suite("starter")
+    families: dict[str, list] = {}
+    for case in suite.cases[stage.half :: 2]:
+        families.setdefault(re.sub(r"-\d+$", "", case.id), []).append(case)
+    rng = random.Random(f"equal cost {stage.half}")
+    names = rng.sample(sorted(families), stage.prompts)
+    return dataclasses.replace(suite, cases=tuple(rng.choice(families[name]) for name in names))
+
+
+def questions(count: int, seed: int) -> Capability:
+    """Knowledge questions, sums among them that were never asked in training; the same question may
+    come again with other choices.
+    """
+    rng = random.Random(f"equal cost {seed}")
+    items: dict[str, Item] = {}
+    while len(items) < count:
+        asked, _, answer = ask(rng, True, test=True)
+        choices = re.split(r", [B-D]\) ", asked.split(" A) ")[1])
+        replies = tuple(
+            f"{choice} ({letter})" for letter, choice in zip("ABCD", choices, strict=True)
+        )
+        items.setdefault(asked, Item(asked, replies, choices.index(answer)))
+    return Capability(f"{count} knowledge questions, seed {seed}", tuple(items.values()))
+
+
+def fitted_sweeps(model, folder: Path) -> tuple[str, ...]:
+    """The sweeps of the methods that learn from the model, each fitted on the examples in the
+    package.
+    """
+    folder.mkdir(parents=True, exist_ok=True)
+    sweeps = []
+    for method, knob in FITTED.items():
+        file = folder / f"{method}.safetensors"
+        if not file.exists():
+            fit(method, model, file)
+        sweeps.append(f"{method}:file={file},{knob}")
+    return tuple(sweeps)
+
+
+def measure(model, stage: Stage, seed: int, runs: Path, sweeps: list[str]) -> list[Calibration]:
+    """A calibration per turn; all of them have the same dialogs."""
+    suite = prompts_of(stage)
+    count = stage.prompts * (stage.prompts - 1) * PER_CONVERSATION
+    read = []
+    for turn in TURNS:
+        folder = runs / f"seed-{seed}-turn-{turn}"
+        first = runs / f"seed-{seed}-turn-{TURNS[0]}" / "stability"
+        if turn != TURNS[0] and first.exists():
+            shutil.rmtree(folder / "stability", ignore_errors=True)
+            shutil.copytree(first, folder / "stability")
+        calibrate(
+            model,
+            suite,
+            questions(count, seed),
+            folder,
+            sweeps,
+            Plan(draws=1, seed=seed, ask_at=turn),
+            replicas=torch.get_num_threads(),
+        )
+        read.append(read_calibration(folder))
+    return read
+
+
+def lead(
+    calibration: Calibration, candidate: Candidate, families: list[list[Candidate]], level: float
+) -> dict:
+    """How much more stable a setting is than the best published fix at its cost.
+
+    At a cost between those of two settings of a family (or none), the family has what both are
+    mixed; beyond its dearest, it has that one. The best family is chosen in every resample anew,
+    which errs on the published fixes' side.
+    """
+    everyone = [calibration.none, candidate, *(each for family in families for each in family)]
+    values = np.column_stack(
+        [each.stability for each in everyone] + [each.capability for each in everyone]
+    )
+    places, start = [], 2
+    for family in families:
+        places.append([0, *range(start, start + len(family))])
+        start += len(family)
+
+    def ahead(means: np.ndarray) -> float:
+        stability, capability = np.split(means, 2)
+        cost = capability[0] - capability
+        theirs = []
+        for family in places:
+            curve = sorted(family, key=lambda place: cost[place])
+            theirs.append(np.interp(cost[1], cost[curve], stability[curve]))
+        return float(stability[1] - max(theirs))
+
+    resampled = np.array([ahead(means) for means in resampled_means(values)])
+    tail = (1 - level) / 2
+    low, high = np.quantile(resampled, [tail, 1 - tail])
+    means = ahead(np.nanmean(values, 0))
+    return {"mean": round(means, 4), "low": round(float(low), 4), "high": round(float(high), 4)}
+
+
+def rows_of(stage: Stage, calibrations: list[Calibration], published: int) -> list[dict]:
+    """A row per setting: what it gives and costs, and the lead of ours and of every published one
+    over all others that are published.
+    """
+    rows = []
+    first = calibrations[0]
+    for place, candidate in enumerate(first.candidates):
+        row: dict = {
+            "method": re.sub(r"file=[^,]*", "file=FILE", candidate.method),
+            "published": candidate.sweep is None or candidate.sweep < published,
+            "stability": rounded(estimate(candidate.stability)),
+            "gain": rounded(first.gain(candidate)),
+        }
+        for turn, calibration in zip(TURNS, calibrations, strict=True):
+            own = calibration.candidates[place]
+            row[f"capability_turn_{turn}"] = rounded(estimate(own.capability))
+            row[f"points_lost_turn_{turn}"] = rounded(calibration.drop(own))
+            families = [
+                sweep
+                for number, sweep in enumerate(calibration.sweeps[:published])
+                if number != candidate.sweep
+            ]
+            if candidate.sweep is not None:
+                row[f"lead_turn_{turn}"] = lead(calibration, own, families, stage.level)
+        rows.append(row)
+    return rows
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("stage", choices=("explore",))
+    parser.add_argument("--runs", type=Path, default=Path("runs/equal-cost"))
+    parser.add_argument("--out", type=Path, required=True)
+    parser.add_argument("--threads", type=int, default=2)
+    arguments = parser.parse_args()
+    torch.set_num_threads(arguments.threads)
+    stage = {"explore": EXPLORE}[arguments.stage]
+    model = holdfast.load()
+    published = (*stage.published, *fitted_sweeps(model, arguments.runs / "fitted"))
+    seeds = []
+    for seed in stage.seeds:
+        folder = arguments.runs / arguments.stage
+        calibrations = measure(model, stage, seed, folder, [*published, *stage.ours])
+        rows = rows_of(stage, calibrations, len(published))
+        seeds.append({"seed": seed, "settings": rows})
+        for row in rows:
+            print(json.dumps(row), flush=True)
+    record = {
+        "benchmark": "equal_cost",
+        "stage": arguments.stage,
+        "measured_on": measured_on(model),
+        "conversations": stage.prompts * (stage.prompts - 1),
+        "questions": stage.prompts * (stage.prompts - 1) * PER_CONVERSATION,
+        "prompts": [case.id for case in prompts_of(stage).cases],
+        "level": stage.level,
+        "seeds": seeds,
+    }
+    arguments.out.write_text(json.dumps(record, indent=1) + "\n")
+
+
+if __name__ == "__main__":
+    main()

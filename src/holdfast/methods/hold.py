@@ -1,0 +1,127 @@
+"""Each head held at the mass of a rehearsed first reply; ours."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import TYPE_CHECKING, ClassVar
+
+from holdfast.chat.messages import Message
+from holdfast.methods.heads import HeadSet
+from holdfast.methods.kinds import NEEDS, Ability, Kind
+from holdfast.methods.knob import HEADS, Number, Whole, check_knobs, knob
+from holdfast.methods.table import TableEntry
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+# so that a floor's log-odds are finite; no reply of a real model puts less or more on its prompt
+_LEAST, _MOST = 1e-9, 1 - 1e-6
+
+
+@dataclass(frozen=True)
+class Floors:
+    """What `Hold` becomes once the first reply is rehearsed: the least mass of each head.
+
+    Args:
+        least: log-odds by layer and head, [layer][head]; -inf for none.
+        touched: the (layer, head) pairs that have a floor; None for all.
+    """
+
+    name: ClassVar[str] = "floors"
+    kind: ClassVar[Kind] = Kind.LOG_ODDS
+    needs: ClassVar[frozenset[Ability]] = NEEDS[kind]
+    span_includes_generated: ClassVar[bool] = False
+
+    least: tuple[tuple[float, ...], ...]
+    touched: HeadSet | None = None
+
+    @cached_property
+    def table_entries(self) -> dict[tuple[int, int], TableEntry]:
+        """The three numbers of `shift`, by (layer, head)."""
+        return {
+            (layer, head): TableEntry(floor=least)
+            for layer, row in enumerate(self.least)
+            for head, least in enumerate(row)
+            if least > -math.inf and (self.touched is None or (layer, head) in self.touched)
+        }
+
+    @cached_property
+    def heads(self) -> HeadSet:
+        """The heads that have a floor."""
+        return HeadSet(self.table_entries)
+
+    def shift(self, log_odds: Tensor, layer: int) -> Tensor:
+        """Log-odds of the raised mass, [batch, head, query] like `log_odds`; a query that sees no
+        span keeps -inf.
+        """
+        none = TableEntry()
+        floors = [
+            self.table_entries.get((layer, head), none).floor for head in range(log_odds.shape[1])
+        ]
+        least = log_odds.new_tensor(floors)[None, :, None]
+        return log_odds.maximum(least).where(log_odds > -math.inf, log_odds)
+
+
+@dataclass(frozen=True)
+class Hold:
+    """Holds each head at the attention mass on the span that it has in a rehearsed first reply.
+
+    Before a chat is answered, a reply to its first turn is rehearsed: greedy, unsteered, at most
+    `tokens` tokens. With m the mean over these tokens of the mass that a head gives the span, no
+    query of the chat gives it less than `fraction` * m there: x' = max(x, logit(fraction * m)).
+    What a head gives the prompt at the start of a dialog is so kept to its end, and without a
+    number to choose: each head has its own floor, and those that never looked have none to speak
+    of. The rehearsal is computed once per first turn, and remembered.
+
+    The floor is Spotlight's (arXiv 2505.12025); one per head, taken from the model itself, is ours.
+
+    Args:
+        fraction: of the first reply's mass, from 0 upwards; 0 changes nothing.
+        tokens: of the rehearsed reply, at most.
+        heads: (layer, head) pairs; None for all.
+
+    Raises:
+        KnobOutOfRange: a number outside its range.
+    """
+
+    name: ClassVar[str] = "hold"
+    kind: ClassVar[Kind] = Kind.REHEARSED
+    needs: ClassVar[frozenset[Ability]] = NEEDS[kind]
+    source: ClassVar[str] = "ours, with the floor of Spotlight, arXiv 2505.12025"
+
+    fraction: float = field(
+        default=1.0,
+        metadata=knob("of the first reply's mass; 0 changes nothing", Number(0), "1"),
+    )
+    tokens: int = field(
+        default=24, metadata=knob("how many tokens of a first reply are rehearsed", Whole(1))
+    )
+    heads: HeadSet | None = field(default=None, metadata=HEADS)
+
+    def __post_init__(self) -> None:
+        check_knobs(self)
+
+    def first_turn(self, messages: Sequence[Message]) -> tuple[Message, ...]:
+        """What the rehearsed reply answers: everything up to the first user message."""
+        roles = [message["role"] for message in messages]
+        end = roles.index("user") + 1 if "user" in roles else len(roles)
+        return tuple(messages[:end])
+
+    def settle(self, mass: Tensor) -> Floors:
+        """The floors.
+
+        Args:
+            mass: on the span, of each token of the rehearsed reply, [layer, head, token].
+        """
+        floors = (mass.double().mean(-1) * self.fraction).clamp(0, _MOST)
+        return Floors(
+            tuple(tuple(_log_odds(value) for value in row) for row in floors.tolist()), self.heads
+        )
+
+
+def _log_odds(mass: float) -> float:
+    """Log-odds of a mass; -inf where there is as good as none."""
+    return math.log(mass) - math.log1p(-mass) if mass > _LEAST else -math.inf

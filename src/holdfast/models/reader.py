@@ -1,0 +1,131 @@
+"""Requests as the engine's rows, with what is known of their dialogs and of their methods."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from holdfast.engine.prefixes import PrefixCache
+from holdfast.engine.scheduler import name_error
+from holdfast.errors import HoldfastError
+from holdfast.methods import Method
+from holdfast.models.rehearsals import Rehearsals, rehearsal_of, without_rehearsed
+from holdfast.models.rendering import Known, Rendered, render
+from holdfast.models.requests import Request
+from holdfast.models.spelled import known_replies
+
+if TYPE_CHECKING:
+    from holdfast.models.local import LocalModel
+
+_CHECKED = 1_000  # lists of methods that are known to be right; a server sees any number of them
+
+
+class Reader:
+    """Reads the requests of one session.
+
+    Args:
+        model: that answers them.
+
+    Attributes:
+        rehearsals: what they have shown, and who waits for one.
+    """
+
+    def __init__(self, model: LocalModel):
+        self.model, self.rehearsals = model, Rehearsals()
+        self._threads: dict[Hashable, tuple[Known, ...]] = {}
+        self._prefixes = PrefixCache(model.prefix_bytes)
+        self._checked: set[tuple[Method, ...]] = set()
+
+    def read(
+        self, requests: Sequence[Request], names: Sequence[str]
+    ) -> list[Rendered | HoldfastError]:
+        """The requests as rows, or their errors; methods that a rehearsal settles are settled where
+        it was seen, and else the rehearsal is beside the row.
+        """
+        settled = [self.rehearsals.settled(request) for request in requests]
+        rendered = self._read_settled(
+            [
+                known or without_rehearsed(asked)
+                for known, asked in zip(settled, requests, strict=True)
+            ],
+            names,
+        )
+        return [
+            each if known or isinstance(each, HoldfastError) else self._behind(each, asked)
+            for each, known, asked in zip(rendered, settled, requests, strict=True)
+        ]
+
+    def check(self, methods: tuple[Method, ...]) -> None:
+        """Refuses methods that the model cannot apply.
+
+        Raises:
+            ModelError, UsageError: as the model's `check`.
+        """
+        if methods not in self._checked:
+            self.model.check(methods)
+            if len(self._checked) >= _CHECKED:
+                self._checked.clear()
+            self._checked.add(methods)
+
+    def keep(self, asked: Rendered, known: tuple[Known, ...]) -> None:
+        """Remembers what is known of a request's thread now."""
+        thread = asked.request.thread
+        assert thread is not None
+        self._threads[thread] = known
+        self._prefixes.keep(thread, [each.prefix for each in known])
+
+    def forget(self, thread: Hashable) -> None:
+        """Frees what is known of a thread."""
+        self._threads.pop(thread, None)
+        self._prefixes.forget(thread)
+
+    def _behind(self, rendered: Rendered, request: Request) -> Rendered | HoldfastError:
+        """A request whose methods are not settled, with its rehearsal."""
+        name = rendered.row.name
+        try:
+            self.check(request.methods)
+            rehearsal = rehearsal_of(request)
+        except HoldfastError as error:
+            if name:
+                name_error(error, name)
+            return error
+        (first,) = self._read_settled([rehearsal], [name])
+        if isinstance(first, HoldfastError):
+            return first
+        return replace(rendered, request=request, rehearsal=first)
+
+    def _read_settled(
+        self, requests: Sequence[Request], names: Sequence[str]
+    ) -> list[Rendered | HoldfastError]:
+        """The requests as rows, each with what its thread knows now, or its error.
+
+        A fork that has to wait goes on from here, however far its thread gets meanwhile.
+        """
+        refused: dict[int, HoldfastError] = {}
+        known: dict[int, tuple[Known, ...]] = {}
+        for number, (request, name) in enumerate(zip(requests, names, strict=True)):
+            try:
+                self.check(request.methods)
+                known[number] = self._known(request)
+            except HoldfastError as error:
+                if name:
+                    name_error(error, name)
+                refused[number] = error
+        allowed = [number for number in range(len(requests)) if number not in refused]
+        rendered = iter(
+            render(
+                [requests[number] for number in allowed],
+                [names[number] for number in allowed],
+                [known[number] for number in allowed],
+                self.model.tokenizer,
+                traces=self.model.steerable,
+            )
+        )
+        return [refused.get(number) or next(rendered) for number in range(len(requests))]
+
+    def _known(self, request: Request) -> tuple[Known, ...]:
+        if request.thread is None:
+            return known_replies(request, self.model.tokenizer)
+        self._prefixes.use(request.thread)
+        return self._threads.get(request.thread, ())

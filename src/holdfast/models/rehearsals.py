@@ -1,0 +1,140 @@
+"""Methods that are settled by a rehearsed reply: what is rehearsed, who waits, and what is known.
+
+A rehearsal depends on a chat's first turn and on its other methods alone, so that one serves the
+whole dialog, and every dialog that begins like it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Mapping
+from dataclasses import replace
+
+from holdfast.engine.scheduler import Handle
+from holdfast.errors import PromptError
+from holdfast.methods import Kind, Method, ShiftsAttention, of_kind
+from holdfast.models.rendering import Rendered
+from holdfast.models.requests import Reply, Request
+from holdfast.models.submitted import Answer
+from holdfast.sampling import Sampling
+
+_MOST = 10_000  # first turns that are remembered; of a large model each is some thousand numbers
+
+_Key = tuple[Hashable, ...]
+
+
+class Rehearsals:
+    """What rehearsed replies have shown, and the requests that wait for others."""
+
+    def __init__(self) -> None:
+        self._settled: dict[_Key, Mapping[Method, ShiftsAttention]] = {}
+        self._under_way: dict[_Key, Handle] = {}
+        self._waiting: dict[Handle, list[Answer]] = {}
+
+    def settled(self, request: Request) -> Request | None:
+        """The request with its methods settled; None where a rehearsal has to come first."""
+        if not of_kind(request.methods, Kind.REHEARSED):
+            return request
+        becomes = self._settled.get(_key_of(request))
+        if becomes is None:
+            return None
+        methods = (becomes.get(each, each) for each in request.methods)
+        return replace(request, methods=tuple(each for each in methods if not _rehearses(each)))
+
+    def learn(self, request: Request, reply: Reply) -> None:
+        """Remembers what a rehearsal has shown.
+
+        Args:
+            request: whose methods it settles.
+            reply: to `rehearsal_of(request)`. One that has no trace had no span to look at, so that
+                there is nothing to hold on to either.
+        """
+        while len(self._settled) >= _MOST:
+            self._settled.pop(next(iter(self._settled)), None)
+        trace = reply.trace
+        self._settled[_key_of(request)] = {
+            method: method.settle(trace.mass[..., : method.tokens])
+            for method in of_kind(request.methods, Kind.REHEARSED)
+            if trace is not None
+        }
+
+    def wait(self, answer: Answer, rehearse: Callable[[Rendered], Handle]) -> None:
+        """Has a request wait for its rehearsal, which begins unless it is under way.
+
+        Args:
+            answer: with a handle that no scheduler knows yet.
+            rehearse: submits the rehearsal.
+        """
+        assert answer.rendered.rehearsal is not None
+        key = _key_of(answer.rendered.request)
+        if key not in self._under_way:
+            self._under_way[key] = rehearse(answer.rendered.rehearsal)
+            self._waiting[self._under_way[key]] = []
+        self._waiting[self._under_way[key]].append(answer)
+
+    def __contains__(self, handle: object) -> bool:
+        """Whether a row is a rehearsal that is under way."""
+        return handle in self._waiting
+
+    def end(self, handle: Handle) -> list[Answer]:
+        """The requests that waited for a rehearsal which has ended, but for those given up."""
+        answers = self._waiting.pop(handle)
+        self._under_way = {key: other for key, other in self._under_way.items() if other != handle}
+        return [answer for answer in answers if not answer.cancelled]
+
+    def clear(self) -> None:
+        """Forgets who waits; what is known stays."""
+        self._under_way.clear()
+        self._waiting.clear()
+
+
+def rehearsal_of(request: Request) -> Request:
+    """The request whose reply settles another one's methods: its first turn, answered greedily and
+    under its other methods.
+
+    Raises:
+        PromptError: what is emphasised stands behind the first turn.
+    """
+    first, *others = of_kind(request.methods, Kind.REHEARSED)
+    messages = first.first_turn(request.messages)
+    emphasis = tuple(part for part in request.emphasis if part[0] < len(messages))
+    if request.emphasis and not emphasis:
+        raise PromptError(
+            f"{first.name} reads the mass on a span in the reply to the first turn, and what is"
+            " emphasised stands behind it; emphasise a text of the first turn, or use boost."
+        )
+    return replace(
+        without_rehearsed(request),
+        messages=messages,
+        sampling=Sampling(0.0, 1.0, max(each.tokens for each in (first, *others))),
+        conversation_seed=request.editing_seed,
+        seed=0,
+        thread=None,
+        keep=False,
+        trace=True,
+        emphasis=emphasis,
+        room=1,
+        spelled=(),
+    )
+
+
+def without_rehearsed(request: Request) -> Request:
+    """The request without the methods that a rehearsal settles."""
+    return replace(request, methods=tuple(each for each in request.methods if not _rehearses(each)))
+
+
+def _key_of(request: Request) -> _Key:
+    """What a rehearsal depends on."""
+    first = of_kind(request.methods, Kind.REHEARSED)[0]
+    messages = first.first_turn(request.messages)
+    return (
+        tuple((message["role"], message["content"]) for message in messages),
+        request.methods,
+        request.editing_seed if of_kind(request.methods, Kind.MESSAGES) else None,
+        request.system_as,
+        tuple(part for part in request.emphasis if part[0] < len(messages)),
+        request.plain,
+    )
+
+
+def _rehearses(method: Method) -> bool:
+    return bool(of_kind([method], Kind.REHEARSED))

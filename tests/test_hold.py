@@ -1,0 +1,252 @@
+"""`hold`: floors per head from a rehearsed first reply, and who waits for the rehearsal."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+import torch
+from test_scheduler import LONG, Broken
+from tiny import chat, model
+
+import holdfast
+from holdfast import Boost, Hold, Repetition, Request, Sampling, Spotlight
+from holdfast.chat.prompt import render
+from holdfast.errors import KnobOutOfRange, ModelError, PromptError, UsageError
+from holdfast.methods import Floors, HeadSet, parse, read_methods, spell
+from holdfast.methods.table import TableEntry, table_row
+from holdfast.models.connecting import connect
+from holdfast.models.protocol import Job
+
+SYSTEM = "talk about cheese"
+TALK = chat(SYSTEM, "hello there", "the river runs", "and then?")
+
+
+def first_masses(tiny, messages=TALK, tokens=24, methods=()):
+    """The mass on the span in a greedy reply to the first turn, [layer, head], float64."""
+    request = Request(messages[:2], methods, Sampling(0.0, 1.0, tokens), trace=True)
+    return tiny.generate_batch([request])[0].trace.mass[..., :tokens].double().mean(-1)
+
+
+def floors_by_hand(mass, fraction=1.0):
+    return Floors(
+        tuple(
+            tuple(math.log(m * fraction) - math.log1p(-m * fraction) for m in row)
+            for row in mass.tolist()
+        )
+    )
+
+
+# The method
+
+
+def test_floors_raise_what_is_below_them_and_leave_the_rest():
+    floors = Floors(((0.5, -math.inf), (-1.0, 2.0)))
+    log_odds = torch.tensor([[[-3.0, 1.0, -math.inf], [-3.0, 1.0, -math.inf]]])
+    assert floors.shift(log_odds, 0).tolist() == [[[0.5, 1.0, -math.inf], [-3.0, 1.0, -math.inf]]]
+    assert floors.shift(log_odds, 1).tolist() == [[[-1.0, 1.0, -math.inf], [2.0, 2.0, -math.inf]]]
+
+
+def test_floors_are_numbers_of_the_table_head_by_head():
+    floors = Floors(((0.5, -math.inf), (-1.0, 2.0)))
+    row = table_row((Boost(2.0), floors))
+    bias = math.log(2)
+    assert row.entries(0, 2) == [TableEntry(bias, 1, 0.5), TableEntry(bias)]
+    assert row.entries(1, 2) == [TableEntry(bias, 1, -1.0), TableEntry(bias, 1, 2.0)]
+    assert Floors(((0.5, 1.0),), HeadSet({(0, 1)})).heads == {(0, 1)}
+
+
+def test_settling_takes_the_mean_mass_of_each_head():
+    mass = torch.tensor([[[0.2, 0.4], [0.0, 0.0]], [[1.0, 1.0], [0.1, 0.1]]])
+    half = Hold(0.5).settle(mass).least
+    assert half[0][0] == pytest.approx(math.log(0.15 / 0.85), rel=1e-6) and half[0][1] == -math.inf
+    assert half[1][0] == pytest.approx(0.0, abs=1e-6)
+    assert math.isfinite(Hold().settle(mass).least[1][0]), "a mass of 1 is no infinite floor"
+
+
+def test_its_spelling_needs_no_knob():
+    assert parse("hold") == (Hold(),) and spell([Hold()]) == "hold"
+    assert parse("hold:fraction=0.5,tokens=8,heads=1.0") == (Hold(0.5, 8, HeadSet({(1, 0)})),)
+    with pytest.raises(KnobOutOfRange, match="fraction"):
+        Hold(-0.1)
+    with pytest.raises(KnobOutOfRange, match="tokens"):
+        Hold(tokens=0)
+
+
+# Replies under it
+
+
+@pytest.mark.parametrize("fraction", [1.0, 0.5])
+def test_a_reply_is_that_under_the_floors_of_the_rehearsal(fraction):
+    tiny = model()
+    floors = floors_by_hand(first_masses(tiny), fraction)
+    (held,) = tiny.generate_batch([Request(TALK, Hold(fraction), LONG, 5, trace=True)])
+    (wanted,) = tiny.generate_batch([Request(TALK, floors, LONG, 5, trace=True)])
+    assert held.token_ids == wanted.token_ids
+    assert torch.equal(held.trace.mass, wanted.trace.mass)
+    least = first_masses(tiny)[..., None] * fraction
+    assert (held.trace.mass.double() >= least - 1e-6).all()
+    (free,) = tiny.generate_batch([Request(TALK, (), LONG, 5, trace=True)])
+    assert (free.trace.mass.double() < least - 1e-3).any(), "the floors have something to do"
+
+
+def test_a_fraction_of_0_changes_nothing():
+    tiny = model()
+    asked = Request(TALK, Hold(0.0), LONG, 5)
+    assert tiny.generate_batch([asked])[0].token_ids == tiny.generate(TALK, (), LONG, 5).token_ids
+
+
+def test_a_chat_without_a_span_is_answered_as_it_is():
+    tiny = model()
+    plain = chat("", "hello there")
+    assert tiny.generate(plain, [Hold()], LONG, 5).text == tiny.generate(plain, (), LONG, 5).text
+
+
+def test_other_methods_of_the_list_are_rehearsed_with():
+    tiny = model()
+    floors = floors_by_hand(first_masses(tiny, methods=(Boost(3.0),)))
+    (held,) = tiny.generate_batch([Request(TALK, (Boost(3.0), Hold()), LONG, 5)])
+    (wanted,) = tiny.generate_batch([Request(TALK, (Boost(3.0), floors), LONG, 5)])
+    assert held.token_ids == wanted.token_ids
+
+
+def test_chosen_heads_alone_are_held():
+    tiny = model()
+    mass = first_masses(tiny)
+    spotlights = tuple(Spotlight(mass[pair].item(), {pair}) for pair in ((0, 1), (2, 3)))
+    (held,) = tiny.generate_batch([Request(TALK, Hold(heads={(0, 1), (2, 3)}), LONG, 5)])
+    (wanted,) = tiny.generate_batch([Request(TALK, spotlights, LONG, 5)])
+    assert held.token_ids == wanted.token_ids
+
+
+def test_given_replies_are_scored_under_the_floors():
+    tiny = model()
+    floors = floors_by_hand(first_masses(tiny))
+    held = tiny.score(TALK, ["bread", "music and rain"], [Hold()])
+    wanted = tiny.score(TALK, ["bread", "music and rain"], [floors])
+    assert held == wanted
+
+
+# Who waits
+
+
+def counted(monkeypatch, session):
+    """The rows that a session submits, as they come."""
+    rows = []
+    submit = session._scheduler.submit
+
+    def count(row):
+        rows.append(row)
+        return submit(row)
+
+    monkeypatch.setattr(session._scheduler, "submit", count)
+    return rows
+
+
+def test_requests_with_one_first_turn_share_one_rehearsal(monkeypatch):
+    session = model().session()
+    rows = counted(monkeypatch, session)
+    longer = (*TALK, {"role": "assistant", "content": "so"}, {"role": "user", "content": "well?"})
+    asked = [Request(each, Hold(), LONG, 3) for each in (TALK, longer, TALK[:2])]
+    replies = session.generate_batch(asked)
+    assert len(rows) == 4, "one rehearsal and three replies"
+    again = session.generate_batch(asked[:1])[0]
+    assert again.token_ids == replies[0].token_ids and len(rows) == 5
+    other = Request(chat(SYSTEM, "good day"), Hold(), LONG, 3)
+    session.generate_batch([other])
+    assert len(rows) == 7, "another first turn is another rehearsal"
+
+
+def test_the_request_that_caused_a_rehearsal_pays_for_it():
+    tiny = model()
+    session = tiny.session()
+    first, again = [session.generate_batch([Request(TALK, Hold(), LONG, 5)])[0] for _ in range(2)]
+    assert first.token_ids == again.token_ids
+    rehearsal = Request(TALK[:2], (), Sampling(0.0, 1.0, 24), trace=True)
+    assert first.forwarded - again.forwarded == tiny.generate_batch([rehearsal])[0].forwarded
+
+
+def test_a_dialog_that_goes_on_forwards_only_what_is_new():
+    tiny = model()
+    held, free = [], []
+    for methods, forwarded in ((Hold(), held), ((), free)):
+        session, talk = tiny.session(), TALK[:2]
+        for turn in range(3):
+            request = Request(talk, methods, LONG, turn, thread="t", keep=True)
+            (reply,) = session.generate_batch([request])
+            forwarded.append(reply.forwarded - len(reply.token_ids))
+            answer = {"role": "assistant", "content": reply.text}
+            talk = (*talk, answer, {"role": "user", "content": "so?"})
+    assert max(held[1:]) < 20 and max(free[1:]) < 20
+
+
+def test_one_that_is_given_up_while_it_waits_leaves_the_others():
+    tiny = model()
+    session = tiny.session()
+    answers = [session.submit(Request(TALK, Hold(), LONG, seed), 2) for seed in (1, 2)]
+    session.step()
+    session.cancel(answers[0])
+    while not answers[1].done:
+        session.step()
+    other = tiny.session()
+    alone = other.submit(Request(TALK, Hold(), LONG, 2), 2)
+    while not alone.done:
+        other.step()
+    assert answers[0].cancelled and session.running == 0
+    assert answers[1].result().token_ids == alone.result().token_ids
+    assert len(answers[1].handle.log_probabilities) >= len(answers[1].token_ids) > 0
+
+
+def test_a_rehearsal_that_fails_is_the_error_of_those_that_wait():
+    tiny = model()
+    errors = []
+    jobs = [
+        Job(Request(TALK, (Broken(), Hold()), LONG), lambda reply: (), name="the broken chat"),
+        Job(Request(TALK, Hold(), LONG), lambda reply: errors.append(reply) or ()),
+    ]
+    with pytest.raises(ValueError, match="a bug in a method"):
+        tiny.session().run(jobs)
+    assert len(errors) == 1, "the other one is answered"
+
+
+# Refusals
+
+
+def test_what_cannot_be_held_is_refused_in_a_sentence():
+    tiny = model()
+    with pytest.raises(UsageError, match="hold names head 9 in layer 0"):
+        tiny.generate(TALK, [Hold(heads={(0, 9)})])
+    with pytest.raises(PromptError, match="what is emphasised stands behind it"):
+        tiny.generate(TALK, [Hold()], emphasis=["and then?"])
+    ids = torch.tensor([[1, 2, 3]])
+    with (
+        pytest.raises(UsageError, match=r"model\.rehearse"),
+        holdfast.steering(tiny.hf_model, ids > 1, [Hold()]),
+    ):
+        pass
+    with pytest.raises(ModelError, match="hold needs attention and a rehearsed reply"):
+        connect("http://127.0.0.1:9/v1", "m").check(read_methods("hold"))
+
+
+def test_rehearsed_methods_steer_a_block():
+    tiny = model()
+    methods = tiny.rehearse(TALK, [Hold()])
+    assert methods == (Hold().settle(_rehearsed(tiny)),)
+    prompt = render(TALK, tiny.tokenizer)
+    ids, span = torch.tensor([prompt.token_ids]), torch.tensor([prompt.span_mask])
+    with holdfast.steering(tiny.hf_model, span, methods):
+        logits = tiny.hf_model(ids).logits[0, -1]
+    wanted = tiny.generate(TALK, [Hold()], Sampling(0.0, 1.0, 1)).token_ids
+    assert wanted in ((logits.argmax().item(),), ())
+
+
+def _rehearsed(tiny):
+    request = Request(TALK[:2], (), Sampling(0.0, 1.0, 24), trace=True)
+    return tiny.generate_batch([request])[0].trace.mass[..., :24]
+
+
+def test_repetition_and_hold_together_serve_a_dialog():
+    tiny = model()
+    reply = tiny.generate(TALK, [Repetition(1.0), Hold()], LONG, 5)
+    again = tiny.generate(TALK, [Repetition(1.0), Hold()], LONG, 5)
+    assert reply.token_ids == again.token_ids
