@@ -22,6 +22,7 @@ from holdfast.methods import (
     EditsOutputs,
     Gate,
     Pasta,
+    Rehearses,
     Repetition,
     ShiftsAttention,
     SplitSoftmax,
@@ -181,6 +182,7 @@ def test_the_catalogue_names_what_parse_reads(fitted_here):
         "pasta",
         "boost",
         "spotlight",
+        "hold",
         "repetition",
         "guidance",
         "prompt-strength",
@@ -194,7 +196,7 @@ def test_the_catalogue_names_what_parse_reads(fitted_here):
         "gcad",
     ]
     kinds = (ShiftsAttention, EditsMessages, EditsLogits, Gate)
-    kinds += (EditsKeys, EditsHidden, EditsOutputs)
+    kinds += (EditsKeys, EditsHidden, EditsOutputs, Rehearses)
     for name, knobs, line in listed:
         value = {"gate": "[split-softmax:exponent=0.5],threshold=0.5", "boost": "2"}.get(
             name, f"{name}.safetensors" if knobs[0] == "file" else "0.5"
