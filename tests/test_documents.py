@@ -195,7 +195,7 @@ def test_requests_by_curl_are_answered(server):
             timeout=120,
         )
         assert ran.returncode == 0, ran.stderr
-        assert '"choices"' in ran.stdout or '"type": "end"' in ran.stdout, ran.stdout
+        assert '"choices"' in ran.stdout or '"type":"end"' in ran.stdout, ran.stdout
         assert '"error"' not in ran.stdout, ran.stdout
 
 
