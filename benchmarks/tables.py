@@ -809,9 +809,8 @@ def demo_caption() -> str:
         f" {record['rounds']} rounds on the default model. Without a fix, stability falls from"
         f" {plain[0]['mean']:.2f} to {plain[-1]['mean']:.2f}; with"
         f" `{record['methods'][1]['method']}`, from {fixed[0]['mean']:.2f} to"
-        f" {fixed[-1]['mean']:.2f}. It took {record['seconds'] / 60:.1f} minutes on"
-        f" {record['measured_on']['machine'].split(', ')[1]}"
-        " ([record](RESULTS/demo.json), by `python benchmarks/demo.py`).*"
+        f" {fixed[-1]['mean']:.2f}. It took {record['processor_seconds'] / 60:.1f} minutes of"
+        " processor time ([record](RESULTS/demo.json), by `python benchmarks/demo.py`).*"
     )
 
 
