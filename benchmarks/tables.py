@@ -800,6 +800,69 @@ def checking_table() -> str:
     return "\n".join(lines)
 
 
+def divergence_table() -> str:
+    """How divergence moves beside stability and mass, and what foretells a lost probe."""
+    record = read("divergence")
+    seeds = record["seeds"]
+    count = next(iter(seeds.values()))["conversations"]
+    cost = record["cost"]
+    columns = [*seeds.values(), record["all_seeds"]]
+    names = {"mass": "low mass", "divergence": "high divergence", "both": "both together"}
+
+    def row(name: str, cell) -> str:
+        cells = (cell(each) for each in columns)
+        return f"| {name} | " + " | ".join(cells) + " |"
+
+    def by_round(kind: str, *rounds: int):
+        return lambda each: (
+            " / ".join(f"{each[kind][number - 1]['mean']:.3f}" for number in rounds)
+            if kind in each
+            else ""
+        )
+
+    def area(sign: str, where: str):
+        def cell(each: dict) -> str:
+            told = each["foretelling"]["areas"][sign][where]
+            return f"{told['mean']:.3f} [{told['low']:.3f}, {told['high']:.3f}]"
+
+        return cell
+
+    def gain(sign: str, where: str):
+        return lambda each: interval(each["foretelling"]["gains"][sign][where])
+
+    def change(kind: str):
+        return lambda each: interval(each[f"{kind}_change"]) if f"{kind}_change" in each else ""
+
+    lines = [
+        (
+            f"`python benchmarks/divergence.py`: the default model on the starter suite, {count}"
+            f" conversations of {record['rounds']} rounds per seed, no method; 95 % bootstrap"
+            " intervals over conversations. A run takes"
+            f" {cost['median_ratio']:.2f} times as long with divergences as without (median of"
+            f" {len(cost['repetitions'])}, {cost['conversations']} conversations,"
+            f" {record['threads']} thread)."
+        ),
+        "",
+        "| | " + " | ".join(f"seed {seed}" for seed in seeds) + " | both seeds |",
+        "| --- " * (len(columns) + 1) + "|",
+        row("divergence in rounds 2 / 4 / 8, nats per token", by_round("divergence", 2, 4, 8)),
+        row("its change from round 2 to 8", change("divergence")),
+        row("stability in rounds 1 / 8", by_round("stability", 1, 8)),
+        row("mass in rounds 1 / 8", by_round("mass", 1, 8)),
+        row(
+            "turns followed by a lost probe",
+            lambda each: f"{each['foretelling']['lost']:,} of {each['foretelling']['turns']:,}",
+        ),
+    ]
+    for where, title in (("over_all", "over all"), ("within_rounds", "within rounds")):
+        lines += [row(f"area, {name}, {title}", area(sign, where)) for sign, name in names.items()]
+        lines += [
+            row(f"{names[sign]} − low mass, {title}", gain(sign, where))
+            for sign in ("divergence", "both")
+        ]
+    return "\n".join(lines)
+
+
 def demo_caption() -> str:
     """What the picture of `make demo` shows, and what it took."""
     record = read("demo")
@@ -882,6 +945,7 @@ def documents() -> dict[Path, str]:
         ("ray", ray_table),
         ("growth", growth_table),
         ("demo", demo_caption),
+        ("divergence", divergence_table),
     ):
         if (RESULTS / f"{name}.json").exists():
             tables[name] = table()

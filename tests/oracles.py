@@ -37,6 +37,18 @@ def split_softmax_log_odds(log_odds: float, exponent: float) -> float:
         return float((raised / (1 - raised)).ln())
 
 
+def divergence(logits: list[float], others: list[float]) -> float:
+    """KL(q || p) in nats of the distributions that two rows of logits give: sum of q log(q / p)."""
+    q, p = softmax(logits), softmax(others)
+    return math.fsum(one * math.log(one / other) for one, other in zip(q, p, strict=True) if one)
+
+
+def area_under_curve(lost: list[float], kept: list[float]) -> float:
+    """The share of pairs in which the first is larger; a tie counts half."""
+    won = [float(one > other) + (one == other) / 2 for one in lost for other in kept]
+    return math.fsum(won) / len(won)
+
+
 def guidance(
     with_prompt: list[float], without: list[float], scale: float, plausibility: float
 ) -> list[float]:

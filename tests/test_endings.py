@@ -60,7 +60,7 @@ def series(method, stability):
     matrix = np.array(stability, dtype=float)
     records = tuple({"agent": {"system_prompt": "a"}} for _ in matrix)
     nothing = np.full(matrix.shape, np.nan)
-    return Series("", method, records, np.arange(len(matrix)), matrix, nothing, nothing)
+    return Series("", method, records, np.arange(len(matrix)), matrix, nothing, nothing, nothing)
 
 
 def test_a_comparison_over_all_rounds_takes_the_rounds_that_both_dialogs_reached():

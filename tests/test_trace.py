@@ -95,10 +95,11 @@ def test_what_a_handful_of_dialogs_shows_is_called_an_example():
 def records_with(masses: np.ndarray, scores: np.ndarray) -> list[dict]:
     return [
         {
+            "turns": [],
             "probes": [
                 {"round": r + 1, "kind": "stability", "mass": float(m), "score": float(s)}
                 for r, (m, s) in enumerate(zip(a, b, strict=True))
-            ]
+            ],
         }
         for a, b in zip(masses, scores, strict=True)
     ]

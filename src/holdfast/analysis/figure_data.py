@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from holdfast.analysis.comparisons import by_category
-from holdfast.analysis.series import KINDS, Series
+from holdfast.analysis.series import KINDS, MEASURED, Series
 from holdfast.analysis.statistics import Estimate, estimate_columns
 
 HEAD = ("run", "method", "measure", "category", "round", "n", "mean", "low", "high", "sd")
@@ -18,7 +18,7 @@ def figure_rows(series: Sequence[Series]) -> list[tuple[Any, ...]]:
     """
     rows: list[tuple[Any, ...]] = [HEAD]
     for item in series:
-        for kind in (*KINDS, "mass"):
+        for kind in MEASURED:
             if item.measured(kind):
                 rows += _points(item, kind, "", estimate_columns(item.values(kind)))
         for kind in KINDS:

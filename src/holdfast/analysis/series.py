@@ -13,7 +13,8 @@ from holdfast.analysis.statistics import cell_means
 from holdfast.errors import RecordsError
 from holdfast.records import RunData
 
-KINDS = ("stability", "adoption")
+KINDS = ("stability", "adoption")  # what probes score
+MEASURED = (*KINDS, "mass", "divergence")  # what a round can have
 NO_FIX = "none"
 
 
@@ -25,8 +26,9 @@ class Series:
         run: the label of its folder; empty where the report shows a single run.
         records: the records, in the order of the rows below.
         conversations: [n] conversation numbers.
-        stability, adoption, mass: [n, rounds], NaN where not measured. Several probes of one round
-            are averaged within their conversation; mass is that of the agent's turns in the dialog.
+        stability, adoption, mass, divergence: [n, rounds], NaN where not measured. Several probes
+            of one round are averaged within their conversation; mass and divergence are those of
+            the agent's turns in the dialog.
     """
 
     run: str
@@ -36,6 +38,7 @@ class Series:
     stability: np.ndarray
     adoption: np.ndarray
     mass: np.ndarray
+    divergence: np.ndarray
 
     @property
     def label(self) -> str:
@@ -47,8 +50,13 @@ class Series:
         return int(self.stability.shape[1])
 
     def values(self, kind: str) -> np.ndarray:
-        """The matrix named 'stability', 'adoption' or 'mass'."""
-        return {"stability": self.stability, "adoption": self.adoption, "mass": self.mass}[kind]
+        """The matrix of one of `MEASURED`."""
+        return {
+            "stability": self.stability,
+            "adoption": self.adoption,
+            "mass": self.mass,
+            "divergence": self.divergence,
+        }[kind]
 
     def measured(self, kind: str) -> bool:
         """Whether any conversation has a value of this kind."""
@@ -68,6 +76,7 @@ class Series:
             stability=self.stability[:, :rounds],
             adoption=self.adoption[:, :rounds],
             mass=self.mass[:, :rounds],
+            divergence=self.divergence[:, :rounds],
         )
 
     def rows(self, keep: np.ndarray) -> Series:
@@ -80,6 +89,7 @@ class Series:
             stability=self.stability[index],
             adoption=self.adoption[index],
             mass=self.mass[index],
+            divergence=self.divergence[index],
         )
 
 
@@ -196,15 +206,16 @@ def _series(run: RunData, label: str, method: str, rounds: int) -> Series:
         conversations=np.array([record["conversation"] for record in records]),
         stability=probe_means(records, rounds, lambda probe: probe["kind"] == "stability"),
         adoption=probe_means(records, rounds, lambda probe: probe["kind"] == "adoption"),
-        mass=_turn_mass(records, rounds),
+        mass=turn_values(records, rounds, "mass"),
+        divergence=turn_values(records, rounds, "divergence"),
     )
 
 
-def _turn_mass(records: Sequence[dict[str, Any]], rounds: int) -> np.ndarray:
-    """[conversation, round]: the mean mass of the agent's turn; NaN where none was recorded."""
-    mass = np.full((len(records), rounds), np.nan)
+def turn_values(records: Sequence[dict[str, Any]], rounds: int, name: str) -> np.ndarray:
+    """[conversation, round]: a number of the agent's turn; NaN where none was recorded."""
+    values = np.full((len(records), rounds), np.nan)
     for row, record in enumerate(records):
         for turn in record["turns"]:
-            if turn["speaker"] == "agent" and turn.get("mass") is not None:
-                mass[row, turn["round"] - 1] = turn["mass"]
-    return mass
+            if turn["speaker"] == "agent" and turn.get(name) is not None:
+                values[row, turn["round"] - 1] = turn[name]
+    return values

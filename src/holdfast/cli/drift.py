@@ -6,6 +6,7 @@ import argparse
 import functools
 import sys
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -31,6 +32,7 @@ EXAMPLES = """examples:
   holdfast drift --model vllm:meta-llama/Llama-3.2-1B-Instruct --engine max_model_len=8192
   holdfast drift --suite li2024:hundred_system_prompts.py --scoring released
   holdfast drift --suite sys-ifeval:sys_ifeval.jsonl.gz --rounds 4 --conversations 8
+  holdfast drift --divergence                  drift without probes, beside stability and mass
   holdfast drift --user-model http://localhost:8000/v1     another model plays the user
   holdfast drift --suite my_bot.yaml --dialogs logs.jsonl  your own logs, replayed and probed
   holdfast drift --suite my_bot.yaml --persona "You are Ada, hungry and in a hurry."
@@ -62,7 +64,7 @@ def run(arguments: argparse.Namespace) -> None:
     from holdfast.report.sentences import ending_lines
 
     check_prices(arguments)
-    settings = settings_of(arguments)
+    settings = replace(settings_of(arguments), divergence=arguments.divergence)
     chosen = [methods.parse(spec) for spec in arguments.method or ["none"]]
     # an endpoint says its model's name, after which the folder is called; a local model loads last
     endpoint = load_model(arguments) if is_url(arguments.model) else None
@@ -155,7 +157,9 @@ def _tokens_line(records: list[dict]) -> str:
         )
     )
     ratio = f", {forwarded / least:.3f} times the least possible" if least else ""
-    return f"{forwarded:,} tokens forwarded{ratio}, in {seconds:,.0f} s."
+    compared = sum(record["tokens"].get("divergence", 0) for record in records)
+    more = f" and {compared:,} more for divergences" if compared else ""
+    return f"{forwarded:,} tokens forwarded{ratio}{more}, in {seconds:,.0f} s."
 
 
 def _tell_foreign_files(specs: Sequence[str], model) -> None:

@@ -136,6 +136,14 @@ def _add_pairs(add) -> None:
             "ask the probes without a system prompt too, which shows the measures that tell nothing"
         ),
     )
+    add(
+        "--divergence",
+        action="store_true",
+        help=(
+            "record how far the distributions of each reply's tokens lie from those under a fresh"
+            " dialog, in nats per token: drift measured without probes; of local models"
+        ),
+    )
 
 
 def add_probes(add) -> None:

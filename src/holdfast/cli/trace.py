@@ -20,7 +20,8 @@ def add_parser(commands) -> None:
         description=(
             "Reads the attention mass on the system prompt at every generated token of self-chats,"
             " in every head (Li et al. 2024, Figure 4),\nsets it against even attention, and says"
-            " whether low mass goes with lost probes."
+            " whether low mass goes with lost probes; with --divergence, which of the two foretells"
+            " them."
         ),
         epilog=(
             "examples:\n  holdfast trace\n  holdfast trace --model chat-model --compare base-model "
@@ -48,6 +49,14 @@ def add_parser(commands) -> None:
         metavar="SPEC",
         help="applied to the agent (default: %(default)s)",
     )
+    add(
+        "--divergence",
+        action="store_true",
+        help=(
+            "measure the divergence of replies from a fresh dialog too, and whether it foretells a"
+            " lost probe better than the mass does"
+        ),
+    )
     add("--seed", type=int, default=0, help="default: %(default)s")
     add("--out", type=Path, default=Path("runs/trace"), help="a folder (default: %(default)s)")
     add_report(add)
@@ -65,7 +74,10 @@ def run(arguments: argparse.Namespace) -> None:
 
     page = page_path(arguments, arguments.out)
     sizes = Sizes(
-        conversations=arguments.conversations, rounds=arguments.rounds, seed=arguments.seed
+        conversations=arguments.conversations,
+        rounds=arguments.rounds,
+        seed=arguments.seed,
+        divergence=arguments.divergence,
     )
     head = None
     if arguments.head:

@@ -12,6 +12,7 @@ from typing import Any, cast
 
 from holdfast import methods as steering
 from holdfast.drift.dialogs import Dialogs, read_dialogs
+from holdfast.drift.divergence import check_measurable
 from holdfast.drift.judgements import Judgements
 from holdfast.drift.judges import Judges, Judging, load_judges
 from holdfast.drift.pairing import draw, settled
@@ -123,6 +124,8 @@ def run(
     settings = settled(suite, settings, dialogs)
     for setting in chosen.values():
         model.check(setting)
+    if settings.divergence:
+        check_measurable(model, chosen.values())
     side_by_side = min(settings.conversations, settings.batch)
     shared_out = (
         replicas_of(model, side_by_side, replicas)

@@ -11,6 +11,7 @@ from holdfast.drift.cases import Case, Persona
 from holdfast.drift.pairing import Pairing, Probe
 from holdfast.drift.traces import TurnTrace
 from holdfast.drift.window import WHOLE, Shown
+from holdfast.models.compared import Compared
 from holdfast.models.requests import NO_CONTENT, Reply
 
 if TYPE_CHECKING:
@@ -35,6 +36,8 @@ class Dialog:
         sequences: of each reply its view, and the tokens that the model had to know for it.
         shown: by view, what the last of its turns showed.
         summaries: by view, first round and the round behind the last, what was said of them.
+        compared: by round, the agent's replies whose divergence is wanted.
+        forwarded_again: tokens that went through the model for that.
     """
 
     pairing: Pairing
@@ -47,6 +50,8 @@ class Dialog:
     sequences: list[tuple[str, tuple[int, ...]]] = field(default_factory=list)
     shown: dict[str, Shown] = field(default_factory=dict)
     summaries: dict[tuple[str, int, int], str] = field(default_factory=dict)
+    compared: dict[int, Compared] = field(default_factory=dict)
+    forwarded_again: int = 0
 
     def count(self, view: str, reply: Reply) -> None:
         """Remembers what the model had to read for `reply`, and what it did read."""
@@ -163,13 +168,19 @@ def record_of(dialog: Dialog, seconds: float) -> dict[str, Any]:
         "user": _person(pairing.user),
         "turns": dialog.turns,
         "probes": sorted(dialog.probes, key=order),
-        "tokens": {"forwarded": dialog.forwarded, "least": least_tokens(dialog.sequences)},
+        "tokens": _tokens(dialog),
         "seconds": round(seconds, 3),
         **({"ended": dialog.ended} if dialog.ended else {}),
         **({"unanswered": dialog.unanswered} if dialog.unanswered else {}),
         **({"summaries": _summaries(dialog)} if dialog.summaries else {}),
         **({"replayed": _replayed(pairing)} if pairing.dialog else {}),
     }
+
+
+def _tokens(dialog: Dialog) -> dict[str, int]:
+    """How many were forwarded, how many had to be, and how many more for divergences."""
+    told = {"forwarded": dialog.forwarded, "least": least_tokens(dialog.sequences)}
+    return told | ({"divergence": dialog.forwarded_again} if dialog.compared else {})
 
 
 def _summaries(dialog: Dialog) -> list[dict[str, Any]]:

@@ -9,10 +9,13 @@ from typing import Any
 
 from holdfast.drift.asking import Asking, probe_question
 from holdfast.drift.dialogs import RECORDED, Recorded
+from holdfast.drift.divergence import note_reply
 from holdfast.drift.pairing import Probe
 from holdfast.drift.settings import Settings
+from holdfast.drift.window import WHOLE, Shown
 from holdfast.errors import PromptError
 from holdfast.models.protocol import Job
+from holdfast.models.requests import Reply
 
 
 def probed_rounds(dialog: Recorded, settings: Settings) -> int:
@@ -42,8 +45,16 @@ class Replay:
         settings = self.asking.settings
         for number, (said, answered) in enumerate(self.dialog.rounds[: settings.rounds], start=1):
             self.asking.dialog.turns += [_turn(number, "user", said)]
+            note_reply(self.asking, number, Reply(answered, None, RECORDED), self._shown(number))
             self.asking.dialog.turns += [_turn(number, "agent", answered)]
         return self._first(probed_rounds(self.dialog, settings))
+
+    def _shown(self, number: int) -> Shown:
+        """What of the dialog a model in the place of the recorded one would have seen at a turn, if
+        its context were large enough.
+        """
+        window = self.asking.settings.window
+        return WHOLE if window is None else Shown(first=max(1, number - window + 1))
 
     def _first(self, number: int) -> Job:
         """The first probe of a round; then all others up to it, or the round before where it finds

@@ -23,6 +23,7 @@ from holdfast.drift.dialog import (
     turn_of,
     user_view,
 )
+from holdfast.drift.divergence import measure, note_reply
 from holdfast.drift.pairing import Pairing
 from holdfast.drift.replay import Replay
 from holdfast.drift.settings import Settings
@@ -63,6 +64,7 @@ def converse(
 
     def over(dialog: Dialog) -> None:
         nonlocal told
+        measure(session, dialog)
         now = time.monotonic()
         record = record_of(dialog, now - told)
         if (rows := getattr(session, "rows_at_most", None)) is not None:
@@ -99,8 +101,12 @@ def opening(dialog: Dialog, methods: Sequence[Method], settings: Settings) -> Jo
         methods, settings: as of `converse`.
 
     Raises:
-        UsageError: a probe is scored by a judge, which nobody asks here.
+        UsageError: a probe is scored by a judge, which nobody asks here, or divergences are wanted.
     """
+    if settings.divergence:
+        raise UsageError(
+            "Divergences are measured by `holdfast drift` alone; leave divergence=True out here."
+        )
     judged = next((p for p in dialog.pairing.asked if p.rule.measure.judged), None)
     if judged is not None:
         raise UsageError(
@@ -204,6 +210,8 @@ class SelfChat:
                 )
             self.dialog.ended = {"round": number, "why": "context"}
             return False
+        if speaker == "agent":
+            note_reply(self.asking, number, reply, shown)
         self.dialog.turns.append(turn_of(number, speaker, reply, shown))
         if speaker == "agent":
             if reply.trace is not None and reply.trace.uniform is not None:

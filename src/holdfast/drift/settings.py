@@ -37,6 +37,8 @@ class Settings:
         adoption: whether the agent is asked the user's probe too.
         trace: whether the attention mass on the agent's prompt is recorded, where the model shows
             it.
+        divergence: whether it is recorded how far the distributions of the agent's replies lie from
+            those under a fresh dialog (`drift.divergence`), where the model tells them.
         pairs: "random" (drawn); "balanced" (all ordered pairs in turn, each prompt the agent
             equally often from the start); "all" (the same pairs, with the agent's prompt
             changing last); or "in-turn" (the prompts are the agent's in turn, and the user model is
@@ -65,6 +67,7 @@ class Settings:
     probe_at: str = "in-place"
     adoption: bool = True
     trace: bool = True
+    divergence: bool = False
     pairs: str = "random"
     batch: int = 48
     context: str = "stop"

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
-from typing import ClassVar
+from typing import Any, ClassVar, cast
 
 from holdfast.drift.dialog import USER_VIEW
+from holdfast.models.compared import Compared, Divergence
 from holdfast.models.protocol import ChatModel, Job, Session, answer_all
 from holdfast.models.requests import Reply, Request
 
@@ -80,6 +81,11 @@ class TwoSessions:
         """Frees what was kept for a thread that is over."""
         self.agent.forget(thread)
         self.user.forget(thread)
+
+    def diverge(self, compared: Sequence[Compared]) -> list[Divergence | None]:
+        """As `LocalSession.diverge`, of the agent's replies."""
+        told: list[Divergence | None] = cast("Any", self.agent).diverge(compared)
+        return told
 
     @property
     def rows_at_most(self) -> int | None:

@@ -12,6 +12,7 @@ drawing.py     temperature and nucleus, from numbers that belong to the reply
 decoder.py     rows that generate, forwarded together
 scheduler.py   the one admission loop: submit, step, cancel
 scoring.py     log-probabilities of given replies
+divergence.py  how far two chats part in what they expect of a reply
 memory.py      memory that ran out
 
 scheduler = Scheduler(Runner(hf_model), stop_ids, batch_size=192)

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import logging
+from collections.abc import Callable
+from typing import TypeVar
 
 import torch
 
 from holdfast.errors import ModelError
 
 _LOG = logging.getLogger("holdfast")
+_Result = TypeVar("_Result")
 _SIGNS = ("DefaultCPUAllocator", "not enough memory", "out of memory", "bad_alloc")
 
 
@@ -39,3 +42,23 @@ def halved(chats: int, model: str, batch_size: int) -> int:
         batch_size,
     )
     return chats // 2
+
+
+def in_memory(
+    compute: Callable[[int], _Result], batch_size: int, chats: int, model: str
+) -> _Result:
+    """What `compute` makes with so many chats at once; with half of them for as long as memory runs
+    out.
+
+    Raises:
+        ModelError: it ran out with a single one.
+    """
+    size = batch_size
+    while True:
+        try:
+            return compute(size)
+        except (RuntimeError, MemoryError) as error:
+            if not ran_out_of_memory(error):
+                raise
+        # outside the handler, whose error holds on to all that was computed
+        size = halved(min(size, chats), model, batch_size)

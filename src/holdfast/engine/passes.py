@@ -8,7 +8,7 @@ from dataclasses import replace
 import torch
 from torch import Tensor
 
-from holdfast.engine.batch import Reading, batch_of
+from holdfast.engine.batch import Reading, batch_of, spans_of
 from holdfast.engine.cache import Slots
 from holdfast.engine.runner import Output, Runner
 
@@ -57,6 +57,19 @@ def forward_slots(
         if slots.looked_at and not batch.level and runner.keep_alike():
             return forward_slots(runner, slots, which, readings, starts, span, logits)
     return outputs[0] if len(groups) == 1 else _in_order(outputs, groups)
+
+
+def forward_alone(runner: Runner, reading: Reading, logits: int) -> Tensor:
+    """The logits [token, vocabulary] of a row's last tokens; the whole row is forwarded, by itself.
+
+    Args:
+        runner: the model.
+        reading: the row.
+        logits: of how many last tokens they are wanted.
+    """
+    span = spans_of([reading], runner.device)
+    batch = batch_of([reading], [0], span, runner.device, logits=logits)
+    return runner.forward(batch).logits[0]
 
 
 def _in_order(outputs: Sequence[Output], groups: Sequence[Sequence[int]]) -> Output:

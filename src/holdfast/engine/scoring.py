@@ -10,9 +10,9 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from holdfast.engine.batch import Reading, batch_of, spans_of
-from holdfast.engine.memory import halved, ran_out_of_memory
-from holdfast.engine.passes import forward_slots
+from holdfast.engine.batch import Reading, spans_of
+from holdfast.engine.memory import in_memory
+from holdfast.engine.passes import forward_alone, forward_slots
 from holdfast.engine.prefixes import KeysValues, Prefix
 from holdfast.engine.rows import Row, Stream
 from holdfast.engine.runner import Runner
@@ -82,7 +82,7 @@ def score_rows(
     heads = [[next(read) for _ in row.streams] for row in rows]
     totals, greedy, forwarded = [], [], []
     for row, first, wanted in zip(rows, heads, replies, strict=True):
-        start = _distribution([each.logits for each in first], row.guidance)[0]
+        start = distribution([each.logits for each in first], row.guidance)[0]
         likeliest = int(start.argmax())
         totals.append([float(start[reply[0]]) for reply in wanted])
         greedy.append([reply[0] == likeliest for reply in wanted])
@@ -102,9 +102,9 @@ def score_rows(
     later = _forward_all(runner, continued, batch_size, _WHOLE, keep=False)
     for place, number, reply in behind:
         logits = [next(later).logits for _ in rows[place].streams]
-        distribution = _distribution(logits, rows[place].guidance)
-        totals[place][number] += _sum(distribution, reply[1:])
-        greedy[place][number] &= _is_greedy(distribution, reply[1:])
+        expected = distribution(logits, rows[place].guidance)
+        totals[place][number] += _sum(expected, reply[1:])
+        greedy[place][number] &= _is_greedy(expected, reply[1:])
         forwarded[place] += (len(reply) - 1) * len(logits)
     scored = [
         Scored(tuple(values), tuple(map(len, wanted)), count, tuple(likeliest))
@@ -124,15 +124,10 @@ def score_in_memory(
     Raises:
         ModelError: it runs out with a single chat.
     """
-    size = batch_size
-    while True:
-        try:
-            return score_rows(runner, rows, replies, size)
-        except (RuntimeError, MemoryError) as error:
-            if not ran_out_of_memory(error):
-                raise
-        together = min(size, max(len(rows), max(map(len, replies))))
-        size = halved(together, runner.name, batch_size)
+    chats = max(len(rows), max(map(len, replies)))
+    return in_memory(
+        lambda size: score_rows(runner, rows, replies, size), batch_size, chats, runner.name
+    )
 
 
 def _computed(stream: Stream, head: _Forwarded) -> Stream:
@@ -144,16 +139,12 @@ def _computed(stream: Stream, head: _Forwarded) -> Stream:
 def _score_alone(runner: Runner, row: Row, wanted: Sequence[tuple[int, ...]]) -> Scored:
     values, greedy, forwarded = [], [], 0
     for reply in wanted:
-        logits = []
-        for stream in row.streams:
-            reading = Reading(stream, list(reply[:-1]))
-            span = spans_of([reading], runner.device)
-            batch = batch_of([reading], [0], span, runner.device, logits=len(reply))
-            logits.append(runner.forward(batch).logits[0])
-            forwarded += len(reading)
-        distribution = _distribution(logits, row.guidance)
-        values.append(_sum(distribution, reply))
-        greedy.append(_is_greedy(distribution, reply))
+        readings = [Reading(stream, list(reply[:-1])) for stream in row.streams]
+        logits = [forward_alone(runner, reading, len(reply)) for reading in readings]
+        forwarded += sum(map(len, readings))
+        expected = distribution(logits, row.guidance)
+        values.append(_sum(expected, reply))
+        greedy.append(_is_greedy(expected, reply))
     return Scored(tuple(values), tuple(map(len, wanted)), forwarded, tuple(greedy))
 
 
@@ -195,7 +186,7 @@ def _groups(readings: Sequence[Reading], batch_size: int, limit: int) -> Iterato
         yield group
 
 
-def _distribution(logits: Sequence[Tensor], guidance: EditsLogits | None) -> Tensor:
+def distribution(logits: Sequence[Tensor], guidance: EditsLogits | None) -> Tensor:
     """Log-probabilities, float32 [token, vocabulary], that one or two streams make together."""
     first = logits[0] if guidance is None else guidance.guide(logits[0], logits[1])
     return first.float().log_softmax(-1)

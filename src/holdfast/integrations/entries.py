@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from holdfast.analysis.series import KINDS, Series, read_series
+from holdfast.analysis.series import MEASURED, Series, read_series
 from holdfast.analysis.statistics import Estimate, estimate_columns, row_means
 from holdfast.analysis.statistics import estimate as estimate_of
 from holdfast.analysis.summary import summarise
@@ -95,7 +95,7 @@ def _numbers(run: RunData) -> Iterator[_Numbers]:
 def _of_series(series: Series) -> _Numbers:
     curves: dict[str, list[float]] = {}
     totals: dict[str, float] = {"conversations": float(len(series.records))}
-    for kind in (*KINDS, "mass"):
+    for kind in MEASURED:
         if series.measured(kind):
             values = series.values(kind)
             points = estimate_columns(values)

@@ -75,6 +75,11 @@ class Reader:
         self._threads[thread] = known
         self._prefixes.keep(thread, [each.prefix for each in known])
 
+    def known_of(self, thread: Hashable) -> tuple[Known, ...]:
+        """What is known of a thread now, which counts as used."""
+        self._prefixes.use(thread)
+        return self._threads.get(thread, ())
+
     def forget(self, thread: Hashable) -> None:
         """Frees what is known of a thread."""
         self._threads.pop(thread, None)
@@ -127,5 +132,4 @@ class Reader:
     def _known(self, request: Request) -> tuple[Known, ...]:
         if request.thread is None:
             return known_replies(request, self.model.tokenizer)
-        self._prefixes.use(request.thread)
-        return self._threads.get(request.thread, ())
+        return self.known_of(request.thread)

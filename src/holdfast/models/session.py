@@ -20,6 +20,8 @@ from holdfast.errors import (
     UsageError,
 )
 from holdfast.methods import Kind, of_kind
+from holdfast.models.compared import Compared, Divergence, check_comparable
+from holdfast.models.comparing import diverge
 from holdfast.models.protocol import Job, answer_all, request_names
 from holdfast.models.reader import Reader
 from holdfast.models.rehearsals import rehearsal_of
@@ -309,6 +311,45 @@ class LocalSession:
             if each.row.keep and own:
                 self._reader.keep(each, each.known(own))
         return scored
+
+    def diverge(self, compared: Sequence[Compared]) -> list[Divergence | None]:
+        """How far each reply's distributions lie from those behind another chat.
+
+        Nothing is generated, and requests may be under way. What a thread has computed of a chat
+        is not forwarded again; the reply is, once behind each chat. Where the two chats are alike
+        nothing is forwarded, as all is 0.
+
+        Args:
+            compared: the turns of a thread in their order, each with the messages that it saw.
+
+        Returns:
+            None for a reply without a token, or one that does not fit into the model's context
+            behind either chat.
+
+        Raises:
+            UsageError: methods under which tokens have no distribution to compare.
+            PromptError: a chat cannot be rendered.
+            ModelError: a method cannot be applied to this model.
+        """
+        for each in compared:
+            check_comparable((*each.request.methods, *each.reference.methods))
+            self._reader.check(each.request.methods)
+            self._reader.check(each.reference.methods)
+        model, settled = self.model, [self._settled_in(each) for each in compared]
+        return diverge(
+            model.runner, model.tokenizer, settled, self._reader.known_of, model.batch_size
+        )
+
+    def _settled_in(self, compared: Compared) -> Compared:
+        """A comparison whose methods are settled: both chats' by the first turn of the one that was
+        answered, where they are the same.
+        """
+        request, reference = self.rehearse(compared.request), compared.reference
+        if reference.methods == compared.request.methods:
+            return replace(
+                compared, request=request, reference=replace(reference, methods=request.methods)
+            )
+        return replace(compared, request=request, reference=self.rehearse(reference))
 
     def spell(
         self, requests: Sequence[Request], replies: Sequence[Sequence[str]]

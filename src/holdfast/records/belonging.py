@@ -114,7 +114,17 @@ _Check = tuple[Callable[[Any], bool], str]  # what a field must be, and what it 
 _ROUND: _Check = (lambda value: _is_whole(value, 1), "no whole number from 1")
 _MASS: _Check = (lambda value: value is None or _is_number(value), "no number")
 _TEXT: _Check = (_is_text, "no text")
-_TURN = {"round": _ROUND, "speaker": _TEXT, "text": _TEXT, "mass": _MASS}
+_DIVERGENCE: _Check = (
+    lambda value: value is None or (_is_number(value) and value >= 0),
+    "no number from 0",
+)
+_TURN = {
+    "round": _ROUND,
+    "speaker": _TEXT,
+    "text": _TEXT,
+    "mass": _MASS,
+    "divergence": _DIVERGENCE,
+}
 _PROBE: dict[str, _Check] = {
     "round": _ROUND,
     "kind": _TEXT,

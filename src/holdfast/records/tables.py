@@ -44,6 +44,7 @@ _PROBES: dict[str, type] = {
     "reason": str,
     "mass": float,
     "turn_mass": float,
+    "turn_divergence": float,
     "stop_reason": str,
 }
 _SCORES: dict[str, type] = {
@@ -153,13 +154,11 @@ def _rows_of_probes(run: RunData) -> Iterator[dict[str, Any]]:
             "user": record["user"]["id"],
             "user_category": record["user"]["category"],
         }
-        masses = {
-            turn["round"]: turn.get("mass")
-            for turn in record["turns"]
-            if turn["speaker"] == "agent"
-        }
+        turns = {turn["round"]: turn for turn in record["turns"] if turn["speaker"] == "agent"}
         for probe in record["probes"]:
-            yield {**of_run, **of_dialog, "turn_mass": masses.get(probe["round"]), **probe}
+            turn = turns.get(probe["round"], {})
+            told = {f"turn_{name}": turn.get(name) for name in ("mass", "divergence")}
+            yield {**of_run, **of_dialog, **told, **probe}
 
 
 def _rows_of_scores(run: RunData) -> Iterator[dict[str, Any]]:

@@ -61,6 +61,10 @@ DEFINITIONS = (
         "Mass",
         "The share of the agent’s attention that falls on its system prompt while it replies.",
     ),
+    (
+        "Divergence",
+        "How far its replies are from those of a fresh dialog, in nats per token.",
+    ),
 )
 TERMS = (
     (
@@ -127,15 +131,29 @@ TERMS = (
             " layers and tokens of a reply."
         ),
     ),
+    (
+        "Divergence",
+        (
+            "KL(q || p), in nats, mean over the tokens of the agent’s reply as it was written and"
+            " the one that ended it: q is the distribution of the next token under the dialog so"
+            " far, p that under a fresh dialog, which has the system prompt and the last message"
+            " alone; both at temperature 1, over the whole vocabulary, and under the method of the"
+            " reply. In round 1 the two are one. After Dongre et al. 2025 (arXiv 2510.07777), whose"
+            " p is another model."
+        ),
+    ),
 )
+# left out where nothing of the kind was measured
+_ONLY_MEASURED = {"Mass": "mass", "Divergence": "divergence"}
 
 
 def definitions(series: Sequence[Series]) -> list[tuple[str, str]]:
-    """The words of the first figure, a sentence each; mass only where it was recorded."""
+    """The words of the figures, a sentence each; those alone of which something was recorded."""
     return [
         term
         for term in DEFINITIONS
-        if term[0] != "Mass" or any(item.measured("mass") for item in series)
+        if (kind := _ONLY_MEASURED.get(term[0])) is None
+        or any(item.measured(kind) for item in series)
     ]
 
 
@@ -145,7 +163,9 @@ def drift_terms(runs: Sequence[RunData]) -> list[tuple[str, str]]:
     """
     kinds = sorted({_conversation_of(run.manifest) for run in runs})
     talks = " ".join(_CONVERSATIONS[kind] for kind in kinds)
-    return [("The conversation", talks), *probed_terms(TERMS, runs)]
+    diverged = any(setting(run.manifest, "divergence") for run in runs)
+    terms = [term for term in TERMS if term[0] != "Divergence" or diverged]
+    return [("The conversation", talks), *probed_terms(terms, runs)]
 
 
 def _conversation_of(manifest: Mapping[str, Any]) -> str:
@@ -277,6 +297,8 @@ def _cost(run: RunData) -> list[tuple[str, str]]:
         rows.append(
             ("tokens forwarded", f"{forwarded:,}, {forwarded / least:.2f} times the least possible")
         )
+    if more := sum(token.get("divergence") or 0 for token in tokens):
+        rows.append(("tokens forwarded for divergences", f"{more:,}"))
     seconds = sum(record.get("seconds") or 0.0 for record in records)
     if seconds:
         rows.append(("time", f"{seconds:,.0f} s summed over conversations"))

@@ -117,8 +117,9 @@ def _numbers(values: np.ndarray) -> list[float | None]:
 
 
 def _texts(record: dict[str, Any], questions: dict[str, int]) -> dict[str, Any]:
-    """Turns as [round, speaker, text, note, mass], probes as [round, kind, question, reply, score,
-    reason, mass, rule, note], and why the dialog ended early; a note says what became of a reply.
+    """Turns as [round, speaker, text, note, mass, divergence], probes as [round, kind, question,
+    reply, score, reason, mass, rule, note], and why the dialog ended early; a note says what became
+    of a reply.
     """
     summed = {(told["view"], told["rounds"][1]) for told in record.get("summaries", ())}
     return {
@@ -129,6 +130,7 @@ def _texts(record: dict[str, Any], questions: dict[str, int]) -> dict[str, Any]:
                 turn["text"],
                 _note(turn, turn["speaker"], summed),
                 _mass(turn),
+                turn.get("divergence"),
             ]
             for turn in record["turns"]
         ],

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from holdfast.analysis.baseline import baseline_beside
 from holdfast.analysis.figure_data import figure_rows
 from holdfast.analysis.series import Series
-from holdfast.analysis.summary import spelled, summarise
+from holdfast.analysis.summary import foretelling_in, spelled, summarise
 from holdfast.records import RunData
 from holdfast.report.about import about_runs, definitions, drift_terms, setting
 from holdfast.report.conversations import pack, script_chunks, script_json
@@ -20,6 +20,7 @@ from holdfast.report.sections import (
     SHOWN_CATEGORIES,
     attention_section,
     categories_section,
+    divergence_section,
     drift_section,
     methods_section,
     rules_section,
@@ -36,6 +37,7 @@ SECTIONS = (
     ("judges", "Judges"),
     ("prompts", "Prompts"),
     ("attention", "Attention"),
+    ("divergence", "Divergence"),
     ("conversations", "Conversations"),
     ("data", "Data"),
     ("about", "How it was measured"),
@@ -55,11 +57,13 @@ def render_page(runs: Sequence[RunData], labels: Sequence[str], series: Sequence
     Texts of models reach it as escaped text, or as inert JSON that the script writes into text
     nodes."""
     index, chunks = pack(series)
+    of_run = dict(zip(labels, runs, strict=True))
     for item, entry in zip(series, index["series"], strict=True):
-        manifest = runs[list(labels).index(item.run)].manifest
+        manifest = of_run[item.run].manifest
         entry["probedAfter"] = setting(manifest, "probe_at") == "after-round"
     rules = rules_section(series)
     one_category = rules is not None and len(_agent_categories(series)) < 2  # the whole run again
+    foretold = [foretelling_in(of_run[item.run], item) for item in series]
     parts = {
         "drift": drift_section(series),
         "rules": rules,
@@ -69,6 +73,7 @@ def render_page(runs: Sequence[RunData], labels: Sequence[str], series: Sequence
         "judges": judges_section(runs),
         "prompts": prompts_section(series),
         "attention": attention_section(series),
+        "divergence": divergence_section(series, foretold),
     }
     always = ("conversations", "data", "about")
     second = second_line(series)

@@ -28,6 +28,11 @@ NAMES = {
     "stability": "keeps its own prompt (stability)",
     "adoption": "takes on the other’s prompt (adoption)",
     "mass": "attention mass on the prompt",
+    "divergence": "divergence from a fresh dialog, nats per token",
+}
+_OF_TURNS = {  # what a figure of them says of its curves
+    "mass": "mean over heads, layers and tokens of the agent’s replies",
+    "divergence": "mean over the tokens of the agent’s replies; band: 95 % bootstrap interval",
 }
 _STYLE: Any = {
     "font.family": "DejaVu Sans",
@@ -49,19 +54,20 @@ _STYLE: Any = {
 
 
 def write_figures(series: Sequence[Series], folder: Path, whiskers: bool = False) -> list[Path]:
-    """Write drift, categories and, where recorded, mass, each as SVG and PNG; returns the files
-    written.
+    """Write drift, categories and, where recorded, mass and divergence, each as SVG and PNG;
+    returns the files written.
 
-    With `whiskers`, drift and mass show one standard deviation, as the papers do. The bytes depend
-    on the records alone: no date, fixed identifiers."""
+    With `whiskers`, all but the categories show one standard deviation, as the papers do. The bytes
+    depend on the records alone: no date, fixed identifiers."""
     with styled():
         figures = {"drift": _drift(series, whiskers)}
         for kind in KINDS:
             drawn = _categories(series, kind)
             if drawn is not None:
                 figures[f"categories_{kind}"] = drawn
-        if any(_measured(item, "mass") for item in series):
-            figures["mass"] = _mass(series, whiskers)
+        for kind, note in _OF_TURNS.items():
+            if any(item.measured(kind) for item in series):
+                figures[kind] = _of_turns(series, kind, note, whiskers)
         return save(figures, folder)
 
 
@@ -85,7 +91,7 @@ def save(figures: dict[str, Figure], folder: Path) -> list[Path]:
 
 
 def _drift(series: Sequence[Series], whiskers: bool) -> Figure:
-    kinds = [kind for kind in KINDS if any(_measured(item, kind) for item in series)]
+    kinds = [kind for kind in KINDS if any(item.measured(kind) for item in series)]
     figure, axes = panels(
         len(kinds), len(kinds), 4.6 if len(kinds) > 1 else 6.4, 3.2
     )  # one panel alone has to hold the note
@@ -102,10 +108,11 @@ def _drift(series: Sequence[Series], whiskers: bool) -> Figure:
     return figure
 
 
-def _mass(series: Sequence[Series], whiskers: bool) -> Figure:
+def _of_turns(series: Sequence[Series], kind: str, note: str, whiskers: bool) -> Figure:
+    """What was measured of the agent's turns, by round."""
     figure, axes = panels(1, 1, 4.6, 3.2)
-    shown = [item for item in series if _measured(item, "mass")]
-    estimates = [estimate_columns(item.mass) for item in shown]
+    shown = [item for item in series if item.measured(kind)]
+    estimates = [estimate_columns(item.values(kind)) for item in shown]
     _draw(
         axes[0],
         shown,
@@ -119,8 +126,8 @@ def _mass(series: Sequence[Series], whiskers: bool) -> Figure:
         for point in points
         if point.mean is not None
     ]
-    axes[0].set(title=NAMES["mass"], xlabel="round", ylim=(0, round_top(highest)))
-    _legend(figure, "mean over heads, layers and tokens of the agent’s replies")
+    axes[0].set(title=NAMES[kind], xlabel="round", ylim=(0, round_top(highest)))
+    _legend(figure, note)
     return figure
 
 
@@ -236,7 +243,3 @@ def _legend(figure: Figure, note: str) -> None:
 
 def _is_control(series: Sequence[Series], item: Series) -> bool:
     return item.run != series[0].run
-
-
-def _measured(item: Series, kind: str) -> bool:
-    return not np.isnan(item.values(kind)).all()

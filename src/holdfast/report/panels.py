@@ -8,7 +8,7 @@ import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from holdfast.analysis.series import Series
+from holdfast.analysis.series import KINDS, Series
 from holdfast.analysis.statistics import Estimate, estimate_columns
 from holdfast.report.charts import COLOURS, Chart, Line, line_chart, round_top
 from holdfast.report.wording import with_interval
@@ -19,6 +19,10 @@ CAPTIONS = {
     "mass": (
         "Attention mass on the agent’s system prompt",
         "mean over heads, layers and tokens of its replies",
+    ),
+    "divergence": (
+        "Divergence from a fresh dialog",
+        "nats per token of its replies",
     ),
 }
 
@@ -80,7 +84,7 @@ def colour_of(series: Sequence[Series], item: Series) -> int:
 
 
 def panel(series: Sequence[Series], kind: str) -> Panel:
-    """The chart of stability, adoption or mass."""
+    """The chart of one of `series.MEASURED`."""
     estimates = [estimate_columns(item.values(kind)) for item in series]
     rounds = max(item.rounds for item in series)
     title, meaning = CAPTIONS[kind]
@@ -89,7 +93,7 @@ def panel(series: Sequence[Series], kind: str) -> Panel:
         rounds,
         title,
         _describe(series, estimates),
-        top=_top(estimates) if kind == "mass" else 1.0,
+        top=1.0 if kind in KINDS else _top(estimates),
     )
     readings = [_readings(series, estimates, number, kind) for number in range(rounds)]
     return Panel(title, meaning, rounds, json.dumps(readings), chart)
@@ -153,7 +157,7 @@ def _readings(
 def _cell(point: Estimate, kind: str) -> Cell | None:
     if point.mean is None:
         return None
-    digits = 3 if kind == "mass" else 2
+    digits = 2 if kind in KINDS else 3
     text = with_interval(point, lambda number: f"{number:.{digits}f}")
     value, _, interval = text.partition(" ")
     return Cell(value, interval, "" if point.sd is None else f"{point.sd:.{digits}f}")

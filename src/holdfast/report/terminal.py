@@ -12,8 +12,10 @@ from holdfast.analysis.comparisons import baseline_of, compare, overall_change
 from holdfast.analysis.rules import RuleRow, rule_rows
 from holdfast.analysis.series import KINDS, Series, read_series
 from holdfast.analysis.statistics import Estimate, estimate_columns
+from holdfast.analysis.summary import foretelling_in
 from holdfast.analysis.verdicts import tell
 from holdfast.records import RunData
+from holdfast.report.foretelling import foretelling_lines
 from holdfast.report.rounds import numbered
 from holdfast.report.sentences import baseline_lines, broken_text, fall, headline, second_line
 from holdfast.report.wording import plain, signed
@@ -43,6 +45,11 @@ def table(run: RunData) -> str:
     if baseline := baseline_beside(run, series[0]):
         for line in baseline_lines(baseline):
             lines += textwrap.wrap(line, _WIDTH, subsequent_indent="    ")
+    for item in series:
+        if told := foretelling_in(run, item):
+            for line in foretelling_lines(told):
+                name = f"{item.method}: " if len(series) > 1 else ""
+                lines += textwrap.wrap(f"{name}{line}", _WIDTH, subsequent_indent="    ")
     lines.append("")
     for sentence in (headline(series), second_line(series)):
         lines += textwrap.wrap(sentence or "", _WIDTH)

@@ -29,6 +29,7 @@ class Sizes:
     Args:
         conversations, rounds: self-chats; at least 2 conversations, for an interval, and 2 rounds.
         seed: of everything.
+        divergence: whether the divergence from a fresh dialog is measured too.
 
     Raises:
         KnobOutOfRange: a number below that.
@@ -37,6 +38,7 @@ class Sizes:
     conversations: int = 40
     rounds: int = 8
     seed: int = 0
+    divergence: bool = False
 
     def __post_init__(self) -> None:
         knobs.whole_number("trace", "conversations", self.conversations, 2)
@@ -69,7 +71,11 @@ def hold(
     """
     check(model)
     settings = drift.Settings(
-        rounds=sizes.rounds, conversations=sizes.conversations, seed=sizes.seed, adoption=False
+        rounds=sizes.rounds,
+        conversations=sizes.conversations,
+        seed=sizes.seed,
+        adoption=False,
+        divergence=sizes.divergence,
     )
     run = drift.run(model, suite, out, settings, [methods], traces=True, progress=progress)
     records = sorted(run.records, key=lambda record: record["conversation"])

@@ -16,9 +16,11 @@ from holdfast.sampling import Sampling
 
 PROVIDER = "holdfast"
 _SAMPLING = tuple(field.name for field in fields(Sampling))
-# conversations side by side are Inspect's own --max-samples
+# conversations side by side are Inspect's own --max-samples, and its models tell no distributions
 _SETTINGS = tuple(
-    field.name for field in fields(Settings) if field.name not in ("sampling", "batch")
+    field.name
+    for field in fields(Settings)
+    if field.name not in ("sampling", "batch", "divergence")
 )
 
 

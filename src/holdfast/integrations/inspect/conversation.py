@@ -35,6 +35,7 @@ def messages_of(record: Mapping[str, Any], model: str = "") -> list[ChatMessage]
             shown.append(ChatMessageUser(content=turn["text"], metadata={"round": turn["round"]}))
         else:
             told = {name: turn.get(name) for name in ("round", "stop_reason", "mass")}
+            told |= {"divergence": turn["divergence"]} if "divergence" in turn else {}
             shown.append(
                 ChatMessageAssistant(content=turn["text"], model=model or None, metadata=told)
             )

@@ -1,0 +1,114 @@
+"""Drift without probes: how far a reply's distributions lie from those under a fresh dialog.
+
+Published (Dongre et al. 2025, "Drift No More? Context Equilibria in Multi-Turn LLM Interactions",
+arXiv 2510.07777): drift at turn t is D_t = KL(q_t || p_t), turn by turn, between the token-level
+predictive distributions of the model under test, q_t, and of a goal-consistent reference model,
+p_t.
+
+Ours, where that leaves room:
+
+- The reference is the same model under a fresh dialog, which has its system prompt and the message
+  that it answers, and nothing between. So no other model is needed, and what is measured is what
+  the rest of the dialog changes. In round 1 there is no rest: the divergence is 0.
+- The direction is the published one, KL(dialog || fresh): the reply was drawn from the first.
+- The average is over the tokens of the reply that was written, the one that ended it included, in
+  nats per token. Both distributions are over the whole vocabulary at temperature 1, whatever the
+  reply was drawn with.
+- Under a method, both chats are read under it. One that edits messages edits the fresh chat as it
+  would at the start of a dialog.
+
+Where dialogs are replayed, the reply is the recorded one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+from typing import Protocol, cast
+
+from holdfast.chat.messages import Message
+from holdfast.drift.asking import Asking
+from holdfast.drift.dialog import AGENT_VIEW, Dialog, agent_view
+from holdfast.drift.window import Shown, with_summary
+from holdfast.errors import ModelError
+from holdfast.methods import Ability, Method
+from holdfast.models.capabilities import offers
+from holdfast.models.compared import Compared, Divergence, check_comparable
+from holdfast.models.protocol import ChatModel, Session
+from holdfast.models.requests import Reply, Request
+from holdfast.seeds import seed_of
+
+_DIGITS = 6
+
+
+class _Compares(Protocol):
+    """What the session of a model that offers distributions can do."""
+
+    def diverge(self, compared: Sequence[Compared]) -> list[Divergence | None]:
+        """As `LocalSession.diverge`."""
+
+
+def check_measurable(model: ChatModel, settings: Iterable[Sequence[Method]]) -> None:
+    """Refuses what has no divergence, before anything runs.
+
+    Args:
+        model: that plays the agent.
+        settings: the methods of each.
+
+    Raises:
+        ModelError: a model that does not tell its distributions, such as an endpoint.
+        UsageError: a method under which tokens have none that could be compared.
+    """
+    if not offers(model, Ability.DISTRIBUTIONS):
+        raise ModelError(
+            f"{model.name} does not tell its distributions over the whole vocabulary, which a"
+            " divergence compares; give a local model, or leave out --divergence."
+        )
+    for methods in settings:
+        check_comparable(methods)
+
+
+def note_reply(asking: Asking, number: int, reply: Reply, shown: Shown) -> None:
+    """Remembers a reply of the agent that is to be compared, before it is part of its dialog.
+
+    Args:
+        asking: of the conversation, whose last turn is the user's.
+        number: of the round.
+        reply: to that turn.
+        shown: what of the dialog the agent saw.
+    """
+    if not asking.settings.divergence:
+        return
+    dialog = asking.dialog
+    chat = with_summary(agent_view(dialog, shown=shown), shown.summary)
+    fresh = agent_view(dialog, shown=Shown(first=number))
+    dialog.compared[number] = Compared(
+        _request(asking, chat), _request(asking, fresh), replace(reply, trace=None)
+    )
+
+
+def _request(asking: Asking, messages: Sequence[Message]) -> Request:
+    """A chat as the agent reads it."""
+    settings, number = asking.settings, asking.dialog.pairing.number
+    return Request(
+        messages,
+        asking.methods,
+        conversation_seed=seed_of("methods", settings.seed, number),
+        thread=(AGENT_VIEW, number),
+        system_as=settings.system_as,
+    )
+
+
+def measure(session: Session, dialog: Dialog) -> None:
+    """Compares the replies of a dialog that is over, and notes in each turn what came of it: the
+    mean in nats per token, or None where the dialog did not fit into the model's context.
+    """
+    if not dialog.compared:
+        return
+    replies = list(dialog.compared.values())
+    told = dict(zip(dialog.compared, cast("_Compares", session).diverge(replies), strict=True))
+    for turn in dialog.turns:
+        if turn["speaker"] == "agent" and turn["round"] in told:
+            own = told[turn["round"]]
+            turn["divergence"] = None if own is None else round(own.mean, _DIGITS)
+    dialog.forwarded_again = sum(own.forwarded for own in told.values() if own is not None)

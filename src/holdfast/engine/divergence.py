@@ -1,0 +1,187 @@
+"""How far two chats part in what they expect of one reply, token by token.
+
+The reply is read behind each of them, a block of its tokens at a time, so that the logits of no
+more than a block are held; what is computed of a chat is not forwarded again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from holdfast.engine.batch import Reading, spans_of
+from holdfast.engine.memory import in_memory
+from holdfast.engine.passes import forward_alone, forward_slots
+from holdfast.engine.rows import Row, Stream
+from holdfast.engine.runner import Runner
+from holdfast.engine.scoring import distribution
+
+BLOCK = 64  # tokens of each reply whose logits are held at once
+_STREAMS = 32  # of one pass; with the block they bound its logits
+# of one pass, padding included, unless a single pair has more
+_PASS = 16_384  # tokens forwarded
+_COLUMNS = 65_536  # tokens in sight
+
+
+@dataclass(frozen=True)
+class Pair:
+    """One reply behind two chats.
+
+    Args:
+        row: the chat that it answered; no gate.
+        reference: the chat that this is compared with, as many streams.
+        reply: its token ids.
+        ended: whether the token that ended it counts too.
+    """
+
+    row: Row
+    reference: Row
+    reply: tuple[int, ...]
+    ended: bool
+
+    @property
+    def tokens(self) -> int:
+        """How many tokens are foretold, of which the last needs no forwarding."""
+        return len(self.reply) + self.ended
+
+    @property
+    def streams(self) -> tuple[Stream, ...]:
+        """Of both chats."""
+        return (*self.row.streams, *self.reference.streams)
+
+    @property
+    def longest(self) -> int:
+        """Tokens of the longest chat and the reply."""
+        return max(self.row.longest, self.reference.longest) + len(self.reply)
+
+    @property
+    def widest(self) -> int:
+        """Tokens that the longest stream forwards in its first pass."""
+        fresh = max(len(stream.token_ids) - stream.cached for stream in self.streams)
+        return fresh + min(self.tokens, BLOCK) - 1
+
+
+@dataclass(frozen=True)
+class Parted:
+    """How far two chats part in one reply.
+
+    Args:
+        nats: per token KL(q || p) of its distributions behind the chat that it answered, q, and
+            behind the reference, p; at temperature 1, over the whole vocabulary.
+        forwarded: tokens that went through the model.
+    """
+
+    nats: tuple[float, ...]
+    forwarded: int
+
+
+def part_in_memory(runner: Runner, pairs: Sequence[Pair], batch_size: int) -> list[Parted]:
+    """`part_rows`, with half of the batch for as long as memory runs out.
+
+    Raises:
+        ModelError: it runs out with a single stream.
+    """
+    streams = sum(len(pair.streams) for pair in pairs)
+    together = min(batch_size, _STREAMS, streams)
+    return in_memory(lambda size: part_rows(runner, pairs, size), together, streams, runner.name)
+
+
+@torch.inference_mode()
+def part_rows(runner: Runner, pairs: Sequence[Pair], batch_size: int) -> list[Parted]:
+    """Reads every reply behind its two chats.
+
+    Args:
+        runner: the model.
+        pairs: with what is computed of their chats.
+        batch_size: streams of one pass at most, unless a single pair has more.
+    """
+    if not (runner.batched and runner.goes_on):
+        return [_part_alone(runner, pair) for pair in pairs]
+    parted: list[Parted] = []
+    for group in _groups(pairs, min(batch_size, _STREAMS)):
+        parted += _part_together(runner, group)
+    return parted
+
+
+def _groups(pairs: Sequence[Pair], batch_size: int) -> Iterator[list[Pair]]:
+    """The pairs in order, as many at a time as the padded pass has room for."""
+    group: list[Pair] = []
+    for pair in pairs:
+        together = [*group, pair]
+        streams = sum(len(each.streams) for each in together)
+        fits = (
+            streams <= batch_size
+            and streams * max(each.widest for each in together) <= _PASS
+            and streams * max(each.longest for each in together) <= _COLUMNS
+        )
+        if group and not fits:
+            yield group
+            group = []
+        group.append(pair)
+    if group:
+        yield group
+
+
+def _part_together(runner: Runner, pairs: Sequence[Pair]) -> list[Parted]:
+    """Some pairs, block by block; one whose reply is over leaves."""
+    owners = [place for place, pair in enumerate(pairs) for _ in pair.streams]
+    streams = [stream for pair in pairs for stream in pair.streams]
+    slots = runner.slots()
+    for stream in streams:
+        slots.open(stream.known)
+    span = spans_of([Reading(stream) for stream in streams], runner.device)
+    nats: list[list[float]] = [[] for _ in pairs]
+    forwarded = [0] * len(pairs)
+    for start in range(0, max(pair.tokens for pair in pairs), BLOCK):
+        counts = [min(BLOCK, pair.tokens - start) for pair in pairs]
+        which = [slot for slot, owner in enumerate(owners) if counts[owner] > 0]
+        whole = len(which) == len(streams)
+        ends = [start + counts[owners[slot]] - 1 for slot in which]
+        readings = [
+            Reading(streams[slot], list(pairs[owners[slot]].reply[:end]))
+            for slot, end in zip(which, ends, strict=True)
+        ]
+        starts = [slots.lengths[slot] for slot in which]
+        logits = forward_slots(
+            runner,
+            slots,
+            range(len(streams)) if whole else which,
+            readings,
+            starts,
+            span if whole else span[which],
+            max(counts),
+        ).logits
+        slots.commit(which, [len(reading) for reading in readings])
+        seen: dict[int, list[Tensor]] = {}
+        for place, slot in enumerate(which):
+            owner = owners[slot]
+            seen.setdefault(owner, []).append(logits[place, -counts[owner] :])
+            forwarded[owner] += len(readings[place]) - starts[place]
+        for owner, own in seen.items():
+            nats[owner] += _divergence(pairs[owner], own)
+    return [Parted(tuple(own), count) for own, count in zip(nats, forwarded, strict=True)]
+
+
+def _part_alone(runner: Runner, pair: Pair) -> Parted:
+    """A pair of a model whose rows run alone, whole."""
+    read = list(pair.reply[: pair.tokens - 1])
+    readings = [Reading(stream, read) for stream in pair.streams]
+    logits = [forward_alone(runner, reading, pair.tokens) for reading in readings]
+    return Parted(tuple(_divergence(pair, logits)), sum(map(len, readings)))
+
+
+def _divergence(pair: Pair, logits: Sequence[Tensor]) -> list[float]:
+    """KL(q || p) of each token, in nats, of the logits [token, vocabulary] of every stream.
+
+    Not below 0, where rounding may put two distributions that are alike.
+    """
+    count = len(pair.row.streams)
+    here = distribution(logits[:count], pair.row.guidance)
+    there = distribution(logits[count:], pair.reference.guidance)
+    chances = here.exp()
+    gaps = torch.where(chances > 0, here - there, 0.0)  # where both are impossible, no number
+    nats: list[float] = (chances * gaps).sum(-1).clamp(min=0).tolist()
+    return nats
