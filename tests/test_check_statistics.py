@@ -161,5 +161,13 @@ def test_bounds_hold_the_mean_whenever_one_looks():
 def test_a_bound_agrees_with_the_verdict():
     values = np.r_[np.ones(30), 0, np.ones(30)]
     low, _ = bounds(values, ERROR)
-    assert holds(values[:, None], low - 1e-6, ERROR)[-1]
-    assert not holds(values[:, None], low + 1e-6, ERROR)[-1]
+    assert holds(values[:, None], low - 1e-6, ERROR).any()
+    assert not holds(values[:, None], low + 1e-6, ERROR).any()
+
+
+def test_what_was_once_certain_stays_so():
+    """Else a verdict that was given on the way would lie outside of the interval beside it."""
+    values = np.r_[np.ones(30), np.zeros(8)]
+    assert bounds(values, ERROR)[0] == bounds(values[:30], ERROR)[0] > 0.87
+    lows = [bounds(values[:after], ERROR)[0] for after in range(len(values) + 1)]
+    assert lows == sorted(lows)

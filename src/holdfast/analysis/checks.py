@@ -19,6 +19,7 @@ from holdfast.analysis.series import probe_means
 from holdfast.analysis.statistics import cell_means
 
 Record = dict[str, Any]
+_ROUNDING = 1e-8  # the ends of intervals are known so closely
 
 
 @dataclass(frozen=True)
@@ -37,6 +38,10 @@ class Terms:
     min_stability: float = 0.9
     error: float = 0.05
     budget: int = 200
+
+    def error_of(self, prompts: int) -> float:
+        """What each of so many prompts has of the error."""
+        return self.error / prompts
 
     def __post_init__(self) -> None:
         for name in ("min_stability", "error"):
@@ -61,6 +66,14 @@ class Cell:
     mean: float
     low: float
     high: float
+
+    def verdict(self, bar: float) -> str:
+        """What its interval says by itself: `PASS`, `FAIL`, or `UNDECIDED` where it holds the
+        bar.
+        """
+        if self.low >= bar - _ROUNDING:
+            return PASS
+        return FAIL if self.high <= bar + _ROUNDING else UNDECIDED
 
 
 @dataclass(frozen=True)
@@ -93,7 +106,8 @@ class PromptCheck:
         records: the conversations that the verdict rests on, in order.
         cells: round by round.
         lowest: the cell with the lowest mean; None where nothing was measured.
-        let_go: where the prompt certainly does not hold; None where that is not certain.
+        let_go: the first round (and rule) that certainly does not hold; None of a prompt that
+            does not fail by itself.
         fall: None without an earlier run that has the prompt.
         unanswered: probes of these conversations that were not asked or not answered.
     """
@@ -124,14 +138,42 @@ def check_prompts(
         terms: what is asked; its error is shared out among the prompts.
         before: an earlier run's records by prompt.
     """
-    error = terms.error / len(prompts)
+    error = terms.error_of(len(prompts))
+    talks = talks_of(records, prompts, terms.budget)
+    falls = {
+        name: _fall(talks[name], earlier, rounds, error)
+        for name in prompts
+        if (earlier := (before or {}).get(name, ()))
+    }
+    return check_talks(talks, rounds, terms, falls)
+
+
+def check_talks(
+    talks: Mapping[str, Sequence[Record]], rounds: int, terms: Terms, falls: Mapping[str, Fall]
+) -> list[PromptCheck]:
+    """The same, where the comparisons with an earlier run are known.
+
+    Args:
+        talks: of every prompt, as `talks_of` sorts them.
+        rounds, terms: as of `check_prompts`.
+        falls: by prompt, of those that an earlier run has.
+    """
+    error = terms.error_of(len(talks))
+    return [
+        _check(name, talks_there, rounds, terms, error, falls.get(name))
+        for name, talks_there in talks.items()
+    ]
+
+
+def talks_of(
+    records: Sequence[Record], prompts: Sequence[str], budget: int
+) -> dict[str, list[Record]]:
+    """The conversations of each prompt that a verdict may rest on, in the order of the prompts."""
     by_number = {record["conversation"]: record for record in records}
-    checks = []
-    for place, name in enumerate(prompts):
-        talks = _in_order(by_number, place, len(prompts))
-        earlier = (before or {}).get(name, ())
-        checks.append(_check(name, talks[: terms.budget], rounds, terms, error, earlier))
-    return checks
+    return {
+        name: _in_order(by_number, place, len(prompts))[:budget]
+        for place, name in enumerate(prompts)
+    }
 
 
 def _in_order(by_number: Mapping[int, Record], place: int, prompts: int) -> list[Record]:
@@ -146,19 +188,18 @@ def _in_order(by_number: Mapping[int, Record], place: int, prompts: int) -> list
 
 def _check(
     name: str,
-    talks: list[Record],
+    talks: Sequence[Record],
     rounds: int,
     terms: Terms,
     error: float,
-    earlier: Sequence[Record],
+    fall: Fall | None,
 ) -> PromptCheck:
     places, values = cell_scores(talks, rounds)
     decision = decide(values, terms.min_stability, error)
-    fall = _fall(talks, earlier, rounds, error) if earlier else None
     fell = fall is not None and fall.fell
-    seen = len(talks) if earlier else decision.after  # a fall is looked for in all of them
+    seen = decision.after if fall is None else len(talks)  # a fall is looked for in all of them
     scores = values[:seen]
-    cells = tuple(_cell(*place, scores[:, at], error) for at, place in enumerate(places))
+    cells = tuple(cell_of(*place, scores[:, at], error) for at, place in enumerate(places))
     measured = [cell for cell in cells if not np.isnan(cell.mean)]
     return PromptCheck(
         id=name,
@@ -192,19 +233,22 @@ def _stability(record: Record) -> list[dict[str, Any]]:
     return [probe for probe in record["probes"] if probe["kind"] == "stability"]
 
 
-def _cell(rule: str | None, number: int, scores: np.ndarray, error: float) -> Cell:
+def cell_of(rule: str | None, number: int, scores: np.ndarray, error: float) -> Cell:
+    """A rule in a round with the scores of its conversations, in their order."""
     measured = scores[~np.isnan(scores)]
     mean = float(measured.mean()) if len(measured) else np.nan
     return Cell(rule, number, mean, *bounds(scores, error))
 
 
 def _where(places: Sequence[tuple[str | None, int]], decision: Decision) -> int:
-    """The first round that is certain by itself; else the cell with the most evidence."""
+    """The first round that is certain by itself; but for rounding one is, as no mean of capitals is
+    larger than the largest.
+    """
     certain = np.flatnonzero(decision.certain)
     return int(certain[0]) if len(certain) else int(np.argmax(decision.below))
 
 
-def _fall(talks: list[Record], earlier: Sequence[Record], rounds: int, error: float) -> Fall:
+def _fall(talks: Sequence[Record], earlier: Sequence[Record], rounds: int, error: float) -> Fall:
     pairs = list(zip(talks, earlier, strict=False))
 
     def counts(probe: dict[str, Any]) -> bool:
@@ -241,6 +285,9 @@ __all__ = [
     "Fall",
     "PromptCheck",
     "Terms",
+    "cell_of",
     "cell_scores",
     "check_prompts",
+    "check_talks",
+    "talks_of",
 ]

@@ -112,11 +112,15 @@ def capital_below(values: np.ndarray, bar: float) -> np.ndarray:
 def bounds(values: np.ndarray, error: float) -> tuple[float, float]:
     """What the mean certainly is at least, and at most.
 
+    What was once certain stays so: an end never moves back. Each end by itself is wrong with the
+    probability `error` at most; where the two cross, one of them is, and they change places.
+
     Args:
         values: [conversation], NaN where nothing was measured.
         error: the probability, at most, that the mean is ever beyond an end, of each end.
     """
-    return _lower(values, error), 1 - _lower(1 - values, error)
+    low, high = _lower(values, error), 1 - _lower(1 - values, error)
+    return min(low, high), max(low, high)
 
 
 def _log_mean(logarithms: np.ndarray) -> np.ndarray:
@@ -129,11 +133,11 @@ def _log_mean(logarithms: np.ndarray) -> np.ndarray:
 
 
 def _lower(values: np.ndarray, error: float) -> float:
-    """The highest bar that the mean certainly exceeds."""
+    """The highest bar that the mean certainly exceeds, after any of the conversations."""
     low, high = 0.0, 1.0
     for _ in range(_STEPS):
         bar = (low + high) / 2
-        if holds(values[:, None], bar, error)[-1:].any():
+        if holds(values[:, None], bar, error).any():
             low = bar
         else:
             high = bar

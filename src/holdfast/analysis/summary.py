@@ -1,8 +1,8 @@
 """`summary.json`: what a run found, in one small file for other programs; docs/summary.md describes
 it.
 
-It is derived from the manifest and the records alone and holds no date or duration, so deriving it
-again from the same records gives the same bytes.
+It is derived from the manifest and the records alone (of a check, from `check.json` too) and holds
+no date or duration, so deriving it again from the same records gives the same bytes.
 """
 
 from __future__ import annotations
@@ -15,6 +15,8 @@ from typing import Any
 import numpy as np
 
 from holdfast.analysis.baseline import BaselineRow, baseline_beside
+from holdfast.analysis.check_file import read_check
+from holdfast.analysis.check_summary import check_told
 from holdfast.analysis.comparisons import (
     PromptRow,
     baseline_of,
@@ -68,7 +70,11 @@ def summarise(run: RunData) -> dict[str, Any]:
     """
     command = str(run.manifest.get("command", "drift"))
     read: Callable[[RunData], Any] = _RESULTS.get(command, _drift)
-    return summary_of(command, run.manifest.get("identity", {}), len(run.records), read(run))
+    summary = summary_of(command, run.manifest.get("identity", {}), len(run.records), read(run))
+    return {
+        **summary,
+        **({} if (check := read_check(run)) is None else {"check": check_told(check)}),
+    }
 
 
 def summary_of(

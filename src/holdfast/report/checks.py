@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import textwrap
 from collections.abc import Sequence
 from typing import Any
@@ -9,6 +10,7 @@ from typing import Any
 from holdfast.analysis.checks import FAIL, PASS, UNDECIDED, Cell, Fall, PromptCheck, Terms
 
 _WIDTH = 100
+_NOISE = 1e-6  # of a hundredth
 _MARKS = {PASS: "PASS", FAIL: "FAIL", UNDECIDED: "????"}
 _BLOCKS = "▁▂▃▄▅▆▇█"  # a score from 0 to 1
 
@@ -28,7 +30,7 @@ def lines_of(checks: Sequence[PromptCheck], terms: Terms) -> list[str]:
 
 
 def totals(checks: Sequence[PromptCheck], terms: Terms) -> str:
-    """How many prompts pass, fail and are undecided, and by what."""
+    """How many prompts pass, fail and are undecided, and by what; the page begins with it too."""
     counts = [
         (sum(checked.verdict == verdict for checked in checks), word)
         for verdict, word in ((PASS, "pass"), (FAIL, "fail"), (UNDECIDED, "undecided"))
@@ -57,7 +59,15 @@ def sentence(checked: PromptCheck, terms: Terms) -> str:
 def cell_text(cell: Cell) -> str:
     """A cell with its mean and interval."""
     of_rule = f", rule {cell.rule}" if cell.rule is not None else ""
-    return f"round {cell.round}{of_rule}: {cell.mean:.2f} [{cell.low:.2f}, {cell.high:.2f}]"
+    return f"round {cell.round}{of_rule}: {numbers_text(cell)}"
+
+
+def numbers_text(cell: Cell) -> str:
+    """'0.86 [0.71, 0.94]'; the ends are rounded outwards, for a verdict says no more than they."""
+    if math.isnan(cell.mean):
+        return "not answered"
+    low, high = math.floor(100 * cell.low + _NOISE), math.ceil(100 * cell.high - _NOISE)
+    return f"{cell.mean:.2f} [{low / 100:.2f}, {high / 100:.2f}]"
 
 
 def fall_text(fall: Fall) -> str:

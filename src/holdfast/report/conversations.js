@@ -21,7 +21,7 @@ function setUpPrompts() {
     const compare = head.dataset.sort === "number" ? (a, b) => value(a) - value(b) : (a, b) => value(a).localeCompare(value(b));
     body.append(...rows.sort((a, b) => sign * compare(a, b)));
   });
-  for (const button of body.querySelectorAll("[data-prompt]")) button.addEventListener("click", () => readPrompt(button.dataset.prompt, button.dataset.of, button));
+  for (const button of document.querySelectorAll("[data-prompt]")) button.addEventListener("click", () => readPrompt(button.dataset.prompt, button.dataset.of, button));
   $("prompt-series").addEventListener("change", filter);
   $("prompt-find").addEventListener("input", filter);
   filter();

@@ -5,11 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from holdfast.analysis.baseline import baseline_beside
+from holdfast.analysis.check_file import Check, read_check
 from holdfast.analysis.figure_data import figure_rows
 from holdfast.analysis.series import Series
 from holdfast.analysis.summary import foretelling_in, spelled, summarise
 from holdfast.records import RunData
 from holdfast.report.about import about_runs, definitions, drift_terms, setting
+from holdfast.report.check_section import check_headline, check_lines, check_sections
 from holdfast.report.conversations import pack, script_chunks, script_json
 from holdfast.report.downloads import Download, json_file, table_files
 from holdfast.report.judges import judges_section
@@ -29,6 +31,7 @@ from holdfast.report.sentences import counted, headline, second_line
 
 # a section is a template `drift_ID.html.j2`; it is left out where what it reads is empty
 SECTIONS = (
+    ("check", "Check"),
     ("drift", "Round by round"),
     ("rules", "Rules"),
     ("methods", "Methods"),
@@ -61,10 +64,12 @@ def render_page(runs: Sequence[RunData], labels: Sequence[str], series: Sequence
     for item, entry in zip(series, index["series"], strict=True):
         manifest = of_run[item.run].manifest
         entry["probedAfter"] = setting(manifest, "probe_at") == "after-round"
+    checks = [read_check(run) for run in runs]
     rules = rules_section(series)
     one_category = rules is not None and len(_agent_categories(series)) < 2  # the whole run again
     foretold = [foretelling_in(of_run[item.run], item) for item in series]
     parts = {
+        "check": check_sections(checks, labels, series),
         "drift": drift_section(series),
         "rules": rules,
         "methods": methods_section(series),
@@ -76,12 +81,12 @@ def render_page(runs: Sequence[RunData], labels: Sequence[str], series: Sequence
         "divergence": divergence_section(series, foretold),
     }
     always = ("conversations", "data", "about")
-    second = second_line(series)
+    first, *lines = _opening(checks[0], series)
     return render(
         "drift.html.j2",
-        "drift",
-        headline(series),
-        [second] if second else [],
+        "drift" if checks[0] is None else "check",
+        first,
+        lines,
         _facts(runs, series),
         [(name, title) for name, title in SECTIONS if name in always or parts[name]],
         scripts=("page.js", "conversations.js"),
@@ -98,6 +103,16 @@ def render_page(runs: Sequence[RunData], labels: Sequence[str], series: Sequence
         index=script_json(index),
         chunks=script_chunks(chunks),
     )
+
+
+def _opening(check: Check | None, series: Sequence[Series]) -> list[str]:
+    """The first sentences of the page: of a check its verdicts, which hold for any number of
+    conversations, else what happened round by round.
+    """
+    if check is not None:
+        return [check_headline(check), *check_lines(check)]
+    second = second_line(series)
+    return [headline(series), *([second] if second else [])]
 
 
 def _downloads(

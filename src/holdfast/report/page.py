@@ -46,7 +46,7 @@ def render(
         environment()
         .get_template(template)
         .render(
-            command="report" if command == "drift" else command,
+            command="report" if command in ("drift", "check") else command,
             kind=f"{command} report",
             headline=headline,
             lines=lines,

@@ -14,6 +14,7 @@ from typing import Any
 
 from holdfast import drift
 from holdfast import methods as steering
+from holdfast.analysis.check_file import write_check
 from holdfast.analysis.checks import UNDECIDED, PromptCheck, Terms, check_prompts
 from holdfast.errors import RecordsError
 from holdfast.methods import Method, read_methods
@@ -39,7 +40,7 @@ def check(
     looked: Callable[[int, Sequence[PromptCheck]], None] = lambda held, checks: None,
 ) -> tuple[RunData, list[PromptCheck]]:
     """Holds conversations of every prompt of a suite until each has a verdict, or its budget is
-    spent; resumes what `out` holds.
+    spent; resumes what `out` holds, and notes there what was asked (`analysis.check_file`).
 
     Args:
         model: plays both sides.
@@ -86,7 +87,9 @@ def check(
             held = total
 
     run = hold(model, suite, out, settings, [read_methods(method)], numbers=batches())
-    return run, judge()
+    checks = judge()
+    write_check(Path(out), name, terms, checks, settings.rounds)
+    return run, checks
 
 
 def settings_for(suite: drift.Suite, settings: drift.Settings, terms: Terms) -> drift.Settings:

@@ -1,0 +1,99 @@
+"""`check.json`: what `holdfast check` asked of a run's prompts, from which page and summary derive
+its verdicts again.
+
+The records alone do not say it: another bar or error may be asked of the same conversations, and an
+earlier run that they were compared with may be gone.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from holdfast.analysis.checks import Fall, PromptCheck, Terms, check_talks, talks_of
+from holdfast.errors import HoldfastError, RecordsError
+from holdfast.files import write_whole
+from holdfast.records import RunData
+
+FILE = "check.json"
+SCHEMA = 1
+
+
+@dataclass(frozen=True)
+class Check:
+    """A check of a run.
+
+    Attributes:
+        method: under which the prompts were checked.
+        terms: what was asked.
+        prompts: the verdicts, in the order of the suite.
+    """
+
+    method: str
+    terms: Terms
+    prompts: tuple[PromptCheck, ...]
+
+    @property
+    def error(self) -> float:
+        """What each prompt has of the declared error."""
+        return self.terms.error_of(len(self.prompts))
+
+
+def write_check(
+    folder: Path, method: str, terms: Terms, checks: Sequence[PromptCheck], rounds: int
+) -> Path:
+    """Writes what was asked of the prompts of a run into its folder, whole or not at all.
+
+    Raises:
+        RecordsError: it cannot be written.
+    """
+    falls = {checked.id: checked.fall for checked in checks if checked.fall is not None}
+    asked = {
+        "schema": SCHEMA,
+        "method": method,
+        "rounds": rounds,
+        **dataclasses.asdict(terms),
+        "prompts": [checked.id for checked in checks],
+        "falls": {name: _without_nan(dataclasses.asdict(fall)) for name, fall in falls.items()},
+    }
+    text = json.dumps(asked, ensure_ascii=False, indent=1, allow_nan=False) + "\n"
+    return write_whole(folder / FILE, text, "another folder with --out")
+
+
+def read_check(run: RunData) -> Check | None:
+    """The check of a run; None where none was made.
+
+    Raises:
+        RecordsError: its file is damaged, or of a later version.
+    """
+    path = run.folder / FILE
+    if not path.is_file():
+        return None
+    try:
+        asked = json.loads(path.read_text(encoding="utf-8"))
+        if asked["schema"] != SCHEMA:
+            raise ValueError(f"its schema is {asked['schema']!r}, and this version reads {SCHEMA}")
+        terms = Terms(asked["min_stability"], asked["error"], asked["budget"])
+        falls = {name: _fall_of(fall) for name, fall in asked["falls"].items()}
+        method, rounds, prompts = str(asked["method"]), int(asked["rounds"]), list(asked["prompts"])
+    except (OSError, ValueError, KeyError, TypeError, AttributeError, HoldfastError) as error:
+        raise RecordsError(
+            f"{path} cannot be read ({error}); repeat the check that wrote it, or remove it."
+        ) from error
+    records = [record for record in run.records if record["method"] == method]
+    talks = talks_of(records, prompts, terms.budget)
+    return Check(method, terms, tuple(check_talks(talks, rounds, terms, falls)))
+
+
+def _without_nan(values: Mapping[str, Any]) -> dict[str, Any]:
+    return {name: None if value != value else value for name, value in values.items()}
+
+
+def _fall_of(told: Mapping[str, Any]) -> Fall:
+    ends = {name: math.nan if told[name] is None else told[name] for name in ("before", "now")}
+    return Fall(**{**told, **ends})

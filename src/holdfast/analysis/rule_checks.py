@@ -1,0 +1,69 @@
+"""What a check says of the rules of a prompt, and how its intervals narrowed."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from holdfast.analysis.checks import (
+    FAIL,
+    PASS,
+    UNDECIDED,
+    Cell,
+    PromptCheck,
+    cell_of,
+    cell_scores,
+)
+
+_FIRST = 4  # conversations behind which a confidence sequence is told first
+
+
+@dataclass(frozen=True)
+class RuleCheck:
+    """What a check says of one rule of a prompt.
+
+    Attributes:
+        rule: its id.
+        verdict: `PASS` where every round certainly holds; `FAIL` where the prompt fails and a round
+            of this rule certainly does not hold; else `UNDECIDED`.
+        cell: the first such round, else the one with the lowest mean; None where nothing was
+            measured.
+    """
+
+    rule: str
+    verdict: str
+    cell: Cell | None
+
+
+def rules_of(checked: PromptCheck, bar: float) -> list[RuleCheck]:
+    """What a check says of every rule of a prompt, never more than the intervals beside it; []
+    where the prompt has but one.
+    """
+    rules = dict.fromkeys(cell.rule for cell in checked.cells if cell.rule is not None)
+    return [
+        _rule_check(checked, rule, [cell for cell in checked.cells if cell.rule == rule], bar)
+        for rule in rules
+    ]
+
+
+def _rule_check(checked: PromptCheck, rule: str, cells: Sequence[Cell], bar: float) -> RuleCheck:
+    measured = [cell for cell in cells if not math.isnan(cell.mean)]
+    lowest = min(measured, key=lambda cell: cell.mean, default=None)
+    verdicts = [cell.verdict(bar) for cell in cells]
+    if FAIL in verdicts and checked.let_go is not None:  # whose verdict allows for many cells
+        return RuleCheck(rule, FAIL, cells[verdicts.index(FAIL)])
+    holds = all(verdict == PASS for verdict in verdicts)
+    return RuleCheck(rule, PASS if holds else UNDECIDED, lowest)
+
+
+def sequence_of(checked: PromptCheck, cell: Cell, error: float) -> list[tuple[int, Cell]]:
+    """A cell's confidence sequence: after 4, 8, 16... conversations, and after all, the cell with
+    the mean and the interval that it had.
+    """
+    rounds = max(there.round for there in checked.cells)
+    places, values = cell_scores(checked.records, rounds)
+    scores = values[:, places.index((cell.rule, cell.round))]
+    doubled = [_FIRST * 2**step for step in range(len(scores).bit_length())]
+    counts = [*(count for count in doubled if count < len(scores)), len(scores)]
+    return [(count, cell_of(cell.rule, cell.round, scores[:count], error)) for count in counts]

@@ -1,0 +1,192 @@
+"""The section of the page that tells what `holdfast check` says of every prompt and rule."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from holdfast.analysis.check_file import Check
+from holdfast.analysis.checks import FAIL, PASS, UNDECIDED, Cell, PromptCheck
+from holdfast.analysis.rule_checks import rules_of, sequence_of
+from holdfast.analysis.series import Series
+from holdfast.analysis.statistics import NOTHING, Estimate
+from holdfast.report.charts import Chart, Line, line_chart
+from holdfast.report.checks import cell_text, fall_text, numbers_text, sentence, totals
+from holdfast.report.sections import NamedChart
+
+WORDS = {PASS: "passes", FAIL: "fails", UNDECIDED: "undecided"}
+_ORDER = (FAIL, UNDECIDED, PASS)
+_CURVE, _BAR = 1, 5  # colours
+_MOST_NAMED = 3  # prompts that do not pass, in the sentence below the headline
+
+
+@dataclass(frozen=True)
+class Row:
+    """A prompt, or one of its rules, with its verdict.
+
+    Attributes:
+        prompt: its id.
+        rule: the rule's; "" for the prompt as a whole.
+        verdict: `PASS`, `FAIL` or `UNDECIDED`.
+        why: what decides, with its interval.
+        conversations: that the verdict rests on.
+        at: the place of the series that holds them.
+    """
+
+    prompt: str
+    rule: str
+    verdict: str
+    why: str
+    conversations: int
+    at: int
+
+    @property
+    def word(self) -> str:
+        return WORDS[self.verdict]
+
+
+@dataclass(frozen=True)
+class Narrowing:
+    """The confidence sequence of the cell that decides on a prompt: (conversations, numbers)."""
+
+    prompt: str
+    cell: str
+    steps: tuple[tuple[int, str], ...]
+
+
+@dataclass(frozen=True)
+class CheckSection:
+    """The check of one run.
+
+    Attributes:
+        label: of its series.
+        method: under which the prompts were checked.
+        bar, error: what was asked.
+        share: of the error, of each prompt.
+        rows: prompts in the order of the suite, each with its rules behind it.
+        charts: of prompts and rules by round, with their confidence sequences; what fails first.
+        narrowings: of every prompt that was measured.
+    """
+
+    label: str
+    method: str
+    bar: float
+    error: float
+    share: float
+    rows: tuple[Row, ...]
+    charts: tuple[NamedChart, ...]
+    narrowings: tuple[Narrowing, ...]
+
+
+def check_sections(
+    checks: Sequence[Check | None], labels: Sequence[str], series: Sequence[Series]
+) -> list[CheckSection]:
+    """The checks of those runs that have one.
+
+    Args:
+        checks, labels: by run.
+        series: of all runs.
+    """
+    places = {(item.run, item.method): place for place, item in enumerate(series)}
+    return [
+        _section(check, series[place].label, place)
+        for check, label in zip(checks, labels, strict=True)
+        if check is not None and (place := places.get((label, check.method))) is not None
+    ]
+
+
+def check_headline(check: Check) -> str:
+    """One sentence: how many prompts pass, fail and are undecided, or what the only one does; and
+    at what error.
+    """
+    if len(check.prompts) > 1:
+        return totals(check.prompts, check.terms)
+    return (
+        f"{_told(check.prompts[0], check)}; this verdict is wrong with a probability of at most"
+        f" {check.terms.error:g}."
+    )
+
+
+def check_lines(check: Check) -> list[str]:
+    """A sentence on each of the first prompts that do not pass, where there are several prompts."""
+    if len(check.prompts) == 1:
+        return []
+    wanting = [checked for checked in _ordered(check) if checked.verdict != PASS]
+    lines = [f"{_told(checked, check)}." for checked in wanting[:_MOST_NAMED]]
+    more = len(wanting) - len(lines)
+    return [*lines, f"{more} more do{'es' if more == 1 else ''} not pass."] if more else lines
+
+
+def _told(checked: PromptCheck, check: Check) -> str:
+    """'late fails after 12 conversations: below 0.9 in round 3: 0.00 [0.00, 0.41]'."""
+    word = "is undecided" if checked.verdict == UNDECIDED else WORDS[checked.verdict]
+    return f"{checked.id} {word} after {sentence(checked, check.terms)}"
+
+
+def _section(check: Check, label: str, place: int) -> CheckSection:
+    rows = [row for checked in check.prompts for row in _rows(checked, check, place)]
+    charts = [chart for checked in _ordered(check) for chart in _charts(checked, check)]
+    narrowings = [_narrowing(checked, check) for checked in _ordered(check)]
+    return CheckSection(
+        label=label,
+        method=check.method,
+        bar=check.terms.min_stability,
+        error=check.terms.error,
+        share=check.error,
+        rows=tuple(rows),
+        charts=tuple(charts),
+        narrowings=tuple(item for item in narrowings if item is not None),
+    )
+
+
+def _ordered(check: Check) -> list[PromptCheck]:
+    """Those that fail first, then the undecided; each in the order of the suite."""
+    return sorted(check.prompts, key=lambda checked: _ORDER.index(checked.verdict))
+
+
+def _rows(checked: PromptCheck, check: Check, place: int) -> Iterator[Row]:
+    """A prompt, and behind it its rules."""
+    count = len(checked.records)
+    _, _, why = sentence(checked, check.terms).partition(": ")
+    if checked.fall is not None and not checked.fall.fell:
+        why = f"{why}; {fall_text(checked.fall)}"
+    if checked.unanswered:
+        why = f"{why}; {checked.unanswered} probes were not asked or not answered"
+    yield Row(checked.id, "", checked.verdict, why, count, place)
+    for rule in rules_of(checked, check.terms.min_stability):
+        lowest = "no probe was answered" if rule.cell is None else _rule_text(rule.cell)
+        yield Row(checked.id, rule.rule, rule.verdict, lowest, count, place)
+
+
+def _rule_text(cell: Cell) -> str:
+    return f"round {cell.round}: {numbers_text(cell)}"
+
+
+def _charts(checked: PromptCheck, check: Check) -> Iterator[NamedChart]:
+    """A chart of each rule of a prompt: means by round, what is certain of them, and the bar."""
+    for rule in dict.fromkeys(cell.rule for cell in checked.cells):
+        cells = [cell for cell in checked.cells if cell.rule == rule]
+        name = checked.id if rule is None else f"{checked.id}, {rule}"
+        yield NamedChart(name, len(checked.records), _chart(name, cells, check.terms.min_stability))
+
+
+def _chart(name: str, cells: Sequence[Cell], bar: float) -> Chart:
+    points = [
+        NOTHING if cell.mean != cell.mean else Estimate(0, cell.mean, None, cell.low, cell.high)
+        for cell in cells
+    ]
+    level = [Estimate(0, bar, None, None, None)] * len(cells)
+    lines = (Line("bar", level, _BAR, dashed=True), Line(name, points, _CURVE))
+    told = "; ".join(f"round {cell.round}: {numbers_text(cell)}" for cell in cells)
+    return line_chart(
+        lines, len(cells), f"Keeps {name}", f"{told}; the bar is {bar:g}.", small=True
+    )
+
+
+def _narrowing(checked: PromptCheck, check: Check) -> Narrowing | None:
+    cell = checked.let_go or checked.lowest
+    if cell is None:
+        return None
+    steps = sequence_of(checked, cell, check.error)
+    told = tuple((count, numbers_text(then)) for count, then in steps)
+    return Narrowing(checked.id, cell_text(cell).rpartition(": ")[0], told)

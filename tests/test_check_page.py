@@ -1,0 +1,208 @@
+"""The page of a check: its verdicts with what they rest on, and nothing that contradicts them."""
+
+import json
+import re
+
+import numpy as np
+import pytest
+from browsing import look, needs_browser, open_browser, set_screen, wait
+from page_outline import Outline
+from test_check import FAIL, PASS, ROUNDS, SHARES, SUITE, TERMS, UNDECIDED, Scripted, checked
+
+from holdfast import drift
+from holdfast.analysis.check_file import FILE, read_check, write_check
+from holdfast.analysis.checks import Terms, check_prompts
+from holdfast.analysis.rule_checks import rules_of, sequence_of
+from holdfast.analysis.series import read_series
+from holdfast.analysis.summary import summarise
+from holdfast.errors import RecordsError
+from holdfast.records import RunData
+from holdfast.report.check_section import check_headline, check_lines, check_sections
+from holdfast.report.checks import lines_of, numbers_text
+from holdfast.report.drift_page import render_page
+from holdfast.study.checking import check, earlier_talks
+
+__all__ = ["checked"]  # a fixture
+browser = pytest.fixture(scope="module")(open_browser)
+
+
+def text_of(run):
+    """What a reader sees of a run's page."""
+    page = render_page([run], [""], read_series(run))
+    Outline(page)
+    body = re.sub(r"<(style|script|svg).*?</\1>", " ", page, flags=re.S)
+    return re.sub(r"\s+", " ", re.sub(r"<[^>]+>", " ", body)).replace("\N{NO-BREAK SPACE}", " ")
+
+
+def test_the_page_begins_with_the_verdicts_and_calls_nothing_an_example(checked):
+    _, run, checks, _ = checked
+    text = text_of(run)
+    assert (
+        "1 pass, 1 fail, 1 undecided: 3 prompts, stability of at least 0.8 in every round; any"
+        " verdict wrong with a probability of at most 0.05."
+    ) in text
+    late = checks[1]
+    assert f"late fails after {len(late.records)} conversations: below 0.8 in round 3: " in text
+    assert "example and not a measurement" not in text
+    assert "each of whose ends is wrong with a probability of at most 0.017" in text
+    told = [(row.prompt, row.verdict, row.why) for row in section_of(run).rows]
+    assert [verdict for _, verdict, _ in told] == [PASS, FAIL, UNDECIDED]
+    assert told[1][2] == f"below 0.8 in round 3: {numbers_text(late.let_go)}"
+    for line, (_, _, why) in zip(lines_of(checks, TERMS), told, strict=False):
+        assert line.endswith(why), "terminal and page say the same"
+
+
+def section_of(run):
+    (section,) = check_sections([read_check(run)], [""], read_series(run))
+    return section
+
+
+def test_a_drift_run_has_no_verdicts(tmp_path):
+    settings = drift.Settings(rounds=2, conversations=3)
+    run = drift.run(Scripted(SHARES), SUITE, tmp_path, settings)
+    assert read_check(run) is None and "check" not in summarise(run)
+    assert "What the check says" not in text_of(run)
+
+
+def test_page_and_summary_derive_the_verdicts_again(checked):
+    _, run, checks, _ = checked
+    again = read_check(run)
+    assert (again.method, again.terms) == ("none", TERMS)
+    assert [(one.verdict, one.cells, one.let_go) for one in again.prompts] == [
+        (one.verdict, one.cells, one.let_go) for one in checks
+    ]
+    told = summarise(run)["check"]
+    assert [prompt["verdict"] for prompt in told["prompts"]] == [PASS, FAIL, UNDECIDED]
+    assert told["min_stability"] == 0.8 and told["error"] == 0.05
+    late = told["prompts"][1]
+    assert late["let_go"]["round"] == 3 and late["let_go"]["high"] < 0.8
+    assert len(late["cells"]) == ROUNDS
+
+
+def test_a_confidence_sequence_narrows_to_the_verdicts_interval(checked):
+    _, run, checks, _ = checked
+    good = checks[0]
+    steps = sequence_of(good, good.lowest, read_check(run).error)
+    counts = [count for count, _ in steps]
+    assert counts[:3] == [4, 8, 16] and counts[-1] == len(good.records)
+    widths = [cell.high - cell.low for _, cell in steps]
+    assert widths == sorted(widths, reverse=True) and steps[-1][1] == good.lowest
+    narrowing = section_of(run).narrowings[-1]
+    assert narrowing.prompt == "good" and narrowing.steps[-1][1] == numbers_text(good.lowest)
+
+
+def records_of(scores, rule_names=(None,)):
+    """Conversations of one prompt; scores are [conversation, round, rule]."""
+    return [
+        {
+            "method": "none",
+            "conversation": number,
+            "agent": {"id": "bot", "category": "rules", "system_prompt": "Be."},
+            "user": {"id": None, "category": None, "system_prompt": ""},
+            "turns": [],
+            "probes": [
+                {
+                    "round": at + 1,
+                    "kind": "stability",
+                    **({} if name is None else {"rule": name}),
+                    "probe": 0,
+                    "question": "?",
+                    "reply": "",
+                    "score": float(score),
+                    "reason": "",
+                    "mass": None,
+                }
+                for at, row in enumerate(conversation)
+                for name, score in zip(rule_names, row, strict=True)
+            ],
+        }
+        for number, conversation in enumerate(scores)
+    ]
+
+
+def test_what_fails_has_a_round_that_shows_it_by_itself():
+    """However little each round lies below the bar: a mean of capitals has one that is as large."""
+    terms, draws = Terms(0.9, budget=200), np.random.default_rng(5)
+    for _ in range(5):
+        scores = (draws.random((200, 8, 1)) < 0.8).astype(float)
+        (bot,) = check_prompts(records_of(scores), ["bot"], 8, terms)
+        assert bot.verdict == FAIL and bot.let_go.verdict(0.9) == FAIL and bot.let_go.high < 0.9
+
+
+def test_a_rule_is_said_to_fail_only_where_its_interval_shows_it():
+    terms, names = Terms(0.9), ("kept", "lost")
+    scores = np.ones((60, 3, 2))
+    scores[:, 2, 1] = 0
+    (bot,) = check_prompts(records_of(scores, names), ["bot"], 3, terms)
+    rules = rules_of(bot, 0.9)
+    assert bot.verdict == FAIL and [rule.rule for rule in rules] == ["kept", "lost"]
+    assert rules[1].verdict == FAIL and rules[1].cell.round == 3 and rules[1].cell.high < 0.9
+    assert rules[0].verdict == UNDECIDED, "the few conversations that it took show nothing else"
+    (bot,) = check_prompts(records_of(np.ones((60, 3, 2)), names), ["bot"], 3, terms)
+    assert [rule.verdict for rule in rules_of(bot, 0.9)] == [PASS, PASS]
+
+
+def test_ends_of_intervals_are_rounded_outwards(checked):
+    from holdfast.analysis.checks import Cell
+
+    assert numbers_text(Cell(None, 1, 0.95, 0.8996, 0.9904)) == "0.95 [0.89, 1.00]"
+    assert numbers_text(Cell(None, 1, 0.5, 0.29, 0.71)) == "0.50 [0.29, 0.71]"
+    assert numbers_text(Cell(None, 1, float("nan"), 0, 1)) == "not answered"
+
+
+def test_one_prompt_is_told_in_the_headline():
+    terms = Terms(0.9)
+    (bot,) = check_prompts(records_of(np.zeros((8, 2, 1))), ["bot"], 2, terms)
+    from holdfast.analysis.check_file import Check
+
+    told = Check("none", terms, (bot,))
+    assert check_headline(told) == (
+        f"bot fails after 2 conversations: below 0.9 in round 1: {numbers_text(bot.let_go)}; this"
+        " verdict is wrong with a probability of at most 0.05."
+    )
+    assert check_lines(told) == []
+
+
+def test_a_fall_is_on_the_page_though_the_earlier_run_is_gone(checked, tmp_path):
+    _, before, _, _ = checked
+    lower, low_bar = {**SHARES, "good": [1.0, 1.0, 0.9, 0.45]}, Terms(0.3, budget=60)
+    earlier = earlier_talks(before.folder, SUITE, "none")
+    settings = drift.Settings(rounds=ROUNDS)
+    run, checks = check(Scripted(lower), SUITE, tmp_path, settings, low_bar, before=earlier)
+    assert [(one.verdict, one.fall) for one in read_check(run).prompts] == [
+        (one.verdict, one.fall) for one in checks
+    ]
+    text = text_of(run)
+    assert "fell against the earlier run, most in round 4: 1.00 to 0." in text
+    assert "has not certainly fallen against the earlier run" in text
+
+
+@pytest.mark.parametrize("damage", ["{", "[]", '{"schema": 2}', '{"schema": 1, "prompts": 3}'])
+def test_a_damaged_file_is_refused(checked, tmp_path, damage):
+    _, run, checks, _ = checked
+    moved = RunData(tmp_path, run.manifest, run.records)
+    write_check(tmp_path, "none", TERMS, checks, ROUNDS)
+    assert json.loads((tmp_path / FILE).read_text())["prompts"] == ["good", "late", "edge"]
+    assert [one.verdict for one in read_check(moved).prompts] == [PASS, FAIL, UNDECIDED]
+    (tmp_path / FILE).write_text(damage)
+    with pytest.raises(RecordsError, match=r"check\.json cannot be read .* remove it"):
+        read_check(moved)
+
+
+@needs_browser
+@pytest.mark.parametrize("width", [1280, 390])
+def test_a_reader_sees_the_verdicts_and_opens_a_conversation(browser, checked, tmp_path, width):
+    _, run, _, _ = checked
+    page = tmp_path / "check.html"
+    page.write_text(render_page([run], [""], read_series(run)), encoding="utf-8")
+    set_screen(browser, width)
+    browser.get(page.as_uri())
+    wait(browser, "document.querySelectorAll('.row').length")
+    browser.execute_script("document.querySelectorAll('details').forEach((d) => d.open = true)")
+    look(browser, f"check-{width}")
+    assert browser.execute_script("return document.documentElement.scrollWidth <= innerWidth")
+    words = "return [...document.querySelectorAll('.checked .verdict')].map((e) => e.textContent)"
+    assert browser.execute_script(words) == ["passes", "fails", "undecided"]
+    browser.execute_script("document.querySelector('.checked [data-prompt=late]').click()")
+    wait(browser, "document.getElementById('reader').open")
+    assert "Be late." in browser.execute_script("return document.querySelector('.brief').innerText")
