@@ -129,6 +129,16 @@ def test_runs_without_rules_have_no_such_section(tmp_path):
     assert 'id="rules"' not in page and 'id="categories"' in page
 
 
+def test_one_default_category_has_no_section_of_its_own(tmp_path):
+    case = drift.Case("tony", "rules", "Be Tony.", ("signs?",), {"regex": "kept"})
+    settings = drift.Settings(rounds=2, conversations=2)
+    run = drift.run(
+        Forgetful(), drift.Suite("one", (case,), ("hello",)), tmp_path / "run", settings
+    )
+    page = report.write([run.folder], tmp_path / "report.html").read_text()
+    assert 'id="categories"' not in page
+
+
 def test_rules_of_several_prompts_are_told_apart(tmp_path):
     ada = drift.Case("ada", "rules", "Be Ada.", rules=RULES[:1])
     two = drift.Suite("bots", (SUITE.cases[0], ada), ("hello",))

@@ -345,6 +345,17 @@ def test_fingerprint_moves_with_what_changes_results_only(suite_file):
     assert len({changed.fingerprint for changed in (suite, *other)}) == len(other) + 1
 
 
+def test_a_case_needs_no_category_whatever_it_measures(suite_file):
+    bare = GOOD.replace("    category: shop\n", "", 1)
+    assert [case.category for case in load_suite(suite_file(bare)).cases] == ["rules", "shop"]
+    rules = bare.replace(
+        "    probe: How are you?\n    measure: one_sentence\n",
+        "    rules: [{id: short, probe: How are you?, measure: one_sentence}]\n",
+    )
+    case, _ = load_suite(suite_file(rules)).cases
+    assert (case.category, len(case.rules)) == ("rules", 1)
+
+
 def swap(suite, case):
     return replace(suite, cases=(case, *suite.cases[1:]))
 
@@ -357,8 +368,8 @@ def swap(suite, case):
             r"mine.yaml is not valid YAML at line 9, column",
         ),
         (
-            ("    category: shop\n    system_prompt: A", "    system_prompt: A"),
-            r"line 5, case 'one' lacks the field 'category'",
+            ("    category: shop\n    system_prompt: A", "    category:\n    system_prompt: A"),
+            r"line 5, case 'one': the field 'category' is empty",
         ),
         (
             ("    system_prompt: SHOUT.\n", ""),

@@ -14,6 +14,7 @@ from holdfast.errors import UsageError
 from holdfast.measures import as_measure
 
 CATEGORIES = ("pattern", "multiple_choice", "persona", "memorization", "language")
+NO_CATEGORY = "rules"  # of a case in a file that gives none
 
 
 @dataclass(frozen=True)

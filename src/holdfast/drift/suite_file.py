@@ -5,7 +5,7 @@ starters: ["How was your day?", ...]  # optional; forty generic ones otherwise
 personas: ["You are Ada, ...", ...]   # optional; who the user model is
 cases:
   - id: shop-hours
-    category: memorization            # any text
+    category: memorization            # optional; any text
     system_prompt: ...
     probe: ...                        # or probes: [...]
     measure: {name: one_sentence}     # see `holdfast measures`
@@ -28,7 +28,7 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
-from holdfast.drift.cases import Case, Rule, Suite, generic_starters, personas_of
+from holdfast.drift.cases import NO_CATEGORY, Case, Rule, Suite, generic_starters, personas_of
 from holdfast.drift.safe_yaml import read_yaml
 from holdfast.errors import UsageError
 from holdfast.measures import Measure, build
@@ -38,7 +38,6 @@ SUITE_FIELDS = ("name", "starters", "personas", "notes", "cases")
 RULE_FIELDS = ("id", "probe", "probes", "measure", "follows", "breaks")
 BESIDE_RULES = RULE_FIELDS[1:]  # which a case with rules leaves to them
 CASE_FIELDS = ("id", "category", "system_prompt", *BESIDE_RULES, "rules")
-RULES_CATEGORY = "rules"  # of a case that has several, and no category of its own
 FOLLOWED = 0.5  # the least score of a reply that keeps to its prompt
 
 
@@ -153,17 +152,18 @@ def read_case(entry: Any, place: str, line: str, allow_code: bool) -> Case:
     if isinstance(entry.get("id"), str):
         place = f"{line}, case {entry['id']!r}"
     refuse_unknown_fields(entry, CASE_FIELDS, place)
+    category = text_of(entry, "category", place) if "category" in entry else NO_CATEGORY
     if "rules" in entry:
         return Case(
             id=text_of(entry, "id", place),
-            category=text_of(entry, "category", place) if "category" in entry else RULES_CATEGORY,
+            category=category,
             system_prompt=text_of(entry, "system_prompt", place),
             rules=read_rules(entry, place, allow_code),
         )
     probes, measure = read_probes(entry, place), read_measure(entry, place, allow_code)
     return Case(
         id=text_of(entry, "id", place),
-        category=text_of(entry, "category", place),
+        category=category,
         system_prompt=text_of(entry, "system_prompt", place),
         probes=probes,
         measure=measure,

@@ -9,6 +9,7 @@ from holdfast.analysis.check_file import Check, read_check
 from holdfast.analysis.figure_data import figure_rows
 from holdfast.analysis.series import Series
 from holdfast.analysis.summary import foretelling_in, spelled, summarise
+from holdfast.drift.cases import NO_CATEGORY
 from holdfast.records import RunData
 from holdfast.report.about import about_runs, definitions, drift_terms, setting
 from holdfast.report.check_section import check_headline, check_lines, check_sections
@@ -66,7 +67,9 @@ def render_page(runs: Sequence[RunData], labels: Sequence[str], series: Sequence
         entry["probedAfter"] = setting(manifest, "probe_at") == "after-round"
     checks = [read_check(run) for run in runs]
     rules = rules_section(series)
-    one_category = rules is not None and len(_agent_categories(series)) < 2  # the whole run again
+    categories = _agent_categories(series)
+    unsorted = rules is not None or categories == [NO_CATEGORY]
+    one_category = unsorted and len(categories) < 2  # the whole run again
     foretold = [foretelling_in(of_run[item.run], item) for item in series]
     parts = {
         "check": check_sections(checks, labels, series),
@@ -96,7 +99,7 @@ def render_page(runs: Sequence[RunData], labels: Sequence[str], series: Sequence
         legend=legend(series),
         definitions=definitions(series),
         shown_categories=SHOWN_CATEGORIES,
-        agent_categories=_agent_categories(series),
+        agent_categories=categories,
         downloads=_downloads(runs, labels, series),
         terms=drift_terms(runs),
         runs=about_runs(runs, labels),
