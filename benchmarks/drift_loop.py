@@ -148,7 +148,9 @@ def ours(model, suite, settings, replicas: int) -> tuple[Played, float]:
     """All conversations, and the tokens forwarded over the least possible."""
     with tempfile.TemporaryDirectory() as folder:
         started = time.perf_counter()
-        records = drift.run(model, suite, folder, settings, replicas=replicas).records
+        records = drift.run(
+            model, suite, folder, settings, running=drift.Running(replicas=replicas)
+        ).records
         seconds = time.perf_counter() - started
     texts = [turn["text"] for record in records for turn in record["turns"][1:]]
     texts += [probe["reply"] for record in records for probe in record["probes"]]

@@ -71,7 +71,9 @@ def main() -> None:
     ways = {
         "here": lambda out: drift.run(model, suite, out, settings),
         "ray, 1 actor": lambda out: drift.run(one, suite, out, settings),
-        "forked, 2 processes": lambda out: drift.run(model, suite, out, settings, replicas=2),
+        "forked, 2 processes": lambda out: drift.run(
+            model, suite, out, settings, running=drift.Running(replicas=2)
+        ),
         "ray, 2 actors": lambda out: drift.run(two, suite, out, settings),
     }
     for play in ways.values():  # warm

@@ -80,7 +80,11 @@ def test_every_question_is_asked_alone_and_scored_by_its_measure(tmp_path):
     before = drift.run(Shop(), SHOP, tmp_path / "run", SETTINGS).records
     shop, told = Shop(), []
     found = ask_baseline(
-        shop, SHOP, tmp_path / "run", SETTINGS, progress=lambda n, tokens: told.append(n)
+        shop,
+        SHOP,
+        tmp_path / "run",
+        SETTINGS,
+        running=drift.Running(progress=lambda n, tokens: told.append(n)),
     )
     assert read_run(tmp_path / "run").records == before, "the run itself is as it was"
     assert sum(told) == 60 and len(found.records) == 60

@@ -150,7 +150,7 @@ def test_an_interrupted_check_goes_on_to_the_same_verdicts(checked, tmp_path):
 
     settings = drift.Settings(rounds=ROUNDS)
     with pytest.raises(KeyboardInterrupt):
-        hold = functools.partial(drift.run, progress=stop)
+        hold = functools.partial(drift.run, running=drift.Running(progress=stop))
         check(model, SUITE, tmp_path, settings, TERMS, hold=hold)
     assert 0 < len(read_run(tmp_path).records) < len(whole.records)
     run, again = check(Scripted(SHARES), SUITE, tmp_path, settings, TERMS)

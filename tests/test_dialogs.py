@@ -36,7 +36,9 @@ def shared(*texts):
 
 def replayed(folder, dialogs, settings=REPLAY, suite=SUITE, scripted=None):
     """The records of a run that replays dialogs, in the order of the file."""
-    run = drift.run(scripted or Scripted(), suite, folder, settings, dialogs=dialogs)
+    run = drift.run(
+        scripted or Scripted(), suite, folder, settings, cast=drift.Cast(dialogs=dialogs)
+    )
     return sorted(run.records, key=lambda record: record["conversation"])
 
 
@@ -127,7 +129,9 @@ def test_the_rounds_and_conversations_that_are_taken(logs, tmp_path):
 
 def test_a_run_is_known_by_its_dialogs(logs, tmp_path):
     def again(dialogs):
-        return drift.run(Scripted(), SUITE, tmp_path / "run", REPLAY, dialogs=dialogs)
+        return drift.run(
+            Scripted(), SUITE, tmp_path / "run", REPLAY, cast=drift.Cast(dialogs=dialogs)
+        )
 
     run = again(logs)
     assert run.manifest["identity"]["dialogs"]["name"] == "logs.jsonl"
@@ -144,13 +148,13 @@ def test_a_run_is_known_by_its_dialogs(logs, tmp_path):
 def test_a_replay_computes_a_dialog_once_and_does_not_depend_on_what_runs_beside_it(tmp_path):
     talk = said(*(f"the garden is green {n} and the river runs" for n in range(8)))
     logs = write(tmp_path / "logs.jsonl", *([talk] * 3))
-    run = drift.run(model(), SUITE, tmp_path / "run", REPLAY, dialogs=logs)
+    run = drift.run(model(), SUITE, tmp_path / "run", REPLAY, cast=drift.Cast(dialogs=logs))
     for record in run.records:
         assert [probe["round"] for probe in record["probes"]] == [1, 2, 3, 4, 5]
         assert record["tokens"]["forwarded"] == record["tokens"]["least"]
         assert all(probe["mass"] for probe in record["probes"])
     one_by_one = replace(REPLAY, batch=1)
-    again = drift.run(model(), SUITE, tmp_path / "again", one_by_one, dialogs=logs)
+    again = drift.run(model(), SUITE, tmp_path / "again", one_by_one, cast=drift.Cast(dialogs=logs))
     assert texts(again) == texts(run)
 
 
@@ -160,7 +164,7 @@ def test_a_dialog_that_is_longer_than_the_context(tmp_path, context):
     logs = write(tmp_path / "logs.jsonl", talk)
     settings = replace(REPLAY, context=context)
     record = drift.run(
-        Scripted(context=6), SUITE, tmp_path / "run", settings, dialogs=logs
+        Scripted(context=6), SUITE, tmp_path / "run", settings, cast=drift.Cast(dialogs=logs)
     ).records[0]
     rounds = {probe["round"]: probe.get("left_out", 0) for probe in record["probes"]}
     if context == "stop":
@@ -168,12 +172,14 @@ def test_a_dialog_that_is_longer_than_the_context(tmp_path, context):
     else:
         assert rounds == {1: 0, 2: 0, 3: 0, 4: 1, 5: 2, 6: 3, 7: 4} and "ended" not in record
     with pytest.raises(PromptError, match="one probe already fill"):
-        drift.run(Scripted(context=1), SUITE, tmp_path / "tiny", settings, dialogs=logs)
+        drift.run(
+            Scripted(context=1), SUITE, tmp_path / "tiny", settings, cast=drift.Cast(dialogs=logs)
+        )
 
 
 def test_the_headline_is_of_rounds_that_half_of_the_dialogs_reach(tmp_path):
     logs = write(tmp_path / "logs.jsonl", *([said("u", "a", "v", "b")] * 3), said(*"uavbwcxd"))
-    run = drift.run(Scripted(), SUITE, tmp_path / "run", REPLAY, dialogs=logs)
+    run = drift.run(Scripted(), SUITE, tmp_path / "run", REPLAY, cast=drift.Cast(dialogs=logs))
     (series,) = read_series(run)
     assert (series.rounds, series.shared_rounds, series.until(3).rounds) == (5, 3, 3)
     told = headline([series])
@@ -183,7 +189,9 @@ def test_the_headline_is_of_rounds_that_half_of_the_dialogs_reach(tmp_path):
 def test_the_baseline_of_a_replay_asks_its_probes(logs, tmp_path):
     records = replayed(tmp_path / "run", logs)
     dialogs = read_dialogs(logs)
-    asked = drift.ask_baseline(Scripted(), SUITE, tmp_path / "run", REPLAY, dialogs=dialogs)
+    asked = drift.ask_baseline(
+        Scripted(), SUITE, tmp_path / "run", REPLAY, cast=drift.Cast(dialogs=dialogs)
+    )
     questions = [[probe["question"] for probe in record["probes"]] for record in asked.records]
     assert questions == [[record["probes"][0]["question"]] for record in records]
 
@@ -228,11 +236,17 @@ def test_a_file_that_holds_no_dialog_is_refused(tmp_path):
 
 def test_nobody_else_is_the_user_of_a_replay(logs, tmp_path, capsys):
     with pytest.raises(UsageError, match="have what their users said"):
-        drift.run(Scripted(), SUITE, tmp_path / "run", REPLAY, dialogs=logs, user_model=Scripted())
+        drift.run(
+            Scripted(),
+            SUITE,
+            tmp_path / "run",
+            REPLAY,
+            cast=drift.Cast(dialogs=logs, user_model=Scripted()),
+        )
     for prompt in ("suite", "empty"):
         with pytest.raises(UsageError, match=f"user_prompt= {prompt} is of a user model"):
             wrong = replace(REPLAY, user_prompt=prompt)
-            drift.run(Scripted(), SUITE, tmp_path / "run", wrong, dialogs=logs)
+            drift.run(Scripted(), SUITE, tmp_path / "run", wrong, cast=drift.Cast(dialogs=logs))
     with pytest.raises(UsageError, match="for a run with dialogs"):
         replayed = replace(REPLAY, user_prompt="replayed")
         drift.run(Scripted(), SUITE, tmp_path / "run", replayed)

@@ -273,8 +273,8 @@ def test_under_a_method_both_chats_are_read_under_it(tmp_path, watched):
 def test_replicas_two_models_and_a_resumed_run_measure_the_same(tmp_path):
     settings = replace(MEASURED, conversations=6, batch=6)
     whole = drift.run(exact(), SUITE, tmp_path / "whole", settings)
-    apart = drift.run(exact(), SUITE, tmp_path / "apart", settings, replicas=2)
-    both = drift.run(exact(), SUITE, tmp_path / "both", settings, user_model=exact())
+    apart = drift.run(exact(), SUITE, tmp_path / "apart", settings, running=drift.Running(replicas=2))
+    both = drift.run(exact(), SUITE, tmp_path / "both", settings, cast=drift.Cast(user_model=exact()))
     drift.run(exact(), SUITE, tmp_path / "resumed", replace(settings, conversations=2))
     resumed = drift.run(exact(), SUITE, tmp_path / "resumed", settings)
     assert max(map(max, divergences(whole))) > 0
@@ -290,7 +290,7 @@ def test_recorded_dialogs_are_compared_too(tmp_path, watched):
         said("hello", "bread is good", "w " * 400, "x", "and now?", "music"),
     ]
     logs = write(tmp_path / "logs.jsonl", *lines)
-    run = drift.run(exact(), SUITE, tmp_path / "run", MEASURED, dialogs=logs)
+    run = drift.run(exact(), SUITE, tmp_path / "run", MEASURED, cast=drift.Cast(dialogs=logs))
     first, second = divergences(run)
     assert first[0] == second[0] == 0 and min(first[1:]) > 0
     assert second[1:] == [None, None], "they do not fit into the context"
@@ -302,7 +302,7 @@ def test_recorded_dialogs_are_compared_too(tmp_path, watched):
     by_hand = expected(tiny, own.request, own.reference, own.reply)
     assert told[1].nats == pytest.approx(by_hand, abs=TOLERANCE)
     window = replace(MEASURED, context="slide", window=1)
-    alike = drift.run(exact(), SUITE, tmp_path / "window", window, dialogs=logs)
+    alike = drift.run(exact(), SUITE, tmp_path / "window", window, cast=drift.Cast(dialogs=logs))
     assert divergences(alike)[0] == [0, 0, 0], "only the last message was ever shown"
 
 

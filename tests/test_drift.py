@@ -289,7 +289,13 @@ def test_an_extended_run_equals_one_at_once(tmp_path):
 
 def test_a_smaller_command_completes_its_part_of_the_run(tmp_path):
     with pytest.raises(KeyboardInterrupt):
-        drift.run(Scripted(), SUITE, tmp_path / "run", QUICK, progress=stop_after(11))
+        drift.run(
+            Scripted(),
+            SUITE,
+            tmp_path / "run",
+            QUICK,
+            running=drift.Running(progress=stop_after(11)),
+        )
     few = dataclasses.replace(QUICK, conversations=2)
     run = drift.run(Scripted(), SUITE, tmp_path / "run", few)
     assert run.manifest["identity"]["settings"]["conversations"] == QUICK.conversations

@@ -87,7 +87,7 @@ def judged(folder, judge, force=False, **more):
     told = []
     judging = Judging(lambda model, name: judge, force, told.append)
     settings = replace(QUICK, conversations=2, **more)
-    return drift.run(Agent(), suite(), folder, settings, judging=judging), told
+    return drift.run(Agent(), suite(), folder, settings, cast=drift.Cast(judging=judging)), told
 
 
 def test_a_judge_scores_what_it_was_first_checked_on(tmp_path):
@@ -203,7 +203,9 @@ def test_the_baseline_is_judged_by_the_same_judge(tmp_path):
     before = len(judge.requests)
     judging = Judging(lambda model, name: judge)
     settings = replace(QUICK, conversations=2)
-    asked = drift.ask_baseline(Agent(), suite(), tmp_path / "run", settings, judging=judging)
+    asked = drift.ask_baseline(
+        Agent(), suite(), tmp_path / "run", settings, cast=drift.Cast(judging=judging)
+    )
     scores = [probe["score"] for record in asked.records for probe in record["probes"]]
     assert len(scores) == 4 and None not in scores
     assert len(judge.requests) == before + 1, "one new reply: a chat of one message"
@@ -218,8 +220,8 @@ def test_what_replicas_replay_is_judged_by_the_process_that_records_it(tmp_path)
     for replicas in (1, 2):
         judge = Judge(lambda reply, messages: "No" if reply in BREAKS else "Yes")
         out, judging = tmp_path / str(replicas), Judging(lambda model, name, judge=judge: judge)
-        kwargs = {"dialogs": logs, "judging": judging, "replicas": replicas}
-        run = drift.run(model(), suite(), out, QUICK, **kwargs)
+        cast, running = drift.Cast(dialogs=logs, judging=judging), drift.Running(replicas)
+        run = drift.run(model(), suite(), out, QUICK, cast=cast, running=running)
         assert judge.requests and len(run.records) == 4
         runs.append(
             {
@@ -242,7 +244,13 @@ def test_two_names_of_one_judge_ask_it_once(tmp_path):
     judge = Judge()
     judging = Judging(lambda model, name: judge)
     settings = replace(QUICK, conversations=1)
-    drift.run(Agent(), replace(suite(), cases=cases), tmp_path / "run", settings, judging=judging)
+    drift.run(
+        Agent(),
+        replace(suite(), cases=cases),
+        tmp_path / "run",
+        settings,
+        cast=drift.Cast(judging=judging),
+    )
     asked = [reply_in(request) for request in judge.requests]
     assert len(asked) == len(set(asked)) == 8 + 3
 
@@ -261,7 +269,9 @@ def test_the_measured_model_is_its_own_judge_where_a_measure_names_it(tmp_path):
     def never(model, name):
         raise AssertionError("the model is there already")
 
-    run = drift.run(Both(), suite(), tmp_path / "run", QUICK, judging=Judging(never))
+    run = drift.run(
+        Both(), suite(), tmp_path / "run", QUICK, cast=drift.Cast(judging=Judging(never))
+    )
     assert len(run.records) == QUICK.conversations
 
 

@@ -57,9 +57,9 @@ def test_replicas_say_what_one_process_says(tmp_path, count):
         tmp_path / "apart",
         SIX,
         methods,
-        replicas=count,
-        progress=lambda done, tokens: seen.append((done, tokens)),
-        traces=True,
+        running=drift.Running(
+            replicas=count, progress=lambda done, tokens: seen.append((done, tokens)), traces=True
+        ),
     )
     assert texts(apart) == texts(alone)
     assert sum(done for done, _ in seen) == 2 * SIX.conversations * SIX.rounds
@@ -70,16 +70,16 @@ def test_replicas_say_what_one_process_says(tmp_path, count):
 def test_a_run_goes_on_with_other_replicas(tmp_path):
     few = replace(SIX, conversations=2)
     drift.run(model(), SUITE, tmp_path / "run", few)
-    resumed = drift.run(model(), SUITE, tmp_path / "run", SIX, replicas=3)
+    resumed = drift.run(model(), SUITE, tmp_path / "run", SIX, running=drift.Running(replicas=3))
     assert texts(resumed) == texts(drift.run(model(), SUITE, tmp_path / "whole", SIX))
     again = (tmp_path / "run" / "records.jsonl").read_bytes()
-    drift.run(model(), SUITE, tmp_path / "run", SIX, replicas=2)
+    drift.run(model(), SUITE, tmp_path / "run", SIX, running=drift.Running(replicas=2))
     assert (tmp_path / "run" / "records.jsonl").read_bytes() == again
 
 
 def test_a_replica_that_is_killed_is_named_and_the_others_end(tmp_path):
     with pytest.raises(ModelError, match=r"exit code -9.*repeat the command.*fewer replicas="):
-        drift.run(model(), SUITE, tmp_path, SIX, [Ends("rain")], replicas=6)
+        drift.run(model(), SUITE, tmp_path, SIX, [Ends("rain")], running=drift.Running(replicas=6))
     kept = {record["agent"]["id"] for record in read_run(tmp_path).records}
     assert kept and "case-rain" not in kept
 
@@ -93,7 +93,9 @@ def test_a_replica_that_is_killed_is_named_and_the_others_end(tmp_path):
 )
 def test_an_error_of_a_replica_is_raised_here(tmp_path, error, told):
     with pytest.raises(Exception, match=told) as raised:
-        drift.run(model(), SUITE, tmp_path, SIX, [Ends("rain", error)], replicas=6)
+        drift.run(
+            model(), SUITE, tmp_path, SIX, [Ends("rain", error)], running=drift.Running(replicas=6)
+        )
     if isinstance(error, ValueError):
         assert raised.type is ValueError
         assert "in edit" in "".join(raised.value.__notes__)
@@ -105,7 +107,9 @@ def test_an_error_here_ends_the_replicas(tmp_path):
         raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
-        drift.run(model(), SUITE, tmp_path, SIX, replicas=2, progress=progress)
+        drift.run(
+            model(), SUITE, tmp_path, SIX, running=drift.Running(replicas=2, progress=progress)
+        )
     assert multiprocessing.active_children() == []
 
 
@@ -116,7 +120,8 @@ from dataclasses import replace
 from test_drift import LONG, SUITE
 from tiny import chat, model
 from holdfast import drift, tasks
-drift.run(model(), SUITE, {str(tmp_path / "run")!r}, replace(LONG, conversations=4000), replicas=2)
+settings = replace(LONG, conversations=4000)
+drift.run(model(), SUITE, {str(tmp_path / "run")!r}, settings, running=drift.Running(replicas=2))
 """
     parent = subprocess.Popen([sys.executable, "-c", script])
     records = tmp_path / "run" / "records.jsonl"
@@ -166,7 +171,7 @@ def test_a_model_elsewhere_is_refused_before_anything_is_written(tmp_path):
             pass
 
     with pytest.raises(UsageError, match=r"replicas=.*2 is for.*far is not"):
-        drift.run(Elsewhere(), SUITE, tmp_path / "run", SIX, replicas=2)
+        drift.run(Elsewhere(), SUITE, tmp_path / "run", SIX, running=drift.Running(replicas=2))
     assert not (tmp_path / "run").exists()
 
 
@@ -181,7 +186,13 @@ def test_other_work_is_shared_out_too(tmp_path):
         out = tmp_path / str(count)
         runs = [
             tasks.run(wide, data, out / "tasks", settings, ["pasta:alpha=0.1"], replicas=count),
-            drift.ask_baseline(wide, SUITE, out / "run", replace(SIX, batch=2), replicas=count),
+            drift.ask_baseline(
+                wide,
+                SUITE,
+                out / "run",
+                replace(SIX, batch=2),
+                running=drift.Running(replicas=count),
+            ),
         ]
         profile(wide, samples, out / "profile", replicas=count)
         runs.append(read_run(out / "profile"))

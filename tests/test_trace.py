@@ -133,7 +133,7 @@ def test_a_trace_is_there_whenever_its_record_is(tmp_path, monkeypatch):
     settings = drift.Settings(
         rounds=2, conversations=4, adoption=False, batch=2, sampling=Sampling(max_new_tokens=8)
     )
-    whole = drift.run(tiny, suite, tmp_path / "whole", settings, traces=True)
+    whole = drift.run(tiny, suite, tmp_path / "whole", settings, running=drift.Running(traces=True))
     written = []
     append = Run.append
 
@@ -145,9 +145,9 @@ def test_a_trace_is_there_whenever_its_record_is(tmp_path, monkeypatch):
 
     monkeypatch.setattr("holdfast.records.Run.append", dying)
     with pytest.raises(KeyboardInterrupt):
-        drift.run(tiny, suite, tmp_path / "cut", settings, traces=True)
+        drift.run(tiny, suite, tmp_path / "cut", settings, running=drift.Running(traces=True))
     monkeypatch.undo()
-    resumed = drift.run(tiny, suite, tmp_path / "cut", settings, traces=True)
+    resumed = drift.run(tiny, suite, tmp_path / "cut", settings, running=drift.Running(traces=True))
     assert len(resumed.records) == len(whole.records) == 4
     for record in whole.records:
         ours, theirs = (

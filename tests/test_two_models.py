@@ -40,7 +40,9 @@ def test_one_model_on_both_sides_says_what_it_says_alone(tmp_path, batch):
     settings = replace(QUICK, batch=batch)
     methods = ["none", "split-softmax:exponent=0.5"]
     alone = drift.run(model(), SUITE, tmp_path / "alone", settings, methods)
-    both = drift.run(model(), SUITE, tmp_path / "both", settings, methods, user_model=model())
+    both = drift.run(
+        model(), SUITE, tmp_path / "both", settings, methods, cast=drift.Cast(user_model=model())
+    )
     assert texts(both) == texts(alone)
     tokens = [sum(r["tokens"]["forwarded"] for r in run.records) for run in (alone, both)]
     assert tokens[0] == tokens[1], "each view is computed once, wherever it is"
@@ -48,7 +50,7 @@ def test_one_model_on_both_sides_says_what_it_says_alone(tmp_path, batch):
 
 def test_each_turn_is_its_models_own(tmp_path):
     agent, user = Named("agent"), Named("user")
-    run = drift.run(agent, SUITE, tmp_path / "run", QUICK, user_model=user)
+    run = drift.run(agent, SUITE, tmp_path / "run", QUICK, cast=drift.Cast(user_model=user))
     assert len(run.records) == QUICK.conversations
     for record in run.records:
         starter, *rest = record["turns"]
@@ -65,7 +67,7 @@ def test_a_user_model_behind_an_endpoint(tmp_path):
     alone = drift.run(model(), SUITE, tmp_path / "alone", QUICK)
     with served(model("qwen2"), LIMITS) as server:
         user = connect(f"{server.url}/v1")
-        run = drift.run(model(), SUITE, tmp_path / "run", QUICK, user_model=user)
+        run = drift.run(model(), SUITE, tmp_path / "run", QUICK, cast=drift.Cast(user_model=user))
     assert len(run.records) == QUICK.conversations and not any("ended" in r for r in run.records)
     pairs = list(zip(texts(run), texts(alone), strict=True))
     for mixed, plain in pairs:
@@ -79,18 +81,25 @@ def test_a_user_model_that_is_gone_stops_the_run_which_can_be_resumed(tmp_path):
             raise ModelError("There is no such model; start it.")
 
     with pytest.raises(ModelError, match="start it"):
-        drift.run(Named("agent"), SUITE, tmp_path / "run", QUICK, user_model=Away("user"))
-    run = drift.run(Named("agent"), SUITE, tmp_path / "run", QUICK, user_model=Named("user"))
+        drift.run(
+            Named("agent"), SUITE, tmp_path / "run", QUICK, cast=drift.Cast(user_model=Away("user"))
+        )
+    run = drift.run(
+        Named("agent"), SUITE, tmp_path / "run", QUICK, cast=drift.Cast(user_model=Named("user"))
+    )
     assert len(run.records) == QUICK.conversations
 
 
 def test_a_run_is_known_by_its_user_model(tmp_path):
     two = {"model": Named("agent"), "suite": SUITE, "out": tmp_path / "two", "settings": QUICK}
-    run = drift.run(**two, user_model=Named("Ada"))
+    run = drift.run(**two, cast=drift.Cast(user_model=Named("Ada")))
     assert run.manifest["identity"]["user_model"]["name"] == "Ada"
-    assert len(drift.run(**two, user_model=Named("Ada")).records) == QUICK.conversations
+    assert (
+        len(drift.run(**two, cast=drift.Cast(user_model=Named("Ada"))).records)
+        == QUICK.conversations
+    )
     with pytest.raises(RecordsError, match=r"user_model.name is \"Ada\", this command's is \"Bo\""):
-        drift.run(**two, user_model=Named("Bo"))
+        drift.run(**two, cast=drift.Cast(user_model=Named("Bo")))
     with pytest.raises(RecordsError, match=r"user_model is .*this command's is not given"):
         drift.run(**two)
     page = report.write([tmp_path / "two"], tmp_path / "page.html").read_text()
@@ -101,9 +110,16 @@ def test_a_run_is_known_by_its_user_model(tmp_path):
 
 def test_what_cannot_be_done_with_two_models_is_refused(tmp_path, capsys):
     with pytest.raises(UsageError, match="no 2 replicas; leave out"):
-        drift.run(model(), SUITE, tmp_path / "run", QUICK, replicas=2, user_model=model("qwen2"))
+        drift.run(
+            model(),
+            SUITE,
+            tmp_path / "run",
+            QUICK,
+            running=drift.Running(replicas=2),
+            cast=drift.Cast(user_model=model("qwen2")),
+        )
     with pytest.raises(UsageError, match="not 'default'"):
-        drift.run(model(), SUITE, tmp_path / "run", QUICK, user_model="default")
+        drift.run(model(), SUITE, tmp_path / "run", QUICK, cast=drift.Cast(user_model="default"))
     assert not (tmp_path / "run").exists()
     for option in ("--user-endpoint-model", "--user-api-key-env"):
         assert main(["drift", option, "x", "--out", str(tmp_path / "run")]) == 2

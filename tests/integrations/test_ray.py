@@ -139,8 +139,9 @@ def test_records_are_those_of_one_process_and_the_folder_goes_on_with_either(
         tmp_path / "run",
         QUICK,
         methods,
-        progress=lambda done, tokens: seen.append((done, tokens)),
-        traces=True,
+        running=drift.Running(
+            progress=lambda done, tokens: seen.append((done, tokens)), traces=True
+        ),
     )
     assert same(run, alone(QUICK, methods))
     assert sum(done for done, _ in seen) == 2 * QUICK.conversations * QUICK.rounds
@@ -209,7 +210,7 @@ def test_an_actor_that_is_killed_loses_nothing(exact, alone, tmp_path):
             killed.append(actors()[0])
             os.kill(killed[0], signal.SIGKILL)
 
-    run = drift.run(exact, SUITE, tmp_path / "run", LONG, progress=kill_one)
+    run = drift.run(exact, SUITE, tmp_path / "run", LONG, running=drift.Running(progress=kill_one))
     assert killed[0] in before and same(run, alone(LONG))
 
 
@@ -224,7 +225,7 @@ def test_a_node_that_goes_away_loses_nothing(cluster, exact, alone, tmp_path):
             cluster.remove_node(node)
             cluster.add_node(num_cpus=1)
 
-    run = drift.run(exact, SUITE, tmp_path / "run", LONG, progress=go_away)
+    run = drift.run(exact, SUITE, tmp_path / "run", LONG, running=drift.Running(progress=go_away))
     assert gone and same(run, alone(LONG))
 
 
@@ -250,7 +251,7 @@ def test_an_interrupt_leaves_the_actors_ready_for_another_run(exact, alone, tmp_
         raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
-        drift.run(exact, SUITE, tmp_path / "run", LONG, progress=interrupt)
+        drift.run(exact, SUITE, tmp_path / "run", LONG, running=drift.Running(progress=interrupt))
     assert same(drift.run(exact, SUITE, tmp_path / "run", LONG), alone(LONG))
 
 

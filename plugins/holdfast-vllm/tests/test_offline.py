@@ -38,13 +38,13 @@ def in_vllm(backend=OURS, **options):
     return load_in_engine("vllm:default", dtype="float32", **{**standard, **options})
 
 
-def runs(folder, settings, methods, **options):
+def runs(folder, settings, methods, running=drift.Running()):
     """The records of the same run, by method and conversation: local, and in vLLM."""
     return [
         {
             (record["method"], record["conversation"]): record
             for record in drift.run(
-                each, "starter", folder / name, settings, methods, **options
+                each, "starter", folder / name, settings, methods, running=running
             ).records
         }
         for name, each in (("here", model()), ("vllm", in_vllm()))
@@ -66,7 +66,7 @@ def test_a_run_gives_the_local_records(tmp_path, temperature, methods):
     settings = drift.Settings(
         rounds=3, conversations=2, sampling=Sampling(temperature, max_new_tokens=40)
     )
-    here, there = runs(tmp_path, settings, methods, traces=True)
+    here, there = runs(tmp_path, settings, methods, drift.Running(traces=True))
     assert here.keys() == there.keys() and len(here) == 2 * len(methods)
     for key, record in here.items():
         assert said(record) == said(there[key]), key
@@ -151,7 +151,13 @@ def test_what_it_cannot_do_is_refused_by_name(tmp_path):
             vllm.generate(CHATS[0], spec)
         assert words in str(refused.value)
     with pytest.raises(UsageError, match="vllm:default is not; leave it out"):
-        drift.run(vllm, "starter", tmp_path, drift.Settings(conversations=2), replicas=2)
+        drift.run(
+            vllm,
+            "starter",
+            tmp_path,
+            drift.Settings(conversations=2),
+            running=drift.Running(replicas=2),
+        )
 
 
 def test_without_our_backend_attention_is_not_offered():

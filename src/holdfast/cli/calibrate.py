@@ -168,7 +168,7 @@ def run(arguments: argparse.Namespace) -> None:
         asked = len(capability.items) * (1 + len(every))
         of_all, folder = settings_for(suite, plan), arguments.out / "stability"
         talks = Talks(model, suite, folder, of_all, [(), *every], measured=1)
-        hold = functools.partial(drift.run, command=command_line())
+        hold = functools.partial(drift.run, running=drift.Running(command=command_line()))
         plan_talks(arguments, talks, hold, [Part("questions", asked, asked, asked)])
         return
     units, count = units_of(suite, capability, sweeps, plan), conversations(suite, plan)

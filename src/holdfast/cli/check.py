@@ -146,10 +146,11 @@ def run(arguments: argparse.Namespace) -> int:
     arguments.on_interrupt = (
         f"Finished conversations are kept in {out}; repeat the command to go on."
     )
-    hold = functools.partial(drift.run, command=command_line(), judging=judging_of(arguments))
+    cast = drift.Cast(user_model, judging=judging_of(arguments))
     if arguments.dry_run:
         every = settings_for(suite, settings, terms)
-        talks = Talks(model, suite, out, every, [method], user_model, at_most=True)
+        talks = Talks(model, suite, out, every, [method], cast, at_most=True)
+        hold = functools.partial(drift.run, running=drift.Running(command=command_line()))
         plan_talks(arguments, talks, hold)
         return PASSED
     count = len(suite.cases)
@@ -158,12 +159,11 @@ def run(arguments: argparse.Namespace) -> int:
         f" {settings.rounds} rounds each"
     )
     with Bar(count * terms.budget * settings.rounds, title=title) as bar:
-        held = functools.partial(
-            hold, progress=bar, replicas=arguments.replicas, user_model=user_model
-        )
+        running = drift.Running(arguments.replicas, progress=bar, command=command_line())
+        hold = functools.partial(drift.run, cast=cast, running=running)
         looked = functools.partial(_tell_look, bar)
         data, checks = check(
-            model, suite, out, settings, terms, method, before=before, hold=held, looked=looked
+            model, suite, out, settings, terms, method, before=before, hold=hold, looked=looked
         )
     print("\n".join(lines_of(checks, terms)))
     if arguments.junit is not None:

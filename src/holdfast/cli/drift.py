@@ -81,42 +81,25 @@ def run(arguments: argparse.Namespace) -> None:
     settings = settled(suite, settings, dialogs)
     model, user_model = endpoint or load_model(arguments), load_user_model(arguments)
     _tell_foreign_files(arguments.method or (), model)
-    judging = judging_of(arguments)  # of the run and its baseline, so that a judge loads once
+    # of the run and its baseline, so that a judge loads once
+    cast = drift.Cast(user_model, dialogs, judging_of(arguments))
     arguments.on_interrupt = (
         f"Finished conversations are kept in {out}; repeat the command to go on."
     )
     if arguments.dry_run:
-        talks = Talks(model, suite, out, settings, chosen, user_model, dialogs)
-        hold = functools.partial(drift.run, command=command_line(), judging=judging)
-        plan_talks(arguments, talks, hold, [_unprompted(talks)] if arguments.baseline else [])
+        talks = Talks(model, suite, out, settings, chosen, cast)
+        hold = functools.partial(drift.run, running=drift.Running(command=command_line()))
+        more = [_unprompted(talks, dialogs)] if arguments.baseline else []
+        plan_talks(arguments, talks, hold, more)
         return
     title = _title(suite, settings, dialogs, len(chosen))
     with Bar(len(chosen) * settings.conversations * settings.rounds, title=title) as bar:
-        run = drift.run(
-            model,
-            suite,
-            out,
-            settings,
-            chosen,
-            command=command_line(),
-            progress=bar,
-            replicas=arguments.replicas,
-            user_model=user_model,
-            dialogs=dialogs,
-            judging=judging,
-        )
+        running = drift.Running(arguments.replicas, progress=bar, command=command_line())
+        run = drift.run(model, suite, out, settings, chosen, cast=cast, running=running)
     if arguments.baseline:
         with Bar(settings.conversations, "probe") as bar:
-            drift.ask_baseline(
-                model,
-                suite,
-                out,
-                settings,
-                dialogs=dialogs,
-                judging=judging,
-                command=command_line(),
-                progress=bar,
-            )
+            running = drift.Running(progress=bar, command=command_line())
+            drift.ask_baseline(model, suite, out, settings, cast=cast, running=running)
     print(report.table(run))
     for what, line in ending_lines(count_endings(run.records)):
         print(f"{what[0].upper()}{what[1:]}: {line}.")
@@ -125,12 +108,12 @@ def run(arguments: argparse.Namespace) -> None:
     print(f"Report: {report.write([out], page, page_option(arguments)).resolve()}")
 
 
-def _unprompted(talks: Talks) -> Part:
+def _unprompted(talks: Talks, dialogs: Dialogs | None) -> Part:
     """What `--baseline` asks."""
     from holdfast.drift.pairing import draw
 
     count = talks.settings.conversations
-    pairings = (draw(talks.suite, talks.settings, talks.dialogs, n) for n in range(count))
+    pairings = (draw(talks.suite, talks.settings, dialogs, n) for n in range(count))
     asked = sum(len(pairing.probes) for pairing in pairings)
     return Part("conversations asked without a prompt", count, count, asked)
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import dataclasses
 import functools
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, ClassVar
@@ -17,10 +17,10 @@ from typing import Any, ClassVar
 from holdfast.drift.benchmark import identity_of
 from holdfast.drift.cases import Suite
 from holdfast.drift.dialog import scored
-from holdfast.drift.dialogs import Dialogs
 from holdfast.drift.judgements import Judgements
-from holdfast.drift.judges import Judges, Judging, load_judges
+from holdfast.drift.judges import Judges, load_judges
 from holdfast.drift.pairing import Pairing, Probe, draw, settled
+from holdfast.drift.running import Cast, Running
 from holdfast.drift.settings import Settings
 from holdfast.models.batches import BatchUnit, work_on
 from holdfast.models.failures import Failures, Name, Unanswered, answer_each
@@ -50,11 +50,8 @@ def ask_baseline(
     out: Path | str,
     settings: Settings = Settings(),
     *,
-    dialogs: Dialogs | None = None,
-    judging: Judging | None = None,
-    command: str = "",
-    progress: Callable[[int, int], None] = lambda conversations, tokens: None,
-    replicas: int = 1,
+    cast: Cast = Cast(),
+    running: Running = Running(),
 ) -> RunData:
     """Asks every conversation's stability probes once more, without a system prompt; resumes what
     is there.
@@ -64,11 +61,9 @@ def ask_baseline(
         suite: of the run.
         out: the run's folder.
         settings: of the run.
-        dialogs: of the run.
-        judging: of the run, which has measured what its judges are worth.
-        command: the command line, for the manifest.
-        progress: told how many conversations were asked, and the tokens forwarded.
-        replicas: processes that batches of conversations are shared out to, as of `drift.run`.
+        cast: of the run, which has measured what its judges are worth.
+        running: its progress is told how many conversations were asked, and the tokens forwarded;
+            its replicas have batches of conversations shared out to them.
 
     A conversation with a question that is not answered is noted, and asked again by the next
     command; the others go on.
@@ -77,12 +72,13 @@ def ask_baseline(
         RecordsError: `out` has a baseline of another model, suite or seed.
         ModelError: requests of too many conversations in a row failed.
     """
-    folder, about = Path(out) / FOLDER, {"command": KIND, "argv": command}
+    folder, about = Path(out) / FOLDER, {"command": KIND, "argv": running.command}
+    dialogs = cast.read()
     settings = settled(suite, settings, dialogs)
     identity = _identity(model, suite, settings)
     if dialogs is not None:
         identity["dialogs"] = {"name": dialogs.name, "fingerprint": dialogs.fingerprint}
-    judged = load_judges(suite, model, judging or Judging())
+    judged = load_judges(suite, model, cast.judging)
     with open_run(folder, identity, about) as run:
         judges = Judges(suite, judged, Judgements.opened(Path(out)))
         groups, units = batches(range(settings.conversations), settings.batch), []
@@ -91,10 +87,10 @@ def ask_baseline(
                 pairings = [draw(suite, settings, dialogs, number) for number in batch.again]
                 units.append(BatchUnit(batch, pairings))
             else:
-                progress(len(batch.numbers), 0)
-        shared_out = replicas_of(model, len(units), replicas)
+                running.progress(len(batch.numbers), 0)
+        shared_out = replicas_of(model, len(units), running.replicas)
         note = functools.partial(_note, run)
-        work_on(shared_out, Unprompted(settings), units, note, progress, judges.settle)
+        work_on(shared_out, Unprompted(settings), units, note, running.progress, judges.settle)
     return read_run(folder)
 
 

@@ -5,17 +5,19 @@ from __future__ import annotations
 import dataclasses
 import functools
 import platform
-from collections.abc import Callable, Iterable, Mapping, Sequence
+import typing
+from collections.abc import Iterable, Mapping, Sequence
 from importlib import metadata
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
 from holdfast import methods as steering
-from holdfast.drift.dialogs import Dialogs, read_dialogs
+from holdfast.drift.dialogs import Dialogs
 from holdfast.drift.divergence import check_measurable
 from holdfast.drift.judgements import Judgements
-from holdfast.drift.judges import Judges, Judging, load_judges
+from holdfast.drift.judges import Judges, load_judges
 from holdfast.drift.pairing import draw, settled
+from holdfast.drift.running import Cast, Running
 from holdfast.drift.settings import Settings
 from holdfast.drift.suites import Suite, load_suite
 from holdfast.drift.talks import Recorder, Talks
@@ -51,8 +53,6 @@ COMPATIBILITY = Compatibility(
     },
 )
 
-Progress = Callable[[int, int], None]
-
 
 def run(
     model: ChatModel,
@@ -61,13 +61,8 @@ def run(
     settings: Settings = Settings(),
     methods: Sequence[Sequence[Method] | Method | str] = ((),),
     *,
-    command: str = "",
-    progress: Progress = lambda conversations, tokens: None,
-    traces: bool = False,
-    replicas: int | None = 1,
-    user_model: ChatModel | None = None,
-    dialogs: Dialogs | Path | str | None = None,
-    judging: Judging | None = None,
+    cast: Cast = Cast(),
+    running: Running = Running(),
     numbers: Iterable[Sequence[int]] | None = None,
 ) -> RunData:
     """Measures drift (Li et al. 2024, Figure 3) and records every conversation in the folder `out`;
@@ -78,26 +73,15 @@ def run(
     finished dialogs are not recorded.
 
     Args:
-        model: plays both sides, or the agent alone where there is a `user_model`.
+        model: plays both sides, or the agent alone where the cast has a user model.
         suite: the system prompts, probes and measures, or what `load_suite` takes.
         out: a new folder, or that of the same run, which may have fewer or more conversations and
             other methods.
         settings: the protocol.
         methods: each one a list applied to the agent, a method or a spelling; () and "none" are the
             model as it is. All see the same pairs and draws.
-        command: the command line, for the manifest.
-        progress: told at every round how many conversations advanced, and the tokens forwarded;
-            finished conversations found on resuming are told at once, round by round, with no
-            tokens.
-        traces: whether the mass of every head at every generated token of the agent is kept too
-            (`drift.traces`).
-        replicas: processes that conversations are shared out to, which are forked and read the same
-            weights; None: as many as pay, for a small model in this processor's memory. A model
-            that has replicas elsewhere has its own number of them. Two models have none.
-        user_model: plays the user model; a run with another one is another run.
-        dialogs: that were held, or their file (`dialogs.read_dialogs`): they are replayed in place
-            of self-chats, and the model answers the probes alone.
-        judging: how the judges of the suite are had, where it has some.
+        cast: who takes part beside the agent: a user model, dialogs that were held, judges.
+        running: how the run is carried out: replicas, traces, progress.
         numbers: which conversations are held, in batches; None: all. A batch is asked for when the
             one before it is recorded, so an iterator (for one method) may look into the folder.
 
@@ -109,18 +93,12 @@ def run(
         HoldfastError: whatever a model raises; methods that it cannot apply are refused before
             anything is written.
     """
-    chosen = _by_spelling(methods)
+    chosen, user_model = _by_spelling(methods), cast.user_model
     for given in (model,) if user_model is None else (model, user_model):
         _refuse_no_model(given)
     if not isinstance(suite, Suite):
         suite = load_suite(suite)
-    if isinstance(dialogs, (Path, str)):
-        dialogs = read_dialogs(dialogs)
-    if dialogs is not None and user_model is not None:
-        raise UsageError(
-            f"The dialogs {dialogs.name} have what their users said, and {user_model.name} is to"
-            " play the user; leave out --dialogs or --user-model."
-        )
+    dialogs = cast.read()
     settings = settled(suite, settings, dialogs)
     for setting in chosen.values():
         model.check(setting)
@@ -128,38 +106,40 @@ def run(
         check_measurable(model, chosen.values())
     side_by_side = min(settings.conversations, settings.batch)
     shared_out = (
-        replicas_of(model, side_by_side, replicas)
+        replicas_of(model, side_by_side, running.replicas)
         if user_model is None
-        else Here(_both(model, user_model, replicas))
+        else Here(_both(model, user_model, running.replicas))
     )
-    identity = identity_of(model, suite, list(chosen), dataclasses.asdict(settings))
-    if user_model is not None:
-        identity["user_model"] = _named(user_model)
-    if dialogs is not None:
-        identity["dialogs"] = {"name": dialogs.name, "fingerprint": dialogs.fingerprint}
-    judged = load_judges(suite, model, judging or Judging())
+    judged = load_judges(suite, model, cast.judging)
+    identity = {
+        **identity_of(model, suite, list(chosen), dataclasses.asdict(settings)),
+        **_identity_of_cast(user_model, dialogs),
+    }
     if judged:
         identity["judges"] = {name: judge.fingerprint for (name, _), judge in judged.items()}
     about = {
         "command": "drift",
-        "argv": command,
+        "argv": running.command,
         **told_of(model),
         "versions": _versions(),
         **({"notes": list(suite.notes)} if suite.notes else {}),
     }
     with open_run(Path(out), identity, about, COMPATIBILITY) as record:
         judges = Judges(suite, judged, Judgements.opened(Path(out)))
-        judges.check(judging or Judging())
+        judges.check(cast.judging)
         groups = [range(settings.conversations)] if numbers is None else numbers
         for name, setting in chosen.items():
             for batch in resume(record, name, groups, alone=True):
                 if batch.kept:
                     for _ in range(settings.rounds):
-                        progress(batch.kept, 0)
+                        running.progress(batch.kept, 0)
                 pairings = {n: draw(suite, settings, dialogs, n) for n in batch.again}
                 if pairings:
-                    recorder = Recorder(pairings, functools.partial(_keep, batch, judges, traces))
-                    listener = Listener(recorder.take, progress=progress, lost=recorder.lose)
+                    keep = functools.partial(_keep, batch, judges, running.traces)
+                    recorder = Recorder(pairings, keep)
+                    listener = Listener(
+                        recorder.take, progress=running.progress, lost=recorder.lose
+                    )
                     shared_out.work(Talks(setting, settings), pairings, listener)
     return read_run(out)
 
@@ -182,7 +162,7 @@ def _both(agent: ChatModel, user: ChatModel, replicas: int | None) -> ChatModel:
             f"With a user model of its own, a run has no {count}replicas; leave out --replicas and"
             " --ray, or --user-model."
         )
-    return cast("ChatModel", TwoModels(agent, user))  # conversations use its session alone
+    return typing.cast("ChatModel", TwoModels(agent, user))  # conversations use its session alone
 
 
 def _by_spelling(
@@ -232,9 +212,18 @@ def identity_of(
     }
 
 
-def _named(model: ChatModel) -> dict[str, Any]:
-    """A second model, as the identity of a run names it."""
-    return {"name": model.name, "fingerprint": model.fingerprint, "runtime": model.runtime}
+def _identity_of_cast(user_model: ChatModel | None, dialogs: Dialogs | None) -> dict[str, Any]:
+    """What a run is besides, where another model plays the user, or dialogs are replayed."""
+    identity: dict[str, Any] = {}
+    if user_model is not None:
+        identity["user_model"] = {
+            "name": user_model.name,
+            "fingerprint": user_model.fingerprint,
+            "runtime": user_model.runtime,
+        }
+    if dialogs is not None:
+        identity["dialogs"] = {"name": dialogs.name, "fingerprint": dialogs.fingerprint}
+    return identity
 
 
 def _versions() -> dict[str, str]:

@@ -15,7 +15,7 @@ from typing import Any
 
 from holdfast import drift
 from holdfast import methods as steering
-from holdfast.drift.benchmark import Progress
+from holdfast.drift.running import Progress
 from holdfast.errors import ModelError, UnknownName, UsageError
 from holdfast.methods import Ability, Method, Sweep, parse_sweep
 from holdfast.models.batches import BatchUnit, work_on
@@ -159,9 +159,7 @@ def calibrate(
         Path(out) / "stability",
         talks,
         settings,
-        command=command,
-        progress=progress,
-        replicas=replicas,
+        running=drift.Running(replicas, progress=progress, command=command),
     )
     methods = {steering.spell(setting): setting for setting in settings}
     identity = {**stability.manifest["identity"], "methods": list(methods), **asked}

@@ -77,7 +77,8 @@ def hold(
         adoption=False,
         divergence=sizes.divergence,
     )
-    run = drift.run(model, suite, out, settings, [methods], traces=True, progress=progress)
+    running = drift.Running(traces=True, progress=progress)
+    run = drift.run(model, suite, out, settings, [methods], running=running)
     records = sorted(run.records, key=lambda record: record["conversation"])
     return records, [
         read_traces(Path(out), record["method"], record["conversation"]) for record in records

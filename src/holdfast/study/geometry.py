@@ -132,7 +132,7 @@ def hidden_geometry(
     """
     settings = settings_for(sizes)
     with watch("dialogs", settings.conversations * settings.rounds) as progress:
-        run = drift.run(model, suite, out, settings, progress=progress)
+        run = drift.run(model, suite, out, settings, running=drift.Running(progress=progress))
     with watch("hidden states", len(run.records) * settings.rounds) as progress:
         return read_dialogs(model, run.records, sizes.seed, lambda: progress(settings.rounds, 0))
 

@@ -4,15 +4,14 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from holdfast.cli.dry_run import Part, pieces, plan
 
 if TYPE_CHECKING:
-    from holdfast.drift import Settings, Suite
-    from holdfast.drift.dialogs import Dialogs
+    from holdfast.drift import Cast, Settings, Suite
     from holdfast.methods import Method
     from holdfast.models.metered import Meter
     from holdfast.models.protocol import ChatModel
@@ -23,6 +22,7 @@ class Talks:
     """Conversations that a command holds, by the arguments of `drift.run`.
 
     Args:
+        cast: who takes part beside the agent; None: nobody.
         at_most: whether the command may stop before it has held all.
         measured: with how many of the methods the first ones are held.
     """
@@ -32,8 +32,7 @@ class Talks:
     out: Path
     settings: Settings
     methods: Sequence[Sequence[Method]]
-    user_model: ChatModel | None = None
-    dialogs: Dialogs | None = None
+    cast: Cast | None = None
     at_most: bool = False
     measured: int | None = None
 
@@ -52,31 +51,31 @@ def plan_talks(
         hold: `drift.run`, with whatever it is to be given besides.
         more: what else the command does, behind the conversations.
     """
-    from holdfast import methods
+    from holdfast import drift, methods
     from holdfast.drift.counting import count_replies, missing_numbers
 
-    count = talks.settings.conversations
+    count, cast = talks.settings.conversations, talks.cast or drift.Cast()
+    dialogs = cast.read()
     names = [methods.spell(method) for method in talks.methods]
     before = missing_numbers(talks.out, names, count)
     chosen = next(filter(None, before.values()), [])[: pieces(arguments, count)]
 
     def first(meter: Meter) -> int:
-        other = None if talks.user_model is None else meter.on(talks.user_model)
+        other = None if cast.user_model is None else meter.on(cast.user_model)
         hold(
             meter.on(talks.model),
             talks.suite,
             talks.out,
             talks.settings,
             talks.methods[: talks.measured],
-            user_model=other,
-            dialogs=talks.dialogs,
+            cast=replace(cast, user_model=other),
             numbers=[chosen],
         )
         after = missing_numbers(talks.out, names, count)
         return sum(map(len, before.values())) - sum(map(len, after.values()))
 
-    replies = count_replies(talks.suite, talks.settings, talks.dialogs, range(count))
-    what = f"{'dialogs' if talks.dialogs else 'conversations'} of {talks.settings.rounds} rounds"
+    replies = count_replies(talks.suite, talks.settings, dialogs, range(count))
+    what = f"{'dialogs' if dialogs else 'conversations'} of {talks.settings.rounds} rounds"
     part = Part(
         what if len(names) == 1 else f"{what}, with {len(names)} methods",
         len(names) * count,

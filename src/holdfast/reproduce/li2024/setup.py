@@ -125,7 +125,8 @@ class Setup:
         )
         settings = replace(settings, **changed)
         with self.watch(step, settings.conversations * settings.rounds) as progress:
-            return drift.run(model, self.suite, self.out / step, settings, progress=progress)
+            running = drift.Running(progress=progress)
+            return drift.run(model, self.suite, self.out / step, settings, running=running)
 
 
 def scale_of(name: str) -> Scale:
