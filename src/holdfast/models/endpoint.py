@@ -10,8 +10,6 @@ from collections.abc import Callable, Collection, Hashable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from holdfast.chat.emphasis import Part
-from holdfast.chat.messages import Message
 from holdfast.errors import ModelError, RequestFailed
 from holdfast.methods import Ability, Method
 from holdfast.models.answers import (
@@ -23,7 +21,7 @@ from holdfast.models.answers import (
     read_reply,
 )
 from holdfast.models.capabilities import check_needs
-from holdfast.models.protocol import Job, answer_all
+from holdfast.models.protocol import Generation, Job, answer_all
 from holdfast.models.refusals import (
     explain_answer,
     explain_filter,
@@ -43,7 +41,6 @@ from holdfast.models.served import (
 )
 from holdfast.models.streamed import Streamed
 from holdfast.models.workers import Line, answer_jobs
-from holdfast.sampling import Sampling
 
 if TYPE_CHECKING:
     from openai import OpenAI
@@ -62,7 +59,7 @@ class Wire:
 
 
 @dataclass(frozen=True)
-class EndpointModel:
+class EndpointModel(Generation):
     """A model behind an endpoint; made by `connect`. Many threads may use it at once.
 
     Methods that edit messages work everywhere. Those that need attention or logits work where the
@@ -129,21 +126,6 @@ class EndpointModel:
         """
         if self._wire.served.unsure:
             self._wire.served = ask_served(self._client, self.endpoint, patient=True)
-
-    def generate(
-        self,
-        messages: Sequence[Message],
-        methods: Sequence[Method] = (),
-        sampling: Sampling = Sampling(),
-        seed: int = 0,
-        *,
-        emphasis: Sequence[Part] = (),
-        marks: bool = False,
-    ) -> Reply:
-        """Answers one chat; see `generate_batch`."""
-        return self.generate_batch(
-            [Request(messages, methods, sampling, seed, emphasis=emphasis, marks=marks)]
-        )[0]
 
     def generate_batch(self, requests: Sequence[Request]) -> list[Reply]:
         """Answers many chats, `concurrency` at a time, in the order given.

@@ -30,9 +30,9 @@ from holdfast.methods import (
     states_methods,
 )
 from holdfast.models.capabilities import LOCAL, check_needs, why_unreached
+from holdfast.models.protocol import Generation
 from holdfast.models.requests import Reply, Request
 from holdfast.models.session import LocalSession
-from holdfast.sampling import Sampling
 from holdfast.states import abilities, check_states
 from holdfast.threads import is_small
 
@@ -41,7 +41,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class LocalModel:
+class LocalModel(Generation):
     """A Hugging Face chat model in this process.
 
     Args:
@@ -69,21 +69,6 @@ class LocalModel:
     batch_size: int = 192
     prefix_memory: int | None = None
     independent: ClassVar[bool] = False  # the composition of a batch may decide a rounding
-
-    def generate(
-        self,
-        messages: Sequence[Message],
-        methods: Sequence[Method] = (),
-        sampling: Sampling = Sampling(),
-        seed: int = 0,
-        *,
-        emphasis: Sequence[Part] = (),
-        marks: bool = False,
-    ) -> Reply:
-        """Answers one chat; `emphasis` and `marks` as in `Request`."""
-        return self.generate_batch(
-            [Request(messages, methods, sampling, seed, emphasis=emphasis, marks=marks)]
-        )[0]
 
     def generate_batch(self, requests: Sequence[Request]) -> list[Reply]:
         """Answers many chats, in the order given."""

@@ -14,8 +14,29 @@ from holdfast.models.requests import Reply, Request
 from holdfast.sampling import Sampling
 
 
+class Generation(Protocol):
+    """What a model that answers many chats does with one."""
+
+    def generate_batch(self, requests: Sequence[Request]) -> list[Reply]:
+        """Answers many chats, in the order given; the same as one by one, but faster."""
+
+    def generate(
+        self,
+        messages: Sequence[Message],
+        methods: Sequence[Method] = (),
+        sampling: Sampling = Sampling(),
+        seed: int = 0,
+        *,
+        emphasis: Sequence[Part] = (),
+        marks: bool = False,
+    ) -> Reply:
+        """Answers one chat; see `Request` for what may be said of it, and `generate_batch`."""
+        request = Request(messages, methods, sampling, seed, emphasis=emphasis, marks=marks)
+        return self.generate_batch([request])[0]
+
+
 @runtime_checkable
-class ChatModel(Protocol):
+class ChatModel(Generation, Protocol):
     """A chat model, local or remote."""
 
     @property
@@ -48,21 +69,6 @@ class ChatModel(Protocol):
 
     def check(self, methods: Sequence[Method]) -> None:
         """Refuses methods that cannot be applied to this model, before anything is generated."""
-
-    def generate(
-        self,
-        messages: Sequence[Message],
-        methods: Sequence[Method] = (),
-        sampling: Sampling = Sampling(),
-        seed: int = 0,
-        *,
-        emphasis: Sequence[Part] = (),
-        marks: bool = False,
-    ) -> Reply:
-        """Answers one chat."""
-
-    def generate_batch(self, requests: Sequence[Request]) -> list[Reply]:
-        """Answers many chats, in the order given; the same as one by one, but faster."""
 
     def session(self) -> Session:
         """Opens a session, in which requests of one thread may share work."""

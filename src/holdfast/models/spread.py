@@ -7,20 +7,17 @@ from collections.abc import Callable, Hashable, Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import ClassVar
 
-from holdfast.chat.emphasis import Part
-from holdfast.chat.messages import Message
 from holdfast.errors import ModelError, Unreachable, UsageError
 from holdfast.methods import Ability, Method
 from holdfast.models.connecting import connect
 from holdfast.models.endpoint import EndpointModel
-from holdfast.models.protocol import Job, answer_all
+from holdfast.models.protocol import Generation, Job, answer_all
 from holdfast.models.requests import Reply, Request
 from holdfast.models.workers import Line, answer_jobs
-from holdfast.sampling import Sampling
 
 
 @dataclass(frozen=True)
-class SpreadModel:
+class SpreadModel(Generation):
     """A model behind several endpoints; made by `connect_all`. It is asked from one thread.
 
     A conversation stays with one of them. Where one is gone, the others go on with what it had,
@@ -71,21 +68,6 @@ class SpreadModel:
         """
         for model in self.models:
             model.check(methods)
-
-    def generate(
-        self,
-        messages: Sequence[Message],
-        methods: Sequence[Method] = (),
-        sampling: Sampling = Sampling(),
-        seed: int = 0,
-        *,
-        emphasis: Sequence[Part] = (),
-        marks: bool = False,
-    ) -> Reply:
-        """Answers one chat; see `generate_batch`."""
-        return self.generate_batch(
-            [Request(messages, methods, sampling, seed, emphasis=emphasis, marks=marks)]
-        )[0]
 
     def generate_batch(self, requests: Sequence[Request]) -> list[Reply]:
         """Answers many chats, in the order given; as `EndpointModel.generate_batch`.

@@ -9,16 +9,14 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from vllm.platforms import current_platform
 
-from holdfast.chat.emphasis import Part
-from holdfast.chat.messages import Message
 from holdfast.chat.streaming import Pieces
 from holdfast.errors import HoldfastError, ModelError
 from holdfast.methods import Ability, Kind, Method, of_kind, read_methods
 from holdfast.models.capabilities import ENDPOINT, check_needs
 from holdfast.models.checkpoint import DEFAULT, DEFAULT_FOLDER, shorten
 from holdfast.models.loading import stop_ids
+from holdfast.models.protocol import Generation
 from holdfast.models.requests import Reply, Request
-from holdfast.sampling import Sampling
 from holdfast_vllm.admission import check_device, check_engine
 from holdfast_vllm.frontend import refusal_of
 from holdfast_vllm.session import VllmSession
@@ -32,7 +30,7 @@ _CPU_PAGE = 32  # tokens; vLLM's 128 would share little between the turns of a d
 
 
 @dataclass(frozen=True)
-class VllmModel:
+class VllmModel(Generation):
     """A model in vLLM's engine.
 
     Args:
@@ -94,21 +92,6 @@ class VllmModel:
         shape = self.llm.llm_engine.model_config.hf_text_config
         check_heads(steering, shape.num_hidden_layers, shape.num_attention_heads)
         check_device(steering, current_platform.is_cuda())
-
-    def generate(
-        self,
-        messages: Sequence[Message],
-        methods: Sequence[Method] = (),
-        sampling: Sampling = Sampling(),
-        seed: int = 0,
-        *,
-        emphasis: Sequence[Part] = (),
-        marks: bool = False,
-    ) -> Reply:
-        """Answers one chat; `emphasis` and `marks` as in `Request`."""
-        return self.generate_batch(
-            [Request(messages, methods, sampling, seed, emphasis=emphasis, marks=marks)]
-        )[0]
 
     def generate_batch(self, requests: Sequence[Request]) -> list[Reply]:
         """Answers many chats, in the order given."""

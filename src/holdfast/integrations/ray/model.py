@@ -5,21 +5,18 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, ClassVar
 
-from holdfast.chat.emphasis import Part
-from holdfast.chat.messages import Message
 from holdfast.errors import ModelError
 from holdfast.integrations.ray.actor import Specification
 from holdfast.integrations.ray.board import Board
 from holdfast.integrations.ray.pool import ActorPool, Seat
 from holdfast.integrations.ray.rounds import Round
 from holdfast.methods import Ability, Method
-from holdfast.models.protocol import ChatModel, Session
+from holdfast.models.protocol import ChatModel, Generation, Session
 from holdfast.models.replicas import Listener, Work
 from holdfast.models.requests import Reply, Request
-from holdfast.sampling import Sampling
 
 
-class RayModel:
+class RayModel(Generation):
     """A chat model and its replicas; see `holdfast.integrations.ray.connect`.
 
     Args:
@@ -94,20 +91,6 @@ class RayModel:
     def ask(self, function: Callable[..., Any], *arguments: Any) -> Any:
         """What a function makes of the model of one of the actors, and further arguments."""
         return self._pool.ask(function, *arguments)
-
-    def generate(
-        self,
-        messages: Sequence[Message],
-        methods: Sequence[Method] = (),
-        sampling: Sampling = Sampling(),
-        seed: int = 0,
-        *,
-        emphasis: Sequence[Part] = (),
-        marks: bool = False,
-    ) -> Reply:
-        """Answers one chat, by one of the actors."""
-        request = Request(messages, methods, sampling, seed, emphasis=emphasis, marks=marks)
-        return self.generate_batch([request])[0]
 
     def generate_batch(self, requests: Sequence[Request]) -> list[Reply]:
         """Answers many chats, by one of the actors."""
