@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 
+from holdfast.analysis.accuracy import accuracy_of
 from holdfast.analysis.baseline import BaselineRow, baseline_beside
 from holdfast.analysis.check_file import read_check
 from holdfast.analysis.check_summary import check_told
@@ -192,6 +193,7 @@ def _method(series: Sequence[Series], item: Series) -> dict[str, Any]:
         },
         "prompts": [_prompt(row) for row in by_prompt(item)],
         "rules": [_rule(row) for row in rule_rows([item])],
+        "accuracy": _accuracy(item),
         "baseline": None,
     }
 
@@ -227,6 +229,17 @@ def _prompt(row: PromptRow) -> dict[str, Any]:
         "stability": _rounded(row.mean),
         "adopted_last_round": _rounded(row.adopted),
         "n_adopted": row.n_adopted,
+    }
+
+
+def _accuracy(item: Series) -> dict[str, Any] | None:
+    """By round, where all rules of a prompt are scored on one reply."""
+    accuracy = accuracy_of(item)
+    if accuracy is None:
+        return None
+    return {
+        "prompt_level": _spreads(accuracy.prompt_level),
+        "instruction_level": _spreads(accuracy.instruction_level),
     }
 
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from holdfast.chat.messages import Message
-from holdfast.drift.dialog import AGENT_VIEW, Dialog, agent_view, place_of, probed
+from holdfast.drift.dialog import AGENT_VIEW, Dialog, agent_view, places_of, probed
 from holdfast.drift.pairing import Probe
 from holdfast.drift.settings import Settings
 from holdfast.drift.window import Shown, to_summarise, with_summary
@@ -205,12 +205,12 @@ def probe_question(
     def answered(reply: Reply, shown: Shown) -> list[Job]:
         if reply.stop_reason == "context":
             return then(False)
-        dialog.probes.append(probed(number, probe, reply, shown))
+        dialog.probes += probed(number, probe, reply, shown)
         return then(True)
 
     def failed(error: RequestFailed) -> list[Job]:
         reason = {"why": error.why, "reason": str(error)}
-        dialog.unanswered.append({**place_of(number, probe), **reason})
+        dialog.unanswered += [{**place, **reason} for _, place in places_of(number, probe)]
         return then(error.why != "context")
 
     draw = (number, *probe.names)

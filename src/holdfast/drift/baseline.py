@@ -16,7 +16,7 @@ from typing import Any, ClassVar
 
 from holdfast.drift.benchmark import identity_of
 from holdfast.drift.cases import Suite
-from holdfast.drift.dialog import scored
+from holdfast.drift.dialog import places_of, scored
 from holdfast.drift.judgements import Judgements
 from holdfast.drift.judges import Judges, load_judges
 from holdfast.drift.pairing import Pairing, Probe, draw, settled
@@ -165,24 +165,25 @@ def _ask(
             records.pop(name[1], None)
         elif (record := records.get(name[1])) is not None:
             record["tokens"]["forwarded"] += reply.forwarded
-            record["probes"].append(_probed(probe, reply))
+            record["probes"] += _probed(probe, reply)
     seconds = round((time.monotonic() - began) / len(pairings), 3)
     return [{**record, "seconds": seconds} for record in records.values()]
 
 
-def _probed(probe: Probe, reply: Reply) -> dict[str, Any]:
-    measure = probe.rule.measure
-    return {
-        "round": 1,
-        "kind": KIND,
-        **({} if probe.rule.id is None else {"rule": probe.rule.id}),
-        "probe": probe.index,
-        "question": probe.question,
-        "reply": reply.text,
-        **scored(measure, reply),
-        "mass": None,
-        "measure": measure.name,
-    }
+def _probed(probe: Probe, reply: Reply) -> list[dict[str, Any]]:
+    """What is recorded of a probe: an entry for each of its rules."""
+    return [
+        {
+            **place,
+            "kind": KIND,
+            "question": probe.question,
+            "reply": reply.text,
+            **scored(rule.measure, reply),
+            "mass": None,
+            "measure": rule.measure.name,
+        }
+        for rule, place in places_of(1, probe)
+    ]
 
 
 def _record(pairing: Pairing) -> dict[str, Any]:

@@ -99,6 +99,16 @@ class Case:
         """The rules of the prompt; the one without a name where the case has its own measure."""
         return self.rules or (Rule(None, self.probes, self.measure, self.follows, self.breaks),)
 
+    @property
+    def rules_asked_together(self) -> tuple[tuple[Rule, ...], ...]:
+        """The rules in groups that have the same probes, in the order of the first of each: one
+        reply is drawn for a group, and scored by each of its rules.
+        """
+        groups: dict[tuple[str, ...], list[Rule]] = {}
+        for rule in self.all_rules:
+            groups.setdefault(rule.probes, []).append(rule)
+        return tuple(map(tuple, groups.values()))
+
 
 @dataclass(frozen=True)
 class Persona:
@@ -136,6 +146,8 @@ class Suite:
         """SHA-256, in hexadecimal, of everything in the suite that can change a result."""
         cases = [_content(case) for case in self.cases]
         content: dict[str, Any] = {"starters": self.starters, "cases": cases}
+        if any(len(group) > 1 for case in self.cases for group in case.rules_asked_together):
+            content["replies"] = "shared"  # before, each of these rules had a reply of its own
         if self.personas:
             content["personas"] = [[persona.id, persona.system_prompt] for persona in self.personas]
         canonical = json.dumps(content, sort_keys=True, ensure_ascii=False, separators=(",", ":"))

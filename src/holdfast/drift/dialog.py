@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from holdfast.chat.messages import Message
-from holdfast.drift.cases import Case, Persona
+from holdfast.drift.cases import Case, Persona, Rule
 from holdfast.drift.pairing import Pairing, Probe
 from holdfast.drift.traces import TurnTrace
 from holdfast.drift.window import WHOLE, Shown
@@ -110,23 +110,34 @@ def turn_of(number: int, speaker: str, reply: Reply, shown: Shown = WHOLE) -> di
     }
 
 
-def place_of(number: int, probe: Probe) -> dict[str, Any]:
-    """What names a probe in a record."""
-    rule = {} if probe.rule.id is None else {"rule": probe.rule.id}
-    return {"round": number, "kind": probe.kind, **rule, "probe": probe.index}
+def places_of(number: int, probe: Probe) -> list[tuple[Rule, dict[str, Any]]]:
+    """What names a probe in a record: of each of its rules; those behind the first say whose reply
+    they have.
+    """
+    places = []
+    for rule in probe.rules:
+        name = {} if rule.id is None else {"rule": rule.id}
+        shared = {} if rule is probe.rule else {"reply_of": probe.rule.id}
+        place = {"round": number, "kind": probe.kind, **name, "probe": probe.index, **shared}
+        places.append((rule, place))
+    return places
 
 
-def probed(number: int, probe: Probe, reply: Reply, shown: Shown = WHOLE) -> dict[str, Any]:
+def probed(number: int, probe: Probe, reply: Reply, shown: Shown = WHOLE) -> list[dict[str, Any]]:
+    """What is recorded of a probe: an entry for each of its rules, with the score that it gives."""
     told = {"stop_reason": reply.stop_reason} if reply.stop_reason in NO_CONTENT else {}
-    return {
-        **place_of(number, probe),
-        "question": probe.question,
-        "reply": reply.text,
-        **scored(probe.rule.measure, reply),
-        "mass": _mass(reply),
-        **shown.told,
-        **told,
-    }
+    return [
+        {
+            **place,
+            "question": probe.question,
+            "reply": reply.text,
+            **scored(rule.measure, reply),
+            "mass": _mass(reply),
+            **shown.told,
+            **told,
+        }
+        for rule, place in places_of(number, probe)
+    ]
 
 
 def scored(measure: Measure, reply: Reply) -> dict[str, Any]:
@@ -156,11 +167,11 @@ def _mass(reply: Reply) -> float | None:
 
 def record_of(dialog: Dialog, seconds: float) -> dict[str, Any]:
     pairing = dialog.pairing
-    places = {probe.names: place for place, probe in enumerate(pairing.asked)}
+    asked = [(probe.kind, rule.id) for probe in pairing.asked for rule in probe.rules]
+    places = {names: place for place, names in enumerate(dict.fromkeys(asked))}
 
-    def order(probe: dict[str, Any]) -> tuple[int, int]:
-        names = tuple(probe[name] for name in ("kind", "rule", "probe") if name in probe)
-        return probe["round"], places[names]
+    def order(probe: dict[str, Any]) -> tuple[int, int, int]:
+        return probe["round"], places[probe["kind"], probe.get("rule")], probe["probe"]
 
     return {
         "conversation": pairing.number,

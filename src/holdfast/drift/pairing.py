@@ -22,16 +22,24 @@ class Probe:
         rule: what it asks about; its measure scores the reply.
         index: from 0, among the probes of this rule.
         question: the text.
+        more: further rules of the same prompt that have the same probes; their measures score the
+            same reply.
     """
 
     kind: str
     rule: Rule
     index: int
     question: str
+    more: tuple[Rule, ...] = ()
+
+    @property
+    def rules(self) -> tuple[Rule, ...]:
+        """All whose measures score the reply."""
+        return (self.rule, *self.more)
 
     @property
     def names(self) -> tuple[Any, ...]:
-        """What tells it from the other probes of its round."""
+        """What tells it from the other probes of its round, and names its draw."""
         rule = () if self.rule.id is None else (self.rule.id,)
         return (self.kind, *rule, self.index)
 
@@ -195,12 +203,14 @@ def _draw_persona(suite: Suite, settings: Settings, number: int) -> Persona:
 def _ask(
     kind: str, case: Case, settings: Settings, number: int, rng: random.Random
 ) -> tuple[Probe, ...]:
-    """The probes of every rule; one with a name draws the same whatever stands beside it."""
+    """The probes of every rule; one with a name draws the same whatever stands beside it, and rules
+    with the same probes are asked together, by the draws of the first.
+    """
     asked: list[Probe] = []
-    for rule in case.all_rules:
+    for rule, *more in case.rules_asked_together:
         names = ("rule", settings.seed, number, kind, case.id, rule.id)
         draws = rng if rule.id is None else random.Random(seed_of(*names))
         order = draws.sample(rule.probes, len(rule.probes))
         for index in range(settings.probes_per_round):
-            asked.append(Probe(kind, rule, index, order[index % len(order)]))
+            asked.append(Probe(kind, rule, index, order[index % len(order)], tuple(more)))
     return tuple(asked)

@@ -107,10 +107,11 @@ def opening(dialog: Dialog, methods: Sequence[Method], settings: Settings) -> Jo
         raise UsageError(
             "Divergences are measured by `holdfast drift` alone; leave divergence=True out here."
         )
-    judged = next((p for p in dialog.pairing.asked if p.rule.measure.judged), None)
+    rules = [rule for probe in dialog.pairing.asked for rule in probe.rules]
+    judged = next((rule for rule in rules if rule.measure.judged), None)
     if judged is not None:
         raise UsageError(
-            f"The judge of {dialog.pairing.agent.id!r}, {judged.rule.measure.arguments['judge']!r},"
+            f"The judge of {dialog.pairing.agent.id!r}, {judged.measure.arguments['judge']!r},"
             " is asked by `holdfast drift` alone; take a suite without judges here."
         )
     failures = Failures(lambda dialog: None, "conversation")

@@ -21,6 +21,7 @@ from holdfast.report.panels import legend
 from holdfast.report.prompts import prompts_section
 from holdfast.report.sections import (
     SHOWN_CATEGORIES,
+    accuracy_section,
     attention_section,
     categories_section,
     divergence_section,
@@ -34,6 +35,7 @@ from holdfast.report.sentences import counted, headline, second_line
 SECTIONS = (
     ("check", "Check"),
     ("drift", "Round by round"),
+    ("accuracy", "Accuracy"),
     ("rules", "Rules"),
     ("methods", "Methods"),
     ("categories", "Categories"),
@@ -74,6 +76,7 @@ def render_page(runs: Sequence[RunData], labels: Sequence[str], series: Sequence
     parts = {
         "check": check_sections(checks, labels, series),
         "drift": drift_section(series),
+        "accuracy": accuracy_section(series),
         "rules": rules,
         "methods": methods_section(series),
         "categories": [] if one_category else categories_section(series),

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from holdfast.analysis.accuracy import accuracy_of
 from holdfast.analysis.comparisons import (
     Comparison,
     baseline_of,
@@ -91,6 +92,37 @@ def _change_row(item: Series) -> ChangeRow:
         overall_change(item, "adoption"),
         len(item.records),
     )
+
+
+# --- Accuracy
+
+
+@dataclass(frozen=True)
+class Accuracies:
+    """Accuracy by prompt and by instruction, and their numbers by round."""
+
+    charts: tuple[NamedChart, ...]
+    numbers: tuple[Points, ...]
+
+
+def accuracy_section(series: Sequence[Series]) -> Accuracies | None:
+    """Both accuracies of the series that have them; None where none has."""
+    accuracies = [accuracy_of(item) for item in series]
+    levels = (
+        ("Prompt level", [each.prompt_level if each else () for each in accuracies]),
+        ("Instruction level", [each.instruction_level if each else () for each in accuracies]),
+    )
+    charts: list[NamedChart] = []
+    numbers: list[Points] = []
+    for name, points in levels:
+        count = max((estimates[0].n for estimates in points if estimates), default=0)
+        charts.append(NamedChart(name, count, small_chart(series, points, f"{name} accuracy")))
+        numbers += [
+            (name, item.label, estimates)
+            for item, estimates in zip(series, points, strict=True)
+            if estimates
+        ]
+    return Accuracies(tuple(charts), tuple(numbers)) if numbers else None
 
 
 # --- Rules

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from holdfast.analysis.accuracy import accuracy_of
 from holdfast.analysis.baseline import baseline_beside
 from holdfast.analysis.comparisons import baseline_of, compare, overall_change
 from holdfast.analysis.rules import RuleRow, rule_rows
@@ -38,6 +39,7 @@ def table(run: RunData) -> str:
     for start in range(0, len(series), _ACROSS):
         lines += [*_block(series[start : start + _ACROSS]), ""]
     lines += [*_changes(series), *_comparisons(series), *_rules(series)]
+    lines += _accuracies(series)
     if any(len(item.records) < 2 for item in series):
         lines.append(
             "No intervals with fewer than two conversations: one cannot show how much they vary."
@@ -103,6 +105,21 @@ def _rules(series: Sequence[Series]) -> list[str]:
         for row in rows:
             moved = f"{signed(row.changes[-1])}; " if item.rounds > 1 else ""
             lines += [f"  {row.name}: {moved}{fall(row)}", f"    {broken_text(row)}"]
+    return lines
+
+
+def _accuracies(series: Sequence[Series]) -> list[str]:
+    """At the first and the last round, where all rules of a prompt are scored on one reply."""
+    lines = []
+    for item in series:
+        accuracy = accuracy_of(item)
+        if accuracy is not None:
+            lines.append(f"Accuracy, {item.method}, at round 1 and round {item.rounds}:")
+            for name, points in (
+                ("prompt level", accuracy.prompt_level),
+                ("instruction level", accuracy.instruction_level),
+            ):
+                lines.append(f"  {name}: {plain(points[0])} and {plain(points[-1])}")
     return lines
 
 

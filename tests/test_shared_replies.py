@@ -1,0 +1,237 @@
+"""Rules of a prompt with the same probes: one reply, scored by each; and IFEval's accuracies."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from dataclasses import replace
+
+import numpy as np
+import pytest
+import test_rules
+
+from holdfast import drift, report
+from holdfast.analysis.accuracy import accuracy_of
+from holdfast.analysis.series import read_series
+from holdfast.analysis.summary import summarise
+from holdfast.drift.cases import _content
+from holdfast.drift.counting import count_replies
+from holdfast.errors import RecordsError, RequestFailed
+from holdfast.models.requests import Reply
+
+ASKED = ("Name a fruit.",)
+
+
+def rule(name, pattern, probes=ASKED):
+    return drift.Rule(name, probes, {"regex": pattern})
+
+
+TOGETHER = (rule("a", "apple"), rule("b", "berry"), rule("c", "cherry"))
+SETTINGS = drift.Settings(rounds=3, conversations=4, user_prompt="empty")
+
+
+def suite_of(*rules):
+    return drift.Suite("fruit", (drift.Case("bot", "rules", "Be.", rules=rules),), ("hello",))
+
+
+class Fruity:
+    """A model that drops one fruit more in every round; what it is asked is kept."""
+
+    name = fingerprint = "fruity"
+    independent, runtime = True, {}
+    fruits = ("apple", "berry", "cherry")
+
+    def __init__(self, fails=()):
+        self.fails, self.asked = fails, []
+
+    def check(self, methods):
+        pass
+
+    def session(self):
+        return self
+
+    def forget(self, thread):
+        pass
+
+    def run(self, jobs):
+        waiting = list(jobs)
+        while waiting:
+            job = waiting.pop(0)
+            messages = job.request.messages
+            self.asked.append((messages[-1]["content"], job.request.seed))
+            number = sum(message["role"] == "user" for message in messages)
+            if messages[-1]["content"] in ASKED and number in self.fails:
+                waiting += job.failed(RequestFailed("too long", "context"))
+                continue
+            kept = " ".join(self.fruits[: 4 - number]) if messages[-1]["content"] in ASKED else "-"
+            waiting += job.then(Reply(f"{kept} {job.request.seed}", None, "stop"))
+
+
+def test_one_reply_is_drawn_and_scored_by_every_rule(tmp_path):
+    model = Fruity()
+    run = drift.run(model, suite_of(*TOGETHER), tmp_path / "run", SETTINGS)
+    probes = [seed for question, seed in model.asked if question in ASKED]
+    assert len(probes) == len(set(probes)) == 4 * 3, "one of a round and conversation"
+    for record in run.records:
+        for number in (1, 2, 3):
+            entries = [probe for probe in record["probes"] if probe["round"] == number]
+            assert [probe["rule"] for probe in entries] == ["a", "b", "c"]
+            assert [probe.get("reply_of") for probe in entries] == [None, "a", "a"]
+            assert len({probe["reply"] for probe in entries}) == 1
+            expected = [1.0, float(number < 3), float(number < 2)]
+            assert [probe["score"] for probe in entries] == expected
+    replies = count_replies(suite_of(*TOGETHER), SETTINGS, None, range(4))
+    assert replies == 4 * (3 + 2 * 3 - 1)
+
+
+def test_the_first_rule_draws_as_it_does_alone_and_others_with_other_probes_too(tmp_path):
+    apart = rule("d", "apple", ("And now?",))
+    seeds = []
+    for name, rules in (("whole", (*TOGETHER, apart)), ("few", (TOGETHER[0], apart))):
+        model = Fruity()
+        run = drift.run(model, suite_of(*rules), tmp_path / name, SETTINGS)
+        seeds.append(sorted(model.asked))
+        assert {probe["rule"] for record in run.records for probe in record["probes"]} == {
+            each.id for each in rules
+        }
+    assert seeds[0] == seeds[1]
+
+
+def test_rules_with_the_same_list_of_probes_are_asked_the_same_one(tmp_path):
+    many = tuple(f"{name}?" for name in "uvwxyz")
+    rules = [rule("a", "-", many), rule("b", "-", many)]
+    settings = replace(SETTINGS, conversations=8, probes_per_round=2)
+    run = drift.run(Fruity(), suite_of(*rules), tmp_path / "run", settings)
+    questions = set()
+    for record in run.records:
+        first, second = (
+            [probe["question"] for probe in record["probes"] if probe["rule"] == name]
+            for name in "ab"
+        )
+        assert first == second
+        questions |= set(first)
+        assert [probe["rule"] for probe in record["probes"][:4]] == ["a", "a", "b", "b"]
+    assert len(questions) > 2
+
+
+def test_what_was_not_answered_is_missing_of_every_rule(tmp_path):
+    run = drift.run(Fruity(fails=(2,)), suite_of(*TOGETHER), tmp_path / "run", SETTINGS)
+    missing = [probe["rule"] for probe in run.records[0]["unanswered"]]
+    assert missing == ["a", "b", "c"]
+    accuracy = accuracy_of(read_series(run)[0])
+    assert [point.mean for point in accuracy.prompt_level] == [1.0, None, 0.0]
+    assert [point.n for point in accuracy.instruction_level] == [4, 0, 4]
+
+
+def test_only_suites_whose_rules_share_probes_are_other_suites(tmp_path):
+    for suite in (drift.load_suite("core"), drift.load_suite("starter"), test_rules.SUITE):
+        content = {"starters": suite.starters, "cases": [_content(case) for case in suite.cases]}
+        text = json.dumps(content, sort_keys=True, ensure_ascii=False, separators=(",", ":"))
+        assert suite.fingerprint == hashlib.sha256(text.encode()).hexdigest(), "as it ever was"
+    shared = suite_of(*TOGETHER)
+    content = {"starters": shared.starters, "cases": [_content(case) for case in shared.cases]}
+    text = json.dumps(content, sort_keys=True, ensure_ascii=False, separators=(",", ":"))
+    before = hashlib.sha256(text.encode()).hexdigest()
+    assert shared.fingerprint != before
+
+    drift.run(Fruity(), shared, tmp_path / "run", SETTINGS)
+    alone = suite_of(TOGETHER[0])
+    with pytest.raises(RecordsError, match="suite_fingerprint"):
+        drift.run(Fruity(), alone, tmp_path / "run", SETTINGS)
+
+
+def record(number, scores, agent="bot"):
+    """A conversation; scores are [round][rule]."""
+    return {
+        "method": "none",
+        "conversation": number,
+        "agent": {"id": agent, "category": "rules", "system_prompt": "Be."},
+        "user": {"id": None, "category": None, "system_prompt": ""},
+        "turns": [],
+        "probes": [
+            {
+                "round": at,
+                "kind": "stability",
+                "rule": f"r{place}",
+                "probe": 0,
+                **({"reply_of": "r0"} if place else {}),
+                "question": "?",
+                "reply": "",
+                "score": float(score),
+                "reason": "",
+                "mass": None,
+            }
+            for at, row in enumerate(scores, start=1)
+            for place, score in enumerate(row)
+        ],
+    }
+
+
+def series_of(records, tmp_path):
+    from holdfast.records import RunData
+
+    manifest = {"identity": {"methods": ["none"]}, "command": "drift"}
+    return read_series(RunData(tmp_path, manifest, records))[0]
+
+
+def test_accuracies_are_those_of_ifeval(tmp_path):
+    """Prompt level: 1 of 2 prompts; instruction level: 4 of 5 instructions, and not the mean of 2/3
+    and 1.
+    """
+    records = [record(0, [[1, 1, 0], [0, 0, 0]]), record(1, [[1, 1], [1, 0]], "other")]
+    accuracy = accuracy_of(series_of(records, tmp_path))
+    assert [point.mean for point in accuracy.prompt_level] == [0.5, 0.0]
+    assert [point.mean for point in accuracy.instruction_level] == [0.8, 0.2]
+    first = accuracy.instruction_level[0]
+    assert (first.n, first.sd) == (2, None) and first.low == pytest.approx(2 / 3)
+    assert first.high == pytest.approx(1.0)
+
+
+def test_the_interval_of_instructions_is_that_of_a_ratio(tmp_path):
+    """Against the textbook's standard error of a ratio of means."""
+    draws = np.random.default_rng(0)
+    sizes = draws.integers(1, 4, size=400)
+    rows = [(draws.random(size) < 0.7).astype(float) for size in sizes]
+    records = [record(number, [row]) for number, row in enumerate(rows)]
+    (point,) = accuracy_of(series_of(records, tmp_path)).instruction_level
+    followed, asked = np.array([row.sum() for row in rows]), sizes
+    share = followed.sum() / asked.sum()
+    error = np.sqrt(((followed - share * asked) ** 2).sum()) / asked.sum()
+    assert point.mean == pytest.approx(share)
+    assert point.low == pytest.approx(share - 1.96 * error, abs=0.005)
+    assert point.high == pytest.approx(share + 1.96 * error, abs=0.005)
+
+
+def test_rules_with_replies_of_their_own_have_no_accuracy(tmp_path):
+    run = drift.run(test_rules.Forgetful(), test_rules.SUITE, tmp_path / "run", SETTINGS)
+    assert accuracy_of(read_series(run)[0]) is None
+    assert summarise(run)["results"][0]["accuracy"] is None
+    assert "Accuracy," not in report.table(run)
+    mixed = [record(0, [[1, 1]])]
+    del mixed[0]["probes"][1]["reply_of"]
+    mixed.append(record(1, [[1, 1]]))
+    assert accuracy_of(series_of(mixed, tmp_path)) is None
+
+
+def test_page_summary_and_terminal_tell_both_accuracies(tmp_path):
+    run = drift.run(Fruity(), suite_of(*TOGETHER), tmp_path / "run", SETTINGS)
+    told = summarise(run)["results"][0]["accuracy"]
+    assert [point["mean"] for point in told["prompt_level"]] == [1.0, 0.0, 0.0]
+    assert [point["mean"] for point in told["instruction_level"]] == [1.0, 0.666667, 0.333333]
+    text = report.table(run)
+    assert (
+        "Accuracy, none, at round 1 and round 3:\n  prompt level: 1.00 (all alike) and 0.00" in text
+    )
+    page = report.write([run.folder], tmp_path / "report.html").read_text()
+    assert 'id="accuracy"' in page and "Instruction level" in page
+
+
+def test_the_baseline_asks_once_and_every_rule_scores(tmp_path):
+    suite = suite_of(*TOGETHER)
+    drift.run(Fruity(), suite, tmp_path / "run", SETTINGS)
+    model = Fruity()
+    asked = drift.ask_baseline(model, suite, tmp_path / "run", SETTINGS)
+    assert len(model.asked) == 4
+    for row in asked.records:
+        assert [probe["rule"] for probe in row["probes"]] == ["a", "b", "c"]
+        assert len({probe["reply"] for probe in row["probes"]}) == 1
