@@ -601,7 +601,7 @@ def test_what_cannot_be_calibrated_is_refused(tmp_path):
 
 
 def test_an_endpoint_is_read_by_what_it_writes(tmp_path):
-    with pytest.raises(ModelError, match=r"scripted is an endpoint.*reading=.written"):
+    with pytest.raises(ModelError, match=r"scripted does not tell the prob.*reading=.written"):
         calibrate(
             Endpoint(), SUITE, ITEMS, tmp_path / "a", ("repetition:probability=0.5,1",), SMALL
         )

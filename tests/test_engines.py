@@ -3,10 +3,16 @@ tests run it.
 """
 
 import pytest
+from test_drift import SUITE
 
 from holdfast.cli import main
 from holdfast.errors import ModelError, UsageError
+from holdfast.methods import Ability
+from holdfast.models.capabilities import ENDPOINT
 from holdfast.models.engines import engine_in, load_in_engine, read_options
+from holdfast.study import decay, geometry
+from holdfast.study.fitting import fit
+from holdfast.study.profiling import profile
 
 
 def test_an_engine_is_named_before_a_colon():
@@ -55,3 +61,32 @@ def test_an_engines_options():
 def test_options_that_do_not_go_with_a_model(options, words, capsys, tmp_path):
     assert main(["drift", *options, "--out", str(tmp_path / "run")]) == 2
     assert words in capsys.readouterr().err
+
+
+class InEngine:
+    """What studies can know of a model in vLLM: it steers attention, and shows no layers."""
+
+    name = fingerprint = "vllm:tiny"
+    offers = ENDPOINT | {Ability.LOG_ODDS}
+
+
+@pytest.mark.parametrize(
+    "study",
+    [
+        lambda out: decay.check(InEngine()),
+        lambda out: geometry.study(InEngine(), SUITE, out),
+        lambda out: profile(InEngine(), (), out),
+        lambda out: fit("seka", InEngine(), out / "x.safetensors"),
+    ],
+    ids=["trace", "geometry", "profile", "fit"],
+)
+def test_a_study_says_what_a_model_lacks_and_not_what_it_is(study, tmp_path):
+    with pytest.raises(ModelError, match=r"vllm:tiny does not show its .*loaded here") as caught:
+        study(tmp_path)
+    assert "endpoint" not in str(caught.value)
+
+
+@pytest.mark.parametrize("words", [["fit", "seka", "--out", "x.safetensors"], ["serve"]])
+def test_a_command_that_loads_a_model_here_refuses_one_in_an_engine(words, capsys):
+    assert main([*words, "--model", "vllm:tiny"]) == 2
+    assert "vllm:tiny runs in vllm, and this command needs a model" in capsys.readouterr().err

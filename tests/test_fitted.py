@@ -483,7 +483,7 @@ def test_models_that_do_not_give_what_is_learned_from_are_refused(tmp_path):
         fit("gcad", model("mamba"), out)
     with pytest.raises(UnknownName, match="seka"):
         fit("seeka", model(), out)
-    with pytest.raises(HoldfastError, match="runs here, not on an endpoint"):
+    with pytest.raises(HoldfastError, match="does not show its hidden states"):
         fit("seka", object(), out)
 
 

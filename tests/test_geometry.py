@@ -88,7 +88,7 @@ def test_tokens_belong_to_who_said_them():
 
 
 def test_what_cannot_be_studied_is_refused(tmp_path):
-    with pytest.raises(ModelError, match=r"scripted is an endpoint.*local model"):
+    with pytest.raises(ModelError, match=r"scripted does not show its embeddings.*loaded here"):
         geometry.study(Scripted(), SUITE, tmp_path, SMALL)
     with pytest.raises(KnobOutOfRange, match=r"rounds.*0"):
         geometry.Sizes(rounds=0)

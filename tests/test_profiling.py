@@ -433,7 +433,7 @@ def test_marks_in_a_sample_file_are_emphasis(tmp_path):
             UsageError,
             ["at least 8", "6"],
         ),
-        (lambda out: profile(Scripted(), SAMPLES, out), ModelError, ["endpoint", "local model"]),
+        (lambda out: profile(Scripted(), SAMPLES, out), ModelError, ["scripted", "loaded here"]),
         (lambda out: Plan(Repetition(1)), UsageError, ["attention method", "Repetition"]),
         (lambda out: Plan(by="luck"), UsageError, ["'luck'", "accuracy"]),
         (lambda out: read_profile(out), RecordsError, ["manifest"]),

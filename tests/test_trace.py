@@ -229,7 +229,7 @@ def test_what_cannot_be_traced_is_refused_in_a_sentence(arguments, words, tmp_pa
 def test_models_without_a_mass_to_read_are_refused():
     from holdfast.models.connecting import connect
 
-    with pytest.raises(ModelError, match=r"endpoint.*local"):
+    with pytest.raises(ModelError, match=r"does not show its layers.*loaded here"):
         check(connect("http://localhost:9/v1", "far"), None)
     with pytest.raises(ModelError, match="mamba"):
         check(model("mamba"), None)

@@ -165,9 +165,21 @@ def _load_in_engine(arguments: argparse.Namespace, engine: str):
 
 
 def load_here(arguments: argparse.Namespace, **more):
-    """The model that runs in this process; `more` are arguments of `holdfast.load`."""
+    """The model that runs in this process; `more` are arguments of `holdfast.load`.
+
+    Raises:
+        UsageError: a model in an engine.
+        HoldfastError: as `holdfast.load`.
+    """
     _quiet_transformers()
+    from holdfast.models.engines import engine_in
     from holdfast.models.loading import load
+
+    if engine := engine_in(arguments.model):
+        raise UsageError(
+            f"{arguments.model} runs in {engine}, and this command needs a model that is loaded"
+            " here; give a folder or a name on the hub."
+        )
 
     if arguments.batch_size is not None:
         more["batch_size"] = arguments.batch_size

@@ -119,7 +119,8 @@ def calibrate(
     resumes what `out` holds.
 
     Args:
-        model: plays both sides; read as "likeliest", it must be local.
+        model: plays both sides; read as "likeliest", it must tell log-probabilities of
+            given replies.
         suite: a few cases, as `choose_prompts` gives them, or a suite's name; every ordered pair
             talks.
         capability: asked in the dialogs, whose conversations share its items out among them.
@@ -249,9 +250,7 @@ def _check_reading(
         if capability.lettered
         else "use questions with letters (knowledge, mmlu) and --reading=written"
     )
-    raise ModelError(
-        f"{model.name} is an endpoint, which does not tell the probability of a reply; {cure}."
-    )
+    raise ModelError(f"{model.name} does not tell the probability of a given reply; {cure}.")
 
 
 def _identity(

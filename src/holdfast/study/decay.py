@@ -89,12 +89,13 @@ def check(model: LocalModel, head: Head | None = None) -> None:
     """Refuses what cannot be traced, before anything runs.
 
     Raises:
-        ModelError: an endpoint, or attention that cannot be reached.
+        ModelError: a model that does not show its layers, or attention that cannot be reached.
         UsageError: a head outside the model.
     """
     if not offers(model, Ability.LAYERS):
         raise ModelError(
-            f"{model.name} is an endpoint, which has no attention mass to read; give a local model."
+            f"{model.name} does not show its layers, so there is no attention mass to read; give a"
+            " model that is loaded here."
         )
     if not model.steerable:
         raise ModelError(

@@ -76,13 +76,13 @@ def study(
         watch: told of each of the two steps that take long, in rounds and in dialogs.
 
     Raises:
-        ModelError: an endpoint, whose hidden states cannot be seen.
+        ModelError: a model that does not show its hidden states.
         RecordsError: `out` holds dialogs of another run.
     """
     if not offers(model, Ability.LAYERS):
         raise ModelError(
-            f"{model.name} is an endpoint, whose embeddings and hidden states cannot be seen; give"
-            " a local model."
+            f"{model.name} does not show its embeddings and hidden states; give a model that is"
+            " loaded here."
         )
     out = Path(out)
 

@@ -78,9 +78,9 @@ def run(
 
     Raises:
         UsageError: methods that tasks cannot use, or the same twice; data that does not fit.
-        ModelError: an endpoint, asked for a task that compares continuations; or requests of
-            several samples failed in a row. A single one that fails is noted in the folder, and
-            asked again by the next command.
+        ModelError: a task that compares continuations, of a model that does not tell their
+            probability; or requests of several samples failed in a row. A single one that fails is
+            noted in the folder, and asked again by the next command.
         RecordsError: `out` holds another run, or cannot be written.
     """
     if isinstance(methods, str):

@@ -144,13 +144,13 @@ def check(setup: Setup) -> None:
     """Refuses what cannot be reproduced, before anything runs.
 
     Raises:
-        UsageError: an endpoint as the model, the model itself as its own base, or a capability that
-            cannot be read.
+        UsageError: a model that does not show its layers, the model itself as its own base, or a
+            capability that cannot be read.
     """
     if not offers(setup.model, Ability.LAYERS):
         raise UsageError(
-            f"{setup.model.name} is an endpoint, whose attention and embeddings cannot be seen;"
-            " give a local --model, and the endpoint as --endpoint."
+            f"{setup.model.name} does not show its attention and embeddings; give a --model that is"
+            " loaded here, and an endpoint as --endpoint."
         )
     if setup.base is not None and setup.base.fingerprint == setup.model.fingerprint:
         raise UsageError(

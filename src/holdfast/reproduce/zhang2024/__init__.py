@@ -28,7 +28,7 @@ def reproduce(setup: Setup) -> Path:
     `index.html` and `findings.json`; returns the page's path.
 
     Raises:
-        ModelError: an endpoint, or a model whose attention cannot be steered.
+        ModelError: a model whose attention cannot be steered.
         RecordsError: `setup.out` holds runs of another model, data or scale.
     """
     check(setup)

@@ -97,14 +97,14 @@ def check(setup: Setup) -> None:
     """Refuses what cannot be reproduced, before anything runs.
 
     Raises:
-        UsageError: an endpoint, a child that is the model itself or of another shape, or data that
-            lacks samples.
+        UsageError: a model that does not show its layers, a child that is the model itself or of
+            another shape, or data that lacks samples.
         ModelError: attention that cannot be steered.
     """
     if not offers(setup.model, Ability.LAYERS):
         raise UsageError(
-            f"{setup.model.name} is an endpoint, whose heads cannot be steered; give a local"
-            " --model."
+            f"{setup.model.name} does not show its layers, whose heads are to be steered one by"
+            " one; give a --model that is loaded here."
         )
     setup.model.check([pasta_on(None)])
     if setup.child is not None and setup.child.fingerprint == setup.model.fingerprint:

@@ -78,7 +78,10 @@ def fit(
     if method not in _LEARNING:
         raise UnknownName("method that is fitted", method, _LEARNING)
     if not offers(model, Ability.LAYERS):
-        raise ModelError(f"{method} is fitted on a model that runs here, not on an endpoint.")
+        raise ModelError(
+            f"{getattr(model, 'name', model)} does not show its hidden states and weights, on which"
+            f" {method} is fitted; give a model that is loaded here."
+        )
     learning = _LEARNING[method]
     examples = learning.ships() if data is None else learning.read(Path(data))
     with watch(method, learning.steps * len(examples)) as progress:

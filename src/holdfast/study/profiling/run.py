@@ -50,7 +50,7 @@ def profile(
 
     Raises:
         UsageError: no samples, or some that are not as described (named by their number).
-        ModelError: an endpoint, or a model whose attention cannot be steered.
+        ModelError: a model that does not show its layers, or whose attention cannot be steered.
         RecordsError: `out` holds another run, or replies that the samples score otherwise.
     """
     plan = _checked(model, samples, plan)
@@ -78,8 +78,8 @@ def _checked(model: LocalModel, samples: Samples, plan: Plan) -> Plan:
     """The plan with a method that can be put on any head; refuses what cannot be profiled."""
     if not offers(model, Ability.LAYERS):
         raise ModelError(
-            f"{getattr(model, 'name', model)} is an endpoint, whose heads cannot be steered; give a"
-            " local model."
+            f"{getattr(model, 'name', model)} does not show its layers, whose heads are to be"
+            " steered one by one; give a model that is loaded here."
         )
     plan = replace(plan, method=with_heads(plan.method, None))
     model.check([plan.method])
