@@ -19,7 +19,8 @@ from torch import Tensor
 
 from holdfast.attention.block_states import edits_of_pass, refuse_compiled
 from holdfast.attention.blocks import LOCK, Block, Blocks
-from holdfast.attention.checks import check_pass, refuse_attention_weights, refuse_checkpointing
+from holdfast.attention.checks import refuse_attention_weights, refuse_checkpointing
+from holdfast.attention.pass_checks import check_pass
 from holdfast.attention.steering import PASS, Pass, Steering
 from holdfast.errors import UsageError
 from holdfast.states.hooks import Attached, attach
@@ -138,7 +139,7 @@ class OpenModel:
             steering = block.steering.for_a_pass()
             for place in ahead.places if ahead else ():
                 steering.place(*place)
-            before = check_pass(self, block, steering, given)
+            before = check_pass(self.blocks, self.config, block, steering, given)
             refuse_checkpointing(self.name, module)
             if block.states is not None and (edits := edits_of_pass(block.states, given, before)):
                 entry.attached = attach(block.states.sites, edits)
@@ -168,7 +169,7 @@ class OpenModel:
                     steering.place(*place)
             ids = given["input_ids"]
             if ids.shape[1] > 1 or steering.span.shape[1] == 1:
-                check_pass(self, block, steering, given)
+                check_pass(self.blocks, self.config, block, steering, given)
             elif not block.steered:
                 raise UsageError(
                     f"A compiled step of {self.name} goes on behind keys that were cached before "
