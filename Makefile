@@ -19,8 +19,12 @@ demo: .venv/ready
 serve: .venv/ready
 	HF_HUB_OFFLINE=1 $(BIN)/holdfast serve
 
+# Whole files are shared out to WORKERS processes, in the order of tests/conftest.py; each computes
+# with one thread.
+WORKERS ?= $(shell n=$$(getconf _NPROCESSORS_ONLN); echo $$((n < 4 ? n : 4)))
+
 test: .venv/ready
-	HF_HUB_OFFLINE=1 $(BIN)/python -m pytest
+	HF_HUB_OFFLINE=1 OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n $(WORKERS) --dist loadfile --no-loadscope-reorder
 
 lint: .venv/ready
 	$(BIN)/ruff check .
