@@ -273,8 +273,12 @@ def test_under_a_method_both_chats_are_read_under_it(tmp_path, watched):
 def test_replicas_two_models_and_a_resumed_run_measure_the_same(tmp_path):
     settings = replace(MEASURED, conversations=6, batch=6)
     whole = drift.run(exact(), SUITE, tmp_path / "whole", settings)
-    apart = drift.run(exact(), SUITE, tmp_path / "apart", settings, running=drift.Running(replicas=2))
-    both = drift.run(exact(), SUITE, tmp_path / "both", settings, cast=drift.Cast(user_model=exact()))
+    apart = drift.run(
+        exact(), SUITE, tmp_path / "apart", settings, running=drift.Running(replicas=2)
+    )
+    both = drift.run(
+        exact(), SUITE, tmp_path / "both", settings, cast=drift.Cast(user_model=exact())
+    )
     drift.run(exact(), SUITE, tmp_path / "resumed", replace(settings, conversations=2))
     resumed = drift.run(exact(), SUITE, tmp_path / "resumed", settings)
     assert max(map(max, divergences(whole))) > 0

@@ -114,7 +114,7 @@ def places_of(number: int, probe: Probe) -> list[tuple[Rule, dict[str, Any]]]:
     """What names a probe in a record: of each of its rules; those behind the first say whose reply
     they have.
     """
-    places = []
+    places: list[tuple[Rule, dict[str, Any]]] = []
     for rule in probe.rules:
         name = {} if rule.id is None else {"rule": rule.id}
         shared = {} if rule is probe.rule else {"reply_of": probe.rule.id}
