@@ -69,6 +69,8 @@ def folder(tmp_path, monkeypatch) -> Path:
         write_heads(place, [(0, 1)])
     (tmp_path / "runs/calibrate").mkdir()
     (tmp_path / "runs/calibrate/method.json").write_text('{"method": "boost:factor=4"}')
+    (pizza,) = blocks_of(ROOT / "docs" / "measuring.md", "yaml")
+    (tmp_path / "pizza.yaml").write_text(pizza.text)
     (tmp_path / "prices.py").write_text("def in_euros(text):\n    return float('euro' in text)\n")
     for method in METHODS:
         write_for(model(), tmp_path / f"{method}.safetensors", method)
@@ -123,8 +125,6 @@ def test_suites_load(page, folder):
 
 
 def test_the_rules_of_the_pizza_bot_tell_kept_from_broken(folder):
-    (block,) = blocks_of(ROOT / "docs" / "measuring.md", "yaml")
-    (folder / "pizza.yaml").write_text(block.text)
     suite = load_suite("pizza.yaml")
     (case,) = suite.cases
 
