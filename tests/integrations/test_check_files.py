@@ -39,11 +39,18 @@ def _scored(number, score):
 
 
 @pytest.mark.parametrize(
-    ("file", "schema"), [("action.yml", "github-actions"), ("workflow.yml", "github-workflows")]
+    ("file", "schema"),
+    [
+        (EXAMPLE / "action.yml", "github-actions"),
+        (EXAMPLE / "workflow.yml", "github-workflows"),
+        (ROOT / ".github" / "workflows" / "ci.yml", "github-workflows"),
+        (ROOT / "CITATION.cff", "citation-file-format"),
+    ],
+    ids=lambda value: getattr(value, "name", value),
 )
-def test_the_example_is_what_github_reads(file, schema):
+def test_these_files_are_what_their_readers_read(file, schema):
     pytest.importorskip("check_jsonschema", reason="make integrations installs it")
-    words = ["--builtin-schema", f"vendor.{schema}", str(EXAMPLE / file)]
+    words = ["--builtin-schema", f"vendor.{schema}", str(file)]
     ran = subprocess.run(
         [sys.executable, "-m", "check_jsonschema", *words],
         capture_output=True,
