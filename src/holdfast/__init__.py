@@ -1,4 +1,4 @@
-"""Holdfast measures how chat models let go of their system prompt, shows why, and holds them to it.
+"""Holdfast measures how chat models drift from their system prompt, and keeps them on it.
 
 import holdfast
 model = holdfast.load("default")                      # or a folder, or a hub name

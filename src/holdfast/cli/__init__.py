@@ -99,7 +99,7 @@ def _parsers() -> tuple[argparse.ArgumentParser, dict[str, argparse.ArgumentPars
     """The parser of the command line, and by name those of its commands."""
     made = argparse.ArgumentParser(
         prog="holdfast",
-        description="Measure how a chat model lets go of its system prompt, and hold it to it.",
+        description="Measure how a chat model drifts from its system prompt, and keep it there.",
         epilog="Try: holdfast drift",
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
