@@ -13,6 +13,7 @@ from holdfast.errors import ModelError, UsageError
 from holdfast.methods import (
     Ability,
     Boost,
+    Directer,
     Gate,
     Guidance,
     Kind,
@@ -63,7 +64,9 @@ class Empty(Louder):
     kind: ClassVar[Kind] = Kind.STREAM
 
 
-@pytest.mark.parametrize("made", (*MIXED, GATED, Pasta(0.1), Spotlight(0.3)), ids=str)
+@pytest.mark.parametrize(
+    "made", (*MIXED, GATED, Pasta(0.1), Spotlight(0.3), Directer(8.0)), ids=str
+)
 def test_every_method_declares_its_kind_and_what_that_needs(made):
     assert isinstance(type(made).kind, Kind) and made.kind is methods.kind_of(made)
     assert type(made).needs == methods.needs_of(made) >= NEEDS[made.kind]
@@ -120,7 +123,8 @@ def test_models_declare_what_they_offer():
     endpoint = holdfast.connect("http://localhost:1/v1", "m", "NO_SUCH_KEY")
     assert endpoint.offers == {Ability.MESSAGES, Ability.PIECES}
     assert model().offers == set(Ability)
-    attention = {Ability.LOG_ODDS, Ability.KEYS, Ability.OUTPUTS, Ability.REHEARSAL}
+    attention = {Ability.LOG_ODDS, Ability.KEYS, Ability.OUTPUTS}
+    attention |= {Ability.REHEARSAL, Ability.SCORES}
     assert model("mamba").offers == set(Ability) - attention
     assert offers(object(), Ability.MESSAGES) and not offers(object(), Ability.REPLY_SCORES)
     with pytest.raises(ModelError, match=r"guidance:scale=2 needs a second stream.*messages alone"):

@@ -16,7 +16,17 @@ from test_modern import STATES
 from test_scoring import METHODS
 from tiny import chat, model
 
-from holdfast import Gate, Guidance, Hold, Request, Sampling, SplitSoftmax, connect, drift
+from holdfast import (
+    Directer,
+    Gate,
+    Guidance,
+    Hold,
+    Request,
+    Sampling,
+    SplitSoftmax,
+    connect,
+    drift,
+)
 from holdfast.attention import Steering, steered
 from holdfast.chat.prompt import render
 from holdfast.cli import main
@@ -316,9 +326,9 @@ def test_what_has_no_divergence_is_refused_before_anything_is_written(tmp_path, 
         ModelError, match=r"far does not tell its distributions.*leave out divergence="
     ):
         drift.run(endpoint, SUITE, tmp_path / "run", MEASURED)
-    gate = Gate((SplitSoftmax(0.5),), 0.1)
-    with pytest.raises(UsageError, match="gate draws tokens again"):
-        drift.run(model(), SUITE, tmp_path / "run", MEASURED, [(gate,)])
+    for again in (Gate((SplitSoftmax(0.5),), 0.1), Directer(100.0)):
+        with pytest.raises(UsageError, match=f"{again.name} draws tokens again"):
+            drift.run(model(), SUITE, tmp_path / "run", MEASURED, [(again,)])
     with pytest.raises(UsageError, match=r"plausibility=0\.1 never draws"):
         drift.run(model(), SUITE, tmp_path / "run", MEASURED, [(Guidance(1.5, 0.1),)])
     with pytest.raises(UsageError, match="holdfast drift"):

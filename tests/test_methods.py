@@ -24,6 +24,7 @@ from holdfast.methods import (
     Pasta,
     Rehearses,
     Repetition,
+    ScalesScores,
     ShiftsAttention,
     SplitSoftmax,
     Spotlight,
@@ -188,6 +189,7 @@ def test_the_catalogue_names_what_parse_reads(fitted_here):
         "prompt-strength",
         "anchoring",
         "gate",
+        "directer",
         "seka",
         "ada-seka",
         "prism",
@@ -196,11 +198,10 @@ def test_the_catalogue_names_what_parse_reads(fitted_here):
         "gcad",
     ]
     kinds = (ShiftsAttention, EditsMessages, EditsLogits, Gate)
-    kinds += (EditsKeys, EditsHidden, EditsOutputs, Rehearses)
+    kinds += (EditsKeys, EditsHidden, EditsOutputs, Rehearses, ScalesScores)
     for name, knobs, line in listed:
-        value = {"gate": "[split-softmax:exponent=0.5],threshold=0.5", "boost": "2"}.get(
-            name, f"{name}.safetensors" if knobs[0] == "file" else "0.5"
-        )
+        own = {"gate": "[split-softmax:exponent=0.5],threshold=0.5", "boost": "2", "directer": "2"}
+        value = own.get(name, f"{name}.safetensors" if knobs[0] == "file" else "0.5")
         made = methods.parse(f"{name}:{knobs[0]}={value}")[0]
         assert made.name == name and isinstance(made, kinds)
         assert line.endswith(".") and len(line) < 120

@@ -7,11 +7,12 @@ cache.py       slots: what is computed of the rows of a batch; slot_layers.py, w
                state_layers.py have what each kind of layer keeps
 prefixes.py    keys and values that outlive their pass, within a number of bytes
 shared.py      the same for all prompts that begin with the same tokens
+trials.py      passes tried under scaled scores (scaled_keys.py), whose logits may be taken
 choosing.py    from logits to tokens: guidance, the draw, the gate's consent
 drawing.py     temperature and nucleus, from numbers that belong to the reply
 decoder.py     rows that generate, forwarded together
 scheduler.py   the one admission loop: submit, step, cancel
-scoring.py     log-probabilities of given replies
+scoring.py     log-probabilities of given replies; given.py, of those whose tokens are tried
 divergence.py  how far two chats part in what they expect of a reply
 memory.py      memory that ran out
 

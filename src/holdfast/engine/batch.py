@@ -13,6 +13,7 @@ from transformers.cache_utils import Cache
 
 from holdfast.attention import Starts
 from holdfast.engine.rows import Stream
+from holdfast.engine.scaled_keys import KeyScale
 from holdfast.methods.protocols import ShiftsAttention
 from holdfast.states.edits import Edits, Row, edits_of
 
@@ -25,11 +26,13 @@ class Reading:
         stream: the prompt.
         generated: tokens behind it, shared by the streams of a row; grows.
         trace: whether the mass on the span is wanted.
+        scaled: what its keys are read as in a pass of one token; None: as they are.
     """
 
     stream: Stream
     generated: list[int] = field(default_factory=list)
     trace: bool = False
+    scaled: KeyScale | None = None
 
     def __len__(self) -> int:
         return len(self.stream.token_ids) + len(self.generated)

@@ -11,7 +11,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import torch
 from torch import Tensor
@@ -19,9 +19,11 @@ from transformers.cache_utils import Cache
 
 from holdfast.attention import Starts
 from holdfast.engine.prefixes import KeysValues
+from holdfast.engine.scaled_keys import ScaledKeys
 from holdfast.engine.slot_layers import (
     CacheLayer,
     Columns,
+    KeyLayer,
     Pass,
     Shared,
     States,
@@ -97,7 +99,11 @@ class Slots(Cache):
 
     @contextmanager
     def writing(
-        self, slots: Sequence[int], starts: Sequence[int], ends: Sequence[int]
+        self,
+        slots: Sequence[int],
+        starts: Sequence[int],
+        ends: Sequence[int],
+        scaled: ScaledKeys | None = None,
     ) -> Iterator[Starts | None]:
         """Inside, a pass forwards tokens of some rows, padded on the left.
 
@@ -106,6 +112,7 @@ class Slots(Cache):
         Args:
             slots: of the rows of the pass.
             starts, ends: first and last (exclusive) of the tokens that each of them forwards.
+            scaled: keys that are read multiplied, in a pass of one token per row.
 
         Yields:
             Where the keys of windowed layers begin, if that is not the same in all rows.
@@ -120,9 +127,16 @@ class Slots(Cache):
         if count == every.count and any(firsts):
             count += 1  # by their number, the keys of the two kinds of layers are told apart
         seen = Columns(count, firsts[0] if alike else 0, kept)
+        factors = None
+        if scaled is not None:
+            factors = scaled.factors
+            every = replace(every, scaled=scaled.columns([0] * len(slots), every.count, starts))
+            seen = replace(seen, scaled=scaled.columns(firsts, seen.count, starts))
         begun, again = starts[0] > 0, starts[0] < self.lengths[slots[0]]
         self.looked_at = False
-        self._shared.current = Pass(rows, max(fresh), where, every, seen, sources, begun, again)
+        self._shared.current = Pass(
+            rows, max(fresh), where, every, seen, sources, begun, again, factors
+        )
         try:
             for layer in self._recurrent:
                 layer.begin()
@@ -150,6 +164,29 @@ class Slots(Cache):
         self.drop()
         for slot, end in zip(slots, ends, strict=True):
             self.lengths[slot] = end
+
+    @contextmanager
+    def restored(self, slots: Sequence[int]) -> Iterator[None]:
+        """Inside, passes may read the last tokens of some rows again, without a commit; afterwards
+        their keys and values are what they were.
+        """
+        last = [self.lengths[slot] - 1 for slot in slots]
+        kept = [
+            end - self._shared.window.firsts[slot] for slot, end in zip(slots, last, strict=True)
+        ]
+        where, every, seen = torch.tensor([slots, last, kept]).to(self.device)
+        layers = [
+            (layer, seen if layer in self._windowed else every)
+            for layer in self._layers
+            if isinstance(layer, KeyLayer)
+        ]
+        before = [layer.tokens(where, places) for layer, places in layers]
+        try:
+            yield
+        finally:
+            self.drop()
+            for (layer, places), tokens in zip(layers, before, strict=True):
+                layer.put(where, places, tokens)
 
     def drop(self) -> None:
         """Forgets what passes made that count for nothing."""

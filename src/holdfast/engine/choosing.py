@@ -38,11 +38,13 @@ class Draw:
         sampling: temperature and nucleus.
         number: in [0, 1), the place in the nucleus.
         guidance: makes one distribution of the two streams' logits.
+        token: the one to take, where it is given; None: it is drawn.
     """
 
     sampling: Sampling
     number: float
     guidance: EditsLogits | None = None
+    token: int | None = None
 
 
 @dataclass(frozen=True)
@@ -81,9 +83,13 @@ def choose(logits: Tensor, beside: Sequence[Tensor | None], draws: Sequence[Draw
             except Exception as error:
                 failed |= dict.fromkeys(rows, error)
     drawn = draw(logits, [each.sampling for each in draws], [each.number for each in draws])
+    taken = [
+        token if token == NOT_FINITE or draw.token is None else draw.token
+        for token, draw in zip(drawn, draws, strict=True)
+    ]
     tokens = [
         failed.get(row) or (_not_finite() if token == NOT_FINITE else token)
-        for row, token in enumerate(drawn)
+        for row, token in enumerate(taken)
     ]
     return Drawn(tokens, logits)
 

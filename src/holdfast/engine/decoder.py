@@ -17,7 +17,7 @@ import torch
 from torch import Tensor
 from transformers.cache_utils import Cache
 
-from holdfast.engine.batch import batch_of, spans_of
+from holdfast.engine.batch import Reading, batch_of, spans_of
 from holdfast.engine.choosing import (
     Drawn,
     Token,
@@ -31,9 +31,10 @@ from holdfast.engine.prefixes import KeysValues
 from holdfast.engine.rows import Row
 from holdfast.engine.runner import Output, Runner
 from holdfast.engine.running import Running
+from holdfast.engine.scaled_keys import KeyScale
 from holdfast.engine.shared import SharedPrefixes
+from holdfast.engine.trials import rank, tried
 from holdfast.methods.heads import on_layers
-from holdfast.methods.protocols import InPass
 from holdfast.threads import is_small, one_thread
 
 
@@ -172,7 +173,7 @@ class Decoder:
     def _forward(
         self,
         slots: Sequence[int],
-        methods: Sequence[tuple[InPass, ...]] | None = None,
+        readings: Sequence[Reading] | None = None,
         *,
         commit: bool = True,
     ) -> Output:
@@ -180,16 +181,12 @@ class Decoder:
 
         Args:
             slots: in order.
-            methods: per slot, in place of the stream's own.
+            readings: per slot, in place of its owner's: the same tokens under something else.
             commit: whether the tokens count as computed from now on.
         """
-        owners = [self._owners[slot] for slot in slots]
-        readings = [row.readings[number] for row, number in owners]
-        if methods is not None:
-            readings = [
-                replace(reading, stream=replace(reading.stream, methods=own))
-                for reading, own in zip(readings, methods, strict=True)
-            ]
+        if readings is None:
+            owners = [self._owners[slot] for slot in slots]
+            readings = [row.readings[number] for row, number in owners]
         ends = [len(reading) for reading in readings]
         starts = [
             min(self.slots.lengths[slot], end - 1) for slot, end in zip(slots, ends, strict=True)
@@ -223,6 +220,8 @@ class Decoder:
 
     def _draw(self, read: _Read, *, prefill: bool) -> list[Running]:
         """Draws a token of every row; returns the rows that end with it."""
+        if any(row.row.scaling for row in read.rows):
+            read = self._try_scaled(read, prefill=prefill)
         if read.mass is not None:
             for row, mass in zip(read.rows, read.mass, strict=True):
                 row.masses.append(mass)
@@ -258,12 +257,8 @@ class Decoder:
         while layers and open_rows:
             last = range(self.runner.layers - layers, self.runner.layers)
             slots = [self._slots_of(row)[0] for row in open_rows]
-            streams = [row.readings[0].stream for row in open_rows]
-            methods = [
-                (*stream.states, *on_layers(stream.attention, last, self.runner.heads))
-                for stream in streams
-            ]
-            output = self._forward(slots, methods)
+            readings = [self._on_layers(row.readings[0], last) for row in open_rows]
+            output = self._forward(slots, readings)
             for place, row in enumerate(open_rows):
                 row.forwarded += 1
                 if output.mass is not None:
@@ -288,6 +283,38 @@ class Decoder:
             if (mass := mass_beside[row]) is not None:
                 row.masses[-1] = mass
         return [tokens[row] for row in read.rows]
+
+    def _on_layers(self, reading: Reading, layers: range) -> Reading:
+        """The same under its attention methods on some layers alone."""
+        stream = reading.stream
+        methods = *stream.states, *on_layers(stream.attention, layers, self.runner.heads)
+        return replace(reading, stream=replace(stream, methods=methods))
+
+    def _try_scaled(self, read: _Read, *, prefill: bool) -> _Read:
+        """The same with the logits of scaled scores where those are plausible.
+
+        A state that has read the whole prompt is not there without its last token, so that the
+        first token of such a model's reply is the unsteered one.
+        """
+        if prefill and self.runner.recurrent:
+            return read
+        if new := [row for row in read.rows if row.row.scaling and not row.ranking]:
+            rank(self.runner, new, self._forward_scaled)
+        logits, mass = tried(read.rows, read.logits, read.mass, self._forward_scaled)
+        return replace(read, logits=logits, mass=mass)
+
+    def _forward_scaled(self, rows: Sequence[Running], layers: Sequence[tuple[int, ...]]) -> Output:
+        """Forwards the last tokens of rows again, their scores scaled; counts for nothing."""
+        readings = []
+        for row, steered in zip(rows, layers, strict=True):
+            assert row.row.scaling is not None
+            row.forwarded += 1
+            readings.append(
+                replace(row.readings[0], scaled=KeyScale(row.row.scaling.scale, steered))
+            )
+        slots = [self._slots_of(row)[0] for row in rows]
+        with self.slots.restored(slots):
+            return self._forward(slots, readings, commit=False)
 
     def _slots_of(self, row: Running) -> list[int]:
         """The slots of a row, in the order of its streams."""

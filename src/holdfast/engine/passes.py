@@ -11,6 +11,7 @@ from torch import Tensor
 from holdfast.engine.batch import Reading, batch_of, spans_of
 from holdfast.engine.cache import Slots
 from holdfast.engine.runner import Output, Runner
+from holdfast.engine.scaled_keys import ScaledKeys
 
 
 def forward_slots(
@@ -43,16 +44,11 @@ def forward_slots(
     for places in groups:
         whole = len(groups) == 1
         mine = which if whole else [which[place] for place in places]
-        first = [starts[place] for place in places]
-        batch = batch_of(
-            [readings[place] for place in places],
-            first,
-            span if whole else span[places],
-            runner.device,
-            slots,
-            logits,
-        )
-        with slots.writing(mine, first, [ends[place] for place in places]) as kept:
+        first, last = [starts[place] for place in places], [ends[place] for place in places]
+        some, held = [readings[place] for place in places], span if whole else span[places]
+        batch = batch_of(some, first, held, runner.device, slots, logits)
+        scaled = ScaledKeys.of([reading.scaled for reading in some], held, len(slots.layers))
+        with slots.writing(mine, first, last, scaled) as kept:
             outputs.append(runner.forward(replace(batch, starts=kept)))
         if slots.looked_at and not batch.level and runner.keep_alike():
             return forward_slots(runner, slots, which, readings, starts, span, logits)

@@ -13,6 +13,7 @@ from holdfast.methods.protocols import (
     EditsStates,
     GatesTokens,
     InPass,
+    ScalesScores,
     ShiftsAttention,
 )
 from holdfast.sampling import Sampling
@@ -92,6 +93,8 @@ class Row:
             along.
         guidance: makes one distribution of the two streams' logits.
         gate: takes a token of the first stream only where the second finds it plausible.
+        scaling: draws from what the first stream gives where the scores on its span are scaled, as
+            far as that is plausible.
         sampling: how its tokens are drawn.
         seed: names its draws.
         keep: whether the keys and values are wanted afterwards; others wait for such a row, so it
@@ -102,12 +105,14 @@ class Row:
         shares: whether what is computed of its prompt and reply serves others, and theirs it.
         top_logprobs: how many of the likeliest tokens are wanted with the log-probability of each
             drawn one; None: no log-probabilities.
+        given: the reply, where it is not drawn but scored.
         name: says in an error which of many rows it is about; "" where there is one.
     """
 
     streams: tuple[Stream, ...]
     guidance: EditsLogits | None = None
     gate: GatesTokens | None = None
+    scaling: ScalesScores | None = None
     sampling: Sampling = Sampling()
     seed: int = 0
     keep: bool = False
@@ -115,6 +120,7 @@ class Row:
     room: int = 1
     shares: bool = False
     top_logprobs: int | None = None
+    given: tuple[int, ...] | None = None
     name: str = ""
 
     @property

@@ -22,8 +22,8 @@ from holdfast.attention import IMPLEMENTATION, Steering, steered
 from holdfast.engine.batch import Batch
 from holdfast.engine.cache import Slots
 from holdfast.engine.dummy_layer import DummyLayer
-from holdfast.engine.state_layers import RECURRENT
-from holdfast.states import edited
+from holdfast.engine.state_layers import ATTENDING, RECURRENT
+from holdfast.states import attention_modules, edited
 
 if TYPE_CHECKING:
     from transformers import PreTrainedModel
@@ -80,6 +80,13 @@ class Runner:
         self._latest = _Latest()
         self._interface = config._attn_implementation == IMPLEMENTATION
         self._additive = config._attn_implementation == "eager"
+
+    @cached_property
+    def scored_layers(self) -> tuple[int, ...]:
+        """The layers that keep keys, and whose attention says of itself which layer it is."""
+        attending = attention_modules(self.hf_model)
+        layers = enumerate(self._cache().layers)
+        return tuple(n for n, layer in layers if type(layer) in ATTENDING and n in attending)
 
     @property
     def device(self) -> torch.device:

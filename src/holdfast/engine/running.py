@@ -27,6 +27,7 @@ class Running:
         known: per stream, what is computed of its first tokens, piece behind piece, until it is in
             its slot.
         forwarded: tokens that went through the model.
+        ranking: the layers, those that stay longest in trials first; () until they are ranked.
         continuation: what it became, once it has ended.
         error: why it ended without.
     """
@@ -37,6 +38,7 @@ class Running:
     log_probabilities: list[LogProbability] = field(default_factory=list)
     known: list[tuple[KeysValues, ...]] = field(default_factory=list)
     forwarded: int = 0
+    ranking: tuple[int, ...] = ()
     continuation: Continuation | None = None
     error: Exception | None = None
 
@@ -63,15 +65,16 @@ class Running:
     @property
     def next_draw(self) -> Draw:
         """How its next token is drawn."""
-        number = self.uniforms[len(self.generated)]
-        return Draw(self.row.sampling, number, self.row.guidance)
+        place, given = len(self.generated), self.row.given
+        token = None if given is None else given[place]
+        return Draw(self.row.sampling, self.uniforms[place], self.row.guidance, token)
 
     def take(self, token: Token, stop_ids: frozenset[int]) -> str | None:
         """Appends a token; returns why the row ends with it, or None."""
         if isinstance(token, Exception):
             self.error = token
             return "error"
-        if token in stop_ids:
+        if token in stop_ids and self.row.given is None:
             return "stop"
         self.generated.append(token)
         return "length" if len(self.generated) >= self.row.sampling.max_new_tokens else None

@@ -257,9 +257,10 @@ class Scheduler:
     def _resumed(self, handle: Handle) -> Running:
         """A row that begins, or goes on behind the tokens that it had when memory ran out.
 
-        Behind a gate it begins anew: what is computed of its tokens depends on what was refused.
+        Behind a gate it begins anew: what is computed of its tokens depends on what was refused. So
+        it does where layers are ranked at its first token.
         """
-        if handle.row.gate is not None:
+        if handle.row.gate is not None or handle.row.scaling is not None:
             return Running(handle.row)
         return Running(
             handle.row,

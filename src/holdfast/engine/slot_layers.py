@@ -34,11 +34,13 @@ class Columns:
         count: how many.
         first: the token in the first of them; 0 where rows differ in it.
         places: the column of every token written, [token].
+        scaled: bool [row, column], True on the keys that are read multiplied; None: as they are.
     """
 
     count: int
     first: int
     places: Tensor
+    scaled: Tensor | None = None
 
 
 @dataclass
@@ -53,6 +55,7 @@ class Pass:
         sources: row and query of every token written; None where each row writes one token.
         begun: whether the rows have read tokens before.
         again: whether their last tokens are read a second time.
+        factors: of the keys that are read multiplied, [layer, row, 1]; None where none are.
         written: whether a layer has written.
     """
 
@@ -64,6 +67,7 @@ class Pass:
     sources: tuple[Tensor, Tensor] | None
     begun: bool
     again: bool
+    factors: Tensor | None = None
     written: bool = False
 
 
@@ -132,6 +136,8 @@ class Shared:
 
 class KeyLayer(DynamicLayer):
     """Keys and values of all tokens; a layer that shares another's keys keeps none."""
+
+    number = 0  # among the layers of its cache
 
     def __init__(self, like: CacheLayer, shared: Shared):
         DynamicLayer.__init__(self)
@@ -223,7 +229,19 @@ class KeyLayer(DynamicLayer):
                 rows, queries = current.sources
                 store[current.slots, :, columns.places] = new[rows, :, queries]
         self.keys, self.values = (store[current.rows, :, : columns.count] for store in self.store)
-        return self.keys, self.values
+        if columns.scaled is None or current.factors is None:
+            return self.keys, self.values
+        factors = current.factors[self.number].where(columns.scaled, 1.0)
+        return (self.keys * factors[:, None, :, None]).to(self.keys.dtype), self.values
+
+    def tokens(self, slots: Tensor, places: Tensor) -> list[Tensor]:
+        """Keys and values of one token of each of some slots, [slot, head, size] each, copied."""
+        return [store[slots, :, places] for store in self.store]
+
+    def put(self, slots: Tensor, places: Tensor, tokens: Sequence[Tensor]) -> None:
+        """Undoes what was written in their place since."""
+        for store, kept in zip(self.store, tokens, strict=True):
+            store[slots, :, places] = kept
 
     def get_mask_sizes(self, query_length: int) -> tuple[int, int]:
         """How many columns a mask has, and which token is in the first."""

@@ -183,7 +183,11 @@ def layers_like(layers: Sequence[CacheLayer], shared: Shared) -> list[SlotLayer]
         kinds[DynamicSlidingWindowLayer] = KeyLayer
     elif widths := [each.sliding_window for each in layers if _is_windowed(each)]:
         shared.window = Window(max(widths), max(max(widths) // 4, slot_layers.SPARE_TOKENS))
-    return [kinds[type(like)](like, shared) for like in layers]
+    made = [kinds[type(like)](like, shared) for like in layers]
+    for number, layer in enumerate(made):
+        if isinstance(layer, KeyLayer):
+            layer.number = number
+    return made
 
 
 def _is_windowed(layer: CacheLayer) -> TypeGuard[DynamicSlidingWindowLayer]:

@@ -11,6 +11,7 @@ from holdfast.methods.ada_seka import AdaSeka
 from holdfast.methods.anchoring import Anchoring
 from holdfast.methods.boost import Boost
 from holdfast.methods.capping import Capping
+from holdfast.methods.directer import Directer
 from holdfast.methods.fitted import Fitted, FittedOn, read_fitted, write_fitted
 from holdfast.methods.gate import Gate
 from holdfast.methods.gcad import Gcad
@@ -23,6 +24,7 @@ from holdfast.methods.kinds import (
     Kind,
     acts_in_front,
     attention_methods,
+    draws_again,
     holds_span,
     in_pass,
     kind_of,
@@ -43,6 +45,7 @@ from holdfast.methods.protocols import (
     GatesTokens,
     Method,
     Rehearses,
+    ScalesScores,
     ShiftsAttention,
 )
 from holdfast.methods.reading import read_methods
@@ -67,6 +70,7 @@ __all__ = [
     "Anchoring",
     "Boost",
     "Capping",
+    "Directer",
     "EditsHidden",
     "EditsKeys",
     "EditsLogits",
@@ -90,6 +94,7 @@ __all__ = [
     "Ranking",
     "Rehearses",
     "Repetition",
+    "ScalesScores",
     "Seka",
     "Shape",
     "ShiftsAttention",
@@ -100,6 +105,7 @@ __all__ = [
     "acts_in_front",
     "attention_methods",
     "catalogue",
+    "draws_again",
     "edit_messages",
     "holds_span",
     "in_pass",

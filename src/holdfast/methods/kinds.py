@@ -27,6 +27,7 @@ if TYPE_CHECKING:
         InPass,
         Method,
         Rehearses,
+        ScalesScores,
         ShiftsAttention,
     )
 
@@ -38,6 +39,7 @@ class Kind(Enum):
     MESSAGES = "prompt"  # the chat, before it is rendered
     STREAM = "decoding"  # the logits, with those of a second stream that reads another chat
     GATE = "gate"  # the tokens, with an unsteered second stream of the same chat
+    SCORES = "scores"  # the scores on the span, tentatively, for the query that draws a token
     KEYS = "keys"  # the keys of the span, before they are rotated and cached
     RESIDUAL = "the residual stream"  # the hidden states behind a layer
     OUTPUTS = "attention outputs"  # what attention adds to the hidden states
@@ -58,6 +60,7 @@ class Ability(Enum):
     RESIDUAL = "the residual stream"
     OUTPUTS = "attention outputs"
     REHEARSAL = "a rehearsed reply"
+    SCORES = "scores on the span"
 
 
 # what needs no model in this process
@@ -68,6 +71,7 @@ MEMBERS: dict[Kind, tuple[str, ...]] = {
     Kind.MESSAGES: ("name", "edit"),
     Kind.STREAM: ("name", "other", "guide"),
     Kind.GATE: ("name", "methods", "accepts"),
+    Kind.SCORES: ("name", "scale", "may_change", "is_plausible", "layers_at", "disturbance"),
     Kind.KEYS: ("name", "touched_layers", "reads_query", "edit_keys", "edit_values"),
     Kind.RESIDUAL: ("name", "touched_layers", "reply_only", "edit_hidden"),
     Kind.OUTPUTS: ("name", "touched_layers", "reply_only", "edit_outputs"),
@@ -78,6 +82,7 @@ NEEDS: dict[Kind, frozenset[Ability]] = {
     Kind.MESSAGES: frozenset({Ability.MESSAGES}),
     Kind.STREAM: frozenset({Ability.SECOND_STREAM}),
     Kind.GATE: frozenset({Ability.LOG_ODDS, Ability.SECOND_STREAM}),
+    Kind.SCORES: frozenset({Ability.SCORES}),
     Kind.KEYS: frozenset({Ability.KEYS}),
     Kind.RESIDUAL: frozenset({Ability.RESIDUAL}),
     Kind.OUTPUTS: frozenset({Ability.OUTPUTS}),
@@ -86,13 +91,15 @@ NEEDS: dict[Kind, frozenset[Ability]] = {
 # those whose functions run inside a forward pass, under which its keys and values are made
 _IN_PASS = frozenset({Kind.LOG_ODDS, Kind.KEYS, Kind.RESIDUAL, Kind.OUTPUTS})
 _STATES = _IN_PASS - {Kind.LOG_ODDS}
-_HOLD_SPAN = frozenset({Kind.LOG_ODDS, Kind.GATE, Kind.KEYS, Kind.REHEARSED})
+_HOLD_SPAN = frozenset({Kind.LOG_ODDS, Kind.GATE, Kind.SCORES, Kind.KEYS, Kind.REHEARSED})
+_DRAW_AGAIN = frozenset({Kind.GATE, Kind.SCORES})
 _TOLD_BY = {
     "shift": Kind.LOG_ODDS,
     "edit": Kind.MESSAGES,
     "guide": Kind.STREAM,
     "other": Kind.STREAM,
     "accepts": Kind.GATE,
+    "is_plausible": Kind.SCORES,
     "edit_keys": Kind.KEYS,
     "edit_hidden": Kind.RESIDUAL,
     "edit_outputs": Kind.OUTPUTS,
@@ -142,6 +149,8 @@ def of_kind(methods: Iterable[Method], kind: Literal[Kind.STREAM]) -> tuple[Edit
 @overload
 def of_kind(methods: Iterable[Method], kind: Literal[Kind.GATE]) -> tuple[GatesTokens, ...]: ...
 @overload
+def of_kind(methods: Iterable[Method], kind: Literal[Kind.SCORES]) -> tuple[ScalesScores, ...]: ...
+@overload
 def of_kind(methods: Iterable[Method], kind: Literal[Kind.KEYS]) -> tuple[EditsKeys, ...]: ...
 @overload
 def of_kind(methods: Iterable[Method], kind: Literal[Kind.RESIDUAL]) -> tuple[EditsHidden, ...]: ...
@@ -182,6 +191,11 @@ def states_methods(methods: Iterable[Method]) -> tuple[EditsStates, ...]:
 def holds_span(method: Method) -> bool:
     """Whether a method holds on to a span, and without one has nothing to do."""
     return kind_of(method) in _HOLD_SPAN
+
+
+def draws_again(method: Method) -> bool:
+    """Whether a method may turn a token down, of which there can be one in a reply."""
+    return kind_of(method) in _DRAW_AGAIN
 
 
 def acts_in_front(methods: Iterable[Method]) -> bool:

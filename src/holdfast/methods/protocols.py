@@ -104,6 +104,36 @@ class GatesTokens(Method, Protocol):
 
 
 @runtime_checkable
+class ScalesScores(Method, Protocol):
+    """Scores on the span are multiplied, tentatively, for the query that a token is drawn from.
+
+    What a steered pass computes is thrown away: the history is the unsteered model's. Its logits
+    are taken where they are plausible; else fewer layers are steered.
+    """
+
+    @property
+    def scale(self) -> float:
+        """What scores on the span are multiplied by."""
+
+    def may_change(self, unsteered: Tensor) -> Tensor:
+        """Whether steering is worth trying, bool [row], by the logits [row, vocabulary]."""
+
+    def is_plausible(self, steered: Tensor, unsteered: Tensor) -> Tensor:
+        """Whether steered logits may be drawn from, bool [row]; both are [row, vocabulary]."""
+
+    def layers_at(self, trial: int, ranking: tuple[int, ...]) -> tuple[int, ...]:
+        """The layers that a trial steers, counted from 0, of all in ranked order; () for none."""
+
+    def disturbance(
+        self, before: Tensor, after: Tensor, steered_before: Tensor, steered_after: Tensor
+    ) -> Tensor:
+        """How far a steered pass is from the unsteered one at one layer's attention, [row], by what
+        goes into attention and what comes out, [row, size]; layers are ranked by its mean over all
+        that are steered alone, largest first.
+        """
+
+
+@runtime_checkable
 class EditsKeys(Method, Protocol):
     """A key method: the keys of the span are moved before they are rotated and cached.
 

@@ -9,6 +9,7 @@ from holdfast.methods.ada_seka import AdaSeka
 from holdfast.methods.anchoring import Anchoring
 from holdfast.methods.boost import Boost
 from holdfast.methods.capping import Capping
+from holdfast.methods.directer import Directer
 from holdfast.methods.gate import Gate
 from holdfast.methods.gcad import Gcad
 from holdfast.methods.guidance import Guidance
@@ -35,6 +36,7 @@ METHODS: tuple[type[Any], ...] = (
     PromptStrength,
     Anchoring,
     Gate,
+    Directer,
     Seka,
     AdaSeka,
     Prism,

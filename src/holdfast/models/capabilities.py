@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from holdfast.errors import ModelError, UsageError
 from holdfast.methods import Method, spell
-from holdfast.methods.kinds import EVERY_MODEL, NEEDS, Ability, in_words, needs_of
+from holdfast.methods.kinds import EVERY_MODEL, NEEDS, Ability, draws_again, in_words, needs_of
 
 if TYPE_CHECKING:
     from transformers import PreTrainedModel
@@ -58,7 +58,7 @@ def check_needs(
 
     Raises:
         ModelError: names the first such method, what it needs and what the model offers.
-        UsageError: two methods that need the one second stream.
+        UsageError: two methods that need the one second stream, or may turn a token down.
     """
     for method in methods:
         if lacking := needs_of(method) - offered:
@@ -71,3 +71,6 @@ def check_needs(
         raise UsageError(
             f"{' and '.join(seconds)} each need a second stream, and there is one; use one of them."
         )
+    again = [method.name for method in methods if draws_again(method)]
+    if len(again) > 1:
+        raise UsageError(f"{' and '.join(again)} each draw a token again; use one of them.")

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from holdfast.errors import UsageError
-from holdfast.methods import Kind, Method, of_kind
+from holdfast.methods import Method, draws_again
 from holdfast.models.requests import Reply, Request
 
 
@@ -64,11 +64,12 @@ def check_comparable(methods: Sequence[Method]) -> None:
     """Refuses methods whose tokens have no distributions that could be compared.
 
     Raises:
-        UsageError: a gate, or a threshold under which some tokens are never drawn.
+        UsageError: a method that draws tokens again, or a threshold under which some tokens are
+            never drawn.
     """
-    if gates := of_kind(methods, Kind.GATE):
+    if again := [method for method in methods if draws_again(method)]:
         raise UsageError(
-            f"{gates[0].name} draws tokens again, so replies under it have no distribution to"
+            f"{again[0].name} draws tokens again, so replies under it have no distribution to"
             " compare; measure divergence without it."
         )
     for method in methods:

@@ -182,7 +182,9 @@ class LocalModel(Generation):
     def offers(self) -> frozenset[Ability]:
         """What methods and studies can use of it."""
         attention = {Ability.LOG_ODDS, Ability.REHEARSAL} if self.steerable else set[Ability]()
-        return LOCAL | attention | abilities(self.hf_model)
+        scored = self.reuses_cache and self.runner.scored_layers
+        scores = {Ability.SCORES} if scored else set[Ability]()
+        return LOCAL | attention | scores | abilities(self.hf_model)
 
     @property
     def runtime(self) -> dict[str, str | int]:

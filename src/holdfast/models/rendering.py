@@ -211,15 +211,18 @@ def _row(
     known = (*before, None, None)
     first = in_pass(request.methods)
     beside = in_pass(method for method in request.methods if method is not gate)
+    streams = tuple(
+        _stream(prompt, known[number], beside, mask)
+        if number
+        else _stream(prompt, known[number], first)
+        for number, prompt in enumerate(prompts)
+    )
+    scaling = next(iter(of_kind(request.methods, Kind.SCORES)), None)
     row = Row(
-        tuple(
-            _stream(prompt, known[number], beside, mask)
-            if number
-            else _stream(prompt, known[number], first)
-            for number, prompt in enumerate(prompts)
-        ),
+        streams,
         guidance,
         gate,
+        scaling if any(streams[0].span) else None,
         request.sampling,
         request.seed,
         keep=request.keep and request.thread is not None,

@@ -7,9 +7,10 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from holdfast import knobs
+from holdfast.engine.given import score_by_method
 from holdfast.engine.rows import Continuation, Stream
 from holdfast.engine.scheduler import Handle, Scheduler, Serving
-from holdfast.engine.scoring import Scored, score_in_memory
+from holdfast.engine.scoring import Scored
 from holdfast.engine.shared import SharedPrefixes
 from holdfast.errors import (
     HoldfastError,
@@ -304,9 +305,10 @@ class LocalSession:
                 " score without it."
             )
         asked, wanted = self._read(requests, replies)
-        rows = [each.row for each in asked]
-        model = self.model
-        scored, computed = score_in_memory(model.runner, rows, wanted, model.batch_size)
+        rows, model = [each.row for each in asked], self.model
+        scored, computed = score_by_method(
+            model.runner, model.scheduler, rows, wanted, model.batch_size
+        )
         for each, own in zip(asked, computed, strict=True):
             if each.row.keep and own:
                 self._reader.keep(each, each.known(own))

@@ -1,0 +1,101 @@
+"""DIRECTER: scaled scores, kept while they stay plausible (Kang and Kim 2026, arXiv 2603.06745)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, ClassVar
+
+from holdfast.methods.kinds import NEEDS, Ability, Kind
+from holdfast.methods.knob import Number, check_knobs, knob
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+
+@dataclass(frozen=True)
+class Directer:
+    """Multiplies the scores on the span, in as many layers as the unsteered model finds plausible.
+
+    Published, as the abstract, the project's page and the authors' program tell (the paper itself
+    could not be read): for the query that a token is drawn from, and no other, the keys of the span
+    are multiplied by `scale` (alpha). That stretches scores, and does not shift them: those below 0
+    fall. Of the steered pass nothing is kept, so the history is the unsteered model's. Its
+    distribution is taken if the unsteered model gives its best token more than `threshold` (beta)
+    times what it gives its own; else half of the layers are steered, then a quarter, and once a
+    single one would be left, none. Those stay that a ranking puts first, which is made at a reply's
+    first token: each layer is steered alone, and each layer's attention is judged by 2 - cos(x, y')
+    - cos(y, x'), x and y what goes into it and comes out, unsteered, and x', y' steered. As in the
+    program, a layer counts by the mean of its own values over all that are steered: by what it
+    suffers, where the program's comment says what it causes. Where no second token is plausible,
+    nothing is tried. Ours: where the program is greedy, sampling draws from the distribution that
+    is taken; no step is tried in vain, the first one included; what is no number is not taken;
+    layers without attention are left out; and with other methods, what they make is the unsteered
+    model.
+
+    Args:
+        scale: alpha, at least 1; 1 changes nothing, 100 is the paper's.
+        threshold: beta, in [0, 1]; 0 takes every steered token, 1 none.
+
+    Raises:
+        KnobOutOfRange: a knob outside its range.
+    """
+
+    name: ClassVar[str] = "directer"
+    kind: ClassVar[Kind] = Kind.SCORES
+    needs: ClassVar[frozenset[Ability]] = NEEDS[kind]
+    source: ClassVar[str] = "Kang and Kim 2026, arXiv 2603.06745"
+
+    scale: float = field(
+        metadata=knob("alpha; 1 changes nothing, 100 is the paper's", Number(1), "100")
+    )
+    threshold: float = field(
+        default=0.5, metadata=knob("beta; 0 takes every steered token, 1 none", Number(0, 1))
+    )
+
+    def __post_init__(self) -> None:
+        check_knobs(self)
+
+    def may_change(self, unsteered: Tensor) -> Tensor:
+        """Whether the unsteered model finds a second token plausible, bool [row].
+
+        Args:
+            unsteered: logits [row, vocabulary].
+        """
+        best = unsteered.float().softmax(-1).topk(2).values
+        return best[:, 1] >= self.threshold * best[:, 0]
+
+    def is_plausible(self, steered: Tensor, unsteered: Tensor) -> Tensor:
+        """Whether the unsteered model finds the steered one's best token plausible, bool [row].
+
+        Args:
+            steered, unsteered: logits [row, vocabulary].
+        """
+        chances = unsteered.float().softmax(-1)
+        best = chances.gather(-1, steered.argmax(-1, keepdim=True))[:, 0]
+        return (best > self.threshold * chances.amax(-1)) & ~steered.isnan().any(-1)
+
+    def layers_at(self, trial: int, ranking: tuple[int, ...]) -> tuple[int, ...]:
+        """The layers that a trial steers; () where there is none to try.
+
+        Args:
+            trial: counted from 0.
+            ranking: all layers, those that stay longest first.
+        """
+        count = len(ranking) >> trial
+        return ranking[:count] if count > 1 else ()
+
+    def disturbance(
+        self, before: Tensor, after: Tensor, steered_before: Tensor, steered_after: Tensor
+    ) -> Tensor:
+        """How far a steered pass is from the unsteered one at one layer's attention, [row].
+
+        Args:
+            before, after: what goes into attention and what comes out, unsteered, [row, size].
+            steered_before, steered_after: the same of the steered pass.
+        """
+        import torch
+
+        wide = torch.promote_types(before.dtype, torch.float32)
+        across = torch.cosine_similarity(before.to(wide), steered_after.to(wide), dim=-1)
+        back = torch.cosine_similarity(after.to(wide), steered_before.to(wide), dim=-1)
+        return (2 - across - back).clamp(min=0)

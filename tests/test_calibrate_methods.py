@@ -1,0 +1,142 @@
+"""`holdfast calibrate` with methods beyond attention's log-odds, here and through a server.
+
+What is asked is what the model itself answers under the method, in the same dialog.
+"""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+from fitted_files import write_for
+from served import served
+from test_calibrate import GREEDY, ITEMS, SMALL, SUITE
+from tiny import model
+
+import holdfast
+from holdfast import cli, methods
+from holdfast.analysis.calibration import read_calibration
+from holdfast.serve.limits import Limits
+from holdfast.study.calibrate import Plan, calibrate
+
+WRITTEN = Plan(
+    draws=1, rounds=1, ask_at=2, sampling=SMALL.sampling, answering=GREEDY, reading="written"
+)
+SWEEPS = {
+    "anchoring": "anchoring:strength=1.5,3",
+    "prompt-strength": 'prompt-strength:scale=1.5,3,default="be nice"',
+    "directer": "directer:scale=4,100,threshold=0.05",
+    "seka": "seka:gain=0.5,2,file={}",
+    "vector": "vector:factor=0.5,2,file={}",
+}
+
+
+@pytest.fixture(scope="module")
+def sweeps(tmp_path_factory):
+    """The sweeps, with files that were fitted on the model."""
+    folder = tmp_path_factory.mktemp("fitted")
+    files = {
+        name: write_for(model(), folder / f"{name}.safetensors", name)
+        for name in ("seka", "vector")
+    }
+    return {
+        name: spec.format(files[name].path) if name in files else spec
+        for name, spec in SWEEPS.items()
+    }
+
+
+def chat_of(record, item) -> list[dict[str, str]]:
+    """What a question of a record was put behind."""
+    roles = {"user": "user", "agent": "assistant"}
+    history = [{"role": "system", "content": record["agent"]["system_prompt"]}]
+    history += [{"role": roles[t["speaker"]], "content": t["text"]} for t in record["turns"]]
+    return [*history, {"role": "user", "content": item.asked}]
+
+
+@pytest.mark.parametrize("name", SWEEPS)
+def test_questions_are_answered_as_the_model_does_under_the_method(name, sweeps, tmp_path):
+    tiny = model()
+    stability, asked = calibrate(tiny, SUITE, ITEMS, tmp_path / "run", (sweeps[name],), SMALL)
+    settings = methods.parse_sweep(sweeps[name]).settings
+    names = ["none", *map(methods.spell, settings)]
+    assert stability.manifest["identity"]["methods"] == names
+    assert {(r["method"], r["conversation"]) for r in asked.records} == {
+        (method, number) for method in names for number in range(12)
+    }
+    for record in asked.records:
+        if record["conversation"] not in (0, 5):
+            continue
+        under = methods.parse(record["method"])
+        for probe in record["probes"]:
+            item = ITEMS.items[probe["probe"]]
+            chat = chat_of(record, item)
+            scored = tiny.score(chat, item.replies, under)
+            assert probe["log_probabilities"] == pytest.approx(scored.log_probabilities, abs=1e-3)
+            likeliest = int(np.argmax(probe["log_probabilities"])) == item.answer
+            assert probe["likeliest"] == probe["score"] == float(likeliest)
+            assert probe["reply"] == tiny.generate(chat, under, GREEDY).text
+    found = read_calibration(tmp_path / "run")
+    assert [each.method for each in found.candidates] == names
+
+
+@pytest.mark.parametrize("name", SWEEPS)
+def test_a_server_is_calibrated_by_what_it_writes_under_them(name, sweeps, tmp_path, monkeypatch):
+    monkeypatch.delenv("OPENAI_API_KEY", raising=False)
+    with served(model(), Limits(200, 60.0)) as server:
+        remote = holdfast.connect(f"{server.url}/v1", timeout=60)
+        there, here = (
+            calibrate(each, SUITE, ITEMS, tmp_path / place, (sweeps[name],), WRITTEN)[1]
+            for place, each in (("there", remote), ("here", model()))
+        )
+
+    def written(run):
+        return {
+            (record["method"], probe["probe"]): (probe["reply"], probe["score"])
+            for record in run.records
+            for probe in record["probes"]
+        }
+
+    assert written(there) == written(here) and len(written(here)) == 3 * len(ITEMS.items)
+
+
+@pytest.fixture
+def commanded(tmp_path):
+    """Runs `holdfast calibrate` with one sweep, as small as it can be."""
+    ids = ",".join(case.id for case in holdfast.drift.load_suite("starter").cases[::60][:2])
+
+    def run(sweep, *more):
+        command = ["calibrate", "--sweep", sweep, "--questions", "4", "--draws", "1"]
+        command += ["--rounds", "1", "--ask-at", "2", "--prompts", ids, "--max-new-tokens", "8"]
+        return cli.main([*command, "--out", str(tmp_path / "run"), *more])
+
+    return run
+
+
+def test_the_command_sweeps_a_method_of_scores(commanded, tmp_path, capsys):
+    assert commanded("directer:scale=10,100") == 0
+    assert "directer:scale=100" in capsys.readouterr().out
+    assert (tmp_path / "run" / "report.html").is_file()
+
+
+def test_a_served_sweep_takes_the_files_that_the_server_was_given(commanded, tmp_path, capsys):
+    default = holdfast.load("default")
+    given, other = (
+        write_for(default, tmp_path / f"{seed}.safetensors", "seka", seed) for seed in (0, 1)
+    )
+    command = [sys.executable, "-m", "holdfast", "serve", "--port", "0", "--fitted"]
+    with subprocess.Popen(
+        [*command, str(given.path)], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
+    ) as server:
+        try:
+            assert f"seka:file={given.digest}" in server.stdout.readline()
+            url = re.search(r"http://\S+", server.stdout.readline())[0]
+            asked = ["--model", f"{url}/v1", "--reading", "written"]
+            assert commanded(f"seka:gain=0.1,0.2,file={given.path}", *asked) == 0
+            assert f"seka:file={given.digest},gain=0.2" in capsys.readouterr().out
+            assert commanded(f"seka:gain=0.3,0.4,file={other.path}", *asked) != 0
+            assert "a server knows those that it was started with" in capsys.readouterr().err
+        finally:
+            server.kill()
