@@ -105,7 +105,7 @@ def test_a_server_is_calibrated_by_what_it_writes_under_them(name, sweeps, tmp_p
 @pytest.fixture
 def commanded(tmp_path):
     """Runs `holdfast calibrate` with one sweep, as small as it can be."""
-    ids = ",".join(case.id for case in holdfast.drift.load_suite("starter").cases[::60][:2])
+    ids = ",".join(case.id for case in holdfast.drift.load_suite("starter").cases[::60][:3])
 
     def run(sweep, *more):
         command = ["calibrate", "--sweep", sweep, "--questions", "4", "--draws", "1"]
@@ -136,7 +136,8 @@ def test_a_served_sweep_takes_the_files_that_the_server_was_given(commanded, tmp
             asked = ["--model", f"{url}/v1", "--reading", "written"]
             assert commanded(f"seka:gain=0.1,0.2,file={given.path}", *asked) == 0
             assert f"seka:file={given.digest},gain=0.2" in capsys.readouterr().out
-            assert commanded(f"seka:gain=0.3,0.4,file={other.path}", *asked) != 0
+            asked += ["--out", str(tmp_path / "other")]
+            assert commanded(f"seka:gain=0.1,0.2,file={other.path}", *asked) != 0
             assert "a server knows those that it was started with" in capsys.readouterr().err
         finally:
             server.kill()
