@@ -69,22 +69,21 @@ def summary(item: Series) -> dict:
     return row
 
 
-def seconds(model, suite, settings: drift.Settings) -> float:
-    """What a run takes in this process."""
+def seconds(model, suite, settings: drift.Settings, replicas: int) -> float:
+    """What a run takes."""
     with tempfile.TemporaryDirectory() as folder:
         began = time.perf_counter()
-        drift.run(model, suite, folder, settings)
+        drift.run(model, suite, folder, settings, replicas=replicas)
         return time.perf_counter() - began
 
 
-def cost(model, suite, repetitions: int) -> dict:
+def cost(model, suite, repetitions: int, replicas: int) -> dict:
     """How much longer a run takes with divergences, in alternation."""
     plain = drift.Settings(conversations=TIMED, seed=2)
     measured = dataclasses.replace(plain, divergence=True)
-    seconds(model, suite, dataclasses.replace(measured, conversations=2))  # warms up
     rows = []
     for _ in range(repetitions):
-        without, with_it = seconds(model, suite, plain), seconds(model, suite, measured)
+        without, with_it = (seconds(model, suite, each, replicas) for each in (plain, measured))
         rows.append({"without": without, "with": with_it, "ratio": with_it / without})
     ratio = statistics.median(row["ratio"] for row in rows)
     return {"conversations": TIMED, "median_ratio": ratio, "repetitions": rows}
@@ -97,28 +96,29 @@ def main() -> None:
     parser.add_argument("--conversations", type=int, default=200)
     parser.add_argument("--seeds", type=int, nargs="+", default=[0, 1])
     parser.add_argument("--repetitions", type=int, default=3)
-    parser.add_argument("--threads", type=int, default=1)
+    parser.add_argument("--replicas", type=int, default=2)
     arguments = parser.parse_args()
-    torch.set_num_threads(arguments.threads)
+    torch.set_num_threads(arguments.replicas)  # which they share
     model, suite = holdfast.load("default"), drift.load_suite("starter")
     result: dict = {
         "benchmark": "divergence",
         "measured_on": measured_on(model),
         "suite": suite.fingerprint,
         "rounds": drift.Settings().rounds,
-        "threads": arguments.threads,
+        "replicas": arguments.replicas,
         "seeds": {},
     }
     plain: list[Series] = []
     for seed in arguments.seeds:
         settings = drift.Settings(conversations=arguments.conversations, seed=seed, divergence=True)
-        run = drift.run(model, suite, arguments.runs / f"seed-{seed}", settings)
+        out = arguments.runs / f"seed-{seed}"
+        run = drift.run(model, suite, out, settings, replicas=arguments.replicas)
         plain += read_series(run)
         result["seeds"][seed] = summary(plain[-1])
         print(seed, json.dumps(result["seeds"][seed]["foretelling"]), flush=True)
     together = (np.concatenate([item.values(kind) for item in plain]) for kind in KINDS)
     result["all_seeds"] = {"foretelling": foretold(foretell(*together, after_round=False))}
-    result["cost"] = cost(model, suite, arguments.repetitions)
+    result["cost"] = cost(model, suite, arguments.repetitions, arguments.replicas)
     arguments.out.parent.mkdir(parents=True, exist_ok=True)
     arguments.out.write_text(json.dumps(result, indent=1) + "\n")
 

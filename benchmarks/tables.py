@@ -840,7 +840,7 @@ def divergence_table() -> str:
             " intervals over conversations. A run takes"
             f" {cost['median_ratio']:.2f} times as long with divergences as without (median of"
             f" {len(cost['repetitions'])}, {cost['conversations']} conversations,"
-            f" {record['threads']} thread)."
+            f" {record['replicas']} replicas)."
         ),
         "",
         "| | " + " | ".join(f"seed {seed}" for seed in seeds) + " | both seeds |",

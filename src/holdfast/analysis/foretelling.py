@@ -134,7 +134,8 @@ def _foretell(data: bytes, shape: tuple[int, ...], after_round: bool) -> Foretel
     """As `foretell`, of matrices given as their bytes: terminal, page and summary ask for the same
     ones.
     """
-    turns = _turns(*np.frombuffer(data, dtype=float).reshape(shape), after_round)
+    stability, mass, divergence = np.frombuffer(data, dtype=float).reshape(shape)
+    turns = _turns(stability, mass, divergence, after_round)
     count = len(set(turns.owner.tolist()))
     if count < 2:
         return None
