@@ -160,8 +160,12 @@ def _label(inner: object, index: int) -> str:
     return str(names[0]) if names else str(index)
 
 
-def _ranges(repetitions: list[dict], path: str) -> Iterator[tuple[str, Number]]:
+def _ranges(repetitions: list[dict] | list[float], path: str) -> Iterator[tuple[str, Number]]:
     """Median and range of every ratio over the repetitions."""
+    if not all(isinstance(row, dict) for row in repetitions):  # ratios, under a name of their own
+        values = sorted(repetitions)
+        yield path, Number(values[len(values) // 2], values[0], values[-1])
+        return
     rows = [dict(_leaves(row)) for row in repetitions]
     for key in rows[0]:
         values = sorted(row[key] for row in rows if key in row)
