@@ -1,12 +1,14 @@
-"""The examples run as their first lines say, on the default model, each in under two minutes."""
+"""The examples run as their first lines say, on the default model, each in under two minutes of
+processor time.
+"""
 
 from __future__ import annotations
 
 import os
 import re
+import resource
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import pytest
@@ -25,24 +27,31 @@ SCRIPTS = {  # by their names, what each prints; a pattern per thing that it sho
     "serve_and_call.py": (r"none: \w", r"boost:factor=4: \w", r"\n\w[^\n]+\n\Z"),
     "emphasise_with_pasta.py": (r"Heads: \d\.\d(, \d\.\d){7}\n", r"pasta:alpha=0\.01"),
 }
-LIMIT = 120  # seconds
+LIMIT = 120  # seconds of processors
+PATIENCE = 1200  # seconds, on a machine that is busy with something else
+
+
+def processor_seconds() -> float:
+    """Of the processes that this one has waited for: another's load does not count."""
+    used = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return used.ru_utime + used.ru_stime
 
 
 @pytest.mark.parametrize("name", SCRIPTS)
 def test_the_script_runs(name, tmp_path):
-    began = time.monotonic()
+    used = processor_seconds()
     ran = subprocess.run(
         [sys.executable, str(EXAMPLES / name)],
         cwd=tmp_path,
         env={**os.environ, "HF_HUB_OFFLINE": "1"},
         capture_output=True,
         text=True,
-        timeout=2 * LIMIT,
+        timeout=PATIENCE,
     )
     assert ran.returncode == 0, ran.stderr
     for pattern in SCRIPTS[name]:
         assert re.search(pattern, ran.stdout), ran.stdout
-    assert time.monotonic() - began < LIMIT
+    assert processor_seconds() - used < LIMIT
 
 
 def test_steering_raises_the_mass_that_the_scripts_show(tmp_path):
@@ -64,7 +73,7 @@ def test_the_notebook_runs(tmp_path):
     notebook = nbformat.read(EXAMPLES / "drift_of_your_bot.ipynb", as_version=4)
     assert not any(cell.get("outputs") for cell in notebook.cells), "clear the outputs"
     resources = {"metadata": {"path": str(tmp_path)}}
-    nbclient.NotebookClient(notebook, timeout=LIMIT, resources=resources).execute()
+    nbclient.NotebookClient(notebook, timeout=PATIENCE, resources=resources).execute()
     outputs = [output for cell in notebook.cells for output in cell.get("outputs", ())]
     assert any("image/png" in output.get("data", {}) for output in outputs)
     assert any("bot.html" in output.get("text", "") for output in outputs)
