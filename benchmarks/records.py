@@ -54,6 +54,7 @@ class Record:
 
 
 RECORDS = (
+    Record("demo", "benchmarks/demo.py --runs {runs} --out {out}", True, 3, ("demo",)),
     Record("default_model", "benchmarks/default_model.py --runs {runs} --out {out}", True, 20),
     Record("drift_loop", "benchmarks/drift_loop.py --out {out}", True, 6),
     Record("checking", "benchmarks/checking.py --out {out}", False, 2),
