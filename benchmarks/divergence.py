@@ -73,7 +73,7 @@ def seconds(model, suite, settings: drift.Settings, replicas: int) -> float:
     """What a run takes."""
     with tempfile.TemporaryDirectory() as folder:
         began = time.perf_counter()
-        drift.run(model, suite, folder, settings, replicas=replicas)
+        drift.run(model, suite, folder, settings, running=drift.Running(replicas=replicas))
         return time.perf_counter() - began
 
 
@@ -112,7 +112,8 @@ def main() -> None:
     for seed in arguments.seeds:
         settings = drift.Settings(conversations=arguments.conversations, seed=seed, divergence=True)
         out = arguments.runs / f"seed-{seed}"
-        run = drift.run(model, suite, out, settings, replicas=arguments.replicas)
+        running = drift.Running(replicas=arguments.replicas)
+        run = drift.run(model, suite, out, settings, running=running)
         plain += read_series(run)
         result["seeds"][seed] = summary(plain[-1])
         print(seed, json.dumps(result["seeds"][seed]["foretelling"]), flush=True)
