@@ -26,12 +26,16 @@ class AdaSeka:
     the greatest magnitude of any expert's sum; q is the query of the prompt's last token before
     rotation, averaged over the query heads that read the key-value head. Ours: q is that of the
     pass itself, steered below this layer, where the authors read an unsteered pass of its own; the
-    number of directions; and the experts that `holdfast fit ada-seka` learns. The keys of the span
-    depend on the whole prompt so, and are computed anew for every turn.
+    number of directions; the experts that `holdfast fit ada-seka` learns; and that a direction
+    points to where relevant keys lie, while the authors' has the sign that the decomposition left.
+    As in their program the sum is not divided by the number of experts, and so directions that
+    these have in common, such as that of the mean key, are moved by up to as many gains. The keys
+    of the span depend on the whole prompt so, and are computed anew for every turn.
 
     Args:
         file: what `holdfast fit ada-seka` wrote.
-        gain: g, at least 0; 0 changes nothing.
+        gain: g, at least 0; 0 changes nothing. The default is small since the gains of experts add
+            up.
         directions: how many first singular vectors of each expert, at least 1; all of the file's
             where it has fewer.
         threshold: delta_min, as of `Seka`; the distance is that of all experts' data.
@@ -50,7 +54,7 @@ class AdaSeka:
     edits_values: ClassVar[bool] = False
 
     file: Fitted = field(metadata=fitted_file("ada-seka"))
-    gain: float = field(default=1.0, metadata=knob("g; 0 changes nothing", Number(0), "1"))
+    gain: float = field(default=0.1, metadata=knob("g; 0 changes nothing", Number(0), "0.1"))
     directions: int = field(
         default=5, metadata=knob("how many directions of each expert", Whole(1), "5")
     )
