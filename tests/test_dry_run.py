@@ -127,6 +127,28 @@ def test_a_dry_run_of_a_check_on_an_endpoint(tmp_path, capsys):
     assert {record["agent"]["id"] for record in read_run(tmp_path / "run").records} == {"a", "b"}
 
 
+def test_a_dry_run_of_tasks_records_a_batch(tmp_path, capsys):
+    words = ["tasks", "--task", "pronouns", "--task", "bios", "--samples", "6", "--batch", "4"]
+    words += ["--baseline", "zero-shot", "--baseline", "marked", "--out", str(tmp_path / "run")]
+    assert main([*words, "--dry-run"]) == 0
+    told = capsys.readouterr().out.splitlines()
+    assert told[1].split()[:3] == ["samples", "24", "20"]  # 2 tasks of 6 samples, in 2 ways
+    assert "Measured on 4 of the samples" in told[2] and told[-1].startswith("Time left: about")
+    assert len(read_run(tmp_path / "run").records) == 4
+    piece = (tmp_path / "run" / "records.jsonl").read_bytes()
+    assert main(words) == 0
+    assert (tmp_path / "run" / "records.jsonl").read_bytes().startswith(piece)
+    assert len(read_run(tmp_path / "run").records) == 24
+
+
+def test_a_dry_run_of_zhang2024_records_nothing(tmp_path, capsys):
+    words = ["reproduce", "zhang2024", "--scale", "smallest", "--out", str(tmp_path / "run")]
+    assert main([*words, "--dry-run"]) == 0
+    told = capsys.readouterr().out
+    assert told.count("profile ") == 4 and "Table 1: 4 tasks of 6 test samples" in told
+    assert not (tmp_path / "run").exists()
+
+
 @pytest.mark.parametrize(
     ("words", "seen"),
     [

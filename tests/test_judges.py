@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import shutil
 import sys
 from dataclasses import replace
 
@@ -21,6 +22,7 @@ from holdfast.drift.selfchat import opening
 from holdfast.errors import ModelError, RecordsError, RequestFailed, UnknownName, UsageError
 from holdfast.measures import build
 from holdfast.measures.judging import cohens_kappa, verdict_of
+from holdfast.models.checkpoint import DEFAULT_FOLDER
 from holdfast.models.requests import Reply
 from holdfast.records import read_run
 
@@ -359,3 +361,29 @@ def test_a_coin_passes_for_a_judge_less_than_once_in_twenty():
         verdicts = [bool(tosses >> at & 1) for at in range(8)]
         passed += cohens_kappa([True] * 4 + [False] * 4, verdicts) >= 0.6
     assert passed / 2**8 < 0.05
+
+
+def test_a_model_that_is_loaded_here_judges(tmp_path, capsys):
+    """One that says yes to everything: it is seen not to agree, and scores where it is forced."""
+    judge = shutil.copytree(DEFAULT_FOLDER, tmp_path / "yes")
+    template = (judge / "chat_template.jinja").read_text()
+    told_to = "{{ '<|begin|><|system|>Say only: Yes.<|end|>' }}"
+    (judge / "chat_template.jinja").write_text(template.replace("{{ '<|begin|>' }}", told_to))
+    case = {"id": "waiter", "system_prompt": "Be polite.", "probe": "Who are you?"}
+    case |= {"measure": {**POLITE, "model": str(judge)}}
+    case |= {"follows": list(FOLLOWS), "breaks": list(BREAKS)}
+    suite_file = tmp_path / "manners.yaml"
+    suite_file.write_text(json.dumps({"cases": [case], "starters": ["hello"]}))
+    words = ["drift", "--suite", str(suite_file), "--rounds", "1", "--conversations", "2"]
+    words += ["--max-new-tokens", "8", "--out", str(tmp_path / "run")]
+    assert main(words) == 1
+    told = capsys.readouterr().err
+    assert "agrees with 4 of 8 labelled replies, Cohen's kappa 0.00" in told
+    assert "take another model, or --force-judge" in told
+    assert main([*words, "--force-judge"]) == 0
+    answers = (tmp_path / "run" / "judgements.jsonl").read_bytes()
+    records = read_run(tmp_path / "run").records
+    (first, second) = [probe for record in records for probe in record["probes"]]
+    assert first["score"] == second["score"] == 1 and first["judge"] == str(judge)
+    assert main([*words, "--force-judge"]) == 0
+    assert (tmp_path / "run" / "judgements.jsonl").read_bytes() == answers, "nothing is asked twice"

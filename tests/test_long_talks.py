@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import shutil
 from dataclasses import replace
 
 import pytest
@@ -15,6 +17,7 @@ from holdfast.cli import main
 from holdfast.drift.pairing import draw_pairing
 from holdfast.drift.window import SUMMARY_PROMPT, Shown, to_summarise, with_summary
 from holdfast.errors import KnobOutOfRange, UsageError
+from holdfast.models.checkpoint import DEFAULT_FOLDER
 from holdfast.models.connecting import connect
 from holdfast.models.protocol import Job
 from holdfast.models.requests import Reply, Request
@@ -186,13 +189,55 @@ def test_an_endpoint_says_that_its_context_is_full_and_is_asked_for_less(tmp_pat
     assert last == [4, 4, 4]
 
 
-def test_a_server_of_ours_says_so_too(tmp_path):
+def test_an_endpoint_summarises_what_it_has_no_room_for(tmp_path, monkeypatch):
+    """Its summaries are requests of their own, and stand in the chats that follow."""
+    monkeypatch.setenv("OPENAI_API_KEY", KEY)
+    chats = []
+
+    def answer(body, number):
+        messages = body["messages"]
+        if len(messages) > 6:
+            return refusal(400, "This model's maximum context length is 64 tokens.")
+        chats.append(messages)
+        summary = messages[0]["content"].startswith(SUMMARY_PROMPT)
+        return completion(f"summary {number}" if summary else f"r{len(messages)}")
+
+    settings = replace(LONG, context="summarise", conversations=1)
+    with Server(answer) as server:
+        endpoint = connect(server.url, "tiny", max_retries=0)
+        (record,) = drift.run(endpoint, SUITE, tmp_path / "run", settings).records
+    assert len(record["turns"]) == 14 and not {"ended", "unanswered"} & record.keys()
+    told = [summary["text"] for summary in record["summaries"]]
+    assert told and all(text.startswith("summary ") for text in told)
+    shown = "\n".join(chat[1]["content"] for chat in chats if len(chat) > 1)
+    assert all(f"conversation so far: {text}\n\n" in shown for text in told)
+
+
+@pytest.mark.parametrize("context", ("cut", "slide", "summarise"))
+def test_a_server_of_ours_says_so_too(tmp_path, context):
+    settings = replace(LONG, context=context, window=3 if context == "slide" else None)
     with served(model(max_position_embeddings=192), Limits(tokens=64, seconds=60.0)) as server:
-        endpoint = connect(f"{server.url}/v1")
-        run = drift.run(endpoint, SUITE, tmp_path / "run", replace(LONG, context="cut"))
+        run = drift.run(connect(f"{server.url}/v1"), SUITE, tmp_path / "run", settings)
     for record in run.records:
         assert "ended" not in record and "unanswered" not in record
         assert len(record["turns"]) == 14 and any(t.get("left_out") for t in record["turns"])
+        assert ("summaries" in record) == (context == "summarise")
+
+
+def test_the_default_model_slides_over_a_small_context(tmp_path, capsys):
+    """As it ships, but for the context that its configuration allows."""
+    folder = tmp_path / "small"
+    shutil.copytree(DEFAULT_FOLDER, folder)
+    config = json.loads((folder / "config.json").read_text())
+    (folder / "config.json").write_text(json.dumps({**config, "max_position_embeddings": 160}))
+    words = ["drift", "--model", str(folder), "--rounds", "8", "--conversations", "2"]
+    words += ["--context", "slide", "--window", "3", "--max-new-tokens", "24"]
+    assert main([*words, "--out", str(tmp_path / "run")]) == 0
+    assert "Rounds left out: in 2 of 2 dialogs" in capsys.readouterr().out
+    for record in read_run(tmp_path / "run").records:
+        assert len(record["turns"]) == 16 and not {"ended", "unanswered"} & record.keys()
+        left = [t.get("left_out", 0) for t in record["turns"] if t["speaker"] == "agent"]
+        assert left[:3] == [0, 0, 0] and left[-1] >= 5
 
 
 def test_a_summary_stands_in_front_of_the_first_message_and_not_in_the_system_prompt():

@@ -33,6 +33,8 @@ from holdfast.integrations.ray.rounds import Round
 from holdfast.methods import Kind
 from holdfast.models.replicas import Listener
 from holdfast.records import read_run
+from holdfast.study import calibrate as calibrating
+from holdfast.study.capability import load_capability
 from holdfast.study.profiling import Choice, Plan, Question, profile
 
 TESTS = Path(__file__).parents[1]
@@ -45,6 +47,7 @@ QUICK = drift.Settings(
     seed=4,
     pairs="balanced",
 )
+SWEEP = "split-softmax:exponent=0.7,0.3"
 NAMES = ("Anna", "Berta", "Clara", "Dora", "Emma", "Frieda", "Greta", "Hanna")
 LONG = replace(QUICK, conversations=24, batch=4)
 
@@ -174,6 +177,21 @@ def test_other_commands_give_the_records_of_one_process(exact, alone, tmp_path):
         for n, model in enumerate((exact, alone.model))
     ]
     assert sorted(map(untimed, asked[0].records)) == sorted(map(untimed, asked[1].records))
+
+
+def test_a_calibration_is_that_of_one_process(exact, alone, tmp_path):
+    plan = calibrating.Plan(
+        draws=1, rounds=2, ask_at=2, sampling=holdfast.Sampling(max_new_tokens=8), batch=4
+    )
+    knowledge = load_capability("knowledge", 6)
+    told = [
+        calibrating.calibrate(model, SUITE, knowledge, tmp_path / str(n), [SWEEP], plan)
+        for n, model in enumerate((exact, alone.model))
+    ]
+    (stability, asked), (stability_here, asked_here) = told
+    assert same(stability, stability_here) and len(stability.records) == 3 * 6
+    there, here = (sorted(map(untimed, run.records)) for run in (asked, asked_here))
+    assert there == here and len(there) == 3 * 6
 
 
 @pytest.mark.parametrize("asked", ("choices", "questions"))
