@@ -299,6 +299,17 @@ def test_an_address_that_cannot_be_used_is_named(monkeypatch, address, error, to
         connect(EXACT, address)
 
 
+def test_a_cluster_that_does_not_start_here_is_not_looked_for_elsewhere(monkeypatch):
+    def slow(address, **options):
+        raise RuntimeError("The current node timed out during startup.")
+
+    monkeypatch.setattr(ray, "is_initialized", lambda: False)
+    monkeypatch.setattr(ray, "init", slow)
+    monkeypatch.delenv("RAY_ADDRESS", raising=False)
+    with pytest.raises(ModelError, match=r"Ray does not start .* timed out .*; repeat the command"):
+        connect(EXACT)
+
+
 def test_ray_that_is_not_installed_is_named(monkeypatch):
     monkeypatch.setattr(connecting_module.importlib.util, "find_spec", lambda name: None)
     with pytest.raises(UsageError, match=r"needs ray.*pip install 'holdfast\[ray\]'"):

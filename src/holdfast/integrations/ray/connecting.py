@@ -101,6 +101,11 @@ def _open(address: str) -> None:
         ray.init(address, logging_level=logging.ERROR, log_to_driver=False, **started)
     except Exception as error:  # of several kinds, some of which are Ray's private ones
         reason = " ".join(str(error).split())[:300].rstrip(".")
+        if address == LOCAL:
+            raise ModelError(
+                f"Ray does not start on this machine ({reason}); repeat the command when the"
+                " machine does less else, or leave out --ray."
+            ) from None
         raise ModelError(
             f"Cannot reach a Ray cluster at {address!r} ({reason}); look whether `ray status` shows"
             " it there, and where it wants a token, set RAY_AUTH_MODE=token and RAY_AUTH_TOKEN."
