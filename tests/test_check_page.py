@@ -203,6 +203,8 @@ def test_a_reader_sees_the_verdicts_and_opens_a_conversation(browser, checked, t
     assert browser.execute_script("return document.documentElement.scrollWidth <= innerWidth")
     words = "return [...document.querySelectorAll('.checked .verdict')].map((e) => e.textContent)"
     assert browser.execute_script(words) == ["passes", "fails", "undecided"]
+    after = "getComputedStyle(document.querySelector('.checked .link'), '::after').content"
+    assert browser.execute_script(f"return {after}") == "none", "no arrow of a column to sort by"
     browser.execute_script("document.querySelector('.checked [data-prompt=late]').click()")
     wait(browser, "document.getElementById('reader').open")
     assert "Be late." in browser.execute_script("return document.querySelector('.brief').innerText")
