@@ -26,7 +26,8 @@ class Vector:
 
     Args:
         file: what `holdfast fit vector` wrote.
-        factor: a, at least 0; 0 changes nothing, 1 adds the mean difference.
+        factor: a, at least 0; 0 changes nothing, 1 adds the mean difference, which is too much for
+            some models; half of it is the default.
         tokens: "all", or "reply" for those that are being generated; once a reply is history, it
             is read anew without.
         layers: behind which it is added; None for the one that the file chose.
@@ -43,7 +44,7 @@ class Vector:
 
     file: Fitted = field(metadata=fitted_file("vector"))
     factor: float = field(
-        default=1.0, metadata=knob("a; 0 changes nothing, 1 adds the difference", Number(0), "1")
+        default=0.5, metadata=knob("a; 0 changes nothing, 1 adds the difference", Number(0), "0.5")
     )
     tokens: str = field(
         default="all", metadata=knob("which tokens are moved", Word(("all", "reply")))
