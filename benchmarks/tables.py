@@ -806,6 +806,8 @@ def divergence_table() -> str:
     seeds = record["seeds"]
     count = next(iter(seeds.values()))["conversations"]
     cost = record["cost"]
+    ratios = [row["ratio"] for row in cost["repetitions"]]
+    more = [100 * seed["tokens_for_divergence_over_others"] for seed in seeds.values()]
     columns = [*seeds.values(), record["all_seeds"]]
     names = {"mass": "low mass", "divergence": "high divergence", "both": "both together"}
 
@@ -839,8 +841,9 @@ def divergence_table() -> str:
             f" conversations of {record['rounds']} rounds per seed, no method; 95 % bootstrap"
             " intervals over conversations. A run takes"
             f" {cost['median_ratio']:.2f} times as long with divergences as without (median of"
-            f" {len(cost['repetitions'])}, {cost['conversations']} conversations,"
-            f" {record['replicas']} replicas)."
+            f" {len(ratios)}, from {min(ratios):.2f} to {max(ratios):.2f},"
+            f" {cost['conversations']} conversations, {record['replicas']} replicas), and forwards"
+            f" {max(more):.0f} % more tokens."
         ),
         "",
         "| | " + " | ".join(f"seed {seed}" for seed in seeds) + " | both seeds |",
