@@ -52,5 +52,6 @@ class ScaledKeys:
         first, end = torch.tensor([firsts, ends])[..., None].to(self.span.device)
         places = first + torch.arange(count, device=self.span.device)
         width = self.span.shape[1]
-        inside = self.span.gather(1, places.clamp(max=width - 1))
-        return inside & (places < width) & (places < end)
+        inside: Tensor = self.span.gather(1, places.clamp(max=width - 1))
+        in_front: Tensor = (places < width) & (places < end)
+        return inside & in_front
