@@ -7,7 +7,6 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from holdfast import knobs
-from holdfast.engine.given import score_by_method
 from holdfast.engine.rows import Continuation, Stream
 from holdfast.engine.scheduler import Handle, Scheduler, Serving
 from holdfast.engine.scoring import Scored
@@ -16,19 +15,14 @@ from holdfast.errors import (
     HoldfastError,
     KnobOutOfRange,
     ModelError,
-    PromptError,
     PromptTooLong,
-    UsageError,
 )
-from holdfast.methods import Kind, of_kind
-from holdfast.models.compared import Compared, Divergence, check_comparable
-from holdfast.models.comparing import diverge
-from holdfast.models.protocol import Job, answer_all, request_names
+from holdfast.models.compared import Compared, Divergence
+from holdfast.models.given_replies import GivenReplies
+from holdfast.models.protocol import Job, answer_all
 from holdfast.models.reader import Reader
-from holdfast.models.rehearsals import rehearsal_of
 from holdfast.models.rendering import Rendered, all_rendered
 from holdfast.models.requests import Reply, Request
-from holdfast.models.spelling import spell_replies
 from holdfast.models.submitted import Answer
 
 if TYPE_CHECKING:
@@ -52,6 +46,7 @@ class LocalSession:
     def __init__(self, model: LocalModel, *, serves: bool = False):
         self.model, self.serves = model, serves
         self._reader = Reader(model)
+        self._given = GivenReplies(model, self._reader)
         self._scheduler = self._new_scheduler()
         self._open: dict[Handle, Answer] = {}
         self.rows_at_most: int | None = None  # together, since memory ran out; None: it never did
@@ -279,94 +274,27 @@ class LocalSession:
             text, done.token_ids, done.stop_reason, done.trace, done.forwarded, asked.prompt_ids
         )
 
+    def forget(self, thread: Hashable) -> None:
+        """Frees what was computed for a thread that is over; a later request of it begins anew."""
+        self._reader.forget(thread)
+
     def score(self, requests: Sequence[Request], replies: Sequence[Sequence[str]]) -> list[Scored]:
-        """How probable given replies are to each chat, without generating (at temperature 1, the
-        whole vocabulary).
-
-        A request with a `thread` continues what that thread has computed; with `keep`, the chat
-        (not the replies) becomes part of it.
-
-        Args:
-            requests: the chats; sampling, seeds (but a conversation's) and traces play no part.
-            replies: per request, the replies to score, at least one and none empty. A reply is
-                tokenized behind its chat.
-
-        Raises:
-            PromptError: as `generate_batch`; or a reply is empty, or does not fit into the model's
-                context.
-            UsageError: a gate, which draws again and again, so that its tokens have no probability
-                of their own.
-            ModelError: a method cannot be applied to this model.
-        """
-        gates = [gate for request in requests for gate in of_kind(request.methods, Kind.GATE)]
-        if gates:
-            raise UsageError(
-                f"{gates[0].name} draws tokens again, so replies under it have no log-probability;"
-                " score without it."
-            )
-        asked, wanted = self._read(requests, replies)
-        rows, model = [each.row for each in asked], self.model
-        scored, computed = score_by_method(
-            model.runner, model.scheduler, rows, wanted, model.batch_size
-        )
-        for each, own in zip(asked, computed, strict=True):
-            if each.row.keep and own:
-                self._reader.keep(each, each.known(own))
-        return scored
+        """How probable given replies are to each chat; see `GivenReplies.score`."""
+        return self._given.score(requests, replies)
 
     def diverge(self, compared: Sequence[Compared]) -> list[Divergence | None]:
-        """How far each reply's distributions lie from those behind another chat.
-
-        Nothing is generated, and requests may be under way. What a thread has computed of a chat
-        is not forwarded again; the reply is, once behind each chat. Where the two chats are alike
-        nothing is forwarded, as all is 0.
-
-        Args:
-            compared: the turns of a thread in their order, each with the messages that it saw.
-
-        Returns:
-            None for a reply without a token, or one that does not fit into the model's context
-            behind either chat.
-
-        Raises:
-            UsageError: methods under which tokens have no distribution to compare.
-            PromptError: a chat cannot be rendered.
-            ModelError: a method cannot be applied to this model.
-        """
-        for each in compared:
-            check_comparable((*each.request.methods, *each.reference.methods))
-            self._reader.check(each.request.methods)
-            self._reader.check(each.reference.methods)
-        model, settled = self.model, [self._settled_in(each) for each in compared]
-        return diverge(
-            model.runner, model.tokenizer, settled, self._reader.known_of, model.batch_size
-        )
-
-    def _settled_in(self, compared: Compared) -> Compared:
-        """A comparison whose methods are settled: both chats' by the first turn of the one that was
-        answered, where they are the same.
-        """
-        request, reference = self.rehearse(compared.request), compared.reference
-        if reference.methods == compared.request.methods:
-            return replace(
-                compared, request=request, reference=replace(reference, methods=request.methods)
-            )
-        return replace(compared, request=request, reference=self.rehearse(reference))
+        """How far replies lie from those behind another chat; see `GivenReplies.diverge`."""
+        return self._given.diverge(compared)
 
     def spell(
         self, requests: Sequence[Request], replies: Sequence[Sequence[str]]
     ) -> list[tuple[Stream, list[tuple[int, ...]]]]:
-        """What `score` forwards: each chat's tokens and span, and the tokens of its replies.
+        """What `score` forwards; see `GivenReplies.spell`."""
+        return self._given.spell(requests, replies)
 
-        Raises:
-            PromptError, UsageError, ModelError: as `score`.
-        """
-        asked, wanted = self._read(requests, replies)
-        return [(each.row.streams[0], options) for each, options in zip(asked, wanted, strict=True)]
-
-    def forget(self, thread: Hashable) -> None:
-        """Frees what was computed for a thread that is over; a later request of it begins anew."""
-        self._reader.forget(thread)
+    def rehearse(self, request: Request) -> Request:
+        """The request with its methods settled; see `GivenReplies.rehearse`."""
+        return self._given.rehearse(request)
 
     def _check_room(self, asked: Rendered) -> None:
         """Refuses a chat that fills the context.
@@ -384,45 +312,3 @@ class LocalSession:
 
     def _render_jobs(self, jobs: Sequence[Job]) -> list[Rendered | HoldfastError]:
         return self._reader.read([job.request for job in jobs], [job.name for job in jobs])
-
-    def rehearse(self, request: Request) -> Request:
-        """The request with its methods settled by a rehearsed reply to its first turn.
-
-        Raises:
-            PromptError, ModelError, UsageError: as `submit`.
-        """
-        self._rehearse([request])
-        settled = self._reader.rehearsals.settled(request)
-        assert settled is not None
-        return settled
-
-    def _rehearse(self, requests: Sequence[Request]) -> None:
-        """Has all methods settled, by replies that are drawn outside of this session's threads."""
-        unsettled = [each for each in requests if self._reader.rehearsals.settled(each) is None]
-        if unsettled:
-            for each in unsettled:
-                self._reader.check(each.methods)
-            first_turns = [rehearsal_of(each) for each in unsettled]
-            replies = self.model.session().generate_batch(first_turns)
-            for each, reply in zip(unsettled, replies, strict=True):
-                self._reader.rehearsals.learn(each, reply)
-
-    def _read(
-        self, requests: Sequence[Request], replies: Sequence[Sequence[str]]
-    ) -> tuple[list[Rendered], list[list[tuple[int, ...]]]]:
-        """The requests, and the tokens of their replies; none is longer than the model's
-        context.
-        """
-        self._rehearse(requests)
-        asked = all_rendered(self._reader.read(requests, request_names(requests)))
-        wanted = spell_replies(asked, replies, self.model.tokenizer)
-        context = self.model.context
-        for each, options in zip(asked, wanted, strict=True):
-            longest = each.row.longest + max(map(len, options))
-            if context and (longest > context or each.row.longest >= context):
-                name = each.row.name
-                raise PromptError(
-                    f"{name and f'{name}: '}A chat and its reply take {longest} tokens, and"
-                    f" {self.model.name} sees {context}; use a shorter chat."
-                )
-        return asked, wanted
