@@ -61,6 +61,7 @@ PUBLISHED = (
     "guidance:scale=1.25,1.5",
     "prompt-strength:scale=1.25,1.5",
     "anchoring:strength=1.25,1.5",
+    "directer:scale=10,100",
 )
 OURS = (
     "hold:fraction=0.25,0.5,0.75,1",
@@ -97,7 +98,7 @@ def prompts_of(stage: Stage) -> drift.Suite:
     suite = drift.load_suite("starter")
     families: dict[str, list] = {}
     for case in suite.cases[stage.half :: 2]:
-        families.setdefault(re.sub(r"-\d+$", "", case.id), []).append(case)
+        families.setdefault(re.sub(r"-\d+(-new)?$", "", case.id), []).append(case)
     rng = random.Random(f"equal cost {stage.half}")
     names = rng.sample(sorted(families), stage.prompts)
     return dataclasses.replace(suite, cases=tuple(rng.choice(families[name]) for name in names))
