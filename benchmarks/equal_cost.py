@@ -7,9 +7,12 @@ its numbers were looked at, on two seeds.
 
 Stability is the mean over eight rounds of free self-chats, under each fix. Capability is the share
 of knowledge questions answered right in these very dialogs, as the fourth user turn and as the
-eighth. The lead of a setting is its stability less that of the best published fix at the same
-capability, where fixes between two settings are both mixed. It is read at both turns, and in every
-resample of the conversations anew.
+eighth. Two readings stand beside: the last round's stability behind the dialogs of the model as it
+is, and whether it still knows there what the user said (recall.py).
+
+The lead of a setting is its stability less that of the best published fix at the same capability,
+where fixes between two settings are both mixed. It is read at both turns, and in every resample of
+the conversations anew.
 
     python benchmarks/equal_cost.py explore --out benchmarks/results/equal_cost_explored.json
     python benchmarks/equal_cost.py confirm --out benchmarks/results/equal_cost.json
@@ -28,13 +31,17 @@ from pathlib import Path
 
 import numpy as np
 import torch
+from chosen_heads import LATE, probe_scores
 from default_model import rounded
+from recall import recall
 from stamp import measured_on
 
 import holdfast
-from holdfast import drift
+from holdfast import drift, methods
 from holdfast.analysis.calibration import Calibration, Candidate, read_calibration
-from holdfast.analysis.statistics import estimate, resampled_means
+from holdfast.analysis.statistics import estimate, paired_difference, resampled_means
+from holdfast.methods import Kind, of_kind
+from holdfast.records import read_run
 from holdfast.study.calibrate import Plan, calibrate
 from holdfast.study.capability import Capability, Item
 from holdfast.study.fitting import fit
@@ -44,6 +51,7 @@ from knowledge import ask
 
 TURNS = (4, 8)  # the user turn that is a knowledge question
 PER_CONVERSATION = 9  # questions, at each of the turns
+RECALLED = 3  # questions of a conversation about what the user said
 FITTED = {
     "seka": "gain=0.5,1",
     "prism": "gain=0.5,1",
@@ -192,7 +200,24 @@ def lead(
     return {"mean": round(means, 4), "low": round(float(low), 4), "high": round(float(high), 4)}
 
 
-def rows_of(stage: Stage, calibrations: list[Calibration], published: int) -> list[dict]:
+def readings(model, stage: Stage, seed: int, folder: Path, spelled: list[str]) -> dict:
+    """Stability in the last round and recall, [setting, conversation], behind the dialogs of the
+    model as it is. A gate has no recall: given replies have no probability under it.
+    """
+    records = [one for one in read_run(folder / "stability").records if one["method"] == "none"]
+    fixes = [() if name == "none" else methods.parse(name) for name in spelled]
+    fixed = probe_scores(model, prompts_of(stage), records, fixes, (LATE,))
+    scored = [place for place, fix in enumerate(fixes) if not any(of_kind(fix, Kind.GATE))]
+    recalled = np.full(fixed.shape, np.nan)
+    recalled[scored] = recall(
+        model, records, [fixes[place] for place in scored], each=RECALLED, seed=seed
+    )
+    return {"fixed_histories_gain": fixed, "recall_points_lost": -100 * recalled}
+
+
+def rows_of(
+    stage: Stage, calibrations: list[Calibration], published: int, beside: dict[str, np.ndarray]
+) -> list[dict]:
     """A row per setting: what it gives and costs, and the lead of ours and of every published one
     over all others that are published.
     """
@@ -216,6 +241,9 @@ def rows_of(stage: Stage, calibrations: list[Calibration], published: int) -> li
             ]
             if candidate.sweep is not None:
                 row[f"lead_turn_{turn}"] = lead(calibration, own, families, stage.level)
+        for name, values in beside.items():
+            if np.isfinite(values[place]).any():
+                row[name] = rounded(paired_difference(values[place], values[0]))
         rows.append(row)
     return rows
 
@@ -235,7 +263,10 @@ def main() -> None:
     for seed in stage.seeds:
         folder = arguments.runs / arguments.stage
         calibrations = measure(model, stage, seed, folder, [*published, *stage.ours])
-        rows = rows_of(stage, calibrations, len(published))
+        spelled = [candidate.method for candidate in calibrations[0].candidates]
+        first = folder / f"seed-{seed}-turn-{TURNS[0]}"
+        beside = readings(model, stage, seed, first, spelled)
+        rows = rows_of(stage, calibrations, len(published), beside)
         seeds.append({"seed": seed, "settings": rows})
         for row in rows:
             print(json.dumps(row), flush=True)

@@ -1,0 +1,70 @@
+"""Does a fix cost the memory of what the user said?
+
+In a recorded dialog the user tells something about himself at a turn drawn at random, and asks for
+it at the end. Four replies are given, each a name that he might have said, and the likeliest one is
+taken.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from chosen_heads import history
+
+from holdfast.methods import Method
+from holdfast.models.local import LocalModel
+from holdfast.models.requests import Request
+
+NAMES = ("Rex", "Luna", "Max", "Bella", "Oscar", "Milo", "Ruby", "Leo")
+PETS = ("cat", "dog", "horse", "parrot")
+ANSWERED = "That is a nice name."
+ASK_AT = 4  # the user turn that asks, not counting the one that tells
+LETTERS = "ABCD"
+
+
+def told_and_asked(record: dict[str, Any], rng: random.Random) -> tuple[list[dict], list[str], int]:
+    """A chat that tells and asks, the replies to choose from, and the place of the right one."""
+    names, pet, answer = rng.sample(NAMES, len(LETTERS)), rng.choice(PETS), rng.randrange(4)
+    system, *turns = history(record, ASK_AT)
+    at = 2 * rng.randrange(len(turns) // 2 + 1)
+    choices = ", ".join(f"{letter}) {name}" for letter, name in zip(LETTERS, names, strict=True))
+    chat = [
+        system,
+        *turns[:at],
+        {"role": "user", "content": f"My {pet} is called {names[answer]}."},
+        {"role": "assistant", "content": ANSWERED},
+        *turns[at:],
+        {"role": "user", "content": f"What is my {pet} called? {choices}"},
+    ]
+    replies = [f"{name} ({letter})" for letter, name in zip(LETTERS, names, strict=True)]
+    return chat, replies, answer
+
+
+def recall(
+    model: LocalModel,
+    records: Sequence[dict[str, Any]],
+    fixes: Sequence[tuple[Method, ...]],
+    *,
+    each: int,
+    seed: int,
+) -> np.ndarray:
+    """The share [fix, conversation] of `each` questions answered right behind each record's dialog,
+    which was written without a fix; all fixes get the same questions.
+    """
+    shares = np.empty((len(fixes), len(records)))
+    for place, fix in enumerate(fixes):
+        rng = random.Random(f"recall {seed}")
+        asked = [told_and_asked(record, rng) for record in records for _ in range(each)]
+        scored = model.session().score(
+            [Request(tuple(chat), fix) for chat, _, _ in asked],
+            [replies for _, replies, _ in asked],
+        )
+        right = [
+            int(np.argmax(one.log_probabilities)) == answer
+            for one, (_, _, answer) in zip(scored, asked, strict=True)
+        ]
+        shares[place] = np.reshape(right, (len(records), each)).mean(1)
+    return shares
