@@ -1,0 +1,316 @@
+"""Tables of what models do: drift, the default model, other benchmarks, checks."""
+
+from __future__ import annotations
+
+from tabled.common import FIX, ROOT, interval, read
+
+
+def drift_table() -> str:
+    """The default model's numbers, one column per seed."""
+    record = read("default_model")
+    seeds = record["seeds"]
+    count = next(iter(seeds.values()))["none"]["conversations"]
+
+    def row(name: str, cell) -> str:
+        return "| " + " | ".join([name, *(cell(one) for one in seeds.values())]) + " |"
+
+    def ends(series: str, kind: str):
+        return lambda one: (
+            f"{one[series][kind][0]['mean']:.3f} to {one[series][kind][-1]['mean']:.3f}"
+        )
+
+    together = record["all_seeds"]
+    lines = [
+        (
+            f"`python benchmarks/default_model.py`: {count} conversations of 8 rounds between"
+            " held-out prompts, temperature 1.0, top-p 0.9; paired by conversation, 95 % bootstrap"
+            " intervals. Target: round-1 stability 0.93, and a drop whose interval excludes 0."
+        ),
+        "",
+        "| round 1 to round 8 | " + " | ".join(f"seed {seed}" for seed in seeds) + " |",
+        "| --- " * (len(seeds) + 1) + "|",
+        row("stability", ends("none", "stability")),
+        row("drop", lambda one: interval(one["none"]["stability_change"])),
+        row("stability, user model unprompted", ends("control", "stability")),
+        row(
+            "drop, user model unprompted", lambda one: interval(one["control"]["stability_change"])
+        ),
+        row("adoption", ends("none", "adoption")),
+        row("change of adoption", lambda one: interval(one["none"]["adoption_change"])),
+        row("mass on the prompt", ends("none", "mass")),
+        row(f"stability with `{FIX}`", ends(FIX, "stability")),
+        row(
+            "fix minus none, rounds 5 to 8",
+            lambda one: interval(one["fix_minus_none_late_rounds"]["stability"]),
+        ),
+        row(
+            "round 1, phrases seen / unseen in training",
+            lambda one: (
+                f"{one['none']['round_1_phrase_seen']['mean']:.3f} /"
+                f" {one['none']['round_1_phrase_unseen']['mean']:.3f}"
+            ),
+        ),
+        "",
+        (
+            f"Over all {count * len(seeds)} conversations stability changes by"
+            f" {interval(together['stability'])} and adoption by {interval(together['adoption'])}."
+        ),
+    ]
+    return "\n".join(lines)
+
+
+def lengths_table() -> str:
+    """How long the default model's replies are, and which are the longest."""
+    seeds = read("default_model")["seeds"]
+
+    def row(name: str, cell) -> str:
+        return "| " + " | ".join([name, *(cell(seed["lengths"]) for seed in seeds.values())]) + " |"
+
+    longest = [
+        f"- seed {seed}, conversation {reply['conversation']}, round {reply['round']},"
+        f" {reply['tokens']} tokens: “{' '.join(reply['text'].split())[:160]}…”"
+        for seed, told in seeds.items()
+        for reply in told["lengths"]["longest"][:2]
+    ]
+    return "\n".join(
+        [
+            "| replies in free self-chat | " + " | ".join(f"seed {seed}" for seed in seeds) + " |",
+            "| --- " * (len(seeds) + 1) + "|",
+            row("replies", lambda told: f"{told['replies']:,}"),
+            row("that ran on to the limit of 400 tokens", lambda told: str(told["reached"])),
+            row("median length in tokens", lambda told: f"{told['median']:.0f}"),
+            row("99.9th percentile", lambda told: f"{told['99.9th percentile']:.0f}"),
+            "",
+            "The longest:",
+            "",
+            *longest,
+        ]
+    )
+
+
+def following_line() -> str:
+    """How well held-out instructions are followed in round 1, from the output of
+    training/evaluate.py.
+    """
+    rows = [
+        line.split("  ", 1)
+        for line in (ROOT / "training" / "evaluation.txt").read_text().splitlines()
+    ]
+    scores = {name: float(score) for score, name in rows}
+
+    def score(name: str) -> str:
+        return f"{next(value for key, value in scores.items() if key.startswith(name)):.3f}"
+
+    families = [
+        (value, name.split(" (")[0])
+        for name, value in scores.items()
+        if "(" in name and "phrase" not in name
+    ]
+    weak = ", ".join(name.replace("_", " ") for value, name in sorted(families) if value < 0.7)
+    return (
+        "By `python training/evaluate.py` (`training/evaluation.txt`), held-out instructions are"
+        f" followed in round 1 with a mean score of {score('mean')}, {score('phrase seen')} where"
+        f" the phrase was seen in training and {score('phrase unseen')} where it was not; the"
+        f" families below 0.7 are {weak}. After three rounds of talk, open knowledge questions are"
+        f" answered right {score('knowledge, open')} of the time, and questions with four choices"
+        f" {score('knowledge, choices')} (chance: 0.25)."
+    )
+
+
+def ablation_table() -> str:
+    """The two models that differ in one ingredient alone."""
+    record = read("ablation")
+    models, difference = record["models"], record["second_minus_first"]
+    count = next(iter(models.values()))["conversations"]
+
+    def row(name: str, cell) -> str:
+        return "| " + " | ".join([name, *(cell(one) for one in models.values())]) + " |"
+
+    def ends(kind: str):
+        return lambda one: f"{one[kind][0]['mean']:.3f} to {one[kind][-1]['mean']:.3f}"
+
+    return "\n".join(
+        [
+            f"| `python benchmarks/ablation.py`, {count} conversations of 8 rounds, seed"
+            f" {record['seed']} | " + " | ".join(name.replace("-", " ") for name in models) + " |",
+            "| --- " * (len(models) + 1) + "|",
+            row("stability, round 1 to round 8", ends("stability")),
+            row("change", lambda one: interval(one["stability_change"])),
+            row("adoption, round 1 to round 8", ends("adoption")),
+            row("change", lambda one: interval(one["adoption_change"])),
+            row("mass on the prompt", ends("mass")),
+            "",
+            (
+                f"Second minus first, change of stability {interval(difference['stability'])},"
+                f" change of adoption {interval(difference['adoption'])}."
+            ),
+        ]
+    )
+
+
+def ifeval_table() -> str:
+    """Where our checkers of IFEval's instructions and the harness's differ."""
+    record = read("ifeval")
+    told = record["instructions"]
+    count = record["replies"]
+    same = [id for id, row in told.items() if set(row["agreed"].values()) == {count}]
+    lines = [
+        (
+            f"`python benchmarks/ifeval.py`, lm-evaluation-harness {record['harness']}:"
+            f" {record['from_model']} replies of the default model, {record['by_hand']} by hand and"
+            f" {record['edited']} edits of these. On all {count:,} the two agree for {len(same)} of"
+            f" the {len(told)} instructions, strictly and loosely; the others:"
+        ),
+        "",
+        "| instruction | replies that the harness passes | agree, strict | agree, loose |",
+        "| --- " * 4 + "|",
+    ]
+    for id, row in told.items():
+        if id not in same:
+            cells = [row["followed"], row["agreed"]["strict"], row["agreed"]["loose"]]
+            lines.append(f"| `{id}` | " + " | ".join(f"{cell:,}" for cell in cells) + " |")
+    lines += [
+        "",
+        (
+            "langdetect, which the harness asks for a reply's language, names another one from seed"
+            f" to seed for {record['unsure_languages']} of the {count:,}."
+        ),
+    ]
+    return "\n".join(lines)
+
+
+def divergence_table() -> str:
+    """How divergence moves beside stability and mass, and what foretells a lost probe."""
+    record = read("divergence")
+    seeds = record["seeds"]
+    count = next(iter(seeds.values()))["conversations"]
+    cost = record["cost"]
+    ratios = [row["ratio"] for row in cost["repetitions"]]
+    more = [100 * seed["tokens_for_divergence_over_others"] for seed in seeds.values()]
+    columns = [*seeds.values(), record["all_seeds"]]
+    names = {"mass": "low mass", "divergence": "high divergence", "both": "both together"}
+
+    def row(name: str, cell) -> str:
+        cells = (cell(each) for each in columns)
+        return f"| {name} | " + " | ".join(cells) + " |"
+
+    def by_round(kind: str, *rounds: int):
+        return lambda each: (
+            " / ".join(f"{each[kind][number - 1]['mean']:.3f}" for number in rounds)
+            if kind in each
+            else ""
+        )
+
+    def area(sign: str, where: str):
+        def cell(each: dict) -> str:
+            told = each["foretelling"]["areas"][sign][where]
+            return f"{told['mean']:.3f} [{told['low']:.3f}, {told['high']:.3f}]"
+
+        return cell
+
+    def gain(sign: str, where: str):
+        return lambda each: interval(each["foretelling"]["gains"][sign][where])
+
+    def change(kind: str):
+        return lambda each: interval(each[f"{kind}_change"]) if f"{kind}_change" in each else ""
+
+    lines = [
+        (
+            f"`python benchmarks/divergence.py`: the default model on the starter suite, {count}"
+            f" conversations of {record['rounds']} rounds per seed, no method; 95 % bootstrap"
+            " intervals over conversations. A run takes"
+            f" {cost['median_ratio']:.2f} times as long with divergences as without (median of"
+            f" {len(ratios)}, from {min(ratios):.2f} to {max(ratios):.2f},"
+            f" {cost['conversations']} conversations, {record['replicas']} replicas), and forwards"
+            f" {max(more):.0f} % more tokens."
+        ),
+        "",
+        "| | " + " | ".join(f"seed {seed}" for seed in seeds) + " | both seeds |",
+        "| --- " * (len(columns) + 1) + "|",
+        row("divergence in rounds 2 / 4 / 8, nats per token", by_round("divergence", 2, 4, 8)),
+        row("its change from round 2 to 8", change("divergence")),
+        row("stability in rounds 1 / 8", by_round("stability", 1, 8)),
+        row("mass in rounds 1 / 8", by_round("mass", 1, 8)),
+        row(
+            "turns followed by a lost probe",
+            lambda each: f"{each['foretelling']['lost']:,} of {each['foretelling']['turns']:,}",
+        ),
+    ]
+    for where, title in (("over_all", "over all"), ("within_rounds", "within rounds")):
+        lines += [row(f"area, {name}, {title}", area(sign, where)) for sign, name in names.items()]
+        lines += [
+            row(f"{names[sign]} − low mass, {title}", gain(sign, where))
+            for sign in ("divergence", "both")
+        ]
+    return "\n".join(lines)
+
+
+def checking_table() -> str:
+    """How often `holdfast check` errs, and how long it takes."""
+    record = read("checking")
+    told, settings = record["wrong"], record["settings"]
+    wrong = "; ".join(f"{name}: {100 * share:.1f} %" for name, share in told.items())
+    lines = [
+        f"`python benchmarks/checking.py`: simulated, {settings['rounds']} rounds whose scores are"
+        " 0 or 1 and drawn each by itself, a bar of"
+        f" {settings['bar']:g}, an error of {settings['error']:g}, at most"
+        f" {settings['budget']} conversations. Wrong verdicts where they are likeliest, in"
+        f" {settings['checks']:,} checks: {wrong}.",
+        "",
+        "| true mean in every round | alone: pass / fail / undecided | conversations |"
+        " among 10 prompts | conversations |",
+        "| --- " * 5 + "|",
+    ]
+    alone, among = ([row for row in record["rows"] if row["prompts"] == n] for n in (1, 10))
+    for one, ten in zip(alone, among, strict=True):
+        cells = [f"{one['mean']:g}"]
+        for row in (one, ten):
+            shares = " / ".join(f"{row[name]:.0%}" for name in ("pass", "fail", "undecided"))
+            cells += [shares, f"{row['conversations']:.0f}"]
+        lines.append("| " + " | ".join(cells) + " |")
+    return "\n".join(lines)
+
+
+def demo_caption() -> str:
+    """What the picture of `make demo` shows, and what it took."""
+    record = read("demo")
+    plain, fixed = (row["stability"] for row in record["methods"])
+    return (
+        f"*What `make demo` measures: {record['conversations']} conversations of"
+        f" {record['rounds']} rounds on the default model. Without a fix, stability falls from"
+        f" {plain[0]['mean']:.2f} to {plain[-1]['mean']:.2f}; with"
+        f" `{record['methods'][1]['method']}`, from {fixed[0]['mean']:.2f} to"
+        f" {fixed[-1]['mean']:.2f}. It took {record['processor_seconds'] / 60:.1f} minutes of"
+        " processor time ([record](RESULTS/demo.json), by `python benchmarks/demo.py`).*"
+    )
+
+
+def headline() -> str:
+    """Three numbers for a reader who reads no more."""
+    drift, speed, chosen = read("default_model"), read("drift_loop"), read("chosen_heads")
+    fell = drift["all_seeds"]["stability"]
+    count = sum(seed["none"]["conversations"] for seed in drift["seeds"].values())
+    (boost,) = (row for row in chosen["settings"] if row["method"] == "boost:factor=4")
+    lost = boost["points_lost"]
+    faster = speed["medians"]["lock_step"]["ratio_per_token"]
+    return "\n".join(
+        [
+            (
+                f"- **Drift is there**: over {count} conversations of eight rounds, the default"
+                f" model's stability changes by **{interval(fell)}**"
+                " ([all numbers](DOCS/default_model.md))."
+            ),
+            (
+                f"- **A fix need not cost much**: `boost:factor=4` changes stability by"
+                f" **{interval(boost['free_gain'])}**, at a cost of {lost['mean']:.1f}"
+                f" [{lost['low']:+.1f}, {lost['high']:+.1f}] percentage points on"
+                f" {chosen['questions']} knowledge questions"
+                " ([every fix at equal cost](DOCS/choosing.md))."
+            ),
+            (
+                f"- **It is fast**: the benchmark generates a token **{faster:.1f} times** as fast"
+                " as the same conversations in one left-padded `generate` batch"
+                " ([speed](DOCS/speed.md))."
+            ),
+        ]
+    )

@@ -1,0 +1,56 @@
+"""Tables of the methods, from their classes."""
+
+from __future__ import annotations
+
+import re
+
+from holdfast.methods.kinds import EVERY_MODEL
+from holdfast.methods.knob import knobs_of, required_knobs
+from holdfast.methods.registry import METHODS, summary
+
+
+def catalogue_table() -> str:
+    """Every method with its knobs, from what its class declares."""
+    lines = ["| method | what it does | knobs | works on | source |", "| --- " * 5 + "|"]
+    for method in METHODS:
+        knobs = {name: told for name, told in knobs_of(method).items() if name != "heads"}
+        told = "<br>".join(
+            f"`{name}` {knob.values.words()}: {knob.description}" for name, knob in knobs.items()
+        )
+        lines.append(
+            row_of(example(method), summary(method), told, works_on(method), linked(method.source))
+        )
+    return "\n".join(lines)
+
+
+def short_catalogue() -> str:
+    """Every method on one line."""
+    lines = ["| method | what it does | works on | source |", "| --- " * 4 + "|"]
+    for method in METHODS:
+        does = summary(method).partition(":")[0].removesuffix(".")
+        source = linked(method.source.split(";")[0])
+        lines.append(row_of(f"`{method.name}`", f"{does}.", works_on(method), source))
+    return "\n".join(lines)
+
+
+def row_of(*cells: str) -> str:
+    """A row of a table of methods, in whose cells an asterisk is an asterisk."""
+    return "| " + " | ".join(cell.replace("*", r"\*") for cell in cells) + " |"
+
+
+def example(method: type) -> str:
+    """How a method is spelled, with the knobs that it needs."""
+    required = [f"{name}={knobs_of(method)[name].example}" for name in required_knobs(method)]
+    return f"`{':'.join([method.name, *filter(None, [','.join(required)])])}`"
+
+
+def works_on(method: type) -> str:
+    """Which models a method can be used on."""
+    if method.needs <= EVERY_MODEL:
+        return "any model or endpoint"
+    return "local models" + (", once fitted" if "file" in knobs_of(method) else "")
+
+
+def linked(source: str) -> str:
+    """A source with its arXiv numbers as links."""
+    return re.sub(r"arXiv (\d{4}\.\d{5})", r"[arXiv \1](https://arxiv.org/abs/\1)", source)

@@ -1,0 +1,322 @@
+"""Tables of what takes how long, and of which models are steered."""
+
+from __future__ import annotations
+
+import statistics
+
+from tabled.common import read, versions
+
+
+def speed_table() -> str:
+    """The drift loop against two ways of writing it, tokens forwarded, and what the batch size
+    changes.
+    """
+    loop, batching = read("drift_loop"), read("batching")
+    excess = max(row["forwarded_over_least"] for row in loop["repetitions"])
+    played = (
+        f"{loop['conversations']} conversations of {loop['rounds']} rounds with probes,"
+        f" {loop['threads']} threads, ours in {loop['replicas']} replicas, median of"
+        f" {len(loop['repetitions'])}"
+    )
+
+    def times(peer: str) -> str:
+        medians = loop["medians"][peer]
+        return (
+            f"{medians['ratio_per_token']:.1f} times as fast per generated token "
+            f"({medians['ratio']:.1f} per conversation)"
+        )
+
+    return "\n".join(
+        [
+            "| what | measured | command |",
+            "| --- | --- | --- |",
+            (
+                "| the drift loop against all conversations of a round in one left-padded"
+                f" `generate` batch, history encoded again: {played} | {times('lock_step')} |"
+                " `python benchmarks/drift_loop.py` |"
+            ),
+            (
+                "| the same against one conversation at a time through the `transformers` pipeline"
+                f" | {times('pipeline')} | the same |"
+            ),
+            f"| tokens forwarded, over each token of each view once | {excess:.3f} | the same |",
+            (
+                "| conversations in which the batch size (48 or 5) changed a reply |"
+                f" {batching['conversations_that_differ']} of {batching['conversations']}"
+                f" ({batching['replies_compared']:,} replies compared) | `python"
+                " benchmarks/batching.py` |"
+            ),
+        ]
+    )
+
+
+def serve_table() -> str:
+    """The server under load: lost and mixed-up replies, memory, and speed beside its peer."""
+    record = read("serve")
+    exact, single = record["soak"]
+    medians = record["speed"]["medians"]
+    many = medians["16"]
+
+    def milliseconds(figures: dict) -> str:
+        return f"{figures['p50'] * 1e3:.0f} and {figures['p99'] * 1e3:.0f} ms"
+
+    def times(peer: str) -> str:
+        return ", ".join(
+            f"{each[f'tokens_per_second_over_{peer}']:.1f}" for each in medians.values()
+        )
+
+    stayed = exact["requests"] - exact["left"]
+    return "\n".join(
+        [
+            "| `holdfast serve`, default model | measured |",
+            "| --- | --- |",
+            (
+                f"| {exact['requests']:,} requests with mixed steering from {exact['clients']}"
+                f" clients, of whom {exact['left']} went away in mid-reply: answered of those who"
+                f" stayed | {exact['answered']:,} of {stayed:,} |"
+            ),
+            (
+                "| replies other than `generate_batch`'s with the same seed, float64; float32 |"
+                f" {exact['other_than_twin']}; {single['other_than_twin']} |"
+            ),
+            (
+                "| the server's memory after a fifth of them, and at the end, float32 |"
+                f" {single['megabytes_after_a_fifth']:,} and"
+                f" {single['megabytes_at_the_end']:,} MiB |"
+            ),
+            (
+                "| tokens per second over `transformers serve`, at"
+                f" {', '.join(medians)} clients | {times('transformers')} times |"
+            ),
+            (
+                "| the same over its continuous batching |"
+                f" {times('transformers_continuous')} times |"
+            ),
+            (
+                f"| at 16 clients: requests per second; first piece of text, median and 99 %; from"
+                f" piece to piece | {many['requests_per_second']:.1f};"
+                f" {milliseconds(many['first_piece_seconds'])};"
+                f" {milliseconds(many['piece_seconds'])} |"
+            ),
+        ]
+    )
+
+
+def scaling_table() -> str:
+    """What many conversations take: tokens, and GPU hours between two bounds."""
+    record = read("scaling")
+    count, lengths = record["conversations"], record["tokens"]
+
+    def millions(length: str, name: str) -> str:
+        return f"{lengths[length][name] * count / 1e6:,.0f} M"
+
+    def hours(row: dict, name: str) -> str:
+        best, worst = row[name]["best"], row[name]["worst"]
+        return f"{best:,.1f} to {worst:,.1f}"
+
+    lines = [
+        (
+            f"{count:,} conversations of {record['rounds']} rounds, with a stability and an"
+            f" adoption probe a round: {lengths['50']['replies']:.0f} replies each, on the suite"
+            f" `{record['suite']}`."
+        ),
+        "",
+        "| replies of | " + " | ".join(f"{length} tokens" for length in lengths) + " |",
+        "| --- " * (len(lengths) + 1) + "|",
+    ]
+    for name, told in (
+        ("generated", "tokens drawn"),
+        ("read", "tokens of prompts, where nothing is reused"),
+        ("least", "tokens forwarded in all, where every prefix is reused"),
+    ):
+        lines.append(f"| {told} | " + " | ".join(millions(each, name) for each in lengths) + " |")
+    lines += ["", "| model, GPUs | replies of | GPU hours | without reuse of prefixes |"]
+    lines.append("| --- | --- | --- | --- |")
+    lines += [
+        f"| {row['model']} on {row['gpus']} x {row['gpu']} | {row['reply_tokens']} tokens |"
+        f" {hours(row, 'gpu_hours')} | {hours(row, 'gpu_hours_without_reuse')} |"
+        for row in record["estimates"]
+    ]
+    return "\n".join(lines)
+
+
+def excess_line() -> str:
+    """What the engine forwards beside the least possible."""
+    told = read("scaling")["forwarded_over_least"]
+    return (
+        f"The engine forwards {told['mean']:.3f} [{told['low']:.3f}, {told['high']:.3f}] times the"
+        f" least possible, on {told['conversations']} conversations of the default model."
+    )
+
+
+def ray_table() -> str:
+    """What replicas on Ray cost beside those without."""
+    record = read("ray")
+    medians = {
+        name: statistics.median(row[name] for row in record["repetitions"])
+        for name in record["repetitions"][0]
+    }
+    lines = [
+        (
+            f"`python benchmarks/on_ray.py`: {record['conversations']} conversations of"
+            f" {record['rounds']} rounds, default model, one machine, medians of"
+            f" {len(record['repetitions'])} in alternation, with the range of the ratio."
+        ),
+        "",
+        "| | seconds | over the one above |",
+        "| --- | --- | --- |",
+    ]
+    for name, seconds in medians.items():
+        ratio = record["ratios"].get(name)
+        told = "" if ratio is None else "{median:.2f} [{low:.2f}, {high:.2f}]".format(**ratio)
+        lines.append(f"| {name} | {seconds:.1f} | {told} |")
+    start = record["start"]
+    actors = ", ".join(f"{each['seconds']:.0f} s for {each['actors']}" for each in start["actors"])
+    lines += [
+        "",
+        f"Before that, once: {start['cluster_seconds']:.0f} s to start Ray, and for the actors"
+        f" {actors}. Conversations in which any way gave another reply than any other:"
+        f" {record['conversations_that_differ']}.",
+    ]
+    return "\n".join(lines)
+
+
+def growth_table() -> str:
+    """How time and memory grow, with the exponents."""
+    lines = ["| varied | from | to | time per token | memory | per generated token |"]
+    lines.append("| --- | --- | --- | --- | --- | --- |")
+    for row in read("growth")["series"]:
+        first, last = row["points"][0], row["points"][-1]
+
+        def told(name: str, factor: float, unit: str, ends=(first, last), slopes=row["exponents"]):
+            if name not in slopes:
+                return ""
+            least, most = (f"{point[name] * factor:,.2f}" for point in ends)
+            return f"{least} to {most} {unit} (exponent {slopes[name]:.2f})"
+
+        varied = row["varied"]
+        lines.append(
+            f"| {varied} ({row['held']}) | {first[varied]:,} | {last[varied]:,}"
+            f" | {told('seconds_per_token', 1e3, 'ms')} | {told('bytes', 2**-20, 'MiB')}"
+            f" | {told('decode_seconds_per_token', 1e3, 'ms')} |"
+        )
+    return "\n".join(lines)
+
+
+def modern_table() -> str:
+    """Our loop against lock-step `generate` on each kind of cache."""
+    record = read("modern")
+    rows = record["conversations"] * (1 + record["forks"])
+    lines = [f"| {rows} rows, {record['rounds']} rounds | times as fast per generated token |"]
+    lines.append("| --- | --- |")
+    for row in record["rows"]:
+        ratio, note = row["ratio"], "" if row["goes_on"] else " (encodes its history again)"
+        lines.append(
+            f"| `{row['type']}`{note} | {ratio['median']:.2f} [{ratio['low']:.2f},"
+            f" {ratio['high']:.2f}] |"
+        )
+    return "\n".join(lines)
+
+
+def attention_table() -> str:
+    """What each kind of steering costs, as medians of ratios to plain SDPA."""
+    record = read("attention")
+    names = list(
+        dict.fromkeys(
+            name
+            for row in record["rows"]
+            for name in row.get("ratios", row)
+            if name not in ("work", "bytes", "plain_seconds", "plain", "unsteered")
+        )
+    )
+
+    def cell(row: dict, name: str) -> str:
+        value = row["ratios"].get(name) if "ratios" in row else row.get(name, {}).get("median")
+        return "" if value is None else f"{value:.2f}"
+
+    return "\n".join(
+        [
+            (
+                f"`python benchmarks/attention.py`: {record['shape']}, random weights, a span of"
+                f" {record['span']} tokens, {record['threads']} threads, torch"
+                f" {versions(record)['torch']}; medians of ratios to plain SDPA in the same"
+                " repetition."
+            ),
+            "",
+            "| " + " | ".join(["work", *names]) + " |",
+            "| --- " * (len(names) + 1) + "|",
+            *(
+                "| " + " | ".join([row["work"], *(cell(row, name) for name in names)]) + " |"
+                for row in record["rows"]
+            ),
+        ]
+    )
+
+
+def profiling_table() -> str:
+    """Head profiling against one head at a time."""
+    record = read("profiling")
+    return "\n".join(
+        [
+            (
+                f"`python benchmarks/profiling.py`: {record['shape']}, random weights,"
+                f" {record['samples']} samples ({record['questions']} where replies are written),"
+                f" {record['threads']} threads, torch {versions(record)['torch']}; medians of"
+                f" {len(next(iter(record['repetitions'].values())))} ratios, in alternation."
+            ),
+            "",
+            "| samples | times as fast as one head at a time | target |",
+            "| --- | --- | --- |",
+            *(
+                f"| {name} | {found['ratio']:.1f} | {record['targets'][name]} |"
+                for name, found in record["medians"].items()
+            ),
+        ]
+    )
+
+
+def census_page() -> str:
+    """Which classes of transformers are steered."""
+    record = read("census")
+    outcomes = {
+        "exact": "steered exactly",
+        "refused": "refused by name",
+        "not built": "not built small, so not examined",
+    }
+    return "\n".join(
+        [
+            "# Which classes of transformers are steered",
+            "",
+            (
+                "Written by `python benchmarks/tables.py` from the record of `python"
+                f" benchmarks/census.py`, transformers {versions(record)['transformers']}, torch"
+                f" {versions(record)['torch']}: of {len(record['rows'])} causal model types"
+                f" {record['counts']['exact']} are steered exactly, {record['counts']['refused']}"
+                f" refused by name, {record['counts']['not built']} could not be built small."
+                f" {record['reaching']} reach transformers' attention interface; {record['exact']}"
+                " of these are exact. Exact means: logits of a steered pass and of a steered"
+                " decoding step equal those of the paper's formula on the attention matrix that"
+                " the class's own eager function returns."
+            ),
+            "",
+            "| type | class | outcome | because |",
+            "| --- | --- | --- | --- |",
+            *(
+                f"| {row['type']} | {row.get('class', '')} | {outcomes[row['outcome']]} |"
+                f" {row['because'].replace('|', '/')} |"
+                for row in record["rows"]
+            ),
+            "",
+        ]
+    )
+
+
+def census_line() -> str:
+    """How many classes of transformers are steered."""
+    counts = read("census")["counts"]
+    return (
+        f"Of the causal classes of transformers that can be built small, {counts['exact']} of"
+        f" {counts['exact'] + counts['refused']} are steered, each compared with the paper's"
+        " formula on its own attention matrix; the others are refused by name"
+        " ([the list](RESULTS/census.md))."
+    )
