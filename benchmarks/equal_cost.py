@@ -52,14 +52,7 @@ from knowledge import ask
 TURNS = (4, 8)  # the user turn that is a knowledge question
 PER_CONVERSATION = 9  # questions, at each of the turns
 RECALLED = 3  # questions of a conversation about what the user said
-FITTED = {
-    "seka": "gain=0.5,1",
-    "prism": "gain=0.5,1",
-    "capping": "strength=0.5,1",
-    "vector": "factor=0.5,1",
-    "gcad": "gain=0.5,1",
-    "ada-seka": "gain=0.1,0.2",
-}
+FITTED = ("seka", "ada-seka", "prism", "capping", "vector", "gcad")
 PUBLISHED = (
     "split-softmax:exponent=0.7,0.5,0.3",
     "boost:factor=2,4,8",
@@ -70,6 +63,12 @@ PUBLISHED = (
     "prompt-strength:scale=1.25,1.5",
     "anchoring:strength=1.25,1.5",
     "directer:scale=10,100",
+    "seka:file={seka},gain=0.5,1",
+    "prism:file={prism},gain=0.5,1",
+    "capping:file={capping},strength=0.5,1",
+    "vector:file={vector},factor=0.5,1",
+    "gcad:file={gcad},gain=0.5,1",
+    "ada-seka:file={ada_seka},gain=0.1,0.2",
 )
 OURS = (
     "hold:fraction=0.25,0.5,0.75,1",
@@ -86,7 +85,7 @@ class Stage:
         half: which half of the suite's prompts, 0 or 1.
         prompts: of it; every ordered pair is one conversation.
         seeds: of conversations, draws and questions; each is a calibration of its own.
-        published, ours: sweeps.
+        published, ours: sweeps; {seka} is the file of what SEKA has learned.
         level: of an interval of a lead: 1 less 5 % over how many settings are looked at.
     """
 
@@ -99,6 +98,7 @@ class Stage:
 
 
 EXPLORE = Stage(0, 9, (11,), PUBLISHED, OURS)
+STAGES = {"explore": EXPLORE}
 
 
 def prompts_of(stage: Stage) -> drift.Suite:
@@ -128,18 +128,16 @@ def questions(count: int, seed: int) -> Capability:
     return Capability(f"{count} knowledge questions, seed {seed}", tuple(items.values()))
 
 
-def fitted_sweeps(model, folder: Path) -> tuple[str, ...]:
-    """The sweeps of the methods that learn from the model, each fitted on the examples in the
-    package.
+def fitted_files(model, folder: Path) -> dict[str, Path]:
+    """The files of the methods that learn from the model, each fitted on the examples in the
+    package; by their names in a sweep.
     """
     folder.mkdir(parents=True, exist_ok=True)
-    sweeps = []
-    for method, knob in FITTED.items():
-        file = folder / f"{method}.safetensors"
+    files = {method.replace("-", "_"): folder / f"{method}.safetensors" for method in FITTED}
+    for method, file in zip(FITTED, files.values(), strict=True):
         if not file.exists():
             fit(method, model, file)
-        sweeps.append(f"{method}:file={file},{knob}")
-    return tuple(sweeps)
+    return files
 
 
 def measure(model, stage: Stage, seed: int, runs: Path, sweeps: list[str]) -> list[Calibration]:
@@ -250,19 +248,21 @@ def rows_of(
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("stage", choices=("explore",))
+    parser.add_argument("stage", choices=STAGES)
     parser.add_argument("--runs", type=Path, default=Path("runs/equal-cost"))
     parser.add_argument("--out", type=Path, required=True)
     parser.add_argument("--threads", type=int, default=2)
     arguments = parser.parse_args()
     torch.set_num_threads(arguments.threads)
-    stage = {"explore": EXPLORE}[arguments.stage]
+    stage = STAGES[arguments.stage]
     model = holdfast.load()
-    published = (*stage.published, *fitted_sweeps(model, arguments.runs / "fitted"))
+    files = fitted_files(model, arguments.runs / "fitted")
+    published = [sweep.format(**files) for sweep in stage.published]
+    ours = [sweep.format(**files) for sweep in stage.ours]
     seeds = []
     for seed in stage.seeds:
         folder = arguments.runs / arguments.stage
-        calibrations = measure(model, stage, seed, folder, [*published, *stage.ours])
+        calibrations = measure(model, stage, seed, folder, [*published, *ours])
         spelled = [candidate.method for candidate in calibrations[0].candidates]
         first = folder / f"seed-{seed}-turn-{TURNS[0]}"
         beside = readings(model, stage, seed, first, spelled)

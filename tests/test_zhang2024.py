@@ -144,6 +144,7 @@ def test_the_smallest_scale_makes_every_table_and_figure_and_resumes(tmp_path, c
     [
         (["--scale", "tiny"], ["'tiny'", "small"]),
         (["--child", "default"], ["default", "trained further"]),
+        (["--dry-run", "--price-in", "1", "--price-out", "2"], ["--price-in", "zhang2024"]),
         (["--base", "default"], ["--base", "zhang2024"]),
         (
             ["--model", "http://localhost:9/v1", "--endpoint-model", "far"],

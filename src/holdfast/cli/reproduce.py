@@ -74,9 +74,12 @@ def run(arguments: argparse.Namespace) -> None:
         )
 
     check_prices(arguments)
-    foreign = ("child", "data") if arguments.paper == "li2024" else ("base", "endpoint")
+    foreign = {
+        "li2024": ("child", "data"),
+        "zhang2024": ("base", "endpoint", "price_in", "price_out"),  # no endpoint, no price
+    }[arguments.paper]
     if given := next((name for name in foreign if getattr(arguments, name)), None):
-        raise UsageError(f"--{given} plays no part in {arguments.paper}; leave it out.")
+        raise UsageError(f"--{given.replace('_', '-')} plays no part in {arguments.paper}; leave it out.")
     if is_url(arguments.model):
         raise UsageError(
             f"{arguments.model} is an endpoint, whose layers cannot be seen; give a local --model"
