@@ -74,6 +74,10 @@ OURS = (
     "hold:fraction=0.25,0.5,0.75,1",
     "gate:threshold=0.02,0.1,methods=[boost:factor=8]",
     "gate:threshold=0.02,0.1,methods=[split-softmax:exponent=0.3]",
+    "repetition:probability=0.5,1+boost:factor=2",
+    "repetition:probability=0.5,1+seka:file={seka},gain=1",
+    "seka:file={seka},gain=0.5,1+boost:factor=2",
+    "hold:fraction=0.5,1+boost:factor=2",
 )
 
 

@@ -27,7 +27,7 @@ from tabled.behaviour import (
 )
 from tabled.catalogue import catalogue_table, short_catalogue
 from tabled.common import RESULTS, ROOT
-from tabled.costs import chosen_page, chosen_summary
+from tabled.costs import chosen_page, chosen_summary, confirmed_table, explored_page
 from tabled.papers import claims_page, methods_table, reproduction_line
 from tabled.speed import (
     attention_table,
@@ -98,6 +98,7 @@ def documents() -> dict[Path, str]:
         ("growth", growth_table),
         ("demo", demo_caption),
         ("divergence", divergence_table),
+        ("equal_cost", confirmed_table),
     ):
         if (RESULTS / f"{name}.json").exists():
             tables[name] = table()
@@ -112,6 +113,7 @@ def documents() -> dict[Path, str]:
         **{path: filled(path.read_text(), seen_from(path, tables)) for path in quoting},
         RESULTS / "census.md": census_page(),
         RESULTS / "chosen_heads" / "settings.md": chosen_page(),
+        RESULTS / "equal_cost_explored.md": explored_page(),
     } | {RESULTS / paper / "claims.md": claims_page(paper) for paper in PAPERS}
 
 

@@ -10,6 +10,7 @@ import sys
 from xml.etree import ElementTree
 
 import pytest
+from scripted_model import ScriptedModel
 from served import served
 
 import holdfast
@@ -19,7 +20,6 @@ from holdfast.cli import check as command
 from holdfast.cli import main
 from holdfast.drift.pairing import draw_pairing
 from holdfast.errors import KnobOutOfRange, RecordsError
-from holdfast.models.requests import Reply
 from holdfast.records import read_run
 from holdfast.report.checks import lines_of
 from holdfast.report.junit import write_junit
@@ -37,40 +37,23 @@ def case(name, **more):
 SUITE = drift.Suite("three", tuple(map(case, ("good", "late", "edge"))), ("hello", "hi there"))
 
 
-class Scripted:
+class Scripted(ScriptedModel):
     """A model that keeps each prompt in a given share of conversations, round by round."""
-
-    name = fingerprint = "scripted"
-    independent, runtime = True, {}
 
     def __init__(self, shares):
         self.shares = shares  # by prompt, a share for each round
         self.held = []  # (prompt, conversation) whose first probe was asked
 
-    def check(self, methods):
-        pass
-
-    def session(self):
-        return self
-
-    def forget(self, thread):
-        pass
-
-    def run(self, jobs):
-        waiting = list(jobs)
-        while waiting:
-            job = waiting.pop(0)
-            chat, number = job.request.messages, job.request.thread[1]
-            prompt, round_number = chat[-1]["content"].rstrip("?"), len(chat) // 2
-            if prompt not in self.shares:
-                waiting += job.then(Reply("so it goes", None, "stop"))
-                continue
-            if round_number == 1:
-                self.held.append((prompt, number))
-            shares = self.shares[prompt]
-            lap = number // 3  # golden ratio: spreads any share evenly over the laps
-            kept = (lap * 0.618034 + 0.3) % 1 < shares[round_number - 1]
-            waiting += job.then(Reply("kept" if kept else "lost", None, "stop"))
+    def text(self, job):
+        chat, number = job.request.messages, job.request.thread[1]
+        prompt, round_number = chat[-1]["content"].rstrip("?"), len(chat) // 2
+        if prompt not in self.shares:
+            return "so it goes"
+        if round_number == 1:
+            self.held.append((prompt, number))
+        shares = self.shares[prompt]
+        lap = number // 3  # golden ratio: spreads any share evenly over the laps
+        return "kept" if (lap * 0.618034 + 0.3) % 1 < shares[round_number - 1] else "lost"
 
 
 SHARES = {

@@ -12,6 +12,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from scripted_model import ScriptedModel
 from tiny import model
 
 from holdfast import Repetition, Sampling, SplitSoftmax, drift, report
@@ -60,35 +61,19 @@ def texts(run) -> list[list[str]]:
     ]
 
 
-class Scripted:
+class Scripted(ScriptedModel):
     """A model that repeats what it was asked and remembers every request."""
-
-    name = fingerprint = "scripted"
-    independent, runtime = True, {}
-
-    def check(self, methods):
-        pass
 
     def __init__(self, context=100):
         self.requests, self.context = [], context
 
-    def session(self):
-        return self
+    def answered(self, job):
+        self.requests.append(job.request)
+        full = len(job.request.messages) > self.context
+        return job.then(Reply("", None, "context")) if full else super().answered(job)
 
-    def forget(self, thread):
-        pass
-
-    def run(self, jobs):
-        waiting = list(jobs)
-        while waiting:
-            job = waiting.pop(0)
-            self.requests.append(job.request)
-            full = len(job.request.messages) > self.context
-            waiting += job.then(
-                Reply("", None, "context")
-                if full
-                else Reply(f"r{len(job.request.messages)}", None, "stop")
-            )
+    def text(self, job):
+        return f"r{len(job.request.messages)}"
 
 
 def test_views_and_probes_are_those_of_the_paper(tmp_path):
@@ -349,10 +334,8 @@ def test_an_older_manifest_without_a_setting_is_resumed(tmp_path):
 
 def test_half_a_surrogate_is_recorded_read_back_and_shown(tmp_path):
     class Broken(Scripted):
-        def run(self, jobs):
-            waiting = list(jobs)
-            while waiting:
-                waiting += waiting.pop(0).then(Reply("half \ud83d", None, "stop"))
+        def text(self, job):
+            return "half \ud83d"
 
     run = drift.run(Broken(), SUITE, tmp_path / "run", QUICK)
     assert {turn["text"] for record in run.records for turn in record["turns"][1:]} == {
@@ -431,10 +414,8 @@ def test_one_bot_with_several_rules_is_probed_for_each_at_every_round(tmp_path):
 
 def test_each_rule_is_scored_by_its_own_measure(tmp_path):
     class Bread(Scripted):
-        def run(self, jobs):
-            waiting = list(jobs)
-            while waiting:
-                waiting += waiting.pop(0).then(Reply("bread and rain", None, "stop"))
+        def text(self, job):
+            return "bread and rain"
 
     record = drift.run(Bread(), ONE_BOT, tmp_path / "run", BRIEF).records[0]
     assert {p["rule"]: p["score"] for p in record["probes"]} == {"bread": 1, "rain": 1, "music": 0}

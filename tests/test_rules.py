@@ -6,11 +6,11 @@ import json
 
 import numpy as np
 import pytest
+from scripted_model import ScriptedModel
 
 from holdfast import drift, report
 from holdfast.analysis.rules import first_broken, rule_rows
 from holdfast.analysis.series import read_series
-from holdfast.models.requests import Reply
 from holdfast.records import read_run
 from holdfast.report.sentences import broken_text, fall
 
@@ -19,29 +19,14 @@ RULES = tuple(drift.Rule(name, (f"{name}?",), {"regex": "kept"}) for name in (*B
 SUITE = drift.Suite("bot", (drift.Case("tony", "rules", "Be Tony.", rules=RULES),), ("hello",))
 
 
-class Forgetful:
+class Forgetful(ScriptedModel):
     """A model that breaks each rule from its round on, in all conversations but each fourth."""
 
-    name = fingerprint = "forgetful"
-    independent, runtime = True, {}
-
-    def check(self, methods):
-        pass
-
-    def session(self):
-        return self
-
-    def forget(self, thread):
-        pass
-
-    def run(self, jobs):
-        waiting = list(jobs)
-        while waiting:
-            job = waiting.pop(0)
-            chat = job.request.messages
-            rule, number = chat[-1]["content"].rstrip("?"), len(chat) // 2
-            broken = number >= BREAKS_IN.get(rule, 99) and job.request.thread[1] % 4
-            waiting += job.then(Reply("broken" if broken else "kept", None, "stop"))
+    def text(self, job):
+        chat = job.request.messages
+        rule, number = chat[-1]["content"].rstrip("?"), len(chat) // 2
+        broken = number >= BREAKS_IN.get(rule, 99) and job.request.thread[1] % 4
+        return "broken" if broken else "kept"
 
 
 @pytest.fixture(scope="module")

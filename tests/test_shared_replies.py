@@ -9,6 +9,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 import test_rules
+from scripted_model import ScriptedModel
 
 from holdfast import drift, report
 from holdfast.analysis.accuracy import accuracy_of
@@ -34,37 +35,22 @@ def suite_of(*rules):
     return drift.Suite("fruit", (drift.Case("bot", "rules", "Be.", rules=rules),), ("hello",))
 
 
-class Fruity:
+class Fruity(ScriptedModel):
     """A model that drops one fruit more in every round; what it is asked is kept."""
 
-    name = fingerprint = "fruity"
-    independent, runtime = True, {}
     fruits = ("apple", "berry", "cherry")
 
     def __init__(self, fails=()):
         self.fails, self.asked = fails, []
 
-    def check(self, methods):
-        pass
-
-    def session(self):
-        return self
-
-    def forget(self, thread):
-        pass
-
-    def run(self, jobs):
-        waiting = list(jobs)
-        while waiting:
-            job = waiting.pop(0)
-            messages = job.request.messages
-            self.asked.append((messages[-1]["content"], job.request.seed))
-            number = sum(message["role"] == "user" for message in messages)
-            if messages[-1]["content"] in ASKED and number in self.fails:
-                waiting += job.failed(RequestFailed("too long", "context"))
-                continue
-            kept = " ".join(self.fruits[: 4 - number]) if messages[-1]["content"] in ASKED else "-"
-            waiting += job.then(Reply(f"{kept} {job.request.seed}", None, "stop"))
+    def answered(self, job):
+        messages = job.request.messages
+        self.asked.append((messages[-1]["content"], job.request.seed))
+        number = sum(message["role"] == "user" for message in messages)
+        if messages[-1]["content"] in ASKED and number in self.fails:
+            return job.failed(RequestFailed("too long", "context"))
+        kept = " ".join(self.fruits[: 4 - number]) if messages[-1]["content"] in ASKED else "-"
+        return job.then(Reply(f"{kept} {job.request.seed}", None, "stop"))
 
 
 def test_one_reply_is_drawn_and_scored_by_every_rule(tmp_path):

@@ -108,3 +108,68 @@ def chosen_page() -> str:
             "",
         ]
     )
+
+
+def equal_cost_rows(record: dict) -> list[str]:
+    """A table per seed: what each setting gives, what it costs, and its lead at that cost."""
+
+    def points(estimate: dict) -> str:
+        return f"{estimate['mean']:+.1f} [{estimate['low']:+.1f}, {estimate['high']:+.1f}]"
+
+    def row(one: dict) -> str:
+        cells = [
+            f"`{one['method']}`{'' if one['published'] else ' (ours)'}",
+            interval(one["gain"]),
+            *(points(one[f"points_lost_turn_{turn}"]) for turn in (4, 8)),
+            *(interval(one[f"lead_turn_{turn}"]) for turn in (4, 8)),
+            interval(one["fixed_histories_gain"]),
+            points(one["recall_points_lost"]) if "recall_points_lost" in one else "",
+        ]
+        return f"| {' | '.join(cells)} |"
+
+    lines = []
+    for seed in record["seeds"]:
+        none, *settings = seed["settings"]
+        best_first = sorted(settings, key=lambda one: -one["lead_turn_4"]["mean"])
+        lines += [
+            "",
+            (
+                f"Seed {seed['seed']}: without a fix, stability"
+                f" {none['stability']['mean']:.3f}, and {none['capability_turn_4']['mean']:.1f} %"
+                f" of the questions right at turn 4, {none['capability_turn_8']['mean']:.1f} % at"
+                " turn 8."
+            ),
+            "",
+            (
+                "| setting | stability | points lost, turn 4 | points lost, turn 8 | lead, turn 4 |"
+                " lead, turn 8 | last round, fixed histories | points of recall lost |"
+            ),
+            "| --- " * 8 + "|",
+            *map(row, best_first),
+        ]
+    return lines
+
+
+def equal_cost_head(record: dict) -> str:
+    """What was measured, in one paragraph."""
+    prompts = ", ".join(record["prompts"])
+    return (
+        f"`python benchmarks/equal_cost.py {record['stage']}`: {record['conversations']}"
+        f" conversations per setting and seed, paired, {record['questions']} knowledge questions at"
+        f" each of two turns; prompts {prompts}. Leads have {100 * record['level']:.4g} %"
+        " intervals, everything else 95 %."
+    )
+
+
+def explored_page() -> str:
+    """All settings of the stage that is there to choose by."""
+    record = read("equal_cost_explored")
+    return "\n".join(
+        ["# Every fix, explored", "", equal_cost_head(record), *equal_cost_rows(record), ""]
+    )
+
+
+def confirmed_table() -> str:
+    """The settings that were named before their numbers existed."""
+    record = read("equal_cost")
+    return "\n".join([equal_cost_head(record), *equal_cost_rows(record)])
