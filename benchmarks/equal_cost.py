@@ -102,7 +102,20 @@ class Stage:
 
 
 EXPLORE = Stage(0, 9, (11,), PUBLISHED, OURS)
-STAGES = {"explore": EXPLORE}
+CONFIRM = Stage(
+    1,
+    10,
+    (12, 13),
+    (
+        "split-softmax:exponent=0.7,0.3",
+        "boost:factor=2,4",
+        "repetition:probability=0.5,1",
+        "seka:file={seka},gain=0.5,1",
+    ),
+    ("repetition:probability=0.5+boost:factor=2,4",),
+    level=1 - 0.05 / 3,
+)
+STAGES = {"explore": EXPLORE, "confirm": CONFIRM}
 
 
 def prompts_of(stage: Stage) -> drift.Suite:
@@ -227,7 +240,7 @@ def rows_of(
     first = calibrations[0]
     for place, candidate in enumerate(first.candidates):
         row: dict = {
-            "method": re.sub(r"file=[^,]*", "file=FILE", candidate.method),
+            "method": re.sub(r"file=[^,+]*", "file=FILE", candidate.method),
             "published": candidate.sweep is None or candidate.sweep < published,
             "stability": rounded(estimate(candidate.stability)),
             "gain": rounded(first.gain(candidate)),
