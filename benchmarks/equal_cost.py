@@ -6,12 +6,12 @@ there to choose by. `confirm` takes the settings that docs/equal_cost.md names, 
 its numbers were looked at, on two seeds.
 
 Stability is the mean over eight rounds of free self-chats, under each fix. Capability is the share
-of knowledge questions answered right in these very dialogs, as the fourth user turn and as the
-eighth. Two readings stand beside: the last round's stability behind the dialogs of the model as it
+of knowledge questions answered right in these very dialogs, as the fourth user turn and, to
+confirm, as the eighth. Two readings stand beside: the last round's stability behind the dialogs of the model as it
 is, and whether it still knows there what the user said (recall.py).
 
 The lead of a setting is its stability less that of the best published fix at the same capability,
-where fixes between two settings are both mixed. It is read at both turns, and in every resample of
+where fixes between two settings are both mixed. It is read at each turn, and in every resample of
 the conversations anew.
 
     python benchmarks/equal_cost.py explore --out benchmarks/results/equal_cost_explored.json
@@ -49,8 +49,7 @@ from holdfast.study.fitting import fit
 sys.path.insert(0, str(Path(__file__).parent.parent / "training"))
 from knowledge import ask
 
-TURNS = (4, 8)  # the user turn that is a knowledge question
-PER_CONVERSATION = 9  # questions, at each of the turns
+PER_CONVERSATION = 9  # questions, at each turn that is one
 RECALLED = 3  # questions of a conversation about what the user said
 FITTED = ("seka", "ada-seka", "prism", "capping", "vector", "gcad")
 PUBLISHED = (
@@ -90,7 +89,8 @@ class Stage:
         prompts: of it; every ordered pair is one conversation.
         seeds: of conversations, draws and questions; each is a calibration of its own.
         published, ours: sweeps; {seka} is the file of what SEKA has learned.
-        level: of an interval of a lead: 1 less 5 % over how many settings are looked at.
+        turns: the user turns that are knowledge questions, each in a reading of its own.
+        level: of an interval of a lead: 1 less 5 % over how many leads are confirmed.
     """
 
     half: int
@@ -98,10 +98,11 @@ class Stage:
     seeds: tuple[int, ...]
     published: tuple[str, ...]
     ours: tuple[str, ...]
+    turns: tuple[int, ...]
     level: float = 0.95
 
 
-EXPLORE = Stage(0, 9, (11,), PUBLISHED, OURS)
+EXPLORE = Stage(0, 9, (11,), PUBLISHED, OURS, turns=(4,))
 CONFIRM = Stage(
     1,
     10,
@@ -113,6 +114,7 @@ CONFIRM = Stage(
         "seka:file={seka},gain=0.5,1",
     ),
     ("repetition:probability=0.5+boost:factor=2,4",),
+    turns=(4, 8),
     level=1 - 0.05 / 3,
 )
 STAGES = {"explore": EXPLORE, "confirm": CONFIRM}
@@ -162,10 +164,10 @@ def measure(model, stage: Stage, seed: int, runs: Path, sweeps: list[str]) -> li
     suite = prompts_of(stage)
     count = stage.prompts * (stage.prompts - 1) * PER_CONVERSATION
     read = []
-    for turn in TURNS:
+    for turn in stage.turns:
         folder = runs / f"seed-{seed}-turn-{turn}"
-        first = runs / f"seed-{seed}-turn-{TURNS[0]}" / "stability"
-        if turn != TURNS[0] and first.exists():
+        first = runs / f"seed-{seed}-turn-{stage.turns[0]}" / "stability"
+        if turn != stage.turns[0] and first.exists():
             shutil.rmtree(folder / "stability", ignore_errors=True)
             shutil.copytree(first, folder / "stability")
         calibrate(
@@ -245,7 +247,7 @@ def rows_of(
             "stability": rounded(estimate(candidate.stability)),
             "gain": rounded(first.gain(candidate)),
         }
-        for turn, calibration in zip(TURNS, calibrations, strict=True):
+        for turn, calibration in zip(stage.turns, calibrations, strict=True):
             own = calibration.candidates[place]
             row[f"capability_turn_{turn}"] = rounded(estimate(own.capability))
             row[f"points_lost_turn_{turn}"] = rounded(calibration.drop(own))
@@ -281,7 +283,7 @@ def main() -> None:
         folder = arguments.runs / arguments.stage
         calibrations = measure(model, stage, seed, folder, [*published, *ours])
         spelled = [candidate.method for candidate in calibrations[0].candidates]
-        first = folder / f"seed-{seed}-turn-{TURNS[0]}"
+        first = folder / f"seed-{seed}-turn-{stage.turns[0]}"
         beside = readings(model, stage, seed, first, spelled)
         rows = rows_of(stage, calibrations, len(published), beside)
         seeds.append({"seed": seed, "settings": rows})
@@ -293,6 +295,7 @@ def main() -> None:
         "measured_on": measured_on(model),
         "conversations": stage.prompts * (stage.prompts - 1),
         "questions": stage.prompts * (stage.prompts - 1) * PER_CONVERSATION,
+        "turns": stage.turns,
         "prompts": [case.id for case in prompts_of(stage).cases],
         "level": stage.level,
         "seeds": seeds,

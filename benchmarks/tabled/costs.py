@@ -120,14 +120,22 @@ def equal_cost_rows(record: dict) -> list[str]:
         cells = [
             f"`{one['method']}`{'' if one['published'] else ' (ours)'}",
             interval(one["gain"]),
-            *(points(one[f"points_lost_turn_{turn}"]) for turn in (4, 8)),
-            *(interval(one[f"lead_turn_{turn}"]) for turn in (4, 8)),
+            *(points(one[f"points_lost_turn_{turn}"]) for turn in turns),
+            *(interval(one[f"lead_turn_{turn}"]) for turn in turns),
             interval(one["fixed_histories_gain"]),
             points(one["recall_points_lost"]) if "recall_points_lost" in one else "",
         ]
         return f"| {' | '.join(cells)} |"
 
-    lines = []
+    lines, turns = [], record["turns"]
+    head = [
+        "setting",
+        "stability",
+        *(f"points lost, turn {turn}" for turn in turns),
+        *(f"lead, turn {turn}" for turn in turns),
+        "last round, fixed histories",
+        "points of recall lost",
+    ]
     for seed in record["seeds"]:
         none, *settings = seed["settings"]
         best_first = sorted(settings, key=lambda one: -one["lead_turn_4"]["mean"])
@@ -135,16 +143,16 @@ def equal_cost_rows(record: dict) -> list[str]:
             "",
             (
                 f"Seed {seed['seed']}: without a fix, stability"
-                f" {none['stability']['mean']:.3f}, and {none['capability_turn_4']['mean']:.1f} %"
-                f" of the questions right at turn 4, {none['capability_turn_8']['mean']:.1f} % at"
-                " turn 8."
+                f" {none['stability']['mean']:.3f}, and of the questions"
+                + ", ".join(
+                    f" {none[f'capability_turn_{turn}']['mean']:.1f} % right at turn {turn}"
+                    for turn in turns
+                )
+                + "."
             ),
             "",
-            (
-                "| setting | stability | points lost, turn 4 | points lost, turn 8 | lead, turn 4 |"
-                " lead, turn 8 | last round, fixed histories | points of recall lost |"
-            ),
-            "| --- " * 8 + "|",
+            f"| {' | '.join(head)} |",
+            "| --- " * len(head) + "|",
             *map(row, best_first),
         ]
     return lines
@@ -156,7 +164,7 @@ def equal_cost_head(record: dict) -> str:
     return (
         f"`python benchmarks/equal_cost.py {record['stage']}`: {record['conversations']}"
         f" conversations per setting and seed, paired, {record['questions']} knowledge questions at"
-        f" each of two turns; prompts {prompts}. Leads have {100 * record['level']:.4g} %"
+        f" turn {' and '.join(map(str, record['turns']))}; prompts {prompts}. Leads have {100 * record['level']:.4g} %"
         " intervals, everything else 95 %."
     )
 
