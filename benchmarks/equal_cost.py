@@ -7,8 +7,8 @@ its numbers were looked at, on two seeds.
 
 Stability is the mean over eight rounds of free self-chats, under each fix. Capability is the share
 of knowledge questions answered right in these very dialogs, as the fourth user turn and, to
-confirm, as the eighth. Two readings stand beside: the last round's stability behind the dialogs of the model as it
-is, and whether it still knows there what the user said (recall.py).
+confirm, as the eighth. Two readings stand beside: the last round's stability behind the dialogs of
+the model as it is, and whether it still knows there what the user said (recall.py).
 
 The lead of a setting is its stability less that of the best published fix at the same capability,
 where fixes between two settings are both mixed. It is read at each turn, and in every resample of

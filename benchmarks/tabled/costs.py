@@ -164,8 +164,8 @@ def equal_cost_head(record: dict) -> str:
     return (
         f"`python benchmarks/equal_cost.py {record['stage']}`: {record['conversations']}"
         f" conversations per setting and seed, paired, {record['questions']} knowledge questions at"
-        f" turn {' and '.join(map(str, record['turns']))}; prompts {prompts}. Leads have {100 * record['level']:.4g} %"
-        " intervals, everything else 95 %."
+        f" turn {' and '.join(map(str, record['turns']))}; prompts {prompts}. Leads have"
+        f" {100 * record['level']:.4g} % intervals, everything else 95 %."
     )
 
 
