@@ -63,8 +63,8 @@ def recall(
             [replies for _, replies, _ in asked],
         )
         right = [
-            int(np.argmax(one.log_probabilities)) == answer
-            for one, (_, _, answer) in zip(scored, asked, strict=True)
+            int(np.argmax(scores.log_probabilities)) == answer
+            for scores, (_, _, answer) in zip(scored, asked, strict=True)
         ]
         shares[place] = np.reshape(right, (len(records), each)).mean(1)
     return shares

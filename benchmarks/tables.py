@@ -26,9 +26,9 @@ from tabled.behaviour import (
     lengths_table,
 )
 from tabled.catalogue import catalogue_table, short_catalogue
-from tabled.common import RESULTS, ROOT
 from tabled.costs import chosen_page, chosen_summary, confirmed_table, explored_page
 from tabled.papers import claims_page, methods_table, reproduction_line
+from tabled.reading import RESULTS, ROOT
 from tabled.speed import (
     attention_table,
     census_line,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tabled.common import FIX, ROOT, interval, read
+from tabled.reading import FIX, ROOT, interval, read
 
 
 def drift_table() -> str:

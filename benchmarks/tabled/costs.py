@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-from tabled.common import interval, read
+from tabled.reading import interval, read
 
 
 def chosen_rows(record: dict) -> dict[str, str]:

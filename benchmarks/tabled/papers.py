@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from pathlib import Path
 
-from tabled.common import markdown, read
+from tabled.reading import markdown, read
 
 
 def reproduction_line(paper: str) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import statistics
 
-from tabled.common import read, versions
+from tabled.reading import read, versions
 
 
 def speed_table() -> str:
