@@ -1,0 +1,110 @@
+"""The comparison of fixes at equal cost: the lead of a setting, and the questions about what was
+said.
+"""
+
+from __future__ import annotations
+
+import random
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from holdfast.analysis.calibration import Calibration, Candidate
+
+BENCHMARKS = Path(__file__).parent.parent / "benchmarks"
+sys.path.insert(0, str(BENCHMARKS))
+import equal_cost  # noqa: E402
+import recall  # noqa: E402
+
+CONVERSATIONS = 40
+
+
+def setting(name: str, sweep: int | None, stability: float, capability: float, noise=0.0):
+    """A setting whose conversations differ from each other as those of all settings do."""
+    rng = np.random.default_rng(0)
+    shared = rng.normal(0, 0.1, CONVERSATIONS)
+    own = np.random.default_rng(1).normal(0, noise, CONVERSATIONS)
+    return Candidate(
+        name,
+        sweep,
+        "",
+        np.zeros((CONVERSATIONS, 8)),
+        stability + shared + own,
+        capability + 10 * shared,
+        0,
+    )
+
+
+NONE = setting("none", None, 0.7, 90)
+MILD, STRONG = setting("a", 0, 0.8, 88), setting("a", 0, 0.9, 80)
+DEAR = setting("b", 1, 0.75, 70)
+
+
+def lead_of(candidate: Candidate) -> dict:
+    settings = (NONE, MILD, STRONG, DEAR, candidate)
+    calibration = Calibration(
+        settings, (("a", "x"), ("b", "x"), ("c", "x")), np.zeros(CONVERSATIONS, bool), {}
+    )
+    return equal_cost.lead(calibration, candidate, [[MILD, STRONG], [DEAR]], 0.95)
+
+
+@pytest.mark.parametrize(
+    ("stability", "capability", "ahead"),
+    [
+        (0.8, 88, 0.0),  # a published setting itself
+        (0.85, 84, 0.0),  # half-way between two
+        (0.9, 84, 0.05),
+        (0.8, 84, -0.05),
+        (0.95, 60, 0.05),  # beyond the dearest, which counts as it is
+        (0.75, 89, 0.0),  # between a setting and the model as it is
+        (0.7, 95, 0.0),  # free, and no gain
+    ],
+)
+def test_a_lead_is_over_the_mixture_that_costs_the_same(stability, capability, ahead):
+    lead = lead_of(setting("c", 2, stability, capability))
+    assert lead["mean"] == pytest.approx(ahead, abs=1e-4)
+    assert lead["low"] == pytest.approx(ahead, abs=1e-3), "all resamples shift alike"
+    assert lead["high"] == pytest.approx(ahead, abs=1e-3)
+
+
+def test_the_interval_of_a_noisy_lead_holds_it():
+    candidate = setting("c", 2, 0.9, 84, noise=0.1)
+    lead = lead_of(candidate)
+    expected = 0.05 + np.mean(candidate.stability - setting("c", 2, 0.9, 84).stability)
+    assert lead["mean"] == pytest.approx(expected, abs=1e-4)
+    assert lead["low"] < lead["mean"] < lead["high"] and lead["high"] - lead["low"] > 0.02
+
+
+def test_stages_share_neither_prompts_nor_seeds():
+    explore, confirm = equal_cost.STAGES["explore"], equal_cost.STAGES["confirm"]
+    families = [equal_cost.prompts_of(stage).cases for stage in (explore, confirm)]
+    assert not {case.id for case in families[0]} & {case.id for case in families[1]}
+    assert not {case.system_prompt for case in families[0]} & {
+        case.system_prompt for case in families[1]
+    }
+    assert not set(explore.seeds) & set(confirm.seeds)
+    assert [len(cases) for cases in families] == [explore.prompts, confirm.prompts]
+
+
+def test_what_was_told_is_asked_for_and_stands_before_the_question():
+    turns = [
+        {"round": number, "speaker": speaker, "text": f"{speaker} {number}"}
+        for number in range(1, 6)
+        for speaker in ("user", "agent")
+    ]
+    record = {"agent": {"system_prompt": "Be."}, "turns": turns}
+    places = set()
+    for seed in range(30):
+        chat, replies, answer = recall.told_and_asked(record, random.Random(seed))
+        told = next(at for at, turn in enumerate(chat) if " is called " in turn["content"])
+        places.add(told)
+        name = replies[answer].split()[0]
+        assert chat[told]["content"].endswith(f" is called {name}.")
+        assert [turn["role"] for turn in chat] == ["system", *["user", "assistant"] * 4, "user"]
+        assert all(reply.split()[0] in chat[-1]["content"] for reply in replies)
+        assert len(set(replies)) == 4
+        assert "agent 3" in chat[-2]["content"] or told == len(chat) - 3
+        assert not any("4" in turn["content"] for turn in chat[1:]), "asked as the fourth turn"
+    assert places == {1, 3, 5, 7}
