@@ -232,6 +232,26 @@ def readings(model, stage: Stage, seed: int, folder: Path, spelled: list[str]) -
     return {"fixed_histories_gain": fixed, "recall_points_lost": -100 * recalled}
 
 
+def gains_by_prompt(folder: Path) -> dict[str, dict[str, float]]:
+    """What each setting gives each agent prompt, on average, by the setting's spelling."""
+    records = read_run(folder / "stability").records
+    scores = {
+        (one["method"], one["conversation"]): np.mean(
+            [probe["score"] for probe in one["probes"] if probe["kind"] == "stability"]
+        )
+        for one in records
+    }
+    gains: dict[str, dict[str, list[float]]] = {}
+    for one in records:
+        method, number, prompt = one["method"], one["conversation"], one["agent"]["id"]
+        gain = scores[method, number] - scores["none", number]
+        gains.setdefault(method, {}).setdefault(prompt, []).append(gain)
+    return {
+        method: {prompt: round(float(np.mean(values)), 4) for prompt, values in each.items()}
+        for method, each in gains.items()
+    }
+
+
 def rows_of(
     stage: Stage, calibrations: list[Calibration], published: int, beside: dict[str, np.ndarray]
 ) -> list[dict]:
@@ -286,6 +306,9 @@ def main() -> None:
         first = folder / f"seed-{seed}-turn-{stage.turns[0]}"
         beside = readings(model, stage, seed, first, spelled)
         rows = rows_of(stage, calibrations, len(published), beside)
+        gains = gains_by_prompt(first)
+        for row, name in zip(rows, spelled, strict=True):
+            row["gain_by_prompt"] = gains[name]
         seeds.append({"seed": seed, "settings": rows})
         for row in rows:
             print(json.dumps(row), flush=True)

@@ -158,6 +158,26 @@ def equal_cost_rows(record: dict) -> list[str]:
     return lines
 
 
+def by_prompt_rows(record: dict) -> list[str]:
+    """A table per seed: what each setting gives each prompt of the agent."""
+    lines, prompts = [], record["prompts"]
+    for seed in record["seeds"]:
+        lines += [
+            "",
+            f"Seed {seed['seed']}, gain of stability by the agent's prompt:",
+            "",
+            f"| setting | {' | '.join(prompts)} |",
+            "| --- " * (len(prompts) + 1) + "|",
+            *(
+                f"| `{row['method']}` | "
+                + " | ".join(f"{row['gain_by_prompt'][prompt]:+.2f}" for prompt in prompts)
+                + " |"
+                for row in seed["settings"][1:]
+            ),
+        ]
+    return lines
+
+
 def equal_cost_head(record: dict) -> str:
     """What was measured, in one paragraph."""
     prompts = ", ".join(record["prompts"])
@@ -173,11 +193,18 @@ def explored_page() -> str:
     """All settings of the stage that is there to choose by."""
     record = read("equal_cost_explored")
     return "\n".join(
-        ["# Every fix, explored", "", equal_cost_head(record), *equal_cost_rows(record), ""]
+        [
+            "# Every fix, explored",
+            "",
+            equal_cost_head(record),
+            *equal_cost_rows(record),
+            *by_prompt_rows(record),
+            "",
+        ]
     )
 
 
 def confirmed_table() -> str:
     """The settings that were named before their numbers existed."""
     record = read("equal_cost")
-    return "\n".join([equal_cost_head(record), *equal_cost_rows(record)])
+    return "\n".join([equal_cost_head(record), *equal_cost_rows(record), *by_prompt_rows(record)])
