@@ -83,6 +83,24 @@ def test_several_choices_draw_with_the_seeds_that_follow(client):
     }
 
 
+def test_an_answer_tells_which_messages_were_edited_and_when_none_was(client):
+    def told(steering: str, **more):
+        return ask(client, extra_body={"steering": steering}, **more).model_extra["holdfast"]
+
+    half, user = "repetition:probability=0.5", len(FRENCH) - 1
+    draws = [told(half, seed=seed) for seed in range(4)]
+    assert {draw["applied"] for draw in draws} == {True, False}
+    for seed, draw in enumerate(draws):
+        repeats = offline(FRENCH, half, seed) != offline(FRENCH, "none", seed)
+        assert draw["applied"] is repeats and draw["edited"] == [[user] if repeats else []]
+        assert repeats or draw["why"] == f"{half} drew no edit of this chat's messages"
+    both = [told(f"{half}+boost:factor=2", seed=seed) for seed in range(4)]
+    assert all(answer["applied"] and "why" not in answer for answer in both)
+    assert [answer["edited"] for answer in both] == [draw["edited"] for draw in draws]
+    several = told(half, seed=0, n=4)
+    assert several["applied"] and several["edited"] == [draw["edited"][0] for draw in draws]
+
+
 def test_a_stream_tells_the_same_reply(client):
     chunks = list(ask(client, stream=True, n=2, stream_options={"include_usage": True}))
     told = ["", ""]

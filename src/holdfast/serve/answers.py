@@ -122,6 +122,6 @@ def usage(prompts: Sequence[Generation], generated: int) -> dict[str, Any]:
 
 def applied(asked: Asked, generations: Sequence[Generation]) -> dict[str, Any]:
     """What Holdfast says of an answer as a whole."""
-    told = asked.steered.told()
+    told = asked.steered.told(asked.requests)
     told["span"] = [list(span) for span in generations[0].span_ranges]
     return told | ({"round": asked.round} if asked.round else {})

@@ -63,6 +63,12 @@ _APPLIED: Schema = {
         "steering": _TEXT,
         "applied": {"type": "boolean"},
         "why": {"type": "string", "description": "only where nothing was applied"},
+        "edited": {
+            "type": "array",
+            "description": "per choice the messages, from 0, that methods edited; only where a"
+            " method edits messages",
+            "items": {"type": "array", "items": {"type": "integer", "minimum": 0}},
+        },
         "span": _SPANS,
         "round": {"type": "integer", "minimum": 0, "description": "user messages of the chat"},
     },

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import zip_longest
 from typing import Any
 
 from holdfast.chat.messages import Message
-from holdfast.methods import Kind, Method, acts_in_front, kind_of, spell
+from holdfast.methods import Kind, Method, acts_in_front, edit_messages, kind_of, of_kind, spell
+from holdfast.models.requests import Request
 from holdfast.serve.refusals import refused_field
 from holdfast.serve.steering_fields import Wanted, read_spelling
 
@@ -17,17 +19,36 @@ class Steered:
     """What a reply is held to.
 
     Args:
-        methods: that are applied.
-        why: none are; "" where some are.
+        methods: that it asks for, or the server's.
+        why: there are none; "" where there are some.
     """
 
     methods: tuple[Method, ...]
     why: str = ""
 
-    def told(self) -> dict[str, Any]:
-        """For the answer."""
+    def told(self, requests: Sequence[Request]) -> dict[str, Any]:
+        """For the answer, whose choices these requests are.
+
+        A method that edits messages may draw no edit; then it is told that nothing was applied.
+        """
         told: dict[str, Any] = {"steering": spell(self.methods), "applied": not self.why}
-        return told | ({"why": self.why} if self.why else {})
+        if self.why:
+            return told | {"why": self.why}
+        editing = of_kind(self.methods, Kind.MESSAGES)
+        if not editing:
+            return told
+        told["edited"] = [_edited(request) for request in requests]
+        if len(editing) == len(self.methods) and not any(told["edited"]):
+            told["applied"] = False
+            told["why"] = f"{spell(editing)} drew no edit of this chat's messages"
+        return told
+
+
+def _edited(request: Request) -> list[int]:
+    """The messages, from 0, that the model is not shown as they were sent."""
+    shown = edit_messages(request.messages, request.methods, request.editing_seed)
+    pairs = zip_longest(request.messages, shown)
+    return [place for place, (sent, edited) in enumerate(pairs) if sent != edited]
 
 
 def choose_methods(wanted: Wanted, default: Sequence[Method], has_span: bool) -> Steered:

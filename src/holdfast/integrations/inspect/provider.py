@@ -36,6 +36,7 @@ from holdfast.integrations.inspect.arguments import (
 from holdfast.integrations.inspect.reading import DEFAULT_TOKENS, read_call, tokens_of
 from holdfast.methods import parse
 from holdfast.models.loading import load
+from holdfast.models.requests import Request
 from holdfast.serve.asked import Asked
 from holdfast.serve.details import Details
 from holdfast.serve.engine_thread import EngineThread
@@ -136,7 +137,10 @@ class HoldfastAPI(ModelAPI):
         try:
             for request in asked.requests:
                 generations.append(await engine.submit(request, asked.top_logprobs))
-            choices = [await self._choice(asked, generation) for generation in generations]
+            choices = [
+                await self._choice(asked, request, generation)
+                for request, generation in zip(asked.requests, generations, strict=True)
+            ]
         except PromptTooLong as error:
             return ModelOutput.from_content(self.model_name, str(error), "model_length")
         finally:  # an evaluation may be cancelled at any time
@@ -161,7 +165,7 @@ class HoldfastAPI(ModelAPI):
         return self._engine
 
     async def _choice(
-        self, asked: Asked, generation: Generation
+        self, asked: Asked, request: Request, generation: Generation
     ) -> tuple[ChatCompletionChoice, int]:
         """A reply, and the number of its tokens."""
         tokens, finish, masses = list[Spoken](), "stop", list[float]()
@@ -177,7 +181,7 @@ class HoldfastAPI(ModelAPI):
         details = Details(generation, self.model.tokenizer, asked.top_logprobs, asked.trace)
         logprobs = details.chat_logprobs(tokens)
         written = [spoken.token.token_id for spoken in tokens]
-        told = asked.steered.told() | tokens_of(written, text, self.model)
+        told = asked.steered.told([request]) | tokens_of(written, text, self.model)
         if masses:
             told["masses"] = masses
         if asked.trace == "heads":
