@@ -115,6 +115,10 @@ def test_dialogs_that_fill_the_context_are_told(folder, suite, tmp_path, capsys)
 def test_lists(capsys):
     assert main(["measures"]) == 0
     measures = capsys.readouterr().out
+    first, *published = measures.split("\n\n")
+    assert "at_most_sentences(count)" in first and "released_" not in first
+    assert [part.split("_")[0] for part in published[1:]] == ["ifeval", "ifbench", "released"]
+    assert "relation: at least|less than" in measures and "colours" in published[0]
     assert main(["methods"]) == 0
     methods = capsys.readouterr().out
     assert (

@@ -49,6 +49,11 @@ EXAMPLES = [
     ),
     ("asks_back", ["I am fine. And you?", "Is it? 😀"], ["Who knows? I do.", "Fine."]),
     (
+        {"name": "at_most_sentences", "count": 2},
+        ["Yes, of course. Dr. Smith is in.", "Yes."],
+        ["Yes. No. Perhaps.", "- tea\n- milk\n- bread"],
+    ),
+    (
         {"name": "at_most_words", "count": 3},
         ["One two three", "Yes."],
         ["One two three four", "..."],
@@ -332,6 +337,15 @@ def measured_here() -> set[str]:
 
 def test_every_measure_has_examples():
     assert {m.name for m in MEASURES} == measured_here()
+
+
+def test_the_reason_names_what_does_not_occur():
+    def reason(*words: str) -> str:
+        return build({"name": "contains", "words": list(words)}).score("Dear sir, welcome.").reason
+
+    assert reason("dear guest") == "'dear guest' does not occur"
+    assert reason("dear sir") == "'dear sir' occurs"
+    assert reason("sir", "guest") == "1 of 2 words or phrases occur, not 'guest'"
 
 
 # Values worked out by hand from the line of each measure.

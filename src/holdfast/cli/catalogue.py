@@ -4,10 +4,17 @@ from __future__ import annotations
 
 import argparse
 
+# measures of published benchmarks and studies, by the beginning of their names
+PUBLISHED = {
+    "ifeval_": "of IFEval and Multi-IF",
+    "ifbench_": "of IFBench",
+    "released_": "of Li et al. 2024, as their code scores",
+}
+
 
 def add_parser(commands) -> None:
     for name, run, line in (
-        ("measures", _measures, "list the measures"),
+        ("measures", _measures, "list the measures, and the word lists that they know"),
         ("methods", _methods, "list the steering methods"),
     ):
         command = commands.add_parser(
@@ -18,8 +25,15 @@ def add_parser(commands) -> None:
 
 def _measures(arguments: argparse.Namespace) -> None:
     from holdfast import measures
+    from holdfast.measures.lexicon import list_names
 
-    _print(measures.catalogue())
+    rows = measures.catalogue()
+    print("For your own prompts:")
+    _print([row for row in rows if not row[0].startswith(tuple(PUBLISHED))])
+    print(f"\n`words` is a list of words, or the name of one of these: {', '.join(list_names())}")
+    for beginning, source in PUBLISHED.items():
+        print(f"\n{beginning}..., {source}:")
+        _print([row for row in rows if row[0].startswith(beginning)])
 
 
 def _methods(arguments: argparse.Namespace) -> None:

@@ -49,21 +49,24 @@ def named(words: list[str]) -> str:
     )
 
 
+def _absent(words: list[str]) -> str:
+    """That no word or phrase of a list occurs, for a reason."""
+    if len(words) == 1:
+        return f"{named(words)} does not occur"
+    return f"none of {named(words)} occurs"
+
+
 @measure
 def contains(
     text: str, words: Words, all: Flag = True, case: Flag = False, whole: Flag = True
 ) -> Score:
     """Share of the words or phrases that occur; with `all: false`, 1 if any does."""
     seen, missing = present(text, words, case, whole)
-    if all:
-        return share(
-            len(seen),
-            len(seen) + len(missing),
-            f"words occur{f', not {named(missing)}' if missing else ''}",
-        )
-    return Score(
-        float(bool(seen)), f"{named(seen)} occurs" if seen else f"none of {named(missing)} occurs"
-    )
+    listed = len(seen) + len(missing)
+    if all and listed > 1:
+        what = f"words or phrases occur{f', not {named(missing)}' if missing else ''}"
+        return share(len(seen), listed, what)
+    return Score(float(bool(seen)), f"{named(seen)} occurs" if seen else _absent(missing))
 
 
 @measure
@@ -73,7 +76,7 @@ def never_contains(
     """0 if any of the words or phrases occurs; with `partial`, the share of them that do not."""
     seen, missing = present(text, words, case, whole)
     if not seen:
-        return Score(1.0, f"none of {named(missing)} occurs")
+        return Score(1.0, _absent(missing))
     return Score(
         len(missing) / (len(seen) + len(missing)) if partial else 0.0, f"{named(seen)} occurs"
     )

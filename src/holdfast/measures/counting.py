@@ -128,6 +128,14 @@ def short_reply(text: str, words: Count) -> Score:
 
 
 @measure
+def at_most_sentences(text: str, count: Count) -> Score:
+    """1 for one to `count` sentences, else 0."""
+    seen = len(sentences_of(text))
+    reason = f"{plural(seen, 'sentence')}, at most {count} asked for"
+    return Score(float(0 < seen <= count), reason)
+
+
+@measure
 def at_most_words(text: str, count: Count) -> Score:
     """1 for one to `count` words, else 0."""
     found = len(words_of(text))

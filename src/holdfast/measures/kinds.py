@@ -40,7 +40,9 @@ def is_share(value: Any) -> bool:
 def one_of(*choices: str) -> Kind:
     """One of a few names."""
     return Kind(
-        f"one of {', '.join(choices)}", lambda value: isinstance(value, str) and value in choices
+        f"one of {', '.join(choices)}",
+        lambda value: isinstance(value, str) and value in choices,
+        choices,
     )
 
 

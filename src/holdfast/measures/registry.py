@@ -54,10 +54,13 @@ def share(part: int, whole: int, what: str, full: float = 1.0) -> Score:
 
 @dataclass(frozen=True)
 class Kind:
-    """What an argument may be: a word for messages, and the check."""
+    """What an argument may be: a word for messages, the check, and the names if it is one of a
+    few.
+    """
 
     label: str
     accepts: Callable[[Any], bool]
+    choices: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -70,7 +73,9 @@ class Parameter:
     default: Any = None
 
     def __str__(self) -> str:
-        return self.name if self.required else f"{self.name}={json.dumps(self.default)}"
+        if not self.required:
+            return f"{self.name}={json.dumps(self.default)}"
+        return ": ".join(filter(None, (self.name, "|".join(self.kind.choices))))
 
 
 @dataclass(frozen=True)
