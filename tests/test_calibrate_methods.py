@@ -127,9 +127,7 @@ def test_a_served_sweep_takes_the_files_that_the_server_was_given(commanded, tmp
         write_for(default, tmp_path / f"{seed}.safetensors", "seka", seed) for seed in (0, 1)
     )
     command = [sys.executable, "-m", "holdfast", "serve", "--port", "0", "--fitted"]
-    with subprocess.Popen(
-        [*command, str(given.path)], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
-    ) as server:
+    with subprocess.Popen([*command, str(given.path)], stdout=subprocess.PIPE, text=True) as server:
         try:
             assert f"seka:file={given.digest}" in server.stdout.readline()
             url = re.search(r"http://\S+", server.stdout.readline())[0]

@@ -205,10 +205,7 @@ def processes(monkeypatch):
     """Two `holdfast serve`, and their addresses."""
     monkeypatch.delenv("OPENAI_API_KEY", raising=False)
     command = [sys.executable, "-m", "holdfast", "serve", "--port", "0"]
-    started = [
-        subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
-        for _ in range(2)
-    ]
+    started = [subprocess.Popen(command, stdout=subprocess.PIPE, text=True) for _ in range(2)]
     urls = [re.search(r"http://\S+", each.stdout.readline())[0] + "/v1" for each in started]
     yield started, urls
     for each in started:

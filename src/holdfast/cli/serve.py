@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import os
 import re
+import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -153,10 +154,7 @@ def _service(arguments: argparse.Namespace) -> Service:
     from holdfast.knobs import number_between, whole_number
     from holdfast.methods import parse
     from holdfast.methods.fitted import read_any_fitted
-    from holdfast.serve.engine_thread import EngineThread
     from holdfast.serve.limits import Limits
-    from holdfast.serve.metrics import Metrics
-    from holdfast.serve.service import Service
 
     for path in arguments.fitted:
         fitted = read_any_fitted(path)
@@ -173,6 +171,12 @@ def _service(arguments: argparse.Namespace) -> Service:
             f"--model {arguments.model} is an endpoint, which serves already; give a folder or a"
             " name on the hub."
         )
+    # apart from the output, whose first line names the address
+    print(f"Loading {arguments.model} ...", file=sys.stderr, flush=True)
+    from holdfast.serve.engine_thread import EngineThread
+    from holdfast.serve.metrics import Metrics
+    from holdfast.serve.service import Service
+
     model = load_here(arguments, prefix_memory=arguments.prefix_memory)
     if default:
         model.check(default)

@@ -8,12 +8,15 @@ import ipaddress
 import signal
 import socket
 from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING
 
 import uvicorn
 from starlette.types import ASGIApp
 
 from holdfast.errors import UsageError
-from holdfast.serve.engine_thread import EngineThread
+
+if TYPE_CHECKING:
+    from holdfast.serve.engine_thread import EngineThread
 
 _LAST = 5.0  # seconds for connections to close once all is answered
 
