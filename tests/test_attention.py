@@ -483,7 +483,11 @@ def test_rows_have_their_own_methods_and_replies_of_one_prompt_share_them():
 @pytest.mark.parametrize(
     ("span", "methods", "says"),
     [
-        (torch.zeros(2, 20, dtype=torch.bool), [SPLIT], r"\[2, 20\].*empty in row 0"),
+        (
+            torch.zeros(2, 20, dtype=torch.bool),
+            [SPLIT],
+            r"\[2, 20\].*empty in row 0:.*add a system message",
+        ),
         (torch.ones(20, dtype=torch.bool), [SPLIT], r"\[batch, token\].*\[20\]"),
         (torch.ones(2, 20), [SPLIT], "torch.float32"),
         ([[True]], [SPLIT], "list"),

@@ -197,7 +197,7 @@ def test_a_case_with_rules_is_read(suite_file):
     [
         (
             ("id: signs", "id: proud"),
-            r"line 4, case 'pizza', rule 2: the id 'proud' is taken by an earlier rule",
+            r"line 12, case 'pizza', rule 2: the id 'proud' is taken by an earlier rule",
         ),
         (
             ("      - id: signs\n        probes", "      - probes"),
@@ -217,7 +217,7 @@ def test_a_case_with_rules_is_read(suite_file):
         ),
         (
             ("        probe: Why", "        prob: Why"),
-            r"rule 'proud' has an unknown field 'prob'; did you mean 'probe'",
+            r"line 12, case 'pizza', rule 'proud' has an unknown field 'prob'; did you mean",
         ),
         (
             ("    rules:", "    probe: Hi?\n    rules:"),
@@ -231,7 +231,7 @@ def test_a_case_with_rules_is_read(suite_file):
         (
             ('["Ciao, Tony"]', '["Tony, ciao"]'),
             (
-                r"line 4, case 'pizza', rule 'signs': the reply 'Tony, ciao' under 'follows' scores"
+                r"line 7, case 'pizza', rule 'signs': the reply 'Tony, ciao' under 'follows' scores"
                 r" 0.00 \(.*\), and needs at least 0.5"
             ),
         ),
@@ -366,6 +366,10 @@ def swap(suite, case):
         (
             ("probe: How are you?", "probe: [How are you?"),
             r"mine.yaml is not valid YAML at line 9, column",
+        ),
+        (
+            ("    probe: How are you?", "   probe: How are you?"),
+            r"not valid YAML at line 8, .*the fields of an entry begin in the same column",
         ),
         (
             ("    category: shop\n    system_prompt: A", "    category:\n    system_prompt: A"),

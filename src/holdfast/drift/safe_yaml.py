@@ -19,8 +19,21 @@ LONGEST_NUMBER = 100
 NUMBERS = ("tag:yaml.org,2002:int", "tag:yaml.org,2002:float")
 
 
-def read_yaml(text: str, source: str) -> tuple[Any, list[int]]:
-    """The document as plain data, and the line of each entry under 'cases'."""
+@dataclass(frozen=True)
+class CaseLines:
+    """Where an entry under 'cases' stands, in lines from 1.
+
+    Args:
+        case: its own line.
+        rules: of each entry under its 'rules'.
+    """
+
+    case: int
+    rules: tuple[int, ...]
+
+
+def read_yaml(text: str, source: str) -> tuple[Any, list[CaseLines]]:
+    """The document as plain data, and where each entry under 'cases' stands."""
     loader = None
     try:
         refuse_deep(text, source)
@@ -31,8 +44,8 @@ def read_yaml(text: str, source: str) -> tuple[Any, list[int]]:
         root = None if node is None else loader.construct_document(node)
     except yaml.YAMLError as error:
         raise UsageError(
-            f"{source} is not valid YAML{where(error)}; correct that place or put the text in"
-            " quotes."
+            f"{source} is not valid YAML{where(error)}; correct that place: the fields of an entry"
+            " begin in the same column, and a text with a colon or a bracket needs quotes."
         ) from error
     except (ValueError, RecursionError) as error:
         raise UsageError(
@@ -41,10 +54,21 @@ def read_yaml(text: str, source: str) -> tuple[Any, list[int]]:
     finally:
         if loader is not None:
             loader.dispose()
+    cases = _entries(node, "cases")
+    return root, [
+        CaseLines(_line(case), tuple(map(_line, _entries(case, "rules")))) for case in cases
+    ]
+
+
+def _entries(node: yaml.Node | None, field: str) -> list[yaml.Node]:
+    """The entries of the list that a field holds; [] where it holds none."""
     pairs = node.value if isinstance(node, yaml.MappingNode) else []
-    listed = next((value for key, value in pairs if key.value == "cases"), None)
-    items = listed.value if isinstance(listed, yaml.SequenceNode) else []
-    return root, [item.start_mark.line + 1 for item in items]
+    listed = next((value for key, value in pairs if key.value == field), None)
+    return list(listed.value) if isinstance(listed, yaml.SequenceNode) else []
+
+
+def _line(node: yaml.Node) -> int:
+    return int(node.start_mark.line) + 1
 
 
 def where(error: yaml.YAMLError) -> str:

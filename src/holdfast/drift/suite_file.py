@@ -25,11 +25,12 @@ import contextlib
 import difflib
 import sys
 from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from holdfast.drift.cases import NO_CATEGORY, Case, Rule, Suite, generic_starters, personas_of
-from holdfast.drift.safe_yaml import read_yaml
+from holdfast.drift.safe_yaml import CaseLines, read_yaml
 from holdfast.errors import UsageError
 from holdfast.measures import Measure, build
 from holdfast.measures.judging import check_labels
@@ -39,6 +40,30 @@ RULE_FIELDS = ("id", "probe", "probes", "measure", "follows", "breaks")
 BESIDE_RULES = RULE_FIELDS[1:]  # which a case with rules leaves to them
 CASE_FIELDS = ("id", "category", "system_prompt", *BESIDE_RULES, "rules")
 FOLLOWED = 0.5  # the least score of a reply that keeps to its prompt
+
+
+@dataclass(frozen=True)
+class Place:
+    """Where a case stands.
+
+    Args:
+        source: what its document is called in messages.
+        lines: of the case and of its rules; None where they are not known.
+    """
+
+    source: str
+    lines: CaseLines | None
+
+    @property
+    def case(self) -> str:
+        """The case's place, for a message."""
+        return f"{self.source}, line {self.lines.case}" if self.lines else self.source
+
+    def rule(self, number: int) -> str:
+        """The place of a rule of it, from 1; the case's own where that is not known."""
+        if self.lines is None or number > len(self.lines.rules):
+            return self.case
+        return f"{self.source}, line {self.lines.rules[number - 1]}"
 
 
 def parse_suite(
@@ -79,16 +104,17 @@ def parse_suite(
     places: dict[str, str] = {}
     with modules_in(folder if allow_code else None):
         for number, entry in enumerate(entries, start=1):
-            line = f", line {lines[number - 1]}" if number <= len(lines) else ""
-            case = read_case(entry, f"{source}{line}, case {number}", f"{source}{line}", allow_code)
+            place = Place(source, lines[number - 1] if number <= len(lines) else None)
+            case = read_case(entry, place, number, allow_code)
             if case.id in places:
                 raise UsageError(
-                    f"{source}{line}: the id {case.id!r} is taken by {places[case.id]}; give "
+                    f"{place.case}: the id {case.id!r} is taken by {places[case.id]}; give "
                     "every case its own."
                 )
-            places[case.id] = f"the case at{line.removeprefix(',')}" if line else "an earlier case"
+            known = place.lines
+            places[case.id] = f"the case at line {known.case}" if known else "an earlier case"
             if check:
-                check_examples(case, f"{source}{line}")
+                check_examples(case, place)
             cases.append(case)
     return Suite(
         name=text_of(root, "name", source) if "name" in root else name,
@@ -121,12 +147,13 @@ def modules_in(folder: Path | None) -> Iterator[None]:
                 del sys.modules[name]
 
 
-def check_examples(case: Case, place: str) -> None:
+def check_examples(case: Case, place: Place) -> None:
     """Refuses a measure that scores the examples of its own rule on the wrong side, and a judge
     with too few of them to be checked by the run.
     """
-    for rule in case.all_rules:
-        where = f"{place}, case {case.id!r}" + (f", rule {rule.id!r}" if rule.id else "")
+    for number, rule in enumerate(case.all_rules, start=1):
+        where = f"{place.rule(number)}, case {case.id!r}"
+        where += f", rule {rule.id!r}" if rule.id else ""
         if rule.measure.judged:
             check_labels(rule.follows, rule.breaks, f"{where}: the judge")
             continue
@@ -142,15 +169,17 @@ def check_examples(case: Case, place: str) -> None:
                     )
 
 
-def read_case(entry: Any, place: str, line: str, allow_code: bool) -> Case:
-    """One entry under 'cases'; `place` names it in messages until its id is known."""
+def read_case(entry: Any, written: Place, number: int, allow_code: bool) -> Case:
+    """One entry under 'cases'; its number names it in messages until its id is known."""
+    name = f"case {number}"
+    if isinstance(entry, dict) and isinstance(entry.get("id"), str):
+        name = f"case {entry['id']!r}"
+    place = f"{written.case}, {name}"
     if not isinstance(entry, dict):
         raise UsageError(
             f"{place} is {describe(entry)}, not a case; write its fields"
             f" ({', '.join(CASE_FIELDS)})."
         )
-    if isinstance(entry.get("id"), str):
-        place = f"{line}, case {entry['id']!r}"
     refuse_unknown_fields(entry, CASE_FIELDS, place)
     category = text_of(entry, "category", place) if "category" in entry else NO_CATEGORY
     if "rules" in entry:
@@ -158,7 +187,7 @@ def read_case(entry: Any, place: str, line: str, allow_code: bool) -> Case:
             id=text_of(entry, "id", place),
             category=category,
             system_prompt=text_of(entry, "system_prompt", place),
-            rules=read_rules(entry, place, allow_code),
+            rules=read_rules(entry, written, name, allow_code),
         )
     probes, measure = read_probes(entry, place), read_measure(entry, place, allow_code)
     return Case(
@@ -172,8 +201,11 @@ def read_case(entry: Any, place: str, line: str, allow_code: bool) -> Case:
     )
 
 
-def read_rules(entry: dict[Any, Any], place: str, allow_code: bool) -> tuple[Rule, ...]:
-    """The rules of a case that has several."""
+def read_rules(
+    entry: dict[Any, Any], written: Place, case: str, allow_code: bool
+) -> tuple[Rule, ...]:
+    """The rules of a case that has several; `case` names it in messages."""
+    place = f"{written.case}, {case}"
     beside = next((field for field in BESIDE_RULES if field in entry), None)
     if beside:
         raise UsageError(
@@ -187,10 +219,11 @@ def read_rules(entry: dict[Any, Any], place: str, allow_code: bool) -> tuple[Rul
         )
     rules: dict[str, Rule] = {}
     for number, item in enumerate(listed, start=1):
-        rule = read_rule(item, f"{place}, rule", number, allow_code)
+        place = f"{written.rule(number)}, {case}, rule"
+        rule = read_rule(item, place, number, allow_code)
         if rule.id in rules:
             raise UsageError(
-                f"{place}, rule {number}: the id {rule.id!r} is taken by an earlier rule; give "
+                f"{place} {number}: the id {rule.id!r} is taken by an earlier rule; give "
                 "every rule its own."
             )
         rules[str(rule.id)] = rule

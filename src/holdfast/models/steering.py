@@ -283,7 +283,8 @@ def _checked_span(span_mask: Tensor) -> Tensor:
     empty = (~span_mask.any(1)).nonzero().flatten().tolist()
     if empty or not len(span_mask):
         raise UsageError(
-            f"The span mask {list(span_mask.shape)} is empty in row {empty[0] if empty else 0}; "
-            "set True on the tokens to hold on to."
+            f"The span mask {list(span_mask.shape)} is empty in row {empty[0] if empty else 0}:"
+            " encode_chats marks the system prompt, or emphasis, and a chat with neither has no"
+            " span; add a system message, or set True on the tokens to hold on to."
         )
     return span_mask

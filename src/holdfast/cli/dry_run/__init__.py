@@ -206,7 +206,10 @@ def _side_by_side(arguments: argparse.Namespace, measured: Measured) -> float:
 def _pace(arguments: argparse.Namespace, measured: Measured, requests: float) -> str:
     """What the time rests on."""
     if not is_url(arguments.model):
-        return f", at the pace of {measured.together} side by side; more are faster"
+        return (
+            f", at the pace of {measured.together} side by side; more are faster."
+            " Loading the model is not in it"
+        )
     told = f", if {arguments.concurrency} at a time are each as fast as those"
     if arguments.requests_per_minute:
         least = duration(60 * requests / arguments.requests_per_minute)
