@@ -79,7 +79,8 @@ def run(arguments: argparse.Namespace) -> None:
         "zhang2024": ("base", "endpoint", "price_in", "price_out"),  # no endpoint, no price
     }[arguments.paper]
     if given := next((name for name in foreign if getattr(arguments, name)), None):
-        raise UsageError(f"--{given.replace('_', '-')} plays no part in {arguments.paper}; leave it out.")
+        name = given.replace("_", "-")
+        raise UsageError(f"--{name} plays no part in {arguments.paper}; leave it out.")
     if is_url(arguments.model):
         raise UsageError(
             f"{arguments.model} is an endpoint, whose layers cannot be seen; give a local --model"
