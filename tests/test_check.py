@@ -16,12 +16,13 @@ from served import served
 import holdfast
 from holdfast import drift
 from holdfast.analysis.checks import FAIL, PASS, UNDECIDED, Terms, check_prompts
+from holdfast.analysis.falls import compare_runs
 from holdfast.cli import check as command
 from holdfast.cli import main
 from holdfast.drift.pairing import draw_pairing
-from holdfast.errors import KnobOutOfRange, RecordsError
+from holdfast.errors import KnobOutOfRange, RecordsError, UsageError
 from holdfast.records import read_run
-from holdfast.report.checks import lines_of
+from holdfast.report.checks import fall_text, lines_of
 from holdfast.report.junit import write_junit
 from holdfast.serve.limits import Limits
 from holdfast.study.checking import check, earlier_talks, looks
@@ -192,12 +193,85 @@ def test_a_fall_against_an_earlier_run_fails(checked, tmp_path):
         Scripted(lower), SUITE, tmp_path / "run", settings, low_bar, before=earlier
     )
     assert good.verdict == FAIL and good.let_go is None
-    assert good.fall.fell and good.fall.round == 4 and good.fall.alike == good.fall.pairs
+    assert good.fall.fell and good.fall.alike == good.fall.pairs
+    assert [(rule.rule, rule.fell, rule.round) for rule in good.fall.rules] == [(None, True, 4)]
     assert "fell against the earlier run, most in round 4: 1.00 to 0." in "\n".join(
         lines_of([good], low_bar)
     )
     assert edge.verdict == PASS and not edge.fall.fell
     assert edge.fall.pairs == len(earlier["edge"]), "all pairs that the earlier run has"
+
+
+def test_without_a_bar_only_a_fall_fails(checked, tmp_path):
+    """An unchanged bot passes against its own run, however little it keeps its prompts."""
+    _, before, _, _ = checked
+    settings, no_bar = drift.Settings(rounds=ROUNDS), Terms(min_stability=None, budget=60)
+    earlier = earlier_talks(before.folder, SUITE, "none")
+    _, same = check(Scripted(SHARES), SUITE, tmp_path / "a", settings, no_bar, before=earlier)
+    assert [(one.verdict, one.let_go) for one in same] == [(PASS, None)] * 3
+    assert [one.fall.pairs for one in same] == [len(earlier[one.id]) for one in same]
+    assert all(rule.now == rule.before for one in same for rule in one.fall.rules)
+    text = "\n".join(lines_of(same, no_bar))
+    assert "no mean is lower than in the earlier run (60 pairs" in text
+    assert text.endswith(
+        "3 pass: 3 prompts compared with an earlier run, rule by rule; the probability that any is"
+        " said to have fallen and has not is at most 0.05."
+    )
+    lower = {**SHARES, "good": [1.0, 1.0, 0.9, 0.3]}
+    _, fell = check(Scripted(lower), SUITE, tmp_path / "b", settings, no_bar, before=earlier)
+    assert [one.verdict for one in fell] == [FAIL, PASS, PASS]
+    shown = "\n".join(lines_of(fell[:1], no_bar))
+    assert "probe of round 4" in shown and "reply lost" in shown, "where it fell"
+    new = {name: earlier[name] for name in ("good", "late")}
+    _, (_, _, edge) = check(Scripted(SHARES), SUITE, tmp_path / "c", settings, no_bar, before=new)
+    assert edge.verdict == PASS and edge.fall is None and len(edge.records) == 60
+    assert "the earlier run does not have it, so nothing is compared" in lines_of([edge], no_bar)[0]
+    with pytest.raises(UsageError, match="prompts need a bar"):
+        check(Scripted(SHARES), SUITE, tmp_path / "d", settings, no_bar)
+
+
+def talks(scores):
+    """Conversations of a prompt; scores by rule, each [conversation, round]."""
+    return [
+        {
+            "conversation": number,
+            "user": {"system_prompt": ""},
+            "turns": [],
+            "probes": [
+                {"round": at + 1, "kind": "stability", "rule": rule, "score": score}
+                for rule, rows in scores.items()
+                for at, score in enumerate(rows[number])
+            ],
+        }
+        for number in range(len(next(iter(scores.values()))))
+    ]
+
+
+def test_a_lost_rule_does_not_hide_behind_one_that_gains():
+    kept, lost = [[1.0, 1.0]] * 30, [[1.0, 0.0]] * 30
+    before = talks({"signs": kept, "brief": lost, "polite": kept})
+    now = talks({"signs": lost, "brief": kept, "polite": kept})
+    fall = compare_runs(now, before, 2, 30, 0.05)
+    assert fall.fell and [(rule.rule, rule.fell) for rule in fall.rules] == [
+        ("signs", True),
+        ("brief", False),
+        ("polite", False),
+    ]
+    assert fall_text(fall) == (
+        "fell against the earlier run, rule signs, most in round 2: 1.00 to 0.00 (30 pairs, 30 of"
+        " them with the same draws)"
+    )
+    assert not compare_runs(before, before, 2, 30, 0.05).fell
+
+
+def test_a_rule_that_one_run_alone_has_is_not_compared():
+    kept = [[1.0, 1.0]] * 30
+    fall = compare_runs(talks({"a": kept, "b": kept}), talks({"a": kept, "c": kept}), 2, 30, 0.05)
+    assert [rule.rule for rule in fall.rules] == ["a"] and fall.not_compared == ("b", "c")
+    assert fall_text(fall).endswith("; not compared: b, c")
+    fall = compare_runs(talks({"a": kept}), talks({"b": kept}), 2, 30, 0.05)
+    assert not fall.rules and not fall.fell
+    assert fall_text(fall) == "nothing to compare with the earlier run; not compared: a, b"
 
 
 def test_an_earlier_run_without_these_prompts_is_refused(checked, tmp_path):
@@ -223,7 +297,11 @@ def test_terms_out_of_range_are_refused(terms, seen):
 def test_what_is_printed_names_the_round_and_shows_a_conversation(checked):
     _, _, checks, _ = checked
     lines = lines_of(checks, TERMS)
-    assert lines[0].startswith("PASS  good") and lines[1].startswith("FAIL  late")
+    assert lines[0].startswith("PASS  good")
+    late = checks[1]
+    assert len(late.records) < late.held == 8
+    start = f"FAIL  late  certain after {len(late.records)} of 8 conversations: below 0.8 in round"
+    assert lines[1].startswith(start)
     assert lines[2].startswith("????  edge  60 conversations: lowest in round 1: 0.8")
     text = "\n".join(lines)
     assert "below 0.8 in round 3: " in text and "stability by round:\n  █" in text
@@ -239,7 +317,7 @@ def test_what_is_printed_names_the_round_and_shows_a_conversation(checked):
 
 def test_junit_has_a_test_for_each_prompt(checked, tmp_path):
     _, _, checks, _ = checked
-    path = write_junit(checks, TERMS, "three \x00 <&>", tmp_path / "sub" / "junit.xml")
+    path = write_junit(checks, TERMS, "three \x00 <&>", tmp_path / "sub" / "junit.xml", 90.0)
     root = ElementTree.parse(path).getroot()
     (suite,) = root
     assert (root.tag, suite.tag) == ("testsuites", "testsuite")
@@ -252,6 +330,9 @@ def test_junit_has_a_test_for_each_prompt(checked, tmp_path):
     assert "reply lost" in late[0].text
     assert edge[0].tag == "error" and edge[0].get("type") == "undecided"
     assert "� <&>" in suite.get("name")
+    times = [float(test.get("time")) for test in suite]
+    assert suite.get("time") == root.get("time") == "90.000"
+    assert sum(times) == pytest.approx(90, abs=0.01) and times[2] > times[0] > times[1] > 0
 
 
 @pytest.mark.parametrize(
@@ -299,7 +380,7 @@ def test_the_command_on_the_default_model_and_then_served(prompts, tmp_path, cap
     assert main([*words, "--out", str(out), "--junit", str(junit)]) == 1
     local = capsys.readouterr()
     assert "PASS  phrase" in local.out and "FAIL  lawyer" in local.out
-    assert "holdfast: after 8 conversations of each open prompt: 1 undecided, 1 fail" in local.err
+    assert "after 8 conversations of each prompt not yet certain: 1 undecided, 1 fail" in local.err
     assert [test.get("name") for test in ElementTree.parse(junit).iter("testcase")] == [
         "phrase",
         "lawyer",
@@ -314,10 +395,17 @@ def test_the_command_on_the_default_model_and_then_served(prompts, tmp_path, cap
         line for line in capsys.readouterr().out.splitlines() if line[:4] in ("PASS", "FAIL")
     ]
     with served(holdfast.load("default"), Limits()) as server:
-        there = [*words, "--model", f"{server.url}/v1", "--baseline", str(out)]
+        there = [*words, "--model", f"{server.url}/v1", "--against", str(out)]
         assert main([*there, "--out", str(tmp_path / "served")]) == 1
     told = capsys.readouterr().out
     assert "PASS  phrase" in told and "FAIL  lawyer" in told
+    no_bar = [word for word in words if word not in ("--min-stability", "0.6")]
+    junit = tmp_path / "same.xml"
+    again = ["--against", str(out), "--out", str(tmp_path / "again"), "--junit", str(junit)]
+    assert main([*no_bar, *again]) == 0, "an unchanged bot against its own run"
+    assert "2 pass: 2 prompts compared with an earlier run" in capsys.readouterr().out
+    (suite,) = ElementTree.parse(junit).getroot()
+    assert suite.get("failures") == suite.get("errors") == "0" and float(suite.get("time")) > 0.5
 
 
 def test_other_codes_say_that_it_could_not_be_checked(prompts, tmp_path, capsys):
@@ -325,10 +413,12 @@ def test_other_codes_say_that_it_could_not_be_checked(prompts, tmp_path, capsys)
     assert main(["check", str(prompts), *nobody, "--out", str(tmp_path / "a")]) == 4
     assert main(["check", str(prompts), "--min-stability", "1.5"]) == 2
     assert main(["check", str(tmp_path / "no.yaml")]) == 2
-    assert main(["check", str(prompts), "--baseline", str(tmp_path / "no")]) == 4
+    assert main(["check", str(prompts), "--against", str(tmp_path / "no")]) == 4
+    assert main(["check", str(prompts), "--baseline", str(tmp_path / "no")]) == 2
     told = capsys.readouterr().err
     assert "check takes min_stability above 0 to below 1, not 1.5" in told
     assert "no.yaml cannot be read" in told and "is not a run" in told
+    assert "is given to `holdfast check` with --against" in told
     ran = subprocess.run(
         [sys.executable, "-m", "holdfast", "check"], capture_output=True, text=True, timeout=60
     )

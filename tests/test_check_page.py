@@ -11,6 +11,7 @@ from test_check import FAIL, PASS, ROUNDS, SHARES, SUITE, TERMS, UNDECIDED, Scri
 
 from holdfast import drift
 from holdfast.analysis.check_file import FILE, read_check, write_check
+from holdfast.analysis.check_summary import check_told
 from holdfast.analysis.checks import Terms, check_prompts
 from holdfast.analysis.rule_checks import rules_of, sequence_of
 from holdfast.analysis.series import read_series
@@ -42,7 +43,9 @@ def test_the_page_begins_with_the_verdicts_and_calls_nothing_an_example(checked)
         " verdict wrong with a probability of at most 0.05."
     ) in text
     late = checks[1]
-    assert f"late fails after {len(late.records)} conversations: below 0.8 in round 3: " in text
+    assert (
+        f"late fails after {len(late.records)} of 8 conversations: below 0.8 in round 3: " in text
+    )
     assert "example and not a measurement" not in text
     assert "each of whose ends is wrong with a probability of at most 0.017" in text
     told = [(row.prompt, row.verdict, row.why) for row in section_of(run).rows]
@@ -157,10 +160,15 @@ def test_one_prompt_is_told_in_the_headline():
 
     told = Check("none", terms, (bot,))
     assert check_headline(told) == (
-        f"bot fails after 2 conversations: below 0.9 in round 1: {numbers_text(bot.let_go)}; this"
-        " verdict is wrong with a probability of at most 0.05."
+        f"bot fails after 2 of 8 conversations: below 0.9 in round 1: {numbers_text(bot.let_go)};"
+        " this verdict is wrong with a probability of at most 0.05."
     )
     assert check_lines(told) == []
+    (bot,) = check_prompts(records_of(np.ones((4, 2, 1))), ["bot"], 2, terms)
+    told = Check("none", terms, (bot,))
+    assert check_headline(told) == (
+        f"bot is undecided after 4 conversations: lowest in round 1: {numbers_text(bot.lowest)}."
+    ), "what is undecided is no verdict, and has no error"
 
 
 def test_a_fall_is_on_the_page_though_the_earlier_run_is_gone(checked, tmp_path):
@@ -174,7 +182,44 @@ def test_a_fall_is_on_the_page_though_the_earlier_run_is_gone(checked, tmp_path)
     ]
     text = text_of(run)
     assert "fell against the earlier run, most in round 4: 1.00 to 0." in text
-    assert "has not certainly fallen against the earlier run" in text
+    assert "no mean is lower than in the earlier run" in text
+
+
+def test_the_page_without_a_bar_tells_which_rule_fell(tmp_path):
+    kept, lost = np.ones((30, 3, 2)), np.ones((30, 3, 2))
+    lost[:, 1:, 1] = 0
+    kept[:, :, 0] = 0  # never kept, before and now
+    lost[:, :, 0] = 0
+    names = ("brief", "signs")
+    terms, before = Terms(None, budget=30), {"bot": records_of(kept, names)}
+    checks = check_prompts(records_of(lost, names), ["bot"], 3, terms, before)
+    rules = rules_of(checks[0], None)
+    assert [(rule.rule, rule.verdict) for rule in rules] == [("brief", PASS), ("signs", FAIL)]
+    write_check(tmp_path, "none", terms, checks, 3)
+    run = RunData(tmp_path, {}, records_of(lost, names))
+    again = read_check(run)
+    assert again.terms == terms and again.prompts[0].fall == checks[0].fall
+    told = check_headline(again)
+    assert told.startswith("bot fails after 30 conversations: fell against the earlier run, rule s")
+    assert told.endswith("; this verdict is wrong with a probability of at most 0.05.")
+    assert json.loads(json.dumps(check_told(again)))["prompts"][0]["fall"]["rules"][0] == {
+        "rule": "signs",
+        "fell": True,
+        "round": 2,
+        "before": 1.0,
+        "now": 0.0,
+    }
+
+
+def test_the_whole_page_without_a_bar(checked, tmp_path):
+    _, before, _, _ = checked
+    earlier = earlier_talks(before.folder, SUITE, "none")
+    settings, terms = drift.Settings(rounds=ROUNDS), Terms(None, budget=60)
+    run, _ = check(Scripted(SHARES), SUITE, tmp_path, settings, terms, before=earlier)
+    text = text_of(run)
+    assert "3 pass: 3 prompts compared with an earlier run, rule by rule" in text
+    assert "Every rule is compared with itself in an earlier run." in text
+    assert "the bar" not in text and "None" not in text
 
 
 @pytest.mark.parametrize("damage", ["{", "[]", '{"schema": 2}', '{"schema": 1, "prompts": 3}'])

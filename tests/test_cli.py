@@ -396,7 +396,7 @@ def test_a_run_is_extended_on_the_command_line(folder, suite, tmp_path, capsys):
     assert main([*command, "--method", "boost:factor=4"]) == 0
     after = read_run(tmp_path / "run")
     assert len(after.records) > before and "boost:factor=4" in after.manifest["identity"]["methods"]
-    assert main([*command, "--rounds", "7"]) == 1
+    assert main([*command, "--rounds", "7"]) == 2
     assert (
         "its settings.rounds is" in (told := capsys.readouterr().err)
         and "(finished dialogs are recorded as text" in told

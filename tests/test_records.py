@@ -399,6 +399,17 @@ def test_reading_what_is_no_run(tmp_path):
         read_run(tmp_path / "nowhere")
     with pytest.raises(RecordsError, match=r"is not a run: it holds no manifest.json"):
         read_run(tmp_path)
+    (page := tmp_path / "report.html").write_text("a page")
+    with pytest.raises(RecordsError, match=r"is not a run: it is a file; give a folder written"):
+        read_run(page)
+    open_run(tmp_path / "stability", IDENTITY, ABOUT).close()
+    with pytest.raises(
+        RecordsError, match=r"page is .*html, and its conversations are in .*ility;"
+    ):
+        read_run(tmp_path)
+    (tmp_path / "stability" / "report.html").write_text("a page")
+    with pytest.raises(RecordsError, match=r"it is a file; give the run's folder, .*stability\."):
+        read_run(tmp_path / "stability" / "report.html")
     (tmp_path / "manifest.json").write_text("{")
     with pytest.raises(RecordsError, match=r"manifest.json cannot be read"):
         read_run(tmp_path)

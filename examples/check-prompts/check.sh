@@ -2,10 +2,11 @@
 # Runs the check with the action's inputs, which come as variables, and says what came of it.
 set -uo pipefail
 out=holdfast-check
-words=(--model "$MODEL" --rounds "$ROUNDS" --min-stability "$MIN_STABILITY" --error "$ERROR"
-       --budget "$BUDGET" --out "$out" --junit "$out/junit.xml")
+words=(--model "$MODEL" --rounds "$ROUNDS" --error "$ERROR" --budget "$BUDGET" --out "$out"
+       --junit "$out/junit.xml")
+if [ -n "$MIN_STABILITY" ]; then words+=(--min-stability "$MIN_STABILITY"); fi
 if [ -n "$ENDPOINT_MODEL" ]; then words+=(--endpoint-model "$ENDPOINT_MODEL"); fi
-if [ -n "$BASELINE" ] && [ -f "$BASELINE/manifest.json" ]; then words+=(--baseline "$BASELINE"); fi
+if [ -n "$BASELINE" ] && [ -f "$BASELINE/manifest.json" ]; then words+=(--against "$BASELINE"); fi
 
 log=$(mktemp)
 holdfast check "$PROMPTS" "${words[@]}" | tee "$log"

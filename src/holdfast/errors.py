@@ -11,7 +11,8 @@
     │   └── Draining               a server finishes what runs, and takes nothing new
     ├── PromptError                a chat cannot be rendered, or a span cannot be found
     │   └── PromptTooLong          a chat leaves no room in the model's context
-    └── RecordsError               a run folder belongs to another run, or cannot be written
+    └── RecordsError               a run folder cannot be read or written
+        └── AnotherRun             it belongs to another run (a UsageError too: exit code 2)
 
 The command line prints the sentence and exits with 2 for a `UsageError` and 1 for the others.
 
@@ -106,3 +107,7 @@ class PromptTooLong(PromptError):
 
 class RecordsError(HoldfastError):
     """A run folder that belongs to another run, or cannot be read or written."""
+
+
+class AnotherRun(UsageError, RecordsError):
+    """A run folder that belongs to another run: command and folder do not go together."""

@@ -21,7 +21,7 @@ def test_junit_is_read_by_its_consumers(tmp_path):
     numbered = [_scored(at, 0.0 if at % 3 == 1 else 1.0) for at in range(60) if at % 3 < 2]
     terms = Terms(min_stability=0.5)
     checks = check_prompts(numbered, ["a", "b", "c"], 2, terms)
-    path = write_junit(checks, terms, "recorded", tmp_path / "junit.xml")
+    path = write_junit(checks, terms, "recorded", tmp_path / "junit.xml", 9.0)
     (suite,) = junitparser.JUnitXml.fromfile(str(path))
     assert [case.name for case in suite] == ["a", "b", "c"]
     told = {"pass": [], "fail": [junitparser.Failure], "undecided": [junitparser.Error]}
@@ -93,8 +93,9 @@ def test_the_action_passes_the_inputs_on_and_ends_as_the_check(tmp_path, code, u
         timeout=60,
     )
     assert ran.returncode == ends, ran.stderr
-    words = "check\nmy prompts.yaml\n--model\nhttp://there/v1\n--rounds\n4\n--min-stability\n0.8\n"
-    assert ran.stdout.startswith(words) and "--baseline\nmain\n" in ran.stdout
+    words = "check\nmy prompts.yaml\n--model\nhttp://there/v1\n--rounds\n4\n--error\n0.1\n"
+    assert ran.stdout.startswith(words) and "--against\nmain\n" in ran.stdout
+    assert "--min-stability\n0.8\n" in ran.stdout
     assert "--endpoint-model" not in ran.stdout
     assert ("::warning" in ran.stdout) == (code == 3 and undecided == "warn")
     assert f"code={code}\n" in (tmp_path / "output").read_text()

@@ -9,13 +9,12 @@ from __future__ import annotations
 
 import dataclasses
 import json
-import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from holdfast.analysis.checks import Fall, PromptCheck, Terms, check_talks, talks_of
+from holdfast.analysis.checks import Fall, PromptCheck, RuleFall, Terms, check_talks, talks_of
 from holdfast.errors import HoldfastError, RecordsError
 from holdfast.files import write_whole
 from holdfast.records import RunData
@@ -59,7 +58,7 @@ def write_check(
         "rounds": rounds,
         **dataclasses.asdict(terms),
         "prompts": [checked.id for checked in checks],
-        "falls": {name: _without_nan(dataclasses.asdict(fall)) for name, fall in falls.items()},
+        "falls": {name: dataclasses.asdict(fall) for name, fall in falls.items()},
     }
     text = json.dumps(asked, ensure_ascii=False, indent=1, allow_nan=False) + "\n"
     return write_whole(folder / FILE, text, "another folder with --out")
@@ -90,10 +89,6 @@ def read_check(run: RunData) -> Check | None:
     return Check(method, terms, tuple(check_talks(talks, rounds, terms, falls)))
 
 
-def _without_nan(values: Mapping[str, Any]) -> dict[str, Any]:
-    return {name: None if value != value else value for name, value in values.items()}
-
-
 def _fall_of(told: Mapping[str, Any]) -> Fall:
-    ends = {name: math.nan if told[name] is None else told[name] for name in ("before", "now")}
-    return Fall(**{**told, **ends})
+    rules = tuple(RuleFall(**rule) for rule in told["rules"])
+    return Fall(**{**told, "rules": rules, "not_compared": tuple(told["not_compared"])})

@@ -22,7 +22,7 @@ def check_told(check: Check) -> dict[str, Any]:
     }
 
 
-def _prompt(checked: PromptCheck, bar: float) -> dict[str, Any]:
+def _prompt(checked: PromptCheck, bar: float | None) -> dict[str, Any]:
     return {
         "id": checked.id,
         "verdict": checked.verdict,
@@ -44,7 +44,10 @@ def _cell(cell: Cell | None) -> dict[str, Any] | None:
 
 
 def _fall(fall: Fall | None) -> dict[str, Any] | None:
-    return None if fall is None else {name: _plain(value) for name, value in asdict(fall).items()}
+    if fall is None:
+        return None
+    rules = [{name: _plain(value) for name, value in asdict(rule).items()} for rule in fall.rules]
+    return {**asdict(fall), "rules": rules, "not_compared": list(fall.not_compared)}
 
 
 def _plain(value: Any) -> Any:

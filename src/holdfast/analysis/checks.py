@@ -9,16 +9,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
 from holdfast import knobs
-from holdfast.analysis.sequential import FAIL, PASS, UNDECIDED, Decision, bounds, decide, falls
-from holdfast.analysis.series import probe_means
-from holdfast.analysis.statistics import cell_means
+from holdfast.analysis.cells import Record, cell_scores
+from holdfast.analysis.falls import Fall, RuleFall, compare_runs
+from holdfast.analysis.sequential import FAIL, PASS, UNDECIDED, Decision, bounds, decide
 
-Record = dict[str, Any]
 _ROUNDING = 1e-8  # the ends of intervals are known so closely
 
 
@@ -27,7 +25,8 @@ class Terms:
     """What is asked of prompts.
 
     Args:
-        min_stability: the bar, above 0 and below 1.
+        min_stability: the bar, above 0 and below 1; None: prompts are only compared with an earlier
+            run.
         error: the probability, at most, that any prompt gets a wrong verdict.
         budget: conversations of each prompt, at most.
 
@@ -35,7 +34,7 @@ class Terms:
         KnobOutOfRange: a number outside its range.
     """
 
-    min_stability: float = 0.9
+    min_stability: float | None = 0.9
     error: float = 0.05
     budget: int = 200
 
@@ -44,7 +43,8 @@ class Terms:
         return self.error / prompts
 
     def __post_init__(self) -> None:
-        for name in ("min_stability", "error"):
+        names = ("min_stability", "error") if self.min_stability is not None else ("error",)
+        for name in names:
             value = getattr(self, name)
             knobs.number_between("check", name, value, 0, 1, above_low=True, below_high=True)
         knobs.whole_number("check", "budget", self.budget, 1)
@@ -77,33 +77,15 @@ class Cell:
 
 
 @dataclass(frozen=True)
-class Fall:
-    """The comparison of a prompt with an earlier run.
-
-    Attributes:
-        pairs: conversations of both runs that were compared, in their order.
-        alike: how many of these have the same user model's prompt and the same starter.
-        fell: whether stability is certainly lower in some round.
-        round: in which the mean fell most; None where nothing was compared.
-        before, now: the mean stability of that round.
-    """
-
-    pairs: int
-    alike: int
-    fell: bool
-    round: int | None
-    before: float
-    now: float
-
-
-@dataclass(frozen=True)
 class PromptCheck:
     """The verdict on one prompt.
 
     Attributes:
         id: of its case.
-        verdict: `PASS`, `FAIL` or `UNDECIDED`; a prompt that fell fails.
+        verdict: `PASS`, `FAIL` or `UNDECIDED`; a prompt that fell fails. Without a bar, one passes
+            that has not certainly fallen once all pairs are compared, or that has no earlier run.
         records: the conversations that the verdict rests on, in order.
+        held: how many there are; a verdict may be certain before the last of a batch.
         cells: round by round.
         lowest: the cell with the lowest mean; None where nothing was measured.
         let_go: the first round (and rule) that certainly does not hold; None of a prompt that
@@ -115,6 +97,7 @@ class PromptCheck:
     id: str
     verdict: str
     records: tuple[Record, ...]
+    held: int
     cells: tuple[Cell, ...]
     lowest: Cell | None
     let_go: Cell | None
@@ -141,7 +124,7 @@ def check_prompts(
     error = terms.error_of(len(prompts))
     talks = talks_of(records, prompts, terms.budget)
     falls = {
-        name: _fall(talks[name], earlier, rounds, error)
+        name: compare_runs(talks[name], earlier, rounds, terms.budget, error)
         for name in prompts
         if (earlier := (before or {}).get(name, ()))
     }
@@ -195,42 +178,35 @@ def _check(
     fall: Fall | None,
 ) -> PromptCheck:
     places, values = cell_scores(talks, rounds)
-    decision = decide(values, terms.min_stability, error)
-    fell = fall is not None and fall.fell
-    seen = decision.after if fall is None else len(talks)  # a fall is looked for in all of them
+    bar = terms.min_stability
+    decision = None if bar is None else decide(values, bar, error)
+    # a fall is looked for in all conversations
+    seen = len(talks) if decision is None or fall is not None else decision.after
     scores = values[:seen]
     cells = tuple(cell_of(*place, scores[:, at], error) for at, place in enumerate(places))
     measured = [cell for cell in cells if not np.isnan(cell.mean)]
     return PromptCheck(
         id=name,
-        verdict=FAIL if fell else decision.verdict,
+        verdict=_verdict(decision, fall, seen),
         records=tuple(talks[:seen]),
+        held=len(talks),
         cells=cells,
         lowest=min(measured, key=lambda cell: cell.mean, default=None),
-        let_go=cells[_where(places, decision)] if decision.verdict == FAIL else None,
+        let_go=cells[_where(decision)] if decision and decision.verdict == FAIL else None,
         fall=fall,
         unanswered=int(np.isnan(scores).sum()),
     )
 
 
-def cell_scores(
-    talks: Sequence[Record], rounds: int
-) -> tuple[list[tuple[str | None, int]], np.ndarray]:
-    """The rules and rounds of a prompt, and its scores, [conversation, cell]; several probes of a
-    rule in a round are averaged.
-    """
-    asked = [(row, probe) for row, record in enumerate(talks) for probe in _stability(record)]
-    rules = list(dict.fromkeys(probe.get("rule") for _, probe in asked)) or [None]
-    places = [(rule, number) for number in range(1, rounds + 1) for rule in rules]
-    columns = {place: column for column, place in enumerate(places)}
-    cells = (
-        (row, columns[probe.get("rule"), probe["round"]], probe["score"]) for row, probe in asked
-    )
-    return places, cell_means(cells, (len(talks), len(places)))
-
-
-def _stability(record: Record) -> list[dict[str, Any]]:
-    return [probe for probe in record["probes"] if probe["kind"] == "stability"]
+def _verdict(decision: Decision | None, fall: Fall | None, conversations: int) -> str:
+    """What the bar (None: there is none) and the comparison say together."""
+    if fall is not None and fall.fell:
+        return FAIL
+    if decision is not None:
+        return decision.verdict
+    if fall is None:
+        return PASS if conversations else UNDECIDED
+    return PASS if fall.rules and fall.pairs >= fall.expected else UNDECIDED
 
 
 def cell_of(rule: str | None, number: int, scores: np.ndarray, error: float) -> Cell:
@@ -240,41 +216,12 @@ def cell_of(rule: str | None, number: int, scores: np.ndarray, error: float) -> 
     return Cell(rule, number, mean, *bounds(scores, error))
 
 
-def _where(places: Sequence[tuple[str | None, int]], decision: Decision) -> int:
+def _where(decision: Decision) -> int:
     """The first round that is certain by itself; but for rounding one is, as no mean of capitals is
     larger than the largest.
     """
     certain = np.flatnonzero(decision.certain)
     return int(certain[0]) if len(certain) else int(np.argmax(decision.below))
-
-
-def _fall(talks: Sequence[Record], earlier: Sequence[Record], rounds: int, error: float) -> Fall:
-    pairs = list(zip(talks, earlier, strict=False))
-
-    def counts(probe: dict[str, Any]) -> bool:
-        return bool(probe["kind"] == "stability" and probe["round"] <= rounds)
-
-    now, then = (
-        probe_means(side, rounds, counts)
-        for side in ([pair[0] for pair in pairs], [pair[1] for pair in pairs])
-    )
-    both = ~np.isnan(now - then)
-    alike = sum(_opening(new) == _opening(old) for new, old in pairs)
-    if not both.any():
-        return Fall(len(pairs), alike, False, None, np.nan, np.nan)
-    columns = np.flatnonzero(both.any(axis=0))
-    means = [(float(side[both[:, at], at].mean())) for at in columns for side in (then, now)]
-    drops = np.array(means[0::2]) - np.array(means[1::2])
-    most = int(np.argmax(drops))
-    fell = bool(falls(now, then, error).any())
-    round_number = int(columns[most]) + 1
-    return Fall(len(pairs), alike, fell, round_number, means[2 * most], means[2 * most + 1])
-
-
-def _opening(record: Record) -> tuple[Any, ...]:
-    """What two conversations with the same draws have in common before anyone replies."""
-    starter = record["turns"][0]["text"] if record["turns"] else None
-    return record["conversation"], record["user"].get("system_prompt"), starter
 
 
 __all__ = [
@@ -284,6 +231,7 @@ __all__ = [
     "Cell",
     "Fall",
     "PromptCheck",
+    "RuleFall",
     "Terms",
     "cell_of",
     "cell_scores",

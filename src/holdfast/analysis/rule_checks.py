@@ -12,6 +12,7 @@ from holdfast.analysis.checks import (
     UNDECIDED,
     Cell,
     PromptCheck,
+    RuleFall,
     cell_of,
     cell_scores,
 )
@@ -26,17 +27,20 @@ class RuleCheck:
     Attributes:
         rule: its id.
         verdict: `PASS` where every round certainly holds; `FAIL` where the prompt fails and a round
-            of this rule certainly does not hold; else `UNDECIDED`.
+            of this rule certainly does not hold, or the rule has certainly fallen; else
+            `UNDECIDED`. Without a bar, `PASS` where no fall is certain after all pairs.
         cell: the first such round, else the one with the lowest mean; None where nothing was
             measured.
+        fall: the comparison with an earlier run; None without one that has the rule.
     """
 
     rule: str
     verdict: str
     cell: Cell | None
+    fall: RuleFall | None
 
 
-def rules_of(checked: PromptCheck, bar: float) -> list[RuleCheck]:
+def rules_of(checked: PromptCheck, bar: float | None) -> list[RuleCheck]:
     """What a check says of every rule of a prompt, never more than the intervals beside it; []
     where the prompt has but one.
     """
@@ -47,14 +51,24 @@ def rules_of(checked: PromptCheck, bar: float) -> list[RuleCheck]:
     ]
 
 
-def _rule_check(checked: PromptCheck, rule: str, cells: Sequence[Cell], bar: float) -> RuleCheck:
+def _rule_check(
+    checked: PromptCheck, rule: str, cells: Sequence[Cell], bar: float | None
+) -> RuleCheck:
     measured = [cell for cell in cells if not math.isnan(cell.mean)]
     lowest = min(measured, key=lambda cell: cell.mean, default=None)
-    verdicts = [cell.verdict(bar) for cell in cells]
+    compared = checked.fall.rules if checked.fall is not None else ()
+    fall = next((item for item in compared if item.rule == rule), None)
+    verdicts = [] if bar is None else [cell.verdict(bar) for cell in cells]
     if FAIL in verdicts and checked.let_go is not None:  # whose verdict allows for many cells
-        return RuleCheck(rule, FAIL, cells[verdicts.index(FAIL)])
-    holds = all(verdict == PASS for verdict in verdicts)
-    return RuleCheck(rule, PASS if holds else UNDECIDED, lowest)
+        return RuleCheck(rule, FAIL, cells[verdicts.index(FAIL)], fall)
+    if fall is not None and fall.fell:
+        return RuleCheck(rule, FAIL, lowest, fall)
+    if bar is None:
+        whole = checked.fall is not None and checked.fall.pairs >= checked.fall.expected
+        passes = checked.fall is None or (fall is not None and whole)
+    else:
+        passes = all(verdict == PASS for verdict in verdicts)
+    return RuleCheck(rule, PASS if passes else UNDECIDED, lowest, fall)
 
 
 def sequence_of(checked: PromptCheck, cell: Cell, error: float) -> list[tuple[int, Cell]]:

@@ -26,6 +26,7 @@ import numpy as np
 PASS, FAIL, UNDECIDED = "pass", "fail", "undecided"
 _GAMBLERS = 16
 _STAKES = np.sin(np.pi * (2 * np.arange(_GAMBLERS) + 1) / (4 * _GAMBLERS)) ** 2
+_MOST = 600.0  # of a capital's logarithm, so that sums of capitals stay finite
 _STEPS = 30  # halvings of an interval on the way to a bound
 
 
@@ -84,15 +85,40 @@ def lets_go(values: np.ndarray, bar: float, error: float) -> np.ndarray:
     return certain
 
 
-def falls(now: np.ndarray, before: np.ndarray, error: float) -> np.ndarray:
-    """Whether it is certain that some cell's mean is lower than it was before: [conversation].
+def falls(now: np.ndarray, before: np.ndarray, error: float) -> tuple[np.ndarray, np.ndarray]:
+    """Whether it is certain that a prompt's rules are kept less than before in some round.
+
+    The prompt's capital is the mean of its rules' capitals, and a rule's the mean of its rounds'.
+    A rule is told by name where every set of rules that it is in has a mean capital that would do
+    (a closed test: Vovk and Wang, "E-values: calibration, combination and applications", 2021). So
+    the error holds for all rules of the prompt together.
 
     Args:
-        now, before: [conversation, cell]; the conversations of one row are compared. Where they are
-            the same pair with the same draws, they differ less, and a fall is seen earlier; where
-            they are not, the verdict holds as well.
+        now, before: [rule, conversation, round]; the conversations of one row are compared. Where
+            they are the same pair with the same draws, they differ less, and a fall is seen
+            earlier; where they are not, the verdict holds as well.
+        error: the probability, at most, that any rule that has not fallen is ever said to have.
+
+    Returns:
+        Of the prompt, [conversation], and of its rules, [rule, conversation].
     """
-    return lets_go((now - before + 1) / 2, 0.5, error)
+    by_round = capital_below((now - before + 1) / 2, 0.5)
+    by_rule = np.exp(np.minimum(_log_mean(by_round), _MOST))
+    prompt: np.ndarray = by_rule.mean(axis=0) >= 1 / error
+    return prompt, _lowest_means(by_rule) >= 1 / error
+
+
+def _lowest_means(capitals: np.ndarray) -> np.ndarray:
+    """The least mean of any set of rules that a rule is in, [rule, conversation]: with so many of
+    the smallest others.
+    """
+    lowest = np.empty_like(capitals)
+    sizes = np.arange(1, len(capitals) + 1)[:, None]
+    for place, capital in enumerate(capitals):
+        others = np.sort(np.delete(capitals, place, axis=0), axis=0)
+        sums = capital + np.cumsum(np.concatenate([np.zeros((1, len(capital))), others]), axis=0)
+        lowest[place] = (sums / sizes).min(axis=0)
+    return lowest
 
 
 def capital_above(values: np.ndarray, bar: float) -> np.ndarray:

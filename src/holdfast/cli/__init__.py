@@ -1,6 +1,7 @@
 """The command line: one file per command.
 
-Exit codes: 0 done; 1 it could not be done; 2 the command is malformed; 130 Ctrl-C; 143 SIGTERM.
+Exit codes: 0 done; 1 it could not be done; 2 the command is malformed, or its folder holds another
+run; 130 Ctrl-C; 143 SIGTERM.
 `holdfast check` has codes of its own (cli/check.py).
 """
 

@@ -7,8 +7,10 @@ undecided within the budget; 4 it could not be done; 130 and 143 as of every com
 from __future__ import annotations
 
 import argparse
+import dataclasses
 import functools
 import sys
+import time
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -36,20 +38,21 @@ from holdfast.cli.options import (
 )
 from holdfast.cli.progress import Bar
 from holdfast.cli.user_model import add_user_model, load_user_model, with_user_prompt
+from holdfast.errors import UsageError
 
 if TYPE_CHECKING:
     from holdfast.analysis.checks import PromptCheck
 
 PASSED, FAILED, UNDECIDED, COULD_NOT = 0, 1, 3, 4
-_UNNAMED = ("min_stability", "error", "budget", "junit", "baseline", "could_not")
+_UNNAMED = ("min_stability", "error", "budget", "junit", "against", "baseline", "could_not")
 
 EXAMPLES = """examples:
   holdfast check prompts.yaml --model http://localhost:8000/v1 --rounds 8 --min-stability 0.9
   holdfast check prompts.yaml --budget 100 --error 0.1 --junit checks.xml --out runs/check
-  holdfast check prompts.yaml --baseline runs/main --out runs/branch
+  holdfast check prompts.yaml --against runs/main --out runs/branch
 
 Exit codes: 0 every prompt passes; 1 one fails; 2 the command is malformed; 3 none fails and one is
-undecided within the budget; 4 it could not be done (no model, no answer, a folder of another run).
+undecided within the budget; 4 it could not be done (no model, no answer, a damaged run).
 docs/checking.md says what a verdict means. Repeating a command resumes it."""
 
 
@@ -95,9 +98,8 @@ def _add_terms(add) -> None:
     add(
         "--min-stability",
         type=float,
-        default=0.9,
         metavar="SHARE",
-        help="of every rule in every round, at least (default: %(default)s)",
+        help="of every rule in every round, at least (default: 0.9; with --against: not asked)",
     )
     add(
         "--error",
@@ -115,11 +117,22 @@ def _add_terms(add) -> None:
     )
     add("--junit", type=Path, metavar="FILE", help="write the verdicts as JUnit XML too")
     add(
-        "--baseline",
+        "--against",
         type=Path,
         metavar="RUN",
-        help="fail where stability fell against the run in this folder too",
+        help="fail where a rule is kept less than in the run in this folder",
     )
+    add("--baseline", action=_NotHere, help=argparse.SUPPRESS)
+
+
+class _NotHere(argparse.Action):
+    """Says where `--baseline` went: it is another option, of `holdfast drift`."""
+
+    def __call__(self, parser, namespace, values, option_string=None):
+        raise UsageError(
+            f"The earlier run {values} is given to `holdfast check` with --against; --baseline is"
+            " an option of `holdfast drift`, which then also asks without the system prompt."
+        )
 
 
 def run(arguments: argparse.Namespace) -> int:
@@ -130,7 +143,11 @@ def run(arguments: argparse.Namespace) -> int:
     from holdfast.study.checking import check, earlier_talks, settings_for
 
     check_prices(arguments)
-    terms = Terms(arguments.min_stability, arguments.error, arguments.budget)
+    began = time.monotonic()
+    bar = arguments.min_stability
+    if bar is None and arguments.against is None:
+        bar = Terms().min_stability
+    terms = Terms(bar, arguments.error, arguments.budget)
     settings = settings_of(arguments)
     method = methods.parse(arguments.method)
     endpoint = load_model(arguments) if is_url(arguments.model) else None
@@ -139,9 +156,13 @@ def run(arguments: argparse.Namespace) -> int:
     suite = drift.load_suite(arguments.suite, allow_code=arguments.allow_code)
     suite, settings = with_user_prompt(suite, settings, arguments.persona)
     before = None
-    if arguments.baseline is not None:
-        before = earlier_talks(arguments.baseline, suite, methods.spell(method))
-        _tell_new([case.id for case in suite.cases if case.id not in before], arguments.baseline)
+    if arguments.against is not None:
+        before = earlier_talks(arguments.against, suite, methods.spell(method))
+        _tell_new([case.id for case in suite.cases if case.id not in before], arguments.against)
+        if bar is None:  # then nobody needs more than there is to compare with
+            terms = dataclasses.replace(
+                terms, budget=min(terms.budget, max(map(len, before.values())))
+            )
     model, user_model = endpoint or load_model(arguments), load_user_model(arguments)
     arguments.on_interrupt = (
         f"Finished conversations are kept in {out}; repeat the command to go on."
@@ -167,7 +188,9 @@ def run(arguments: argparse.Namespace) -> int:
         )
     print("\n".join(lines_of(checks, terms)))
     if arguments.junit is not None:
-        print(f"JUnit: {write_junit(checks, terms, suite.name, arguments.junit).resolve()}")
+        seconds = time.monotonic() - began
+        path = write_junit(checks, terms, suite.name, arguments.junit, seconds)
+        print(f"JUnit: {path.resolve()}")
     if data.records:
         report.write_summary(out)
         print(f"Report: {report.write([out], page, page_option(arguments)).resolve()}")
@@ -189,14 +212,14 @@ def _tell_look(bar: Bar, held: int, checks: Sequence[PromptCheck]) -> None:
     if held:
         words = [checked.verdict for checked in checks]
         told = ", ".join(f"{words.count(word)} {word}" for word in dict.fromkeys(words))
-        line = f"holdfast: after {held} conversations of each open prompt: {told}"
+        line = f"holdfast: after {held} conversations of each prompt not yet certain: {told}"
         bar.bar.write(line, file=sys.stderr)
 
 
-def _tell_new(prompts: Sequence[str], baseline: Path) -> None:
+def _tell_new(prompts: Sequence[str], earlier: Path) -> None:
     if prompts:
         print(
-            f"holdfast: {baseline} has no conversation of {', '.join(prompts)}, so no fall is"
+            f"holdfast: {earlier} has no conversation of {', '.join(prompts)}, so no fall is"
             " looked for there.",
             file=sys.stderr,
         )

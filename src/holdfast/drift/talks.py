@@ -57,7 +57,8 @@ class Talks:
 class Recorder:
     """Records what comes of conversations.
 
-    A record's seconds are counted from the record before it, whichever replica that was of.
+    A record's seconds are counted from the record before it, whichever replica that was of: what
+    it took of the time of all, not how long it went on beside the others.
 
     Args:
         pairings: by number.

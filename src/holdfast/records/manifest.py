@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from holdfast.errors import RecordsError
+from holdfast.errors import AnotherRun, RecordsError
 from holdfast.records.lines import FIELD, without_checksum
 from holdfast.records.schema import OLD_LINES, refuse_unknown
 
@@ -68,7 +68,7 @@ def joined(
     reason = f" ({compatibility.reasons[name]})" if name in compatibility.reasons else ""
     which = "last command that extended it" if manifest.get(EXTENDED_BY) else "first command"
     repeat = f" (`{command_of(manifest)}`)" if command_of(manifest) else ""
-    raise RecordsError(
+    raise AnotherRun(
         f"{folder} holds another run: its {name} is {_short(is_there)}, this command's is "
         f"{_short(is_here)}{reason}; choose another folder with --out, or repeat the {which} "
         f"to resume it{repeat}."

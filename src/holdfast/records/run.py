@@ -211,10 +211,7 @@ def read_run(folder: Path | str) -> RunData:
     """
     folder = Path(folder)
     if not (folder / MANIFEST).is_file():
-        what = "holds no manifest.json" if folder.is_dir() else "does not exist"
-        raise RecordsError(
-            f"{folder} is not a run: it {what}; give a folder written with `holdfast drift --out`."
-        )
+        raise RecordsError(f"{folder} is not a run: {_why_no_run(folder)}.")
     # before the manifest, which is there before the records that it allows
     lines, noted = _bytes_of(folder / RECORDS), _bytes_of(folder / FAILURES)
     manifest = read_manifest(folder)
@@ -223,6 +220,25 @@ def read_run(folder: Path | str) -> RunData:
     failures = {_key_of(failure): failure for failure in read_notes(noted, folder / FAILURES)}
     left = [failure for key, failure in failures.items() if key not in recorded]
     return RunData(folder, as_current(manifest), records, left)
+
+
+def _why_no_run(folder: Path) -> str:
+    """What is there in place of a run, and what to give."""
+    cure = "give a folder written with `holdfast drift --out`"
+    if folder.is_file():
+        beside = folder.parent
+        if (beside / MANIFEST).is_file():
+            cure = f"give the run's folder, {beside}"
+        return f"it is a file; {cure}"
+    if not folder.is_dir():
+        return f"it does not exist; {cure}"
+    parts = sorted(part.parent for part in folder.glob(f"*/{MANIFEST}"))
+    talks = [part for part in parts if read_manifest(part).get("command", "drift") == "drift"]
+    if not talks:
+        return f"it holds no {MANIFEST}; {cure}"
+    page = folder / "report.html"
+    told = f"its own page is {page}, and " if page.is_file() else ""
+    return f"{told}its conversations are in {talks[0]}; give that folder"
 
 
 def _bytes_of(path: Path) -> bytes:

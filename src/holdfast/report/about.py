@@ -301,5 +301,5 @@ def _cost(run: RunData) -> list[tuple[str, str]]:
         rows.append(("tokens forwarded for divergences", f"{more:,}"))
     seconds = sum(record.get("seconds") or 0.0 for record in records)
     if seconds:
-        rows.append(("time", f"{seconds:,.0f} s summed over conversations"))
+        rows.append(("time", f"{seconds:,.0f} s for all conversations"))
     return rows

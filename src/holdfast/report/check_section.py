@@ -3,15 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from holdfast.analysis.check_file import Check
 from holdfast.analysis.checks import FAIL, PASS, UNDECIDED, Cell, PromptCheck
-from holdfast.analysis.rule_checks import rules_of, sequence_of
+from holdfast.analysis.rule_checks import RuleCheck, rules_of, sequence_of
 from holdfast.analysis.series import Series
 from holdfast.analysis.statistics import NOTHING, Estimate
 from holdfast.report.charts import Chart, Line, line_chart
-from holdfast.report.checks import cell_text, fall_text, numbers_text, sentence, totals
+from holdfast.report.checks import (
+    cell_text,
+    fall_text,
+    numbers_text,
+    reason,
+    rule_fall_text,
+    spent,
+    totals,
+)
 from holdfast.report.sections import NamedChart
 
 WORDS = {PASS: "passes", FAIL: "fails", UNDECIDED: "undecided"}
@@ -61,7 +69,7 @@ class CheckSection:
     Attributes:
         label: of its series.
         method: under which the prompts were checked.
-        bar, error: what was asked.
+        bar, error: what was asked; no bar where prompts were only compared with an earlier run.
         share: of the error, of each prompt.
         rows: prompts in the order of the suite, each with its rules behind it.
         charts: of prompts and rules by round, with their confidence sequences; what fails first.
@@ -70,7 +78,7 @@ class CheckSection:
 
     label: str
     method: str
-    bar: float
+    bar: float | None
     error: float
     share: float
     rows: tuple[Row, ...]
@@ -101,10 +109,13 @@ def check_headline(check: Check) -> str:
     """
     if len(check.prompts) > 1:
         return totals(check.prompts, check.terms)
-    return (
-        f"{_told(check.prompts[0], check)}; this verdict is wrong with a probability of at most"
-        f" {check.terms.error:g}."
-    )
+    (checked,) = check.prompts
+    told = _told(checked, check)
+    barless = check.terms.min_stability is None
+    # undecided is no verdict; and who passes without a bar shows no fall, not that there is none
+    if checked.verdict == UNDECIDED or (barless and checked.verdict == PASS):
+        return f"{told}."
+    return f"{told}; this verdict is wrong with a probability of at most {check.terms.error:g}."
 
 
 def check_lines(check: Check) -> list[str]:
@@ -120,7 +131,7 @@ def check_lines(check: Check) -> list[str]:
 def _told(checked: PromptCheck, check: Check) -> str:
     """'late fails after 12 conversations: below 0.9 in round 3: 0.00 [0.00, 0.41]'."""
     word = "is undecided" if checked.verdict == UNDECIDED else WORDS[checked.verdict]
-    return f"{checked.id} {word} after {sentence(checked, check.terms)}"
+    return f"{checked.id} {word} after {spent(checked)}: {reason(checked, check.terms)}"
 
 
 def _section(check: Check, label: str, place: int) -> CheckSection:
@@ -147,19 +158,24 @@ def _ordered(check: Check) -> list[PromptCheck]:
 def _rows(checked: PromptCheck, check: Check, place: int) -> Iterator[Row]:
     """A prompt, and behind it its rules."""
     count = len(checked.records)
-    _, _, why = sentence(checked, check.terms).partition(": ")
-    if checked.fall is not None and not checked.fall.fell:
+    why = reason(checked, check.terms)
+    if checked.fall is not None and why != fall_text(checked.fall):
         why = f"{why}; {fall_text(checked.fall)}"
     if checked.unanswered:
         why = f"{why}; {checked.unanswered} probes were not asked or not answered"
     yield Row(checked.id, "", checked.verdict, why, count, place)
     for rule in rules_of(checked, check.terms.min_stability):
-        lowest = "no probe was answered" if rule.cell is None else _rule_text(rule.cell)
-        yield Row(checked.id, rule.rule, rule.verdict, lowest, count, place)
+        yield Row(checked.id, rule.rule, rule.verdict, _rule_text(rule), count, place)
 
 
-def _rule_text(cell: Cell) -> str:
-    return f"round {cell.round}: {numbers_text(cell)}"
+def _rule_text(rule: RuleCheck) -> str:
+    if rule.cell is None:
+        return "no probe was answered"
+    told = f"round {rule.cell.round}: {numbers_text(rule.cell)}"
+    if rule.fall is None or not rule.fall.fell:
+        return told
+    most = rule_fall_text(replace(rule.fall, rule=None))
+    return f"{told}; fell against the earlier run, {most}"
 
 
 def _charts(checked: PromptCheck, check: Check) -> Iterator[NamedChart]:
@@ -170,17 +186,18 @@ def _charts(checked: PromptCheck, check: Check) -> Iterator[NamedChart]:
         yield NamedChart(name, len(checked.records), _chart(name, cells, check.terms.min_stability))
 
 
-def _chart(name: str, cells: Sequence[Cell], bar: float) -> Chart:
+def _chart(name: str, cells: Sequence[Cell], bar: float | None) -> Chart:
     points = [
         NOTHING if cell.mean != cell.mean else Estimate(0, cell.mean, None, cell.low, cell.high)
         for cell in cells
     ]
-    level = [Estimate(0, bar, None, None, None)] * len(cells)
-    lines = (Line("bar", level, _BAR, dashed=True), Line(name, points, _CURVE))
+    lines = [Line(name, points, _CURVE)]
     told = "; ".join(f"round {cell.round}: {numbers_text(cell)}" for cell in cells)
-    return line_chart(
-        lines, len(cells), f"Keeps {name}", f"{told}; the bar is {bar:g}.", small=True
-    )
+    if bar is not None:
+        level = [Estimate(0, bar, None, None, None)] * len(cells)
+        lines.insert(0, Line("bar", level, _BAR, dashed=True))
+        told = f"{told}; the bar is {bar:g}"
+    return line_chart(tuple(lines), len(cells), f"Keeps {name}", f"{told}.", small=True)
 
 
 def _narrowing(checked: PromptCheck, check: Check) -> Narrowing | None:

@@ -7,7 +7,16 @@ import textwrap
 from collections.abc import Sequence
 from typing import Any
 
-from holdfast.analysis.checks import FAIL, PASS, UNDECIDED, Cell, Fall, PromptCheck, Terms
+from holdfast.analysis.checks import (
+    FAIL,
+    PASS,
+    UNDECIDED,
+    Cell,
+    Fall,
+    PromptCheck,
+    RuleFall,
+    Terms,
+)
 
 _WIDTH = 100
 _NOISE = 1e-6  # of a hundredth
@@ -36,24 +45,43 @@ def totals(checks: Sequence[PromptCheck], terms: Terms) -> str:
         for verdict, word in ((PASS, "pass"), (FAIL, "fail"), (UNDECIDED, "undecided"))
     ]
     told = ", ".join(f"{count} {word}" for count, word in counts if count)
-    return (
-        f"{told}: {_prompts(len(checks))}, stability of at least {terms.min_stability:g} in every"
-        f" round; any verdict wrong with a probability of at most {terms.error:g}."
-    )
+    said = f"{told}: {_prompts(len(checks))}"
+    if terms.min_stability is None:
+        return (
+            f"{said} compared with an earlier run, rule by rule; the probability that any is said"
+            f" to have fallen and has not is at most {terms.error:g}."
+        )
+    said += f", stability of at least {terms.min_stability:g} in every round"
+    if all(checked.verdict == UNDECIDED for checked in checks):
+        return f"{said}."
+    return f"{said}; any verdict wrong with a probability of at most {terms.error:g}."
 
 
 def sentence(checked: PromptCheck, terms: Terms) -> str:
     """One line on a prompt: the verdict's reason, and the conversations that it took."""
-    count = len(checked.records)
-    after = f"{count} conversation{'' if count == 1 else 's'}"
+    certain = "certain after " if len(checked.records) < checked.held else ""
+    return f"{certain}{spent(checked)}: {reason(checked, terms)}"
+
+
+def spent(checked: PromptCheck) -> str:
+    """'4 of 8 conversations': what a verdict took, and of how many."""
+    count, held = len(checked.records), checked.held
+    of_all = f" of {held}" if count < held else ""
+    return f"{count}{of_all} conversation{'' if held == 1 else 's'}"
+
+
+def reason(checked: PromptCheck, terms: Terms) -> str:
+    """What decides on a prompt."""
     if checked.let_go is not None:
-        return f"{after}: below {terms.min_stability:g} in {cell_text(checked.let_go)}"
-    if checked.fall is not None and checked.fall.fell:
-        return f"{after}: {fall_text(checked.fall)}"
+        return f"below {terms.min_stability:g} in {cell_text(checked.let_go)}"
+    if checked.fall is not None and (checked.fall.fell or terms.min_stability is None):
+        return fall_text(checked.fall)
     if checked.lowest is None:
-        return f"{after}: no probe was answered"
-    extent = f"lowest in {cell_text(checked.lowest)}"
-    return f"{after}: {extent}"
+        return "no probe was answered"
+    lowest = f"lowest in {cell_text(checked.lowest)}"
+    if terms.min_stability is None:
+        return f"the earlier run does not have it, so nothing is compared; {lowest}"
+    return lowest
 
 
 def cell_text(cell: Cell) -> str:
@@ -72,13 +100,28 @@ def numbers_text(cell: Cell) -> str:
 
 def fall_text(fall: Fall) -> str:
     """What the comparison with an earlier run says."""
-    if fall.round is None:
-        return "nothing to compare with the earlier run"
-    word = "fell" if fall.fell else "has not certainly fallen"
-    return (
-        f"{word} against the earlier run, most in round {fall.round}: {fall.before:.2f} to"
-        f" {fall.now:.2f} ({fall.pairs} pairs, {fall.alike} of them with the same draws)"
-    )
+    if not fall.rules:
+        return f"nothing to compare with the earlier run{_not_compared(fall)}"
+    pairs = f"({fall.pairs} pairs, {fall.alike} of them with the same draws){_not_compared(fall)}"
+    named = [rule_fall_text(rule) for rule in fall.rules if rule.fell]
+    if named:
+        return f"fell against the earlier run, {'; '.join(named)} {pairs}"
+    most = rule_fall_text(fall.rules[0])
+    if fall.fell:
+        return f"fell against the earlier run, no rule certainly by itself, {most} {pairs}"
+    if fall.rules[0].now >= fall.rules[0].before:
+        return f"no mean is lower than in the earlier run {pairs}"
+    return f"no certain fall against the earlier run, {most} {pairs}"
+
+
+def rule_fall_text(fall: RuleFall) -> str:
+    """'rule brief, most in round 3: 0.86 to 0.40'."""
+    of_rule = f"rule {fall.rule}, " if fall.rule is not None else ""
+    return f"{of_rule}most in round {fall.round}: {fall.before:.2f} to {fall.now:.2f}"
+
+
+def _not_compared(fall: Fall) -> str:
+    return f"; not compared: {', '.join(fall.not_compared)}" if fall.not_compared else ""
 
 
 def details(checked: PromptCheck) -> list[str]:
@@ -97,8 +140,10 @@ def details(checked: PromptCheck) -> list[str]:
 
 
 def _transcript(checked: PromptCheck) -> list[str]:
-    """The first conversation that scores least where the prompt is weakest, up to that probe."""
-    cell = checked.let_go or checked.lowest
+    """The first conversation that scores least where the prompt fails or is weakest, up to that
+    probe.
+    """
+    cell = _told_cell(checked)
     asked = [
         (probe["score"], place, probe)
         for place, record in enumerate(checked.records)
@@ -118,6 +163,16 @@ def _transcript(checked: PromptCheck) -> list[str]:
             lines += _said(turn["speaker"], turn["text"])
     lines += [*_said("probe", probe["question"]), *_said("reply", probe["reply"])]
     return [*lines, *_said("score", f"{score:.2f}: {probe['reason']}")]
+
+
+def _told_cell(checked: PromptCheck) -> Cell | None:
+    """The cell that fails, or fell most; else the lowest."""
+    if checked.let_go is None and checked.fall is not None and checked.fall.fell:
+        most = checked.fall.rules[0]
+        return next(
+            cell for cell in checked.cells if (cell.rule, cell.round) == (most.rule, most.round)
+        )
+    return checked.let_go or checked.lowest
 
 
 def _said(who: str, text: Any) -> list[str]:

@@ -19,7 +19,9 @@ _KINDS = {FAIL: "failure", UNDECIDED: "error"}
 _NOT_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 
 
-def write_junit(checks: Sequence[PromptCheck], terms: Terms, suite: str, path: Path | str) -> Path:
+def write_junit(
+    checks: Sequence[PromptCheck], terms: Terms, suite: str, path: Path | str, seconds: float
+) -> Path:
     """Writes the verdicts as JUnit XML, whole or not at all.
 
     Args:
@@ -27,6 +29,8 @@ def write_junit(checks: Sequence[PromptCheck], terms: Terms, suite: str, path: P
         terms: what was asked.
         suite: what the tests are called together.
         path: the file.
+        seconds: that the check took. The conversations of all prompts run side by side, so each
+            prompt has a share of it by its number of conversations.
 
     Raises:
         RecordsError: it cannot be written.
@@ -37,26 +41,30 @@ def write_junit(checks: Sequence[PromptCheck], terms: Terms, suite: str, path: P
         "failures": str(verdicts.count(FAIL)),
         "errors": str(verdicts.count(UNDECIDED)),
         "skipped": "0",
-        "time": f"{sum(map(_seconds, checks)):.3f}",
+        "time": f"{seconds:.3f}",
     }
     name = _text(f"holdfast check {suite}")
     root = ElementTree.Element("testsuites", {"name": name, **counts})
     tests = ElementTree.SubElement(root, "testsuite", {"name": name, **counts})
+    held = sum(checked.held for checked in checks)
     for checked in checks:
-        _add_case(tests, checked, terms, suite)
+        share = checked.held / held if held else 1 / len(checks)
+        _add_case(tests, checked, terms, suite, seconds * share)
     ElementTree.indent(root)
     data = ElementTree.tostring(root, encoding="utf-8", xml_declaration=True)
     return write_whole(path, data + b"\n", "another file with --junit")
 
 
-def _add_case(tests: ElementTree.Element, checked: PromptCheck, terms: Terms, suite: str) -> None:
+def _add_case(
+    tests: ElementTree.Element, checked: PromptCheck, terms: Terms, suite: str, seconds: float
+) -> None:
     case = ElementTree.SubElement(
         tests,
         "testcase",
         {
             "classname": _text(f"holdfast.{suite}"),
             "name": _text(checked.id),
-            "time": f"{_seconds(checked):.3f}",
+            "time": f"{seconds:.3f}",
         },
     )
     said = _text(sentence(checked, terms))
@@ -65,10 +73,6 @@ def _add_case(tests: ElementTree.Element, checked: PromptCheck, terms: Terms, su
         return
     about = {"message": said, "type": checked.verdict}
     ElementTree.SubElement(case, kind, about).text = _text("\n".join(details(checked)))
-
-
-def _seconds(checked: PromptCheck) -> float:
-    return sum(record.get("seconds") or 0.0 for record in checked.records)
 
 
 def _text(text: str) -> str:

@@ -15,8 +15,8 @@ from typing import Any
 from holdfast import drift
 from holdfast import methods as steering
 from holdfast.analysis.check_file import write_check
-from holdfast.analysis.checks import UNDECIDED, PromptCheck, Terms, check_prompts
-from holdfast.errors import RecordsError
+from holdfast.analysis.checks import FAIL, PASS, UNDECIDED, PromptCheck, Terms, check_prompts
+from holdfast.errors import RecordsError, UsageError
 from holdfast.methods import Method, read_methods
 from holdfast.models.protocol import ChatModel
 from holdfast.records import RunData, read_run
@@ -50,7 +50,8 @@ def check(
         terms: what is asked of the prompts.
         method: applied to the agent.
         before: conversations of an earlier run, as `earlier_talks` reads them. As many are held
-            here, within the budget, unless a prompt fails before.
+            here, within the budget, unless a prompt fails before. Without a bar, a prompt that it
+            does not have has the whole budget, so that a later run can be compared with this one.
         hold: holds conversations: `drift.run`, with whatever it is to be given besides.
         looked: told at every look how many conversations a prompt has had at most, and the
             verdicts so far.
@@ -59,8 +60,13 @@ def check(
         The run, and the verdicts in the order of the suite.
 
     Raises:
+        UsageError: there is neither a bar nor an earlier run.
         HoldfastError: as `drift.run`.
     """
+    if terms.min_stability is None and not before:
+        raise UsageError(
+            "Without an earlier run, prompts need a bar; give --min-stability, or --against."
+        )
     prompts = [case.id for case in suite.cases]
     settings = settings_for(suite, settings, terms)
     name = steering.spell(read_methods(method))
@@ -113,11 +119,11 @@ def looks(budget: int) -> list[int]:
 
 def _wanted(checked: PromptCheck, terms: Terms, before: Earlier) -> int:
     """How many conversations a prompt is to have, as far as is known now."""
-    if checked.verdict == UNDECIDED:
-        return terms.budget
-    if checked.fall is not None and not checked.fall.fell and checked.let_go is None:
+    if checked.verdict == FAIL:
+        return 0
+    if checked.id in before and (terms.min_stability is None or checked.verdict == PASS):
         return min(terms.budget, len(before[checked.id]))
-    return 0
+    return terms.budget if checked.verdict == UNDECIDED or terms.min_stability is None else 0
 
 
 def earlier_talks(folder: Path | str, suite: drift.Suite, method: str) -> Earlier:
@@ -136,7 +142,7 @@ def earlier_talks(folder: Path | str, suite: drift.Suite, method: str) -> Earlie
     if method not in there and len(there) != 1:
         raise RecordsError(
             f"{folder} has the methods {', '.join(there) or '(none yet)'}, and not {method}; give a"
-            " run of that method, or of one method, with --baseline."
+            " run of that method, or of one method, with --against."
         )
     chosen = method if method in there else there[0]
     talks: dict[str, list[dict[str, Any]]] = {case.id: [] for case in suite.cases}
@@ -146,6 +152,6 @@ def earlier_talks(folder: Path | str, suite: drift.Suite, method: str) -> Earlie
     if not any(talks.values()):
         raise RecordsError(
             f"{folder} has none of the prompts of this suite ({', '.join(talks)}); give a run of"
-            " the same prompts with --baseline."
+            " the same prompts with --against."
         )
     return {name: records for name, records in talks.items() if records}

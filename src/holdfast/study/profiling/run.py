@@ -10,7 +10,7 @@ from typing import Any
 
 from holdfast.analysis.profile import Profile, profile_of, read_profile
 from holdfast.attention import layers_with_attention
-from holdfast.errors import ModelError, RecordsError, RequestFailed
+from holdfast.errors import AnotherRun, ModelError, RequestFailed
 from holdfast.methods import Ability, spell
 from holdfast.methods.heads import Head, with_heads
 from holdfast.models.capabilities import offers
@@ -217,7 +217,7 @@ def _check_scores(run: RunData, samples: Samples) -> None:
         for text, names in record.get("replies", {}).items():
             there, here = record["scores"][names[0]], float(question.score(text))
             if there != here:
-                raise RecordsError(
+                raise AnotherRun(
                     f"{run.folder} holds another run: sample {number + 1}'s reply {text[:60]!r} is"
                     f" scored {there:g} there and {here:g} by this command; choose another folder"
                     " with --out, or score as before."

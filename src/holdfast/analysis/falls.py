@@ -1,0 +1,112 @@
+"""The comparison of a prompt with an earlier run, rule by rule."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from holdfast.analysis.cells import Record, rule_scores
+from holdfast.analysis.sequential import falls
+
+
+@dataclass(frozen=True)
+class RuleFall:
+    """A rule beside itself in the earlier run.
+
+    Attributes:
+        rule: None where the prompt has but one.
+        fell: whether its mean score is certainly lower in some round.
+        round: from 1, in which the mean fell most.
+        before, now: the means of that round, over the pairs that have both.
+    """
+
+    rule: str | None
+    fell: bool
+    round: int
+    before: float
+    now: float
+
+
+@dataclass(frozen=True)
+class Fall:
+    """The comparison of a prompt with an earlier run.
+
+    Attributes:
+        pairs: conversations of both runs that were compared, in their order.
+        expected: how many pairs the earlier run and the budget allow.
+        alike: how many have the same user model's prompt and the same starter.
+        fell: whether some rule has certainly fallen. If each of several shows a part of it, none
+            of them need be certain by itself.
+        rules: those that both runs have, what fell most first; () where nothing was compared.
+        not_compared: rules that have no pair of scores: only one of the runs has them, say.
+    """
+
+    pairs: int
+    expected: int
+    alike: int
+    fell: bool
+    rules: tuple[RuleFall, ...]
+    not_compared: tuple[str, ...] = ()
+
+
+def compare_runs(
+    talks: Sequence[Record], earlier: Sequence[Record], rounds: int, budget: int, error: float
+) -> Fall:
+    """Compares a prompt's conversations with those of an earlier run, the first with the first.
+
+    Args:
+        talks: of this run, in their order.
+        earlier: of the other.
+        rounds: that are compared.
+        budget: conversations of this run, at most.
+        error: the probability, at most, that a rule is said to have fallen that has not.
+    """
+    pairs = list(zip(talks, earlier, strict=False))
+    now = rule_scores([new for new, _ in pairs], rounds)
+    then = rule_scores([old for _, old in pairs], rounds)
+    both = [rule for rule in now if rule in then and _compared(now[rule], then[rule]).any()]
+    fell, by_rule = False, np.zeros(0, dtype=bool)
+    if both:
+        prompt_fell, rule_fell = falls(
+            np.stack([now[rule] for rule in both]), np.stack([then[rule] for rule in both]), error
+        )
+        fell, by_rule = bool(prompt_fell.any()), rule_fell.any(axis=-1)
+    told = [
+        _rule_fall(rule, bool(certain), now[rule], then[rule])
+        for rule, certain in zip(both, by_rule, strict=True)
+    ]
+    one_sided = [rule for rule in (*now, *then) if rule is not None and rule not in both]
+    return Fall(
+        pairs=len(pairs),
+        expected=min(budget, len(earlier)),
+        alike=sum(_opening(new) == _opening(old) for new, old in pairs),
+        fell=fell,
+        rules=tuple(sorted(told, key=lambda rule: (not rule.fell, rule.now - rule.before))),
+        not_compared=tuple(dict.fromkeys(one_sided)),
+    )
+
+
+def _rule_fall(rule: str | None, fell: bool, now: np.ndarray, then: np.ndarray) -> RuleFall:
+    """A rule's round with the largest fall; scores are [conversation, round]."""
+    both = _compared(now, then)
+    means = {
+        at: (float(then[both[:, at], at].mean()), float(now[both[:, at], at].mean()))
+        for at in np.flatnonzero(both.any(axis=0)).tolist()
+    }
+    most = min(means, key=lambda at: means[at][1] - means[at][0])
+    return RuleFall(rule, fell, most + 1, *means[most])
+
+
+def _compared(now: np.ndarray, then: np.ndarray) -> np.ndarray:
+    """Where both runs have a score."""
+    measured: np.ndarray = ~np.isnan(now - then)
+    return measured
+
+
+def _opening(record: Record) -> tuple[Any, ...]:
+    """What two conversations with the same draws have in common before anyone replies."""
+    starter = record["turns"][0]["text"] if record["turns"] else None
+    return record["conversation"], record["user"].get("system_prompt"), starter
