@@ -277,7 +277,8 @@ def demo_caption() -> str:
     plain, fixed = (row["stability"] for row in record["methods"])
     return (
         f"*What `make demo` measures: {record['conversations']} conversations of"
-        f" {record['rounds']} rounds on the default model. Without a fix, stability falls from"
+        f" {record['rounds']} rounds on the default model and the suite `starter`. Without a"
+        " fix, stability falls from"
         f" {plain[0]['mean']:.2f} to {plain[-1]['mean']:.2f}; with"
         f" `{record['methods'][1]['method']}`, from {fixed[0]['mean']:.2f} to"
         f" {fixed[-1]['mean']:.2f}. It took {record['processor_seconds'] / 60:.1f} minutes of"
@@ -297,15 +298,16 @@ def headline() -> str:
         [
             (
                 f"- **Drift is there**: over {count} conversations of eight rounds, the default"
-                f" model's stability changes by **{interval(fell)}**"
-                " ([all numbers](DOCS/default_model.md))."
+                f" model's stability changes by **{interval(fell)}** from round 1 to round 8"
+                " (suite `starter`; [all numbers](DOCS/default_model.md))."
             ),
             (
                 f"- **A fix need not cost much**: `boost:factor=4` changes stability by"
-                f" **{interval(boost['free_gain'])}**, at a cost of {lost['mean']:.1f}"
-                f" [{lost['low']:+.1f}, {lost['high']:+.1f}] percentage points on"
-                f" {chosen['questions']} knowledge questions"
-                " ([every fix at equal cost](DOCS/choosing.md))."
+                f" **{interval(boost['free_gain'])}**, the mean of all rounds, at a cost of"
+                f" {lost['mean']:.1f} [{lost['low']:+.1f}, {lost['high']:+.1f}] percentage points"
+                f" on {chosen['questions']} knowledge questions (five prompts of `starter`;"
+                " [every fix at equal cost](DOCS/choosing.md)). Gain and cost depend on the"
+                " prompt: run [`holdfast calibrate`](DOCS/choosing.md) on yours."
             ),
             (
                 f"- **It is fast**: the benchmark generates a token **{faster:.1f} times** as fast"

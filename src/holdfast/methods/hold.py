@@ -67,7 +67,8 @@ class Floors:
 
 @dataclass(frozen=True)
 class Hold:
-    """Holds each head at the attention mass on the span that it has in a rehearsed first reply.
+    """Keeps each head's attention mass on the span from falling below that of a rehearsed first
+    reply.
 
     Before a chat is answered, a reply to its first turn is rehearsed: greedy, unsteered, at most
     `tokens` tokens. With m the mean over these tokens of the mass that a head gives the span, no
