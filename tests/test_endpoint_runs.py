@@ -254,6 +254,16 @@ def test_an_extended_run_names_the_command_that_extended_it(tmp_path):
     assert about.command == "holdfast drift --method boost"
 
 
+def test_a_dry_run_is_not_the_command_that_made_the_run(tmp_path):
+    dry, whole = "holdfast drift --dry-run --seed 0", "holdfast drift --seed 0"
+    open_run(tmp_path, IDENTITY, {**ABOUT, "argv": dry}).close()
+    assert command_of(read_run(tmp_path).manifest) == dry, "nothing else was run yet"
+    open_run(tmp_path, IDENTITY, {**ABOUT, "argv": whole}).close()
+    open_run(tmp_path, IDENTITY, {**ABOUT, "argv": dry}).close()
+    (about,) = about_runs([read_run(tmp_path)], [""])
+    assert about.command == whole
+
+
 def test_only_an_endpoint_that_is_gone_is_told_to_be_resumed(tmp_path):
     for error in (ModelError("The key is wrong."), RequestFailed("It failed.")):
         with pytest.raises(type(error)) as caught, open_run(tmp_path, IDENTITY, ABOUT):

@@ -548,14 +548,16 @@ def test_the_first_figure_stands_beside_its_definitions(tmp_path):
 def test_prompts_are_ranked_only_where_they_were_drawn_often_enough(tmp_path):
     few = [record(i, [1.0, i / 9], agent=f"p{i}") for i in range(8)]
     often = [record(i, [1.0, float(i % 2)], agent=f"p{i % 2}") for i in range(2 * LEAST_DRAWN)]
+    alone = [record(i, [1.0, i / 9]) for i in range(8)]
     pages = []
-    for name, records in (("few", few), ("often", often)):
+    for name, records in (("few", few), ("often", often), ("alone", alone)):
         run_of(tmp_path / name, records)
         pages.append(
             report.write([tmp_path / name], tmp_path / f"{name}.html").read_text(encoding="utf-8")
         )
     assert "Most stable" not in pages[0] and "No prompt list is ranked here" in pages[0]
     assert "Most stable" in pages[1] and "p0" in pages[1]
+    assert "No prompt list" not in pages[2] and 'id="prompts"' in pages[2], "one has no rank"
 
 
 def test_every_template_escapes():

@@ -76,8 +76,20 @@ def joined(
 
 
 def command_of(manifest: Mapping[str, Any]) -> str:
-    """The command that resumes a run: its first one, or the last that extended it."""
-    return str(manifest.get(EXTENDED_BY) or manifest.get("argv") or "")
+    """The command that resumes a run: its first one, or the last that extended it.
+
+    A `--dry-run` starts a run and does not finish it, so the last command that went on stands in
+    for it, where there is one.
+    """
+    command = str(manifest.get(EXTENDED_BY) or manifest.get("argv") or "")
+    if not _is_dry(command):
+        return command
+    later = (str(about.get("argv") or "") for about in reversed(manifest.get("resumed", ())))
+    return next((each for each in later if each and not _is_dry(each)), command)
+
+
+def _is_dry(command: str) -> bool:
+    return any(word.startswith("--dry") for word in command.split())  # the option may be shortened
 
 
 def superset(there: Sequence[Any], here: Sequence[Any]) -> list[Any] | None:
