@@ -9,13 +9,15 @@ import pytest
 from scripted_model import ScriptedModel
 
 from holdfast import drift, report
-from holdfast.analysis.rules import first_broken, rule_rows
+from holdfast.analysis.rules import compare_rules, first_broken, rule_rows
 from holdfast.analysis.series import read_series
+from holdfast.analysis.summary import summarise
 from holdfast.records import read_run
-from holdfast.report.sentences import broken_text, fall
+from holdfast.report.sentences import baseline_hint, broken_text, fall, opening
 
 BREAKS_IN = {"signs": 3, "cheap": 1}  # from which round on; the third rule is always kept
 RULES = tuple(drift.Rule(name, (f"{name}?",), {"regex": "kept"}) for name in (*BREAKS_IN, "short"))
+METHODS = ("none", "boost:factor=4")
 SUITE = drift.Suite("bot", (drift.Case("tony", "rules", "Be Tony.", rules=RULES),), ("hello",))
 
 
@@ -62,6 +64,85 @@ def test_when_a_rule_was_lost_is_said(run):
         "first broken in round 1: 18; kept throughout: 6 of 24",
         "kept throughout: 24 of 24",
     ]
+
+
+class Wavering(Forgetful):
+    """Never signs; is cheap less from round 2 on, but for round 3, where few conversations are."""
+
+    def text(self, job):
+        chat, conversation = job.request.messages, job.request.thread[1]
+        rule, number = chat[-1]["content"].rstrip("?"), len(chat) // 2
+        less = number > 1 and conversation % 6 >= (5 if number == 3 else 1)
+        kept = {"signs": False, "cheap": not less}.get(rule, True) or job.request.methods
+        return "kept" if kept else "broken"
+
+
+@pytest.fixture(scope="module")
+def wavering(tmp_path_factory):
+    settings = drift.Settings(rounds=5, conversations=24)
+    folder = tmp_path_factory.mktemp("wavering") / "run"
+    return drift.run(Wavering(), SUITE, folder, settings, METHODS)
+
+
+def test_a_rule_that_was_never_kept_is_no_all_clear(wavering):
+    rows = rule_rows(read_series(wavering)[:1])
+    assert [fall(row) for row in rows] == [
+        "never kept (0 of 24 in any round)",
+        "below round 1 from round 2 on (certain in rounds 2, 4 and 5)",
+        "no fall that this run can tell",
+    ]
+    assert [(row.lower_in, row.lower_from) for row in rows] == [
+        ((), None),
+        ((2, 4, 5), 2),
+        ((), None),
+    ]
+
+
+def test_the_first_sentence_names_the_rules(wavering):
+    first, second, *_ = opening(read_series(wavering))
+    assert first == (
+        "Without a fix the agent never keeps “signs” (0 of 24 conversations), and keeps “cheap” "
+        "less from round 2 on (100 % at round 1, 17 % at round 5)."
+    )
+    assert second.startswith("On average over its 3 rules it passes 39 % of its probes at round 5")
+
+
+def test_few_conversations_name_no_rule(tmp_path):
+    few = drift.run(Wavering(), SUITE, tmp_path / "run", drift.Settings(rounds=2, conversations=8))
+    assert opening(read_series(few))[0].startswith("Without a fix the agent passes")
+    assert fall(rule_rows(read_series(few))[0]) == "n = 8 is too few to tell a fall (that takes 20)"
+
+
+def test_each_rule_is_compared_under_each_method(wavering, tmp_path):
+    series = read_series(wavering)
+    pairs = compare_rules(series, rule_rows(series))
+    told = [(pair.row.name, pair.row.series.method, pair.last.mean) for pair in pairs]
+    assert told == [
+        ("signs", "boost:factor=4", 1),
+        ("cheap", "boost:factor=4", pytest.approx(5 / 6)),
+        ("short", "boost:factor=4", 0),
+    ]
+    assert pairs[1].mean.mean == pytest.approx((3 * 5 / 6 + 1 / 6) / 5)
+    text = report.table(wavering)
+    table = text[text.index("Rule by method, minus none") :]
+    assert "signs, none" in table and "+1.00 (all alike), higher" in table
+    page = report.write([wavering.folder], tmp_path / "report.html").read_text()
+    assert "<h3>Rule by method</h3>" in page and "against none" in page
+    none, boost = summarise(wavering)["results"]
+    assert [rule["kept_in_any_round"] for rule in none["rules"]] == [0, 24, 24]
+    assert [rule["lower_from_round"] for rule in none["rules"]] == [None, 2, None]
+    assert none["rules"][1]["lower_in_rounds"] == [2, 4, 5] and none["rules"][1]["against"] is None
+    verdicts = [rule["against"]["last_round"]["verdict"] for rule in boost["rules"]]
+    assert verdicts == ["higher", "higher", "cannot tell"]
+
+
+def test_a_run_with_rules_names_the_baseline_until_it_is_asked(run, tmp_path):
+    hint = " ".join(report.table(run).split()[-12:])
+    assert baseline_hint(rule_rows(read_series(run))).endswith(hint) and "--baseline" in hint
+    settings = drift.Settings(rounds=1, conversations=2)
+    asked = drift.run(Forgetful(), SUITE, tmp_path / "run", settings)
+    drift.ask_baseline(Forgetful(), SUITE, tmp_path / "run", settings)
+    assert "--baseline" not in report.table(asked)
 
 
 def test_few_conversations_tell_no_fall(tmp_path):

@@ -85,9 +85,15 @@ def compare(series: Series, baseline: Series) -> Comparison | None:
 
 
 def _differences(fixed: Series, plain: Series, kind: str) -> tuple[Estimate, Estimate]:
-    """At the last round and over all, in the rounds that both reached."""
-    last = min(fixed.rounds, plain.rounds)
-    ours, theirs = fixed.values(kind)[:, :last], plain.values(kind)[:, :last]
+    return paired_rounds(fixed.values(kind), plain.values(kind))
+
+
+def paired_rounds(ours: np.ndarray, theirs: np.ndarray) -> tuple[Estimate, Estimate]:
+    """The differences of two [conversation, round] at the last round and over all, in the rounds
+    that both reached.
+    """
+    last = min(ours.shape[1], theirs.shape[1])
+    ours, theirs = ours[:, :last], theirs[:, :last]
     missing = np.isnan(ours) | np.isnan(theirs)
     ours, theirs = np.where(missing, np.nan, ours), np.where(missing, np.nan, theirs)
     return (

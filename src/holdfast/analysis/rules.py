@@ -8,9 +8,10 @@ from typing import Any
 
 import numpy as np
 
-from holdfast.analysis.series import Series, judge_of, probe_means
+from holdfast.analysis.comparisons import baseline_of, paired_rounds
+from holdfast.analysis.series import Series, judge_of, probe_means, same_pairs
 from holdfast.analysis.statistics import Estimate, change, estimate_columns
-from holdfast.analysis.verdicts import tell
+from holdfast.analysis.verdicts import LEAST, tell
 
 KEPT = 0.5  # the least score of a reply that keeps to a rule
 PROMPTS_APART = 6  # the rules of more prompts are told by their ids alone, over all prompts
@@ -23,33 +24,66 @@ class RuleRow:
     Attributes:
         name: the rule's id; behind that of its prompt where two to `PROMPTS_APART` prompts have
             rules.
+        case, rule: the ids of the prompt (None: of any) and of the rule.
         series: the series.
         n: conversations in which the agent had such a prompt.
         points: stability by round.
         changes: paired changes from round 1, by round; the first is 0.
         broken: how many conversations first scored below `KEPT` in each round.
         kept: how many never did.
+        kept_once: how many scored `KEPT` or more in any round.
         judge: the model that scores it; "" where the score is a function of the text.
     """
 
     name: str
+    case: str | None
+    rule: str
     series: Series
     n: int
     points: tuple[Estimate, ...]
     changes: tuple[Estimate, ...]
     broken: tuple[int, ...]
     kept: int
+    kept_once: int
     judge: str
 
     @property
-    def fell_in(self) -> int | None:
-        """The round from which on stability is told to be below that of round 1, to the last; None
-        where the last cannot be told to be.
+    def never_kept(self) -> bool:
+        """Whether no conversation kept it in any round; False where too few could have."""
+        return self.n >= LEAST and not self.kept_once
+
+    @property
+    def lower_in(self) -> tuple[int, ...]:
+        """The rounds in which stability is told to be below that of round 1."""
+        return tuple(i for i, moved in enumerate(self.changes, 1) if tell(moved).sign < 0)
+
+    @property
+    def lower_from(self) -> int | None:
+        """The first of `lower_in` behind which the mean never returns to that of round 1; None
+        where the last round cannot be told to be lower.
         """
-        below = [tell(point).sign < 0 for point in self.changes]
-        if not below[-1]:
+        if len(self.changes) not in self.lower_in:
             return None
-        return 1 + max((number for number, fell in enumerate(below, 1) if not fell), default=0)
+        means = [moved.mean for moved in self.changes]
+        back = (i for i, mean in enumerate(means, 1) if mean is not None and mean >= 0)
+        returned = max(back, default=0)
+        return min(number for number in self.lower_in if number > returned)
+
+
+@dataclass(frozen=True)
+class RuleComparison:
+    """A rule in one series against its baseline, on the conversations that both have.
+
+    Attributes:
+        row: the rule in the series.
+        against: the same rule in the baseline.
+        last, mean: the paired differences, at the last round and over all rounds.
+    """
+
+    row: RuleRow
+    against: RuleRow
+    last: Estimate
+    mean: Estimate
 
 
 def rule_rows(series: Sequence[Series]) -> list[RuleRow]:
@@ -66,8 +100,25 @@ def rule_rows(series: Sequence[Series]) -> list[RuleRow]:
             if not np.isnan(values).all():
                 apart = case is not None and len(prompts) > 1
                 judge = judge_of(_probed(item, case, rule), rule)
-                rows.append(_row(f"{case}, {rule}" if apart else rule, item, values, judge))
+                name = f"{case}, {rule}" if apart else rule
+                rows.append(_row(name, case, rule, item, values, judge))
     return rows
+
+
+def compare_rules(series: Sequence[Series], rows: Sequence[RuleRow]) -> list[RuleComparison]:
+    """Each row against that of its rule in the baseline of its series, in the order of the rows;
+    none of the baseline itself, or where no conversations are shared.
+    """
+    by_rule = {(row.series, row.case, row.rule): row for row in rows}
+    compared = []
+    for row in rows:
+        baseline = baseline_of(series, row.series)
+        against = by_rule.get((baseline, row.case, row.rule)) if baseline else None
+        pair = same_pairs(row.series, baseline) if baseline and against else None
+        if against and pair:
+            ours, theirs = (_paired_scores(item, row.case, row.rule) for item in pair)
+            compared.append(RuleComparison(row, against, *paired_rounds(ours, theirs)))
+    return compared
 
 
 def first_broken(values: np.ndarray) -> list[int]:
@@ -77,16 +128,21 @@ def first_broken(values: np.ndarray) -> list[int]:
     return [int(row.argmax()) + 1 if row.any() else 0 for row in below]
 
 
-def _row(name: str, item: Series, values: np.ndarray, judge: str) -> RuleRow:
+def _row(
+    name: str, case: str | None, rule: str, item: Series, values: np.ndarray, judge: str
+) -> RuleRow:
     broken = first_broken(values)
     return RuleRow(
         name=name,
+        case=case,
+        rule=rule,
         series=item,
         n=len(values),
         points=tuple(estimate_columns(values)),
         changes=tuple(change(values, 0, last) for last in range(item.rounds)),
         broken=tuple(broken.count(number) for number in range(1, item.rounds + 1)),
         kept=broken.count(0),
+        kept_once=int((values >= KEPT).any(axis=1).sum()),  # never true of NaN
         judge=judge,
     )
 
@@ -109,8 +165,20 @@ def _probed(item: Series, case: str | None, rule: str) -> list[dict[str, Any]]:
 
 def _scores(item: Series, case: str | None, rule: str) -> np.ndarray:
     """[conversation, round] of these conversations."""
-    return probe_means(
-        _probed(item, case, rule),
-        item.rounds,
-        lambda probe: probe["kind"] == "stability" and probe.get("rule") == rule,
-    )
+    return _scores_of(_probed(item, case, rule), item.rounds, rule)
+
+
+def _paired_scores(item: Series, case: str | None, rule: str) -> np.ndarray:
+    """[conversation, round] of all conversations of a series; NaN where it was not asked."""
+    values = _scores_of(item.records, item.rounds, rule)
+    others = [case not in (None, record["agent"]["id"]) for record in item.records]
+    values[np.array(others)] = np.nan
+    return values
+
+
+def _scores_of(records: Sequence[dict[str, Any]], rounds: int, rule: str) -> np.ndarray:
+    def counts(probe: dict[str, Any]) -> bool:
+        asks = probe["kind"] == "stability" and probe.get("rule") == rule
+        return asks and probe["round"] <= rounds  # of a series that was cut short
+
+    return probe_means(records, rounds, counts)

@@ -29,7 +29,7 @@ from holdfast.analysis.comparisons import (
 )
 from holdfast.analysis.foretelling import Area, Foretelling, foretelling_of
 from holdfast.analysis.profile import read_gains, read_profile
-from holdfast.analysis.rules import RuleRow, rule_rows
+from holdfast.analysis.rules import RuleComparison, RuleRow, compare_rules, rule_rows
 from holdfast.analysis.series import KINDS, MEASURED, Series, read_series
 from holdfast.analysis.statistics import Estimate, estimate, estimate_columns
 from holdfast.analysis.tasks import read_results
@@ -192,7 +192,7 @@ def _method(series: Sequence[Series], item: Series) -> dict[str, Any]:
             for kind, by_name in categories.items()
         },
         "prompts": [_prompt(row) for row in by_prompt(item)],
-        "rules": [_rule(row) for row in rule_rows([item])],
+        "rules": _rules(series, item),
         "accuracy": _accuracy(item),
         "baseline": None,
     }
@@ -243,13 +243,25 @@ def _accuracy(item: Series) -> dict[str, Any] | None:
     }
 
 
-def _rule(row: RuleRow) -> dict[str, Any]:
+def _rules(series: Sequence[Series], item: Series) -> list[dict[str, Any]]:
+    rows = rule_rows(series)
+    compared = {pair.row: pair for pair in compare_rules(series, rows)}
+    return [_rule(row, compared.get(row)) for row in rows if row.series is item]
+
+
+def _rule(row: RuleRow, pair: RuleComparison | None) -> dict[str, Any]:
+    against = pair and {"last_round": judged(pair.last), "over_all_rounds": judged(pair.mean)}
     return {
         "rule": row.name,
         "n": row.n,
         "stability_by_round": _spreads(row.points),
         "first_broken_by_round": list(row.broken),
         "kept_throughout": row.kept,
+        "kept_in_any_round": row.kept_once,
+        "change": judged(row.changes[-1]),
+        "lower_from_round": row.lower_from,
+        "lower_in_rounds": list(row.lower_in),
+        "against": against,
     }
 
 

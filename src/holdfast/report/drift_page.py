@@ -29,7 +29,7 @@ from holdfast.report.sections import (
     methods_section,
     rules_section,
 )
-from holdfast.report.sentences import counted, headline, second_line
+from holdfast.report.sentences import counted, opening
 
 # a section is a template `drift_ID.html.j2`; it is left out where what it reads is empty
 SECTIONS = (
@@ -117,8 +117,7 @@ def _opening(check: Check | None, series: Sequence[Series]) -> list[str]:
     """
     if check is not None:
         return [check_headline(check), *check_lines(check)]
-    second = second_line(series)
-    return [headline(series), *([second] if second else [])]
+    return opening(series)
 
 
 def _downloads(

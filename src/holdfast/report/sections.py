@@ -14,7 +14,7 @@ from holdfast.analysis.comparisons import (
     overall_change,
 )
 from holdfast.analysis.foretelling import Foretelling
-from holdfast.analysis.rules import RuleRow, rule_rows
+from holdfast.analysis.rules import RuleComparison, RuleRow, compare_rules, rule_rows
 from holdfast.analysis.series import KINDS, Series, category_of
 from holdfast.analysis.statistics import Estimate
 from holdfast.report.charts import Chart, Mark, difference_mark, round_top
@@ -139,10 +139,11 @@ class RuleLine:
 
 @dataclass(frozen=True)
 class Rules:
-    """Small multiples by rule, and their numbers."""
+    """Small multiples by rule, their numbers, and what each method changes at each."""
 
     charts: tuple[NamedChart, ...]
     lines: tuple[RuleLine, ...]
+    compared: tuple[RuleComparison, ...]
 
     @property
     def numbers(self) -> list[Points]:
@@ -159,7 +160,7 @@ def rules_section(series: Sequence[Series]) -> Rules | None:
     names = dict.fromkeys(row.name for row in rows)
     charts = [_rule_chart(series, [row for row in rows if row.name == name]) for name in names]
     lines = [RuleLine(row, fall(row), broken_text(row)) for row in rows]
-    return Rules(tuple(charts), tuple(lines))
+    return Rules(tuple(charts), tuple(lines), tuple(compare_rules(series, rows)))
 
 
 def _rule_chart(series: Sequence[Series], rows: Sequence[RuleRow]) -> NamedChart:

@@ -9,7 +9,7 @@ from typing import Any
 from holdfast.analysis.baseline import DOES_NOT, Baseline
 from holdfast.analysis.comparisons import fixes, overall_change
 from holdfast.analysis.endings import Endings
-from holdfast.analysis.rules import RuleRow
+from holdfast.analysis.rules import RuleRow, rule_rows
 from holdfast.analysis.series import NO_FIX, Series
 from holdfast.analysis.statistics import estimate_columns
 from holdfast.analysis.verdicts import CANNOT_TELL, LEAST, tell
@@ -21,7 +21,61 @@ _ENDED = {
     "failure": "had a request that failed",
     "judge": "had a judge that said neither yes nor no",
 }
+_MOST_NAMED = 4  # rules in one sentence
 _EMPTY = {"refusal": "refused", "tool_calls": "called a tool", "empty": "were empty"}
+
+
+def opening(series: Sequence[Series]) -> list[str]:
+    """The sentences that a run is told in: which rules were never kept or are kept less, where a
+    prompt gives several; then what happened on average; then the best fix.
+    """
+    lines = (rules_headline(series), headline(series), second_line(series))
+    return [line for line in lines if line]
+
+
+def rules_headline(series: Sequence[Series]) -> str | None:
+    """One sentence on the rules that the first series never kept, and those it came to keep less;
+    None where there is no such rule that can be told.
+    """
+    item = series[0].until(series[0].shared_rounds)
+    rows = rule_rows([item])
+    never = [f"“{row.name}” (0 of {row.n} conversations)" for row in rows if row.never_kept]
+    less = [_kept_less(row) for row in rows if row.lower_from and not row.never_kept]
+    parts = []
+    if never:
+        parts.append(f"never keeps {_and(_first(never))}")
+    if less:
+        parts.append(f"keeps {_and(_first(less))}")
+    return f"{_who(item)} {', and '.join(parts)}." if parts else None
+
+
+def _kept_less(row: RuleRow) -> str:
+    """'“signs” less from round 2 on (95 % at round 1, 20 % at round 8)'."""
+    first, last = row.points[0].mean, row.points[-1].mean
+    assert first is not None and last is not None  # the last is told to be below the first
+    return (
+        f"“{row.name}” less from round {row.lower_from} on ({percent(first)} at round 1,"
+        f" {percent(last)} at round {len(row.points)})"
+    )
+
+
+def _first(names: Sequence[str]) -> list[str]:
+    """The first few, and how many more."""
+    more = len(names) - _MOST_NAMED
+    return [*names[:_MOST_NAMED], *([f"{more} more"] if more > 0 else [])]
+
+
+def _who(item: Series) -> str:
+    return "Without a fix the agent" if item.method == NO_FIX else f"With {item.method} the agent"
+
+
+def baseline_hint(rows: Sequence[RuleRow]) -> str:
+    """Of a run with rules whose baseline was not asked: that some may tell nothing."""
+    few = "Some rules" if len(rows) > 1 else "The rule"
+    return (
+        f"{few} may score the same without the system prompt, and then tell nothing of it;"
+        " --baseline asks the probes without it and says which."
+    )
 
 
 def headline(series: Sequence[Series]) -> str:
@@ -29,7 +83,9 @@ def headline(series: Sequence[Series]) -> str:
     on; or to the last that half of its conversations reached.
     """
     item = series[0].until(series[0].shared_rounds)
-    who = "Without a fix the agent" if item.method == NO_FIX else f"With {item.method} the agent"
+    who = _who(item)
+    if rules_headline(series):
+        who = f"On average over its {len(rule_rows([item]))} rules it"
     rounds = estimate_columns(item.stability)
     first, last = rounds[0], rounds[-1]
     if last.mean is None or first.mean is None:
@@ -106,16 +162,44 @@ def counted(series: Sequence[Series]) -> str:
 
 
 def fall(row: RuleRow) -> str:
-    """From which round on stability is below that of round 1, as far as the intervals tell."""
+    """That a rule was never kept; else from which round on its stability is below that of round 1,
+    as far as the intervals tell.
+    """
     if row.n < LEAST:
         return f"n = {row.n} is too few to tell a fall (that takes {LEAST})"
+    if row.never_kept:
+        return f"never kept (0 of {row.n} in any round)"
     if len(row.changes) < 2:
         return "one round cannot show a fall"
-    if row.fell_in is None:
+    if not row.lower_in:
         return "no fall that this run can tell"
-    if row.fell_in == len(row.changes):
-        return f"below round 1 in round {row.fell_in}"
-    return f"below round 1 from round {row.fell_in} on"
+    if row.lower_from is None:
+        return f"below round 1 in {rounds_text(row.lower_in)} alone, that this run can tell"
+    if row.lower_from == len(row.changes) and len(row.lower_in) == 1:
+        return f"below round 1 in round {row.lower_from}"
+    sentence = f"below round 1 from round {row.lower_from} on"
+    if row.lower_in == tuple(range(row.lower_from, len(row.changes) + 1)):
+        return sentence
+    return f"{sentence} (certain in {rounds_text(row.lower_in)})"
+
+
+def rounds_text(numbers: Sequence[int]) -> str:
+    """'round 3', or 'rounds 2 and 5 to 8'."""
+    runs: list[list[int]] = []
+    for number in numbers:
+        if runs and runs[-1][-1] == number - 1:
+            runs[-1].append(number)
+        else:
+            runs.append([number])
+    spans: list[str] = []
+    for run in runs:
+        spans += [f"{run[0]} to {run[-1]}"] if len(run) > 2 else [str(number) for number in run]
+    return f"round{'' if len(numbers) == 1 else 's'} {_and(spans)}"
+
+
+def _and(parts: Sequence[str]) -> str:
+    """'a', 'a and b', 'a, b and c'."""
+    return " and ".join(filter(None, (", ".join(parts[:-1]), parts[-1])))
 
 
 def broken_text(row: RuleRow) -> str:

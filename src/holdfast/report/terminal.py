@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import textwrap
 from collections.abc import Sequence
 
@@ -10,7 +11,7 @@ import numpy as np
 from holdfast.analysis.accuracy import accuracy_of
 from holdfast.analysis.baseline import baseline_beside
 from holdfast.analysis.comparisons import baseline_of, compare, overall_change
-from holdfast.analysis.rules import RuleRow, rule_rows
+from holdfast.analysis.rules import RuleRow, compare_rules, rule_rows
 from holdfast.analysis.series import KINDS, Series, read_series
 from holdfast.analysis.statistics import Estimate, estimate_columns
 from holdfast.analysis.summary import foretelling_in
@@ -18,8 +19,8 @@ from holdfast.analysis.verdicts import tell
 from holdfast.records import RunData
 from holdfast.report.foretelling import foretelling_lines
 from holdfast.report.rounds import numbered
-from holdfast.report.sentences import baseline_lines, broken_text, fall, headline, second_line
-from holdfast.report.wording import plain, signed
+from holdfast.report.sentences import baseline_hint, baseline_lines, broken_text, fall, opening
+from holdfast.report.wording import aligned, plain, signed
 
 _ACROSS = 2  # methods side by side: 80 columns
 _RULES_ACROSS = 3  # rules side by side, whose names are longer
@@ -53,8 +54,10 @@ def table(run: RunData) -> str:
                 name = f"{item.method}: " if len(series) > 1 else ""
                 lines += textwrap.wrap(f"{name}{line}", _WIDTH, subsequent_indent="    ")
     lines.append("")
-    for sentence in (headline(series), second_line(series)):
-        lines += textwrap.wrap(sentence or "", _WIDTH)
+    for sentence in opening(series):
+        lines += textwrap.wrap(sentence, _WIDTH)
+    if not baseline and (rows := rule_rows(series[:1])):
+        lines += ["", *textwrap.wrap(baseline_hint(rows), _WIDTH)]
     return "\n".join(lines).rstrip() + "\n"
 
 
@@ -103,9 +106,36 @@ def _rules(series: Sequence[Series]) -> list[str]:
             lines += _rule_block(rows[start : start + _RULES_ACROSS], item.rounds)
             lines.append("")
         for row in rows:
+            if row.never_kept:
+                lines.append(f"  {row.name}: {fall(row)}")
+                continue
             moved = f"{signed(row.changes[-1])}; " if item.rounds > 1 else ""
             lines += [f"  {row.name}: {moved}{fall(row)}", f"    {broken_text(row)}"]
-    return lines
+    return [*lines, *_rules_compared(series)]
+
+
+def _rules_compared(series: Sequence[Series]) -> list[str]:
+    """One table of rule by method: what each method changes at each rule; nothing of one method."""
+    compared = compare_rules(series, rule_rows(series))
+    if not compared:
+        return []
+    rows = [("", f"at round {series[0].rounds}", "over all rounds")]
+    for against, pairs in itertools.groupby(compared, lambda pair: pair.against):
+        rows.append((f"{against.name}, {against.series.method}", plain(against.points[-1]), ""))
+        rows += [
+            (
+                f"  {pair.row.series.method}",
+                _judged(pair.last, "higher", "lower"),
+                _judged(pair.mean, "higher", "lower"),
+            )
+            for pair in pairs
+        ]
+    baseline = compared[0].against.series.method
+    return [
+        "",
+        f"Rule by method, minus {baseline} on the same conversations:",
+        *aligned(rows, "  "),
+    ]
 
 
 def _accuracies(series: Sequence[Series]) -> list[str]:
