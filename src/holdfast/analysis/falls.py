@@ -68,12 +68,13 @@ def compare_runs(
     now = rule_scores([new for new, _ in pairs], rounds)
     then = rule_scores([old for _, old in pairs], rounds)
     both = [rule for rule in now if rule in then and _compared(now[rule], then[rule]).any()]
-    fell, by_rule = False, np.zeros(0, dtype=bool)
+    fell = False
+    by_rule: np.ndarray = np.zeros(0, dtype=bool)
     if both:
         prompt_fell, rule_fell = falls(
             np.stack([now[rule] for rule in both]), np.stack([then[rule] for rule in both]), error
         )
-        fell, by_rule = bool(prompt_fell.any()), rule_fell.any(axis=-1)
+        fell, by_rule = bool(prompt_fell.any()), np.any(rule_fell, axis=-1)
     told = [
         _rule_fall(rule, bool(certain), now[rule], then[rule])
         for rule, certain in zip(both, by_rule, strict=True)
