@@ -93,6 +93,18 @@ RECORDS = (
         ("chosen_heads",),
     ),
     Record(
+        "equal_cost_explored",
+        "benchmarks/equal_cost.py explore --runs {runs} --out {out}",
+        True,
+        60,
+    ),
+    Record(
+        "equal_cost",
+        "benchmarks/equal_cost.py confirm --runs {runs} --out {out}",
+        True,
+        45,
+    ),
+    Record(
         "ablation",
         "benchmarks/ablation.py --self-dialogue {corpus} --runs {runs} --out {out}",
         False,

@@ -143,9 +143,9 @@ def equal_cost_rows(record: dict) -> list[str]:
             "",
             (
                 f"Seed {seed['seed']}: without a fix, stability"
-                f" {none['stability']['mean']:.3f}, and of the questions"
+                f" {none['stability']['mean']:.3f}, and of the questions "
                 + ", ".join(
-                    f" {none[f'capability_turn_{turn}']['mean']:.1f} % right at turn {turn}"
+                    f"{none[f'capability_turn_{turn}']['mean']:.1f} % right at turn {turn}"
                     for turn in turns
                 )
                 + "."
