@@ -85,11 +85,11 @@ def test_all_pairs_talk_in_turn():
         draw_pairing(SUITE, alike, number).starter for number in range(14)
     ]
     assert len({one.starter for one in drawn}) == 2
-    for number, prompts in itertools.product(range(40), (5,)):
-        assert half_of(number, prompts) != half_of(number + 20, prompts), (
+    for number, pairs in itertools.product(range(40), (1, 2, 3, 4, 20)):
+        assert half_of(number, pairs) != half_of(number + pairs, pairs), (
             "every pair is in both halves"
         )
-    assert sum(half_of(number, 5) for number in range(20)) == 10
+    assert sum(half_of(number, 20) for number in range(20)) == 10
 
 
 def test_one_prompt_per_category_or_those_named():
@@ -579,8 +579,6 @@ def test_what_cannot_be_calibrated_is_refused(tmp_path):
         load_capability("knowledge", 3)
     with pytest.raises(UsageError, match=r"Only MMLU has shots"):
         load_capability("knowledge", shots=2)
-    with pytest.raises(UsageError, match=r"'boost:factor=2' has one point"):
-        run(tmp_path, sweeps=("boost:factor=2",))
     with pytest.raises(UsageError, match=r"given twice"):
         run(tmp_path / "twice", sweeps=("boost:factor=2,3", "boost:factor=3,4"))
     with pytest.raises(UsageError, match=r"1 draws of 2 prompts make 2 conversations"):
@@ -639,6 +637,13 @@ def test_sweeps_and_method_files_are_spelled(tmp_path):
         "exponent",
         ("0.9", "0.5"),
     )
+    point = methods.parse_sweep("repetition:probability=0.5+boost:factor=4")
+    assert (point.name, point.knob, point.values) == (
+        "repetition+boost:factor=4",
+        "probability",
+        ("0.5",),
+    )
+    assert point.settings == (methods.parse("repetition:probability=0.5+boost:factor=4"),)
     assert sweep.settings[1] == methods.parse(
         "split-softmax:exponent=0.5,heads=0.1/1.0+repetition:probability=0.5"
     )
@@ -646,7 +651,7 @@ def test_sweeps_and_method_files_are_spelled(tmp_path):
     for spec, named in (
         ("boost:factor=2,2.0", "same value twice"),
         ("boost:2,3", "KNOB=VALUE,VALUE, not '2'"),
-        ("boost", "has one point"),
+        ("boost", "'boost' names no knob"),
         ("boost:factor=2,0.5", "factor from 1 upwards, not 0.5"),
         ("boost:factr=2,3", "'factr'.*'factor'"),
         ("none+boost:factor=2,3", "'none' cannot be combined"),

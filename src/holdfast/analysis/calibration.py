@@ -54,12 +54,14 @@ class Calibration:
         report: bool [conversation], True on the half that results are reported on; candidates are
             chosen on the other.
         about: the identity of the run.
+        questions: that every setting was asked.
     """
 
     candidates: tuple[Candidate, ...]
     names: tuple[tuple[str, str], ...]
     report: np.ndarray
     about: dict[str, Any]
+    questions: int = 0
 
     @property
     def none(self) -> Candidate:
@@ -110,11 +112,14 @@ class Calibration:
         return math.inf if self.about["is_text"] else 100.0
 
 
-def half_of(number: int, prompts: int) -> int:
+def half_of(number: int, pairs: int) -> int:
     """The half that a conversation belongs to: 0 to choose on, 1 to report; the halves of a pair's
     draws alternate.
+
+    Args:
+        number: of the conversation.
+        pairs: of an agent and a user, which come in turn.
     """
-    pairs = prompts * (prompts - 1)
     return (number % pairs + number // pairs) % 2
 
 
@@ -131,6 +136,7 @@ def read_calibration(folder: Path | str) -> Calibration:
     count = about["settings"]["conversations"]
     noted = Counter(failure["method"] for failure in asked.failures)  # asked, and not answered
     wanted = max(1, min(count, _asked(costs, noted, NO_FIX)))
+    pairs = len({(r["agent"]["id"], r["user"]["id"]) for r in stability.records})
     candidates = []
     for method, sweep, value in _swept(about):
         if len(by_round.get(method, ())) < count or _asked(costs, noted, method) < wanted:
@@ -152,8 +158,9 @@ def read_calibration(folder: Path | str) -> Calibration:
     return Calibration(
         candidates=tuple(candidates),
         names=tuple((sweep["name"], sweep["knob"]) for sweep in about["sweeps"]),
-        report=np.array([half_of(number, len(about["prompts"])) == 1 for number in range(count)]),
+        report=np.array([half_of(number, pairs) == 1 for number in range(count)]),
         about=about,
+        questions=sum(len(r["probes"]) for r in asked.records if r["method"] == NO_FIX),
     )
 
 

@@ -18,6 +18,30 @@ from holdfast.errors import UsageError
 
 
 @dataclass(frozen=True)
+class Near:
+    """The candidate that comes closest to a choice where none could be chosen.
+
+    gain and drop are those of the half that settings are chosen on; gain_of_all and drop_of_all of
+    all conversations.
+    """
+
+    method: str
+    budget: float
+    gain: Estimate
+    drop: Estimate
+    gain_of_all: Estimate
+    drop_of_all: Estimate
+
+    @property
+    def times_needed(self) -> float | None:
+        """How many times as much would tell, if the means of all conversations stay as they are;
+        None where these means are against it.
+        """
+        times = _times_needed(self.gain_of_all, self.drop_of_all, self.budget)
+        return None if times is None else 2 * times  # a half is to tell it
+
+
+@dataclass(frozen=True)
 class Pick:
     """The most stable candidate of those whose cost, on one half of the conversations, is within
     the budget.
@@ -25,6 +49,7 @@ class Pick:
     stability_none, stability, gain and drop are those of the other half. none_fits: no candidate
     but none is within the budget. why: what keeps the other half from showing that the candidate is
     more stable and within the budget; "" where it shows both, and only then is it recommended.
+    near: what comes closest, where no candidate but none could be chosen.
     """
 
     method: str
@@ -35,6 +60,7 @@ class Pick:
     drop: Estimate
     none_fits: bool
     why: str
+    near: Near | None = None
 
     @property
     def recommended(self) -> bool:
@@ -46,19 +72,26 @@ class Pick:
         """How many times as much would tell, if the means stay as they are; None where no more of
         the same would.
         """
-        gain, drop, room = self.gain, self.drop, self.budget - (self.drop.mean or 0.0)
-        if not gain.mean or gain.mean < 0 or room <= 0:
-            return None
-        if gain.low is None or gain.high is None or drop.low is None or drop.high is None:
-            return None
-        gain_width, drop_width = (gain.high - gain.low) / 2, (drop.high - drop.low) / 2
-        return max(
-            (gain_width / gain.mean) ** 2,
-            (drop_width / room) ** 2,
-            LEAST / gain.n,
-            LEAST / drop.n,
-            1.5,
-        )
+        return _times_needed(self.gain, self.drop, self.budget)
+
+
+def _times_needed(gain: Estimate, drop: Estimate, budget: float) -> float | None:
+    """How many times as many conversations these would have to be to show a gain and a cost within
+    the budget; None where their means do not show both.
+    """
+    room = budget - (drop.mean or 0.0)
+    if not gain.mean or gain.mean < 0 or room <= 0:
+        return None
+    if gain.low is None or gain.high is None or drop.low is None or drop.high is None:
+        return None
+    gain_width, drop_width = (gain.high - gain.low) / 2, (drop.high - drop.low) / 2
+    return max(
+        (gain_width / gain.mean) ** 2,
+        (drop_width / room) ** 2,
+        LEAST / gain.n,
+        LEAST / drop.n,
+        1.5,
+    )
 
 
 def pareto(stability: Sequence[float], drop: Sequence[float]) -> list[bool]:
@@ -121,6 +154,35 @@ def pick(calibration: Calibration, budget: float) -> Pick:
             if best is none
             else _missing(calibration, best, budget, there)
         ),
+        near=_near(calibration, fitting, budget, here) if best is none else None,
+    )
+
+
+def _near(
+    calibration: Calibration, fitting: Sequence[Candidate], budget: float, keep: np.ndarray
+) -> Near | None:
+    """Of those within the budget, the most stable; where there is none, the cheapest of those that
+    gain anything on these conversations, or of all.
+    """
+    candidates = calibration.candidates[1:]
+    if not candidates:
+        return None
+
+    def gained(candidate: Candidate) -> float:
+        return calibration.gain(candidate, keep).mean or 0.0
+
+    if fitting:
+        closest = max(fitting, key=gained)
+    else:
+        gaining = [each for each in candidates if gained(each) > 0]
+        closest = min(gaining or candidates, key=lambda each: calibration.mean_drop(each, keep))
+    return Near(
+        closest.method,
+        budget,
+        calibration.gain(closest, keep),
+        calibration.drop(closest, keep),
+        calibration.gain(closest),
+        calibration.drop(closest),
     )
 
 

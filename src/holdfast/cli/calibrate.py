@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import functools
+import sys
 from pathlib import Path
 
 from holdfast.cli.dry_run import Part, add_dry_run, check_prices
@@ -17,7 +18,7 @@ from holdfast.cli.options import (
     write_page,
 )
 from holdfast.cli.progress import Bar, tell_figures
-from holdfast.cli.replica_options import add_replicas
+from holdfast.cli.replica_options import AS_MANY_AS_PAY, add_replicas
 from holdfast.errors import HoldfastError
 
 
@@ -28,15 +29,17 @@ def add_parser(commands) -> None:
         formatter_class=argparse.RawDescriptionHelpFormatter,
         description=(
             "Sweeps the strength of every method; measures for each setting stability (all ordered"
-            " pairs of one prompt per category) and a\ncapability asked in the middle of the same"
-            " dialogs; draws one against the other, and names the most stable setting\nwithin a"
-            " budget, where it can tell.\nLi et al. 2024, section 6.3, Figures 5 and 6."
+            " pairs of one prompt per category; a single\nprompt with the suite's personas) and a"
+            " capability asked in the middle of the same dialogs; draws one against the\nother,"
+            " and names the most stable setting within a budget, where it can tell.\nLi et al."
+            " 2024, section 6.3, Figures 5 and 6."
         ),
         epilog=(
-            "examples:\n  holdfast calibrate --budget 2\n  holdfast calibrate --sweep"
-            " split-softmax:exponent=0.9,0.7,0.5 --sweep repetition:probability=0.5,1 --capability"
-            " mmlu:data/mmlu\n  holdfast drift --method runs/calibrate/method.json\n\nRepeating a"
-            " command resumes it."
+            "examples:\n  holdfast calibrate --budget 2\n  holdfast calibrate --suite my_bot.yaml"
+            " --sweep boost:factor=4 --sweep repetition:probability=0.5\n  holdfast calibrate"
+            " --sweep split-softmax:exponent=0.9,0.7,0.5 --sweep repetition:probability=0.5,1"
+            " --capability mmlu:data/mmlu\n  holdfast drift --method"
+            " runs/calibrate/method.json\n\nRepeating a command resumes it."
         ),
     )
     add = calibrate.add_argument
@@ -71,7 +74,7 @@ def add_parser(commands) -> None:
         action="append",
         metavar="SPEC",
         help=(
-            "a method with several values of one knob, as split-softmax:exponent=0.9,0.7;"
+            "a method with one value or several of a knob, as split-softmax:exponent=0.9,0.7;"
             " repeatable (default: five methods)"
         ),
     )
@@ -79,8 +82,10 @@ def add_parser(commands) -> None:
     add(
         "--draws",
         type=int,
-        default=5,
-        help="conversations of each ordered pair (default: %(default)s)",
+        help=(
+            "conversations of each ordered pair, or of a single prompt with each persona (default:"
+            " 5, or as many as make 60 conversations per setting)"
+        ),
     )
     add("--rounds", type=int, default=8, help="default: %(default)s")
     add(
@@ -106,7 +111,7 @@ def add_parser(commands) -> None:
         help="where the system prompt stands (default: %(default)s)",
     )
     add("--seed", type=int, default=0, help="default: %(default)s")
-    add_replicas(add, "conversations and batches of questions")
+    add_replicas(add, "conversations and batches of questions", AS_MANY_AS_PAY)
     add("--out", type=Path, default=Path("runs/calibrate"), help="a folder (default: %(default)s)")
     add_dry_run(add)
     add_report(add)
@@ -114,7 +119,7 @@ def add_parser(commands) -> None:
 
 
 def run(arguments: argparse.Namespace) -> None:
-    from holdfast import drift, knobs, methods
+    from holdfast import drift, knobs
     from holdfast.analysis.calibration import read_calibration
     from holdfast.analysis.choice import pick
     from holdfast.analysis.study_summary import (
@@ -131,11 +136,14 @@ def run(arguments: argparse.Namespace) -> None:
         DEFAULT_SWEEPS,
         Plan,
         calibrate,
+        check_folder,
         choose_prompts,
         conversations,
+        read_sweeps,
         settings_for,
         units_of,
     )
+    from holdfast.study.calibration_talks import too_small, usual_draws
     from holdfast.study.capability import load_capability
 
     check_prices(arguments)
@@ -144,8 +152,11 @@ def run(arguments: argparse.Namespace) -> None:
     budget = knobs.number_between(
         "calibrate", "budget", 1.0 if arguments.budget is None else arguments.budget, 0
     )
+    suite = choose_prompts(
+        drift.load_suite(arguments.suite), arguments.prompts.split(",") if arguments.prompts else ()
+    )
     plan = Plan(
-        arguments.draws,
+        usual_draws(suite, arguments.out) if arguments.draws is None else arguments.draws,
         arguments.rounds,
         arguments.ask_at,
         arguments.reading,
@@ -153,31 +164,32 @@ def run(arguments: argparse.Namespace) -> None:
         arguments.system_as,
         Sampling(max_new_tokens=arguments.max_new_tokens),
     )
-    suite = choose_prompts(
-        drift.load_suite(arguments.suite), arguments.prompts.split(",") if arguments.prompts else ()
-    )
     capability = load_capability(
         arguments.capability, arguments.questions, arguments.seed, arguments.shots
     )
+    parsed = read_sweeps(sweeps)
+    check_folder(arguments.out, suite, capability, parsed, plan)
+    every = [(), *(setting for sweep in parsed for setting in sweep.settings)]
+    asked = len(capability.items)
+    title = (
+        f"{len(every)} settings, each in {conversations(suite, plan)} conversations of"
+        f" {plan.rounds} rounds, with {asked} questions shared out among them"
+    )
+    if why := too_small(suite, asked, plan):
+        print(f"holdfast: this cannot lead to a verdict: {why}", file=sys.stderr)
     model = load_model(arguments)
     arguments.on_interrupt = (
         f"What is finished is kept in {arguments.out}; repeat the command to go on."
     )
     if arguments.dry_run:
-        every = [setting for sweep in sweeps for setting in methods.parse_sweep(sweep).settings]
-        asked = len(capability.items) * (1 + len(every))
         of_all, folder = settings_for(suite, plan), arguments.out / "stability"
-        talks = Talks(model, suite, folder, of_all, [(), *every], measured=1)
+        talks = Talks(model, suite, folder, of_all, every, measured=1)
         hold = functools.partial(drift.run, running=drift.Running(command=command_line()))
-        plan_talks(arguments, talks, hold, [Part("questions", asked, asked, asked)])
+        questions = asked * len(every)
+        print(f"{title}.")
+        plan_talks(arguments, talks, hold, [Part("questions", questions, questions, questions)])
         return
-    units, count = units_of(suite, capability, sweeps, plan), conversations(suite, plan)
-    questions = min(count, len(capability.items))
-    settings = units // (count * plan.rounds + questions)
-    title = (
-        f"{settings} settings, each in {count} conversations of {plan.rounds} rounds, with"
-        f" {questions} questions"
-    )
+    units = units_of(suite, capability, sweeps, plan)
     with Bar(units, title=title) as bar:
         _, answers = calibrate(
             model,
@@ -188,7 +200,7 @@ def run(arguments: argparse.Namespace) -> None:
             plan,
             command=command_line(),
             progress=bar,
-            replicas=1 if arguments.replicas is None else arguments.replicas,
+            replicas=arguments.replicas,
         )
     calibration = read_calibration(arguments.out)
     chosen = pick(calibration, budget)

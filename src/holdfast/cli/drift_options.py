@@ -10,7 +10,7 @@ from holdfast.cli.dry_run import add_dry_run
 from holdfast.cli.judging import add_judging
 from holdfast.cli.options import add_model, add_report
 from holdfast.cli.own_dialogs import add_dialogs
-from holdfast.cli.replica_options import add_replicas
+from holdfast.cli.replica_options import AS_MANY_AS_PAY, add_replicas
 from holdfast.cli.user_model import add_user_model
 
 if TYPE_CHECKING:
@@ -174,12 +174,7 @@ def add_draws(add) -> None:
 def add_running(add, command: str = "drift") -> None:
     """Adds what runs side by side, and where the results of the command go."""
     add("--batch", type=int, default=48, help="conversations side by side (default: %(default)s)")
-    add_replicas(
-        add,
-        "conversations",
-        "of a small model on the CPU, as many as there are processors, with at least 8"
-        " conversations each; else 1",
-    )
+    add_replicas(add, "conversations", AS_MANY_AS_PAY)
     add(
         "--out",
         type=Path,

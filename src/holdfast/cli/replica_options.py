@@ -7,6 +7,11 @@ import sys
 
 from holdfast.errors import UsageError
 
+AS_MANY_AS_PAY = (
+    "of a small model on the CPU, as many as there are processors, with at least 8 conversations"
+    " each; else 1"
+)
+
 
 def add_replicas(add, units: str, default: str = "1") -> None:
     """Adds them.

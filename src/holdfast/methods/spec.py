@@ -65,7 +65,7 @@ def parse(spec: str, *, files: bool = True) -> tuple[Method, ...]:
 
 @dataclass(frozen=True)
 class Sweep:
-    """One method, or several joined by "+", with one knob at several values.
+    """One method, or several joined by "+", with one knob at one value or several.
 
     Args:
         name: of the methods, with the knobs that stay.
@@ -83,8 +83,10 @@ class Sweep:
 def parse_sweep(spec: str) -> Sweep:
     """Reads a sweep: a spelling of methods in which one knob has several values, joined by ",".
 
+    Where every knob has one value, the sweep is this one setting.
+
     Raises:
-        UsageError: no knob or more than one has several values, or as `parse`.
+        UsageError: no knob is named, or more than one has several values, or as `parse`.
     """
     parts = [_read_part(text, spec, swept=True) for text in _split(spec, "+")]
     place, knob = _swept_knob(parts, spec)
@@ -103,19 +105,15 @@ def parse_sweep(spec: str) -> Sweep:
 
 
 def _swept_knob(parts: Sequence[_Part], spec: str) -> tuple[int, str]:
-    """The number of the part, and its knob, that has several values."""
-    swept = [
-        (place, knob)
-        for place, part in enumerate(parts)
-        for knob, values in part.knobs.items()
-        if len(values) > 1
-    ]
-    if len(swept) == 1:
-        return swept[0]
+    """The number of the part, and its knob, that has several values; else the first knob."""
+    places = [(place, knob) for place, part in enumerate(parts) for knob in part.knobs]
+    swept = [(place, knob) for place, knob in places if len(parts[place].knobs[knob]) > 1]
+    if len(swept) < 2 and places:
+        return (swept or places)[0]
     named = " and ".join(knob for _, knob in swept)
-    why = f"gives several values to {named}" if named else "has one point"
+    why = f"gives several values to {named}" if named else "names no knob"
     raise UsageError(
-        f"The sweep {spec!r} {why}; give one knob two values or more, as in"
+        f"The sweep {spec!r} {why}; give one knob one value or several, as in"
         " split-softmax:exponent=0.9,0.7,0.5."
     )
 

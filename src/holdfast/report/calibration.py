@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from holdfast.analysis.calibration import Calibration, Candidate
-from holdfast.analysis.choice import Pick, front
+from holdfast.analysis.choice import Near, Pick, front
 from holdfast.analysis.series import NO_FIX
 from holdfast.analysis.statistics import Estimate, estimate
 from holdfast.analysis.verdicts import CANNOT_TELL, LEAST, tell
@@ -28,8 +28,9 @@ def answer(calibration: Calibration, chosen: Pick) -> str:
             else f"no setting with {budget} is more stable than the model as it is"
         )
         return (
-            f"Nothing to recommend: on the {here} conversations chosen on, {missing}; "
-            "raise --budget, or sweep other settings."
+            f"Nothing to recommend: on the half that settings are chosen on, {here} of the"
+            f" {here + there} conversations in the table, {missing}."
+            f" {_nearest(chosen.near, here + there) if chosen.near else 'Sweep some settings.'}"
         )
     numbers = (
         f"{chosen.method}, stability {chosen.stability_none:.2f} -> {chosen.stability.mean:.2f}"
@@ -40,17 +41,37 @@ def answer(calibration: Calibration, chosen: Pick) -> str:
         return f"{budget.capitalize()}: use {numbers}"
     return (
         f"This run {CANNOT_TELL} which setting to use with {budget}. The likeliest is {numbers} "
-        f"There {chosen.why}; {_cure(chosen.times_needed)}."
+        f"There {chosen.why}; {_cure(chosen.times_needed, here + there)}."
     )
 
 
-def _cure(times: float | None) -> str:
-    """How much more would tell."""
+def _nearest(near: Near, count: int) -> str:
+    """The setting that comes closest, what it has on either half, and what would decide."""
+    line = (
+        f"The closest there is {near.method}: {_both(near.gain, near.drop)}. "
+        f"On all {count}: {_both(near.gain_of_all, near.drop_of_all)}; "
+    )
+    if near.times_needed is not None:
+        return f"{line}this would do, and {_cure(near.times_needed, count)}."
+    if (near.gain_of_all.mean or 0.0) > 0:
+        return f"{line}it costs too much here too, so raise --budget, or sweep other settings."
+    return f"{line}it is no more stable here either, so sweep other settings."
+
+
+def _both(gain: Estimate, drop: Estimate) -> str:
+    return f"stability {_signed(gain)}, points lost {_signed(drop, 1)}"
+
+
+def _cure(times: float | None, count: int) -> str:
+    """How much more than these conversations would tell."""
     if times is None:
         return "use more --draws and --questions, or sweep other settings"
     if times > _MOST:
         return f"more than {_MOST} times as many --draws and --questions would be needed to tell"
-    return f"about {times:.1f} times as many --draws and --questions would tell, if the means stay"
+    return (
+        f"about {times:.1f} times as many --draws and --questions would tell, if the means stay"
+        f" ({times * count:,.0f} conversations per setting)"
+    )
 
 
 def table(calibration: Calibration) -> str:
@@ -67,7 +88,21 @@ def table(calibration: Calibration) -> str:
         f"* Pareto front of the means. Points are {calibration.unit} on"
         f" {calibration.about['capability']}; {tokens:,} tokens forwarded for them."
     )
-    return "\n".join([*aligned(rows), note])
+    return "\n".join([*aligned(rows), note, *_uneven(calibration)])
+
+
+def _uneven(calibration: Calibration) -> list[str]:
+    """Says what capability is a mean of, where its conversations have different numbers of
+    questions.
+    """
+    questions, count = calibration.questions, len(calibration.none.stability)
+    if questions <= count or not questions % count:
+        return []
+    each = questions // count
+    return [
+        f"Each setting was asked {questions} questions, {each} or {each + 1} in each of its"
+        f" {count} conversations; capability is the mean over conversations of what each scored."
+    ]
 
 
 def _cells(calibration: Calibration, candidate: Candidate) -> tuple[str, ...]:

@@ -1,22 +1,24 @@
 """What each method gives and costs at each of its strengths (Li et al. 2024, section 6.3).
 
-Stability is the drift benchmark over all ordered pairs of a few prompts. Capability is asked in the
-very dialogs of that run: behind the rounds before `ask_at`, under the same methods. Two run folders
-hold the records, `stability` and `capability`; both resume."""
+Stability is the drift benchmark over all ordered pairs of a few prompts, or over one prompt and the
+suite's personas. Capability is asked in the very dialogs of that run: behind the rounds before
+`ask_at`, under the same methods. Two run folders hold the records, `stability` and `capability`;
+both resume."""
 
 from __future__ import annotations
 
 import dataclasses
 import functools
-import random
+import json
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 from holdfast import drift
 from holdfast import methods as steering
+from holdfast.analysis.summary import NAME
 from holdfast.drift.running import Progress
-from holdfast.errors import ModelError, UnknownName, UsageError
+from holdfast.errors import AnotherRun, ModelError, UsageError
 from holdfast.methods import Ability, Method, Sweep, parse_sweep
 from holdfast.models.batches import BatchUnit, work_on
 from holdfast.models.capabilities import offers
@@ -25,6 +27,7 @@ from holdfast.models.forked import replicas_of
 from holdfast.models.protocol import ChatModel, told_of
 from holdfast.models.served import same_served
 from holdfast.records import (
+    MANIFEST,
     Compatibility,
     Run,
     RunData,
@@ -35,8 +38,9 @@ from holdfast.records import (
     resume,
     superset,
 )
-from holdfast.seeds import seed_of
+from holdfast.records.manifest import read_manifest
 from holdfast.study.calibration_plan import Plan
+from holdfast.study.calibration_talks import choose_prompts, conversations, settings_for
 from holdfast.study.capability import Capability
 from holdfast.study.questions import Questioning, gate_of
 
@@ -45,8 +49,11 @@ __all__ = [
     "DEFAULT_SWEEPS",
     "Plan",
     "calibrate",
+    "check_folder",
     "choose_prompts",
     "conversations",
+    "read_sweeps",
+    "settings_for",
     "units_of",
 ]
 
@@ -75,34 +82,6 @@ COMPATIBILITY = Compatibility(
 )
 
 
-def choose_prompts(suite: drift.Suite, ids: Sequence[str] = ()) -> drift.Suite:
-    """The suite of the cases named, or of one case per category, always the same ones.
-
-    Raises:
-        UnknownName: no case has this id.
-        UsageError: fewer than two cases.
-    """
-    known = {case.id: case for case in suite.cases}
-    for name in ids:
-        if name not in known:
-            raise UnknownName(f"prompt of {suite.name}", name, known)
-    chosen = [known[name] for name in dict.fromkeys(ids)]
-    if not ids:
-        for category in dict.fromkeys(case.category for case in suite.cases):
-            chosen.append(
-                random.Random(seed_of("calibrate", category)).choice(
-                    [case for case in suite.cases if case.category == category]
-                )
-            )
-    if len(chosen) < 2:
-        one = "the prompts given are" if ids else "one prompt of each category makes"
-        raise UsageError(
-            f"Of the suite {suite.name!r}, {one} {len(chosen)}, and a pair needs two; name two or"
-            " more with --prompts ID,ID."
-        )
-    return dataclasses.replace(suite, cases=tuple(chosen))
-
-
 def calibrate(
     model: ChatModel,
     suite: drift.Suite,
@@ -113,7 +92,7 @@ def calibrate(
     *,
     command: str = "",
     progress: Progress = lambda conversations, tokens: None,
-    replicas: int = 1,
+    replicas: int | None = 1,
 ) -> tuple[RunData, RunData]:
     """Measures stability and capability without any method and at every point of the sweeps;
     resumes what `out` holds.
@@ -122,7 +101,7 @@ def calibrate(
         model: plays both sides; read as "likeliest", it must tell log-probabilities of
             given replies.
         suite: a few cases, as `choose_prompts` gives them, or a suite's name; every ordered pair
-            talks.
+            talks, and a single case with every persona, or with a user model without a prompt.
         capability: asked in the dialogs, whose conversations share its items out among them.
         out: a folder; its folders `stability` and `capability` are runs.
         sweeps: one or several, as `methods.parse_sweep` reads them.
@@ -136,24 +115,22 @@ def calibrate(
         The runs of stability and of capability.
 
     Raises:
-        UsageError: a sweep with one point, methods given twice, fewer than four conversations.
+        UsageError: methods given twice, fewer than four conversations.
         ModelError: methods that the model cannot apply, a reading that it cannot give, or requests
             of several questions failed in a row. A question that fails by itself is noted, and the
             next command asks those of its conversation again.
-        RecordsError: `out` holds another calibration; one with fewer settings is extended.
+        AnotherRun: as `check_folder`.
     """
     if not isinstance(suite, drift.Suite):
         suite = choose_prompts(drift.load_suite(suite))
-    parsed = [parse_sweep(sweep) for sweep in ([sweeps] if isinstance(sweeps, str) else sweeps)]
+    parsed = read_sweeps(sweeps)
     settings = [(), *(setting for sweep in parsed for setting in sweep.settings)]
     count = conversations(suite, plan)
     for setting in settings:
         model.check(setting)
         _check_reading(model, setting, capability, plan.reading)
     talks = settings_for(suite, plan)
-    asked = _identity(suite, capability, parsed, plan)
-    refuse_another(Path(out) / "stability", {"settings": {"conversations": count}}, COMPATIBILITY)
-    refuse_another(Path(out) / "capability", asked, COMPATIBILITY)
+    asked = check_folder(out, suite, capability, parsed, plan)
     stability = drift.run(
         model,
         suite,
@@ -186,41 +163,59 @@ def calibrate(
     return stability, read_run(Path(out) / "capability")
 
 
+def read_sweeps(sweeps: str | Sequence[str]) -> list[Sweep]:
+    """The sweeps, as they are spelled.
+
+    Raises:
+        UsageError: one that cannot be read, or a setting that is given twice.
+    """
+    parsed = [parse_sweep(sweep) for sweep in ([sweeps] if isinstance(sweeps, str) else sweeps)]
+    names = [steering.spell(setting) for sweep in parsed for setting in sweep.settings]
+    if doubled := next((name for name in names if names.count(name) > 1), None):
+        raise UsageError(f"The setting {doubled!r} is given twice; give it once.")
+    return parsed
+
+
+def check_folder(
+    out: Path | str,
+    suite: drift.Suite,
+    capability: Capability,
+    sweeps: Sequence[Sweep],
+    plan: Plan,
+) -> dict[str, Any]:
+    """Refuses a folder that holds anything but this calibration, or its beginning with fewer
+    settings; writes nothing. Returns what tells this calibration from others.
+
+    Raises:
+        AnotherRun: names what the folder holds.
+    """
+    if command := command_in(out):
+        raise AnotherRun(
+            f"{out} holds a run of `holdfast {command}`, and a calibration has a folder of its own;"
+            " choose another with --out."
+        )
+    asked = _identity(suite, capability, sweeps, plan)
+    talks = {"settings": {"conversations": conversations(suite, plan)}}
+    refuse_another(Path(out) / "stability", talks, COMPATIBILITY)
+    refuse_another(Path(out) / "capability", asked, COMPATIBILITY)
+    return asked
+
+
+def command_in(out: Path | str) -> str:
+    """The command, other than `calibrate`, whose run or summary a folder holds; "" where none."""
+    if (Path(out) / MANIFEST).is_file():
+        return str(read_manifest(Path(out)).get("command") or "drift")
+    try:
+        told = json.loads((Path(out) / NAME).read_text(encoding="utf-8"))["command"]
+    except (OSError, ValueError, LookupError, TypeError):  # none, or not one of ours
+        return ""
+    return "" if told == "calibrate" else str(told)
+
+
 def _note(run: Run, count: int, unanswered: Unanswered) -> None:
     """The conversation of a question that was not answered stays missing."""
     method, number = unanswered.name
     run.note_failure(method, number % count, unanswered.why, unanswered.reason)
-
-
-def settings_for(suite: drift.Suite, plan: Plan) -> drift.Settings:
-    """The protocol of the conversations that every setting has, in the folder `stability`."""
-    return drift.Settings(
-        rounds=plan.rounds,
-        conversations=conversations(suite, plan),
-        seed=plan.seed,
-        sampling=plan.sampling,
-        system_as=plan.system_as,
-        adoption=False,
-        trace=False,
-        pairs="all",
-        batch=plan.batch,
-    )
-
-
-def conversations(suite: drift.Suite, plan: Plan) -> int:
-    """How many conversations every setting has.
-
-    Raises:
-        UsageError: fewer than four: settings are chosen on one half and reported on the other, and
-            an interval needs two.
-    """
-    count = len(suite.cases) * (len(suite.cases) - 1) * plan.draws
-    if count < 4:
-        raise UsageError(
-            f"{plan.draws} draws of {len(suite.cases)} prompts make {count} conversations, and at"
-            " least 4 are needed; use more --draws or --prompts."
-        )
-    return count
 
 
 def units_of(suite: drift.Suite, capability: Capability, sweeps: Sequence[str], plan: Plan) -> int:

@@ -16,7 +16,8 @@ class Plan:
     """How a calibration is run.
 
     Args:
-        draws: conversations of every ordered pair of prompts.
+        draws: conversations of every ordered pair of prompts; of a single prompt, with every
+            persona, or with a user model without a prompt.
         rounds: of each conversation.
         ask_at: the user turn that is the question; the rounds before it are its history.
         reading: what counts as the answer: the "likeliest" of the options (a gate chooses between

@@ -1,0 +1,191 @@
+"""`holdfast calibrate` on a bot: one prompt and personas, settings by name, sizes that can decide,
+and folders that hold something else.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections import Counter
+from pathlib import Path
+
+import numpy as np
+import pytest
+from test_calibrate import SMALL, SUITE, run, sampled, synthetic
+
+from holdfast import cli, drift
+from holdfast.analysis.calibration import read_calibration
+from holdfast.analysis.choice import pick
+from holdfast.drift.cases import Persona
+from holdfast.errors import AnotherRun, UsageError
+from holdfast.report.calibration import answer, table
+from holdfast.report.calibration_figures import write_calibration_figures
+from holdfast.study.calibrate import Plan, choose_prompts, conversations
+from holdfast.study.calibration_talks import too_small, usual_draws
+
+ALONE = dataclasses.replace(SUITE, cases=SUITE.cases[:1])
+BOT = dataclasses.replace(
+    ALONE, personas=(Persona("angry", "You are angry."), Persona("hasty", "You are in a hurry."))
+)
+POINTS = ("boost:factor=2", "repetition:probability=0.5")
+FILE = """starters: [Hello there.]
+personas: [You are Max., You are Ada.]
+cases:
+  - id: seaview
+    system_prompt: Sign every reply with Seaview.
+    probe: May I bring my dog?
+    measure: {name: ends_with, word: Seaview}
+    follows: ["Yes. Seaview"]
+    breaks: ["Yes."]
+"""
+
+
+def test_one_prompt_talks_to_every_persona(tmp_path):
+    plan = dataclasses.replace(SMALL, draws=4)
+    stability, _ = run(tmp_path, sweeps=POINTS, suite=choose_prompts(BOT), plan=plan)
+    assert stability.manifest["identity"]["settings"]["user_prompt"] == "persona"
+    calibration = read_calibration(tmp_path)
+    assert [each.method for each in calibration.candidates] == ["none", *POINTS]
+    met = Counter(
+        (record["user"]["id"], bool(calibration.report[record["conversation"]]))
+        for record in stability.records
+        if record["method"] == "none"
+    )
+    assert set(met.values()) == {2} and len(met) == 4, "both halves have both personas alike"
+    shown = table(calibration)
+    assert "14 questions, 1 or 2 in each of its 8 conversations" in shown
+    assert calibration.questions == 14
+    files = write_calibration_figures(calibration, 1.0, tmp_path)
+    assert "boost, factor" in files[0].read_text()
+    assert answer(calibration, pick(calibration, 2))
+
+
+def test_one_prompt_without_personas_talks_to_a_user_model_without_a_prompt(tmp_path):
+    plan = dataclasses.replace(SMALL, draws=4)
+    named = choose_prompts(SUITE, ["case-rain"])
+    stability, _ = run(tmp_path, sweeps=POINTS[:1], suite=named, plan=plan)
+    assert {record["user"]["id"] for record in stability.records} == {None}
+    assert read_calibration(tmp_path).report.tolist() == [False, True] * 2
+    with pytest.raises(UsageError, match=r"1 draws of 1 prompts make 1 .*use more draws=\.$"):
+        conversations(ALONE, Plan(draws=1))
+
+
+def test_cases_with_personas_have_each_pair_in_both_halves(tmp_path):
+    two = dataclasses.replace(BOT, cases=SUITE.cases[:2])
+    stability, _ = run(
+        tmp_path, sweeps=POINTS[:1], suite=two, plan=dataclasses.replace(SMALL, draws=4)
+    )
+    report = read_calibration(tmp_path).report
+    met = Counter(
+        (record["agent"]["id"], record["user"]["id"], bool(report[record["conversation"]]))
+        for record in stability.records
+        if record["method"] == "none"
+    )
+    assert len(met) == 8 and set(met.values()) == {1}
+
+
+def test_the_usual_size_can_lead_to_a_verdict(tmp_path):
+    starter = choose_prompts(drift.load_suite("starter"))
+    assert usual_draws(starter, tmp_path) == Plan().draws == 5
+    for suite, draws in ((BOT, 30), (ALONE, 60), (SUITE, 10)):
+        assert usual_draws(suite, tmp_path) == draws
+        assert not too_small(suite, 200, Plan(draws=draws))
+    assert too_small(BOT, 30, Plan(draws=5)) == (
+        "a setting has 10 conversations (it takes --draws 20) and 30 questions (it takes"
+        " --questions 40), and no setting is recommended on fewer than 40: 20 to choose on and 20"
+        " others to report on."
+    )
+    assert not too_small(BOT, 40, Plan(draws=20))
+    run(tmp_path, sweeps=POINTS[:1], suite=BOT, plan=dataclasses.replace(SMALL, draws=3))
+    assert usual_draws(BOT, tmp_path) == 3, "the calibration in the folder goes on"
+
+
+def test_another_runs_folder_is_left_as_it_is(tmp_path):
+    from tiny import model
+
+    settings = drift.Settings(rounds=1, conversations=2, sampling=SMALL.sampling)
+    drift.run(model(), BOT, tmp_path / "drift", settings)
+    before = everything(tmp_path)
+    with pytest.raises(AnotherRun, match=r"drift holds a run of `holdfast drift`.*choose"):
+        run(tmp_path / "drift", suite=BOT)
+    assert everything(tmp_path) == before
+    (tmp_path / "trace").mkdir()
+    (tmp_path / "trace" / "summary.json").write_text('{"command": "trace"}')
+    with pytest.raises(AnotherRun, match=r"trace holds a run of `holdfast trace`"):
+        run(tmp_path / "trace", suite=BOT)
+
+
+def test_what_cannot_be_is_refused_before_the_model_is_loaded(tmp_path, capsys, monkeypatch):
+    (tmp_path / "hotel.yaml").write_text(FILE)
+    short = ["--rounds", "1", "--max-new-tokens", "4", "--conversations", "2"]
+    (tmp_path / "other").mkdir()
+    command = ["drift", "--suite", str(tmp_path / "hotel.yaml"), *short]
+    assert cli.main([*command, "--out", str(tmp_path / "other")]) == 0
+    capsys.readouterr()
+
+    def load(arguments):
+        raise AssertionError("the model is not to be loaded")
+
+    monkeypatch.setattr("holdfast.cli.calibrate.load_model", load)
+    calibrated = ["calibrate", "--suite", str(tmp_path / "hotel.yaml")]
+    before = everything(tmp_path)
+    for more, told in (
+        (["--out", str(tmp_path / "other")], "other holds a run of `holdfast drift`"),
+        (["--out", str(tmp_path / "other"), "--dry-run"], "other holds a run of `holdfast drift`"),
+        (["--sweep", "boost:factor=2,3", "--sweep", "boost:factor=3"], "'boost:factor=3' is given"),
+        (["--sweep", "boost:factor=0.5"], "factor from 1 upwards, not 0.5"),
+        (["--draws", "1"], "1 draws of 1 prompts make 2 conversations"),
+    ):
+        assert cli.main([*calibrated, "--out", str(tmp_path / "new"), *more]) == 2
+        assert told in capsys.readouterr().err
+    assert everything(tmp_path) == before
+
+
+def test_a_size_that_decides_nothing_is_told_before_it_runs(tmp_path, capsys):
+    (tmp_path / "hotel.yaml").write_text(FILE)
+    command = ["calibrate", "--suite", str(tmp_path / "hotel.yaml"), "--sweep", "boost:factor=2"]
+    command += ["--draws", "4", "--rounds", "1", "--ask-at", "2", "--max-new-tokens", "5"]
+    command += ["--dry-run", "--out", str(tmp_path / "run")]
+    assert cli.main(command) == 0
+    told = capsys.readouterr()
+    assert (
+        "cannot lead to a verdict: a setting has 8 conversations (it takes --draws 20)" in told.err
+    )
+    assert told.out.startswith(
+        "2 settings, each in 8 conversations of 1 rounds, with 200 questions shared out among them."
+    )
+    usual = [part for part in command if part not in ("--draws", "4")]
+    usual[-1] = str(tmp_path / "usual")
+    assert cli.main(usual) == 0
+    told = capsys.readouterr()
+    assert "verdict" not in told.err and told.out.startswith("2 settings, each in 60 conversations")
+
+
+def test_where_nothing_is_chosen_the_closest_is_named():
+    """Chosen on one half, though the table is of both."""
+    halves = synthetic({"none": ([0.5, 0.5], [60, 60]), "weak": ([0.6, 0.6], [57, 59.8])}, 80)
+    noise = np.tile([8.0, -8.0, -8.0, 8.0], 20)
+    weak = dataclasses.replace(
+        halves.candidates[1], capability=halves.candidates[1].capability + noise
+    )
+    calibration = dataclasses.replace(halves, candidates=(halves.none, weak))
+    chosen = pick(calibration, 2)
+    line = answer(calibration, chosen)
+    assert chosen.none_fits and chosen.near.method == "weak"
+    assert line.startswith(
+        "Nothing to recommend: on the half that settings are chosen on, 40 of the 80 conversations"
+        " in the table, every setting loses more than 2 points on average. The closest there is"
+        " weak: stability +0.10 (all alike), points lost +3.0 ["
+    )
+    assert "On all 80: stability +0.10 (all alike), points lost +1.6 [" in line
+    times = 2 * ((chosen.near.drop_of_all.high - chosen.near.drop_of_all.low) / 2 / 0.4) ** 2
+    assert chosen.near.times_needed == pytest.approx(times)
+    assert f"this would do, and about {times:.1f} times as many" in line
+    assert f"({80 * times:,.0f} conversations per setting)" in line
+    dear = answer(*(found := sampled(0.2, 9, 5), pick(found, 2)))
+    assert "it costs too much here too, so raise --budget" in dear
+    worse = synthetic({"none": ([0.5, 0.5], [60, 60]), "weak": ([0.4, 0.4], [60, 60])}, 80)
+    assert "it is no more stable here either" in answer(worse, pick(worse, 3))
+
+
+def everything(folder: Path) -> dict[str, bytes]:
+    return {str(path): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
