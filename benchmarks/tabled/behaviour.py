@@ -288,11 +288,16 @@ def demo_caption() -> str:
 
 def headline() -> str:
     """Three numbers for a reader who reads no more."""
-    drift, speed, chosen = read("default_model"), read("drift_loop"), read("chosen_heads")
+    drift, speed = read("default_model"), read("drift_loop")
     fell = drift["all_seeds"]["stability"]
     count = sum(seed["none"]["conversations"] for seed in drift["seeds"].values())
-    (boost,) = (row for row in chosen["settings"] if row["method"] == "boost:factor=4")
-    lost = boost["points_lost"]
+    explored, confirmed = read("equal_cost_explored"), read("equal_cost")
+
+    def gain(record: dict, method: str) -> str:
+        (row,) = (row for row in record["seeds"][0]["settings"] if row["method"] == method)
+        return interval(row["gain"])
+
+    repeated = "repetition:probability=1"
     faster = speed["medians"]["lock_step"]["ratio_per_token"]
     return "\n".join(
         [
@@ -302,12 +307,13 @@ def headline() -> str:
                 " (suite `starter`; [all numbers](DOCS/default_model.md))."
             ),
             (
-                f"- **A fix need not cost much**: `boost:factor=4` changes stability by"
-                f" **{interval(boost['free_gain'])}**, the mean of all rounds, at a cost of"
-                f" {lost['mean']:.1f} [{lost['low']:+.1f}, {lost['high']:+.1f}] percentage points"
-                f" on {chosen['questions']} knowledge questions (five prompts of `starter`;"
-                " [every fix at equal cost](DOCS/choosing.md)). Gain and cost depend on the"
-                " prompt: run [`holdfast calibrate`](DOCS/choosing.md) on yours."
+                f"- **What helps depends on the prompt**: `{repeated}` changes stability by"
+                f" **{gain(explored, repeated)}** on {len(explored['prompts'])} prompts and by"
+                f" **{gain(confirmed, repeated)}** on {len(confirmed['prompts'])} others;"
+                f" `boost:factor=4` by {gain(explored, 'boost:factor=4')} and"
+                f" {gain(confirmed, 'boost:factor=4')} (prompts of `starter`, the mean of all"
+                " rounds; [every fix at equal cost](DOCS/equal_cost.md)). So run"
+                " [`holdfast calibrate`](DOCS/choosing.md) on yours."
             ),
             (
                 f"- **It is fast**: the benchmark generates a token **{faster:.1f} times** as fast"
