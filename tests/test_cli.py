@@ -187,7 +187,7 @@ def test_folders_without_usable_weights_are_refused(folder, suite, tmp_path, cap
 
 def test_the_folder_of_another_run_is_refused(folder, suite, tmp_path, capsys):
     assert main(drift(folder, suite, tmp_path / "run")) == 0
-    printed = says(capsys, drift(folder, suite, tmp_path / "run", "--seed", "7"), 1)
+    printed = says(capsys, drift(folder, suite, tmp_path / "run", "--seed", "7"), 2)
     assert "seed" in printed and "7" in printed and "0" in printed
 
 
