@@ -221,7 +221,8 @@ def readings(model, stage: Stage, seed: int, folder: Path, spelled: list[str]) -
     """Stability in the last round and recall, [setting, conversation], behind the dialogs of the
     model as it is. A gate has no recall: given replies have no probability under it.
     """
-    records = [one for one in read_run(folder / "stability").records if one["method"] == "none"]
+    run = read_run(folder / "stability")
+    records = [record for record in run.records if record["method"] == "none"]
     fixes = [() if name == "none" else methods.parse(name) for name in spelled]
     fixed = probe_scores(model, prompts_of(stage), records, fixes, (LATE,))
     scored = [place for place, fix in enumerate(fixes) if not any(of_kind(fix, Kind.GATE))]
@@ -236,14 +237,14 @@ def gains_by_prompt(folder: Path) -> dict[str, dict[str, float]]:
     """What each setting gives each agent prompt, on average, by the setting's spelling."""
     records = read_run(folder / "stability").records
     scores = {
-        (one["method"], one["conversation"]): np.mean(
-            [probe["score"] for probe in one["probes"] if probe["kind"] == "stability"]
+        (record["method"], record["conversation"]): np.mean(
+            [probe["score"] for probe in record["probes"] if probe["kind"] == "stability"]
         )
-        for one in records
+        for record in records
     }
     gains: dict[str, dict[str, list[float]]] = {}
-    for one in records:
-        method, number, prompt = one["method"], one["conversation"], one["agent"]["id"]
+    for record in records:
+        method, number, prompt = record["method"], record["conversation"], record["agent"]["id"]
         gain = scores[method, number] - scores["none", number]
         gains.setdefault(method, {}).setdefault(prompt, []).append(gain)
     return {

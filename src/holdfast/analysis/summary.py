@@ -119,7 +119,10 @@ def _spreads(values: Iterable[Estimate]) -> list[dict[str, float | int | None]]:
 
 def _drift(run: RunData) -> list[dict[str, Any]]:
     series = read_series(run)
-    methods = [_method(series, item) | _foretells(run, item) for item in series]
+    methods = [
+        _method(series, item, rules) | _foretells(run, item)
+        for item, rules in zip(series, _rules(series), strict=True)
+    ]
     methods[0]["baseline"] = _baseline(run, series[0])
     return methods
 
@@ -176,7 +179,7 @@ def _measure(row: BaselineRow) -> dict[str, Any]:
     }
 
 
-def _method(series: Sequence[Series], item: Series) -> dict[str, Any]:
+def _method(series: Sequence[Series], item: Series, rules: list[dict[str, Any]]) -> dict[str, Any]:
     kinds = [kind for kind in MEASURED if item.measured(kind)]
     scored = [kind for kind in KINDS if kind in kinds]
     categories = {kind: by_category(item, kind) for kind in scored}
@@ -192,7 +195,7 @@ def _method(series: Sequence[Series], item: Series) -> dict[str, Any]:
             for kind, by_name in categories.items()
         },
         "prompts": [_prompt(row) for row in by_prompt(item)],
-        "rules": _rules(series, item),
+        "rules": rules,
         "accuracy": _accuracy(item),
         "baseline": None,
     }
@@ -243,10 +246,13 @@ def _accuracy(item: Series) -> dict[str, Any] | None:
     }
 
 
-def _rules(series: Sequence[Series], item: Series) -> list[dict[str, Any]]:
+def _rules(series: Sequence[Series]) -> list[list[dict[str, Any]]]:
+    """The rules of each series."""
     rows = rule_rows(series)
     compared = {pair.row: pair for pair in compare_rules(series, rows)}
-    return [_rule(row, compared.get(row)) for row in rows if row.series is item]
+    return [
+        [_rule(row, compared.get(row)) for row in rows if row.series is item] for item in series
+    ]
 
 
 def _rule(row: RuleRow, pair: RuleComparison | None) -> dict[str, Any]:
