@@ -166,7 +166,7 @@ def main() -> None:
         arguments.runs / "free",
         list(sweeps.values()),
         Plan(draws=arguments.draws, seed=101),
-        progress=lambda conversations, tokens: None,
+        replicas=arguments.threads,
     )
     free = read_calibration(arguments.runs / "free")
     plain = [

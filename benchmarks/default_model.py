@@ -119,8 +119,10 @@ def main() -> None:
         settings = drift.Settings(conversations=arguments.conversations, seed=seed)
         control = dataclasses.replace(settings, user_prompt="empty")
         compared = [(), methods.parse(FIX)]
-        main_run = drift.run(model, suite, arguments.runs / f"seed-{seed}", settings, compared)
-        control_run = drift.run(model, suite, arguments.runs / f"seed-{seed}-control", control)
+        folder, running = arguments.runs / f"seed-{seed}", drift.Running(arguments.threads)
+        main_run = drift.run(model, suite, folder, settings, compared, running=running)
+        folder = arguments.runs / f"seed-{seed}-control"
+        control_run = drift.run(model, suite, folder, control, running=running)
         plain, fixed = read_series(main_run)
         late = slice(settings.rounds // 2, None)
         row = {
