@@ -9,6 +9,7 @@ from holdfast.cli.dry_run import add_dry_run, check_prices
 from holdfast.cli.dry_run.papers import plan_li2024, plan_zhang2024
 from holdfast.cli.options import add_model, is_url, load_model
 from holdfast.cli.progress import Bar
+from holdfast.cli.replica_options import AS_MANY_AS_PAY
 from holdfast.errors import UsageError
 
 
@@ -63,6 +64,12 @@ def add_parser(commands) -> None:
     add("--scale", default="small", metavar="smallest|small|paper", help="default: %(default)s")
     add("--seed", type=int, default=0, help="default: %(default)s")
     add("--out", type=Path, help="a folder (default: runs/PAPER)")
+    add(
+        "--replicas",
+        type=int,
+        metavar="N",
+        help=f"processes that work is shared out to (default: {AS_MANY_AS_PAY})",
+    )
     add_dry_run(add)
     reproduce.set_defaults(run=run, allow_code=False)
 
@@ -107,6 +114,7 @@ def run(arguments: argparse.Namespace) -> None:
             arguments.capability,
             base,
             endpoint,
+            arguments.replicas,
             tell=print,
             watch=Bar.of("round"),
         )
@@ -126,6 +134,7 @@ def run(arguments: argparse.Namespace) -> None:
             arguments.seed,
             data,
             other(arguments.child),
+            arguments.replicas,
             tell=print,
             watch=Bar.of("sample"),
         )

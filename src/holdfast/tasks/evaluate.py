@@ -57,7 +57,7 @@ def run(
     *,
     command: str = "",
     progress: Callable[[int], None] = lambda samples: None,
-    replicas: int = 1,
+    replicas: int | None = 1,
     first: int | None = None,
 ) -> RunData:
     """Asks every sample under every baseline and method and records the answers in the folder

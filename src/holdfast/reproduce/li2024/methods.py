@@ -48,6 +48,7 @@ def _calibrate(setup: Setup) -> None:
             scale.sweeps,
             plan,
             progress=progress,
+            replicas=setup.replicas,
         )
 
 

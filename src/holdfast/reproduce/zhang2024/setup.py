@@ -68,6 +68,7 @@ class Setup:
         data: as `holdfast tasks --data` takes it.
         child: a model made from `model` by further training (Table 13); None fine-tunes a small
             model here.
+        replicas: processes that each model works in, as of `drift.run`; None: as many as pay.
         tell: takes one line per step.
         watch: told of every step that takes long, in samples.
     """
@@ -78,6 +79,7 @@ class Setup:
     seed: int = 0
     data: tuple[str, ...] = (tasks.SYNTHETIC,)
     child: LocalModel | None = None
+    replicas: int | None = 1
     tell: Callable[[str], None] = lambda line: None
     watch: Watch = unwatched
 

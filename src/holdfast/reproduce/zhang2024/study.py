@@ -71,7 +71,14 @@ class Study:
             samples, plan = self.profiling_of(name)
             folder = self.profile_folder(name)
             with self.setup.watch(f"profile {name}", len(samples)) as progress:
-                done = profile(self.setup.model, samples, folder, plan, progress=progress)
+                done = profile(
+                    self.setup.model,
+                    samples,
+                    folder,
+                    plan,
+                    progress=progress,
+                    replicas=self.setup.replicas,
+                )
             rankings[name] = done.ranking
         return rankings
 
@@ -219,6 +226,7 @@ class Study:
                 settings,
                 chosen,
                 progress=progress,
+                replicas=self.setup.replicas,
             )
         return {result.variant: result for result in read_results(run)}
 

@@ -33,7 +33,7 @@ def profile(
     *,
     command: str = "",
     progress: Callable[[int, int], None] = lambda samples, tokens: None,
-    replicas: int = 1,
+    replicas: int | None = 1,
     tell: Callable[[str], None] = lambda line: None,
 ) -> Profile:
     """Steers every head of a model alone on every sample, and ranks the heads.
