@@ -1,9 +1,14 @@
 """Every fix at what it costs: is there one that holds the prompt better than all published ones at
 the same capability?
 
-Two stages, on prompts and seeds that have nothing in common. `explore` sweeps all fixes, and is
-there to choose by. `confirm` takes the settings that docs/equal_cost.md names, written down before
-its numbers were looked at, on two seeds.
+Twice two stages. The first of each pair is there to choose by; the second takes the settings that
+docs/equal_cost.md names, written down before its numbers existed, on two seeds and on prompts that
+the first has not.
+
+`explore` and `confirm` have few prompts, all of whose ordered pairs talk, so their intervals say
+what to expect of these prompts. `explore-many` and `confirm-many` draw a pair of prompts anew for
+every conversation, from half of the suite's families of prompts each, and resample whole families:
+their intervals say what to expect of other families too.
 
 Stability is the mean over eight rounds of free self-chats, under each fix. Capability is the share
 of knowledge questions answered right in these very dialogs, as the fourth user turn and, to
@@ -14,8 +19,7 @@ The lead of a setting is its stability less that of the best published fix at th
 where fixes between two settings are both mixed. It is read at each turn, and in every resample of
 the conversations anew.
 
-    python benchmarks/equal_cost.py explore --out benchmarks/results/equal_cost_explored.json
-    python benchmarks/equal_cost.py confirm --out benchmarks/results/equal_cost.json
+    python benchmarks/equal_cost.py explore|confirm|explore-many|confirm-many --out FILE.json
 """
 
 from __future__ import annotations
@@ -27,6 +31,7 @@ import random
 import re
 import shutil
 import sys
+from collections.abc import Hashable, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -39,7 +44,7 @@ from stamp import measured_on
 import holdfast
 from holdfast import drift, methods
 from holdfast.analysis.calibration import Calibration, Candidate, read_calibration
-from holdfast.analysis.statistics import estimate, paired_difference, resampled_means
+from holdfast.analysis.statistics import estimate, resampled_means
 from holdfast.methods import Kind, of_kind
 from holdfast.records import read_run
 from holdfast.study.calibrate import Plan, calibrate
@@ -49,7 +54,7 @@ from holdfast.study.fitting import fit
 sys.path.insert(0, str(Path(__file__).parent.parent / "training"))
 from knowledge import ask
 
-PER_CONVERSATION = 9  # questions, at each turn that is one
+RESULTS = Path(__file__).parent / "results"
 RECALLED = 3  # questions of a conversation about what the user said
 FITTED = ("seka", "ada-seka", "prism", "capping", "vector", "gcad")
 PUBLISHED = (
@@ -86,7 +91,10 @@ class Stage:
 
     Args:
         half: which half of the suite's prompts, 0 or 1.
-        prompts: of it; every ordered pair is one conversation.
+        prompts: of it, each of another family; every ordered pair is one conversation. None: half
+            of the families, with all their prompts, and pairs drawn anew for every conversation.
+        talks: conversations of every setting.
+        each: questions of a conversation, at each turn that is one.
         seeds: of conversations, draws and questions; each is a calibration of its own.
         published, ours: sweeps; {seka} is the file of what SEKA has learned.
         turns: the user turns that are knowledge questions, each in a reading of its own.
@@ -94,7 +102,9 @@ class Stage:
     """
 
     half: int
-    prompts: int
+    prompts: int | None
+    talks: int
+    each: int
     seeds: tuple[int, ...]
     published: tuple[str, ...]
     ours: tuple[str, ...]
@@ -102,10 +112,12 @@ class Stage:
     level: float = 0.95
 
 
-EXPLORE = Stage(0, 9, (11,), PUBLISHED, OURS, turns=(4,))
+EXPLORE = Stage(0, 9, 72, 9, (11,), PUBLISHED, OURS, turns=(4,))
 CONFIRM = Stage(
     1,
     10,
+    90,
+    9,
     (12, 13),
     (
         "split-softmax:exponent=0.7,0.3",
@@ -117,15 +129,54 @@ CONFIRM = Stage(
     turns=(4, 8),
     level=1 - 0.05 / 3,
 )
-STAGES = {"explore": EXPLORE, "confirm": CONFIRM}
+EXPLORE_MANY = Stage(
+    0,
+    None,
+    150,
+    5,
+    (21,),
+    (
+        "split-softmax:exponent=0.7,0.5,0.3",
+        "boost:factor=2,4,8",
+        "repetition:probability=0.5,1",
+        "seka:file={seka},gain=0.5,1",
+        "prism:file={prism},gain=0.5",
+        "pasta:alpha=0.3",
+        "spotlight:target=0.1",
+        "guidance:scale=1.25",
+        "anchoring:strength=1.25",
+    ),
+    (
+        "hold:fraction=0.5,1",
+        "gate:threshold=0.1,methods=[boost:factor=8]",
+        "repetition:probability=0.5+boost:factor=2",
+        "boost:factor=8,32,heads={gain}",
+        "boost:factor=8,heads={drop}",
+        "split-softmax:exponent=0.3,heads={gain}",
+    ),
+    turns=(4,),
+)
+STAGES = {"explore": EXPLORE, "confirm": CONFIRM, "explore-many": EXPLORE_MANY}
+
+
+def family_of(prompt: str) -> str:
+    """The instruction, of which the suite has prompts in several wordings, by a prompt's id."""
+    return re.sub(r"-\d+(-new)?$", "", prompt)
 
 
 def prompts_of(stage: Stage) -> drift.Suite:
-    """Some cases of a half of the starter suite, drawn so that each is of another family."""
+    """Half of the starter suite's families; or some prompts of its other or its one half, drawn so
+    that each is of another family.
+    """
     suite = drift.load_suite("starter")
+    if stage.prompts is None:
+        names = sorted({family_of(case.id) for case in suite.cases})
+        random.Random("equal cost families").shuffle(names)
+        ours = [case for case in suite.cases if family_of(case.id) in names[stage.half :: 2]]
+        return dataclasses.replace(suite, cases=tuple(ours))
     families: dict[str, list] = {}
     for case in suite.cases[stage.half :: 2]:
-        families.setdefault(re.sub(r"-\d+(-new)?$", "", case.id), []).append(case)
+        families.setdefault(family_of(case.id), []).append(case)
     rng = random.Random(f"equal cost {stage.half}")
     names = rng.sample(sorted(families), stage.prompts)
     return dataclasses.replace(suite, cases=tuple(rng.choice(families[name]) for name in names))
@@ -147,6 +198,17 @@ def questions(count: int, seed: int) -> Capability:
     return Capability(f"{count} knowledge questions, seed {seed}", tuple(items.values()))
 
 
+def chosen_heads() -> dict[str, str]:
+    """The heads that benchmarks/chosen_heads.py chose on the first half of the prompts, spelled; by
+    the criterion.
+    """
+    chosen = json.loads((RESULTS / "chosen_heads.json").read_text())["chosen"]
+    return {
+        name: "/".join(f"{layer}.{head}" for layer, head in sorted(heads))
+        for name, heads in chosen.items()
+    }
+
+
 def fitted_files(model, folder: Path) -> dict[str, Path]:
     """The files of the methods that learn from the model, each fitted on the examples in the
     package; by their names in a sweep.
@@ -162,7 +224,7 @@ def fitted_files(model, folder: Path) -> dict[str, Path]:
 def measure(model, stage: Stage, seed: int, runs: Path, sweeps: list[str]) -> list[Calibration]:
     """A calibration per turn; all of them have the same dialogs."""
     suite = prompts_of(stage)
-    count = stage.prompts * (stage.prompts - 1) * PER_CONVERSATION
+    plan = Plan(draws=1, seed=seed, conversations=None if stage.prompts else stage.talks)
     read = []
     for turn in stage.turns:
         folder = runs / f"seed-{seed}-turn-{turn}"
@@ -173,46 +235,70 @@ def measure(model, stage: Stage, seed: int, runs: Path, sweeps: list[str]) -> li
         calibrate(
             model,
             suite,
-            questions(count, seed),
+            questions(stage.talks * stage.each, seed),
             folder,
             sweeps,
-            Plan(draws=1, seed=seed, ask_at=turn),
+            dataclasses.replace(plan, ask_at=turn),
             replicas=torch.get_num_threads(),
         )
         read.append(read_calibration(folder))
     return read
 
 
+def resampled(values: np.ndarray, groups: Sequence[Hashable]) -> np.ndarray:
+    """The column means of [conversation, column] in every resample of whole groups of
+    conversations, [resample, column].
+    """
+    names = list(dict.fromkeys(groups))
+    member = np.array([[group == name for group in groups] for name in names], dtype=float)
+    sums = resampled_means(np.column_stack([member @ values, member.sum(1)]))
+    return sums[:, :-1] / sums[:, -1:]
+
+
+def over_groups(values: np.ndarray, groups: Sequence[Hashable]) -> dict:
+    """The mean of one value per conversation, where there is one, with its 95 % interval over
+    groups.
+    """
+    there = np.flatnonzero(np.isfinite(values))
+    values, groups = values[there], [groups[place] for place in there]
+    low, high = np.quantile(resampled(values[:, None], groups), [0.025, 0.975])
+    return {"mean": round(float(values.mean()), 4), "low": round(low, 4), "high": round(high, 4)}
+
+
 def lead(
-    calibration: Calibration, candidate: Candidate, families: list[list[Candidate]], level: float
+    calibration: Calibration,
+    candidate: Candidate,
+    rivals: list[list[Candidate]],
+    level: float,
+    groups: Sequence[Hashable],
 ) -> dict:
     """How much more stable a setting is than the best published fix at its cost.
 
-    At a cost between those of two settings of a family (or none), the family has what both are
-    mixed; beyond its dearest, it has that one. The best family is chosen in every resample anew,
-    which errs on the published fixes' side.
+    At a cost between those of two settings of a fix (or none), the fix has what both are mixed;
+    beyond its dearest, it has that one. The best fix is chosen in every resample of the groups
+    anew, which errs on the published fixes' side.
     """
-    everyone = [calibration.none, candidate, *(each for family in families for each in family)]
+    everyone = [calibration.none, candidate, *(each for rival in rivals for each in rival)]
     values = np.column_stack(
         [each.stability for each in everyone] + [each.capability for each in everyone]
     )
     places, start = [], 2
-    for family in families:
-        places.append([0, *range(start, start + len(family))])
-        start += len(family)
+    for rival in rivals:
+        places.append([0, *range(start, start + len(rival))])
+        start += len(rival)
 
     def ahead(means: np.ndarray) -> float:
         stability, capability = np.split(means, 2)
         cost = capability[0] - capability
         theirs = []
-        for family in places:
-            curve = sorted(family, key=lambda place: cost[place])
+        for rival in places:
+            curve = sorted(rival, key=lambda place: cost[place])
             theirs.append(np.interp(cost[1], cost[curve], stability[curve]))
         return float(stability[1] - max(theirs))
 
-    resampled = np.array([ahead(means) for means in resampled_means(values)])
+    again = np.array([ahead(means) for means in resampled(values, groups)])
     tail = (1 - level) / 2
-    low, high = np.quantile(resampled, [tail, 1 - tail])
+    low, high = np.quantile(again, [tail, 1 - tail])
     means = ahead(np.nanmean(values, 0))
     return {"mean": round(means, 4), "low": round(float(low), 4), "high": round(float(high), 4)}
 
@@ -233,8 +319,18 @@ def readings(model, stage: Stage, seed: int, folder: Path, spelled: list[str]) -
     return {"fixed_histories_gain": fixed, "recall_points_lost": -100 * recalled}
 
 
-def gains_by_prompt(folder: Path) -> dict[str, dict[str, float]]:
-    """What each setting gives each agent prompt, on average, by the setting's spelling."""
+def groups_of(stage: Stage, folder: Path) -> list[Hashable]:
+    """What intervals are over, by conversation: the conversation, or the family of its agent's
+    prompt.
+    """
+    if stage.prompts:
+        return list(range(stage.talks))
+    agents = {r["conversation"]: r["agent"]["id"] for r in read_run(folder / "stability").records}
+    return [family_of(agents[number]) for number in range(stage.talks)]
+
+
+def gains_by(folder: Path, field: str) -> dict[str, dict[str, float]]:
+    """What each setting gives on average, by its spelling, and by a field of the agent's prompt."""
     records = read_run(folder / "stability").records
     scores = {
         (record["method"], record["conversation"]): np.mean(
@@ -244,17 +340,21 @@ def gains_by_prompt(folder: Path) -> dict[str, dict[str, float]]:
     }
     gains: dict[str, dict[str, list[float]]] = {}
     for record in records:
-        method, number, prompt = record["method"], record["conversation"], record["agent"]["id"]
+        method, number, agent = record["method"], record["conversation"], record["agent"]
         gain = scores[method, number] - scores["none", number]
-        gains.setdefault(method, {}).setdefault(prompt, []).append(gain)
+        gains.setdefault(method, {}).setdefault(agent[field], []).append(gain)
     return {
-        method: {prompt: round(float(np.mean(values)), 4) for prompt, values in each.items()}
+        method: {name: round(float(np.mean(values)), 4) for name, values in each.items()}
         for method, each in gains.items()
     }
 
 
 def rows_of(
-    stage: Stage, calibrations: list[Calibration], published: int, beside: dict[str, np.ndarray]
+    stage: Stage,
+    calibrations: list[Calibration],
+    published: int,
+    beside: dict[str, np.ndarray],
+    groups: Sequence[Hashable],
 ) -> list[dict]:
     """A row per setting: what it gives and costs, and the lead of ours and of every published one
     over all others that are published.
@@ -266,22 +366,23 @@ def rows_of(
             "method": re.sub(r"file=[^,+]*", "file=FILE", candidate.method),
             "published": candidate.sweep is None or candidate.sweep < published,
             "stability": rounded(estimate(candidate.stability)),
-            "gain": rounded(first.gain(candidate)),
+            "gain": over_groups(candidate.stability - first.none.stability, groups),
         }
         for turn, calibration in zip(stage.turns, calibrations, strict=True):
             own = calibration.candidates[place]
             row[f"capability_turn_{turn}"] = rounded(estimate(own.capability))
-            row[f"points_lost_turn_{turn}"] = rounded(calibration.drop(own))
-            families = [
+            lost = calibration.none.capability - own.capability
+            row[f"points_lost_turn_{turn}"] = over_groups(lost, groups)
+            rivals = [
                 sweep
                 for number, sweep in enumerate(calibration.sweeps[:published])
                 if number != candidate.sweep
             ]
             if candidate.sweep is not None:
-                row[f"lead_turn_{turn}"] = lead(calibration, own, families, stage.level)
+                row[f"lead_turn_{turn}"] = lead(calibration, own, rivals, stage.level, groups)
         for name, values in beside.items():
             if np.isfinite(values[place]).any():
-                row[name] = rounded(paired_difference(values[place], values[0]))
+                row[name] = over_groups(values[place] - values[0], groups)
         rows.append(row)
     return rows
 
@@ -297,8 +398,9 @@ def main() -> None:
     stage = STAGES[arguments.stage]
     model = holdfast.load()
     files = fitted_files(model, arguments.runs / "fitted")
-    published = [sweep.format(**files) for sweep in stage.published]
-    ours = [sweep.format(**files) for sweep in stage.ours]
+    named = {**files, **chosen_heads()}
+    published = [sweep.format(**named) for sweep in stage.published]
+    ours = [sweep.format(**named) for sweep in stage.ours]
     seeds = []
     for seed in stage.seeds:
         folder = arguments.runs / arguments.stage
@@ -306,10 +408,10 @@ def main() -> None:
         spelled = [candidate.method for candidate in calibrations[0].candidates]
         first = folder / f"seed-{seed}-turn-{stage.turns[0]}"
         beside = readings(model, stage, seed, first, spelled)
-        rows = rows_of(stage, calibrations, len(published), beside)
-        gains = gains_by_prompt(first)
+        rows = rows_of(stage, calibrations, len(published), beside, groups_of(stage, first))
+        gains = gains_by(first, "id" if stage.prompts else "category")
         for row, name in zip(rows, spelled, strict=True):
-            row["gain_by_prompt"] = gains[name]
+            row[f"gain_by_{'prompt' if stage.prompts else 'category'}"] = gains[name]
         seeds.append({"seed": seed, "settings": rows})
         for row in rows:
             print(json.dumps(row), flush=True)
@@ -317,8 +419,8 @@ def main() -> None:
         "benchmark": "equal_cost",
         "stage": arguments.stage,
         "measured_on": measured_on(model),
-        "conversations": stage.prompts * (stage.prompts - 1),
-        "questions": stage.prompts * (stage.prompts - 1) * PER_CONVERSATION,
+        "conversations": stage.talks,
+        "questions": stage.talks * stage.each,
         "turns": stage.turns,
         "prompts": [case.id for case in prompts_of(stage).cases],
         "level": stage.level,

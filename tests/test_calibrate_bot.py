@@ -16,7 +16,8 @@ from holdfast import cli, drift
 from holdfast.analysis.calibration import read_calibration
 from holdfast.analysis.choice import pick
 from holdfast.drift.cases import Persona
-from holdfast.errors import AnotherRun, UsageError
+from holdfast.drift.pairing import draw_pairing
+from holdfast.errors import AnotherRun, KnobOutOfRange, UsageError
 from holdfast.report.calibration import answer, table
 from holdfast.report.calibration_figures import write_calibration_figures
 from holdfast.study.calibrate import Plan, choose_prompts, conversations
@@ -97,6 +98,28 @@ def test_the_usual_size_can_lead_to_a_verdict(tmp_path):
     assert not too_small(BOT, 40, Plan(draws=20))
     run(tmp_path, sweeps=POINTS[:1], suite=BOT, plan=dataclasses.replace(SMALL, draws=3))
     assert usual_draws(BOT, tmp_path) == 3, "the calibration in the folder goes on"
+
+
+def test_pairs_can_be_drawn_anew_from_the_whole_suite(tmp_path, capsys):
+    plan = dataclasses.replace(SMALL, conversations=9)
+    suite = choose_prompts(SUITE, plan=plan)
+    assert suite.cases == SUITE.cases, "all of them, and not one of each category"
+    stability, _ = run(tmp_path, sweeps=POINTS[:1], suite=suite, plan=plan)
+    drawn = [
+        draw_pairing(SUITE, drift.Settings(conversations=9, seed=plan.seed), number)
+        for number in range(9)
+    ]
+    for record in stability.records:
+        pairing = drawn[record["conversation"]]
+        assert (record["agent"]["id"], record["user"]["id"]) == (pairing.agent.id, pairing.user.id)
+    calibration = read_calibration(tmp_path)
+    assert len(calibration.none.stability) == 9 and 4 <= calibration.report.sum() <= 5
+    assert "use more --conversations." in answer(calibration, pick(calibration, 2))
+    assert "(it takes --conversations 40)" in too_small(suite, 200, plan)
+    with pytest.raises(KnobOutOfRange, match="conversations as a whole number from 4"):
+        Plan(conversations=3)
+    assert cli.main(["calibrate", "--draws", "2", "--conversations", "9"]) == 2
+    assert "--draws 2 and --conversations 9 both say" in capsys.readouterr().err
 
 
 def test_another_runs_folder_is_left_as_it_is(tmp_path):

@@ -4,6 +4,7 @@ said.
 
 from __future__ import annotations
 
+import dataclasses
 import random
 import sys
 from pathlib import Path
@@ -12,6 +13,7 @@ import numpy as np
 import pytest
 
 from holdfast.analysis.calibration import Calibration, Candidate
+from holdfast.analysis.statistics import estimate
 
 BENCHMARKS = Path(__file__).parent.parent / "benchmarks"
 sys.path.insert(0, str(BENCHMARKS))
@@ -47,7 +49,8 @@ def lead_of(candidate: Candidate) -> dict:
     calibration = Calibration(
         settings, (("a", "x"), ("b", "x"), ("c", "x")), np.zeros(CONVERSATIONS, bool), {}
     )
-    return equal_cost.lead(calibration, candidate, [[MILD, STRONG], [DEAR]], 0.95)
+    everyone = range(CONVERSATIONS)
+    return equal_cost.lead(calibration, candidate, [[MILD, STRONG], [DEAR]], 0.95, everyone)
 
 
 @pytest.mark.parametrize(
@@ -75,6 +78,33 @@ def test_the_interval_of_a_noisy_lead_holds_it():
     expected = 0.05 + np.mean(candidate.stability - setting("c", 2, 0.9, 84).stability)
     assert lead["mean"] == pytest.approx(expected, abs=1e-4)
     assert lead["low"] < lead["mean"] < lead["high"] and lead["high"] - lead["low"] > 0.02
+
+
+def test_groups_are_resampled_whole():
+    rng = np.random.default_rng(0)
+    values = rng.normal(0.05, 0.1, CONVERSATIONS)
+    alone = equal_cost.over_groups(values, range(CONVERSATIONS))
+    told = estimate(values)
+    assert alone["mean"] == pytest.approx(told.mean, abs=1e-4)
+    assert [alone["low"], alone["high"]] == pytest.approx([told.low, told.high], abs=1e-4)
+    twice = np.repeat(values, 4)
+    groups = np.repeat(np.arange(CONVERSATIONS), 4).tolist()
+    together = equal_cost.over_groups(twice, groups)
+    assert together == alone, "four conversations that are alike tell no more than one"
+    assert equal_cost.over_groups(twice, range(len(twice)))["low"] > alone["low"]
+    uneven = np.array([1.0, 1.0, 1.0, 0.0])
+    assert equal_cost.over_groups(uneven, list("aaab"))["mean"] == 0.75
+    assert equal_cost.over_groups(np.array([1.0, np.nan, 0.0]), list("aab"))["mean"] == 0.5
+
+
+def test_stages_of_many_prompts_share_no_family():
+    many = equal_cost.STAGES["explore-many"]
+    here, there = (
+        equal_cost.prompts_of(dataclasses.replace(many, half=half)).cases for half in (0, 1)
+    )
+    families = [{equal_cost.family_of(case.id) for case in cases} for cases in (here, there)]
+    assert not families[0] & families[1] and min(map(len, families)) == 33
+    assert len(here) + len(there) == 330
 
 
 def test_stages_share_neither_prompts_nor_seeds():

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import dataclasses
 import functools
 import sys
 from pathlib import Path
@@ -19,7 +20,7 @@ from holdfast.cli.options import (
 )
 from holdfast.cli.progress import Bar, tell_figures
 from holdfast.cli.replica_options import AS_MANY_AS_PAY, add_replicas
-from holdfast.errors import HoldfastError
+from holdfast.errors import HoldfastError, UsageError
 
 
 def add_parser(commands) -> None:
@@ -50,7 +51,11 @@ def add_parser(commands) -> None:
         metavar="starter|core|li2024:PATH|sys-ifeval:PATH|FILE.yaml",
         help="where the prompts come from (default: %(default)s)",
     )
-    add("--prompts", metavar="ID,ID,...", help="which of them talk (default: one of each category)")
+    add(
+        "--prompts",
+        metavar="ID,ID,...",
+        help="which of them talk (default: one of each category; with --conversations, all)",
+    )
     add(
         "--capability",
         default="knowledge",
@@ -85,6 +90,16 @@ def add_parser(commands) -> None:
         help=(
             "conversations of each ordered pair, or of a single prompt with each persona (default:"
             " 5, or as many as make 60 conversations per setting)"
+        ),
+    )
+    add(
+        "--conversations",
+        type=int,
+        metavar="N",
+        help=(
+            "in place of --draws: N conversations of every setting, each between two prompts drawn"
+            " anew, of the whole suite where --prompts names none; their intervals hold for other"
+            " prompts of the same kind too"
         ),
     )
     add("--rounds", type=int, default=8, help="default: %(default)s")
@@ -152,18 +167,26 @@ def run(arguments: argparse.Namespace) -> None:
     budget = knobs.number_between(
         "calibrate", "budget", 1.0 if arguments.budget is None else arguments.budget, 0
     )
-    suite = choose_prompts(
-        drift.load_suite(arguments.suite), arguments.prompts.split(",") if arguments.prompts else ()
-    )
+    if arguments.draws is not None and arguments.conversations is not None:
+        raise UsageError(
+            f"--draws {arguments.draws} and --conversations {arguments.conversations} both say how"
+            " many conversations there are; leave out one of the two."
+        )
     plan = Plan(
-        usual_draws(suite, arguments.out) if arguments.draws is None else arguments.draws,
-        arguments.rounds,
-        arguments.ask_at,
-        arguments.reading,
-        arguments.seed,
-        arguments.system_as,
-        Sampling(max_new_tokens=arguments.max_new_tokens),
+        rounds=arguments.rounds,
+        ask_at=arguments.ask_at,
+        reading=arguments.reading,
+        seed=arguments.seed,
+        system_as=arguments.system_as,
+        sampling=Sampling(max_new_tokens=arguments.max_new_tokens),
+        conversations=arguments.conversations,
     )
+    named = arguments.prompts.split(",") if arguments.prompts else ()
+    suite = choose_prompts(drift.load_suite(arguments.suite), named, plan)
+    if arguments.conversations is None:
+        draws = arguments.draws
+        draws = usual_draws(suite, arguments.out) if draws is None else draws
+        plan = dataclasses.replace(plan, draws=draws)
     capability = load_capability(
         arguments.capability, arguments.questions, arguments.seed, arguments.shots
     )

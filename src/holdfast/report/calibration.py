@@ -19,7 +19,7 @@ def answer(calibration: Calibration, chosen: Pick) -> str:
     if chosen.method == NO_FIX and here < LEAST:
         return (
             f"This run {CANNOT_TELL} which setting to use with {budget}: the {here} conversations"
-            f" chosen on are fewer than {LEAST}; use more --draws."
+            f" chosen on are fewer than {LEAST}; use more {_option(calibration)}."
         )
     if chosen.method == NO_FIX:
         missing = (
@@ -30,7 +30,7 @@ def answer(calibration: Calibration, chosen: Pick) -> str:
         return (
             f"Nothing to recommend: on the half that settings are chosen on, {here} of the"
             f" {here + there} conversations in the table, {missing}."
-            f" {_nearest(chosen.near, here + there) if chosen.near else 'Sweep some settings.'}"
+            f" {_nearest(chosen.near, calibration) if chosen.near else 'Sweep some settings.'}"
         )
     numbers = (
         f"{chosen.method}, stability {chosen.stability_none:.2f} -> {chosen.stability.mean:.2f}"
@@ -41,18 +41,19 @@ def answer(calibration: Calibration, chosen: Pick) -> str:
         return f"{budget.capitalize()}: use {numbers}"
     return (
         f"This run {CANNOT_TELL} which setting to use with {budget}. The likeliest is {numbers} "
-        f"There {chosen.why}; {_cure(chosen.times_needed, here + there)}."
+        f"There {chosen.why}; {_cure(chosen.times_needed, calibration)}."
     )
 
 
-def _nearest(near: Near, count: int) -> str:
+def _nearest(near: Near, calibration: Calibration) -> str:
     """The setting that comes closest, what it has on either half, and what would decide."""
+    count = len(calibration.none.stability)
     line = (
         f"The closest there is {near.method}: {_both(near.gain, near.drop)}. "
         f"On all {count}: {_both(near.gain_of_all, near.drop_of_all)}; "
     )
     if near.times_needed is not None:
-        return f"{line}this would do, and {_cure(near.times_needed, count)}."
+        return f"{line}this would do, and {_cure(near.times_needed, calibration)}."
     if (near.gain_of_all.mean or 0.0) > 0:
         return f"{line}it costs too much here too, so raise --budget, or sweep other settings."
     return f"{line}it is no more stable here either, so sweep other settings."
@@ -62,14 +63,21 @@ def _both(gain: Estimate, drop: Estimate) -> str:
     return f"stability {_signed(gain)}, points lost {_signed(drop, 1)}"
 
 
-def _cure(times: float | None, count: int) -> str:
+def _option(calibration: Calibration) -> str:
+    """What says how many conversations there are."""
+    drawn = calibration.about.get("plan", {}).get("conversations") is not None
+    return "--conversations" if drawn else "--draws"
+
+
+def _cure(times: float | None, calibration: Calibration) -> str:
     """How much more than these conversations would tell."""
+    more, count = f"{_option(calibration)} and --questions", len(calibration.none.stability)
     if times is None:
-        return "use more --draws and --questions, or sweep other settings"
+        return f"use more {more}, or sweep other settings"
     if times > _MOST:
-        return f"more than {_MOST} times as many --draws and --questions would be needed to tell"
+        return f"more than {_MOST} times as many {more} would be needed to tell"
     return (
-        f"about {times:.1f} times as many --draws and --questions would tell, if the means stay"
+        f"about {times:.1f} times as many {more} would tell, if the means stay"
         f" ({times * count:,.0f} conversations per setting)"
     )
 

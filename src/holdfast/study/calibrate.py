@@ -1,9 +1,10 @@
 """What each method gives and costs at each of its strengths (Li et al. 2024, section 6.3).
 
-Stability is the drift benchmark over all ordered pairs of a few prompts, or over one prompt and the
-suite's personas. Capability is asked in the very dialogs of that run: behind the rounds before
-`ask_at`, under the same methods. Two run folders hold the records, `stability` and `capability`;
-both resume."""
+Stability is the drift benchmark over all ordered pairs of a few prompts, over pairs drawn anew for
+every conversation, or over one prompt and the suite's personas. Capability is asked in the very
+dialogs of that run: behind the rounds before `ask_at`, under the same methods. Two run folders hold
+the records, `stability` and `capability`; both resume.
+"""
 
 from __future__ import annotations
 
@@ -100,8 +101,9 @@ def calibrate(
     Args:
         model: plays both sides; read as "likeliest", it must tell log-probabilities of
             given replies.
-        suite: a few cases, as `choose_prompts` gives them, or a suite's name; every ordered pair
-            talks, and a single case with every persona, or with a user model without a prompt.
+        suite: cases, as `choose_prompts` gives them, or a suite's name. Every ordered pair talks,
+            or as many as the plan draws; a single case talks to every persona, or to a user model
+            without a prompt.
         capability: asked in the dialogs, whose conversations share its items out among them.
         out: a folder; its folders `stability` and `capability` are runs.
         sweeps: one or several, as `methods.parse_sweep` reads them.
@@ -122,7 +124,7 @@ def calibrate(
         AnotherRun: as `check_folder`.
     """
     if not isinstance(suite, drift.Suite):
-        suite = choose_prompts(drift.load_suite(suite))
+        suite = choose_prompts(drift.load_suite(suite), plan=plan)
     parsed = read_sweeps(sweeps)
     settings = [(), *(setting for sweep in parsed for setting in sweep.settings)]
     count = conversations(suite, plan)

@@ -27,6 +27,9 @@ class Plan:
         sampling: of the dialogs.
         answering: of the written answers.
         batch: conversations side by side.
+        conversations: in place of `draws`, so many of every setting, each between two prompts (or a
+            prompt and a persona) that are drawn anew. Intervals are then over prompts too, and hold
+            for other prompts of the same kind; those of draws hold for the prompts that talk.
 
     Raises:
         KnobOutOfRange: a number outside its range.
@@ -42,11 +45,14 @@ class Plan:
     sampling: Sampling = Sampling()
     answering: Sampling = Sampling(temperature=0, max_new_tokens=64)
     batch: int = 40
+    conversations: int | None = None
 
     def __post_init__(self) -> None:
         for name in ("draws", "rounds", "ask_at", "batch"):
             knobs.whole_number("calibrate", name, getattr(self, name), 1)
         knobs.whole_number("calibrate", "seed", self.seed, 0)
+        if self.conversations is not None:
+            knobs.whole_number("calibrate", "conversations", self.conversations, 4)
         if self.ask_at > self.rounds + 1:
             raise KnobOutOfRange(
                 f"calibrate takes ask_at up to {self.rounds + 1}, as {self.rounds} rounds come"

@@ -20,8 +20,9 @@ MEANT = 60  # conversations that a setting has at least, where no number of draw
 DECIDES = 2 * LEAST  # settings are chosen on one half, and reported on the other
 
 
-def choose_prompts(suite: drift.Suite, ids: Sequence[str] = ()) -> drift.Suite:
-    """The suite of the cases named, or of one case per category, always the same ones.
+def choose_prompts(suite: drift.Suite, ids: Sequence[str] = (), plan: Plan = Plan()) -> drift.Suite:
+    """The suite of the cases named; of all cases, where the plan draws pairs anew; or of one case
+    per category, always the same ones.
 
     A single case talks to the suite's personas, or to a user model without a prompt.
 
@@ -35,6 +36,8 @@ def choose_prompts(suite: drift.Suite, ids: Sequence[str] = ()) -> drift.Suite:
         if name not in known:
             raise UnknownName(f"prompt of {suite.name}", name, known)
     chosen = [known[name] for name in dict.fromkeys(ids)]
+    if not ids and plan.conversations is not None:
+        return suite
     if not ids:
         for category in dict.fromkeys(case.category for case in suite.cases):
             chosen.append(
@@ -66,6 +69,8 @@ def conversations(suite: drift.Suite, plan: Plan) -> int:
         UsageError: fewer than four: settings are chosen on one half and reported on the other, and
             an interval needs two.
     """
+    if plan.conversations is not None:
+        return plan.conversations
     count = pairs_of(suite) * plan.draws
     if count < 4:
         more = "--draws or --prompts" if len(suite.cases) > 1 else "--draws"
@@ -96,10 +101,15 @@ def too_small(suite: drift.Suite, questions: int, plan: Plan) -> str:
     count = conversations(suite, plan)
     if min(count, questions) >= DECIDES:
         return ""
+    enough = (
+        ("--draws", math.ceil(DECIDES / pairs_of(suite)))
+        if plan.conversations is None
+        else ("--conversations", DECIDES)
+    )
     short = [
         f"{has} {what} (it takes {option} {needs})"
         for has, what, option, needs in (
-            (count, "conversations", "--draws", math.ceil(DECIDES / pairs_of(suite))),
+            (count, "conversations", *enough),
             (questions, "questions", "--questions", DECIDES),
         )
         if has < DECIDES
@@ -120,6 +130,6 @@ def settings_for(suite: drift.Suite, plan: Plan) -> drift.Settings:
         system_as=plan.system_as,
         adoption=False,
         trace=False,
-        pairs="all",
+        pairs="all" if plan.conversations is None else "random",
         batch=plan.batch,
     )
