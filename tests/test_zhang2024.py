@@ -131,7 +131,11 @@ def test_the_smallest_scale_makes_every_table_and_figure_and_resumes(tmp_path, c
         "PASTA, multi-task",
         "Boost, all heads",
         "split-softmax, the same heads",
+        "Boost, task-specific heads",
     } <= {row[0] for row in first}
+    assert "Boost, task-specific heads less Boost, all heads +" in findings[0]["how"] or (
+        "Boost, task-specific heads less Boost, all heads -" in findings[0]["how"]
+    )
     assert all(len(row) == len(figure["rows"][0]) for figure in findings for row in figure["rows"])
     records = {path: path.stat().st_mtime_ns for path in out.rglob("records.jsonl")}
     assert main(["reproduce", "zhang2024", "--scale", "smallest", "--out", str(out)]) == 0

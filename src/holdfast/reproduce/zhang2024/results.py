@@ -70,7 +70,7 @@ def rows_of(study: Study, names: Sequence[str]) -> tuple[tuple[str, ...], ...]:
                 row,
                 *cells,
                 "–" if values is None else f"{100 * values.mean():.1f}",
-                "" if row == "zero-shot" else _points(more),
+                "" if row == "zero-shot" else points(more),
             )
         )
     return tuple(rows)
@@ -84,7 +84,8 @@ def cell_of(result: Result | None) -> str:
     return f"{told} (excluded: fluency {result.fluency:.2f})" if result.excluded else told
 
 
-def _points(value: Estimate) -> str:
+def points(value: Estimate) -> str:
+    """A difference of shares, in percentage points."""
     return with_interval(value, lambda share: f"{100 * share:+.1f}")
 
 

@@ -40,16 +40,23 @@ _KNOBS: dict[str, tuple[Method, ...]] = {
 }  # on all heads, with no profiling
 _BATCH = 128  # rows: a step of many costs little more than one of few
 _EXPONENTS = (0.7, 0.5, 0.3, 0.1)  # of split-softmax, on PASTA's heads
+_FACTORS = (4.0, 16.0, 64.0)  # of Boost, on PASTA's heads; its alpha is a factor of 100
 _PROMPTS = {
     "zero-shot": "zero-shot",
     "marked": "*-marked",
     "quoted": "“”-marked",
     "few-shot": "few-shot",
 }
+BOOST = "Boost, all heads"
+CHOSEN_BOOST = {  # the strategy whose heads it has
+    "Boost, multi-task heads": "multi-task",
+    "Boost, task-specific heads": "task-specific",
+}
 _TOLD = {
-    "boost": "Boost, all heads",
+    "boost": BOOST,
     "spotlight": "Spotlight, all heads",
     "split-softmax": "split-softmax, the same heads",
+    **{row: row for row in CHOSEN_BOOST},
 }
 
 STEERED = len(STRATEGIES) + len(_TOLD)  # rows of Table 1 that steer
@@ -154,8 +161,8 @@ class Study:
 
     @cached_property
     def knobs(self) -> dict[tuple[str, str], Method]:
-        """By method and task, the best on validation samples: on all heads, and split-softmax on
-        PASTA's.
+        """By method and task, the best on validation samples: on all heads, and split-softmax and
+        Boost on PASTA's.
         """
         chosen = {}
         for name in TASKS:
@@ -165,6 +172,9 @@ class Study:
                     SplitSoftmax(exponent, heads=heads) for exponent in _EXPONENTS
                 )
             }
+            for row, strategy in CHOSEN_BOOST.items():
+                heads = self.heads[strategy, name]
+                options[row] = tuple(Boost(factor, heads=heads) for factor in _FACTORS)
             scores = self._validate(
                 "knobs", name, [method for some in options.values() for method in some]
             )
