@@ -415,6 +415,7 @@ def main() -> None:
         seeds.append({"seed": seed, "settings": rows})
         for row in rows:
             print(json.dumps(row), flush=True)
+    families = {family_of(case.id) for case in prompts_of(stage).cases}
     record = {
         "benchmark": "equal_cost",
         "stage": arguments.stage,
@@ -423,6 +424,7 @@ def main() -> None:
         "questions": stage.talks * stage.each,
         "turns": stage.turns,
         "prompts": [case.id for case in prompts_of(stage).cases],
+        "families": None if stage.prompts else len(families),
         "level": stage.level,
         "seeds": seeds,
     }

@@ -26,7 +26,7 @@ from tabled.behaviour import (
     lengths_table,
 )
 from tabled.catalogue import catalogue_table, short_catalogue
-from tabled.costs import chosen_page, chosen_summary, confirmed_table, explored_page
+from tabled.costs import chosen_page, chosen_summary, stage_page, stage_tables
 from tabled.papers import claims_page, methods_table, reproduction_line
 from tabled.reading import RESULTS, ROOT
 from tabled.speed import (
@@ -46,6 +46,13 @@ from tabled.speed import (
 PAPERS = tuple(
     paper for paper in ("li2024", "zhang2024") if (RESULTS / paper / "findings.json").exists()
 )
+
+
+STAGES = (
+    "equal_cost_explored",
+    "equal_cost",
+    "equal_cost_explored_many",
+)  # with pages of their own
 
 
 def filled(text: str, tables: dict[str, str]) -> str:
@@ -98,10 +105,11 @@ def documents() -> dict[Path, str]:
         ("growth", growth_table),
         ("demo", demo_caption),
         ("divergence", divergence_table),
-        ("equal_cost", confirmed_table),
     ):
         if (RESULTS / f"{name}.json").exists():
             tables[name] = table()
+    if (RESULTS / "equal_cost_many.json").exists():
+        tables["equal_cost"] = stage_tables("equal_cost_many")
     if "zhang2024" in PAPERS:
         tables["pasta"] = methods_table()
     quoting = (
@@ -109,12 +117,19 @@ def documents() -> dict[Path, str]:
         *sorted((ROOT / "docs").glob("*.md")),
         ROOT / "src/holdfast/assets/model/MODEL_CARD.md",
     )
-    return {
-        **{path: filled(path.read_text(), seen_from(path, tables)) for path in quoting},
-        RESULTS / "census.md": census_page(),
-        RESULTS / "chosen_heads" / "settings.md": chosen_page(),
-        RESULTS / "equal_cost_explored.md": explored_page(),
-    } | {RESULTS / paper / "claims.md": claims_page(paper) for paper in PAPERS}
+    return (
+        {
+            **{path: filled(path.read_text(), seen_from(path, tables)) for path in quoting},
+            RESULTS / "census.md": census_page(),
+            RESULTS / "chosen_heads" / "settings.md": chosen_page(),
+        }
+        | {
+            RESULTS / f"{name}.md": stage_page(name)
+            for name in STAGES
+            if (RESULTS / f"{name}.json").exists()
+        }
+        | {RESULTS / paper / "claims.md": claims_page(paper) for paper in PAPERS}
+    )
 
 
 if __name__ == "__main__":

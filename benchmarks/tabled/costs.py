@@ -159,18 +159,22 @@ def equal_cost_rows(record: dict) -> list[str]:
 
 
 def by_prompt_rows(record: dict) -> list[str]:
-    """A table per seed: what each setting gives each prompt of the agent."""
-    lines, prompts = [], record["prompts"]
+    """A table per seed: what each setting gives each prompt of the agent, or each category of
+    prompts where there are many.
+    """
+    lines = []
     for seed in record["seeds"]:
+        what = "category" if "gain_by_category" in seed["settings"][0] else "prompt"
+        names = list(seed["settings"][0][f"gain_by_{what}"])
         lines += [
             "",
             f"Seed {seed['seed']}, gain of stability by the agent's prompt:",
             "",
-            f"| setting | {' | '.join(prompts)} |",
-            "| --- " * (len(prompts) + 1) + "|",
+            f"| setting | {' | '.join(names)} |",
+            "| --- " * (len(names) + 1) + "|",
             *(
                 f"| `{row['method']}` | "
-                + " | ".join(f"{row['gain_by_prompt'][prompt]:+.2f}" for prompt in prompts)
+                + " | ".join(f"{row[f'gain_by_{what}'][name]:+.2f}" for name in names)
                 + " |"
                 for row in seed["settings"][1:]
             ),
@@ -180,31 +184,27 @@ def by_prompt_rows(record: dict) -> list[str]:
 
 def equal_cost_head(record: dict) -> str:
     """What was measured, in one paragraph."""
-    prompts = ", ".join(record["prompts"])
+    prompts, families = ", ".join(record["prompts"]), record.get("families")
+    drawn = (
+        f"prompts {prompts}"
+        if families is None
+        else f"the prompts of each are drawn from {len(record['prompts'])} in {families} families,"
+        " which are what intervals are over"
+    )
     return (
         f"`python benchmarks/equal_cost.py {record['stage']}`: {record['conversations']}"
         f" conversations per setting and seed, paired, {record['questions']} knowledge questions at"
-        f" turn {' and '.join(map(str, record['turns']))}; prompts {prompts}. Leads have"
+        f" turn {' and '.join(map(str, record['turns']))}; {drawn}. Leads have"
         f" {100 * record['level']:.4g} % intervals, everything else 95 %."
     )
 
 
-def explored_page() -> str:
-    """All settings of the stage that is there to choose by."""
-    record = read("equal_cost_explored")
-    return "\n".join(
-        [
-            "# Every fix, explored",
-            "",
-            equal_cost_head(record),
-            *equal_cost_rows(record),
-            *by_prompt_rows(record),
-            "",
-        ]
-    )
-
-
-def confirmed_table() -> str:
-    """The settings that were named before their numbers existed."""
-    record = read("equal_cost")
+def stage_tables(name: str) -> str:
+    """All tables of a stage, by the name of its record."""
+    record = read(name)
     return "\n".join([equal_cost_head(record), *equal_cost_rows(record), *by_prompt_rows(record)])
+
+
+def stage_page(name: str) -> str:
+    """A page of them."""
+    return f"# Every fix at the same cost, `{read(name)['stage']}`\n\n{stage_tables(name)}\n"
