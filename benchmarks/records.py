@@ -1,15 +1,16 @@
 """Measures every record under benchmarks/results/ again: `make records`.
 
-Each command writes its record into a folder of its own; then old and new are compared, number by
-number, and the new ones take the old ones' place. A number has changed when its interval and the
-old one do not
-overlap: the 95 % interval of an estimate, the range over repetitions of a ratio. The comparison is
-written to benchmarks/results/changes.md, and the tables of the documents are written anew.
+Each command writes its record into a folder of its own, and the new ones take the old ones' place.
+The tables of the documents are written anew. Where all are measured, docs/changed_records.md
+compares each with that of the last commit, number by number. A number has changed when its interval
+and the old one do not overlap: the 95 % interval of an estimate, the range over repetitions of a
+ratio.
 
     python benchmarks/records.py                        # all of them: hours, for a machine left
                                                         alone
     python benchmarks/records.py default_model li2024   # some
     python benchmarks/records.py --list                 # what there is, and how long each took
+    python benchmarks/records.py --compare v0.1.0       # compares with a commit, measures nothing
 """
 
 from __future__ import annotations
@@ -26,6 +27,8 @@ from pathlib import Path
 
 ROOT = Path(__file__).parent.parent
 RESULTS = ROOT / "benchmarks" / "results"
+PAGE = ROOT / "docs" / "changed_records.md"
+MARKERS = ("<!-- changes -->", "<!-- /changes -->")
 
 
 @dataclass(frozen=True)
@@ -105,6 +108,18 @@ RECORDS = (
         45,
     ),
     Record(
+        "equal_cost_explored_many",
+        "benchmarks/equal_cost.py explore-many --runs {runs} --out {out}",
+        True,
+        40,
+    ),
+    Record(
+        "equal_cost_many",
+        "benchmarks/equal_cost.py confirm-many --runs {runs} --out {out}",
+        True,
+        45,
+    ),
+    Record(
         "ablation",
         "benchmarks/ablation.py --self-dialogue {corpus} --runs {runs} --out {out}",
         False,
@@ -132,7 +147,7 @@ RECORDS = (
 
 # Not measured on the weights that ship, or never on a GPU: there is no such record, and no document
 # quotes one.
-MISSING = ("attention_cuda",)
+MISSING = ("attention_cuda", "equal_cost_explored_many", "equal_cost_many")
 
 
 @dataclass(frozen=True)
@@ -195,14 +210,15 @@ def _leaves(value: dict, path: str = "") -> Iterator[tuple[str, float]]:
             yield f"{path}/{key}", inner
 
 
-def verdicts(record: object) -> Iterator[tuple[str, str]]:
-    """The verdicts on a paper's claims, by claim."""
-    for figure in record.get("figures", ()) if isinstance(record, dict) else ():
+def verdicts(record: dict | list) -> Iterator[tuple[str, str]]:
+    """The verdicts on a paper's claims, by claim; records of 0.1.0 are lists of figures."""
+    for figure in record.get("figures", ()) if isinstance(record, dict) else record:
         for claim in figure["claims"]:
-            yield f"{figure['kind']} {figure['number']}: {claim['text']}", claim["verdict"]
+            what = f"{figure.get('kind', 'Figure')} {figure['number']}: {claim['text']}"
+            yield what, claim["verdict"]
 
 
-def changes(old: object, new: object) -> list[str]:
+def changes(old: dict | list, new: dict | list) -> list[str]:
     """One line per number that left its interval and per verdict that is another."""
     before, after = dict(numbers(old)), dict(numbers(new))
     lines = [
@@ -219,17 +235,39 @@ def changes(old: object, new: object) -> list[str]:
     return lines
 
 
-def told(record: Record, old: object, new: object) -> list[str]:
+def told(record: Record, old: dict | list, new: dict | list) -> list[str]:
     """A record's part of the page of changes."""
-    compared = sum(path in dict(numbers(old)) for path, _ in numbers(new))
+    before, said = dict(numbers(old)), dict(verdicts(old))
+    compared = sum(path in before for path, _ in numbers(new))
+    compared += sum(claim in said for claim, _ in verdicts(new))
     lines = changes(old, new)
-    head = [f"## {record.name}", "", f"{compared} numbers compared, {len(lines)} changed."]
-    return [
-        *head,
-        *(("", "| what | before | now |", "| --- | --- | --- |") if lines else ()),
-        *lines,
-        "",
-    ]
+    count = f"{compared} numbers and verdicts compared, {len(lines)} changed."
+    if not old:
+        count = "There was none."
+    elif not compared:
+        count = "Its form is another, so that nothing can be compared."
+    table = ["", "| what | before | now |", "| --- | --- | --- |", *lines] if lines else []
+    return [f"### {record.name}", "", count, *table, ""]
+
+
+def at(commit: str, record: Record) -> dict | list:
+    """The record as a commit has it; {} where it has none."""
+    path = (RESULTS / f"{record.name}.json").relative_to(ROOT)
+    shown = subprocess.run(
+        ["git", "show", f"{commit}:{path}"], cwd=ROOT, capture_output=True, text=True
+    )
+    return json.loads(shown.stdout) if shown.returncode == 0 else {}
+
+
+def write_changes(commit: str) -> None:
+    """Writes the comparison of all records with those of a commit into its page."""
+    lines = [f"Compared with commit `{commit}`.", ""]
+    for record in RECORDS:
+        if (file := RESULTS / f"{record.name}.json").exists():
+            lines += told(record, at(commit, record), json.loads(file.read_text()))
+    before, _, rest = PAGE.read_text().partition(MARKERS[0])
+    _, _, after = rest.partition(MARKERS[1])
+    PAGE.write_text("\n".join([f"{before}{MARKERS[0]}", *lines, f"{MARKERS[1]}{after}"]))
 
 
 def measure(record: Record, runs: Path, corpus: Path | None) -> Path:
@@ -245,17 +283,15 @@ def measure(record: Record, runs: Path, corpus: Path | None) -> Path:
     return fresh
 
 
-def replace(record: Record, runs: Path, corpus: Path | None) -> list[str]:
-    """Measures a record and puts it in the place of the old one; returns what to tell of it."""
+def replace(record: Record, runs: Path, corpus: Path | None) -> None:
+    """Measures a record and puts it in the place of the old one."""
     fresh, old = measure(record, runs, corpus), RESULTS / f"{record.name}.json"
-    before = json.loads(old.read_text()) if old.exists() else {}
     for name in record.beside:
         if (runs / "records" / name).exists():
             shutil.rmtree(RESULTS / name, ignore_errors=True)
             shutil.copytree(runs / "records" / name, RESULTS / name)
     old.parent.mkdir(parents=True, exist_ok=True)
     shutil.copyfile(fresh, old)
-    return told(record, before, json.loads(fresh.read_text()))
 
 
 def _has_gpu() -> bool:
@@ -272,11 +308,15 @@ def main() -> None:
         "--self-dialogue", type=Path, help="self_dialogue.jsonl.gz, for the ablation"
     )
     parser.add_argument("--list", action="store_true")
+    parser.add_argument("--compare", metavar="COMMIT", help="with its records; measures nothing")
     arguments = parser.parse_args()
     by_name = {record.name: record for record in RECORDS}
     if arguments.list:
         for record in RECORDS:
             print(f"{record.name:20} about {record.minutes:3} minutes  python {record.command}")
+        return
+    if arguments.compare:
+        write_changes(arguments.compare)
         return
     if unknown := [name for name in arguments.names if name not in by_name]:
         parser.error(f"no record {unknown[0]!r}; there are {', '.join(by_name)}")
@@ -292,17 +332,10 @@ def main() -> None:
         print("left out: attention_cuda, which needs a GPU", flush=True)
         chosen = [record for record in chosen if not record.gpu]
     runs = arguments.runs.resolve()
-    page = [
-        "# What changed when the records were measured again",
-        "",
-        "Written by `python benchmarks/records.py`. A number has changed when the old interval and",
-        "the new one do not overlap.",
-        "",
-    ]
     for record in chosen:
-        page += replace(record, runs, arguments.self_dialogue)
-        print("\n".join(page[-6:]), flush=True)
-    (RESULTS / "changes.md").write_text("\n".join(page))
+        replace(record, runs, arguments.self_dialogue)
+    if not arguments.names:
+        write_changes("HEAD")
     subprocess.run([sys.executable, "benchmarks/tables.py"], cwd=ROOT, check=True)
 
 

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import importlib.util
 import json
+import re
 import sys
 from pathlib import Path
 
@@ -79,6 +80,22 @@ def test_changes_are_those_beyond_the_intervals():
         "| /repetitions/peer/ratio | 3.000 [2.000, 4.000] | 5.000 [4.500, 6.000] |",
         "| Table 1: it falls. | supported | undecided |",
     ]
+
+
+def test_the_page_of_changes_tells_the_records_as_they_are():
+    page = records.PAGE.read_text().partition(records.MARKERS[0])[2]
+    parts = re.split(r"^### (.+)$", page, flags=re.MULTILINE)[1:]
+    told = dict(zip(parts[::2], parts[1::2], strict=True))
+    there = {r.name for r in records.RECORDS if (RESULTS / f"{r.name}.json").exists()}
+    assert set(told) == there
+    for name, text in told.items():
+        record = json.loads((RESULTS / f"{name}.json").read_text())
+        now = {path: str(number) for path, number in records.numbers(record)}
+        now |= dict(records.verdicts(record))
+        for line in text.splitlines():
+            if line.startswith("| ") and not line.startswith(("| what", "| ---")):
+                what, _, value = line.strip("| ").split(" | ")
+                assert now[what] == value, f"{name}: run benchmarks/records.py --compare again"
 
 
 def test_the_stamp_names_commit_machine_and_versions():
