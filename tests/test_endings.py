@@ -5,7 +5,7 @@ import numpy as np
 from holdfast.analysis.comparisons import compare
 from holdfast.analysis.endings import count_endings
 from holdfast.analysis.series import Series
-from holdfast.report.sentences import ending_lines
+from holdfast.report.endings import ending_lines
 
 
 def record(number=0, stop_reasons=("stop", "stop"), **more):

@@ -145,7 +145,7 @@ def run(arguments: argparse.Namespace) -> None:
     from holdfast.report.calibration import answer, table
     from holdfast.report.calibration_figures import write_calibration_figures
     from holdfast.report.calibration_page import calibration_document
-    from holdfast.report.sentences import failure_lines
+    from holdfast.report.endings import failure_lines
     from holdfast.sampling import Sampling
     from holdfast.study.calibrate import (
         DEFAULT_SWEEPS,

@@ -61,7 +61,7 @@ def run(arguments: argparse.Namespace) -> None:
     from holdfast import drift, methods, report
     from holdfast.analysis.endings import count_endings
     from holdfast.drift.pairing import settled
-    from holdfast.report.sentences import ending_lines
+    from holdfast.report.endings import ending_lines
 
     check_prices(arguments)
     settings = replace(settings_of(arguments), divergence=arguments.divergence)

@@ -12,7 +12,7 @@ from holdfast.analysis.statistics import RESAMPLES
 from holdfast.analysis.verdicts import LEAST, LEAST_MOVED
 from holdfast.drift.dialogs import RECORDED
 from holdfast.records import RunData, command_of
-from holdfast.report.sentences import ending_lines, failure_lines
+from holdfast.report.endings import ending_lines, failure_lines
 
 _PROBED = {
     "in-place": (

@@ -7,7 +7,7 @@ from typing import Any
 
 from holdfast.analysis.tasks import ZERO_SHOT, Average, Result, averages, compared, read_results
 from holdfast.records import RunData
-from holdfast.report.sentences import failure_lines
+from holdfast.report.endings import failure_lines
 from holdfast.report.wording import aligned, plain, signed
 from holdfast.tasks.metrics import LEAST_FLUENCY
 
