@@ -98,6 +98,7 @@ class Stage:
         seeds: of conversations, draws and questions; each is a calibration of its own.
         published, ours: sweeps; {seka} is the file of what SEKA has learned.
         turns: the user turns that are knowledge questions, each in a reading of its own.
+        beside: whether the readings that decide nothing are taken too.
         level: of an interval of a lead: 1 less 5 % over how many leads are confirmed.
     """
 
@@ -109,6 +110,7 @@ class Stage:
     published: tuple[str, ...]
     ours: tuple[str, ...]
     turns: tuple[int, ...]
+    beside: bool = True
     level: float = 0.95
 
 
@@ -155,6 +157,7 @@ EXPLORE_MANY = Stage(
         "split-softmax:exponent=0.3,heads={gain}",
     ),
     turns=(4,),
+    beside=False,
 )
 STAGES = {"explore": EXPLORE, "confirm": CONFIRM, "explore-many": EXPLORE_MANY}
 
@@ -407,7 +410,7 @@ def main() -> None:
         calibrations = measure(model, stage, seed, folder, [*published, *ours])
         spelled = [candidate.method for candidate in calibrations[0].candidates]
         first = folder / f"seed-{seed}-turn-{stage.turns[0]}"
-        beside = readings(model, stage, seed, first, spelled)
+        beside = readings(model, stage, seed, first, spelled) if stage.beside else {}
         rows = rows_of(stage, calibrations, len(published), beside, groups_of(stage, first))
         gains = gains_by(first, "id" if stage.prompts else "category")
         for row, name in zip(rows, spelled, strict=True):

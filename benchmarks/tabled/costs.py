@@ -122,19 +122,23 @@ def equal_cost_rows(record: dict) -> list[str]:
             interval(one["gain"]),
             *(points(one[f"points_lost_turn_{turn}"]) for turn in turns),
             *(interval(one[f"lead_turn_{turn}"]) for turn in turns),
-            interval(one["fixed_histories_gain"]),
-            points(one["recall_points_lost"]) if "recall_points_lost" in one else "",
         ]
+        if beside:
+            recalled = one.get("recall_points_lost")
+            cells += [
+                interval(one["fixed_histories_gain"]),
+                points(recalled) if recalled else "",
+            ]
         return f"| {' | '.join(cells)} |"
 
     lines, turns = [], record["turns"]
+    beside = "fixed_histories_gain" in record["seeds"][0]["settings"][0]
     head = [
         "setting",
         "stability",
         *(f"points lost, turn {turn}" for turn in turns),
         *(f"lead, turn {turn}" for turn in turns),
-        "last round, fixed histories",
-        "points of recall lost",
+        *(("last round, fixed histories", "points of recall lost") if beside else ()),
     ]
     for seed in record["seeds"]:
         none, *settings = seed["settings"]
