@@ -159,7 +159,28 @@ EXPLORE_MANY = Stage(
     turns=(4,),
     beside=False,
 )
-STAGES = {"explore": EXPLORE, "confirm": CONFIRM, "explore-many": EXPLORE_MANY}
+CONFIRM_MANY = Stage(
+    1,
+    None,
+    168,
+    6,
+    (22, 23),
+    (
+        "split-softmax:exponent=0.5",
+        "boost:factor=2,4",
+        "seka:file={seka},gain=0.5,1",
+        "prism:file={prism},gain=0.5",
+    ),
+    ("boost:factor=8,heads={drop}",),
+    turns=(4, 8),
+    level=1 - 0.05 / 3,
+)
+STAGES = {
+    "explore": EXPLORE,
+    "confirm": CONFIRM,
+    "explore-many": EXPLORE_MANY,
+    "confirm-many": CONFIRM_MANY,
+}
 
 
 def family_of(prompt: str) -> str:
@@ -168,15 +189,17 @@ def family_of(prompt: str) -> str:
 
 
 def prompts_of(stage: Stage) -> drift.Suite:
-    """Half of the starter suite's families; or some prompts of its other or its one half, drawn so
-    that each is of another family.
+    """Half of the starter suite's families, and of the second half the wordings alone that chose no
+    heads; or some prompts of one half of its prompts, drawn so that each is of another family.
     """
     suite = drift.load_suite("starter")
     if stage.prompts is None:
         names = sorted({family_of(case.id) for case in suite.cases})
         random.Random("equal cost families").shuffle(names)
-        ours = [case for case in suite.cases if family_of(case.id) in names[stage.half :: 2]]
-        return dataclasses.replace(suite, cases=tuple(ours))
+        ours = set(names[stage.half :: 2])
+        cases = suite.cases[1::2] if stage.half else suite.cases
+        kept = tuple(case for case in cases if family_of(case.id) in ours)
+        return dataclasses.replace(suite, cases=kept)
     families: dict[str, list] = {}
     for case in suite.cases[stage.half :: 2]:
         families.setdefault(family_of(case.id), []).append(case)

@@ -4,7 +4,6 @@ said.
 
 from __future__ import annotations
 
-import dataclasses
 import random
 import sys
 from pathlib import Path
@@ -12,6 +11,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from holdfast import drift
 from holdfast.analysis.calibration import Calibration, Candidate
 from holdfast.analysis.statistics import estimate
 
@@ -98,13 +98,13 @@ def test_groups_are_resampled_whole():
 
 
 def test_stages_of_many_prompts_share_no_family():
-    many = equal_cost.STAGES["explore-many"]
-    here, there = (
-        equal_cost.prompts_of(dataclasses.replace(many, half=half)).cases for half in (0, 1)
-    )
+    explore, confirm = (equal_cost.STAGES[name] for name in ("explore-many", "confirm-many"))
+    here, there = (equal_cost.prompts_of(stage).cases for stage in (explore, confirm))
     families = [{equal_cost.family_of(case.id) for case in cases} for cases in (here, there)]
-    assert not families[0] & families[1] and min(map(len, families)) == 33
-    assert len(here) + len(there) == 330
+    assert not families[0] & families[1] and list(map(len, families)) == [33, 33]
+    assert not set(explore.seeds) & set(confirm.seeds)
+    chose = {case.id for case in drift.load_suite("starter").cases[::2]}
+    assert not chose & {case.id for case in there}, "the prompts that chose heads are left out"
 
 
 def test_stages_share_neither_prompts_nor_seeds():
