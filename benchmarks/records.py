@@ -147,7 +147,7 @@ RECORDS = (
 
 # Not measured on the weights that ship, or never on a GPU: there is no such record, and no document
 # quotes one.
-MISSING = ("attention_cuda", "equal_cost_many")
+MISSING = ("attention_cuda",)
 
 
 @dataclass(frozen=True)

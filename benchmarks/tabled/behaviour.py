@@ -291,13 +291,15 @@ def headline() -> str:
     drift, speed = read("default_model"), read("drift_loop")
     fell = drift["all_seeds"]["stability"]
     count = sum(seed["none"]["conversations"] for seed in drift["seeds"].values())
-    explored, confirmed = read("equal_cost_explored"), read("equal_cost")
+    seeds = [
+        {row["method"]: row for row in seed["settings"]}
+        for seed in read("equal_cost_many")["seeds"]
+    ]
+    fix = "seka:file=FILE"
+    none = " and ".join(f"{seed['none']['stability']['mean']:.2f}" for seed in seeds)
+    gains = " and ".join(f"**{interval(seed[fix]['gain'])}**" for seed in seeds)
+    lost = [seed[fix][f"points_lost_turn_{turn}"]["mean"] for seed in seeds for turn in (4, 8)]
 
-    def gain(record: dict, method: str) -> str:
-        (row,) = (row for row in record["seeds"][0]["settings"] if row["method"] == method)
-        return interval(row["gain"])
-
-    repeated = "repetition:probability=1"
     faster = speed["medians"]["lock_step"]["ratio_per_token"]
     return "\n".join(
         [
@@ -307,13 +309,12 @@ def headline() -> str:
                 " (suite `starter`; [all numbers](DOCS/default_model.md))."
             ),
             (
-                f"- **What helps depends on the prompt**: `{repeated}` changes stability by"
-                f" **{gain(explored, repeated)}** on {len(explored['prompts'])} prompts and by"
-                f" **{gain(confirmed, repeated)}** on {len(confirmed['prompts'])} others;"
-                f" `boost:factor=4` by {gain(explored, 'boost:factor=4')} and"
-                f" {gain(confirmed, 'boost:factor=4')} (prompts of `starter`, the mean of all"
-                " rounds; [every fix at equal cost](DOCS/equal_cost.md)). So run"
-                " [`holdfast calibrate`](DOCS/choosing.md) on yours."
+                f"- **A fix helps, and is not free**: on instructions that were not used to choose"
+                f" it, `seka` changes the mean stability of all rounds, {none} without a fix, by"
+                f" {gains} on two seeds, and loses {min(lost):.1f} to {max(lost):.1f} points of"
+                " knowledge questions; no fix leads the others"
+                " ([every fix at the same cost](DOCS/equal_cost.md)). What it does to your prompts,"
+                " [`holdfast calibrate`](DOCS/choosing.md) measures."
             ),
             (
                 f"- **It is fast**: the benchmark generates a token **{faster:.1f} times** as fast"
