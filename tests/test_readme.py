@@ -26,7 +26,7 @@ def test_the_command_line_is_shown_in_five_examples():
 
 def test_the_first_screen_says_how_to_install_and_where_the_command_is():
     first_screen = TEXT.partition("## In Python")[0]
-    for promised in ("pip install holdfast", ".venv/bin/holdfast", "--dry-run", "minutes"):
+    for promised in ("pip install .", ".venv/bin/holdfast", "--dry-run", "minutes"):
         assert promised in first_screen
     for page in ("measuring", "checking", "serving", "vllm", "why"):  # which of them is for whom
         assert f"docs/{page}.md" in first_screen
