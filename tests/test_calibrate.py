@@ -438,6 +438,32 @@ def test_the_choice_prefers_what_can_be_shown():
     assert pick(found, 2).method == "clear" and pick(found, 2).recommended
 
 
+def test_the_choice_is_for_what_the_other_half_is_likely_to_confirm():
+    """Strong gains most, but so close to the budget that the other half may as well not show it."""
+    weak, strong = sampled(0.1, 0, 5), sampled(0.3, 1.5, 5)
+    candidates = (
+        dataclasses.replace(weak.candidates[1], method="weak"),
+        dataclasses.replace(strong.candidates[1], method="strong"),
+    )
+    found = dataclasses.replace(weak, candidates=(weak.none, *candidates))
+    here = ~found.report
+    assert found.drop(candidates[1], here).high < 2.5, "shown to be within it on the first half"
+    assert [pick(found, budget).method for budget in (2.5, 10)] == ["weak", "strong"]
+    assert pick(found, 2.5).recommended and pick(found, 1.4).method == "weak"
+
+
+def test_a_setting_that_changes_no_answer_may_be_chosen():
+    """Its cost on the first half has no width, which is neither certainty nor a reason against."""
+    noisy = sampled(0.3, 2, 5, 80)
+    none = noisy.none
+    quiet = Candidate(
+        "quiet", 0, "1", none.by_round, noisy.candidates[1].stability - 0.1, none.capability, 0
+    )
+    found = dataclasses.replace(noisy, candidates=(none, quiet, noisy.candidates[1]))
+    assert found.drop(quiet, ~found.report).alike
+    assert pick(found, 4).method == "quiet" and pick(found, 20).method == "fix"
+
+
 def test_how_much_more_would_tell():
     assert "times as many --draws and --questions would tell" in answer(
         *_with_pick(sampled(0.2, 1, 30), 5)

@@ -7,6 +7,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from statistics import NormalDist
 
 import numpy as np
 
@@ -15,6 +16,10 @@ from holdfast.analysis.calibration import Calibration, Candidate
 from holdfast.analysis.statistics import Estimate, bounds_of, estimate, resampled_means
 from holdfast.analysis.verdicts import CONTRADICTED, LEAST, SUPPORTED, bounds, tell, too_few, within
 from holdfast.errors import UsageError
+
+_LIKELY = 0.95  # the chance at which a setting counts as good as confirmed by the other half
+_NORMAL = NormalDist()
+_ENDS = _NORMAL.inv_cdf(0.975)  # standard errors from a mean to the ends of its interval
 
 
 @dataclass(frozen=True)
@@ -43,8 +48,8 @@ class Near:
 
 @dataclass(frozen=True)
 class Pick:
-    """The most stable candidate of those whose cost, on one half of the conversations, is within
-    the budget.
+    """The candidate that one half of the conversations chose under a budget, and what the other
+    half says of it.
 
     stability_none, stability, gain and drop are those of the other half. none_fits: no candidate
     but none is within the budget. why: what keeps the other half from showing that the candidate is
@@ -115,8 +120,13 @@ def pick(calibration: Calibration, budget: float) -> Pick:
     """Chooses on one half of the conversations and reports on the other, as the best of many looks
     better than it is where it was chosen.
 
-    The choice is among the candidates that the first half shows to be more stable and within the
-    budget; where it shows none, among those whose mean cost is.
+    Only one candidate is tested on the other half, so the choice may be made by any rule, and the
+    error rate of the recommendation stays that of one test. It is for what the other half is likely
+    to confirm: of the candidates that the first half tells to be more stable, and that lose no more
+    than the budget there on average, the most stable of those with a chance of 95 % to be
+    confirmed; where none has it, the one with the best chance (`_chance`). Where the first half
+    tells none to be more stable, the most stable of those whose mean cost is within the budget and
+    of none.
 
     Args:
         calibration: all candidates.
@@ -139,8 +149,9 @@ def pick(calibration: Calibration, budget: float) -> Pick:
         for candidate in calibration.candidates[1:]
         if calibration.mean_drop(candidate, here) <= budget
     ]
-    shown = [each for each in fitting if not _missing(calibration, each, budget, here)]
-    best = max(shown or [none, *fitting], key=lambda each: float(np.nanmean(each.stability[here])))
+    best = _likeliest(calibration, fitting, budget, here) or max(
+        [none, *fitting], key=lambda each: float(np.nanmean(each.stability[here]))
+    )
     return Pick(
         method=best.method,
         budget=budget,
@@ -156,6 +167,59 @@ def pick(calibration: Calibration, budget: float) -> Pick:
         ),
         near=_near(calibration, fitting, budget, here) if best is none else None,
     )
+
+
+def _likeliest(
+    calibration: Calibration, fitting: Sequence[Candidate], budget: float, keep: np.ndarray
+) -> Candidate | None:
+    """The most stable of those that as many other conversations are likely to confirm; where none
+    is that likely, the likeliest. None where none is told to be more stable on these.
+    """
+    told = [
+        each
+        for each in fitting
+        if tell(calibration.gain(each, keep)).sign > 0 and not too_few(calibration.drop(each, keep))
+    ]
+    if not told:
+        return None
+    # A cost comes from the few conversations in which an answer changed, too few to know how much
+    # it varies: where none changed it would be certain. So all share one variance.
+    spreads = [calibration.drop(each, keep).sd or 0.0 for each in told]
+    spread = float(np.sqrt(np.mean(np.square(spreads))))
+    chances = [_chance(calibration, each, budget, keep, spread) for each in told]
+    likely = [each for each, chance in zip(told, chances, strict=True) if chance >= _LIKELY]
+    if not likely:
+        return told[int(np.argmax(chances))]
+    return max(likely, key=lambda each: float(np.nanmean(each.stability[keep])))
+
+
+def _chance(
+    calibration: Calibration,
+    candidate: Candidate,
+    budget: float,
+    keep: np.ndarray,
+    spread: float,
+) -> float:
+    """The chance, about, that as many other conversations show a gain and a cost within the budget.
+
+    Args:
+        spread: the standard deviation of a cost between conversations.
+    """
+    gain, drop = calibration.gain(candidate, keep), calibration.drop(candidate, keep)
+    assert gain.mean is not None and drop.mean is not None  # as of what is told
+    return _shown_again(gain.mean, gain.sd or 0.0, gain.n) * _shown_again(
+        budget - drop.mean, spread, drop.n
+    )
+
+
+def _shown_again(distance: float, spread: float, count: int) -> float:
+    """The chance that the interval of as many others, whose mean is as uncertain as this one, ends
+    on the same side of what this mean is so far away from.
+    """
+    error = spread / math.sqrt(count)
+    if not error:
+        return 1.0 if distance >= 0 else 0.0
+    return _NORMAL.cdf((distance / error - _ENDS) / math.sqrt(2))
 
 
 def _near(
