@@ -22,7 +22,7 @@ from holdfast.cli import main
 from holdfast.drift.pairing import draw_pairing
 from holdfast.errors import KnobOutOfRange, RecordsError, UsageError
 from holdfast.records import read_run
-from holdfast.report.checks import fall_text, lines_of
+from holdfast.report.checks import cure, fall_text, lines_of, sentence
 from holdfast.report.junit import write_junit
 from holdfast.serve.limits import Limits
 from holdfast.study.checking import check, earlier_talks, looks
@@ -297,22 +297,46 @@ def test_terms_out_of_range_are_refused(terms, seen):
 def test_what_is_printed_names_the_round_and_shows_a_conversation(checked):
     _, _, checks, _ = checked
     lines = lines_of(checks, TERMS)
-    assert lines[0].startswith("PASS  good")
+    assert lines[0].startswith("PASS       good")
     late = checks[1]
     assert len(late.records) < late.held == 8
-    start = f"FAIL  late  certain after {len(late.records)} of 8 conversations: below 0.8 in round"
+    start = (
+        f"FAIL       late  certain after {len(late.records)} of 8 conversations: below 0.8 in round"
+    )
     assert lines[1].startswith(start)
-    assert lines[2].startswith("????  edge  60 conversations: lowest in round 1: 0.8")
+    assert lines[2].startswith("UNDECIDED  edge  60 conversations: lowest in round 1: 0.8")
     text = "\n".join(lines)
     assert "below 0.8 in round 3: " in text and "stability by round:\n  █" in text
     start = text.index("conversation ", text.index("FAIL late"))
-    shown = text[start : text.index("????", start)]
+    shown = text[start : text.index("UNDECIDED", start)]
+    edge = lines[lines.index("UNDECIDED edge") + 2]
+    assert edge.startswith(
+        "To decide, give a --budget above 60, or a --min-stability further from 0.8"
+    )
     assert "system Be late." in shown and "probe late?" in shown and "reply lost" in shown
     assert shown.count("so it goes") == 3, "two rounds behind the starter, up to the third's probe"
     assert lines[-1] == (
         "1 pass, 1 fail, 1 undecided: 3 prompts, stability of at least 0.8 in every round; any"
         " verdict wrong with a probability of at most 0.05."
     )
+
+
+def test_an_interval_beside_the_bar_that_does_not_decide_says_so():
+    """One of four rules is never kept: below the bar by itself, and not certain among four."""
+    terms = Terms(min_stability=0.5, budget=8)
+    kept = {rule: [[1.0]] * 12 for rule in ("signs", "brief", "polite")}
+    every = talks(kept | {"never": [[0.0]] * 12})
+    (eight,) = check_prompts(every[:8], ["bot"], 1, terms)
+    assert eight.verdict == UNDECIDED and eight.lowest.verdict(0.5) == FAIL
+    assert sentence(eight, terms).endswith(
+        "0.00 [0.00, 0.41] (below 0.5 if it were the only one, but not yet certain as one of 4)"
+    )
+    assert cure(eight, terms) == (
+        "To decide, give a --budget above 8, or a --min-stability further from 0.00."
+    )
+    (twelve,) = check_prompts(every, ["bot"], 1, Terms(min_stability=0.5, budget=12))
+    assert twelve.verdict == FAIL and not cure(twelve, terms)
+    assert "the only one" not in sentence(twelve, terms)
 
 
 def test_junit_has_a_test_for_each_prompt(checked, tmp_path):

@@ -12,6 +12,7 @@ from holdfast.analysis.series import Series
 from holdfast.analysis.statistics import NOTHING, Estimate
 from holdfast.report.charts import Chart, Line, line_chart
 from holdfast.report.checks import (
+    by_itself,
     cell_text,
     fall_text,
     numbers_text,
@@ -165,13 +166,16 @@ def _rows(checked: PromptCheck, check: Check, place: int) -> Iterator[Row]:
         why = f"{why}; {checked.unanswered} probes were not asked or not answered"
     yield Row(checked.id, "", checked.verdict, why, count, place)
     for rule in rules_of(checked, check.terms.min_stability):
-        yield Row(checked.id, rule.rule, rule.verdict, _rule_text(rule), count, place)
+        yield Row(
+            checked.id, rule.rule, rule.verdict, _rule_text(rule, checked, check), count, place
+        )
 
 
-def _rule_text(rule: RuleCheck) -> str:
+def _rule_text(rule: RuleCheck, checked: PromptCheck, check: Check) -> str:
     if rule.cell is None:
         return "no probe was answered"
     told = f"round {rule.cell.round}: {numbers_text(rule.cell)}"
+    told += by_itself(checked, rule.cell, check.terms)
     if rule.fall is None or not rule.fall.fell:
         return told
     most = rule_fall_text(replace(rule.fall, rule=None))

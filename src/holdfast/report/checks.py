@@ -20,21 +20,23 @@ from holdfast.analysis.checks import (
 
 _WIDTH = 100
 _NOISE = 1e-6  # of a hundredth
-_MARKS = {PASS: "PASS", FAIL: "FAIL", UNDECIDED: "????"}
+_MARKS = {PASS: "PASS", FAIL: "FAIL", UNDECIDED: "UNDECIDED"}
 _BLOCKS = "▁▂▃▄▅▆▇█"  # a score from 0 to 1
 
 
 def lines_of(checks: Sequence[PromptCheck], terms: Terms) -> list[str]:
     """The verdicts, one line each, and below them what does not pass, in full."""
     width = max(len(checked.id) for checked in checks)
+    room = max(len(_MARKS[checked.verdict]) for checked in checks)
     lines = [
-        f"{_MARKS[checked.verdict]}  {checked.id.ljust(width)}  {sentence(checked, terms)}"
+        f"{_MARKS[checked.verdict].ljust(room)}  {checked.id.ljust(width)}"
+        f"  {sentence(checked, terms)}"
         for checked in checks
     ]
     for checked in checks:
         if checked.verdict != PASS:
             title = f"{_MARKS[checked.verdict]} {checked.id}"
-            lines += ["", title, "-" * len(title), *details(checked)]
+            lines += ["", title, "-" * len(title), *details(checked, terms)]
     return [*lines, "", totals(checks, terms)]
 
 
@@ -78,10 +80,30 @@ def reason(checked: PromptCheck, terms: Terms) -> str:
         return fall_text(checked.fall)
     if checked.lowest is None:
         return "no probe was answered"
-    lowest = f"lowest in {cell_text(checked.lowest)}"
+    lowest = f"lowest in {cell_text(checked.lowest)}{by_itself(checked, checked.lowest, terms)}"
     if terms.min_stability is None:
         return f"the earlier run does not have it, so nothing is compared; {lowest}"
     return lowest
+
+
+def by_itself(checked: PromptCheck, cell: Cell, terms: Terms) -> str:
+    """Why an interval below the bar does not decide: it is that of one cell alone, and a prompt
+    fails where all of its cells together are certain; "" where it decides or holds the bar.
+    """
+    bar, count = terms.min_stability, len(checked.cells)
+    if bar is None or checked.verdict != UNDECIDED or cell.verdict(bar) != FAIL:
+        return ""
+    return f" (below {bar:g} if it were the only one, but not yet certain as one of {count})"
+
+
+def cure(checked: PromptCheck, terms: Terms) -> str:
+    """What would decide on an undecided prompt; "" of any other, and without a bar."""
+    if checked.verdict != UNDECIDED or terms.min_stability is None or checked.lowest is None:
+        return ""
+    return (
+        f"To decide, give a --budget above {terms.budget}, or a --min-stability further from"
+        f" {checked.lowest.mean:.2f}."
+    )
 
 
 def cell_text(cell: Cell) -> str:
@@ -124,9 +146,12 @@ def _not_compared(fall: Fall) -> str:
     return f"; not compared: {', '.join(fall.not_compared)}" if fall.not_compared else ""
 
 
-def details(checked: PromptCheck) -> list[str]:
-    """Of a prompt: stability by round, the comparison, and a conversation in which it let go."""
-    lines = ["stability by round:"]
+def details(checked: PromptCheck, terms: Terms) -> list[str]:
+    """Of a prompt: what would decide, stability by round, the comparison, and a conversation in
+    which it let go.
+    """
+    lines = [line for line in (cure(checked, terms),) if line]
+    lines.append("stability by round:")
     rules = list(dict.fromkeys(cell.rule for cell in checked.cells))
     for rule in rules:
         means = [cell.mean for cell in checked.cells if cell.rule == rule]

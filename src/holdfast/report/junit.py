@@ -72,7 +72,7 @@ def _add_case(
         ElementTree.SubElement(case, "system-out").text = said
         return
     about = {"message": said, "type": checked.verdict}
-    ElementTree.SubElement(case, kind, about).text = _text("\n".join(details(checked)))
+    ElementTree.SubElement(case, kind, about).text = _text("\n".join(details(checked, terms)))
 
 
 def _text(text: str) -> str:
