@@ -16,7 +16,7 @@ from holdfast.analysis.calibration import read_calibration
 from holdfast.analysis.tasks import read_results
 from holdfast.drift.baseline import ask_baseline
 from holdfast.drift.pairing import draw_pairing
-from holdfast.errors import ModelError, RecordsError, RequestFailed, Unreachable
+from holdfast.errors import AnotherRun, ModelError, RecordsError, RequestFailed, Unreachable
 from holdfast.models.connecting import connect
 from holdfast.records import (
     FAILURES,
@@ -238,8 +238,9 @@ def test_an_extended_run_names_the_command_that_extended_it(tmp_path):
     grows = Compatibility(joins={"methods": union})
     begun(tmp_path)
     other = {**IDENTITY, "rounds": 9}
+    typed = {**ABOUT, "argv": "holdfast drift --rounds 9"}
     with pytest.raises(RecordsError, match=r"repeat the first command to .*drift --seed 0`"):
-        open_run(tmp_path, other, ABOUT, grows)
+        open_run(tmp_path, other, typed, grows)
     wider = {**IDENTITY, "methods": ["none", "boost"]}
     open_run(tmp_path, wider, {**ABOUT, "argv": "holdfast drift --method boost"}, grows).close()
     again = {**ABOUT, "argv": "holdfast drift --seed 0 --progress"}
@@ -247,11 +248,46 @@ def test_an_extended_run_names_the_command_that_extended_it(tmp_path):
     with pytest.raises(
         RecordsError, match=r"repeat the last command that extended it to .*drift --method boost`"
     ):
-        open_run(tmp_path, other, ABOUT, grows)
+        open_run(tmp_path, other, typed, grows)
     run = read_run(tmp_path)
     assert command_of(run.manifest) == "holdfast drift --method boost"
     (about,) = about_runs([run], [""])
     assert about.command == "holdfast drift --method boost"
+
+
+def test_a_command_that_is_refused_is_not_told_to_be_repeated(tmp_path):
+    begun(tmp_path)
+    with pytest.raises(
+        AnotherRun, match=r"this command's is 9; choose another folder with out=\.$"
+    ) as told:
+        open_run(tmp_path, {**IDENTITY, "rounds": 9}, ABOUT)
+    assert "repeat" not in told.value.on_command_line
+
+
+def test_a_suite_that_has_changed_is_told_without_its_fingerprints(tmp_path):
+    edited = [{**IDENTITY, "suite": "bot", "suite_fingerprint": sign * 64} for sign in "ab"]
+    begun(tmp_path, edited[0])
+    with pytest.raises(AnotherRun) as told:
+        open_run(tmp_path, edited[1], ABOUT)
+    assert told.value.on_command_line == (
+        f"The suite 'bot' has changed since the run in {tmp_path}; choose another folder with"
+        " --out, or undo the change to resume that run."
+    )
+
+
+def test_another_commands_run_is_told_before_any_difference(tmp_path):
+    begun(tmp_path)
+    other = {**IDENTITY, "rounds": 9}
+    check = {**ABOUT, "argv": "holdfast check bot.yaml"}
+    with pytest.raises(
+        AnotherRun, match=r"a run of `holdfast drift`, not of `holdfast check`; .*--seed 0`\)\.$"
+    ):
+        open_run(tmp_path, other, check)
+    python = {**ABOUT, "command": "tasks", "argv": ""}
+    with pytest.raises(AnotherRun, match=r"a run of `holdfast drift`, not of `holdfast tasks`"):
+        open_run(tmp_path, other, python)
+    with pytest.raises(AnotherRun, match="its rounds is"):
+        open_run(tmp_path, other, {**python, "command": ABOUT["command"]})
 
 
 def test_a_dry_run_is_not_the_command_that_made_the_run(tmp_path):

@@ -360,7 +360,7 @@ def test_a_flipped_bit_of_the_manifest_is_refused(tmp_path):
 def test_another_run_is_refused_by_its_first_difference(tmp_path, changed, message):
     begun(tmp_path)
     with pytest.raises(RecordsError) as caught:
-        open_run(tmp_path, {**IDENTITY, **changed}, ABOUT)
+        open_run(tmp_path, {**IDENTITY, **changed}, {**ABOUT, "argv": "holdfast drift"})
     assert message.replace("\\'", "'") in str(caught.value)
     assert "holdfast drift --seed 0" in str(caught.value), "the command that would resume it"
     assert str(tmp_path) in str(caught.value)

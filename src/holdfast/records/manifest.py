@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import json
+import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -48,11 +49,19 @@ def joined(
     manifest: Mapping[str, Any],
     identity: Mapping[str, Any],
     compatibility: Compatibility,
+    about: Mapping[str, Any] | None = None,
 ) -> dict[str, Any]:
     """The identity of the run that holds both what the folder has and what the command asks.
 
+    Args:
+        folder: whose run it is, for the message.
+        manifest: the run's.
+        identity: what the command asks.
+        compatibility: how the two may differ.
+        about: the rest of this command's manifest, for the message.
+
     Raises:
-        RecordsError: there is none; the message names the first difference.
+        AnotherRun: there is none; the message names the first difference.
     """
     there = _completed(manifest["identity"], compatibility.defaults)
     here = copy.deepcopy(dict(identity))
@@ -64,15 +73,56 @@ def joined(
     difference = first_difference(there, here)
     if difference is None:
         return there
+    raise AnotherRun(_why_another(folder, manifest, compatibility, about or {}, difference))
+
+
+def _why_another(
+    folder: Path,
+    manifest: Mapping[str, Any],
+    compatibility: Compatibility,
+    about: Mapping[str, Any],
+    difference: tuple[str, Any, Any],
+) -> str:
+    """The sentence that refuses a command, by what it differs in from the run in the folder."""
     name, is_there, is_here = difference
-    reason = f" ({compatibility.reasons[name]})" if name in compatibility.reasons else ""
     which = "last command that extended it" if manifest.get(EXTENDED_BY) else "first command"
-    repeat = f" (`{command_of(manifest)}`)" if command_of(manifest) else ""
-    raise AnotherRun(
-        f"{folder} holds another run: its {name} is {_short(is_there)}, this command's is "
-        f"{_short(is_here)}{reason}; choose another folder with --out, or repeat the {which} "
-        f"to resume it{repeat}."
+    command = command_of(manifest)
+    repeat = f", or repeat the {which} to resume it" + (f" (`{command}`)" if command else "")
+    if command and command == about.get("argv"):  # it would be refused again
+        repeat = ""
+    words = _commands(manifest, about)
+    if words[0] != words[1]:
+        return (
+            f"{folder} holds a run of `holdfast {words[0]}`, not of `holdfast {words[1]}`;"
+            f" choose another folder with --out{repeat}."
+        )
+    if name == "suite_fingerprint":
+        suite = manifest["identity"].get("suite")
+        return (
+            f"The suite {suite!r} has changed since the run in {folder}; choose another folder"
+            " with --out, or undo the change to resume that run."
+        )
+    reason = f" ({compatibility.reasons[name]})" if name in compatibility.reasons else ""
+    return (
+        f"{folder} holds another run: its {name} is {_short(is_there)}, this command's is"
+        f" {_short(is_here)}{reason}; choose another folder with --out{repeat}."
     )
+
+
+def _commands(manifest: Mapping[str, Any], about: Mapping[str, Any]) -> tuple[str, str]:
+    """The names of the run's command and of this one, alike where they cannot be told.
+
+    `holdfast check` and `holdfast calibrate` hold their conversations as drift runs, so what was
+    typed says more than the field `command`, and is empty for a run that was begun in Python.
+    """
+    typed = [
+        re.match(r"holdfast ([a-z][a-z-]*)(?= |$)", command or "")
+        for command in (command_of(manifest), about.get("argv"))
+    ]
+    if typed[0] and typed[1]:
+        return typed[0][1], typed[1][1]
+    there, here = manifest.get("command"), about.get("command")
+    return (str(there), str(here)) if there and here else ("", "")
 
 
 def command_of(manifest: Mapping[str, Any]) -> str:

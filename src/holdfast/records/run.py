@@ -271,7 +271,7 @@ def _start_or_resume(
         if not lines and manifest["identity"] != identity:
             manifest = fresh
         else:
-            both = joined(folder, manifest, identity, compatibility)
+            both = joined(folder, manifest, identity, compatibility, about)
             if both != manifest["identity"] and about.get("argv"):
                 manifest[EXTENDED_BY] = about["argv"]
             manifest |= {
