@@ -17,7 +17,7 @@ from holdfast.errors import RecordsError
 from holdfast.measures import build
 from holdfast.models.requests import Reply
 from holdfast.records import read_run
-from holdfast.report.sentences import baseline_lines
+from holdfast.report.sentences import baseline_lines, opening
 
 NEVER = Case(
     "no-discount",
@@ -135,6 +135,37 @@ def test_measures_that_do_not_discriminate_are_marked(tmp_path):
     assert max(map(len, table.splitlines())) <= 100
     page = report.write([tmp_path / "run"], tmp_path / "page.html").read_text(encoding="utf-8")
     assert 'id="baseline"' in page and "<strong>does not discriminate</strong>" in page
+
+
+def test_a_rule_that_tells_nothing_is_not_counted_as_lost(tmp_path):
+    """Both rules are broken from round 2 on, and still with the fix; one is kept without a prompt
+    as well.
+    """
+
+    class Losing(Shop):
+        def reply(self, request):
+            first = request.messages[0]["content"].startswith("Sign")
+            late = len(request.messages) > 3
+            return Reply(
+                "A discount." if late else "Take Robin" if first else "Take one.", None, "stop"
+            )
+
+    suite, settings = Suite("bot", (BOTH,), ("Hello.",)), drift.Settings(rounds=2, conversations=24)
+    run = drift.run(Losing(), suite, tmp_path / "run", settings, ("none", "boost:factor=2"))
+    ask_baseline(Losing(), suite, tmp_path / "run", settings)
+    series = read_series(run)
+    baseline = baseline_beside(run, series[0])
+    assert baseline.by_rule and baseline.tells_nothing("both", "price")
+    assert not baseline.tells_nothing("both", "signs") and baseline.tells_nothing(None, "price")
+    first, left_out, _, fix = opening(series, baseline)
+    assert "“signs” less from round 2 on" in first and "price" not in first
+    assert left_out == (
+        "That “price” was kept less tells nothing, as it scores as well without the prompt."
+    )
+    assert fix.endswith(" Still lost with it: “signs” (0 % at round 2).")
+    assert "“price” less from round 2 on" in opening(series)[0]
+    page = report.write([run.folder], tmp_path / "page.html").read_text(encoding="utf-8")
+    assert "2 rules, one by one" in page and left_out in page
 
 
 def test_the_summary_of_a_run_holds_its_baseline(tmp_path):

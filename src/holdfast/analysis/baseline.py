@@ -16,6 +16,7 @@ from holdfast.records import RunData
 
 DISCRIMINATES, DOES_NOT = "discriminates", "does not discriminate"
 EVERY = "all"
+_OF = " · "  # between a case and its rule
 _Key = tuple[int, str | None, int]  # conversation, rule, probe
 
 
@@ -43,11 +44,23 @@ class BaselineRow:
 
 @dataclass(frozen=True)
 class Baseline:
-    """All measures together, each of them, and each case; the least discriminating first."""
+    """All measures together, each of them, and each case; the least discriminating first.
+
+    Args:
+        by_rule: whether cases have several rules, each of which has a row in place of its case.
+    """
 
     every: BaselineRow
     measures: tuple[BaselineRow, ...]
     cases: tuple[BaselineRow, ...]
+    by_rule: bool
+
+    def tells_nothing(self, case: str | None, rule: str) -> bool:
+        """Whether a rule scores as well without its prompt; of any prompt (None): in all."""
+        name = f"{_OF}{rule}" if case is None else f"{case}{_OF}{rule}"
+        same = str.endswith if case is None else str.__eq__
+        rows = [row for row in self.cases if same(row.name, name)]
+        return bool(rows) and all(row.verdict == DOES_NOT for row in rows)
 
 
 class _Pair(NamedTuple):
@@ -69,12 +82,13 @@ def baseline_beside(run: RunData, series: Series) -> Baseline | None:
     """
     asked = read_baseline(run.folder)
     pairs = _pairs(asked, series) if asked else []
-    if not pairs:
+    if not asked or not pairs:
         return None
     return Baseline(
         _row(EVERY, pairs),
         _rows((pair.measure, pair) for pair in pairs),
         _rows((pair.case, pair) for pair in pairs),
+        any(probe.get("rule") for record in asked.records for probe in record["probes"]),
     )
 
 
@@ -85,7 +99,7 @@ def _pairs(asked: RunData, series: Series) -> list[_Pair]:
     for record in asked.records:
         for probe in record["probes"]:
             if (score := prompted.get(_key(record, probe))) is not None:
-                case = " · ".join(filter(None, (record["agent"]["id"], probe.get("rule"))))
+                case = _OF.join(filter(None, (record["agent"]["id"], probe.get("rule"))))
                 number = record["conversation"]
                 pairs.append(_Pair(number, probe["measure"], case, score, probe["score"]))
     return pairs

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from holdfast.analysis.baseline import baseline_beside
+from holdfast.analysis.baseline import Baseline, baseline_beside
 from holdfast.analysis.check_file import Check, read_check
 from holdfast.analysis.figure_data import figure_rows
 from holdfast.analysis.series import Series
@@ -73,6 +73,7 @@ def render_page(runs: Sequence[RunData], labels: Sequence[str], series: Sequence
     unsorted = rules is not None or categories == [NO_CATEGORY]
     one_category = unsorted and len(categories) < 2  # the whole run again
     foretold = [foretelling_in(of_run[item.run], item) for item in series]
+    baseline = baseline_beside(runs[0], series[0])
     parts = {
         "check": check_sections(checks, labels, series),
         "drift": drift_section(series),
@@ -80,14 +81,14 @@ def render_page(runs: Sequence[RunData], labels: Sequence[str], series: Sequence
         "rules": rules,
         "methods": methods_section(series),
         "categories": [] if one_category else categories_section(series),
-        "baseline": baseline_beside(runs[0], series[0]),
+        "baseline": baseline,
         "judges": judges_section(runs),
         "prompts": prompts_section(series),
         "attention": attention_section(series),
         "divergence": divergence_section(series, foretold),
     }
     always = ("conversations", "data", "about")
-    first, *lines = _opening(checks[0], series)
+    first, *lines = _opening(checks[0], series, baseline)
     return render(
         "drift.html.j2",
         "drift" if checks[0] is None else "check",
@@ -111,13 +112,13 @@ def render_page(runs: Sequence[RunData], labels: Sequence[str], series: Sequence
     )
 
 
-def _opening(check: Check | None, series: Sequence[Series]) -> list[str]:
+def _opening(check: Check | None, series: Sequence[Series], baseline: Baseline | None) -> list[str]:
     """The first sentences of the page: of a check its verdicts, which hold for any number of
     conversations, else what happened round by round.
     """
     if check is not None:
         return [check_headline(check), *check_lines(check)]
-    return opening(series)
+    return opening(series, baseline)
 
 
 def _downloads(

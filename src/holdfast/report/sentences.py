@@ -15,28 +15,59 @@ from holdfast.report.wording import cannot_tell, percent, plain, points, signed,
 _MOST_NAMED = 4  # rules in one sentence
 
 
-def opening(series: Sequence[Series]) -> list[str]:
+def opening(series: Sequence[Series], baseline: Baseline | None = None) -> list[str]:
     """The sentences that a run is told in: which rules were never kept or are kept less, where a
     prompt gives several; then what happened on average; then the best fix.
+
+    Args:
+        series: of a run, or of several.
+        baseline: of the first; with it, no rule counts as kept less that tells nothing.
     """
-    lines = (rules_headline(series), headline(series), second_line(series))
+    lines = (
+        rules_headline(series, baseline),
+        _left_out(series, baseline),
+        headline(series, baseline),
+        second_line(series, baseline),
+    )
     return [line for line in lines if line]
 
 
-def rules_headline(series: Sequence[Series]) -> str | None:
+def rules_headline(series: Sequence[Series], baseline: Baseline | None = None) -> str | None:
     """One sentence on the rules that the first series never kept, and those it came to keep less;
     None where there is no such rule that can be told.
     """
     item = series[0].until(series[0].shared_rounds)
     rows = rule_rows([item])
     never = [f"“{row.name}” (0 of {row.n} conversations)" for row in rows if row.never_kept]
-    less = [_kept_less(row) for row in rows if row.lower_from and not row.never_kept]
+    less = [_kept_less(row) for row in _lower(rows) if not _tells_nothing(row, baseline)]
     parts = []
     if never:
         parts.append(f"never keeps {_and(_first(never))}")
     if less:
         parts.append(f"keeps {_and(_first(less))}")
     return f"{_who(item)} {', and '.join(parts)}." if parts else None
+
+
+def _lower(rows: Sequence[RuleRow]) -> list[RuleRow]:
+    """Those that were kept once, and less in the end."""
+    return [row for row in rows if row.lower_from and not row.never_kept]
+
+
+def _tells_nothing(row: RuleRow, baseline: Baseline | None) -> bool:
+    return baseline is not None and baseline.tells_nothing(row.case, row.rule)
+
+
+def _left_out(series: Sequence[Series], baseline: Baseline | None) -> str | None:
+    """Says of which rules the first sentence does not speak; None where there is none."""
+    rows = _lower(rule_rows([series[0].until(series[0].shared_rounds)]))
+    names = [f"“{row.name}”" for row in rows if _tells_nothing(row, baseline)]
+    if not names:
+        return None
+    was, they = ("was", "it scores") if len(names) == 1 else ("were", "they score")
+    return (
+        f"That {_and(_first(names))} {was} kept less tells nothing, as {they} as well without the"
+        " prompt."
+    )
 
 
 def _kept_less(row: RuleRow) -> str:
@@ -68,13 +99,13 @@ def baseline_hint(rows: Sequence[RuleRow]) -> str:
     )
 
 
-def headline(series: Sequence[Series]) -> str:
+def headline(series: Sequence[Series], baseline: Baseline | None = None) -> str:
     """One sentence: what the first series did from its first to its last round, and what it took
     on; or to the last that half of its conversations reached.
     """
     item = series[0].until(series[0].shared_rounds)
     who = _who(item)
-    if rules_headline(series):
+    if rules_headline(series, baseline):
         who = f"On average over its {len(rule_rows([item]))} rules it"
     rounds = estimate_columns(item.stability)
     first, last = rounds[0], rounds[-1]
@@ -114,8 +145,10 @@ def _example_only(n: int) -> str:
     )
 
 
-def second_line(series: Sequence[Series]) -> str | None:
-    """One sentence on the best fix on the same conversations; None where nothing was compared."""
+def second_line(series: Sequence[Series], baseline: Baseline | None = None) -> str | None:
+    """One sentence on the best fix on the same conversations, and one on the rules that are still
+    lost with it; None where nothing was compared.
+    """
     compared = fixes(series)
     if not compared:
         return None
@@ -129,12 +162,37 @@ def second_line(series: Sequence[Series]) -> str | None:
         name += f", the highest of {len(compared)} on average over all rounds,"
     passes = f"With {name} it passes {percent(at_last)} at round {best.series.rounds}"
     verdict = tell(gain)
+    still = _still_lost(series[0], best.series, baseline)
     if not verdict.sign:
-        return f"{passes}; on the same {gain.n} conversations, {cannot_tell(gain, 'a difference')}."
+        unclear = cannot_tell(gain, "a difference")
+        return f"{passes}; on the same {gain.n} conversations, {unclear}.{still}"
     return (
         f"{passes}: {verdict.word('more', 'less')}, by {points(gain)} on the same {gain.n}"
-        " conversations."
+        f" conversations.{still}"
     )
+
+
+def _still_lost(first: Series, fixed: Series, baseline: Baseline | None) -> str:
+    """' Still lost with it: “signs” (20 % at round 8).', of rules that the first series never
+    kept or came to keep less, and the fixed one too.
+    """
+    before, after = (
+        [row for row in rule_rows([item]) if row.never_kept or row.lower_from]
+        for item in (first, fixed)
+    )
+    lost = {
+        (row.case, row.rule)
+        for row in before
+        if row.never_kept or not _tells_nothing(row, baseline)
+    }
+    names = [
+        f"“{row.name}” ({percent(last)} at round {len(row.points)})"
+        for row in after
+        if (row.case, row.rule) in lost and (last := row.points[-1].mean) is not None
+    ]
+    if not names:
+        return ""
+    return f" Still lost with it: {_and(_first(names))}."
 
 
 def counted(series: Sequence[Series]) -> str:

@@ -54,7 +54,7 @@ def table(run: RunData) -> str:
                 name = f"{item.method}: " if len(series) > 1 else ""
                 lines += textwrap.wrap(f"{name}{line}", _WIDTH, subsequent_indent="    ")
     lines.append("")
-    for sentence in opening(series):
+    for sentence in opening(series, baseline):
         lines += textwrap.wrap(sentence, _WIDTH)
     if not baseline and (rows := rule_rows(series[:1])):
         lines += ["", *textwrap.wrap(baseline_hint(rows), _WIDTH)]
