@@ -15,6 +15,7 @@ from pathlib import Path
 
 import pytest
 import torch
+from refusals import refusal_in
 from tiny import model, tokenizer
 
 from holdfast import records
@@ -73,7 +74,7 @@ def says(capsys, argv: list[str], code: int) -> str:
         assert main(argv) == code
     except SystemExit as leaving:  # argparse's own refusals
         assert leaving.code == code
-    printed = capsys.readouterr().err
+    printed = refusal_in(capsys)
     assert "Traceback" not in printed
     return printed
 

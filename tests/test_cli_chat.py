@@ -195,7 +195,7 @@ def test_a_dialog_is_saved_loaded_and_read_by_generate(say, folder, tmp_path, ca
     assert again == given and again.emphasis == ((1, 4, 7),)
     assert again.messages == chat(SYSTEM, "the old town", first, "and rain")
     assert main(["generate", "--model", folder, "--messages", file, "--max-new-tokens", "2"]) == 0
-    assert capsys.readouterr().err == ""
+    assert capsys.readouterr().err == f"holdfast: loading {folder} ...\n"
 
 
 def test_the_mass_is_drawn_by_round_and_by_token(say, submitted):

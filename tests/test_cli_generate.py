@@ -1,14 +1,16 @@
-"""`holdfast generate` and the command line without or with a mistyped command."""
+"""`holdfast generate`, what commands say of the model they load, and mistyped commands."""
 
 from __future__ import annotations
 
 import io
 import json
+import subprocess
+import sys
 
 import pytest
 from tiny import model, tokenizer
 
-from holdfast.cli import main
+from holdfast.cli import main, options, parser, user_model
 
 
 @pytest.fixture(scope="module")
@@ -68,7 +70,7 @@ def test_asterisks_without_marks_are_told(folder, capsys):
     assert main(generate(folder, "--user", "hello *there*")) == 0
     assert "--marks" in capsys.readouterr().err
     assert main(generate(folder, "--user", "2 * 3")) == 0
-    assert capsys.readouterr().err == ""
+    assert capsys.readouterr().err == f"holdfast: loading {folder} ...\n"
 
 
 def test_a_chat_from_a_file_or_from_the_standard_input(folder, tmp_path, capsys, monkeypatch):
@@ -104,7 +106,7 @@ def test_a_warning_is_a_sentence(folder, capsys, monkeypatch):
         command, "_check_effect", lambda *_: warnings.warn("mind this.", stacklevel=1)
     )
     assert main(generate(folder, "--user", "hello")) == 0
-    assert capsys.readouterr().err == "holdfast: mind this.\n"
+    assert capsys.readouterr().err.startswith("holdfast: mind this.\nholdfast: loading ")
 
 
 def test_device_map_dtype_and_batch_size_reach_the_model(folder, capsys, monkeypatch):
@@ -123,3 +125,68 @@ def test_device_map_dtype_and_batch_size_reach_the_model(folder, capsys, monkeyp
     both = ["--device-map", "auto", "--device", "cpu"]
     assert main(generate(folder, "--user", "hello", *both)) == 2
     assert "not both" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("words", "told"),
+    (
+        (["drift", "--concurrency", "4"], "--concurrency 4 "),
+        (["check", "starter", "--timeout", "5"], "--timeout 5.0 "),
+        (["calibrate", "--requests-per-minute", "3"], "--requests-per-minute 3.0 "),
+        (["generate", "--user", "hello", "--endpoint-model", "far"], "--endpoint-model far "),
+        (["tasks", "--api-key-env", "A_KEY"], "--api-key-env A_KEY "),
+        (["reproduce", "li2024", "--concurrency", "4"], "a URL as --endpoint, or"),
+        (
+            ["drift", "--user-model", "default", "--concurrency", "4"],
+            "a URL as --model or --user-model, or",
+        ),
+        (
+            ["drift", "--user-model", "http://localhost:9/v1", "--endpoint-model", "far"],
+            "--user-endpoint-model far",
+        ),
+        (["drift", "--model", "vllm:default", "--concurrency", "4"], "vllm:default"),
+    ),
+)
+def test_options_of_endpoints_are_refused_without_one(words, told, tmp_path, capsys):
+    assert main([*words, *(["--out", str(tmp_path)] if words[0] != "generate" else [])]) == 2
+    said = capsys.readouterr().err
+    assert told in said and "behind a URL" in said and said.count("\n") == 1, said
+
+
+def test_options_of_endpoints_may_be_for_another_model_than_the_first(monkeypatch):
+    loaded = []
+    monkeypatch.setattr(options, "load_named", lambda arguments: loaded.append(arguments.model))
+    for words in (
+        ["drift", "--user-model", "http://localhost:9/v1", "--api-key-env", "A_KEY"],
+        ["reproduce", "li2024", "--endpoint", "http://localhost:9/v1", "--endpoint-model", "far"],
+        ["trace", "--model", "http://localhost:9/v1", "--timeout", "5"],
+        ["drift", "--concurrency", "8"],  # what it is anyhow
+    ):
+        options.load_model(parser().parse_args(words))
+    assert loaded == ["default", "default", "http://localhost:9/v1", "default"]
+
+
+def test_the_user_model_may_be_local_beside_an_endpoint(monkeypatch):
+    monkeypatch.setattr(user_model, "load_named", lambda arguments: arguments.model)
+    words = ["drift", "--model", "http://localhost:9/v1", "--concurrency", "4"]
+    arguments = parser().parse_args([*words, "--user-model", "default"])
+    assert user_model.load_user_model(arguments) == "default"
+
+
+def test_a_folder_without_a_model_is_refused_before_torch_is_imported(tmp_path):
+    code = (
+        "import sys; from holdfast.cli import main\n"
+        "assert main(sys.argv[1:]) == 1\n"
+        "assert 'torch' not in sys.modules"
+    )
+    for folder, told in ((tmp_path, "has no config.json"), (tmp_path / "no", "There is no folder")):
+        words = [sys.executable, "-c", code, "drift", "--model", str(folder), "--out", "x"]
+        ran = subprocess.run(words, cwd=tmp_path, capture_output=True, text=True)
+        assert ran.returncode == 0 and told in ran.stderr, ran.stderr
+        assert "loading" not in ran.stderr
+
+
+def test_what_loads_is_told_before_torch_is_imported(monkeypatch, capsys):
+    monkeypatch.setattr(options, "load_here", lambda arguments: capsys.readouterr().err)
+    for words in (["drift"], ["trace"], ["profile"]):
+        assert options.load_model(parser().parse_args(words)) == "holdfast: loading default ...\n"

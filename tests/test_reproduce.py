@@ -11,6 +11,7 @@ import re
 import numpy as np
 import pytest
 from page_outline import read_page
+from refusals import refusal_in
 
 from holdfast.analysis.statistics import estimate
 from holdfast.analysis.verdicts import CONTRADICTED, SUPPORTED, UNDECIDED
@@ -103,6 +104,6 @@ def test_what_cannot_be_reproduced_is_refused_in_a_sentence(
     arguments, code, words, tmp_path, capsys
 ):
     assert main(["reproduce", "li2024", *arguments, "--out", str(tmp_path / "run")]) == code
-    said = capsys.readouterr().err
+    said = refusal_in(capsys)
     assert all(word in said for word in words) and said.count("\n") == 1
     assert not (tmp_path / "run").exists()

@@ -42,7 +42,7 @@ def process():
 
 def test_a_signal_lets_what_runs_finish_and_refuses_what_is_new(process):
     lines = [process.stdout.readline(), process.stdout.readline()]
-    assert lines[0] == "Loading default ...\n"
+    assert lines[0] == "holdfast: loading default ...\n"
     url = re.search(r"http://\S+", lines[1])[0]
     key = {"Authorization": "Bearer sk-secret-of-a-test"}
     wait_until(lambda: answers(f"{url}/ready"))

@@ -16,6 +16,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from page_outline import read_page
+from refusals import refusal_in
 from test_drift import Scripted
 from tiny import model
 
@@ -1018,7 +1019,7 @@ def test_what_cannot_be_asked_is_refused(tmp_path):
 )
 def test_the_command_answers_bad_input_with_one_sentence(tmp_path, capsys, argv, says):
     assert main(["tasks", "--out", str(tmp_path / "out"), *argv]) == 2
-    printed = capsys.readouterr().err
+    printed = refusal_in(capsys)
     assert (
         printed.startswith("holdfast: ")
         and says in printed

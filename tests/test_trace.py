@@ -10,6 +10,7 @@ import re
 import numpy as np
 import pytest
 from page_outline import read_page
+from refusals import refusal_in
 from tiny import model
 
 from holdfast import Sampling, drift
@@ -221,7 +222,7 @@ def test_the_command_finds_the_decay_and_draws_it(tmp_path, capsys):
 )
 def test_what_cannot_be_traced_is_refused_in_a_sentence(arguments, words, tmp_path, capsys):
     assert main(["trace", *arguments, "--out", str(tmp_path / "run")]) == 2
-    said = capsys.readouterr().err
+    said = refusal_in(capsys)
     assert all(word in said for word in words) and said.count("\n") == 1
     assert not (tmp_path / "run").exists()
 

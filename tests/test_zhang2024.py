@@ -11,6 +11,7 @@ import re
 import numpy as np
 import pytest
 from page_outline import read_page
+from refusals import refusal_in
 
 from holdfast import tasks
 from holdfast.analysis.statistics import estimate
@@ -159,7 +160,7 @@ def test_the_smallest_scale_makes_every_table_and_figure_and_resumes(tmp_path, c
 )
 def test_what_cannot_be_reproduced_is_refused_in_a_sentence(arguments, words, tmp_path, capsys):
     assert main(["reproduce", "zhang2024", *arguments, "--out", str(tmp_path / "run")]) == 2
-    said = capsys.readouterr().err
+    said = refusal_in(capsys)
     assert all(word in said for word in words) and said.count("\n") == 1
     assert not (tmp_path / "run").exists()
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-from holdfast.cli.options import add_placement, is_url, load_here
+from holdfast.cli.options import add_placement, begin_loading, is_url, load_here
 from holdfast.errors import UsageError
 
 EXAMPLES = """A line of --data for seka, ada-seka and prism:
@@ -65,6 +65,7 @@ def run(arguments: argparse.Namespace) -> None:
         )
     if arguments.out.suffix != SUFFIX:
         raise UsageError(f"--out takes a {SUFFIX} file, not {str(arguments.out)!r}.")
+    begin_loading(arguments.model)
     model = load_here(arguments)
     watch = Bar.of("example")
     fitted = fit(arguments.method, model, arguments.out, arguments.data, watch=watch)

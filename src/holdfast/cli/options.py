@@ -11,6 +11,15 @@ from pathlib import Path
 
 from holdfast.errors import UsageError
 
+# options that only a model behind a URL has, and what they are where nobody gives them
+_OF_ENDPOINTS = {
+    "endpoint_model": None,
+    "api_key_env": "OPENAI_API_KEY",
+    "concurrency": 8,
+    "timeout": 120.0,
+    "requests_per_minute": None,
+}
+
 
 def add_model(add) -> None:
     """Adds what names a model; `add` is a parser's `add_argument`."""
@@ -36,20 +45,20 @@ def add_model(add) -> None:
     )
     add(
         "--api-key-env",
-        default="OPENAI_API_KEY",
+        default=_OF_ENDPOINTS["api_key_env"],
         metavar="VAR",
         help="with a URL: the environment variable of the key (default: %(default)s)",
     )
     add(
         "--concurrency",
         type=int,
-        default=8,
+        default=_OF_ENDPOINTS["concurrency"],
         help="with a URL: requests at a time, of each server (default: %(default)s)",
     )
     add(
         "--timeout",
         type=float,
-        default=120.0,
+        default=_OF_ENDPOINTS["timeout"],
         metavar="SECONDS",
         help="with a URL: for one answer as a whole (default: %(default)g)",
     )
@@ -112,6 +121,39 @@ def load_model(arguments: argparse.Namespace):
         UsageError: replicas of a server's model, or options that do not go with it.
         HoldfastError: as `holdfast.load`, `connect_all` and `integrations.ray.connect`.
     """
+    _check_endpoint_options(arguments)
+    return load_named(arguments)
+
+
+def _check_endpoint_options(arguments: argparse.Namespace) -> None:
+    """Refuses options of endpoints where no model of the command is behind a URL.
+
+    Raises:
+        UsageError: names the first of them.
+    """
+    given = vars(arguments)
+    for name, default in _OF_ENDPOINTS.items():
+        # the user model is paced as --model is, but has a name of its own there
+        models = ["model", "endpoint"] + ["user_model"] * (name != "endpoint_model")
+        if given[name] == default or any(is_url(given.get(each) or "") for each in models):
+            continue
+        if is_url(given.get("user_model") or ""):
+            cure = f"write --user-endpoint-model {given[name]}"
+        else:  # a command with --endpoint takes no URL as --model
+            at = [each for each in models if each in given][1 if "endpoint" in given else 0 :]
+            cure = f"give a URL as {' or '.join(map(_option, at))}"
+        raise UsageError(
+            f"{_option(name)} {given[name]} is for a model behind a URL, which"
+            f" {arguments.model} is not; {cure}, or leave it out."
+        )
+
+
+def _option(name: str) -> str:
+    return f"--{name.replace('_', '-')}"
+
+
+def load_named(arguments: argparse.Namespace):
+    """As `load_model`, of a model beside --model, which the options of endpoints may be for."""
     from holdfast.models.engines import engine_in
 
     if engine := engine_in(arguments.model):
@@ -129,6 +171,7 @@ def load_model(arguments: argparse.Namespace):
                 f"--ray is for models that are loaded, and {arguments.model} is a server; to share"
                 " conversations out to several servers, give --model URL,URL."
             )
+        _tell_loading(arguments.model)
         return load_on_ray(arguments)
     if is_url(arguments.model):
         from holdfast.models.spread import connect_all
@@ -143,6 +186,7 @@ def load_model(arguments: argparse.Namespace):
         )
         arguments.endpoint_model = model.name
         return model
+    begin_loading(arguments.model)
     return load_here(arguments)
 
 
@@ -152,16 +196,38 @@ def _load_in_engine(arguments: argparse.Namespace, engine: str):
     for option in ("device", "device_map", "ray"):
         if (value := vars(arguments).get(option)) is not None:
             raise UsageError(
-                f"--{option.replace('_', '-')} {value} is for models that holdfast places; {engine}"
+                f"{_option(option)} {value} is for models that holdfast places; {engine}"
                 " places its own, so leave it out."
             )
+    options = read_options(arguments.engine or ())
+    _tell_loading(arguments.model)
     return load_in_engine(
         arguments.model,
         dtype=arguments.dtype,
         batch_size=arguments.batch_size,
         trust_remote_code=arguments.trust_remote_code,
-        **read_options(arguments.engine or ()),
+        **options,
     )
+
+
+def begin_loading(model: str) -> None:
+    """Says that a model loads here, before torch is imported, which alone takes seconds; a folder
+    that holds none is refused before that.
+
+    Raises:
+        ModelError: there is no such folder, or no model that can be read in it.
+    """
+    from holdfast.models.checkpoint import DEFAULT, check_folder
+    from holdfast.models.engines import engine_in
+
+    if model != DEFAULT and not engine_in(model):  # an engine is refused by `load_here`
+        check_folder(model)
+    _tell_loading(model)
+
+
+def _tell_loading(model: str) -> None:
+    # apart from the output, which may be a reply or a table
+    print(f"holdfast: loading {model} ...", file=sys.stderr, flush=True)
 
 
 def load_here(arguments: argparse.Namespace, **more):

@@ -5,11 +5,10 @@ from __future__ import annotations
 import argparse
 import os
 import re
-import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from holdfast.cli.options import add_placement, check_extra, is_url, load_here
+from holdfast.cli.options import add_placement, begin_loading, check_extra, is_url, load_here
 from holdfast.errors import UsageError
 from holdfast.version import __version__
 
@@ -171,8 +170,7 @@ def _service(arguments: argparse.Namespace) -> Service:
             f"--model {arguments.model} is an endpoint, which serves already; give a folder or a"
             " name on the hub."
         )
-    # apart from the output, whose first line names the address
-    print(f"Loading {arguments.model} ...", file=sys.stderr, flush=True)
+    begin_loading(arguments.model)
     from holdfast.serve.engine_thread import EngineThread
     from holdfast.serve.metrics import Metrics
     from holdfast.serve.service import Service

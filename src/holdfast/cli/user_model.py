@@ -9,7 +9,7 @@ import sys
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from holdfast.cli.options import is_url, load_model
+from holdfast.cli.options import is_url, load_named
 from holdfast.errors import UsageError
 
 if TYPE_CHECKING:
@@ -57,7 +57,7 @@ def load_user_model(arguments: argparse.Namespace):
     named.model = arguments.user_model
     named.endpoint_model = arguments.user_endpoint_model
     named.api_key_env = arguments.user_api_key_env or arguments.api_key_env
-    return load_model(named)
+    return load_named(named)
 
 
 def with_user_prompt(
