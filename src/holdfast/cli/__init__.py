@@ -8,9 +8,12 @@ run; 130 Ctrl-C; 143 SIGTERM.
 from __future__ import annotations
 
 import argparse
+import difflib
+import re
 import sys
 import warnings
 from collections.abc import Sequence
+from typing import NoReturn
 
 from holdfast.cli import (
     calibrate,
@@ -68,7 +71,9 @@ def main(argv: Sequence[str] | None = None) -> int:
     try:
         if not words[0].startswith("-") and words[0] not in commands:
             raise UnknownName("command", words[0], commands)
-        arguments = made.parse_args(words)
+        arguments, unknown = made.parse_known_args(words)
+        if unknown:
+            _refuse_unknown(commands[arguments.command], unknown)
         with heeding_sigterm(), warnings.catch_warnings():
             warnings.showwarning = _tell_warning  # type: ignore[assignment]
             code: int | None = arguments.run(arguments)
@@ -84,6 +89,17 @@ def main(argv: Sequence[str] | None = None) -> int:
         sys.stderr.close()
         return 1
     return code or 0
+
+
+def _refuse_unknown(command: argparse.ArgumentParser, words: Sequence[str]) -> NoReturn:
+    """Leaves with the command's own usage and, of a misspelt option, the one that is nearest."""
+    options = [word.split("=")[0] for word in words if re.match("--?[a-zA-Z]", word)]
+    if not options:
+        command.error(f"unrecognized arguments: {' '.join(words)}")
+    known = re.findall(r"(?<![\w-])--([a-z][a-z-]*)", command.format_usage())
+    near = difflib.get_close_matches(options[0].lstrip("-"), known, n=1)
+    hint = f"did you mean --{near[0]}?" if near else f"see `{command.prog} --help`."
+    command.error(f"there is no option {options[0]}; {hint}")
 
 
 def _tell_warning(message: Warning | str, category: type[Warning], *_: object) -> None:
