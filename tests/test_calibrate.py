@@ -31,6 +31,7 @@ from holdfast.errors import (
     UnknownName,
     UsageError,
 )
+from holdfast.report import calibration_page
 from holdfast.report.calibration import answer, table
 from holdfast.report.calibration_figures import write_calibration_figures
 from holdfast.study.calibrate import DEFAULT_SWEEPS, Plan, calibrate, choose_prompts
@@ -462,6 +463,16 @@ def test_a_setting_that_changes_no_answer_may_be_chosen():
     found = dataclasses.replace(noisy, candidates=(none, quiet, noisy.candidates[1]))
     assert found.drop(quiet, ~found.report).alike
     assert pick(found, 4).method == "quiet" and pick(found, 20).method == "fix"
+
+
+def test_the_page_has_the_digits_and_verdicts_of_the_terminal():
+    _, none, fix = calibration_page.setting_rows(sampled(0.055, 0, 5))
+    told = "higher", "+0.055 [", "cannot tell: its interval holds 0"
+    assert none[3:5] == ("", "") and fix[3].startswith(told[1]) and fix[4] == told[0]
+    assert fix[2].startswith("0.555 [") and fix[5].startswith("60.0 [")
+    assert calibration_page.setting_rows(sampled(0.0005, 0, 5))[2][4] == told[2]
+    printed = table(sampled(0.055, 0, 5))
+    assert fix[3] in printed and fix[6] in printed
 
 
 def test_how_much_more_would_tell():

@@ -34,7 +34,7 @@ def answer(calibration: Calibration, chosen: Pick) -> str:
         )
     numbers = (
         f"{chosen.method}, stability {chosen.stability_none:.2f} -> {chosen.stability.mean:.2f}"
-        f" ({_signed(chosen.gain)}), points lost {_signed(chosen.drop, 1)}; chosen on {here}"
+        f" ({signed_to(chosen.gain)}), points lost {signed_to(chosen.drop, 1)}; chosen on {here}"
         f" conversations, reported on the {there} others."
     )
     if chosen.recommended:
@@ -60,7 +60,7 @@ def _nearest(near: Near, calibration: Calibration) -> str:
 
 
 def _both(gain: Estimate, drop: Estimate) -> str:
-    return f"stability {_signed(gain)}, points lost {_signed(drop, 1)}"
+    return f"stability {signed_to(gain)}, points lost {signed_to(drop, 1)}"
 
 
 def _option(calibration: Calibration) -> str:
@@ -117,8 +117,8 @@ def _cells(calibration: Calibration, candidate: Candidate) -> tuple[str, ...]:
     against, verdict, lost = "", "", ""
     if candidate is not calibration.none:
         gain = calibration.gain(candidate)
-        against, verdict = _signed(gain, 3), tell(gain).word("higher", "lower")
-        lost = _signed(calibration.drop(candidate), 1)
+        against, verdict = signed_to(gain, 3), tell(gain).word("higher", "lower")
+        lost = signed_to(calibration.drop(candidate), 1)
     return (
         candidate.method,
         f"{estimate(candidate.stability).mean:.3f}",
@@ -129,7 +129,8 @@ def _cells(calibration: Calibration, candidate: Candidate) -> tuple[str, ...]:
     )
 
 
-def _signed(value: Estimate, digits: int = 2) -> str:
+def signed_to(value: Estimate, digits: int = 2) -> str:
+    """A difference with its interval, to so many digits: '+0.055 [+0.039, +0.071]'."""
     if value.mean is None:
         return "not measured"
     return with_interval(value, lambda number: f"{round(number, digits) + 0.0:+.{digits}f}")

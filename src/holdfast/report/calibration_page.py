@@ -10,11 +10,12 @@ from holdfast.analysis.choice import Pick, front
 from holdfast.analysis.statistics import estimate
 from holdfast.analysis.study_summary import calibration_summary
 from holdfast.analysis.summary import NAME, spelled, spread
+from holdfast.analysis.verdicts import tell
 from holdfast.records import read_run
-from holdfast.report.calibration import answer
+from holdfast.report.calibration import answer, signed_to
 from holdfast.report.document import Document, Part, Table, head_facts, pictures
 from holdfast.report.downloads import json_file, table_files
-from holdfast.report.wording import plain, signed
+from holdfast.report.wording import with_interval
 
 _TERMS = (
     (
@@ -68,7 +69,7 @@ def calibration_document(calibration: Calibration, chosen: Pick, folder: Path) -
                 folder,
                 (("trade_off", "Stability against points lost; whiskers are 95 % intervals"),),
             ),
-            (Table("Every setting, with 95 % intervals", _rows(calibration)),),
+            (Table("Every setting, with 95 % intervals", setting_rows(calibration)),),
         ),
         Part(
             "rounds",
@@ -101,9 +102,18 @@ def calibration_document(calibration: Calibration, chosen: Pick, folder: Path) -
     )
 
 
-def _rows(calibration: Calibration) -> tuple[tuple[str, ...], ...]:
+def setting_rows(calibration: Calibration) -> tuple[tuple[str, ...], ...]:
+    """The table of every setting, its head first, with the digits that the terminal has."""
     rows: list[tuple[str, ...]] = [
-        ("method", "Pareto front", "stability", "against none", "capability", "points lost")
+        (
+            "method",
+            "Pareto front",
+            "stability",
+            "against none",
+            "verdict",
+            "capability",
+            "points lost",
+        )
     ]
     for candidate, star in zip(calibration.candidates, front(calibration), strict=True):
         rows.append(_row(calibration, candidate, star))
@@ -111,15 +121,19 @@ def _rows(calibration: Calibration) -> tuple[tuple[str, ...], ...]:
 
 
 def _row(calibration: Calibration, candidate: Candidate, star: bool) -> tuple[str, ...]:
-    against, lost = "", ""
+    against, verdict, lost = "", "", ""
     if candidate is not calibration.none:
-        against, lost = signed(calibration.gain(candidate)), signed(calibration.drop(candidate))
+        gain = calibration.gain(candidate)
+        against, lost = signed_to(gain, 3), signed_to(calibration.drop(candidate), 1)
+        told = tell(gain)
+        verdict = told.word("higher", "lower") + (f": {told.why}" if told.why else "")
     return (
         candidate.method,
         "*" if star else "",
-        plain(estimate(candidate.stability)),
+        with_interval(estimate(candidate.stability), lambda number: f"{number:.3f}"),
         against,
-        plain(estimate(candidate.capability)),
+        verdict,
+        with_interval(estimate(candidate.capability), lambda number: f"{number:.1f}"),
         lost,
     )
 

@@ -11,11 +11,11 @@ import numpy as np
 from holdfast.analysis.accuracy import accuracy_of
 from holdfast.analysis.baseline import baseline_beside
 from holdfast.analysis.comparisons import baseline_of, compare, overall_change
-from holdfast.analysis.rules import RuleRow, compare_rules, rule_rows
+from holdfast.analysis.rules import RuleComparison, RuleRow, compare_rules, rule_rows
 from holdfast.analysis.series import KINDS, Series, read_series
 from holdfast.analysis.statistics import Estimate, estimate_columns
 from holdfast.analysis.summary import foretelling_in
-from holdfast.analysis.verdicts import tell
+from holdfast.analysis.verdicts import CANNOT_TELL, HOLDS_ZERO, tell
 from holdfast.records import RunData
 from holdfast.report.foretelling import foretelling_lines
 from holdfast.report.rounds import numbered
@@ -135,7 +135,30 @@ def _rules_compared(series: Sequence[Series]) -> list[str]:
         "",
         f"Rule by method, minus {baseline} on the same conversations:",
         *aligned(rows, "  "),
+        *_reasons(compared, series[0].rounds),
     ]
+
+
+def _reasons(compared: Sequence[RuleComparison], rounds: int) -> list[str]:
+    """Why the table cannot tell, with the places of each reason; without those where the interval
+    holds 0, which can be seen in the table.
+    """
+    places: dict[str, list[str]] = {}
+    for pair in compared:
+        for value, at in ((pair.last, f"round {rounds}"), (pair.mean, "all rounds")):
+            if (why := tell(value).why) and why != HOLDS_ZERO:
+                place = f"{pair.row.name} with {pair.row.series.method} ({at})"
+                places.setdefault(why, []).append(place)
+    lines = []
+    for why, there in places.items():
+        told = "; ".join(there) if len(there) < 2 * len(compared) else "everywhere"
+        lines += textwrap.wrap(
+            f"{CANNOT_TELL}, as {why}: {told}",
+            _WIDTH,
+            initial_indent="  ",
+            subsequent_indent="    ",
+        )
+    return lines
 
 
 def _accuracies(series: Sequence[Series]) -> list[str]:
