@@ -436,11 +436,13 @@ def test_other_codes_say_that_it_could_not_be_checked(prompts, tmp_path, capsys)
     nobody = ["--model", "http://127.0.0.1:9/v1", "--endpoint-model", "x"]
     assert main(["check", str(prompts), *nobody, "--out", str(tmp_path / "a")]) == 4
     assert main(["check", str(prompts), "--min-stability", "1.5"]) == 2
+    assert main(["check", str(prompts), "--min-stability", "90"]) == 2
     assert main(["check", str(tmp_path / "no.yaml")]) == 2
     assert main(["check", str(prompts), "--against", str(tmp_path / "no")]) == 4
     assert main(["check", str(prompts), "--baseline", str(tmp_path / "no")]) == 2
     told = capsys.readouterr().err
-    assert "check takes min_stability above 0 to below 1, not 1.5" in told
+    assert "check takes --min-stability as a share above 0 and below 1, not 1.5." in told
+    assert "not 90; did you mean 0.9?" in told
     assert "no.yaml cannot be read" in told and "is not a run" in told
     assert "is given to `holdfast check` with --against" in told
     ran = subprocess.run(

@@ -264,7 +264,9 @@ def test_what_makes_no_sense_is_refused(tmp_path, capsys):
         replace(LONG, context="slide", window=0)
     assert main(["drift", "--window", "3", "--out", str(tmp_path / "run")]) == 2
     told = capsys.readouterr().err
-    assert "3 rounds" in told and "--context=slide" in told
+    assert "The window 3 is for --context=slide, not for 'stop'" in told
+    assert main(["drift", "--context", "slide", "--out", str(tmp_path / "run")]) == 2
+    assert "--context=slide needs the number of rounds" in capsys.readouterr().err
 
 
 def test_a_run_is_known_by_what_happens_at_the_contexts_end(tmp_path):

@@ -438,7 +438,7 @@ LAUGHS = "a: &a0 [x, x, x, x, x, x, x, x, x]\n" + "".join(
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("", r"holds empty, not a suite"),
+        ("", r"mine\.yaml is empty; it needs the field 'cases'"),
         ("- a\n- b\n", r"holds a list, not a suite"),
         ("name: x\n", r"has no cases \('cases' is empty\)"),
         ("name: x\ncases: []\n", r"has no cases \('cases' is an empty list\)"),

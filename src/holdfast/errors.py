@@ -55,13 +55,14 @@ class UsageError(HoldfastError):
 
 
 class UnknownName(UsageError):
-    """A name that is not in a list of known names."""
+    """A name that is not in a list of known names; `owner` is what has that list."""
 
-    def __init__(self, kind: str, name: str, known: Iterable[str]):
+    def __init__(self, kind: str, name: str, known: Iterable[str], owner: str = ""):
         known = sorted(known)
         near = difflib.get_close_matches(name, known, n=1, cutoff=0.4)
         hint = f"did you mean {near[0]!r}?" if near else f"known are: {', '.join(known)}."
-        super().__init__(f"There is no {kind} {name!r}; {hint}")
+        there = f"{owner} has" if owner else "There is"
+        super().__init__(f"{there} no {kind} {name!r}; {hint}")
 
 
 class KnobOutOfRange(UsageError):

@@ -16,6 +16,7 @@ from holdfast import knobs
 from holdfast.analysis.cells import Record, cell_scores
 from holdfast.analysis.falls import Fall, RuleFall, compare_runs
 from holdfast.analysis.sequential import FAIL, PASS, UNDECIDED, Decision, bounds, decide
+from holdfast.errors import KnobOutOfRange
 
 _ROUNDING = 1e-8  # the ends of intervals are known so closely
 
@@ -45,9 +46,19 @@ class Terms:
     def __post_init__(self) -> None:
         names = ("min_stability", "error") if self.min_stability is not None else ("error",)
         for name in names:
-            value = getattr(self, name)
-            knobs.number_between("check", name, value, 0, 1, above_low=True, below_high=True)
+            _refuse_no_share(name, getattr(self, name))
         knobs.whole_number("check", "budget", self.budget, 1)
+
+
+def _refuse_no_share(name: str, value: float) -> None:
+    number = isinstance(value, (int, float)) and not isinstance(value, bool)
+    if number and 0 < value < 1:
+        return
+    option = f"--{name.replace('_', '-')}"
+    percent = number and 2 <= value < 100
+    hint = f"; did you mean {value / 100:g}?" if percent else "."
+    shown = f"{value:g}" if number else repr(value)
+    raise KnobOutOfRange(f"check takes {option} as a share above 0 and below 1, not {shown}{hint}")
 
 
 @dataclass(frozen=True)

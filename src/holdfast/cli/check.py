@@ -177,7 +177,7 @@ def run(arguments: argparse.Namespace) -> int:
     count = len(suite.cases)
     title = (
         f"{count} prompt{'s' if count > 1 else ''}, at most {terms.budget} conversations of"
-        f" {settings.rounds} rounds each"
+        f" {settings.rounds} round{'s' if settings.rounds > 1 else ''} each"
     )
     with Bar(count * terms.budget * settings.rounds, title=title) as bar:
         running = drift.Running(arguments.replicas, progress=bar, command=command_line())

@@ -92,11 +92,14 @@ class Settings:
         self._check_window()
 
     def _check_window(self) -> None:
-        if (self.context == "slide") != (self.window is not None):
-            what = "none" if self.window is None else f"one of {self.window} rounds"
+        if self.context == "slide" and self.window is None:
             raise UsageError(
-                f"--context {self.context} has {what} as its window; give --window ROUNDS with"
-                " --context=slide, and only there."
+                "--context=slide needs the number of rounds that are shown; give it with --window."
+            )
+        if self.context != "slide" and self.window is not None:
+            raise UsageError(
+                f"The window {self.window!r} is for --context=slide, not for"
+                f" {self.context!r}; leave out --window, or choose that context."
             )
         if self.window is not None:
             knobs.whole_number("drift", "window", self.window, 1)

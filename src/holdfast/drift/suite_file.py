@@ -90,9 +90,8 @@ def parse_suite(
     """
     root, lines = read_yaml(text, source)
     if not isinstance(root, dict):
-        raise UsageError(
-            f"{source} holds {describe(root)}, not a suite; it needs the field 'cases', a list."
-        )
+        what = "is empty" if root is None else f"holds {describe(root)}, not a suite"
+        raise UsageError(f"{source} {what}; it needs the field 'cases', a list.")
     refuse_unknown_fields(root, SUITE_FIELDS, source)
     entries = root.get("cases")
     if not isinstance(entries, list) or not entries:

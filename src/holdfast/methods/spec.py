@@ -196,7 +196,7 @@ def _make(part: _Part, files: bool = True) -> Method:
     name, known = part.method.name, knobs_of(part.method)
     for knob in part.knobs:
         if knob not in known:
-            raise UnknownName(f"knob of {name}", knob, known)
+            raise UnknownName("knob", knob, known, owner=name)
     if missing := next((k for k in required_knobs(part.method) if k not in part.knobs), None):
         raise UsageError(
             f"{name} needs {missing}, as in {name}:{missing}={known[missing].example},"

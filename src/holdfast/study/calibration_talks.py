@@ -34,7 +34,7 @@ def choose_prompts(suite: drift.Suite, ids: Sequence[str] = (), plan: Plan = Pla
     known = {case.id: case for case in suite.cases}
     for name in ids:
         if name not in known:
-            raise UnknownName(f"prompt of {suite.name}", name, known)
+            raise UnknownName("prompt", name, known, owner=f"The suite {suite.name}")
     chosen = [known[name] for name in dict.fromkeys(ids)]
     if not ids and plan.conversations is not None:
         return suite
