@@ -99,7 +99,19 @@ def test_a_fraction_of_0_changes_nothing():
 def test_a_chat_without_a_span_is_answered_as_it_is():
     tiny = model()
     plain = chat("", "hello there")
-    assert tiny.generate(plain, [Hold()], LONG, 5).text == tiny.generate(plain, (), LONG, 5).text
+    (held,) = tiny.generate_batch([Request(plain, Hold(), LONG, 5)])
+    assert held.text == tiny.generate(plain, (), LONG, 5).text
+
+
+@pytest.mark.parametrize("method", (Hold(), "boost:factor=4", "directer:scale=100"))
+def test_a_single_reply_is_refused_where_a_method_has_nothing_to_hold_on_to(method):
+    tiny = model()
+    for bare in (chat("", "hello there"), chat("", "hello there")[-1:]):
+        with pytest.raises(UsageError, match="and this chat has neither; add a message"):
+            tiny.generate(bare, [method], LONG)
+        with pytest.raises(UsageError, match="holds on to a system prompt or to emphasis"):
+            tiny.stream(Request(bare, method, LONG), print)
+        assert tiny.generate(bare, [method], LONG, emphasis=["hello"]).token_ids is not None
 
 
 def test_other_methods_of_the_list_are_rehearsed_with():

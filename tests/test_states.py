@@ -484,7 +484,8 @@ def test_residual_methods_work_without_a_system_prompt_and_others_do_nothing(tmp
     bare = chat("", "the old town")
     plain = own.generate(bare, (), GREEDY)
     seka, vector = steerer(own, tmp_path, "seka"), steerer(own, tmp_path, "vector", factor=6.0)
-    assert own.generate(bare, [seka, SplitSoftmax(0.5)], GREEDY).token_ids == plain.token_ids
+    (held,) = own.generate_batch([Request(bare, [seka, SplitSoftmax(0.5)], GREEDY)])
+    assert held.token_ids == plain.token_ids
     stream = rendered(own, bare)
     wanted = eager_logits(own, stream, vector)[-1].argmax()
     assert own.generate(bare, [vector], GREEDY).token_ids[:1] == (int(wanted),)

@@ -91,7 +91,11 @@ class LocalModel(Generation):
     def stream(self, request: Request, tell: Callable[[str], None]) -> Reply:
         """Answers one chat; `tell` takes the text piece by piece, as it is drawn, and all pieces
         are the reply.
+
+        Raises:
+            UsageError: as `generate`.
         """
+        request.check_span()
         text = Pieces(self.tokenizer, tell)
         reply = self.session().generate(request, drawn=text.add)
         text.finish(reply.text)

@@ -30,8 +30,13 @@ class Generation(Protocol):
         emphasis: Sequence[Part] = (),
         marks: bool = False,
     ) -> Reply:
-        """Answers one chat; see `Request` for what may be said of it, and `generate_batch`."""
+        """Answers one chat; see `Request` for what may be said of it, and `generate_batch`.
+
+        Raises:
+            UsageError: a method holds on to a system prompt or to emphasis, and there is neither.
+        """
         request = Request(messages, methods, sampling, seed, emphasis=emphasis, marks=marks)
+        request.check_span()
         return self.generate_batch([request])[0]
 
 

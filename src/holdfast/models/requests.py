@@ -12,7 +12,7 @@ from holdfast import knobs
 from holdfast.chat.emphasis import Part, Range, read_marks, resolve
 from holdfast.chat.messages import SYSTEM_AS, Message, check_message, shortened
 from holdfast.errors import KnobOutOfRange, UsageError
-from holdfast.methods import Kind, Method, kind_of, read_methods
+from holdfast.methods import Kind, Method, holds_span, kind_of, read_methods, spell
 from holdfast.sampling import Sampling
 
 if TYPE_CHECKING:
@@ -174,6 +174,25 @@ class Request:
         if marked and isinstance(emphasis, (list, tuple)):
             emphasis = (*marked, *emphasis)
         object.__setattr__(self, "emphasis", resolve(self.messages, emphasis))
+
+    def check_span(self) -> None:
+        """Refuses a method that has nothing to hold on to, and so would leave the reply as it is.
+
+        A dialog of a study may have no system prompt, so it is asked only of a single reply.
+
+        Raises:
+            UsageError: names the method.
+        """
+        prompted = not self.plain and any(
+            message["role"] == "system" and message["content"].strip() for message in self.messages
+        )
+        if prompted or self.emphasis:
+            return
+        for method in filter(holds_span, self.methods):
+            raise UsageError(
+                f"{spell([method])} holds on to a system prompt or to emphasis, and this chat has"
+                " neither; add a message with the role 'system', or give emphasis."
+            )
 
     def _check_plain(self) -> None:
         if len(self.messages) != 1:
