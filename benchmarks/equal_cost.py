@@ -31,6 +31,7 @@ import random
 import re
 import shutil
 import sys
+from collections import Counter
 from collections.abc import Hashable, Sequence
 from pathlib import Path
 
@@ -375,6 +376,12 @@ def gains_by(folder: Path, field: str) -> dict[str, dict[str, float]]:
     }
 
 
+def agents_by(folder: Path, field: str) -> dict[str, int]:
+    """How many conversations of a setting have an agent with each value of a field."""
+    records = read_run(folder / "stability").records
+    return dict(Counter(r["agent"][field] for r in records if r["method"] == "none"))
+
+
 def rows_of(
     stage: Stage,
     calibrations: list[Calibration],
@@ -435,10 +442,11 @@ def main() -> None:
         first = folder / f"seed-{seed}-turn-{stage.turns[0]}"
         beside = readings(model, stage, seed, first, spelled) if stage.beside else {}
         rows = rows_of(stage, calibrations, len(published), beside, groups_of(stage, first))
-        gains = gains_by(first, "id" if stage.prompts else "category")
+        field = "id" if stage.prompts else "category"
+        gains = gains_by(first, field)
         for row, name in zip(rows, spelled, strict=True):
             row[f"gain_by_{'prompt' if stage.prompts else 'category'}"] = gains[name]
-        seeds.append({"seed": seed, "settings": rows})
+        seeds.append({"seed": seed, "agents": agents_by(first, field), "settings": rows})
         for row in rows:
             print(json.dumps(row), flush=True)
     families = {family_of(case.id) for case in prompts_of(stage).cases}

@@ -169,12 +169,16 @@ def by_prompt_rows(record: dict) -> list[str]:
     lines = []
     for seed in record["seeds"]:
         what = "category" if "gain_by_category" in seed["settings"][0] else "prompt"
-        names = list(seed["settings"][0][f"gain_by_{what}"])
+        names, agents = list(seed["settings"][0][f"gain_by_{what}"]), seed.get("agents")
+
+        def head(name: str, agents: dict[str, int] | None = agents) -> str:
+            return name if agents is None else f"{name} (n = {agents[name]})"
+
         lines += [
             "",
-            f"Seed {seed['seed']}, gain of stability by the agent's prompt:",
+            f"Seed {seed['seed']}, gain of stability by the agent's {what}:",
             "",
-            f"| setting | {' | '.join(names)} |",
+            f"| setting | {' | '.join(map(head, names))} |",
             "| --- " * (len(names) + 1) + "|",
             *(
                 f"| `{row['method']}` | "
