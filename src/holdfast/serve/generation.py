@@ -114,9 +114,12 @@ class Generation:
         return self._reply
 
     def cancel(self) -> None:
-        """Gives the reply up; its row is free within a step. One that has ended stays as it is."""
+        """Gives the reply up, with the tokens that nobody has taken yet; its row is free within a
+        step. One that has ended stays as it is.
+        """
         if not self.done:
             self._cancelled = True
+            self._tokens.clear()
             self._tell_waiters()
             self._give_up(self)
 
