@@ -107,7 +107,8 @@ class _Ending:
             self._server.force_exit = self._server.should_exit = True
             return
         waits = self._engine.open
-        self._tell(f"Finishing {waits} requests; a second signal ends at once." if waits else "")
+        requests = "1 request" if waits == 1 else f"{waits} requests"
+        self._tell(f"Finishing {requests}; a second signal ends at once." if waits else "")
         self._draining = asyncio.ensure_future(self._drain())
 
     async def _drain(self) -> None:
