@@ -371,9 +371,12 @@ def test_a_template_without_a_system_role_names_the_option(folder, tmp_path, cap
 
 def test_the_default_folder_tells_settings_apart():
     from holdfast.cli.drift_folder import folder_name
+    from holdfast.drift import load_suite
+
+    starter = load_suite("starter")
 
     def named(*options: str) -> str:
-        return folder_name(parser().parse_args(["drift", *options]))
+        return folder_name(parser().parse_args(["drift", *options]), starter)
 
     assert (
         named()
@@ -390,6 +393,21 @@ def test_the_default_folder_tells_settings_apart():
         and len(long) < 50
         and long != named("--persona", "You are Bo, calm and old.")
     )
+
+
+def test_an_edited_suite_has_a_folder_of_its_own(folder, suite, tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    command = drift(folder, suite, tmp_path)
+    at = command.index("--out")
+    command = [*command[:at], *command[at + 2 :]]
+    assert main(command) == main(command) == 0  # the second is the first, finished
+    text = Path(suite).read_text()
+    Path(suite).write_text(f"# no rule is another\n{text}")
+    assert main(command) == 0
+    assert len(list((tmp_path / "runs").iterdir())) == 1
+    Path(suite).write_text(text.replace("system_prompt: ", "system_prompt: Be kind. ", 1))
+    assert main(command) == 0
+    assert len(list((tmp_path / "runs").iterdir())) == 2
 
 
 def test_a_run_is_extended_on_the_command_line(folder, suite, tmp_path, capsys):

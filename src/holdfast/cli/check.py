@@ -151,9 +151,9 @@ def run(arguments: argparse.Namespace) -> int:
     settings = settings_of(arguments)
     method = methods.parse(arguments.method)
     endpoint = load_model(arguments) if is_url(arguments.model) else None
-    out = arguments.out or Path("runs") / folder_name(arguments, "check", _UNNAMED)
-    page = page_path(arguments, out)
     suite = drift.load_suite(arguments.suite, allow_code=arguments.allow_code)
+    out = arguments.out or Path("runs") / folder_name(arguments, suite, "check", _UNNAMED)
+    page = page_path(arguments, out)
     suite, settings = with_user_prompt(suite, settings, arguments.persona)
     before = None
     if arguments.against is not None:

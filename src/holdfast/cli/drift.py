@@ -68,11 +68,11 @@ def run(arguments: argparse.Namespace) -> None:
     chosen = [methods.parse(spec) for spec in arguments.method or ["none"]]
     # an endpoint says its model's name, after which the folder is called; a local model loads last
     endpoint = load_model(arguments) if is_url(arguments.model) else None
-    out = arguments.out or Path("runs") / folder_name(arguments)
-    page = page_path(arguments, out)
     suite = drift.load_suite(
         arguments.suite, scoring=arguments.scoring, allow_code=arguments.allow_code
     )
+    out = arguments.out or Path("runs") / folder_name(arguments, suite)
+    page = page_path(arguments, out)
     for note in suite.notes:
         print(note, file=sys.stderr)
     dialogs = load_dialogs(arguments, suite, settings)

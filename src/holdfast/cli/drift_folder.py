@@ -5,6 +5,10 @@ from __future__ import annotations
 import argparse
 import hashlib
 from collections.abc import Container
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from holdfast.drift.cases import Suite
 
 # what a run can be extended by, what its folder is named after anyhow, and what changes no result
 _UNNAMED = {
@@ -39,16 +43,27 @@ _UNNAMED = {
 
 
 def folder_name(
-    arguments: argparse.Namespace, what: str = "drift", unnamed: Container[str] = ()
+    arguments: argparse.Namespace,
+    suite: Suite,
+    what: str = "drift",
+    unnamed: Container[str] = (),
 ) -> str:
     """Named after the model, the suite, the seed, and every setting that is not the default.
 
+    A suite of the user's own is named with what it holds: who edits a prompt and repeats the
+    command gets a run of the new prompt, and keeps that of the old one.
+
     Args:
         arguments: of the command.
+        suite: as it was loaded.
         what: the name begins with.
         unnamed: further options that make no other run.
     """
+    from holdfast.drift.suites import SHIPPED
+
     names = [arguments.endpoint_model or arguments.model, arguments.suite, str(arguments.seed)]
+    if arguments.suite not in SHIPPED:
+        names.insert(2, suite.fingerprint[:8])
     parts = [_plain(name.split("/")[-1]) for name in names]
     for option, value in vars(arguments).items():
         named = option not in _UNNAMED and option not in unnamed
