@@ -77,10 +77,10 @@ def named(figure: dict) -> list[tuple[str, str]]:
 
 
 def methods_table() -> str:
-    """Table 1 of Zhang et al. 2024 on the default model."""
-    (rows,) = (
-        figure["rows"]
+    """Table 1 of Zhang et al. 2024 on the default model, and how its methods compare."""
+    (table,) = (
+        figure
         for figure in findings("zhang2024")
         if (figure["kind"], figure["number"]) == ("Table", "1")
     )
-    return "\n".join(markdown(rows))
+    return "\n".join([*markdown(table["rows"]), "", table["how"]])
