@@ -309,12 +309,12 @@ def headline() -> str:
                 " (suite `starter`; [all numbers](DOCS/default_model.md))."
             ),
             (
-                f"- **A fix helps, and is not free**: on instructions that were not used to choose"
-                f" it, `seka` changes the mean stability of all rounds, {none} without a fix, by"
-                f" {gains} on two seeds, and loses {min(lost):.1f} to {max(lost):.1f} points of"
-                " knowledge questions; no fix leads the others"
-                " ([every fix at the same cost](DOCS/equal_cost.md)). What it does to your prompts,"
-                " [`holdfast calibrate`](DOCS/choosing.md) measures."
+                f"- **A fix helps, and is not free**: on two seeds, `seka` changes the mean"
+                f" stability of all rounds, {none} without a fix, by {gains}. It was chosen on"
+                f" other instructions. It costs {min(lost):.1f} to {max(lost):.1f} points of"
+                " knowledge questions. At the same cost, no fix leads the others"
+                " ([all fixes](DOCS/equal_cost.md)). [`holdfast calibrate`](DOCS/choosing.md)"
+                " measures fixes on your model and your prompts."
             ),
             (
                 f"- **It is fast**: the benchmark generates a token **{faster:.1f} times** as fast"
