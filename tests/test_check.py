@@ -89,7 +89,8 @@ def test_each_prompt_has_its_verdict(checked):
     good, late, edge = checks
     assert late.let_go.round == 3 and late.let_go.mean < 0.3
     assert good.let_go is None and good.lowest.low >= 0.8
-    assert len(edge.records) == TERMS.budget and len(late.records) < len(good.records) < 60
+    assert len(edge.records) == TERMS.budget == edge.decided_after
+    assert late.decided_after < good.decided_after < 60
     assert run.manifest["identity"]["settings"]["pairs"] == "in-turn"
 
 
@@ -299,9 +300,10 @@ def test_what_is_printed_names_the_round_and_shows_a_conversation(checked):
     lines = lines_of(checks, TERMS)
     assert lines[0].startswith("PASS       good")
     late = checks[1]
-    assert len(late.records) < late.held == 8
+    assert late.decided_after < len(late.records) == 8
     start = (
-        f"FAIL       late  certain after {len(late.records)} of 8 conversations: below 0.8 in round"
+        f"FAIL       late  decided after {late.decided_after} conversations; numbers are of all 8:"
+        " below 0.8 in round 3: "
     )
     assert lines[1].startswith(start)
     assert lines[2].startswith("UNDECIDED  edge  60 conversations: lowest in round 1: 0.8")
@@ -337,6 +339,32 @@ def test_an_interval_beside_the_bar_that_does_not_decide_says_so():
     (twelve,) = check_prompts(every, ["bot"], 1, Terms(min_stability=0.5, budget=12))
     assert twelve.verdict == FAIL and not cure(twelve, terms)
     assert "the only one" not in sentence(twelve, terms)
+
+
+def test_a_verdict_of_the_first_conversations_is_told_by_the_numbers_of_all():
+    """Lost in the first four of eight, in rounds 2 and 3 more and more."""
+    lost = [[1.0, 0.0, 0.0]] * 4
+    kept = [[1.0, 1.0, 0.0]] * 4
+    terms = Terms(min_stability=0.9)
+    (bot,) = check_prompts(talks({None: lost + kept}), ["bot"], 3, terms)
+    assert bot.verdict == FAIL and bot.decided_after < 5 and len(bot.records) == 8
+    assert [cell.mean for cell in bot.cells] == [1.0, 0.5, 0.0]
+    assert bot.let_go.round == 2 and bot.let_go.mean == 0.5, "certain at the verdict, so it stays"
+    start = f"decided after {bot.decided_after} conversations; numbers are of all 8: below 0.9 in "
+    assert sentence(bot, terms).startswith(f"{start}round 2: 0.50 [")
+    assert "already low" not in sentence(bot, terms)
+
+
+def test_a_round_that_is_low_before_the_first_that_is_certain_is_told():
+    """Rounds 2 and 3 lie below the bar, and only round 4 certainly does; round 1 holds."""
+    scores = [[1.0, float(at != 2), float(at != 5), 0.0] for at in range(8)]
+    terms = Terms(min_stability=0.9)
+    (bot,) = check_prompts(talks({None: scores}), ["bot"], 4, terms)
+    assert bot.let_go.round == 4
+    assert sentence(bot, terms).endswith("], already low from round 2")
+    between = [[1.0, float(at != 2), 1.0, 0.0] for at in range(8)]
+    (bot,) = check_prompts(talks({None: between}), ["bot"], 4, terms)
+    assert "already low" not in sentence(bot, terms), "round 3 between them holds"
 
 
 def test_junit_has_a_test_for_each_prompt(checked, tmp_path):

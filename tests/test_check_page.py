@@ -44,8 +44,10 @@ def test_the_page_begins_with_the_verdicts_and_calls_nothing_an_example(checked)
     ) in text
     late = checks[1]
     assert (
-        f"late fails after {len(late.records)} of 8 conversations: below 0.8 in round 3: " in text
-    )
+        f"late fails after {late.decided_after} conversations; numbers are of all 8: below 0.8 in"
+        " round 3: "
+    ) in text
+    assert f"8 decided after {late.decided_after}" in text, "in the table"
     assert "example and not a measurement" not in text
     assert "each of whose ends is wrong with a probability of at most 0.017" in text
     told = [(row.prompt, row.verdict, row.why) for row in section_of(run).rows]
@@ -136,11 +138,11 @@ def test_a_rule_is_said_to_fail_only_where_its_interval_shows_it():
     terms, names = Terms(0.9), ("kept", "lost")
     scores = np.ones((60, 3, 2))
     scores[:, 2, 1] = 0
-    (bot,) = check_prompts(records_of(scores, names), ["bot"], 3, terms)
+    (bot,) = check_prompts(records_of(scores, names)[:8], ["bot"], 3, terms)
     rules = rules_of(bot, 0.9)
     assert bot.verdict == FAIL and [rule.rule for rule in rules] == ["kept", "lost"]
     assert rules[1].verdict == FAIL and rules[1].cell.round == 3 and rules[1].cell.high < 0.9
-    assert rules[0].verdict == UNDECIDED, "the few conversations that it took show nothing else"
+    assert rules[0].verdict == UNDECIDED, "eight conversations show nothing else"
     (bot,) = check_prompts(records_of(np.ones((60, 3, 2)), names), ["bot"], 3, terms)
     assert [rule.verdict for rule in rules_of(bot, 0.9)] == [PASS, PASS]
 
@@ -160,8 +162,8 @@ def test_one_prompt_is_told_in_the_headline():
 
     told = Check("none", terms, (bot,))
     assert check_headline(told) == (
-        f"bot fails after 2 of 8 conversations: below 0.9 in round 1: {numbers_text(bot.let_go)};"
-        " this verdict is wrong with a probability of at most 0.05."
+        "bot fails after 2 conversations; numbers are of all 8: below 0.9 in round 1:"
+        f" {numbers_text(bot.let_go)}; this verdict is wrong with a probability of at most 0.05."
     )
     assert check_lines(told) == []
     (bot,) = check_prompts(records_of(np.ones((4, 2, 1))), ["bot"], 2, terms)

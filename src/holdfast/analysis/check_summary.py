@@ -26,7 +26,8 @@ def _prompt(checked: PromptCheck, bar: float | None) -> dict[str, Any]:
     return {
         "id": checked.id,
         "verdict": checked.verdict,
-        "conversations": len(checked.records),
+        "conversations": checked.decided_after,
+        "described": len(checked.records),
         "unanswered": checked.unanswered,
         "let_go": _cell(checked.let_go),
         "lowest": _cell(checked.lowest),

@@ -95,9 +95,10 @@ class PromptCheck:
         id: of its case.
         verdict: `PASS`, `FAIL` or `UNDECIDED`; a prompt that fell fails. Without a bar, one passes
             that has not certainly fallen once all pairs are compared, or that has no earlier run.
-        records: the conversations that the verdict rests on, in order.
-        held: how many there are; a verdict may be certain before the last of a batch.
-        cells: round by round.
+        records: all conversations that were run, in order; what follows describes all of them.
+        decided_after: how many the verdict rests on; it may be certain before the last of a batch.
+        cells: round by round. No end of an interval moves back, so what was certain at the verdict
+            still is.
         lowest: the cell with the lowest mean; None where nothing was measured.
         let_go: the first round (and rule) that certainly does not hold; None of a prompt that
             does not fail by itself.
@@ -108,7 +109,7 @@ class PromptCheck:
     id: str
     verdict: str
     records: tuple[Record, ...]
-    held: int
+    decided_after: int
     cells: tuple[Cell, ...]
     lowest: Cell | None
     let_go: Cell | None
@@ -192,20 +193,22 @@ def _check(
     bar = terms.min_stability
     decision = None if bar is None else decide(values, bar, error)
     # a fall is looked for in all conversations
-    seen = len(talks) if decision is None or fall is not None else decision.after
-    scores = values[:seen]
-    cells = tuple(cell_of(*place, scores[:, at], error) for at, place in enumerate(places))
+    decided_after = len(talks) if decision is None or fall is not None else decision.after
+    cells = tuple(cell_of(*place, values[:, at], error) for at, place in enumerate(places))
     measured = [cell for cell in cells if not np.isnan(cell.mean)]
+    let_go = None
+    if bar is not None and decision is not None and decision.verdict == FAIL:
+        let_go = _let_go(cells, bar, decision)
     return PromptCheck(
         id=name,
-        verdict=_verdict(decision, fall, seen),
-        records=tuple(talks[:seen]),
-        held=len(talks),
+        verdict=_verdict(decision, fall, decided_after),
+        records=tuple(talks),
+        decided_after=decided_after,
         cells=cells,
         lowest=min(measured, key=lambda cell: cell.mean, default=None),
-        let_go=cells[_where(decision)] if decision and decision.verdict == FAIL else None,
+        let_go=let_go,
         fall=fall,
-        unanswered=int(np.isnan(scores).sum()),
+        unanswered=int(np.isnan(values).sum()),
     )
 
 
@@ -227,12 +230,12 @@ def cell_of(rule: str | None, number: int, scores: np.ndarray, error: float) -> 
     return Cell(rule, number, mean, *bounds(scores, error))
 
 
-def _where(decision: Decision) -> int:
+def _let_go(cells: Sequence[Cell], bar: float, decision: Decision) -> Cell:
     """The first round that is certain by itself; but for rounding one is, as no mean of capitals is
     larger than the largest.
     """
-    certain = np.flatnonzero(decision.certain)
-    return int(certain[0]) if len(certain) else int(np.argmax(decision.below))
+    certain = (cell for cell in cells if cell.verdict(bar) == FAIL)
+    return next(certain, cells[int(np.argmax(decision.below))])
 
 
 __all__ = [

@@ -38,13 +38,11 @@ class Decision:
         verdict: `PASS`, `FAIL` or `UNDECIDED`.
         after: how many conversations it took; all of them where undecided.
         below: [cell], the capital at that time of who bets that the cell's mean lies below the bar.
-        certain: [cell], whether that capital alone would do, were this cell the only one.
     """
 
     verdict: str
     after: int
     below: np.ndarray
-    certain: np.ndarray
 
 
 def decide(values: np.ndarray, bar: float, error: float) -> Decision:
@@ -63,7 +61,7 @@ def decide(values: np.ndarray, bar: float, error: float) -> Decision:
     after = first[verdict] + 1 if first else len(values)
     below = capital_below(values[:after], bar)
     last = below[-1] if after else np.zeros(values.shape[1])
-    return Decision(verdict, after, last, last >= -math.log(error))
+    return Decision(verdict, after, last)
 
 
 def holds(values: np.ndarray, bar: float, error: float) -> np.ndarray:

@@ -12,6 +12,7 @@ from holdfast.analysis.series import Series
 from holdfast.analysis.statistics import NOTHING, Estimate
 from holdfast.report.charts import Chart, Line, line_chart
 from holdfast.report.checks import (
+    already_low,
     by_itself,
     cell_text,
     fall_text,
@@ -38,7 +39,8 @@ class Row:
         rule: the rule's; "" for the prompt as a whole.
         verdict: `PASS`, `FAIL` or `UNDECIDED`.
         why: what decides, with its interval.
-        conversations: that the verdict rests on.
+        conversations: that its numbers are of.
+        decided_after: how many of them the prompt's verdict took.
         at: the place of the series that holds them.
     """
 
@@ -47,6 +49,7 @@ class Row:
     verdict: str
     why: str
     conversations: int
+    decided_after: int
     at: int
 
     @property
@@ -158,16 +161,16 @@ def _ordered(check: Check) -> list[PromptCheck]:
 
 def _rows(checked: PromptCheck, check: Check, place: int) -> Iterator[Row]:
     """A prompt, and behind it its rules."""
-    count = len(checked.records)
+    counts = (len(checked.records), checked.decided_after)
     why = reason(checked, check.terms)
     if checked.fall is not None and why != fall_text(checked.fall):
         why = f"{why}; {fall_text(checked.fall)}"
     if checked.unanswered:
         why = f"{why}; {checked.unanswered} probes were not asked or not answered"
-    yield Row(checked.id, "", checked.verdict, why, count, place)
+    yield Row(checked.id, "", checked.verdict, why, *counts, place)
     for rule in rules_of(checked, check.terms.min_stability):
         yield Row(
-            checked.id, rule.rule, rule.verdict, _rule_text(rule, checked, check), count, place
+            checked.id, rule.rule, rule.verdict, _rule_text(rule, checked, check), *counts, place
         )
 
 
@@ -175,6 +178,7 @@ def _rule_text(rule: RuleCheck, checked: PromptCheck, check: Check) -> str:
     if rule.cell is None:
         return "no probe was answered"
     told = f"round {rule.cell.round}: {numbers_text(rule.cell)}"
+    told += already_low(checked, rule.cell, check.terms)
     told += by_itself(checked, rule.cell, check.terms)
     if rule.fall is None or not rule.fall.fell:
         return told

@@ -61,21 +61,32 @@ def totals(checks: Sequence[PromptCheck], terms: Terms) -> str:
 
 def sentence(checked: PromptCheck, terms: Terms) -> str:
     """One line on a prompt: the verdict's reason, and the conversations that it took."""
-    certain = "certain after " if len(checked.records) < checked.held else ""
-    return f"{certain}{spent(checked)}: {reason(checked, terms)}"
+    return f"{when_decided(checked)}: {reason(checked, terms)}"
+
+
+def when_decided(checked: PromptCheck) -> str:
+    """'decided after 3 conversations; numbers are of all 8', or '8 conversations' where the verdict
+    took all, or there is none.
+    """
+    return f"{'decided after ' if _decided_early(checked) else ''}{spent(checked)}"
 
 
 def spent(checked: PromptCheck) -> str:
-    """'4 of 8 conversations': what a verdict took, and of how many."""
-    count, held = len(checked.records), checked.held
-    of_all = f" of {held}" if count < held else ""
-    return f"{count}{of_all} conversation{'' if held == 1 else 's'}"
+    """'3 conversations; numbers are of all 8': what a verdict took, and what is described."""
+    count = checked.decided_after
+    of_all = f"; numbers are of all {len(checked.records)}" if _decided_early(checked) else ""
+    return f"{count} conversation{'' if count == 1 else 's'}{of_all}"
+
+
+def _decided_early(checked: PromptCheck) -> bool:
+    return checked.decided_after < len(checked.records)
 
 
 def reason(checked: PromptCheck, terms: Terms) -> str:
     """What decides on a prompt."""
     if checked.let_go is not None:
-        return f"below {terms.min_stability:g} in {cell_text(checked.let_go)}"
+        low_before = already_low(checked, checked.let_go, terms)
+        return f"below {terms.min_stability:g} in {cell_text(checked.let_go)}{low_before}"
     if checked.fall is not None and (checked.fall.fell or terms.min_stability is None):
         return fall_text(checked.fall)
     if checked.lowest is None:
@@ -84,6 +95,21 @@ def reason(checked: PromptCheck, terms: Terms) -> str:
     if terms.min_stability is None:
         return f"the earlier run does not have it, so nothing is compared; {lowest}"
     return lowest
+
+
+def already_low(checked: PromptCheck, cell: Cell, terms: Terms) -> str:
+    """', already low from round 5' where the rule of a cell has a mean below the bar in the rounds
+    just before it too, which are not certain by themselves; "" of any other cell.
+    """
+    if terms.min_stability is None or cell.verdict(terms.min_stability) != FAIL:
+        return ""
+    first = cell.round
+    before = [there for there in checked.cells if there.rule == cell.rule]
+    for earlier in reversed(before[: before.index(cell)]):
+        if not earlier.mean < terms.min_stability:
+            break
+        first = earlier.round
+    return f", already low from round {first}" if first < cell.round else ""
 
 
 def by_itself(checked: PromptCheck, cell: Cell, terms: Terms) -> str:

@@ -46,9 +46,9 @@ def write_junit(
     name = _text(f"holdfast check {suite}")
     root = ElementTree.Element("testsuites", {"name": name, **counts})
     tests = ElementTree.SubElement(root, "testsuite", {"name": name, **counts})
-    held = sum(checked.held for checked in checks)
+    held = sum(len(checked.records) for checked in checks)
     for checked in checks:
-        share = checked.held / held if held else 1 / len(checks)
+        share = len(checked.records) / held if held else 1 / len(checks)
         _add_case(tests, checked, terms, suite, seconds * share)
     ElementTree.indent(root)
     data = ElementTree.tostring(root, encoding="utf-8", xml_declaration=True)
