@@ -104,7 +104,14 @@ def test_drift_writes_records_a_table_and_a_page_and_resumes(folder, suite, tmp_
     assert len(read_run(tmp_path / "run").records) == 4
     assert main(command) == 0
     assert (tmp_path / "run" / "records.jsonl").read_bytes() == before
-    assert main(["report", str(tmp_path / "run"), "--out", str(tmp_path / "again.html")]) == 0
+    capsys.readouterr()
+    again = ["report", str(tmp_path / "run"), "--out", str(tmp_path / "again.html")]
+    assert main(again) == 0
+    printed, page = (text.split("Report: ") for text in (capsys.readouterr().out, first))
+    assert printed[0] == page[0] and "--details prints" in printed[0]
+    assert main([*again, "--details"]) == 0
+    detailed = capsys.readouterr().out
+    assert "Change from round 1 to 2" in detailed and "--details" not in detailed
     assert (tmp_path / "again.html").exists()
 
 
@@ -271,7 +278,7 @@ def test_one_bot_talks_with_somebody_without_a_prompt_and_the_command_says_so(
         "'bot' has one system prompt, so the user model talks without any; say who it is with"
         " --persona" in printed.err
     )
-    assert "Rule by rule, none" in printed.out
+    assert "Rule by rule, stability:" in printed.out
     assert {record["user"]["id"] for record in read_run(tmp_path / "run").records} == {None}
 
 

@@ -35,6 +35,7 @@ from holdfast.report.charts import Line, line_chart, round_top
 from holdfast.report.conversations import pack, script_chunks, script_json
 from holdfast.report.environment import environment
 from holdfast.report.prompts import LEAST_DRAWN
+from holdfast.report.terminal import left_out
 
 # a percentile of 10,000 resamples of scores with sd 0.5 and n = 60 moves by about 0.0015
 BOOTSTRAP_NOISE = 0.006
@@ -384,7 +385,7 @@ def test_numbers_are_written_with_their_sign_and_no_minus_zero():
 
 
 def test_terminal_table(tmp_path):
-    text = report.table(read_run(write_run(tmp_path / "run", conversations=12)))
+    text = report.table(read_run(write_run(tmp_path / "run", conversations=12)), details=True)
     lines = text.splitlines()
     assert (
         lines[0].split("  ")[0].strip() == ""
@@ -401,6 +402,22 @@ def test_terminal_table(tmp_path):
     assert max(map(len, lines)) <= 100
     series = read_series(read_run(tmp_path / "run"))
     assert wording.plain(estimate_columns(series[0].stability)[7]) in lines[9]
+
+
+def test_the_short_terminal_table_has_the_sentences_and_stability_alone(tmp_path):
+    run = read_run(write_run(tmp_path / "run", conversations=12))
+    text = report.table(run)
+    sentences, rounds, compared = text.strip().split("\n\n")
+    assert sentences.startswith("Without a fix the agent passes")
+    title, head, *rows = rounds.splitlines()
+    assert title == "Stability by round, 12 conversations of 8 rounds, under each of 2 methods:"
+    assert re.split(" {2,}", head) == ["round", "none", METHODS[1]] and len(rows) == 8
+    last = [wording.plain(estimate_columns(item.stability)[7]) for item in read_series(run)]
+    assert re.split(" {2,}", rows[-1].strip()) == ["8", *last]
+    assert compared.startswith("Stability minus that with none") and METHODS[1] in compared
+    assert compared.endswith("\n  cannot tell, as n = 12, fewer than 20")
+    assert max(map(len, text.splitlines())) <= 100
+    assert "changes from round 1, adoption; --details" in left_out(run)
 
 
 def test_terminal_table_of_one_conversation_says_why_it_has_no_intervals(tmp_path):

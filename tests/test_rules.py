@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 
 import numpy as np
 import pytest
@@ -14,6 +15,7 @@ from holdfast.analysis.series import read_series
 from holdfast.analysis.summary import summarise
 from holdfast.records import read_run
 from holdfast.report.sentences import baseline_hint, broken_text, fall, opening
+from holdfast.report.terminal import left_out
 
 BREAKS_IN = {"signs": 3, "cheap": 1}  # from which round on; the third rule is always kept
 RULES = tuple(drift.Rule(name, (f"{name}?",), {"regex": "kept"}) for name in (*BREAKS_IN, "short"))
@@ -123,7 +125,7 @@ def test_each_rule_is_compared_under_each_method(wavering, tmp_path):
         ("short", "boost:factor=4", 0),
     ]
     assert pairs[1].mean.mean == pytest.approx((3 * 5 / 6 + 1 / 6) / 5)
-    text = report.table(wavering)
+    text = report.table(wavering, details=True)
     table = text[text.index("Rule by method, minus none") :]
     assert "signs, none" in table and "+1.00 (all alike), higher" in table
     assert (
@@ -162,13 +164,32 @@ def test_first_broken_passes_over_rounds_that_were_not_measured():
 
 
 def test_terminal_tells_rule_by_rule(run):
-    text = report.table(run)
+    text = report.table(run, details=True)
     assert "Rule by rule, none: stability by round" in text
     lines = [line.split() for line in text.splitlines()]
     assert ["round", "signs", "cheap", "short"] in lines
     assert "  signs: -0.75" in text and "below round 1 from round 3 on" in text
     block = text[text.index("Rule by rule") : text.index("Without a fix")]
     assert max(map(len, block.splitlines())) <= 80
+
+
+def test_the_terminal_has_a_line_per_rule(run, wavering):
+    """Of one method its first and last round and when it was lost; of several, the last of each."""
+    text = report.table(run)
+    table = text[text.index("Rule by rule") : text.index("Some rules")].splitlines()
+    rows = {line.split()[0]: line for line in table[3:] if line}
+    assert re.fullmatch(
+        r"signs +1.00 \(all alike\) +0.25 \[.*\]  below round 1 from round 3 on", rows["signs"]
+    )
+    assert list(rows) == ["signs", "cheap", "short"]
+    assert "each rule by round; --details" in left_out(run)
+    text = report.table(wavering)
+    table = text[text.index("Rule by method") : text.index("Some rules")].splitlines()
+    heads = [re.split(r" {2,}", line.strip()) for line in table[1:3]]
+    assert heads == [["none", "none", "boost:factor=4"], ["round 1", "round 5", "round 5"]]
+    assert table[3].split()[0] == "signs" and table[3].endswith("1.00 (all alike) higher")
+    assert table[5].split()[0] == "short" and table[5].endswith("1.00 (all alike)")
+    assert len(text.splitlines()) < 40 < len(report.table(wavering, details=True).splitlines())
 
 
 def test_page_tells_rule_by_rule_and_names_the_rule_of_each_probe(run, tmp_path):

@@ -17,6 +17,7 @@ from holdfast.cli.dry_run.talks import Talks, plan_talks
 from holdfast.cli.judging import judging_of
 from holdfast.cli.options import command_line, is_url, load_model, page_option, page_path
 from holdfast.cli.own_dialogs import load_dialogs
+from holdfast.cli.printed import print_run
 from holdfast.cli.progress import Bar
 from holdfast.cli.user_model import load_user_model, with_user_prompt
 
@@ -59,9 +60,7 @@ def add_parser(commands) -> None:
 
 def run(arguments: argparse.Namespace) -> None:
     from holdfast import drift, methods, report
-    from holdfast.analysis.endings import count_endings
     from holdfast.drift.pairing import settled
-    from holdfast.report.endings import ending_lines
 
     check_prices(arguments)
     settings = replace(settings_of(arguments), divergence=arguments.divergence)
@@ -100,10 +99,7 @@ def run(arguments: argparse.Namespace) -> None:
         with Bar(settings.conversations, "probe") as bar:
             running = drift.Running(progress=bar, command=command_line())
             drift.ask_baseline(model, suite, out, settings, cast=cast, running=running)
-    print(report.table(run))
-    for what, line in ending_lines(count_endings(run.records)):
-        print(f"{what[0].upper()}{what[1:]}: {line}.")
-    print(_tokens_line(run.records))
+    print_run(run, arguments.details)
     report.write_summary(out)
     print(f"Report: {report.write([out], page, page_option(arguments)).resolve()}")
 
@@ -129,20 +125,6 @@ def _title(suite: Suite, settings: Settings, dialogs: Dialogs | None, methods: i
         f"{settings.conversations} {what} {settings.rounds} rounds{times}:"
         f" {replies:,} replies of at most {settings.sampling.max_new_tokens} tokens"
     )
-
-
-def _tokens_line(records: list[dict]) -> str:
-    forwarded, least, seconds = (
-        sum(values)
-        for values in zip(
-            *((r["tokens"]["forwarded"], r["tokens"]["least"], r["seconds"]) for r in records),
-            strict=True,
-        )
-    )
-    ratio = f", {forwarded / least:.3f} times the least possible" if least else ""
-    compared = sum(record["tokens"].get("divergence", 0) for record in records)
-    more = f" and {compared:,} more for divergences" if compared else ""
-    return f"{forwarded:,} tokens forwarded{ratio}{more}, in {seconds:,.0f} s."
 
 
 def _tell_foreign_files(specs: Sequence[str], model) -> None:

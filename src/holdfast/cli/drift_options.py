@@ -10,6 +10,7 @@ from holdfast.cli.dry_run import add_dry_run
 from holdfast.cli.judging import add_judging
 from holdfast.cli.options import add_model, add_report
 from holdfast.cli.own_dialogs import add_dialogs
+from holdfast.cli.printed import add_details
 from holdfast.cli.replica_options import AS_MANY_AS_PAY, add_replicas
 from holdfast.cli.user_model import add_user_model
 
@@ -33,6 +34,7 @@ def add_options(add) -> None:
     add_judging(add)
     add_dry_run(add)
     add_report(add)
+    add_details(add)
 
 
 def settings_of(arguments: argparse.Namespace) -> Settings:

@@ -1,4 +1,4 @@
-"""The plain text table that a run prints when it ends."""
+"""What a run prints when it ends, in plain text: in short, or in every detail."""
 
 from __future__ import annotations
 
@@ -9,56 +9,113 @@ from collections.abc import Sequence
 import numpy as np
 
 from holdfast.analysis.accuracy import accuracy_of
-from holdfast.analysis.baseline import baseline_beside
+from holdfast.analysis.baseline import Baseline, baseline_beside
 from holdfast.analysis.comparisons import baseline_of, compare, overall_change
 from holdfast.analysis.rules import RuleComparison, RuleRow, compare_rules, rule_rows
 from holdfast.analysis.series import KINDS, Series, read_series
-from holdfast.analysis.statistics import Estimate, estimate_columns
+from holdfast.analysis.statistics import estimate_columns
 from holdfast.analysis.summary import foretelling_in
 from holdfast.analysis.verdicts import CANNOT_TELL, HOLDS_ZERO, tell
 from holdfast.records import RunData
 from holdfast.report.foretelling import foretelling_lines
-from holdfast.report.rounds import numbered
+from holdfast.report.overview import (
+    WIDTH,
+    against_none,
+    by_round,
+    judged,
+    listed,
+    no_pairs,
+    rules_by_method,
+)
 from holdfast.report.sentences import baseline_hint, baseline_lines, broken_text, fall, opening
 from holdfast.report.wording import aligned, plain, signed
 
 _ACROSS = 2  # methods side by side: 80 columns
 _RULES_ACROSS = 3  # rules side by side, whose names are longer
-_WIDTH = 100
-_MOST_ROUNDS = 24  # lines; the page has every round
 
 
-def table(run: RunData) -> str:
-    """Stability and adoption per round with 95 % intervals for each method, their changes, the
-    paired differences, and what they say.
+def table(run: RunData, details: bool = False) -> str:
+    """What a run found: the sentences it is told in, stability by round and method, and rule by
+    method.
+
+    Args:
+        run: a run.
+        details: with every method's adoption, changes and differences, and each rule by round; all
+            of it is on the page as well.
 
     Raises:
         RecordsError: the run has no finished conversation yet.
     """
     series = read_series(run)
-    lines: list[str] = []
-    for start in range(0, len(series), _ACROSS):
-        lines += [*_block(series[start : start + _ACROSS]), ""]
-    lines += [*_changes(series), *_comparisons(series), *_rules(series)]
-    lines += _accuracies(series)
+    baseline = baseline_beside(run, series[0])
+    told = [part for sentence in opening(series, baseline) for part in _wrapped(sentence)]
+    notes = _notes(run, series, baseline)
+    if details:
+        paragraphs = [*_in_detail(series), [*_accuracies(series), *_foretold(run, series), *notes]]
+        paragraphs.append(told)
+    else:
+        paragraphs = [told, *_in_short(run, series), notes]
+    rules = rule_rows(series[:1])
+    if rules and not baseline:
+        paragraphs.append(_wrapped(baseline_hint(rules)))
+    return "\n\n".join("\n".join(lines) for lines in paragraphs if lines) + "\n"
+
+
+def left_out(run: RunData) -> str:
+    """Where the rest is that only the details have; "" where they have no more."""
+    series = read_series(run)
+    parts = ["each rule by round"] if rule_rows(series[:1]) else []
+    if len(series) > 1:
+        parts += ["changes from round 1"] if series[0].rounds > 1 else []
+        parts += ["adoption"] if any(item.measured("adoption") for item in series) else []
+        parts += ["accuracy"] if _accuracies(series) else []
+        parts += ["what foretells a lost probe"] if _foretold(run, series) else []
+    if not parts:
+        return ""
+    rest = ", ".join(parts)
+    return "\n".join(
+        _wrapped(f"The page and summary.json also have {rest}; --details prints it too.")
+    )
+
+
+def _wrapped(line: str) -> list[str]:
+    return textwrap.wrap(line, WIDTH)
+
+
+def _in_short(run: RunData, series: Sequence[Series]) -> list[list[str]]:
+    """Paragraphs; of a single method all but its rules by round."""
+    if len(series) > 1:
+        return [by_round(series), against_none(series), rules_by_method(series)]
+    more = [*_changes(series), *_accuracies(series), *_foretold(run, series)]
+    return [_block(series), more, rules_by_method(series)]
+
+
+def _in_detail(series: Sequence[Series]) -> list[list[str]]:
+    blocks = [_block(series[at : at + _ACROSS]) for at in range(0, len(series), _ACROSS)]
+    return [*blocks, [*_changes(series), *_comparisons(series)], *_rules(series)]
+
+
+def _notes(run: RunData, series: Sequence[Series], baseline: Baseline | None) -> list[str]:
+    """What to know of the numbers, and which measures tell nothing."""
+    lines = []
     if any(len(item.records) < 2 for item in series):
         lines.append(
             "No intervals with fewer than two conversations: one cannot show how much they vary."
         )
-    if baseline := baseline_beside(run, series[0]):
-        for line in baseline_lines(baseline):
-            lines += textwrap.wrap(line, _WIDTH, subsequent_indent="    ")
+    for line in baseline_lines(baseline) if baseline else ():
+        lines += textwrap.wrap(line, WIDTH, subsequent_indent="    ")
+    return lines
+
+
+def _foretold(run: RunData, series: Sequence[Series]) -> list[str]:
+    """What foretells a lost probe, for each method whose run measured it."""
+    lines = []
     for item in series:
         if told := foretelling_in(run, item):
+            name = f"{item.method}: " if len(series) > 1 else ""
             for line in foretelling_lines(told):
-                name = f"{item.method}: " if len(series) > 1 else ""
-                lines += textwrap.wrap(f"{name}{line}", _WIDTH, subsequent_indent="    ")
-    lines.append("")
-    for sentence in opening(series, baseline):
-        lines += textwrap.wrap(sentence, _WIDTH)
-    if not baseline and (rows := rule_rows(series[:1])):
-        lines += ["", *textwrap.wrap(baseline_hint(rows), _WIDTH)]
-    return "\n".join(lines).rstrip() + "\n"
+                lines += textwrap.wrap(f"{name}{line}", WIDTH, subsequent_indent="    ")
+    return lines
 
 
 def _block(series: Sequence[Series]) -> list[str]:
@@ -89,29 +146,36 @@ def _block(series: Sequence[Series]) -> list[str]:
         + "  ".join(
             cells[row].ljust(width) for (_, cells), width in zip(columns, widths, strict=True)
         )
-        for row in (number - 1 for number in _listed(series[0].rounds))
+        for row in (number - 1 for number in listed(series[0].rounds))
     ]
     return [line.rstrip() for line in (top, head, *body)]
 
 
-def _rules(series: Sequence[Series]) -> list[str]:
-    """For each method, its rules by round, and when each was lost; nothing without rules."""
-    lines: list[str] = []
+def _rules(series: Sequence[Series]) -> list[list[str]]:
+    """Paragraphs: for each method its rules by round, and when each was lost; nothing without
+    rules.
+    """
+    paragraphs = []
     for item in series:
         rows = rule_rows([item])
-        if rows:
-            title = f"Rule by rule, {item.method}: stability by round, and its change to the last"
-            lines += ["", title]
-        for start in range(0, len(rows), _RULES_ACROSS):
-            lines += _rule_block(rows[start : start + _RULES_ACROSS], item.rounds)
-            lines.append("")
-        for row in rows:
-            if row.never_kept:
-                lines.append(f"  {row.name}: {fall(row)}")
-                continue
-            moved = f"{signed(row.changes[-1])}; " if item.rounds > 1 else ""
-            lines += [f"  {row.name}: {moved}{fall(row)}", f"    {broken_text(row)}"]
-    return [*lines, *_rules_compared(series)]
+        if not rows:
+            continue
+        blocks = [
+            _rule_block(rows[at : at + _RULES_ACROSS], item.rounds)
+            for at in range(0, len(rows), _RULES_ACROSS)
+        ]
+        title = f"Rule by rule, {item.method}: stability by round, and its change to the last"
+        blocks[0].insert(0, title)
+        paragraphs += [*blocks, [line for row in rows for line in _rule_told(row)]]
+    return [*paragraphs, _rules_compared(series)]
+
+
+def _rule_told(row: RuleRow) -> list[str]:
+    """When a rule was lost."""
+    if row.never_kept:
+        return [f"  {row.name}: {fall(row)}"]
+    moved = f"{signed(row.changes[-1])}; " if row.series.rounds > 1 else ""
+    return [f"  {row.name}: {moved}{fall(row)}", f"    {broken_text(row)}"]
 
 
 def _rules_compared(series: Sequence[Series]) -> list[str]:
@@ -125,14 +189,13 @@ def _rules_compared(series: Sequence[Series]) -> list[str]:
         rows += [
             (
                 f"  {pair.row.series.method}",
-                _judged(pair.last, "higher", "lower"),
-                _judged(pair.mean, "higher", "lower"),
+                judged(pair.last, "higher", "lower"),
+                judged(pair.mean, "higher", "lower"),
             )
             for pair in pairs
         ]
     baseline = compared[0].against.series.method
     return [
-        "",
         f"Rule by method, minus {baseline} on the same conversations:",
         *aligned(rows, "  "),
         *_reasons(compared, series[0].rounds),
@@ -154,7 +217,7 @@ def _reasons(compared: Sequence[RuleComparison], rounds: int) -> list[str]:
         told = "; ".join(there) if len(there) < 2 * len(compared) else "everywhere"
         lines += textwrap.wrap(
             f"{CANNOT_TELL}, as {why}: {told}",
-            _WIDTH,
+            WIDTH,
             initial_indent="  ",
             subsequent_indent="    ",
         )
@@ -177,19 +240,14 @@ def _accuracies(series: Sequence[Series]) -> list[str]:
 
 
 def _rule_block(rows: Sequence[RuleRow], rounds: int) -> list[str]:
-    listed = _listed(rounds)
-    cells = [[row.name, *(plain(row.points[number - 1]) for number in listed)] for row in rows]
+    numbers = listed(rounds)
+    cells = [[row.name, *(plain(row.points[number - 1]) for number in numbers)] for row in rows]
     widths = [max(map(len, column)) for column in cells]
-    names = ["round", *(f"{number:>5}" for number in listed)]
+    names = ["round", *(f"{number:>5}" for number in numbers)]
     padded = [
         [cell.ljust(width) for cell in column] for column, width in zip(cells, widths, strict=True)
     ]
     return ["  ".join(row).rstrip() for row in zip(names, *padded, strict=True)]
-
-
-def _listed(rounds: int) -> tuple[int, ...]:
-    """The rounds of a table; of many, those that an axis would number."""
-    return tuple(range(1, rounds + 1)) if rounds <= _MOST_ROUNDS else numbered(rounds)
 
 
 def _starts(groups: Sequence[tuple[str, int]]) -> list[int]:
@@ -207,7 +265,7 @@ def _changes(series: Sequence[Series]) -> list[str]:
     for item in series:
         moved = {kind: overall_change(item, kind) for kind in KINDS}
         lines += [
-            f"  {item.method}: {kind} {_judged(value, 'rises', 'falls')}"
+            f"  {item.method}: {kind} {judged(value, 'rises', 'falls')}"
             for kind, value in moved.items()
             if value.mean is not None
         ]
@@ -220,10 +278,7 @@ def _comparisons(series: Sequence[Series]) -> list[str]:
         if (baseline := baseline_of(series, item)) is None:
             continue
         if (pairs := compare(item, baseline)) is None:
-            lines.append(
-                f"{item.method} and {baseline.method} share no conversations, so they are not"
-                " compared."
-            )
+            lines.append(no_pairs(item, baseline))
             continue
         lines.append(f"{item.method} minus {baseline.method}, on the same {pairs.n} conversations:")
         for kind, last, mean in (
@@ -232,12 +287,7 @@ def _comparisons(series: Sequence[Series]) -> list[str]:
         ):
             if mean.mean is not None:
                 lines += [
-                    f"  {kind} at round {item.rounds} {_judged(last, 'higher', 'lower')}",
-                    f"  {kind} over all rounds {_judged(mean, 'higher', 'lower')}",
+                    f"  {kind} at round {item.rounds} {judged(last, 'higher', 'lower')}",
+                    f"  {kind} over all rounds {judged(mean, 'higher', 'lower')}",
                 ]
     return lines
-
-
-def _judged(value: Estimate, above: str, below: str) -> str:
-    """'-0.31 [-0.40, -0.22], falls', or '+0.02 [-0.02, +0.07], cannot tell'."""
-    return f"{signed(value)}, {tell(value).word(above, below)}"
