@@ -23,7 +23,7 @@ from holdfast.drift.pairing import draw_pairing
 from holdfast.errors import KnobOutOfRange, RecordsError, UsageError
 from holdfast.records import read_run
 from holdfast.report.checks import cure, fall_text, lines_of, sentence
-from holdfast.report.junit import write_junit
+from holdfast.report.junit import TOGETHER, write_junit
 from holdfast.serve.limits import Limits
 from holdfast.study.checking import check, earlier_talks, looks
 
@@ -236,16 +236,21 @@ def talks(scores):
     return [
         {
             "conversation": number,
+            "agent": {"id": "bot", "system_prompt": "Be."},
             "user": {"system_prompt": ""},
             "turns": [],
             "probes": [
-                {"round": at + 1, "kind": "stability", "rule": rule, "score": score}
+                {"round": at + 1, "kind": "stability", "rule": rule, "score": score, **asked(score)}
                 for rule, rows in scores.items()
                 for at, score in enumerate(rows[number])
             ],
         }
         for number in range(len(next(iter(scores.values()))))
     ]
+
+
+def asked(score):
+    return {"question": "?", "reply": "kept" if score == 1 else "lost", "reason": "seen"}
 
 
 def test_a_lost_rule_does_not_hide_behind_one_that_gains():
@@ -333,11 +338,11 @@ def test_an_interval_beside_the_bar_that_does_not_decide_says_so():
     assert sentence(eight, terms).endswith(
         "0.00 [0.00, 0.41] (below 0.5 if it were the only one, but not yet certain as one of 4)"
     )
-    assert cure(eight, terms) == (
+    assert cure(eight, eight.lowest, terms) == (
         "To decide, give a --budget above 8, or a --min-stability further from 0.00."
     )
     (twelve,) = check_prompts(every, ["bot"], 1, Terms(min_stability=0.5, budget=12))
-    assert twelve.verdict == FAIL and not cure(twelve, terms)
+    assert twelve.verdict == FAIL and not cure(twelve, twelve.lowest, terms)
     assert "the only one" not in sentence(twelve, terms)
 
 
@@ -385,6 +390,58 @@ def test_junit_has_a_test_for_each_prompt(checked, tmp_path):
     times = [float(test.get("time")) for test in suite]
     assert suite.get("time") == root.get("time") == "90.000"
     assert sum(times) == pytest.approx(90, abs=0.01) and times[2] > times[0] > times[1] > 0
+
+
+def test_junit_has_a_test_for_each_rule_of_a_prompt(tmp_path):
+    kept, lost = [[1.0, 1.0, 1.0]] * 8, [[1.0, 0.0, 0.0]] * 8
+    bot = talks({"signs": kept, "brief": lost})
+    cases, counts, code = junit_of(bot, Terms(0.9, budget=8), tmp_path)
+    assert list(cases) == [("holdfast.rules.bot", "signs"), ("holdfast.rules.bot", "brief")]
+    assert counts == {"tests": 2, "failures": 1, "errors": 0, "skipped": 1} and code == 1
+    signs, brief = cases.values()
+    assert brief.tag == "failure"
+    assert brief.get("message").startswith("8 conversations: below 0.9 in round 2: 0.00 [")
+    assert "brief" in brief.text and "signs" not in brief.text, "of this rule alone"
+    assert "reply lost" in brief.text
+    assert signs.tag == "skipped", "not red: the check ended before it was certain"
+    assert signs.get("message").startswith("undecided, as its prompt failed without it; 8 conv")
+    passing = talks({"signs": kept * 10, "brief": kept * 10})
+    cases, counts, code = junit_of(passing, Terms(0.9, budget=80), tmp_path)
+    assert counts == {"tests": 2, "failures": 0, "errors": 0, "skipped": 0} and code == 0
+    assert [child.tag for child in cases.values()] == ["system-out"] * 2
+    cases, counts, code = junit_of(passing[:8], Terms(0.9, budget=8), tmp_path)
+    assert counts == {"tests": 2, "failures": 0, "errors": 2, "skipped": 0} and code == 3
+
+
+def test_a_prompt_whose_verdict_no_rule_shows_has_a_test_of_its_own(tmp_path):
+    """Two of three rules fall: certain of all together, and of neither by itself."""
+    kept = [[1.0]] * 8
+    before = talks({"a": kept, "b": kept, "c": kept})
+    now = talks({"a": [[0.2]] * 8, "b": [[0.2]] * 8, "c": kept})
+    cases, counts, code = junit_of(now, Terms(None, budget=8), tmp_path, before)
+    assert counts == {"tests": 4, "failures": 1, "errors": 0, "skipped": 0} and code == 1
+    assert [name for (_, name), child in cases.items() if child.tag == "failure"] == [TOGETHER]
+
+
+def test_a_rule_that_the_earlier_run_does_not_have_is_skipped(tmp_path):
+    kept = [[1.0, 1.0]] * 30
+    before, now = talks({"a": kept}), talks({"a": kept, "new": kept})
+    cases, counts, code = junit_of(now, Terms(None, budget=30), tmp_path, before)
+    assert counts == {"tests": 2, "failures": 0, "errors": 0, "skipped": 1} and code == 0
+    skipped = cases["holdfast.rules.bot", "new"].get("message")
+    assert skipped.startswith("undecided, as it was not compared; ")
+
+
+def junit_of(records, terms, folder, before=None):
+    """The JUnit file of one prompt: what each test case holds, the counts, and the exit code."""
+    before = None if before is None else {"bot": before}
+    rounds = max(probe["round"] for probe in records[0]["probes"])
+    checks = check_prompts(records, ["bot"], rounds, terms, before)
+    path = write_junit(checks, terms, "rules", folder / "junit.xml", 1.0)
+    (suite,) = ElementTree.parse(path).getroot()
+    counts = {name: int(suite.get(name)) for name in ("tests", "failures", "errors", "skipped")}
+    cases = {(test.get("classname"), test.get("name")): test[0] for test in suite}
+    return cases, counts, command.exit_code(checks)
 
 
 @pytest.mark.parametrize(

@@ -3,22 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from holdfast.analysis.check_file import Check
 from holdfast.analysis.checks import FAIL, PASS, UNDECIDED, Cell, PromptCheck
-from holdfast.analysis.rule_checks import RuleCheck, rules_of, sequence_of
+from holdfast.analysis.rule_checks import rules_of, sequence_of
 from holdfast.analysis.series import Series
 from holdfast.analysis.statistics import NOTHING, Estimate
 from holdfast.report.charts import Chart, Line, line_chart
 from holdfast.report.checks import (
-    already_low,
-    by_itself,
     cell_text,
     fall_text,
     numbers_text,
     reason,
-    rule_fall_text,
+    rule_text,
     spent,
     totals,
 )
@@ -169,21 +167,8 @@ def _rows(checked: PromptCheck, check: Check, place: int) -> Iterator[Row]:
         why = f"{why}; {checked.unanswered} probes were not asked or not answered"
     yield Row(checked.id, "", checked.verdict, why, *counts, place)
     for rule in rules_of(checked, check.terms.min_stability):
-        yield Row(
-            checked.id, rule.rule, rule.verdict, _rule_text(rule, checked, check), *counts, place
-        )
-
-
-def _rule_text(rule: RuleCheck, checked: PromptCheck, check: Check) -> str:
-    if rule.cell is None:
-        return "no probe was answered"
-    told = f"round {rule.cell.round}: {numbers_text(rule.cell)}"
-    told += already_low(checked, rule.cell, check.terms)
-    told += by_itself(checked, rule.cell, check.terms)
-    if rule.fall is None or not rule.fall.fell:
-        return told
-    most = rule_fall_text(replace(rule.fall, rule=None))
-    return f"{told}; fell against the earlier run, {most}"
+        told = rule_text(rule, checked, check.terms)
+        yield Row(checked.id, rule.rule, rule.verdict, told, *counts, place)
 
 
 def _charts(checked: PromptCheck, check: Check) -> Iterator[NamedChart]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import textwrap
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 from holdfast.analysis.checks import (
@@ -17,6 +18,7 @@ from holdfast.analysis.checks import (
     RuleFall,
     Terms,
 )
+from holdfast.analysis.rule_checks import RuleCheck
 
 _WIDTH = 100
 _NOISE = 1e-6  # of a hundredth
@@ -122,14 +124,42 @@ def by_itself(checked: PromptCheck, cell: Cell, terms: Terms) -> str:
     return f" (below {bar:g} if it were the only one, but not yet certain as one of {count})"
 
 
-def cure(checked: PromptCheck, terms: Terms) -> str:
-    """What would decide on an undecided prompt; "" of any other, and without a bar."""
-    if checked.verdict != UNDECIDED or terms.min_stability is None or checked.lowest is None:
+def cure(checked: PromptCheck | RuleCheck, lowest: Cell | None, terms: Terms) -> str:
+    """What would decide on an undecided prompt or rule whose lowest mean is this; "" of any other,
+    and without a bar.
+    """
+    if checked.verdict != UNDECIDED or terms.min_stability is None or lowest is None:
         return ""
     return (
         f"To decide, give a --budget above {terms.budget}, or a --min-stability further from"
-        f" {checked.lowest.mean:.2f}."
+        f" {lowest.mean:.2f}."
     )
+
+
+def rule_text(rule: RuleCheck, checked: PromptCheck, terms: Terms) -> str:
+    """What decides on one rule of a prompt."""
+    if rule.cell is None:
+        return "no probe was answered"
+    told = f"round {rule.cell.round}: {numbers_text(rule.cell)}"
+    told += already_low(checked, rule.cell, terms)
+    told += by_itself(checked, rule.cell, terms)
+    if rule.fall is None or not rule.fall.fell:
+        return told
+    most = rule_fall_text(replace(rule.fall, rule=None))
+    return f"{told}; fell against the earlier run, {most}"
+
+
+def rule_sentence(rule: RuleCheck, checked: PromptCheck, terms: Terms) -> str:
+    """One line on a rule of a prompt: what decides, and the conversations that its numbers are
+    of.
+    """
+    bar, where = terms.min_stability, ""
+    if rule.cell is not None:
+        below = bar is not None and rule.verdict == FAIL == rule.cell.verdict(bar)
+        where = f"below {bar:g} in " if below else "lowest in "
+    count = len(checked.records)
+    conversations = f"{count} conversation{'' if count == 1 else 's'}"
+    return f"{conversations}: {where}{rule_text(rule, checked, terms)}"
 
 
 def cell_text(cell: Cell) -> str:
@@ -176,25 +206,41 @@ def details(checked: PromptCheck, terms: Terms) -> list[str]:
     """Of a prompt: what would decide, stability by round, the comparison, and a conversation in
     which it let go.
     """
-    lines = [line for line in (cure(checked, terms),) if line]
+    lines = [line for line in (cure(checked, checked.lowest, terms),) if line]
     lines.append("stability by round:")
-    rules = list(dict.fromkeys(cell.rule for cell in checked.cells))
-    for rule in rules:
-        means = [cell.mean for cell in checked.cells if cell.rule == rule]
-        name = "" if rule is None else f"  {rule}"
-        lines.append(f"  {_spark(means)}  {' '.join(f'{mean:.2f}' for mean in means)}{name}")
+    rules = dict.fromkeys(cell.rule for cell in checked.cells)
+    lines += [_by_round(checked, rule) for rule in rules]
     if checked.fall is not None:
         lines += textwrap.wrap(fall_text(checked.fall), _WIDTH)
     if checked.unanswered:
         lines.append(f"{checked.unanswered} probes were not asked or not answered.")
-    return lines + _transcript(checked)
+    return lines + _transcript(checked, _told_cell(checked))
 
 
-def _transcript(checked: PromptCheck) -> list[str]:
-    """The first conversation that scores least where the prompt fails or is weakest, up to that
-    probe.
+def rule_details(rule: RuleCheck, checked: PromptCheck, terms: Terms) -> list[str]:
+    """Of one rule of a prompt: what would decide, stability by round, and a conversation in which
+    it let go.
     """
-    cell = _told_cell(checked)
+    lines = [line for line in (cure(rule, rule.cell, terms),) if line]
+    cell = rule.cell
+    if rule.fall is not None and rule.fall.fell:
+        cell = _cell_at(checked, rule.fall)
+    return [
+        *lines,
+        "stability by round:",
+        _by_round(checked, rule.rule),
+        *_transcript(checked, cell),
+    ]
+
+
+def _by_round(checked: PromptCheck, rule: str | None) -> str:
+    means = [cell.mean for cell in checked.cells if cell.rule == rule]
+    name = "" if rule is None else f"  {rule}"
+    return f"  {_spark(means)}  {' '.join(f'{mean:.2f}' for mean in means)}{name}"
+
+
+def _transcript(checked: PromptCheck, cell: Cell | None) -> list[str]:
+    """The first conversation that scores least in a cell, up to that probe."""
     asked = [
         (probe["score"], place, probe)
         for place, record in enumerate(checked.records)
@@ -219,11 +265,15 @@ def _transcript(checked: PromptCheck) -> list[str]:
 def _told_cell(checked: PromptCheck) -> Cell | None:
     """The cell that fails, or fell most; else the lowest."""
     if checked.let_go is None and checked.fall is not None and checked.fall.fell:
-        most = checked.fall.rules[0]
-        return next(
-            cell for cell in checked.cells if (cell.rule, cell.round) == (most.rule, most.round)
-        )
+        return _cell_at(checked, checked.fall.rules[0])
     return checked.let_go or checked.lowest
+
+
+def _cell_at(checked: PromptCheck, fall: RuleFall) -> Cell:
+    """Where a rule fell most."""
+    return next(
+        cell for cell in checked.cells if (cell.rule, cell.round) == (fall.rule, fall.round)
+    )
 
 
 def _said(who: str, text: Any) -> list[str]:

@@ -1,22 +1,48 @@
-"""Verdicts on prompts as JUnit XML, which CI servers show as tests: one test for each prompt.
+"""Verdicts on prompts as JUnit XML, which CI servers show as tests: one test for each prompt, or
+for each rule of a prompt that has several, under the name of its prompt.
 
-A prompt that fails is a failure; one that is undecided is an error, since a test that cannot tell
-has not passed; the message says which.
+What fails is a failure; what is undecided is an error, since a test that cannot tell has not
+passed; the message says which. A prompt fails exactly where a test of it does, so that failures and
+errors agree with the exit code.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from xml.etree import ElementTree
 
-from holdfast.analysis.checks import FAIL, UNDECIDED, PromptCheck, Terms
+from holdfast.analysis.checks import FAIL, PASS, UNDECIDED, PromptCheck, Terms
+from holdfast.analysis.rule_checks import RuleCheck, rules_of
 from holdfast.files import write_whole
-from holdfast.report.checks import details, sentence
+from holdfast.report.checks import details, rule_details, rule_sentence, sentence
 
-_KINDS = {FAIL: "failure", UNDECIDED: "error"}
+TOGETHER = "all rules together"  # the test of a prompt whose verdict no rule shows by itself
+_SKIPPED = "skipped"
+_KINDS = {FAIL: "failure", UNDECIDED: "error", PASS: "system-out"}
 _NOT_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
+
+
+@dataclass(frozen=True)
+class _Test:
+    """One test case.
+
+    Attributes:
+        classname, name: what CI servers know it by over time.
+        kind: the element that tells how it ended.
+        verdict: of the prompt or rule.
+        told: one line.
+        text: what stands below that line; "" of what passes or is skipped.
+    """
+
+    classname: str
+    name: str
+    kind: str
+    verdict: str
+    told: str
+    text: str = ""
 
 
 def write_junit(
@@ -30,51 +56,77 @@ def write_junit(
         suite: what the tests are called together.
         path: the file.
         seconds: that the check took. The conversations of all prompts run side by side, so each
-            prompt has a share of it by its number of conversations.
+            prompt has a share of it by its number of conversations, in equal parts for its rules.
 
     Raises:
         RecordsError: it cannot be written.
     """
-    verdicts = [checked.verdict for checked in checks]
+    tests = [list(_tests(checked, terms, suite)) for checked in checks]
+    kinds = [test.kind for of_prompt in tests for test in of_prompt]
     counts = {
-        "tests": str(len(checks)),
-        "failures": str(verdicts.count(FAIL)),
-        "errors": str(verdicts.count(UNDECIDED)),
-        "skipped": "0",
+        "tests": str(len(kinds)),
+        "failures": str(kinds.count(_KINDS[FAIL])),
+        "errors": str(kinds.count(_KINDS[UNDECIDED])),
+        "skipped": str(kinds.count(_SKIPPED)),
         "time": f"{seconds:.3f}",
     }
     name = _text(f"holdfast check {suite}")
     root = ElementTree.Element("testsuites", {"name": name, **counts})
-    tests = ElementTree.SubElement(root, "testsuite", {"name": name, **counts})
-    held = sum(len(checked.records) for checked in checks)
-    for checked in checks:
-        share = len(checked.records) / held if held else 1 / len(checks)
-        _add_case(tests, checked, terms, suite, seconds * share)
+    testsuite = ElementTree.SubElement(root, "testsuite", {"name": name, **counts})
+    conversations = sum(len(checked.records) for checked in checks)
+    for checked, of_prompt in zip(checks, tests, strict=True):
+        share = len(checked.records) / conversations if conversations else 1 / len(checks)
+        for test in of_prompt:
+            _add(testsuite, test, seconds * share / len(of_prompt))
     ElementTree.indent(root)
     data = ElementTree.tostring(root, encoding="utf-8", xml_declaration=True)
     return write_whole(path, data + b"\n", "another file with --junit")
 
 
-def _add_case(
-    tests: ElementTree.Element, checked: PromptCheck, terms: Terms, suite: str, seconds: float
-) -> None:
+def _tests(checked: PromptCheck, terms: Terms, suite: str) -> Iterator[_Test]:
+    """The test of a prompt, or those of its rules."""
+    of_suite = f"holdfast.{suite}"
+    rules = rules_of(checked, terms.min_stability)
+    for rule in rules:
+        yield _rule_test(rule, checked, terms, f"{of_suite}.{checked.id}")
+    verdicts = [rule.verdict for rule in rules]
+    if not rules or checked.verdict not in (*verdicts, PASS):
+        names = (f"{of_suite}.{checked.id}", TOGETHER) if rules else (of_suite, checked.id)
+        text = "\n".join(details(checked, terms))
+        yield _Test(
+            *names, _KINDS[checked.verdict], checked.verdict, sentence(checked, terms), text
+        )
+
+
+def _rule_test(rule: RuleCheck, checked: PromptCheck, terms: Terms, classname: str) -> _Test:
+    told = rule_sentence(rule, checked, terms)
+    if rule.verdict == UNDECIDED and checked.verdict != UNDECIDED:
+        # the verdict of the prompt did not wait for this rule
+        why = "its prompt failed without it" if checked.verdict == FAIL else "it was not compared"
+        return _Test(classname, rule.rule, _SKIPPED, rule.verdict, f"undecided, as {why}; {told}")
+    text = "\n".join(rule_details(rule, checked, terms))
+    return _Test(classname, rule.rule, _KINDS[rule.verdict], rule.verdict, told, text)
+
+
+def _add(testsuite: ElementTree.Element, test: _Test, seconds: float) -> None:
     case = ElementTree.SubElement(
-        tests,
+        testsuite,
         "testcase",
         {
-            "classname": _text(f"holdfast.{suite}"),
-            "name": _text(checked.id),
+            "classname": _text(test.classname),
+            "name": _text(test.name),
             "time": f"{seconds:.3f}",
         },
     )
-    said = _text(sentence(checked, terms))
-    if (kind := _KINDS.get(checked.verdict)) is None:
-        ElementTree.SubElement(case, "system-out").text = said
+    if test.verdict == PASS:
+        ElementTree.SubElement(case, test.kind).text = _text(test.told)
         return
-    about = {"message": said, "type": checked.verdict}
-    ElementTree.SubElement(case, kind, about).text = _text("\n".join(details(checked, terms)))
+    about = {"message": _text(test.told)}
+    if test.kind != _SKIPPED:
+        about["type"] = test.verdict
+    ElementTree.SubElement(case, test.kind, about).text = _text(test.text) or None
 
 
 def _text(text: str) -> str:
     """Without the characters that XML cannot hold."""
-    return _NOT_XML.sub("�", text)
+    return _NOT_XML.sub("\ufffd", text)
