@@ -10,6 +10,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from test_baseline import asked
 from test_calibrate import SMALL, SUITE, run, sampled, synthetic
 
 from holdfast import cli, drift
@@ -18,7 +19,8 @@ from holdfast.analysis.choice import pick
 from holdfast.drift.cases import Persona
 from holdfast.drift.pairing import draw_pairing
 from holdfast.errors import AnotherRun, KnobOutOfRange, UsageError
-from holdfast.report.calibration import answer, table
+from holdfast.records import read_run
+from holdfast.report.calibration import answer, table, unprompted_lines
 from holdfast.report.calibration_figures import write_calibration_figures
 from holdfast.study.calibrate import Plan, choose_prompts, conversations
 from holdfast.study.calibration_talks import too_small, usual_draws
@@ -208,6 +210,51 @@ def test_where_nothing_is_chosen_the_closest_is_named():
     assert "it costs too much here too, so raise --budget" in dear
     worse = synthetic({"none": ([0.5, 0.5], [60, 60]), "weak": ([0.4, 0.4], [60, 60])}, 80)
     assert "it is no more stable here either" in answer(worse, pick(worse, 3))
+
+
+def test_prompts_that_tell_nothing_are_named(tmp_path):
+    lines = unprompted_lines(read_run(asked(tmp_path / "shop")))
+    assert lines[0] == (
+        "1 of 2 prompts score as well without the system prompt at round 1, and tell nothing of it:"
+        " no-discount (1.00 (all alike) with it, 1.00 (all alike) without)."
+    )
+    assert lines[1].startswith("They count in every stability here all the same")
+    few = unprompted_lines(read_run(asked(tmp_path / "few", 4)))
+    assert len(few) == 1 and few[0].startswith(
+        "Too few conversations to tell whether these prompts"
+    )
+
+
+def test_the_baseline_of_a_calibration_is_asked_once_and_told_from_then_on(tmp_path, capsys):
+    (tmp_path / "hotel.yaml").write_text(FILE)
+    folder = tmp_path / "run"
+    command = ["calibrate", "--suite", str(tmp_path / "hotel.yaml"), "--sweep", "boost:factor=2"]
+    command += ["--draws", "2", "--rounds", "1", "--ask-at", "1", "--max-new-tokens", "5"]
+    command += ["--questions", "4", "--out", str(folder)]
+    assert cli.main(command) == 0
+    plain = capsys.readouterr().out
+    held = (folder / "stability" / "records.jsonl").read_bytes()
+    assert "tell anything" not in plain and 'id="baseline"' not in page_in(folder)
+    told = "Too few conversations to tell whether these prompts tell anything: seaview (n = 4)."
+    assert cli.main([*command, "--baseline"]) == 0
+    assert capsys.readouterr().out.replace(f"{told}\n", "") == plain, "the choice is as it was"
+    assert told in page_in(folder)
+    assert (folder / "stability" / "records.jsonl").read_bytes() == held
+    assert cli.main(command) == 0
+    assert told in capsys.readouterr().out and told in page_in(folder)
+    (planned,) = [part for part in dry_run(command, tmp_path, capsys) if "without a prompt" in part]
+    assert planned.split() == "conversations asked without a prompt 4 4 4".split()
+
+
+def dry_run(command, tmp_path, capsys):
+    """What the plan of a new calibration says, line by line."""
+    command = [*command[:-1], str(tmp_path / "planned"), "--baseline", "--dry-run"]
+    assert cli.main(command) == 0
+    return capsys.readouterr().out.splitlines()
+
+
+def page_in(folder: Path) -> str:
+    return (folder / "report.html").read_text()
 
 
 def everything(folder: Path) -> dict[str, bytes]:

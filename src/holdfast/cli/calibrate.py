@@ -9,7 +9,7 @@ import sys
 from pathlib import Path
 
 from holdfast.cli.dry_run import Part, add_dry_run, check_prices
-from holdfast.cli.dry_run.talks import Talks, plan_talks
+from holdfast.cli.dry_run.talks import Talks, plan_talks, unprompted
 from holdfast.cli.options import (
     add_model,
     add_report,
@@ -118,6 +118,14 @@ def add_parser(commands) -> None:
             " the folder, where the evidence allows to recommend one; else the exit code is 1"
         ),
     )
+    add(
+        "--baseline",
+        action="store_true",
+        help=(
+            "ask the probes without a system prompt too, which shows the prompts or rules that tell"
+            " nothing; they still count in the stability"
+        ),
+    )
     add("--max-new-tokens", type=int, default=400, help="per reply (default: %(default)s)")
     add(
         "--system-as",
@@ -142,7 +150,8 @@ def run(arguments: argparse.Namespace) -> None:
         write_calibration_summaries,
         write_method_file,
     )
-    from holdfast.report.calibration import answer, table
+    from holdfast.records import read_run
+    from holdfast.report.calibration import answer, table, unprompted_lines
     from holdfast.report.calibration_figures import write_calibration_figures
     from holdfast.report.calibration_page import calibration_document
     from holdfast.report.endings import failure_lines
@@ -210,7 +219,9 @@ def run(arguments: argparse.Namespace) -> None:
         hold = functools.partial(drift.run, running=drift.Running(command=command_line()))
         questions = asked * len(every)
         print(f"{title}.")
-        plan_talks(arguments, talks, hold, [Part("questions", questions, questions, questions)])
+        more = [Part("questions", questions, questions, questions)]
+        more += [unprompted(talks)] if arguments.baseline else []
+        plan_talks(arguments, talks, hold, more)
         return
     units = units_of(suite, capability, sweeps, plan)
     with Bar(units, title=title) as bar:
@@ -225,10 +236,18 @@ def run(arguments: argparse.Namespace) -> None:
             progress=bar,
             replicas=arguments.replicas,
         )
+    talks_folder = arguments.out / "stability"
+    if arguments.baseline:
+        of_all = settings_for(suite, plan)
+        with Bar(of_all.conversations, "probe") as bar:
+            running = drift.Running(progress=bar, command=command_line())
+            drift.ask_baseline(model, suite, talks_folder, of_all, running=running)
     calibration = read_calibration(arguments.out)
     chosen = pick(calibration, budget)
     write_calibration_file(calibration, arguments.out / "calibration.json")
     print(table(calibration))
+    for line in unprompted_lines(read_run(talks_folder)):
+        print(line)
     for what, line in failure_lines(answers.failures):
         print(f"{what.capitalize()}: {line}.")
     tell_figures(write_calibration_figures(calibration, budget, arguments.out))

@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING
 
 from holdfast.cli.drift_folder import folder_name
 from holdfast.cli.drift_options import add_options, settings_of
-from holdfast.cli.dry_run import Part, check_prices
-from holdfast.cli.dry_run.talks import Talks, plan_talks
+from holdfast.cli.dry_run import check_prices
+from holdfast.cli.dry_run.talks import Talks, plan_talks, unprompted
 from holdfast.cli.judging import judging_of
 from holdfast.cli.options import command_line, is_url, load_model, page_option, page_path
 from holdfast.cli.own_dialogs import load_dialogs
@@ -88,7 +88,7 @@ def run(arguments: argparse.Namespace) -> None:
     if arguments.dry_run:
         talks = Talks(model, suite, out, settings, chosen, cast)
         hold = functools.partial(drift.run, running=drift.Running(command=command_line()))
-        more = [_unprompted(talks, dialogs)] if arguments.baseline else []
+        more = [unprompted(talks)] if arguments.baseline else []
         plan_talks(arguments, talks, hold, more)
         return
     title = _title(suite, settings, dialogs, len(chosen))
@@ -102,16 +102,6 @@ def run(arguments: argparse.Namespace) -> None:
     print_run(run, arguments.details)
     report.write_summary(out)
     print(f"Report: {report.write([out], page, page_option(arguments)).resolve()}")
-
-
-def _unprompted(talks: Talks, dialogs: Dialogs | None) -> Part:
-    """What `--baseline` asks."""
-    from holdfast.drift.pairing import draw
-
-    count = talks.settings.conversations
-    pairings = (draw(talks.suite, talks.settings, dialogs, n) for n in range(count))
-    asked = sum(len(pairing.probes) for pairing in pairings)
-    return Part("conversations asked without a prompt", count, count, asked)
 
 
 def _title(suite: Suite, settings: Settings, dialogs: Dialogs | None, methods: int) -> str:

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from holdfast.analysis.baseline import DOES_NOT, Baseline, baseline_beside
 from holdfast.analysis.calibration import Calibration, Candidate
 from holdfast.analysis.choice import Near, Pick, front
-from holdfast.analysis.series import NO_FIX
+from holdfast.analysis.rules import rule_rows
+from holdfast.analysis.series import NO_FIX, read_series
 from holdfast.analysis.statistics import Estimate, estimate
 from holdfast.analysis.verdicts import CANNOT_TELL, LEAST, tell
-from holdfast.report.wording import aligned, with_interval
+from holdfast.records import RunData
+from holdfast.report.sentences import baseline_hint
+from holdfast.report.wording import aligned, plain, with_interval
 
 _MOST = 100  # times as much work: beyond, nobody wants to know how many
 
@@ -97,6 +101,50 @@ def table(calibration: Calibration) -> str:
         f" {calibration.about['capability']}; {tokens:,} tokens forwarded for them."
     )
     return "\n".join([*aligned(rows), note, *_uneven(calibration)])
+
+
+def unprompted_lines(run: RunData) -> list[str]:
+    """Which prompts, or rules of theirs, tell nothing, as they score as well without the system
+    prompt; where that was not asked and there are rules, what would.
+
+    Args:
+        run: of the stability of a calibration.
+    """
+    first = read_series(run)[0]
+    if baseline := baseline_beside(run, first):
+        return _unprompted(baseline)
+    rules = rule_rows([first])
+    return [baseline_hint(rules)] if rules else []
+
+
+def _unprompted(baseline: Baseline) -> list[str]:
+    what = "rules" if baseline.by_rule else "prompts"
+    same = [row for row in baseline.cases if row.verdict == DOES_NOT]
+    unclear = [f"{row.name} (n = {row.n})" for row in baseline.cases if row.verdict == CANNOT_TELL]
+    lines = []
+    if same:
+        scores = [
+            f"{row.name} ({plain(row.prompted)} with it, {plain(row.unprompted)} without)"
+            for row in same
+        ]
+        lines += [
+            f"{len(same)} of {len(baseline.cases)} {what} score as well without the system prompt"
+            f" at round 1, and tell nothing of it: {'; '.join(scores)}.",
+            "They count in every stability here all the same; leave them out of the suite, or give"
+            " them other probes or measures, and calibrate with another --out to choose without"
+            " them.",
+        ]
+    if unclear:
+        lines.append(
+            f"Too few conversations to tell whether these {what} tell anything:"
+            f" {', '.join(unclear)}."
+        )
+    if not lines:
+        lines.append(
+            f"Each of the {len(baseline.cases)} {what} scores lower without the system prompt at"
+            " round 1, so all tell something."
+        )
+    return lines
 
 
 def _uneven(calibration: Calibration) -> list[str]:

@@ -5,17 +5,19 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+from holdfast.analysis.baseline import baseline_beside
 from holdfast.analysis.calibration import Calibration, Candidate
 from holdfast.analysis.choice import Pick, front
+from holdfast.analysis.series import read_series
 from holdfast.analysis.statistics import estimate
 from holdfast.analysis.study_summary import calibration_summary
 from holdfast.analysis.summary import NAME, spelled, spread
 from holdfast.analysis.verdicts import tell
-from holdfast.records import read_run
-from holdfast.report.calibration import answer, signed_to
+from holdfast.records import RunData, read_run
+from holdfast.report.calibration import answer, signed_to, unprompted_lines
 from holdfast.report.document import Document, Part, Table, head_facts, pictures
 from holdfast.report.downloads import json_file, table_files
-from holdfast.report.wording import with_interval
+from holdfast.report.wording import plain, signed, with_interval
 
 _TERMS = (
     (
@@ -53,7 +55,7 @@ def calibration_document(calibration: Calibration, chosen: Pick, folder: Path) -
     """The page of a calibration whose figures lie in `folder`."""
     runs = [(name, read_run(folder / name)) for name in ("stability", "capability")]
     about = calibration.about
-    parts = (
+    parts: tuple[Part, ...] = (
         Part(
             "trade-off",
             "What each setting gives, and what it costs",
@@ -80,6 +82,9 @@ def calibration_document(calibration: Calibration, chosen: Pick, folder: Path) -
             ),
         ),
     )
+    if tables := _unprompted_tables(runs[0][1]):
+        lines = tuple(unprompted_lines(runs[0][1]))
+        parts += (Part("baseline", "Without the system prompt", lines, tables=tables),)
     count = len(calibration.none.stability)
     files = (
         *table_files(
@@ -96,10 +101,38 @@ def calibration_document(calibration: Calibration, chosen: Pick, folder: Path) -
         about["capability"],
     )
     headline, _, more = answer(calibration, chosen).partition(". ")
-    lines = (more,) if more else ()
     return Document(
-        "calibrate", f"{headline.rstrip('.')}.", lines, facts, parts, files, tuple(runs)
+        "calibrate",
+        f"{headline.rstrip('.')}.",
+        (more,) if more else (),
+        facts,
+        parts,
+        files,
+        tuple(runs),
     )
+
+
+def _unprompted_tables(run: RunData) -> tuple[Table, ...]:
+    """What each prompt or rule scores at round 1 with the system prompt and without; nothing where
+    it was not asked.
+    """
+    baseline = baseline_beside(run, read_series(run)[0])
+    if baseline is None:
+        return ()
+    what = "rule" if baseline.by_rule else "prompt"
+    rows = [(what, "n", "with it", "without", "difference", "verdict")]
+    rows += [
+        (
+            row.name,
+            str(row.n),
+            plain(row.prompted),
+            plain(row.unprompted),
+            signed(row.difference),
+            row.verdict,
+        )
+        for row in baseline.cases
+    ]
+    return (Table("Round 1 with the system prompt and without, with 95 % intervals", tuple(rows)),)
 
 
 def setting_rows(calibration: Calibration) -> tuple[tuple[str, ...], ...]:

@@ -84,3 +84,15 @@ def plan_talks(
         talks.at_most,
     )
     plan(arguments, [part, *more], first, len(chosen), talks.out)
+
+
+def unprompted(talks: Talks) -> Part:
+    """What `--baseline` asks."""
+    from holdfast import drift
+    from holdfast.drift.pairing import draw
+
+    dialogs = (talks.cast or drift.Cast()).read()
+    count = talks.settings.conversations
+    pairings = (draw(talks.suite, talks.settings, dialogs, n) for n in range(count))
+    asked = sum(len(pairing.probes) for pairing in pairings)
+    return Part("conversations asked without a prompt", count, count, asked)
