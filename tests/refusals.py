@@ -6,5 +6,5 @@ import re
 
 
 def refusal_in(capsys) -> str:
-    """What a command told on the error output, but for the line that says a model loads."""
-    return re.sub(r"holdfast: loading .* \.\.\.\n", "", capsys.readouterr().err)
+    """What a command told on the error output, but for lines on what loads or is asked."""
+    return re.sub(r"holdfast: (loading|connecting to) .* \.\.\.\n", "", capsys.readouterr().err)

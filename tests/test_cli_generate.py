@@ -6,11 +6,14 @@ import io
 import json
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 from tiny import model, tokenizer
 
 from holdfast.cli import main, options, parser, user_model
+
+RECORDED = Path(__file__).parent / "data" / "recorded" / "schema-3"
 
 
 @pytest.fixture(scope="module")
@@ -184,6 +187,42 @@ def test_a_folder_without_a_model_is_refused_before_torch_is_imported(tmp_path):
         ran = subprocess.run(words, cwd=tmp_path, capture_output=True, text=True)
         assert ran.returncode == 0 and told in ran.stderr, ran.stderr
         assert "loading" not in ran.stderr
+
+
+def test_a_folder_of_another_run_is_refused_before_torch_is_imported(tmp_path):
+    code = (
+        "import sys; from holdfast.cli import main\n"
+        "words = [word.split() for word in sys.argv[1:]]\n"
+        "assert [main(each) for each in words] == [2, 2, 2, 2, 1]\n"
+        "assert 'torch' not in sys.modules"
+    )
+    (tmp_path / "notes").mkdir()
+    (tmp_path / "notes" / "mine.txt").write_text("mine")
+    commands = [
+        f"drift --suite starter --out {RECORDED / 'drift'}",
+        f"check starter --out {RECORDED / 'drift'}",
+        f"tasks --out {RECORDED / 'drift'}",
+        f"tasks --samples 3 --out {RECORDED / 'tasks'}",
+        f"drift --out {tmp_path / 'notes'}",
+    ]
+    words = [sys.executable, "-c", code, *commands]
+    ran = subprocess.run(words, cwd=tmp_path, capture_output=True, text=True)
+    assert ran.returncode == 0, ran.stderr
+    told = ran.stderr.splitlines()
+    assert len(told) == 5 and "loading" not in ran.stderr
+    assert "drift holds another run: its settings.rounds is 2" in told[0]
+    assert "drift holds a run of `holdfast drift`, not of `holdfast tasks`" in told[2]
+    assert "tasks holds another run: its settings.samples is" in told[3]
+    assert "is not empty and is not a run (it holds 'mine.txt')" in told[4]
+
+
+def test_an_address_of_a_user_model_is_tried_before_a_model_loads(monkeypatch):
+    loaded = []
+    for module in (options, user_model):
+        monkeypatch.setattr(module, "load_named", lambda arguments: loaded.append(arguments.model))
+    words = ["drift", "--user-model", "http://localhost:9/v1"]
+    user_model.load_both(parser().parse_args(words))
+    assert loaded == ["http://localhost:9/v1", "default"]
 
 
 def test_what_loads_is_told_before_torch_is_imported(monkeypatch, capsys):

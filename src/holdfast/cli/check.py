@@ -37,7 +37,7 @@ from holdfast.cli.options import (
     page_path,
 )
 from holdfast.cli.progress import Bar
-from holdfast.cli.user_model import add_user_model, load_user_model, with_user_prompt
+from holdfast.cli.user_model import add_user_model, load_both, with_user_prompt
 from holdfast.errors import UsageError
 
 if TYPE_CHECKING:
@@ -138,6 +138,7 @@ class _NotHere(argparse.Action):
 def run(arguments: argparse.Namespace) -> int:
     from holdfast import drift, methods, report
     from holdfast.analysis.checks import Terms
+    from holdfast.drift.benchmark import check_folder
     from holdfast.report.checks import lines_of
     from holdfast.report.junit import write_junit
     from holdfast.study.checking import check, earlier_talks, settings_for
@@ -163,13 +164,14 @@ def run(arguments: argparse.Namespace) -> int:
             terms = dataclasses.replace(
                 terms, budget=min(terms.budget, max(map(len, before.values())))
             )
-    model, user_model = endpoint or load_model(arguments), load_user_model(arguments)
+    every = settings_for(suite, settings, terms)
+    check_folder(suite, out, every, [method], command=command_line())
+    model, user_model = load_both(arguments, endpoint)
     arguments.on_interrupt = (
         f"Finished conversations are kept in {out}; repeat the command to go on."
     )
     cast = drift.Cast(user_model, judging=judging_of(arguments))
     if arguments.dry_run:
-        every = settings_for(suite, settings, terms)
         talks = Talks(model, suite, out, every, [method], cast, at_most=True)
         hold = functools.partial(drift.run, running=drift.Running(command=command_line()))
         plan_talks(arguments, talks, hold)

@@ -19,7 +19,7 @@ from holdfast.cli.options import command_line, is_url, load_model, page_option, 
 from holdfast.cli.own_dialogs import load_dialogs
 from holdfast.cli.printed import print_run
 from holdfast.cli.progress import Bar
-from holdfast.cli.user_model import load_user_model, with_user_prompt
+from holdfast.cli.user_model import load_both, with_user_prompt
 
 if TYPE_CHECKING:
     from holdfast.drift import Settings, Suite
@@ -60,6 +60,7 @@ def add_parser(commands) -> None:
 
 def run(arguments: argparse.Namespace) -> None:
     from holdfast import drift, methods, report
+    from holdfast.drift.benchmark import check_folder
     from holdfast.drift.pairing import settled
 
     check_prices(arguments)
@@ -78,7 +79,8 @@ def run(arguments: argparse.Namespace) -> None:
     if dialogs is None:
         suite, settings = with_user_prompt(suite, settings, arguments.persona)
     settings = settled(suite, settings, dialogs)
-    model, user_model = endpoint or load_model(arguments), load_user_model(arguments)
+    check_folder(suite, out, settings, chosen, dialogs, command_line())
+    model, user_model = load_both(arguments, endpoint)
     _tell_foreign_files(arguments.method or (), model)
     # of the run and its baseline, so that a judge loads once
     cast = drift.Cast(user_model, dialogs, judging_of(arguments))

@@ -121,11 +121,11 @@ def load_model(arguments: argparse.Namespace):
         UsageError: replicas of a server's model, or options that do not go with it.
         HoldfastError: as `holdfast.load`, `connect_all` and `integrations.ray.connect`.
     """
-    _check_endpoint_options(arguments)
+    check_endpoint_options(arguments)
     return load_named(arguments)
 
 
-def _check_endpoint_options(arguments: argparse.Namespace) -> None:
+def check_endpoint_options(arguments: argparse.Namespace) -> None:
     """Refuses options of endpoints where no model of the command is behind a URL.
 
     Raises:
@@ -176,6 +176,8 @@ def load_named(arguments: argparse.Namespace):
     if is_url(arguments.model):
         from holdfast.models.spread import connect_all
 
+        # a server that does not answer is asked again for seconds
+        print(f"holdfast: connecting to {arguments.model} ...", file=sys.stderr, flush=True)
         model = connect_all(
             arguments.model.split(","),
             arguments.endpoint_model,

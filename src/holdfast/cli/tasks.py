@@ -105,6 +105,7 @@ def run(arguments: argparse.Namespace) -> None:
     from holdfast.report import write_summary
     from holdfast.report.tasks import table
     from holdfast.report.tasks_page import tasks_document
+    from holdfast.tasks.evaluate import check_folder
 
     check_prices(arguments)
     page = page_path(arguments, arguments.out)
@@ -121,6 +122,7 @@ def run(arguments: argparse.Namespace) -> None:
     )
     chosen = [methods.parse(spec) for spec in arguments.method or ()]
     data = tasks.load_data(arguments.data or [tasks.SYNTHETIC], settings)
+    check_folder(data, arguments.out, settings, command_line())
     model = load_model(arguments)
     arguments.on_interrupt = (
         f"Finished samples are kept in {arguments.out}; repeat the command to go on."

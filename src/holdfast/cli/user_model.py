@@ -9,11 +9,12 @@ import sys
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from holdfast.cli.options import is_url, load_named
+from holdfast.cli.options import check_endpoint_options, is_url, load_model, load_named
 from holdfast.errors import UsageError
 
 if TYPE_CHECKING:
     from holdfast.drift import Settings, Suite
+    from holdfast.models.protocol import ChatModel
 
 
 def add_user_model(add) -> None:
@@ -33,6 +34,24 @@ def add_user_model(add) -> None:
         metavar="VAR",
         help="with a URL as --user-model: the variable of its key (default: that of --model)",
     )
+
+
+def load_both(arguments: argparse.Namespace, endpoint: ChatModel | None = None):
+    """The model of `--model` and that of `--user-model`, None without one.
+
+    Args:
+        arguments: of the command.
+        endpoint: the first, where it is behind a URL and connected already.
+
+    Raises:
+        HoldfastError: as `load_model` and `load_user_model`.
+    """
+    if endpoint is None and is_url(arguments.user_model or ""):
+        check_endpoint_options(arguments)
+        # an address that is wrong is told before a model is loaded
+        user_model = load_user_model(arguments)
+        return load_model(arguments), user_model
+    return endpoint or load_model(arguments), load_user_model(arguments)
 
 
 def load_user_model(arguments: argparse.Namespace):

@@ -35,6 +35,7 @@ from holdfast.records import (
     RunData,
     open_run,
     read_run,
+    refuse_early,
     resume,
     union,
 )
@@ -144,6 +145,31 @@ def run(
     return read_run(out)
 
 
+def check_folder(
+    suite: Suite,
+    out: Path | str,
+    settings: Settings,
+    methods: Sequence[Sequence[Method] | Method | str],
+    dialogs: Dialogs | None = None,
+    command: str = "",
+) -> None:
+    """Refuses a folder that holds another run, or something else, before a model is loaded.
+
+    Args:
+        suite, out, settings, methods: as of `run`.
+        dialogs: that are replayed.
+        command: the command line, for the message.
+
+    Raises:
+        RecordsError: names the first difference that shows without a model.
+    """
+    of_prompts = _identity_of_prompts(
+        suite, list(_by_spelling(methods)), dataclasses.asdict(settled(suite, settings, dialogs))
+    )
+    known = {**of_prompts, **_identity_of_cast(None, dialogs)}
+    refuse_early(out, known, {"command": "drift", "argv": command}, COMPATIBILITY)
+
+
 def _refuse_no_model(model: object) -> None:
     if isinstance(model, str) or not hasattr(model, "session"):
         seen = repr(model) if isinstance(model, str) else type(model).__name__
@@ -205,6 +231,15 @@ def identity_of(
         "model": model.name,
         "model_fingerprint": model.fingerprint,
         "runtime": model.runtime,
+        **_identity_of_prompts(suite, methods, settings),
+    }
+
+
+def _identity_of_prompts(
+    suite: Suite, methods: Sequence[str], settings: Mapping[str, Any]
+) -> dict[str, Any]:
+    """What a run is apart from its models."""
+    return {
         "suite": suite.name,
         "suite_fingerprint": suite.fingerprint,
         "methods": list(methods),

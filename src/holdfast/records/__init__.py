@@ -27,6 +27,7 @@ from holdfast.records.run import (
     RunData,
     open_run,
     read_run,
+    refuse_early,
 )
 from holdfast.records.tables import columns_of, write_csv, write_parquet
 
@@ -49,6 +50,7 @@ __all__ = [
     "read_notes",
     "read_run",
     "refuse_another",
+    "refuse_early",
     "resume",
     "superset",
     "to_line",

@@ -148,9 +148,18 @@ def superset(there: Sequence[Any], here: Sequence[Any]) -> list[Any] | None:
 
 
 def refuse_another(
-    folder: Path | str, identity: Mapping[str, Any], compatibility: Compatibility
+    folder: Path | str,
+    identity: Mapping[str, Any],
+    compatibility: Compatibility,
+    about: Mapping[str, Any] | None = None,
 ) -> None:
     """Refuses early what `open_run` would refuse, by a part of the identity; writes nothing.
+
+    Args:
+        folder: of the run.
+        identity: what is known of this command's already.
+        compatibility: how the two may differ.
+        about: the rest of this command's manifest, for the message.
 
     Raises:
         RecordsError: the folder holds records of another run.
@@ -162,7 +171,7 @@ def refuse_another(
     here = as_json(identity)
     there = _completed(manifest["identity"], compatibility.defaults)
     part = {**manifest, "identity": _part(there, here)}
-    joined(folder, part, here, replace(compatibility, defaults={}))
+    joined(folder, part, here, replace(compatibility, defaults={}), about)
 
 
 def as_json(value: Mapping[str, Any]) -> dict[str, Any]:

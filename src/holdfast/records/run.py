@@ -24,6 +24,7 @@ from holdfast.records.manifest import (
     holds_lines,
     joined,
     read_manifest,
+    refuse_another,
 )
 from holdfast.records.schema import CURRENT, OLD_LINES, SCHEMA, as_current
 from holdfast.records.tables import frame_of
@@ -200,6 +201,30 @@ def open_run(
         if isinstance(error, OSError):
             raise _unwritable(folder, error, 0) from error
         raise
+
+
+def refuse_early(
+    folder: Path | str,
+    identity: Mapping[str, Any],
+    about: Mapping[str, Any],
+    compatibility: Compatibility = ALIKE,
+) -> None:
+    """Refuses what `open_run` would refuse, by what is known before a model is loaded; writes
+    nothing.
+
+    Args:
+        folder: that the run is to have.
+        identity: the part of it that no model is needed for.
+        about, compatibility: as of `open_run`.
+
+    Raises:
+        RecordsError: the folder holds another run, or files that are not of a run.
+    """
+    folder = Path(folder)
+    if (folder / MANIFEST).exists():
+        refuse_another(folder, identity, compatibility, about)
+    elif folder.is_dir():
+        _refuse_foreign(folder)
 
 
 def read_run(folder: Path | str) -> RunData:

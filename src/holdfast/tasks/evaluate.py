@@ -24,6 +24,7 @@ from holdfast.records import (
     batches,
     open_run,
     read_run,
+    refuse_early,
     resume,
     union,
 )
@@ -145,6 +146,19 @@ def _check(
             request_of(asked, sample.emphasis, variant.methods, Sampling(), 0)
 
 
+def check_folder(data: Data, out: Path | str, settings: Settings, command: str = "") -> None:
+    """Refuses a folder that holds another run, or something else, before a model is loaded.
+
+    Args:
+        data, out, settings, command: as of `run`.
+
+    Raises:
+        RecordsError: names the first difference that shows without a model.
+    """
+    about = {"command": "tasks", "argv": command}
+    refuse_early(out, _identity_of_data(data, settings), about, COMPATIBILITY)
+
+
 def _identity(
     model: ChatModel, data: Data, settings: Settings, variants: Sequence[Variant]
 ) -> dict[str, Any]:
@@ -153,6 +167,12 @@ def _identity(
         "model_fingerprint": model.fingerprint,
         "runtime": model.runtime,
         "variants": list(dict.fromkeys(variant.name for variant in variants)),
+        **_identity_of_data(data, settings),
+    }
+
+
+def _identity_of_data(data: Data, settings: Settings) -> dict[str, Any]:
+    return {
         "settings": dataclasses.asdict(settings),
         "data": data.name,
         "data_fingerprint": data.fingerprint,
