@@ -20,7 +20,7 @@ from holdfast.drift.cases import Persona
 from holdfast.drift.pairing import draw_pairing
 from holdfast.errors import AnotherRun, KnobOutOfRange, UsageError
 from holdfast.records import read_run
-from holdfast.report.calibration import answer, table, unprompted_lines
+from holdfast.report.calibration import answer, passed_over_line, table, unprompted_lines
 from holdfast.report.calibration_figures import write_calibration_figures
 from holdfast.study.calibrate import Plan, choose_prompts, conversations
 from holdfast.study.calibration_talks import too_small, usual_draws
@@ -210,6 +210,53 @@ def test_where_nothing_is_chosen_the_closest_is_named():
     assert "it costs too much here too, so raise --budget" in dear
     worse = synthetic({"none": ([0.5, 0.5], [60, 60]), "weak": ([0.4, 0.4], [60, 60])}, 80)
     assert "it is no more stable here either" in answer(worse, pick(worse, 3))
+
+
+@pytest.mark.parametrize(
+    ("other", "budget", "why"),
+    [
+        # stability and capability of the half chosen on, and of the other
+        (([0.7, 0.9], [57, 60]), 2, "it loses +3.0 (all alike) points, on average more than 2."),
+        (([0.59, 0.9], [60, 60]), 2, "it is no more stable than weak: -0.010 ("),
+    ],
+)
+def test_a_setting_above_the_chosen_one_in_the_table_is_explained(other, budget, why):
+    rows = {"none": ([0.5, 0.5], [60, 60]), "weak": ([0.6, 0.6], [60, 60]), "other": other}
+    calibration = synthetic(rows, 80)
+    chosen = pick(calibration, budget)
+    assert chosen.method == "weak"
+    line = passed_over_line(calibration, chosen)
+    assert line.startswith(
+        "other is more stable in the table, which is of all 80 conversations; on the 40 that"
+        f" settings are chosen on, {why}"
+    )
+    agreed = synthetic({name: rows[name] for name in ("none", "weak")}, 80)
+    assert passed_over_line(agreed, pick(agreed, budget)) == ""
+
+
+def test_a_setting_whose_cost_is_close_to_the_budget_is_explained():
+    halves = synthetic(
+        {
+            "none": ([0.5, 0.5], [60, 60]),
+            "weak": ([0.6, 0.6], [60, 60]),
+            "strong": ([0.7, 0.7], [58.5, 58.5]),
+        },
+        80,
+    )
+    noise = np.tile([4.0, -4.0, -4.0, 4.0], 20)
+    noisy = [
+        dataclasses.replace(each, capability=each.capability + noise)
+        for each in halves.candidates[1:]
+    ]
+    calibration = dataclasses.replace(halves, candidates=(halves.none, *noisy))
+    chosen = pick(calibration, 2)
+    assert chosen.method == "weak"
+    line = passed_over_line(calibration, chosen)
+    assert "strong is more stable" in line and "it loses +1.5 [" in line
+    assert line.endswith("so the other half is less likely to show that it loses no more than 2.")
+    assert passed_over_line(calibration, pick(calibration, 1)) == "", (
+        "above the budget in the table"
+    )
 
 
 def test_prompts_that_tell_nothing_are_named(tmp_path):

@@ -13,6 +13,7 @@ import numpy as np
 
 from holdfast import knobs
 from holdfast.analysis.calibration import Calibration, Candidate
+from holdfast.analysis.passed_over import PassedOver, passed_over
 from holdfast.analysis.statistics import Estimate, bounds_of, estimate, resampled_means
 from holdfast.analysis.verdicts import CONTRADICTED, LEAST, SUPPORTED, bounds, tell, too_few, within
 from holdfast.errors import UsageError
@@ -55,6 +56,7 @@ class Pick:
     but none is within the budget. why: what keeps the other half from showing that the candidate is
     more stable and within the budget; "" where it shows both, and only then is it recommended.
     near: what comes closest, where no candidate but none could be chosen.
+    passed_over: what the means of all conversations would have chosen; None where they agree.
     """
 
     method: str
@@ -66,6 +68,7 @@ class Pick:
     none_fits: bool
     why: str
     near: Near | None = None
+    passed_over: PassedOver | None = None
 
     @property
     def recommended(self) -> bool:
@@ -166,6 +169,7 @@ def pick(calibration: Calibration, budget: float) -> Pick:
             else _missing(calibration, best, budget, there)
         ),
         near=_near(calibration, fitting, budget, here) if best is none else None,
+        passed_over=None if best is none else passed_over(calibration, best, budget, here),
     )
 
 

@@ -151,7 +151,12 @@ def run(arguments: argparse.Namespace) -> None:
         write_method_file,
     )
     from holdfast.records import read_run
-    from holdfast.report.calibration import answer, table, unprompted_lines
+    from holdfast.report.calibration import (
+        answer,
+        passed_over_line,
+        table,
+        unprompted_lines,
+    )
     from holdfast.report.calibration_figures import write_calibration_figures
     from holdfast.report.calibration_page import calibration_document
     from holdfast.report.endings import failure_lines
@@ -258,6 +263,8 @@ def run(arguments: argparse.Namespace) -> None:
     if arguments.budget is not None and chosen.recommended:
         write_method_file(calibration, chosen, file)
         print(f"Method: {file.resolve()}")
+    if line := passed_over_line(calibration, chosen):
+        print(line)
     print(answer(calibration, chosen))
     if arguments.budget is not None and not chosen.recommended:
         file.unlink(missing_ok=True)  # of an earlier budget

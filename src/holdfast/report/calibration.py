@@ -5,6 +5,7 @@ from __future__ import annotations
 from holdfast.analysis.baseline import DOES_NOT, Baseline, baseline_beside
 from holdfast.analysis.calibration import Calibration, Candidate
 from holdfast.analysis.choice import Near, Pick, front
+from holdfast.analysis.passed_over import NO_MORE_STABLE, OVER_BUDGET, UNCLEAR_GAIN, UNLIKELY
 from holdfast.analysis.rules import rule_rows
 from holdfast.analysis.series import NO_FIX, read_series
 from holdfast.analysis.statistics import Estimate, estimate
@@ -47,6 +48,36 @@ def answer(calibration: Calibration, chosen: Pick) -> str:
         f"This run {CANNOT_TELL} which setting to use with {budget}. The likeliest is {numbers} "
         f"There {chosen.why}; {_cure(chosen.times_needed, calibration)}."
     )
+
+
+def passed_over_line(calibration: Calibration, chosen: Pick) -> str:
+    """Why the chosen one is not the most stable of the table; "" where it is, or nothing was
+    chosen.
+    """
+    other = chosen.passed_over
+    if other is None:
+        return ""
+    here, count = int((~calibration.report).sum()), len(calibration.none.stability)
+    lost = f"it loses {signed_to(other.drop, 1)} points"
+    why = {
+        OVER_BUDGET: f"{lost}, on average more than {chosen.budget:g}",
+        NO_MORE_STABLE: f"it is no more stable than {chosen.method}: {_apart(other.ahead)}",
+        UNCLEAR_GAIN: f"its gain of {signed_to(other.gain)} cannot be told from none",
+        UNLIKELY: (
+            f"{lost} and {chosen.method} {signed_to(other.drop_of_chosen, 1)}, so the other half is"
+            f" less likely to show that it loses no more than {chosen.budget:g}"
+        ),
+    }[other.why]
+    return (
+        f"{other.method} is more stable in the table, which is of all {count} conversations; on the"
+        f" {here} that settings are chosen on, {why}."
+    )
+
+
+def _apart(ahead: Estimate) -> str:
+    """'-0.02 [-0.05, +0.01], so the two are level', of what is told of."""
+    level = "" if tell(ahead).sign else ", so the two are level"
+    return f"{signed_to(ahead, 3)}{level}"
 
 
 def _nearest(near: Near, calibration: Calibration) -> str:

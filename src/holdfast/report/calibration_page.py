@@ -14,7 +14,7 @@ from holdfast.analysis.study_summary import calibration_summary
 from holdfast.analysis.summary import NAME, spelled, spread
 from holdfast.analysis.verdicts import tell
 from holdfast.records import RunData, read_run
-from holdfast.report.calibration import answer, signed_to, unprompted_lines
+from holdfast.report.calibration import answer, passed_over_line, signed_to, unprompted_lines
 from holdfast.report.document import Document, Part, Table, head_facts, pictures
 from holdfast.report.downloads import json_file, table_files
 from holdfast.report.wording import plain, signed, with_interval
@@ -83,8 +83,8 @@ def calibration_document(calibration: Calibration, chosen: Pick, folder: Path) -
         ),
     )
     if tables := _unprompted_tables(runs[0][1]):
-        lines = tuple(unprompted_lines(runs[0][1]))
-        parts += (Part("baseline", "Without the system prompt", lines, tables=tables),)
+        text = tuple(unprompted_lines(runs[0][1]))
+        parts += (Part("baseline", "Without the system prompt", text, tables=tables),)
     count = len(calibration.none.stability)
     files = (
         *table_files(
@@ -101,10 +101,11 @@ def calibration_document(calibration: Calibration, chosen: Pick, folder: Path) -
         about["capability"],
     )
     headline, _, more = answer(calibration, chosen).partition(". ")
+    lines = tuple(line for line in (more, passed_over_line(calibration, chosen)) if line)
     return Document(
         "calibrate",
         f"{headline.rstrip('.')}.",
-        (more,) if more else (),
+        lines,
         facts,
         parts,
         files,
