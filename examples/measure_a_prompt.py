@@ -9,7 +9,7 @@ import argparse
 import holdfast
 from holdfast import drift
 
-# The default model knows one instruction at a time; a larger one takes several rules per prompt.
+# The default model follows one instruction, or a few facts; a larger one takes rules of all kinds.
 BOT = drift.Case(
     id="concierge",
     category="memory",

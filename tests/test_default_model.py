@@ -112,3 +112,17 @@ def test_the_starter_suite_is_held_out():
         assert any(
             case.system_prompt.startswith(a) and case.system_prompt.endswith(b) for a, b in starts
         ), case.system_prompt
+
+
+def test_the_bot_that_ships_is_kept_at_first_and_its_measures_tell(default, tmp_path):
+    (case,) = drift.load_suite("bot").cases
+    for rule in case.rules:
+        assert min(rule.measure.score(reply).value for reply in rule.follows) == 1
+        assert max(rule.measure.score(reply).value for reply in (*rule.breaks, "")) == 0
+    run = drift.run(default, "bot", tmp_path, drift.Settings(rounds=1, conversations=20))
+    scores: dict[str, list[float]] = {}
+    for record in run.records:
+        for probe in record["probes"]:
+            scores.setdefault(probe["rule"], []).append(probe["score"])
+    assert scores.keys() == {rule.id for rule in case.rules}
+    assert min(sum(kept) / len(kept) for kept in scores.values()) >= 0.85

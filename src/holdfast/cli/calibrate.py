@@ -48,7 +48,7 @@ def add_parser(commands) -> None:
     add(
         "--suite",
         default="starter",
-        metavar="starter|core|li2024:PATH|sys-ifeval:PATH|FILE.yaml",
+        metavar="starter|core|bot|li2024:PATH|sys-ifeval:PATH|FILE.yaml",
         help="where the prompts come from (default: %(default)s)",
     )
     add(

@@ -64,7 +64,7 @@ def _add_suite(add) -> None:
     add(
         "--suite",
         default="starter",
-        metavar="starter|core|li2024:PATH|sys-ifeval:PATH|FILE.yaml",
+        metavar="starter|core|bot|li2024:PATH|sys-ifeval:PATH|FILE.yaml",
         help=(
             "system prompts and probes (default: %(default)s); li2024:hub reads the hub, and"
             " ifbench:PATH and multi-if:PATH work as sys-ifeval:PATH does"
