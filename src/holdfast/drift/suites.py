@@ -52,7 +52,8 @@ def load_suite(spec: str, *, scoring: str = "strict", allow_code: bool = False) 
 
     Args:
         spec: `starter` (the prompts the default model was trained for), `core` (a hundred of our
-            own), `bot` (one prompt of four rules), a published benchmark as `NAME:PATH` (`PUBLISHED`), or a YAML file.
+            own), `bot` (one prompt of four rules), a published benchmark as `NAME:PATH`
+            (`PUBLISHED`), or a YAML file.
         scoring: of published benchmarks: `strict`; `released` for `li2024` (as published, defects
             included); `loose` for those of verifiable instructions (the best of eight readings).
         allow_code: whether a YAML file may name measures that are Python functions of its own, in a
