@@ -8,6 +8,8 @@ from typing import Any
 
 from holdfast.errors import KnobOutOfRange
 
+_LEAST_PERCENTAGE = 5  # what is a little above 1 is more likely a share that is too large
+
 
 def number_between(
     owner: str,
@@ -34,7 +36,15 @@ def number_between(
     ):
         return float(value) + 0.0  # -0.0 becomes 0.0, so that equal values are spelled alike
     taken = range_in_words(low, high, above_low=above_low, below_high=below_high)
-    raise KnobOutOfRange(f"{owner} takes {knob} {taken}, not {value!r}.")
+    hint = share_meant(value) if number and high == 1 else ""
+    raise KnobOutOfRange(f"{owner} takes {knob} {taken}, not {value!r}{hint or '.'}")
+
+
+def share_meant(value: Any) -> str:
+    """'; did you mean 0.9?' of 90 in place of a share, which is likely a percentage; else ""."""
+    if not isinstance(value, (int, float)) or not _LEAST_PERCENTAGE <= value < 100:
+        return ""
+    return f"; did you mean {value / 100:g}?"
 
 
 def range_in_words(

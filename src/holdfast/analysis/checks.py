@@ -55,9 +55,13 @@ def _refuse_no_share(name: str, value: float) -> None:
     if number and 0 < value < 1:
         return
     option = f"--{name.replace('_', '-')}"
-    percent = number and 2 <= value < 100
-    hint = f"; did you mean {value / 100:g}?" if percent else "."
     shown = f"{value:g}" if number else repr(value)
+    if name == "min_stability" and value in (1, 100):
+        raise KnobOutOfRange(
+            f"check takes {option} as a share above 0 and below 1, not {shown}: no number of"
+            " conversations shows that a rule is kept in all that are possible; give 0.99 or less."
+        )
+    hint = knobs.share_meant(value) or "."
     raise KnobOutOfRange(f"check takes {option} as a share above 0 and below 1, not {shown}{hint}")
 
 
