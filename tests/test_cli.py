@@ -7,6 +7,8 @@ from __future__ import annotations
 import errno
 import json
 import os
+import re
+import shlex
 import signal
 import subprocess
 import sys
@@ -15,11 +17,14 @@ from pathlib import Path
 
 import pytest
 import torch
+import yaml
 from refusals import refusal_in
 from tiny import model, tokenizer
 
-from holdfast import records
+from holdfast import measures, methods, records
 from holdfast.cli import main, parser
+from holdfast.cli.catalogue import measure_example, method_lines
+from holdfast.measures.registry import REGISTRY
 from holdfast.records import read_run
 
 SUITE = """
@@ -122,18 +127,59 @@ def test_dialogs_that_fill_the_context_are_told(folder, suite, tmp_path, capsys)
 
 def test_lists(capsys):
     assert main(["measures"]) == 0
-    measures = capsys.readouterr().out
-    first, *published = measures.split("\n\n")
+    printed = capsys.readouterr().out
+    first, *published = printed.split("\n\n")
     assert "at_most_sentences(count)" in first and "released_" not in first
     assert [part.split("_")[0] for part in published[1:]] == ["ifeval", "ifbench", "released"]
-    assert "relation: at least|less than" in measures and "colours" in published[0]
+    assert "relation: at least|less than" in printed and "colours" in published[0]
     assert main(["methods"]) == 0
-    methods = capsys.readouterr().out
-    assert (
-        "upper_case" in measures
-        and "language(code)" in measures
-        and "split-softmax(exponent, heads)" in methods
+    assert "upper_case" in printed and "language(code)" in printed
+    assert "split-softmax(exponent, heads)" in capsys.readouterr().out
+
+
+def test_a_method_by_name_is_told_in_full(capsys):
+    assert main(["methods", "boost"]) == 0
+    told = capsys.readouterr().out
+    assert told.startswith("boost: Multiplies the attention weights on the span by a factor")
+    (factor,) = re.findall(r"^  factor .*", told, re.M)
+    assert "from 1 upwards" in factor and "must be given" in factor and "changes nothing" in factor
+    assert "example: --method boost:factor=4\n" in told
+    assert "source: InstABoost, arXiv 2506.13734" in told and "Args" not in told
+    assert main(["methods", "hold"]) == 0
+    hold = capsys.readouterr().out
+    assert re.search(r"^  tokens +a whole number from 1 upwards +24 ", hold, re.M)
+    assert "example: --method hold\n" in hold
+    assert main(["methods", "bost"]) == 2
+    assert "There is no method 'bost'; did you mean 'boost'?" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("name", [name for name, _, _ in methods.catalogue()])
+def test_the_example_of_a_method_can_be_given(name):
+    (line,) = [line for line in method_lines(name) if line.startswith("example: --method ")]
+    (spec,) = shlex.split(line)[2:]
+    if ".safetensors" not in spec:  # a file of `holdfast fit`
+        (method,) = methods.parse(spec)
+        assert method.name == name
+
+
+def test_a_measure_by_name_is_told_in_full(capsys):
+    assert main(["measures", "contains"]) == 0
+    told = capsys.readouterr().out
+    assert told.startswith("contains: Share of the words or phrases that occur; with all: false,")
+    assert re.search(
+        r"^  words +a list of words or the name of a shipped list +must be", told, re.M
     )
+    assert re.search(r"^  whole +true or false +true$", told, re.M)
+    assert 'example: measure: {name: contains, words: ["sea", "boat"]}\nsource: ours\n' in told
+    assert main(["measures", "judge"]) == 0
+    assert "example: measure: {judge: " in capsys.readouterr().out
+    assert main(["measures", "contain"]) == 2
+    assert "There is no measure 'contain'; did you mean 'contains'?" in capsys.readouterr().err
+
+
+def test_the_example_of_a_measure_can_be_built():
+    for name in REGISTRY:
+        assert measures.build(yaml.safe_load(measure_example(name))).name == name
 
 
 @pytest.mark.parametrize(

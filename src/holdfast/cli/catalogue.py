@@ -1,8 +1,15 @@
-"""`holdfast measures` and `holdfast methods`: what there is, one line each."""
+"""`holdfast measures` and `holdfast methods`: all that there are, or the details of one."""
 
 from __future__ import annotations
 
 import argparse
+import inspect
+import json
+import textwrap
+from collections.abc import Sequence
+from typing import Any
+
+from holdfast.errors import UnknownName
 
 # measures of published benchmarks and studies, by the beginning of their names
 PUBLISHED = {
@@ -10,6 +17,12 @@ PUBLISHED = {
     "ifbench_": "of IFBench",
     "released_": "of Li et al. 2024, as their code scores",
 }
+# measures that are built from a spec of their own, as a suite has them
+_BUILT = {
+    "python": "measure: {python: my_measures.rhymes}",
+    "judge": 'measure: {judge: "Is the reply polite?", model: "http://localhost:8000/v1"}',
+}
+_WIDTH = 100
 
 
 def add_parser(commands) -> None:
@@ -18,8 +31,11 @@ def add_parser(commands) -> None:
         ("methods", _methods, "list the steering methods"),
     ):
         command = commands.add_parser(
-            name, help=line, description=line.capitalize() + ", one line each."
+            name,
+            help=line,
+            description=f"{line.capitalize()}, one line each; with a name, the details of one.",
         )
+        command.add_argument("name", nargs="?", metavar="NAME", help="tell of this one alone")
         command.set_defaults(run=run)
 
 
@@ -27,6 +43,9 @@ def _measures(arguments: argparse.Namespace) -> None:
     from holdfast import measures
     from holdfast.measures.lexicon import list_names
 
+    if arguments.name is not None:
+        print("\n".join(measure_lines(arguments.name)))
+        return
     rows = measures.catalogue()
     print("For your own prompts:")
     _print([row for row in rows if not row[0].startswith(tuple(PUBLISHED))])
@@ -39,7 +58,113 @@ def _measures(arguments: argparse.Namespace) -> None:
 def _methods(arguments: argparse.Namespace) -> None:
     from holdfast import methods
 
+    if arguments.name is not None:
+        print("\n".join(method_lines(arguments.name)))
+        return
     _print([(name, ", ".join(knobs), line) for name, knobs, line in methods.catalogue()])
+
+
+def method_lines(name: str) -> list[str]:
+    """What one method does, its knobs, an example and its source.
+
+    Raises:
+        UnknownName: there is no such method; suggests the nearest.
+    """
+    from holdfast.methods.kinds import Ability, needs_of
+    from holdfast.methods.knob import knobs_of, required_knobs
+    from holdfast.methods.registry import BY_NAME
+    from holdfast.report.wording import aligned
+
+    if name not in BY_NAME:
+        raise UnknownName("method", name, BY_NAME)
+    method = BY_NAME[name]
+    known, required = knobs_of(method), required_knobs(method)
+    rows = [
+        (knob, declared.values.words(), _default(method, knob, required), declared.description)
+        for knob, declared in known.items()
+    ]
+    example = ",".join(f"{knob}={known[knob].example}" for knob in required)
+    needs = ", ".join(need.value for need in Ability if need in needs_of(method))
+    return [
+        *_about(name, method),
+        "",
+        *aligned([("knob", "takes", "default", "what it is"), *rows], "  "),
+        "",
+        f"example: --method {_quoted(f'{name}:{example}' if example else name)}",
+        f"needs of the model: {needs}",
+        f"source: {method.source}",
+    ]
+
+
+def measure_lines(name: str) -> list[str]:
+    """What one measure scores, its arguments, an example and its source.
+
+    Raises:
+        UnknownName: there is no such measure; suggests the nearest.
+    """
+    from holdfast.measures.registry import REGISTRY, catalogue
+    from holdfast.report.wording import aligned
+
+    if name in _BUILT:
+        told = next(f"{name}: {line}" for known, _, line in catalogue() if known == name)
+        return [*textwrap.wrap(told, _WIDTH), "", f"example: {_BUILT[name]}", "source: ours"]
+    if name not in REGISTRY:
+        raise UnknownName("measure", name, [*REGISTRY, *_BUILT])
+    entry = REGISTRY[name]
+    rows = [
+        (
+            argument.name,
+            argument.kind.label,
+            "must be given" if argument.required else json.dumps(argument.default),
+        )
+        for argument in entry.parameters
+    ]
+    heads = ("argument", "takes", "default")
+    published = (told for beginning, told in PUBLISHED.items() if name.startswith(beginning))
+    return [
+        *_about(name, entry.function),
+        "",
+        *(aligned([heads, *rows], "  ") if rows else ["It takes no arguments."]),
+        "",
+        f"example: measure: {measure_example(name)}",
+        f"source: {next(published, 'ours').removeprefix('of ')}",
+    ]
+
+
+def measure_example(name: str) -> str:
+    """A measure as a suite's file has it, with a value for every argument that must be given."""
+    from holdfast.measures.registry import REGISTRY
+
+    needed = [argument for argument in REGISTRY[name].parameters if argument.required]
+    if not needed:
+        return name
+    given = ", ".join(f"{each.name}: {json.dumps(each.kind.example)}" for each in needed)
+    return f"{{{given}}}" if name == "regex" else f"{{name: {name}, {given}}}"
+
+
+def _about(name: str, documented: Any) -> list[str]:
+    """The docstring behind a name, up to its arguments."""
+    text = (inspect.getdoc(documented) or "").split("\n\nArgs:")[0].split("\n\nRaises:")[0]
+    first, *rest = text.split("\n\n")
+    lines = textwrap.wrap(f"{name}: {' '.join(first.split())}", _WIDTH)
+    for paragraph in rest:
+        lines += ["", *paragraph.replace("`", "").splitlines()]
+    return [line.replace("`", "") for line in lines]
+
+
+def _default(method: type[Any], knob: str, required: Sequence[str]) -> str:
+    """A knob's default as it would be spelled; "" where the description says what none means."""
+    value = None if knob in required else getattr(method, knob)
+    if knob in required:
+        return "must be given"
+    if value is None:
+        return ""
+    return f"{value:g}" if isinstance(value, float) else json.dumps(value).strip('"')
+
+
+def _quoted(spec: str) -> str:
+    """With quotes where a shell would read brackets."""
+    return f"'{spec}'" if "[" in spec else spec
 
 
 def _print(rows) -> None:

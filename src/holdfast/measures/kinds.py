@@ -42,6 +42,7 @@ def one_of(*choices: str) -> Kind:
     return Kind(
         f"one of {', '.join(choices)}",
         lambda value: isinstance(value, str) and value in choices,
+        choices[0],
         choices,
     )
 
@@ -66,49 +67,59 @@ def is_flags(value: Any) -> bool:
     return isinstance(value, str) and set(value) <= set("aimsux")
 
 
-Text = Annotated[str, Kind("a text (in quotes if it looks like a number)", is_text)]
-Texts = Annotated[Sequence[str], Kind("a list of texts", lambda value: is_list(value, is_text))]
-Words = Annotated[
-    Sequence[str] | str, Kind("a list of words or the name of a shipped list", is_words)
+Text = Annotated[str, Kind("a text (in quotes if it looks like a number)", is_text, "Tony")]
+Texts = Annotated[
+    Sequence[str],
+    Kind("a list of texts", lambda value: is_list(value, is_text), ("by the sea", "at home")),
 ]
-Letter = Annotated[str, Kind("one letter, in quotes", is_letter)]
-Letters = Annotated[str, Kind("the option letters, as in 'ABCDE'", is_letters)]
-Flags = Annotated[str, Kind("letters of 'aimsux'", is_flags)]
+Words = Annotated[
+    Sequence[str] | str,
+    Kind("a list of words or the name of a shipped list", is_words, ("sea", "boat")),
+]
+Letter = Annotated[str, Kind("one letter, in quotes", is_letter, "e")]
+Letters = Annotated[str, Kind("the option letters, as in 'ABCDE'", is_letters, "ABCD")]
+Flags = Annotated[str, Kind("letters of 'aimsux'", is_flags, "i")]
 Count = Annotated[
-    int, Kind("a whole number of at least 1 and at most 10**18", lambda value: is_whole(value, 1))
+    int,
+    Kind("a whole number of at least 1 and at most 10**18", lambda value: is_whole(value, 1), 3),
 ]
 Number = Annotated[
-    int, Kind("a whole number of at least 0 and at most 10**18", lambda value: is_whole(value, 0))
+    int,
+    Kind("a whole number of at least 0 and at most 10**18", lambda value: is_whole(value, 0), 2),
 ]
 Counts = Annotated[
     Sequence[int],
     Kind(
         "a list of whole numbers of at least 1",
         lambda value: is_list(value, lambda item: is_whole(item, 1)),
+        (3, 5, 7),
     ),
 ]
-Share = Annotated[float, Kind("a number above 0 and up to 1", is_share)]
-Flag = Annotated[bool, Kind("true or false", lambda value: isinstance(value, bool))]
+Share = Annotated[float, Kind("a number above 0 and up to 1", is_share, 0.5)]
+Flag = Annotated[bool, Kind("true or false", lambda value: isinstance(value, bool), True)]
 LanguageCode = Annotated[
     str,
     Kind(
         f"the code of one of {len(NAMES)} languages, as 'de', 'en', 'es', 'fr', 'it' or 'ja'",
         lambda value: isinstance(value, str) and value in NAMES,
+        "de",
     ),
 ]
 Sign = Annotated[
-    str, Kind("one character, in quotes", lambda value: is_text(value) and len(value) == 1)
+    str, Kind("one character, in quotes", lambda value: is_text(value) and len(value) == 1, "!")
 ]
 Relation = Annotated[str, one_of("at least", "less than")]
 Direction = Annotated[str, one_of("positive", "negative")]
 Part = Annotated[str, one_of("pos", "neg", "neu")]
 Spec = Annotated[
-    str | Mapping[str, Any], Kind("a measure", lambda value: isinstance(value, str | Mapping))
+    str | Mapping[str, Any],
+    Kind("a measure", lambda value: isinstance(value, str | Mapping), "one_sentence"),
 ]
 Specs = Annotated[
     Sequence[Any],
     Kind(
         "a list of measures",
         lambda value: is_list(value, lambda item: isinstance(item, str | Mapping)),
+        ("one_sentence", "all_questions"),
     ),
 ]

@@ -54,12 +54,13 @@ def share(part: int, whole: int, what: str, full: float = 1.0) -> Score:
 
 @dataclass(frozen=True)
 class Kind:
-    """What an argument may be: a word for messages, the check, and the names if it is one of a
-    few.
+    """What an argument may be: a word for messages, the check, a value that `holdfast measures`
+    shows, and the names if it is one of a few.
     """
 
     label: str
     accepts: Callable[[Any], bool]
+    example: Any
     choices: tuple[str, ...] = ()
 
 
