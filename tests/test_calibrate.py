@@ -618,7 +618,7 @@ def test_what_cannot_be_calibrated_is_refused(tmp_path):
         load_capability("knowledge", shots=2)
     with pytest.raises(UsageError, match=r"given twice"):
         run(tmp_path / "twice", sweeps=("boost:factor=2,3", "boost:factor=3,4"))
-    with pytest.raises(UsageError, match=r"1 draws of 2 prompts make 2 conversations"):
+    with pytest.raises(UsageError, match=r"1 draw of 2 prompts makes 2 conversations"):
         run(tmp_path, suite=choose_prompts(SUITE, ["case-rain", "case-bread"]), plan=Plan(draws=1))
     with pytest.raises(KnobOutOfRange, match=r"ask_at up to 3.*not 4"):
         Plan(rounds=2)

@@ -68,7 +68,9 @@ def test_one_prompt_without_personas_talks_to_a_user_model_without_a_prompt(tmp_
     stability, _ = run(tmp_path, sweeps=POINTS[:1], suite=named, plan=plan)
     assert {record["user"]["id"] for record in stability.records} == {None}
     assert read_calibration(tmp_path).report.tolist() == [False, True] * 2
-    with pytest.raises(UsageError, match=r"1 draws of 1 prompts make 1 .*use more draws=\.$"):
+    with pytest.raises(
+        UsageError, match=r"1 draw of 1 prompt makes 1 conversation, .*use more draws=\.$"
+    ):
         conversations(ALONE, Plan(draws=1))
 
 
@@ -158,7 +160,7 @@ def test_what_cannot_be_is_refused_before_the_model_is_loaded(tmp_path, capsys, 
         (["--out", str(tmp_path / "other"), "--dry-run"], "other holds a run of `holdfast drift`"),
         (["--sweep", "boost:factor=2,3", "--sweep", "boost:factor=3"], "'boost:factor=3' is given"),
         (["--sweep", "boost:factor=0.5"], "factor from 1 upwards, not 0.5"),
-        (["--draws", "1"], "1 draws of 1 prompts make 2 conversations"),
+        (["--draws", "1"], "1 draw of 1 prompt makes 2 conversations"),
     ):
         assert cli.main([*calibrated, "--out", str(tmp_path / "new"), *more]) == 2
         assert told in capsys.readouterr().err
@@ -176,7 +178,7 @@ def test_a_size_that_decides_nothing_is_told_before_it_runs(tmp_path, capsys):
         "cannot lead to a verdict: a setting has 8 conversations (it takes --draws 20)" in told.err
     )
     assert told.out.startswith(
-        "2 settings, each in 8 conversations of 1 rounds, with 200 questions shared out among them."
+        "2 settings, each in 8 conversations of 1 round, with 200 questions shared out among them."
     )
     usual = [part for part in command if part not in ("--draws", "4")]
     usual[-1] = str(tmp_path / "usual")

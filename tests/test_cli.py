@@ -348,7 +348,7 @@ def test_all_pairs_that_end_half_way_are_told(folder, suite, tmp_path, capsys):
     command = drift(folder, suite, tmp_path / "run", "--pairs", "all", "--conversations")
     assert main([*command, "3"]) == 0
     assert (
-        "--pairs all goes through 2 pairs prompt after prompt, of which 3"
+        "--pairs all goes through 2 pairs prompt after prompt, and --conversations 3"
         in capsys.readouterr().err
     )
     assert (

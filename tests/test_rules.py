@@ -68,6 +68,14 @@ def test_when_a_rule_was_lost_is_said(run):
     ]
 
 
+def test_what_is_lost_in_the_last_round_alone_is_lost_at_that_round(run):
+    three = [read_series(run)[0].until(3)]
+    assert fall(rule_rows(three)[0]) == "below round 1 in round 3"
+    assert opening(three)[0].endswith(
+        "“signs” less at round 3 (100 % at round 1, 25 % at round 3)."
+    )
+
+
 class Wavering(Forgetful):
     """Never signs; is cheap less from round 2 on, but for round 3, where few conversations are."""
 

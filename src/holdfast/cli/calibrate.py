@@ -160,6 +160,7 @@ def run(arguments: argparse.Namespace) -> None:
     from holdfast.report.calibration_figures import write_calibration_figures
     from holdfast.report.calibration_page import calibration_document
     from holdfast.report.endings import failure_lines
+    from holdfast.report.wording import count_of
     from holdfast.sampling import Sampling
     from holdfast.study.calibrate import (
         DEFAULT_SWEEPS,
@@ -209,8 +210,9 @@ def run(arguments: argparse.Namespace) -> None:
     every = [(), *(setting for sweep in parsed for setting in sweep.settings)]
     asked = len(capability.items)
     title = (
-        f"{len(every)} settings, each in {conversations(suite, plan)} conversations of"
-        f" {plan.rounds} rounds, with {asked} questions shared out among them"
+        f"{len(every)} settings, each in"
+        f" {count_of(conversations(suite, plan), 'conversation')} of"
+        f" {count_of(plan.rounds, 'round')}, with {asked} questions shared out among them"
     )
     if why := too_small(suite, asked, plan):
         print(f"holdfast: this cannot lead to a verdict: {why}", file=sys.stderr)

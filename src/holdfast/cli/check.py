@@ -141,6 +141,7 @@ def run(arguments: argparse.Namespace) -> int:
     from holdfast.drift.benchmark import check_folder
     from holdfast.report.checks import lines_of
     from holdfast.report.junit import write_junit
+    from holdfast.report.wording import count_of
     from holdfast.study.checking import check, earlier_talks, settings_for
 
     check_prices(arguments)
@@ -178,8 +179,8 @@ def run(arguments: argparse.Namespace) -> int:
         return PASSED
     count = len(suite.cases)
     title = (
-        f"{count} prompt{'s' if count > 1 else ''}, at most {terms.budget} conversations of"
-        f" {settings.rounds} round{'s' if settings.rounds > 1 else ''} each"
+        f"{count_of(count, 'prompt')}, at most {count_of(terms.budget, 'conversation')} of"
+        f" {count_of(settings.rounds, 'round')} each"
     )
     with Bar(count * terms.budget * settings.rounds, title=title) as bar:
         running = drift.Running(arguments.replicas, progress=bar, command=command_line())
@@ -211,10 +212,13 @@ def exit_code(checks: Sequence[PromptCheck]) -> int:
 
 def _tell_look(bar: Bar, held: int, checks: Sequence[PromptCheck]) -> None:
     """How the verdicts stand, on a line of its own."""
+    from holdfast.report.wording import count_of
+
     if held:
         words = [checked.verdict for checked in checks]
         told = ", ".join(f"{words.count(word)} {word}" for word in dict.fromkeys(words))
-        line = f"holdfast: after {held} conversations of each prompt not yet certain: {told}"
+        talks = count_of(held, "conversation")
+        line = f"holdfast: after {talks} of each prompt not yet certain: {told}"
         bar.bar.write(line, file=sys.stderr)
 
 

@@ -109,13 +109,19 @@ def run(arguments: argparse.Namespace) -> None:
 def _title(suite: Suite, settings: Settings, dialogs: Dialogs | None, methods: int) -> str:
     """How much there is to do."""
     from holdfast.drift.counting import count_replies
+    from holdfast.report.wording import count_of
 
     replies = methods * count_replies(suite, settings, dialogs, range(settings.conversations))
     times = f" with each of {methods} methods" if methods > 1 else ""
-    what = "dialogs replayed, up to" if dialogs else "conversations of"
+    count, rounds = settings.conversations, count_of(settings.rounds, "round")
+    talks = (
+        f"{count_of(count, 'dialog')} replayed, up to {rounds}"
+        if dialogs
+        else f"{count_of(count, 'conversation')} of {rounds}"
+    )
     return (
-        f"{settings.conversations} {what} {settings.rounds} rounds{times}:"
-        f" {replies:,} replies of at most {settings.sampling.max_new_tokens} tokens"
+        f"{talks}{times}: {replies:,} replies of at most"
+        f" {count_of(settings.sampling.max_new_tokens, 'token')}"
     )
 
 

@@ -70,6 +70,7 @@ def run(arguments: argparse.Namespace) -> None:
     from holdfast.report.decay import lines
     from holdfast.report.decay_figures import write_decay_figures
     from holdfast.report.decay_page import decay_document
+    from holdfast.report.wording import count_of
     from holdfast.study.decay import Sizes, check, hold
 
     page = page_path(arguments, arguments.out)
@@ -106,7 +107,8 @@ def run(arguments: argparse.Namespace) -> None:
     )
     traces = []
     for name, model in zip(MODELS, models, strict=False):
-        title = f"{sizes.conversations} conversations of {sizes.rounds} rounds with {model.name}"
+        talks = count_of(sizes.conversations, "conversation")
+        title = f"{talks} of {count_of(sizes.rounds, 'round')} with {model.name}"
         with Bar(sizes.conversations * sizes.rounds, title=title) as bar:
             dialogs = hold(model, suite, arguments.out / name, sizes, chosen, bar)
         traces.append(describe(model.name, *dialogs, head))

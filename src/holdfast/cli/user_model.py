@@ -108,8 +108,8 @@ def with_user_prompt(
     pairs = len(suite.cases) * (len(suite.cases) - 1)
     if (settings.pairs, source) == ("all", "suite") and settings.conversations % pairs:
         print(
-            f"holdfast: --pairs all goes through {pairs:,} pairs prompt after prompt, of which "
-            f"{settings.conversations} conversations are no whole number of rounds; "
+            f"holdfast: --pairs all goes through {pairs:,} pairs prompt after prompt, and "
+            f"--conversations {settings.conversations} is no whole number of rounds through them; "
             "--pairs balanced gives every prompt its share.",
             file=sys.stderr,
         )

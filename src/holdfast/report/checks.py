@@ -19,6 +19,7 @@ from holdfast.analysis.checks import (
     Terms,
 )
 from holdfast.analysis.rule_checks import RuleCheck
+from holdfast.report.wording import count_of
 
 _WIDTH = 100
 _NOISE = 1e-6  # of a hundredth
@@ -49,7 +50,7 @@ def totals(checks: Sequence[PromptCheck], terms: Terms) -> str:
         for verdict, word in ((PASS, "pass"), (FAIL, "fail"), (UNDECIDED, "undecided"))
     ]
     told = ", ".join(f"{count} {word}" for count, word in counts if count)
-    said = f"{told}: {_prompts(len(checks))}"
+    said = f"{told}: {count_of(len(checks), 'prompt')}"
     if terms.min_stability is None:
         return (
             f"{said} compared with an earlier run, rule by rule; the probability that any is said"
@@ -77,7 +78,7 @@ def spent(checked: PromptCheck) -> str:
     """'3 conversations; numbers are of all 8': what a verdict took, and what is described."""
     count = checked.decided_after
     of_all = f"; numbers are of all {len(checked.records)}" if _decided_early(checked) else ""
-    return f"{count} conversation{'' if count == 1 else 's'}{of_all}"
+    return f"{count_of(count, 'conversation')}{of_all}"
 
 
 def _decided_early(checked: PromptCheck) -> bool:
@@ -157,8 +158,7 @@ def rule_sentence(rule: RuleCheck, checked: PromptCheck, terms: Terms) -> str:
     if rule.cell is not None:
         below = bar is not None and rule.verdict == FAIL == rule.cell.verdict(bar)
         where = f"below {bar:g} in " if below else "lowest in "
-    count = len(checked.records)
-    conversations = f"{count} conversation{'' if count == 1 else 's'}"
+    conversations = count_of(len(checked.records), "conversation")
     return f"{conversations}: {where}{rule_text(rule, checked, terms)}"
 
 
@@ -180,7 +180,8 @@ def fall_text(fall: Fall) -> str:
     """What the comparison with an earlier run says."""
     if not fall.rules:
         return f"nothing to compare with the earlier run{_not_compared(fall)}"
-    pairs = f"({fall.pairs} pairs, {fall.alike} of them with the same draws){_not_compared(fall)}"
+    compared = count_of(fall.pairs, "pair")
+    pairs = f"({compared}, {fall.alike} of them with the same draws){_not_compared(fall)}"
     named = [rule_fall_text(rule) for rule in fall.rules if rule.fell]
     if named:
         return f"fell against the earlier run, {'; '.join(named)} {pairs}"
@@ -289,7 +290,3 @@ def _spark(means: Sequence[float]) -> str:
         " " if mean != mean else _BLOCKS[min(int(mean * len(_BLOCKS)), len(_BLOCKS) - 1)]
         for mean in means
     )
-
-
-def _prompts(count: int) -> str:
-    return f"{count} prompt{'' if count == 1 else 's'}"

@@ -10,7 +10,15 @@ from holdfast.analysis.rules import RuleRow, rule_rows
 from holdfast.analysis.series import NO_FIX, Series
 from holdfast.analysis.statistics import estimate_columns
 from holdfast.analysis.verdicts import CANNOT_TELL, LEAST, tell
-from holdfast.report.wording import cannot_tell, percent, plain, points, signed, with_interval
+from holdfast.report.wording import (
+    cannot_tell,
+    count_of,
+    percent,
+    plain,
+    points,
+    signed,
+    with_interval,
+)
 
 _MOST_NAMED = 4  # rules in one sentence
 
@@ -71,12 +79,16 @@ def _left_out(series: Sequence[Series], baseline: Baseline | None) -> str | None
 
 
 def _kept_less(row: RuleRow) -> str:
-    """'“signs” less from round 2 on (95 % at round 1, 20 % at round 8)'."""
+    """'“signs” less from round 2 on (95 % at round 1, 20 % at round 8)', or '... at round 8 (...)'
+    of the last round alone.
+    """
     first, last = row.points[0].mean, row.points[-1].mean
     assert first is not None and last is not None  # the last is told to be below the first
+    rounds = len(row.points)
+    since = f"from round {row.lower_from} on" if row.lower_from != rounds else f"at round {rounds}"
     return (
-        f"“{row.name}” less from round {row.lower_from} on ({percent(first)} at round 1,"
-        f" {percent(last)} at round {len(row.points)})"
+        f"“{row.name}” less {since} ({percent(first)} at round 1, {percent(last)} at round"
+        f" {rounds})"
     )
 
 
@@ -204,8 +216,8 @@ def counted(series: Sequence[Series]) -> str:
     rounds, methods = series[0].rounds, len({item.method for item in series})
     under = f", under each of {methods} methods" if methods > 1 else ""
     return (
-        f"{number} conversation{'' if counts[-1] == 1 else 's'} of {rounds} "
-        f"round{'' if rounds == 1 else 's'}{under}"
+        f"{number} conversation{'' if counts[-1] == 1 else 's'} of {count_of(rounds, 'round')}"
+        f"{under}"
     )
 
 
@@ -223,8 +235,8 @@ def fall(row: RuleRow) -> str:
         return "no fall that this run can tell"
     if row.lower_from is None:
         return f"below round 1 in {rounds_text(row.lower_in)} alone, that this run can tell"
-    if row.lower_from == len(row.changes) and len(row.lower_in) == 1:
-        return f"below round 1 in round {row.lower_from}"
+    if row.lower_from == len(row.changes):
+        return f"below round 1 in {rounds_text(row.lower_in)}"
     sentence = f"below round 1 from round {row.lower_from} on"
     if row.lower_in == tuple(range(row.lower_from, len(row.changes) + 1)):
         return sentence

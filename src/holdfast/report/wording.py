@@ -35,6 +35,11 @@ def signed_number(number: float) -> str:
     return f"{number:+.2f}" if round(number, 2) else "0.00"
 
 
+def count_of(number: int, noun: str) -> str:
+    """'1 round', '8 rounds', '1,200 rounds'."""
+    return f"{number:,} {noun}{'' if number == 1 else 's'}"
+
+
 def percent(share: float) -> str:
     """'66 %'."""
     return f"{100 * share:.0f} %"

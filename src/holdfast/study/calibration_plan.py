@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from holdfast import knobs
 from holdfast.errors import KnobOutOfRange, UsageError
+from holdfast.measures.text import plural
 from holdfast.sampling import Sampling
 
 READINGS = ("likeliest", "written")
@@ -55,8 +56,8 @@ class Plan:
             knobs.whole_number("calibrate", "conversations", self.conversations, 4)
         if self.ask_at > self.rounds + 1:
             raise KnobOutOfRange(
-                f"calibrate takes ask_at up to {self.rounds + 1}, as {self.rounds} rounds come"
-                f" before it, not {self.ask_at}."
+                f"calibrate takes ask_at up to {self.rounds + 1}, with"
+                f" {plural(self.rounds, 'round')} before it, not {self.ask_at}."
             )
         if self.reading not in READINGS:
             raise UsageError(

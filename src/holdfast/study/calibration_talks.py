@@ -11,6 +11,7 @@ from pathlib import Path
 from holdfast import drift
 from holdfast.analysis.verdicts import LEAST
 from holdfast.errors import UnknownName, UsageError
+from holdfast.measures.text import plural
 from holdfast.records import MANIFEST
 from holdfast.records.manifest import read_manifest
 from holdfast.seeds import seed_of
@@ -75,7 +76,8 @@ def conversations(suite: drift.Suite, plan: Plan) -> int:
     if count < 4:
         more = "--draws or --prompts" if len(suite.cases) > 1 else "--draws"
         raise UsageError(
-            f"{plan.draws} draws of {len(suite.cases)} prompts make {count} conversations, and at"
+            f"{plural(plan.draws, 'draw')} of {plural(len(suite.cases), 'prompt')}"
+            f" {'makes' if plan.draws == 1 else 'make'} {plural(count, 'conversation')}, and at"
             f" least 4 are needed; use more {more}."
         )
     return count

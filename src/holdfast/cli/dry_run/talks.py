@@ -53,6 +53,7 @@ def plan_talks(
     """
     from holdfast import drift, methods
     from holdfast.drift.counting import count_replies, missing_numbers
+    from holdfast.report.wording import count_of
 
     count, cast = talks.settings.conversations, talks.cast or drift.Cast()
     dialogs = cast.read()
@@ -75,7 +76,8 @@ def plan_talks(
         return sum(map(len, before.values())) - sum(map(len, after.values()))
 
     replies = count_replies(talks.suite, talks.settings, dialogs, range(count))
-    what = f"{'dialogs' if dialogs else 'conversations'} of {talks.settings.rounds} rounds"
+    rounds = count_of(talks.settings.rounds, "round")
+    what = f"{'dialogs' if dialogs else 'conversations'} of {rounds}"
     part = Part(
         what if len(names) == 1 else f"{what}, with {len(names)} methods",
         len(names) * count,
