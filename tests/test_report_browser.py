@@ -21,8 +21,10 @@ from browsing import (
     wait,
 )
 from synthetic_run import write_run
+from test_baseline import asked
 from test_pages import hostile, rewrite
 
+from holdfast import report
 from holdfast.analysis.series import label_runs, read_series
 from holdfast.records import read_run
 from holdfast.report.document import write_document
@@ -78,6 +80,18 @@ def test_page_fits_asks_for_nothing_and_reports_no_error(browser, page, width):
         "with every table open"
     )
     assert not browser.execute_script("return window.hacked")
+
+
+def test_the_measures_fit_beside_one_another(browser, tmp_path):
+    """The reason why a difference cannot be told wraps, so that nothing is to be scrolled to."""
+    visit(browser, report.write([asked(tmp_path / "run")], tmp_path / "page.html"), 800)
+    browser.execute_script("document.querySelectorAll('details').forEach((d) => d.open = true)")
+    measured = browser.execute_script(
+        "return [...document.querySelectorAll('#baseline .scroll')]"
+        ".map((e) => e.scrollWidth <= e.clientWidth)"
+    )
+    assert measured == [True, True]
+    assert "none of 25 differ" in browser.find_element("css selector", "#baseline .why").text
 
 
 @pytest.mark.parametrize("dark", [False, True])

@@ -142,6 +142,9 @@ def test_each_rule_is_compared_under_each_method(wavering, tmp_path):
     ) in " ".join(table.split())
     page = report.write([wavering.folder], tmp_path / "report.html").read_text()
     assert "<h3>Rule by method</h3>" in page and "against none" in page
+    prompts = page[page.index('id="prompt-table"') :]
+    for method in ("none", "boost:factor=4"):  # a prompt has a row of each, also without the script
+        assert f">tony · {method}" in prompts
     none, boost = summarise(wavering)["results"]
     assert [rule["kept_in_any_round"] for rule in none["rules"]] == [0, 24, 24]
     assert [rule["lower_from_round"] for rule in none["rules"]] == [None, 2, None]
