@@ -7,7 +7,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from holdfast.analysis.comparisons import Comparison, baseline_of, compare
-from holdfast.analysis.rules import RuleRow, compare_rules, rule_rows
+from holdfast.analysis.rules import compare_rules, rule_rows
 from holdfast.analysis.series import Series
 from holdfast.analysis.statistics import Estimate, estimate_columns
 from holdfast.analysis.verdicts import CANNOT_TELL, HOLDS_ZERO, tell
@@ -85,36 +85,31 @@ def rules_by_method(series: Sequence[Series]) -> list[str]:
     rows = rule_rows(series)
     if not rows:
         return []
-    first, last = series[0], max(item.rounds for item in series)
-    names = list(dict.fromkeys((row.name, row.case, row.rule) for row in rows))
-    places = {(row.series, row.case, row.rule): row for row in rows}
+    first, names = series[0], list(dict.fromkeys(row.name for row in rows))
+    columns = [["", "", *names]]
+    if first.rounds > 1:
+        start = {row.name: plain(row.points[0]) for row in rows if row.series is first}
+        columns.append([first.method, "round 1", *(start.get(name, "") for name in names)])
     words = {
-        (pair.row.series, pair.row.case, pair.row.rule): tell(pair.last).word("higher", "lower")
+        (pair.row.series, pair.row.name): tell(pair.last).word("higher", "lower")
         for pair in compare_rules(series, rows)
         if tell(pair.last).sign
     }
-    columns = [["", "", *(name for name, *_ in names)]]
-    if last > 1:
-        start = [places.get((first, *rule)) for _, *rule in names]
-        columns.append([first.method, "round 1", *(_point(row, 0) for row in start)])
     for item in series:
-        cells = [
-            f"{_point(places.get((item, *rule)), -1)} {words.get((item, *rule), '')}".rstrip()
-            for _, *rule in names
-        ]
-        columns.append([item.method, f"round {item.rounds}", *cells])
+        cells = {
+            row.name: f"{plain(row.points[-1])} {words.get((item, row.name), '')}".rstrip()
+            for row in rows
+            if row.series is item
+        }
+        columns.append([item.method, f"round {item.rounds}", *(cells.get(n, "") for n in names)])
     if len(series) == 1:
         columns.append(["", "", *(fall(row) for row in rows)])
         return ["Rule by rule, stability:", *_side_by_side(columns)]
-    title = (
+    return [
         f"Rule by method, stability; higher or lower than with {first.method} where this run can"
-        " tell:"
-    )
-    return [title, *_side_by_side(columns)]
-
-
-def _point(row: RuleRow | None, at: int) -> str:
-    return plain(row.points[at]) if row else ""
+        " tell:",
+        *_side_by_side(columns),
+    ]
 
 
 def _side_by_side(columns: Sequence[Sequence[str]]) -> list[str]:
