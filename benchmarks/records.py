@@ -58,6 +58,7 @@ class Record:
 
 RECORDS = (
     Record("demo", "benchmarks/demo.py --runs {runs} --out {out}", True, 3, ("demo",)),
+    Record("bot", "benchmarks/bot.py --runs {runs} --out {out}", True, 4),
     Record("default_model", "benchmarks/default_model.py --runs {runs} --out {out}", True, 20),
     Record("drift_loop", "benchmarks/drift_loop.py --out {out}", True, 6),
     Record("divergence", "benchmarks/divergence.py --runs {runs} --out {out}", True, 7),

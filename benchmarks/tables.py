@@ -16,6 +16,7 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).parent))
 from tabled.behaviour import (
     ablation_table,
+    bot_table,
     checking_table,
     demo_caption,
     divergence_table,
@@ -104,6 +105,7 @@ def documents() -> dict[Path, str]:
         ("ray", ray_table),
         ("growth", growth_table),
         ("demo", demo_caption),
+        ("bot", bot_table),
         ("divergence", divergence_table),
     ):
         if (RESULTS / f"{name}.json").exists():

@@ -125,4 +125,4 @@ def test_the_bot_that_ships_is_kept_at_first_and_its_measures_tell(default, tmp_
         for probe in record["probes"]:
             scores.setdefault(probe["rule"], []).append(probe["score"])
     assert scores.keys() == {rule.id for rule in case.rules}
-    assert min(sum(kept) / len(kept) for kept in scores.values()) >= 0.85
+    assert min(sum(kept) / len(kept) for kept in scores.values()) >= 0.7

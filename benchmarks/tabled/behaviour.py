@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tabled.reading import FIX, ROOT, interval, read
+from tabled.reading import FIX, ROOT, interval, markdown, read
 
 
 def drift_table() -> str:
@@ -283,6 +283,36 @@ def demo_caption() -> str:
         f" `{record['methods'][1]['method']}`, from {fixed[0]['mean']:.2f} to"
         f" {fixed[-1]['mean']:.2f}. It took {record['processor_seconds'] / 60:.1f} minutes of"
         " processor time ([record](RESULTS/demo.json), by `python benchmarks/demo.py`).*"
+    )
+
+
+def bot_table() -> str:
+    """Stability of each rule of the suite `bot`, in the first round and the last."""
+    record = read("bot")
+    last = record["rounds"] - 1
+
+    def point(estimate: dict) -> str:
+        if estimate["low"] == estimate["high"]:
+            return f"{estimate['mean']:.2f} (all alike)"
+        return f"{estimate['mean']:.2f} [{estimate['low']:.2f}, {estimate['high']:.2f}]"
+
+    def column(at: int, told: dict) -> list[str]:
+        rules = [point(rule["stability_by_round"][at]) for rule in told["rules"]]
+        return [f"`{told['method']}`, round {at + 1}", *rules, point(told["stability"][at])]
+
+    plain, *fixes = record["methods"]
+    names = [rule["rule"] for rule in plain["rules"]]
+    columns = [["rule", *names, "all four"], column(0, plain), column(last, plain)]
+    columns += [column(last, told) for told in fixes]
+    return "\n".join(
+        [
+            (
+                f"`python benchmarks/bot.py`: stability, {record['conversations']} conversations"
+                f" of {record['rounds']} rounds with each method; 95 % bootstrap intervals."
+            ),
+            "",
+            *markdown([list(row) for row in zip(*columns, strict=True)]),
+        ]
     )
 
 
