@@ -489,7 +489,7 @@ def test_the_command_on_the_default_model_and_then_served(prompts, tmp_path, cap
     assert main([*words, "--out", str(out), "--junit", str(junit)]) == 1
     local = capsys.readouterr()
     assert "PASS  phrase" in local.out and "FAIL  lawyer" in local.out
-    assert "after 8 conversations of each prompt not yet certain: 1 undecided, 1 fail" in local.err
+    assert "after 8 conversations of each prompt: 1 undecided, 1 fail" in local.err
     assert [test.get("name") for test in ElementTree.parse(junit).iter("testcase")] == [
         "phrase",
         "lawyer",

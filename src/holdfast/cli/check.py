@@ -218,7 +218,7 @@ def _tell_look(bar: Bar, held: int, checks: Sequence[PromptCheck]) -> None:
         words = [checked.verdict for checked in checks]
         told = ", ".join(f"{words.count(word)} {word}" for word in dict.fromkeys(words))
         talks = count_of(held, "conversation")
-        line = f"holdfast: after {talks} of each prompt not yet certain: {told}"
+        line = f"holdfast: after {talks} of each prompt: {told}"
         bar.bar.write(line, file=sys.stderr)
 
 
