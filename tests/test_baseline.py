@@ -158,12 +158,12 @@ def test_a_rule_that_tells_nothing_is_not_counted_as_lost(tmp_path):
     assert baseline.by_rule and baseline.tells_nothing("both", "price")
     assert not baseline.tells_nothing("both", "signs") and baseline.tells_nothing(None, "price")
     first, left_out, _, fix = opening(series, baseline)
-    assert "“signs” less from round 2 on" in first and "price" not in first
+    assert "“signs” less at round 2" in first and "price" not in first
     assert left_out == (
         "That “price” was kept less tells nothing, as it scores as well without the prompt."
     )
     assert fix.endswith(" Still lost with it: “signs” (0 % at round 2).")
-    assert "“price” less from round 2 on" in opening(series)[0]
+    assert "“price” less at round 2" in opening(series)[0]
     page = report.write([run.folder], tmp_path / "page.html").read_text(encoding="utf-8")
     assert "2 rules, one by one" in page and left_out in page
 
