@@ -352,8 +352,9 @@ def test_the_front_and_the_pick():
     assert chosen.gain.low == pytest.approx(0.2) and chosen.drop.high == pytest.approx(5)
     line = answer(found, chosen)
     assert line.startswith("This run cannot tell which setting to use with at most 2 points lost.")
-    assert "good, stability 0.50 -> 0.70 (+0.20 (all alike)), points lost +5.0 (all alike)" in line
-    assert "reported on the 4 others. There n = 4, fewer than 20" in line and "\n" not in line
+    assert "The likeliest is good. It was chosen on 4 of the 8 conversations in the table" in line
+    assert "on the 4 others, stability 0.50 -> 0.70 (+0.20 (all alike)), points lost +5.0" in line
+    assert "There n = 4, fewer than 20" in line and "\n" not in line
     with pytest.raises(KnobOutOfRange, match=r"budget.*-1"):
         pick(found, -1)
 
@@ -421,7 +422,7 @@ def test_a_setting_is_recommended_where_the_evidence_allows(found, budget, why):
     chosen = pick(found, budget)
     assert chosen.why.startswith(why) and chosen.recommended == (not why)
     line = answer(found, chosen)
-    assert ("use fix, stability 0.50 -> " in line) == (not why)
+    assert ("use fix. It was chosen on " in line) == (not why)
     assert ("cannot tell" in line or "Nothing to recommend" in line) == bool(why)
 
 

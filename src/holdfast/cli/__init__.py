@@ -112,9 +112,9 @@ def parser() -> argparse.ArgumentParser:
     return _parsers()[0]
 
 
-def _parsers() -> tuple[argparse.ArgumentParser, dict[str, argparse.ArgumentParser]]:
+def _parsers() -> tuple[_Parser, dict[str, _Parser]]:
     """The parser of the command line, and by name those of its commands."""
-    made = argparse.ArgumentParser(
+    made = _Parser(
         prog="holdfast",
         description="Measure how a chat model drifts from its system prompt, and keep it there.",
         epilog="Try: holdfast drift",
@@ -125,6 +125,15 @@ def _parsers() -> tuple[argparse.ArgumentParser, dict[str, argparse.ArgumentPars
     for command in COMMANDS:
         command.add_parser(commands)
     return made, commands.choices
+
+
+class _Parser(argparse.ArgumentParser):
+    """Of the command line and of each command: a part of an option's name is no option, so that a
+    misspelt one is refused.
+    """
+
+    def __init__(self, **named):
+        super().__init__(**{**named, "allow_abbrev": False})
 
 
 class _Version(argparse.Action):

@@ -16,6 +16,7 @@ from holdfast.cli.options import (
     command_line,
     load_model,
     page_path,
+    tell_small_model,
     write_page,
 )
 from holdfast.cli.progress import Bar, tell_figures
@@ -198,6 +199,7 @@ def run(arguments: argparse.Namespace) -> None:
     )
     named = arguments.prompts.split(",") if arguments.prompts else ()
     suite = choose_prompts(drift.load_suite(arguments.suite), named, plan)
+    tell_small_model(arguments)
     if arguments.conversations is None:
         draws = arguments.draws
         draws = usual_draws(suite, arguments.out) if draws is None else draws

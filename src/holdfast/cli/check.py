@@ -35,6 +35,7 @@ from holdfast.cli.options import (
     load_model,
     page_option,
     page_path,
+    tell_small_model,
 )
 from holdfast.cli.progress import Bar
 from holdfast.cli.user_model import add_user_model, load_both, with_user_prompt
@@ -154,6 +155,7 @@ def run(arguments: argparse.Namespace) -> int:
     method = methods.parse(arguments.method)
     endpoint = load_model(arguments) if is_url(arguments.model) else None
     suite = drift.load_suite(arguments.suite, allow_code=arguments.allow_code)
+    tell_small_model(arguments)
     out = arguments.out or Path("runs") / folder_name(arguments, suite, "check", _UNNAMED)
     page = page_path(arguments, out)
     suite, settings = with_user_prompt(suite, settings, arguments.persona)

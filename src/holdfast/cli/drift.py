@@ -15,7 +15,14 @@ from holdfast.cli.drift_options import add_options, settings_of
 from holdfast.cli.dry_run import check_prices
 from holdfast.cli.dry_run.talks import Talks, plan_talks, unprompted
 from holdfast.cli.judging import judging_of
-from holdfast.cli.options import command_line, is_url, load_model, page_option, page_path
+from holdfast.cli.options import (
+    command_line,
+    is_url,
+    load_model,
+    page_option,
+    page_path,
+    tell_small_model,
+)
 from holdfast.cli.own_dialogs import load_dialogs
 from holdfast.cli.printed import print_run
 from holdfast.cli.progress import Bar
@@ -71,6 +78,7 @@ def run(arguments: argparse.Namespace) -> None:
     suite = drift.load_suite(
         arguments.suite, scoring=arguments.scoring, allow_code=arguments.allow_code
     )
+    tell_small_model(arguments)
     out = arguments.out or Path("runs") / folder_name(arguments, suite)
     page = page_path(arguments, out)
     for note in suite.notes:

@@ -125,6 +125,17 @@ def load_model(arguments: argparse.Namespace):
     return load_named(arguments)
 
 
+def tell_small_model(arguments: argparse.Namespace) -> None:
+    """Says what the model that ships can show of prompts that it was not trained on."""
+    if arguments.model == "default" and arguments.suite not in ("starter", "bot"):
+        print(
+            "holdfast: the model that ships follows few prompts (--suite starter or bot has some);"
+            " with others it shows how a command works, and no more. For your bot, give --model.",
+            file=sys.stderr,
+            flush=True,
+        )
+
+
 def check_endpoint_options(arguments: argparse.Namespace) -> None:
     """Refuses options of endpoints where no model of the command is behind a URL.
 

@@ -38,9 +38,10 @@ def answer(calibration: Calibration, chosen: Pick) -> str:
             f" {_nearest(chosen.near, calibration) if chosen.near else 'Sweep some settings.'}"
         )
     numbers = (
-        f"{chosen.method}, stability {chosen.stability_none:.2f} -> {chosen.stability.mean:.2f}"
-        f" ({signed_to(chosen.gain)}), points lost {signed_to(chosen.drop, 1)}; chosen on {here}"
-        f" conversations, reported on the {there} others."
+        f"{chosen.method}. It was chosen on {here} of the {here + there} conversations in the"
+        f" table; on the {there} others, stability {chosen.stability_none:.2f} ->"
+        f" {chosen.stability.mean:.2f} ({signed_to(chosen.gain)}), points lost"
+        f" {signed_to(chosen.drop, 1)}."
     )
     if chosen.recommended:
         return f"{budget.capitalize()}: use {numbers}"

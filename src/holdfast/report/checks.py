@@ -18,7 +18,7 @@ from holdfast.analysis.checks import (
     RuleFall,
     Terms,
 )
-from holdfast.analysis.rule_checks import RuleCheck
+from holdfast.analysis.rule_checks import RuleCheck, rules_of
 from holdfast.report.wording import count_of
 
 _WIDTH = 100
@@ -89,7 +89,13 @@ def reason(checked: PromptCheck, terms: Terms) -> str:
     """What decides on a prompt."""
     if checked.let_go is not None:
         low_before = already_low(checked, checked.let_go, terms)
-        return f"below {terms.min_stability:g} in {cell_text(checked.let_go)}{low_before}"
+        others = [
+            rule.rule
+            for rule in rules_of(checked, terms.min_stability)
+            if rule.verdict == FAIL and rule.rule != checked.let_go.rule
+        ]
+        too = f"; also below it: {', '.join(others)}" if others else ""
+        return f"below {terms.min_stability:g} in {cell_text(checked.let_go)}{low_before}{too}"
     if checked.fall is not None and (checked.fall.fell or terms.min_stability is None):
         return fall_text(checked.fall)
     if checked.lowest is None:

@@ -78,6 +78,14 @@ def _left_out(series: Sequence[Series], baseline: Baseline | None) -> str | None
     )
 
 
+def _of_no_use(item: Series, baseline: Baseline | None) -> str:
+    """', of which “brief” tells nothing,'; "" where all tell something, or it was not asked."""
+    names = [f"“{row.name}”" for row in rule_rows([item]) if _tells_nothing(row, baseline)]
+    if not names:
+        return ""
+    return f", of which {_and(_first(names))} {'tells' if len(names) == 1 else 'tell'} nothing,"
+
+
 def _kept_less(row: RuleRow) -> str:
     """'“signs” less from round 2 on (95 % at round 1, 20 % at round 8)', or '... at round 8 (...)'
     of the last round alone.
@@ -118,7 +126,7 @@ def headline(series: Sequence[Series], baseline: Baseline | None = None) -> str:
     item = series[0].until(series[0].shared_rounds)
     who = _who(item)
     if rules_headline(series, baseline):
-        who = f"On average over its {len(rule_rows([item]))} rules it"
+        who = f"On average over its {len(rule_rows([item]))} rules{_of_no_use(item, baseline)} it"
     rounds = estimate_columns(item.stability)
     first, last = rounds[0], rounds[-1]
     if last.mean is None or first.mean is None:
@@ -271,8 +279,10 @@ def broken_text(row: RuleRow) -> str:
 
 
 def baseline_lines(baseline: Baseline) -> list[str]:
-    """What the probes score without a system prompt, and which measures tell nothing."""
-    every = baseline.every
+    """What the probes score without a system prompt, and which measures tell nothing; or which
+    rules, where prompts have several.
+    """
+    every, asked = baseline.every, baseline.cases if baseline.by_rule else baseline.measures
     lines = [
         f"Without a system prompt the same probes score {plain(every.unprompted)} at round 1, with"
         f" it {plain(every.prompted)}: {signed(every.difference)},"
@@ -281,10 +291,10 @@ def baseline_lines(baseline: Baseline) -> list[str]:
     lines += [
         f"  {row.name} {DOES_NOT}: {plain(row.prompted)} with the prompt, {plain(row.unprompted)} "
         f"without (n = {row.n})."
-        for row in baseline.measures
+        for row in asked
         if row.verdict == DOES_NOT
     ]
-    unclear = [row for row in baseline.measures if row.verdict == CANNOT_TELL]
+    unclear = [row for row in asked if row.verdict == CANNOT_TELL]
     if unclear:
         names = ", ".join(f"{row.name} (n = {row.n})" for row in unclear)
         lines.append(f"  Too few conversations to tell whether these discriminate: {names}.")
