@@ -40,6 +40,16 @@ def process():
     started.wait()
 
 
+@pytest.mark.parametrize("seconds", (0.2, 0.8, 1.5))
+def test_a_signal_while_the_model_is_loaded_ends_it_at_once(process, seconds):
+    assert process.stdout.readline() == "holdfast: loading default ...\n"
+    time.sleep(seconds)  # torch and transformers are being imported
+    process.send_signal(signal.SIGTERM)
+    told, _ = process.communicate(timeout=60)
+    assert process.returncode in (143, 0)  # 0: it had begun to serve
+    assert "Traceback" not in told and "Could not" not in told
+
+
 def test_a_signal_lets_what_runs_finish_and_refuses_what_is_new(process):
     lines = [process.stdout.readline(), process.stdout.readline()]
     assert lines[0] == "holdfast: loading default ...\n"

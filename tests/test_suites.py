@@ -595,3 +595,10 @@ def test_fields_of_a_suite_are_in_its_document():
         *suite_file_fields.RULE_FIELDS,
     }:
         assert f"`{field}`" in text, field
+
+
+def test_the_bot_that_ships_is_shown_in_full():
+    root = Path(__file__).parent.parent
+    shipped = (root / "src/holdfast/assets/suites/bot.yaml").read_text(encoding="utf-8")
+    shown = (root / "docs" / "measuring.md").read_text(encoding="utf-8")
+    assert f"```yaml\n{shipped}```\n" in shown

@@ -14,7 +14,8 @@
     └── RecordsError               a run folder cannot be read or written
         └── AnotherRun             it belongs to another run (a UsageError too: exit code 2)
 
-The command line prints the sentence and exits with 2 for a `UsageError` and 1 for the others.
+The command line prints the sentence and exits with 2 for a `UsageError` and 1 for the others;
+`holdfast check` has exit codes of its own.
 
 A sentence that names an option is written with the command line's spelling (`--out`, or
 `--reading=written` with its value). Read in Python it names the argument (`out=`,
@@ -111,4 +112,6 @@ class RecordsError(HoldfastError):
 
 
 class AnotherRun(UsageError, RecordsError):
-    """A run folder that belongs to another run: command and folder do not go together."""
+    """A folder that belongs to another run, or holds something else: command and folder do not go
+    together.
+    """

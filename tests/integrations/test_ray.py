@@ -412,9 +412,12 @@ def test_the_command_says_nothing_of_rays_and_gives_the_same_records(tmp_path):
     runs = [read_run(tmp_path / name) for name in ("ray", "here")]
     assert same(*runs)
     lines = [line for line in ran.stderr.split("\n") if line and "\r" not in line]
-    assert lines[0] == "holdfast: 2 replicas on Ray at local, each with 1 processor."
+    assert lines[:2] == [
+        "holdfast: loading default ...",
+        "holdfast: 2 replicas on Ray at local, each with 1 processor.",
+    ]
     noise = ("ray", "worker", "dashboard", "usage", "warning", "info")
-    told = (ran.stdout + "\n".join(lines[1:])).lower().replace(str(tmp_path).lower(), "")
+    told = (ran.stdout + "\n".join(lines[2:])).lower().replace(str(tmp_path).lower(), "")
     assert not [word for word in noise if word in told.split()], told
 
 

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from holdfast.cli.options import add_placement, begin_loading, check_extra, is_url, load_here
+from holdfast.cli.termination import ending_at_once
 from holdfast.errors import UsageError
 from holdfast.version import __version__
 
@@ -128,6 +129,7 @@ def add_parser(commands) -> None:
 def run(arguments: argparse.Namespace) -> None:
     check_extra("serve", _NEEDS)
     key = _key(arguments.api_key_env)
+    from holdfast.methods import spell
     from holdfast.serve import server
 
     loopback = server.is_loopback(arguments.host)
@@ -137,12 +139,14 @@ def run(arguments: argparse.Namespace) -> None:
             " the environment variable of a key with --api-key-env, or listen on 127.0.0.1."
         )
     with server.bind(arguments.host, arguments.port) as bound:
-        service = _service(arguments)
+        with ending_at_once():
+            service = _service(arguments)
         service.engine.start()
         host = f"[{arguments.host}]" if ":" in arguments.host else arguments.host
         url = f"http://{host}:{bound.getsockname()[1]}"
         app = _application(service, arguments, key)
-        print(f"Holdfast serves {service.name} at {url}", flush=True)
+        steered = f", with {spell(service.default)} by default," if service.default else ""
+        print(f"Holdfast serves {service.name}{steered} at {url}", flush=True)
         bearer = f' -H "Authorization: Bearer ${arguments.api_key_env}"' if key else ""
         print(TRY.format(url=url, key=bearer), flush=True)
         server.run(app, service.engine, bound, lambda line: print(line, flush=True))

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import contextlib
+import os
 import signal
+import sys
 import threading
 from collections.abc import Iterator
 
@@ -33,3 +35,23 @@ def heeding_sigterm() -> Iterator[None]:
     finally:
         if before is signal.SIG_DFL:
             signal.signal(signal.SIGTERM, before)
+
+
+@contextlib.contextmanager
+def ending_at_once() -> Iterator[None]:
+    """Within it, SIGTERM ends the process where it is, for what has nothing to keep: an exception
+    that is raised amid the import of a compiled library may break it, and not arrive.
+    """
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+
+    def end(number: int, frame: object) -> None:
+        os.write(sys.stderr.fileno(), b"\nholdfast: terminated.\n")
+        os._exit(TERMINATED)
+
+    before = signal.signal(signal.SIGTERM, end)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before)

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from holdfast.errors import RecordsError, Unreachable
+from holdfast.errors import AnotherRun, RecordsError, Unreachable
 from holdfast.files import FULL, sync, write_whole
 from holdfast.records.appending import append_line, cut_torn_line, write_all
 from holdfast.records.lines import read_lines, read_notes, to_line, to_manifest
@@ -313,7 +313,7 @@ def _refuse_foreign(folder: Path) -> None:
     names = sorted(path.name for path in folder.iterdir())
     foreign = [name for name in names if name not in _OURS and not name.startswith(".")]
     if foreign:
-        raise RecordsError(
+        raise AnotherRun(
             f"{folder} is not empty and is not a run (it holds {foreign[0]!r}); "
             "choose a new or empty folder with --out."
         )
