@@ -64,7 +64,10 @@ def add_parser(commands) -> None:
         "--default-method",
         default="none",
         metavar="SPEC",
-        help="steering of requests that ask for none of their own (default: %(default)s)",
+        help=(
+            "steering of requests that ask for none of their own: boost:factor=2, ..., or the"
+            " method.json of `holdfast calibrate` (default: %(default)s)"
+        ),
     )
     add(
         "--fitted",
