@@ -42,7 +42,9 @@ def ending_at_once() -> Iterator[None]:
     """Within it, SIGTERM ends the process where it is, for what has nothing to keep: an exception
     that is raised amid the import of a compiled library may break it, and not arrive.
     """
-    if threading.current_thread() is not threading.main_thread():
+    before = signal.getsignal(signal.SIGTERM)
+    main = threading.current_thread() is threading.main_thread()
+    if not main or before is signal.SIG_IGN:  # signals are the main thread's; it is to be ignored
         yield
         return
 
@@ -50,7 +52,7 @@ def ending_at_once() -> Iterator[None]:
         os.write(sys.stderr.fileno(), b"\nholdfast: terminated.\n")
         os._exit(TERMINATED)
 
-    before = signal.signal(signal.SIGTERM, end)
+    signal.signal(signal.SIGTERM, end)
     try:
         yield
     finally:
