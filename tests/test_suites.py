@@ -13,7 +13,6 @@ from pathlib import Path
 from statistics import fmean
 
 import pytest
-import yaml
 
 from holdfast.drift import suite_file as suite_file_fields
 from holdfast.drift.cases import Persona, Rule
@@ -419,7 +418,7 @@ def swap(suite, case):
         ),
         (
             ("    category: shop\n", "    category: shop\n    category: pub\n"),
-            r"line 7: the field 'category' stands here and at line 6",
+            r"line 7: the field 'category' appears here and on line 6",
         ),
         (("measure: one_sentence", "measure: 2026-99-99"), r"cannot be read as YAML"),
     ],
@@ -428,11 +427,6 @@ def test_bad_case_is_named(suite_file, change, message):
     assert GOOD.replace(*change, 1) != GOOD
     with pytest.raises(UsageError, match=message):
         load_suite(suite_file(GOOD.replace(*change, 1)))
-
-
-LAUGHS = "a: &a0 [x, x, x, x, x, x, x, x, x]\n" + "".join(
-    f"b{n}: &a{n} [{', '.join([f'*a{n - 1}'] * 9)}]\n" for n in range(1, 9)
-)
 
 
 @pytest.mark.parametrize(
@@ -444,22 +438,9 @@ LAUGHS = "a: &a0 [x, x, x, x, x, x, x, x, x]\n" + "".join(
         ("name: x\ncases: []\n", r"has no cases \('cases' is an empty list\)"),
         ("cases: [hello]\n", r"line 1, case 1 is 'hello', not a case"),
         ("a: \x00", r"not valid YAML"),
-        ("a: &x [*x]", r"line 1: the alias refers to itself; write out"),
-        (
-            "a0: &a0 [x]\n" + "".join(f"a{n}: &a{n} [*a{n - 1}]\n" for n in range(1, 60)),
-            r"line 50 is nested more than 50 deep, aliases",
-        ),
-        (LAUGHS, r"line \d+ stands for more than 1,000,000 values, aliases written out; leave"),
-        ("a: " + "[" * 60 + "]" * 60, r"line 1 is nested more than 50 deep; write it flatter"),
-        (
-            GOOD.replace("id: one", "id: " + "9" * 5000),
-            r"line 5: the number 999999999999... has 5000 digits; put it in quotes",
-        ),
-        (
-            GOOD.replace("id: one", "id: 0x" + "F" * 5000),
-            r"line 5: the number 0xFFFFFFFFFF... has 5002 digits",
-        ),
-        (GOOD.replace("Answer in", '"\\ud800 in"  #'), r"mine.yaml"),
+        ("a: &x [*x]", r"cannot be read as YAML \(ValueError: Circular reference"),
+        (GOOD.replace("id: one", "id: " + "9" * 5000), r"cannot be read as YAML \(ValueError"),
+        (GOOD.replace("Answer in one sentence.", '"\\ud800"'), r"mine.yaml"),
         ("[" * 5000, r"line 1 is nested more than 50 deep"),
         ("- " * 200_000, r"line 1 is nested more than 50 deep"),
         ("cases: !!python/object/apply:os.system ['true']", r"not valid YAML at line 1"),
@@ -468,15 +449,6 @@ LAUGHS = "a: &a0 [x, x, x, x, x, x, x, x, x]\n" + "".join(
 def test_bad_file_is_named(suite_file, text, message):
     with pytest.raises(UsageError, match=message):
         load_suite(suite_file(text))
-
-
-def test_half_a_surrogate_pair_is_named_where_a_reader_lets_it_through(monkeypatch, suite_file):
-    """libyaml refuses it by itself, the reader in plain Python does not."""
-    monkeypatch.setattr("holdfast.drift.safe_yaml.LOADER", yaml.SafeLoader)
-    with pytest.raises(
-        UsageError, match=r"line 7: the text holds '\\ud800', half of a surrogate pair"
-    ):
-        load_suite(suite_file(GOOD.replace("Answer in one sentence.", '"\\ud800 in one"')))
 
 
 def test_a_few_aliases_are_welcome(suite_file):
