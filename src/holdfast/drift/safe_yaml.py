@@ -86,7 +86,8 @@ def _refuse_deep(text: str, source: str) -> None:
         depth -= isinstance(event, yaml.CollectionEndEvent)
         if depth > _DEEPEST:
             raise UsageError(
-                f"{source}, line {_line(event)} is nested more than {_DEEPEST} deep; write it flatter."
+                f"{source}, line {_line(event)} is nested more than {_DEEPEST} deep; write it"
+                " flatter."
             )
 
 
