@@ -1,5 +1,5 @@
-"""Drift without probes: the divergence of the default model's replies from a fresh dialog, whether
-it foretells a lost probe better than the attention mass does, and what measuring it costs.
+"""Drift without probes: the divergence of the default model's replies from a fresh dialog, and what
+measuring it costs.
 
     python benchmarks/divergence.py --runs runs/divergence --out benchmarks/results/divergence.json
 
@@ -17,13 +17,11 @@ import tempfile
 import time
 from pathlib import Path
 
-import numpy as np
 import torch
 from stamp import measured_on
 
 import holdfast
 from holdfast import drift
-from holdfast.analysis.foretelling import Foretelling, foretell
 from holdfast.analysis.series import Series, read_series
 from holdfast.analysis.statistics import Estimate, change, estimate_columns
 
@@ -38,29 +36,13 @@ def rounded(value: Estimate) -> dict:
     }
 
 
-def foretold(told: Foretelling) -> dict:
-    """The areas of every sign, and how much larger they are than that of the mass."""
-    counts = {name: getattr(told, name) for name in ("conversations", "turns", "lost")}
-    for name, areas in (("areas", told.areas), ("gains", told.gains)):
-        counts[name] = {
-            area.sign: {
-                "over_all": rounded(area.over_all),
-                "within_rounds": rounded(area.within_rounds),
-            }
-            for area in areas
-        }
-    return counts
-
-
 def summary(item: Series) -> dict:
-    """Each kind by round and its change over the dialog, and what turns foretell."""
+    """Each kind by round and its change over the dialog."""
     row: dict = {"conversations": len(item.records)}
     for kind in KINDS:
         values = item.values(kind)
         row[kind] = [rounded(value) for value in estimate_columns(values)]
         row[f"{kind}_change"] = rounded(change(values, first=1 if kind == "divergence" else 0))
-    matrices = (item.values(kind) for kind in KINDS)
-    row["foretelling"] = foretold(foretell(*matrices, after_round=False))
     tokens = [record["tokens"] for record in item.records]
     forwarded, compared = (
         sum(each[name] for each in tokens) for name in ("forwarded", "divergence")
@@ -108,17 +90,14 @@ def main() -> None:
         "replicas": arguments.replicas,
         "seeds": {},
     }
-    plain: list[Series] = []
     for seed in arguments.seeds:
         settings = drift.Settings(conversations=arguments.conversations, seed=seed, divergence=True)
         out = arguments.runs / f"seed-{seed}"
         running = drift.Running(replicas=arguments.replicas)
         run = drift.run(model, suite, out, settings, running=running)
-        plain += read_series(run)
-        result["seeds"][seed] = summary(plain[-1])
-        print(seed, json.dumps(result["seeds"][seed]["foretelling"]), flush=True)
-    together = (np.concatenate([item.values(kind) for item in plain]) for kind in KINDS)
-    result["all_seeds"] = {"foretelling": foretold(foretell(*together, after_round=False))}
+        (series,) = read_series(run)
+        result["seeds"][seed] = summary(series)
+        print(seed, json.dumps(result["seeds"][seed]["divergence_change"]), flush=True)
     result["cost"] = cost(model, suite, arguments.repetitions, arguments.replicas)
     arguments.out.parent.mkdir(parents=True, exist_ok=True)
     arguments.out.write_text(json.dumps(result, indent=1) + "\n")

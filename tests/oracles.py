@@ -43,12 +43,6 @@ def divergence(logits: list[float], others: list[float]) -> float:
     return math.fsum(one * math.log(one / other) for one, other in zip(q, p, strict=True) if one)
 
 
-def area_under_curve(lost: list[float], kept: list[float]) -> float:
-    """The share of pairs in which the first is larger; a tie counts half."""
-    won = [float(one > other) + (one == other) / 2 for one in lost for other in kept]
-    return math.fsum(won) / len(won)
-
-
 def guidance(
     with_prompt: list[float], without: list[float], scale: float, plausibility: float
 ) -> list[float]:

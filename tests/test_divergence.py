@@ -351,12 +351,10 @@ def test_the_command_records_shows_and_exports_it(tmp_path, capsys):
     command = ["drift", "--conversations", "4", "--rounds", "3", "--divergence", "--out", str(out)]
     assert main(command) == 0
     told = capsys.readouterr().out
-    assert "more for divergences" in told and "Area under the ROC curve" in told.replace(
-        "\n    ", " "
-    )
+    assert "more for divergences" in told
     summary = json.loads((out / "summary.json").read_text())["results"][0]
     first, *_, last = summary["by_round"]["divergence"]
-    assert first["mean"] == 0 < last["mean"] and summary["foretelling"]["turns"] == 4
+    assert first["mean"] == 0 < last["mean"]
     page = (out / "report.html").read_text()
     assert 'id="divergence"' in page and "Divergence from a fresh dialog" in page
     assert (out / "report_figures" / "divergence.svg").exists()

@@ -180,39 +180,20 @@ def ifeval_table() -> str:
 
 
 def divergence_table() -> str:
-    """How divergence moves beside stability and mass, and what foretells a lost probe."""
+    """How divergence moves beside stability and mass."""
     record = read("divergence")
     seeds = record["seeds"]
     count = next(iter(seeds.values()))["conversations"]
     cost = record["cost"]
     ratios = [row["ratio"] for row in cost["repetitions"]]
     more = [100 * seed["tokens_for_divergence_over_others"] for seed in seeds.values()]
-    columns = [*seeds.values(), record["all_seeds"]]
-    names = {"mass": "low mass", "divergence": "high divergence", "both": "both together"}
 
     def row(name: str, cell) -> str:
-        cells = (cell(each) for each in columns)
+        cells = (cell(each) for each in seeds.values())
         return f"| {name} | " + " | ".join(cells) + " |"
 
     def by_round(kind: str, *rounds: int):
-        return lambda each: (
-            " / ".join(f"{each[kind][number - 1]['mean']:.3f}" for number in rounds)
-            if kind in each
-            else ""
-        )
-
-    def area(sign: str, where: str):
-        def cell(each: dict) -> str:
-            told = each["foretelling"]["areas"][sign][where]
-            return f"{told['mean']:.3f} [{told['low']:.3f}, {told['high']:.3f}]"
-
-        return cell
-
-    def gain(sign: str, where: str):
-        return lambda each: interval(each["foretelling"]["gains"][sign][where])
-
-    def change(kind: str):
-        return lambda each: interval(each[f"{kind}_change"]) if f"{kind}_change" in each else ""
+        return lambda each: " / ".join(f"{each[kind][number - 1]['mean']:.3f}" for number in rounds)
 
     lines = [
         (
@@ -225,23 +206,13 @@ def divergence_table() -> str:
             f" {max(more):.0f} % more tokens."
         ),
         "",
-        "| | " + " | ".join(f"seed {seed}" for seed in seeds) + " | both seeds |",
-        "| --- " * (len(columns) + 1) + "|",
+        "| | " + " | ".join(f"seed {seed}" for seed in seeds) + " |",
+        "| --- " * (len(seeds) + 1) + "|",
         row("divergence in rounds 2 / 4 / 8, nats per token", by_round("divergence", 2, 4, 8)),
-        row("its change from round 2 to 8", change("divergence")),
+        row("its change from round 2 to 8", lambda each: interval(each["divergence_change"])),
         row("stability in rounds 1 / 8", by_round("stability", 1, 8)),
         row("mass in rounds 1 / 8", by_round("mass", 1, 8)),
-        row(
-            "turns followed by a lost probe",
-            lambda each: f"{each['foretelling']['lost']:,} of {each['foretelling']['turns']:,}",
-        ),
     ]
-    for where, title in (("over_all", "over all"), ("within_rounds", "within rounds")):
-        lines += [row(f"area, {name}, {title}", area(sign, where)) for sign, name in names.items()]
-        lines += [
-            row(f"{names[sign]} − low mass, {title}", gain(sign, where))
-            for sign in ("divergence", "both")
-        ]
     return "\n".join(lines)
 
 

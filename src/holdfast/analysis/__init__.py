@@ -10,6 +10,5 @@ tasks.py         a run of tasks
 profile.py       a profile of heads
 calibration.py   what each setting of a sweep gives and costs; choice.py which to take
 decay.py         attention mass by token; behaviour.py sets it beside the score
-foretelling.py   whether mass and divergence of a turn foretell that the next probe is lost
 summary.py       summary.json of a run; study_summary.py that of a calibration, trace or geometry
 """

@@ -15,7 +15,6 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from holdfast.analysis.behaviour import behaviour
-from holdfast.analysis.foretelling import foretelling_of
 from holdfast.analysis.statistics import estimate, paired_difference
 from holdfast.drift.traces import TurnTrace
 from holdfast.errors import UsageError
@@ -45,15 +44,13 @@ def describe(
     head: Head | None = None,
 ) -> dict[str, Any]:
     """All that is measured of a model's self-chats, as JSON values; `head` is shown by itself, None
-    takes the one whose mass falls most. `foretelling` is there where divergences were measured.
+    takes the one whose mass falls most.
     """
-    told = foretelling_of(records)
     return {
         "model": name,
         "method": records[0]["method"],
         **decay(dialogs, head),
         "behaviour": behaviour(records),
-        **({"foretelling": asdict(told)} if told else {}),
     }
 
 

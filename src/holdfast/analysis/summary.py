@@ -27,7 +27,6 @@ from holdfast.analysis.comparisons import (
     overall_change,
     overall_mean,
 )
-from holdfast.analysis.foretelling import Area, Foretelling, foretelling_of
 from holdfast.analysis.profile import read_gains, read_profile
 from holdfast.analysis.rules import RuleComparison, RuleRow, compare_rules, rule_rows
 from holdfast.analysis.series import KINDS, MEASURED, Series, read_series
@@ -120,40 +119,10 @@ def _spreads(values: Iterable[Estimate]) -> list[dict[str, float | int | None]]:
 def _drift(run: RunData) -> list[dict[str, Any]]:
     series = read_series(run)
     methods = [
-        _method(series, item, rules) | _foretells(run, item)
-        for item, rules in zip(series, _rules(series), strict=True)
+        _method(series, item, rules) for item, rules in zip(series, _rules(series), strict=True)
     ]
     methods[0]["baseline"] = _baseline(run, series[0])
     return methods
-
-
-def _foretells(run: RunData, item: Series) -> dict[str, Any]:
-    """What turns foretell; nothing where no divergence was measured."""
-    told = foretelling_in(run, item)
-    if told is None:
-        return {}
-    return {
-        "foretelling": {
-            "conversations": told.conversations,
-            "turns": told.turns,
-            "lost": told.lost,
-            "areas": {area.sign: _area(area, spread) for area in told.areas},
-            "gains": {area.sign: _area(area, judged) for area in told.gains},
-        }
-    }
-
-
-def foretelling_in(run: RunData, item: Series) -> Foretelling | None:
-    """What the turns of a series foretell of its run's probes; None without divergences."""
-    if not item.measured("divergence"):
-        return None
-    settings = run.manifest.get("identity", {}).get("settings", {})
-    after_round = settings.get("probe_at") == "after-round"
-    return foretelling_of(item.records, after_round=after_round)
-
-
-def _area(area: Area, spell: Callable[[Estimate], dict[str, Any]]) -> dict[str, Any]:
-    return {"over_all": spell(area.over_all), "within_rounds": spell(area.within_rounds)}
 
 
 def _baseline(run: RunData, series: Series) -> dict[str, Any] | None:

@@ -19,9 +19,8 @@ def add_parser(commands) -> None:
         formatter_class=argparse.RawDescriptionHelpFormatter,
         description=(
             "Reads the attention mass on the system prompt at every generated token of self-chats,"
-            " in every head (Li et al. 2024, Figure 4),\nsets it against even attention, and says"
-            " whether low mass goes with lost probes; with --divergence, which of the two foretells"
-            " them."
+            " in every head (Li et al. 2024, Figure 4),\ncompares it with even attention, and says"
+            " whether low mass goes with lost probes."
         ),
         epilog=(
             "examples:\n  holdfast trace\n  holdfast trace --model chat-model --compare base-model "
@@ -52,10 +51,7 @@ def add_parser(commands) -> None:
     add(
         "--divergence",
         action="store_true",
-        help=(
-            "measure the divergence of replies from a fresh dialog too, and whether it foretells a"
-            " lost probe better than the mass does"
-        ),
+        help="measure how far replies diverge from those of a fresh dialog too",
     )
     add("--seed", type=int, default=0, help="default: %(default)s")
     add("--out", type=Path, default=Path("runs/trace"), help="a folder (default: %(default)s)")

@@ -6,10 +6,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from holdfast.analysis.foretelling import Foretelling, from_json
 from holdfast.analysis.statistics import Estimate
 from holdfast.analysis.verdicts import LEAST, tell
-from holdfast.report.foretelling import foretelling_lines
 from holdfast.report.wording import with_interval
 
 _WHERE = (
@@ -28,7 +26,6 @@ def lines(trace: dict[str, Any]) -> list[str]:
         _decay_line(trace, "average", "all heads"),
         _decay_line(trace, "head", f"head {layer}.{head}{chosen}"),
         _behaviour_line(trace["behaviour"]),
-        *(foretelling_lines(told) if (told := foretelling_in(trace)) else ()),
     ]
     if trace["whole_dialogs"] < LEAST:
         told.append(
@@ -36,11 +33,6 @@ def lines(trace: dict[str, Any]) -> list[str]:
             f"which takes {LEAST}."
         )
     return told
-
-
-def foretelling_in(trace: dict[str, Any]) -> Foretelling | None:
-    """What the turns foretell of the probes; None where no divergence was measured."""
-    return from_json(trace["foretelling"]) if "foretelling" in trace else None
 
 
 def _decay_line(trace: dict[str, Any], name: str, title: str) -> str:

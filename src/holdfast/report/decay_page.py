@@ -10,10 +10,9 @@ from holdfast.analysis.study_summary import MODELS, trace_summary
 from holdfast.analysis.summary import NAME
 from holdfast.analysis.summary import spelled as summary_text
 from holdfast.records import read_run
-from holdfast.report.decay import foretelling_in, lines, spelled
+from holdfast.report.decay import lines, spelled
 from holdfast.report.document import Document, Part, Table, head_facts, pictures
 from holdfast.report.downloads import csv_file, json_file
-from holdfast.report.foretelling import foretelling_rows
 
 _TERMS = (
     (
@@ -107,14 +106,6 @@ def _decay_part(traces: Sequence[dict[str, Any]], figures: Path) -> Part:
 def _behaviour_part(traces: Sequence[dict[str, Any]], figures: Path) -> Part:
     drawn = (("mass_and_behaviour", "Stability of the probes by their mean mass"),)
     correlations = "Correlation of a probe’s mass with its score, with 95 % intervals"
-    tables = [Table(correlations, _correlations(traces))]
-    for trace in traces:
-        if told := foretelling_in(trace):
-            caption = (
-                f"{trace['model']}: what foretells that the next probe is lost, by the area under"
-                " the ROC curve (0.5 is chance)"
-            )
-            tables.append(Table(caption, foretelling_rows(told)))
     warning = (
         "A correlation is no proof of a cause: a model can keep an instruction it hardly attends"
         " to, and lose one it still attends to."
@@ -124,7 +115,7 @@ def _behaviour_part(traces: Sequence[dict[str, Any]], figures: Path) -> Part:
         "Mass beside behaviour",
         (warning,),
         pictures=pictures(figures, drawn),
-        tables=tuple(tables),
+        tables=(Table(correlations, _correlations(traces)),),
     )
 
 

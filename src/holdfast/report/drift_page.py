@@ -8,7 +8,7 @@ from holdfast.analysis.baseline import Baseline, baseline_beside
 from holdfast.analysis.check_file import Check, read_check
 from holdfast.analysis.figure_data import figure_rows
 from holdfast.analysis.series import Series
-from holdfast.analysis.summary import foretelling_in, spelled, summarise
+from holdfast.analysis.summary import spelled, summarise
 from holdfast.drift.cases import NO_CATEGORY
 from holdfast.records import RunData
 from holdfast.report.about import about_runs, definitions, drift_terms, setting
@@ -72,7 +72,6 @@ def render_page(runs: Sequence[RunData], labels: Sequence[str], series: Sequence
     categories = _agent_categories(series)
     unsorted = rules is not None or categories == [NO_CATEGORY]
     one_category = unsorted and len(categories) < 2  # the whole run again
-    foretold = [foretelling_in(of_run[item.run], item) for item in series]
     baseline = baseline_beside(runs[0], series[0])
     parts = {
         "check": check_sections(checks, labels, series),
@@ -85,7 +84,7 @@ def render_page(runs: Sequence[RunData], labels: Sequence[str], series: Sequence
         "judges": judges_section(runs),
         "prompts": prompts_section(series),
         "attention": attention_section(series),
-        "divergence": divergence_section(series, foretold),
+        "divergence": divergence_section(series),
     }
     always = ("conversations", "data", "about")
     first, *lines = _opening(checks[0], series, baseline)

@@ -13,13 +13,10 @@ from holdfast.analysis.comparisons import (
     compare,
     overall_change,
 )
-from holdfast.analysis.foretelling import Foretelling
 from holdfast.analysis.rules import RuleComparison, RuleRow, compare_rules, rule_rows
 from holdfast.analysis.series import KINDS, Series, category_of
 from holdfast.analysis.statistics import Estimate
 from holdfast.report.charts import Chart, Mark, difference_mark, round_top
-from holdfast.report.document import Table
-from holdfast.report.foretelling import foretelling_rows
 from holdfast.report.panels import (
     CAPTIONS,
     Look,
@@ -310,43 +307,18 @@ def attention_section(series: Sequence[Series]) -> Attention | None:
 
 
 @dataclass(frozen=True)
-class ForetellingOf:
-    """What the turns of a series foretell."""
-
-    label: str
-    table: Table
-
-
-@dataclass(frozen=True)
 class Divergence:
-    """Divergence from a fresh dialog per round, and whether it foretells a lost probe."""
+    """Divergence from a fresh dialog per round."""
 
     legend: list[Look]
     panel: Panel
     numbers: tuple[NumbersRow, ...]
-    foretelling: tuple[ForetellingOf, ...]
 
 
-def divergence_section(
-    series: Sequence[Series], foretold: Sequence[Foretelling | None]
-) -> Divergence | None:
-    """Divergence per round; None where records carry none.
-
-    Args:
-        series: of the page.
-        foretold: what the turns of each foretell.
-    """
+def divergence_section(series: Sequence[Series]) -> Divergence | None:
+    """Divergence per round; None where records carry none."""
     measured = [item.measured("divergence") for item in series]
     if not any(measured):
         return None
     looks = [look for look, shown in zip(legend(series), measured, strict=True) if shown]
-    tables = [
-        ForetellingOf(
-            item.label, Table(f"What foretells a lost probe, {item.label}", foretelling_rows(told))
-        )
-        for item, told in zip(series, foretold, strict=True)
-        if told is not None
-    ]
-    return Divergence(
-        looks, panel(series, "divergence"), numbers(series, ["divergence"]), tuple(tables)
-    )
+    return Divergence(looks, panel(series, "divergence"), numbers(series, ["divergence"]))

@@ -14,10 +14,8 @@ from holdfast.analysis.comparisons import baseline_of, compare, overall_change
 from holdfast.analysis.rules import RuleComparison, RuleRow, compare_rules, rule_rows
 from holdfast.analysis.series import KINDS, Series, read_series
 from holdfast.analysis.statistics import estimate_columns
-from holdfast.analysis.summary import foretelling_in
 from holdfast.analysis.verdicts import CANNOT_TELL, HOLDS_ZERO, tell
 from holdfast.records import RunData
-from holdfast.report.foretelling import foretelling_lines
 from holdfast.report.overview import (
     WIDTH,
     against_none,
@@ -49,12 +47,12 @@ def table(run: RunData, details: bool = False) -> str:
     series = read_series(run)
     baseline = baseline_beside(run, series[0])
     told = [part for sentence in opening(series, baseline) for part in _wrapped(sentence)]
-    notes = _notes(run, series, baseline)
+    notes = _notes(series, baseline)
     if details:
-        paragraphs = [*_in_detail(series), [*_accuracies(series), *_foretold(run, series), *notes]]
+        paragraphs = [*_in_detail(series), [*_accuracies(series), *notes]]
         paragraphs.append(told)
     else:
-        paragraphs = [told, *_in_short(run, series), notes]
+        paragraphs = [told, *_in_short(series), notes]
     rules = rule_rows(series[:1])
     if rules and not baseline:
         paragraphs.append(_wrapped(baseline_hint(rules)))
@@ -69,7 +67,6 @@ def left_out(run: RunData) -> str:
         parts += ["changes from round 1"] if series[0].rounds > 1 else []
         parts += ["adoption"] if any(item.measured("adoption") for item in series) else []
         parts += ["accuracy"] if _accuracies(series) else []
-        parts += ["what foretells a lost probe"] if _foretold(run, series) else []
     if not parts:
         return ""
     rest = ", ".join(parts)
@@ -82,11 +79,11 @@ def _wrapped(line: str) -> list[str]:
     return textwrap.wrap(line, WIDTH)
 
 
-def _in_short(run: RunData, series: Sequence[Series]) -> list[list[str]]:
+def _in_short(series: Sequence[Series]) -> list[list[str]]:
     """Paragraphs; of a single method all but its rules by round."""
     if len(series) > 1:
         return [by_round(series), against_none(series), rules_by_method(series)]
-    more = [*_changes(series), *_accuracies(series), *_foretold(run, series)]
+    more = [*_changes(series), *_accuracies(series)]
     return [_block(series), more, rules_by_method(series)]
 
 
@@ -95,7 +92,7 @@ def _in_detail(series: Sequence[Series]) -> list[list[str]]:
     return [*blocks, [*_changes(series), *_comparisons(series)], *_rules(series)]
 
 
-def _notes(run: RunData, series: Sequence[Series], baseline: Baseline | None) -> list[str]:
+def _notes(series: Sequence[Series], baseline: Baseline | None) -> list[str]:
     """What to know of the numbers, and which measures tell nothing."""
     lines = []
     if any(len(item.records) < 2 for item in series):
@@ -104,17 +101,6 @@ def _notes(run: RunData, series: Sequence[Series], baseline: Baseline | None) ->
         )
     for line in baseline_lines(baseline) if baseline else ():
         lines += textwrap.wrap(line, WIDTH, subsequent_indent="    ")
-    return lines
-
-
-def _foretold(run: RunData, series: Sequence[Series]) -> list[str]:
-    """What foretells a lost probe, for each method whose run measured it."""
-    lines = []
-    for item in series:
-        if told := foretelling_in(run, item):
-            name = f"{item.method}: " if len(series) > 1 else ""
-            for line in foretelling_lines(told):
-                lines += textwrap.wrap(f"{name}{line}", WIDTH, subsequent_indent="    ")
     return lines
 
 
