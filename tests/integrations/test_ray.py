@@ -24,12 +24,11 @@ from test_drift import SUITE, texts, without_time
 import holdfast
 from holdfast import drift, tasks
 from holdfast.errors import ModelError, RequestFailed, UsageError
-from holdfast.integrations.ray import Specification, connect, refusals
+from holdfast.integrations.ray import Specification, connect
 from holdfast.integrations.ray import connecting as connecting_module
-from holdfast.integrations.ray import pool as pool_module
+from holdfast.integrations.ray import model as model_module
 from holdfast.integrations.ray.actor import versions
-from holdfast.integrations.ray.board import Board
-from holdfast.integrations.ray.rounds import Round
+from holdfast.integrations.ray.shares import Shares
 from holdfast.methods import Kind
 from holdfast.models.replicas import Listener
 from holdfast.records import read_run
@@ -252,7 +251,7 @@ def test_a_conversation_that_kills_its_actors_fails_by_itself(exact, alone, tmp_
     assert len(run.records) == 3
     (lost,) = [record for record in run.records if "ended" in record]
     assert lost["agent"]["id"] == "case-rain" and lost["ended"]["round"] == 1
-    assert "Three actors were gone while they worked on it" in lost["ended"]["reason"]
+    assert "Three actors were lost while they worked on it" in lost["ended"]["reason"]
     others = [record for record in run.records if record is not lost]
     there = {r["conversation"]: r["turns"] for r in alone(QUICK).records}
     assert all(there[record["conversation"]] == record["turns"] for record in others)
@@ -322,55 +321,52 @@ def test_more_actors_than_there_is_room_for_are_refused(exact):
 
 
 def test_processors_that_no_machine_has_get_no_place(exact, monkeypatch):
-    monkeypatch.setattr(pool_module, "_PATIENCE", 3.0)
-    with pytest.raises(ModelError, match=r"no place in 3 s, with 7 processors each"):
+    monkeypatch.setattr(model_module, "_PATIENCE", 3.0)
+    with pytest.raises(ModelError, match=r"no resources for 1 of 1 .* with 7 processors each"):
         connect(EXACT, "", 1, processors=7)
 
 
 def test_no_place_for_an_actor_is_an_error_and_no_endless_wait(exact, monkeypatch):
     """The two actors of `exact` have both processors."""
-    monkeypatch.setattr(pool_module, "_PATIENCE", 3.0)
+    monkeypatch.setattr(model_module, "_PATIENCE", 3.0)
     began = time.monotonic()
-    with pytest.raises(ModelError, match="given 1 of 1 actors no place in 3 s"):
+    with pytest.raises(ModelError, match="no resources for 1 of 1 actors after 3 s"):
         connect(EXACT, "", 1)
     assert time.monotonic() - began < 30
 
 
 def test_other_versions_are_refused():
     there = versions()
-    refusals.check_versions(there, "node-7")
+    model_module.check_versions(there, "node-7")
     with pytest.raises(ModelError, match=r"torch is .* here and 1\.0 on node-7; install the same"):
-        refusals.check_versions({**there, "torch": "1.0"}, "node-7")
+        model_module.check_versions({**there, "torch": "1.0"}, "node-7")
 
 
 def test_why_an_actor_is_gone_is_said_in_a_few_words():
     killed = "The actor died.\n\tpid: 7\nThe actor is dead because its node has died. Node Id: 5"
-    assert refusals.reason_of(Exception(killed)) == "its node has died"
+    assert model_module.reason_of(Exception(killed)) == "its node has died"
     lacking = "\x1b[36mray::Actor\x1b[39m\nModuleNotFoundError: No module named 'holdfast'\n"
     told = "No module named 'holdfast' there; install the same on every machine"
-    assert refusals.reason_of(Exception(lacking)) == told
+    assert model_module.reason_of(Exception(lacking)) == told
 
 
 def test_an_actor_with_another_model_is_refused(exact):
-    first = exact._pool.description
-    refusals.check_alike(first, "node-1", replace(first), "node-7")
+    first = exact.description
+    model_module.check_alike(first, "node-1", replace(first), "node-7")
     with pytest.raises(ModelError, match=r"fingerprint of 'default' is .* on node-1 and abc on"):
-        refusals.check_alike(first, "node-1", replace(first, fingerprint="abc"), "node-7")
+        model_module.check_alike(first, "node-1", replace(first, fingerprint="abc"), "node-7")
     with pytest.raises(ModelError, match=r"runtime of 'default' is .* the same kind of device"):
-        refusals.check_alike(first, "node-1", replace(first, runtime={"device": "x"}), "node-7")
+        model_module.check_alike(first, "node-1", replace(first, runtime={"device": "x"}), "node-7")
 
 
-def test_too_many_units_that_are_lost_in_a_row_stop_the_run(exact, tmp_path):
+def test_too_many_units_that_are_lost_in_a_row_stop_the_run():
     lost = []
-    rounds = Round(
-        Board(range(9), 1),
-        {n: n for n in range(9)},
-        Listener(print, lost=lambda n, error: lost.append((n, error))),
-    )
-    with pytest.raises(ModelError, match="5 units of work in a row"):
-        for actor in range(100):
-            rounds.board.give(actor, 1)
-            rounds.gone(actor, "memory ran out")
+    units = {number: number for number in range(9)}
+    listener = Listener(print, lost=lambda number, error: lost.append((number, error)))
+    round_ = model_module.Round(None, units, Shares(units, 1, 1), listener)
+    with pytest.raises(ModelError, match=r"5 units .* each lost three actors \(memory ran out\)"):
+        for _ in range(100):
+            model_module.give_up(round_, round_.shares.next(), "memory ran out")
     assert len(lost) == 4 and all(isinstance(error, RequestFailed) for _, error in lost)
 
 

@@ -5,23 +5,24 @@ from __future__ import annotations
 import os
 import platform
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from importlib import metadata
+from queue import Empty, SimpleQueue
 from typing import TYPE_CHECKING, Any
 
 from holdfast.errors import HoldfastError, ModelError
-from holdfast.integrations.ray.desk import Desk, News
 from holdfast.methods import Ability
 from holdfast.models.forked import portable
-from holdfast.models.replicas import Work
+from holdfast.models.replicas import Listener, Work
 from holdfast.threads import wait_asleep
 
 if TYPE_CHECKING:
     from holdfast.models.local import LocalModel
 
 _PACKAGES = ("holdfast", "ray", "torch", "transformers", "tokenizers", "numpy")
-_POLL = 1.0  # seconds that an actor waits for something to tell
+
+Event = tuple[str, tuple[Any, ...]]  # the name of a field of `Listener`, or "error"; its arguments
 
 
 @dataclass(frozen=True)
@@ -40,7 +41,7 @@ class Specification:
 
 @dataclass(frozen=True)
 class Description:
-    """What an actor says of the model that it has loaded; the properties of `ChatModel`."""
+    """The properties of `ChatModel` of the model that an actor has loaded."""
 
     name: str
     fingerprint: str
@@ -49,23 +50,22 @@ class Description:
 
 
 def versions() -> dict[str, str]:
-    """What must be alike where units are handed out and where they are done."""
+    """Versions that have to be the same on every machine of a run."""
     python = ".".join(platform.python_version_tuple()[:2])
     return {"python": python} | {name: metadata.version(name).split("+")[0] for name in _PACKAGES}
 
 
 class Actor:
-    """Calls come one at a time; work goes on in a thread beside them.
+    """One replica of the model.
 
     Args:
-        processors: threads that it computes with, where it runs on the CPU.
+        processors: threads to compute with on the CPU.
     """
 
     def __init__(self, processors: int):
         os.environ |= {"HF_HUB_OFFLINE": "1", "TOKENIZERS_PARALLELISM": "false"}
         wait_asleep()
         self._processors = processors
-        self._desk = Desk()
         self._model: LocalModel | None = None
 
     def about(self) -> tuple[str, dict[str, str]]:
@@ -83,14 +83,16 @@ class Actor:
         from holdfast.models.loading import load
 
         logging.disable_progress_bar()
-        asked = specification
-        size: dict[str, Any] = {} if asked.batch_size is None else {"batch_size": asked.batch_size}
+        wanted = specification
+        size: dict[str, Any] = {}
+        if wanted.batch_size is not None:
+            size["batch_size"] = wanted.batch_size
         try:
             model = load(
-                asked.name,
-                asked.device,
-                asked.dtype,
-                trust_remote_code=asked.trust_remote_code,
+                wanted.name,
+                wanted.device,
+                wanted.dtype,
+                trust_remote_code=wanted.trust_remote_code,
                 **size,
             )
         except HoldfastError as error:
@@ -104,34 +106,46 @@ class Actor:
     def compute(
         self, function: Callable[..., Any], arguments: Sequence[Any]
     ) -> tuple[Any, Exception | None]:
-        """What a function makes of the model and further arguments, or its error."""
+        """The result of a function of the model and further arguments, or its error."""
         try:
             return function(self._loaded, *arguments), None
         except Exception as error:
             return None, portable(error)
 
-    def begin(self, work: Work, replicas: int) -> None:
-        """Ends the work before, if there was any, and begins another."""
-        self._desk.close()
-        self._desk = desk = Desk()
+    def work(
+        self, work: Work, units: Sequence[tuple[int, Any]], replicas: int
+    ) -> Iterator[list[Event]]:
+        """Does units of work; yields what a `Listener` would hear, as it happens."""
+        events: SimpleQueue[Event | None] = SimpleQueue()
         model = self._loaded
 
-        def go_on() -> None:
+        def send(name: str) -> Callable[..., None]:
+            return lambda *arguments: events.put((name, arguments))
+
+        def do() -> None:
             import torch
 
-            torch.set_num_threads(self._processors)  # of this thread
+            torch.set_num_threads(self._processors)  # holds for this thread alone
             try:
-                while not desk.closed:
-                    work.do(model, iter(desk), replicas, desk.listener)
+                listener = Listener(send("outcome"), send("over"), send("progress"))
+                work.do(model, iter(units), replicas, listener)
             except Exception as error:
-                desk.fail(portable(error))
+                events.put(("error", (portable(error),)))
+            events.put(None)
 
-        threading.Thread(target=go_on, name="holdfast-work", daemon=True).start()
-
-    def exchange(self, units: Sequence[tuple[int, Any]]) -> News:
-        """Takes further units, and tells what became of those before."""
-        self._desk.give(units)
-        return self._desk.take(_POLL)
+        threading.Thread(target=do, name="holdfast-work", daemon=True).start()
+        event = events.get()
+        while event is not None:
+            batch = []
+            while event is not None:
+                batch.append(event)
+                try:
+                    event = events.get_nowait()
+                except Empty:
+                    break
+            yield batch
+            if event is not None:
+                event = events.get()
 
     @property
     def _loaded(self) -> LocalModel:

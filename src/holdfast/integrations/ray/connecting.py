@@ -12,8 +12,7 @@ from typing import Any
 from holdfast import knobs
 from holdfast.errors import ModelError, UsageError
 from holdfast.integrations.ray.actor import Specification
-from holdfast.integrations.ray.model import RayModel
-from holdfast.integrations.ray.pool import Seat
+from holdfast.integrations.ray.model import RayModel, Resources
 
 LOCAL = "local"  # the address of a cluster of this machine alone, which ends with the command
 _PATIENCE = 10.0  # seconds in which a head answers
@@ -68,10 +67,10 @@ def connect(
     try:
         rooms = [_room_of(node) for node in ray.nodes() if node["Alive"]]
         wants_gpus = specification.device in (None, "cuda") and any(room.gpus for room in rooms)
-        seat, count = _seat(rooms, wants_gpus, replicas, address)
+        resources, count = _resources(rooms, wants_gpus, replicas, address)
         if processors is not None:
-            seat = replace(seat, processors=processors)
-        model = RayModel(specification, seat, count, address, ours)
+            resources = replace(resources, processors=processors)
+        model = RayModel(specification, resources, count, address, ours)
     except BaseException:
         if ours:
             ray.shutdown()
@@ -144,9 +143,9 @@ def _room_of(node: dict[str, Any]) -> Room:
     return Room(int(resources.get("CPU", 0)), int(resources.get("GPU", 0)))
 
 
-def _seat(
+def _resources(
     rooms: list[Room], wants_gpus: bool, replicas: int | None, address: str
-) -> tuple[Seat, int]:
+) -> tuple[Resources, int]:
     """What an actor has, and how many there are.
 
     Raises:
@@ -157,7 +156,7 @@ def _seat(
         if (count := replicas or gpus) > gpus:
             raise _no_room(count, "GPU", gpus, address)
         fewest = min(room.processors // room.gpus for room in rooms if room.gpus)
-        return Seat(processors=max(1, fewest), gpus=1), count
+        return Resources(processors=max(1, fewest), gpus=1), count
     processors = sum(room.processors for room in rooms)
     count = replicas or sum(room.processors > 0 for room in rooms)
     if not 0 < count <= processors:
@@ -165,7 +164,7 @@ def _seat(
     share = processors // count
     while sum(room.processors // share for room in rooms) < count:
         share -= 1
-    return Seat(processors=share, gpus=0), count
+    return Resources(processors=share, gpus=0), count
 
 
 def _no_room(count: int, what: str, there: int, address: str) -> ModelError:

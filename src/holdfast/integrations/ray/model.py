@@ -1,43 +1,128 @@
-"""A model of which actors hold replicas; this process holds none, and hands units out."""
+"""A model whose replicas are actors of a Ray cluster; this process hands work out to them."""
 
 from __future__ import annotations
 
+import contextlib
+import re
+import time
+import warnings
+import weakref
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
-from holdfast.errors import ModelError
-from holdfast.integrations.ray.actor import Specification
-from holdfast.integrations.ray.board import Board
-from holdfast.integrations.ray.pool import ActorPool, Seat
-from holdfast.integrations.ray.rounds import Round
+from holdfast.errors import ModelError, RequestFailed
+from holdfast.integrations.ray.actor import Actor, Description, Specification, versions
+from holdfast.integrations.ray.shares import Shares
 from holdfast.methods import Ability, Method
+from holdfast.models.failures import MOST_IN_A_ROW
 from holdfast.models.protocol import ChatModel, Generation, Session
 from holdfast.models.replicas import Listener, Work
 from holdfast.models.requests import Reply, Request
 
+_PATIENCE = 120.0  # seconds in which a cluster provides an actor's resources
+_MOST_STARTS = 3  # actors in a row that are lost before they have loaded the model
+_POLL = 1.0  # seconds
+
+
+@dataclass(frozen=True)
+class Resources:
+    """What an actor has of its machine."""
+
+    processors: int
+    gpus: int
+
+    def __str__(self) -> str:
+        plural = "" if self.processors == 1 else "s"
+        gpu = "a GPU and " if self.gpus else ""
+        return f"{gpu}{self.processors} processor{plural}"
+
+
+@dataclass(eq=False)
+class Replica:
+    """An actor, as this process sees it.
+
+    Args:
+        handle: Ray's.
+        waits_for: the result of its latest call, or the stream of its share; None while idle.
+        since: when it was requested.
+        node: the machine's name, once the actor runs.
+        description: once it has loaded the model.
+        share: the units that it has not finished.
+    """
+
+    handle: Any
+    waits_for: Any
+    since: float = field(default_factory=time.monotonic)
+    node: str = ""
+    description: Description | None = None
+    share: list[int] = field(default_factory=list)
+
+    @property
+    def is_at_work(self) -> bool:
+        return self.description is not None and self.waits_for is not None
+
+
+@dataclass
+class Round:
+    """One call of `RayModel.work`.
+
+    Args:
+        work: as Ray stores it.
+        units: by number.
+        shares: of the units, that are not handed out.
+        listener: hears of them.
+        lost_in_a_row: units given up since one was last finished.
+    """
+
+    work: Any
+    units: Mapping[int, Any]
+    shares: Shares
+    listener: Listener
+    lost_in_a_row: int = 0
+
 
 class RayModel(Generation):
-    """A chat model and its replicas; see `holdfast.integrations.ray.connect`.
+    """A chat model whose replicas are actors; see `holdfast.integrations.ray.connect`.
+
+    An actor that is lost is replaced.
 
     Args:
         specification: what each actor loads.
-        seat: what each actor has.
+        resources: of each actor.
         count: how many actors.
         address: of the cluster.
         ours: whether the connection to the cluster ends with this.
 
     Raises:
-        ModelError: no actor has a place, or one cannot load the model.
+        ModelError: no actor gets resources, or one cannot load the model.
     """
 
     independent: ClassVar[bool] = False
     replicas: ClassVar[int] = 0
 
     def __init__(
-        self, specification: Specification, seat: Seat, count: int, address: str, ours: bool
+        self,
+        specification: Specification,
+        resources: Resources,
+        count: int,
+        address: str,
+        ours: bool,
     ):
-        self._seat, self._address = seat, address
-        self._pool = ActorPool(specification, seat, count, address, ours)
+        self._specification, self._resources = specification, resources
+        self._count, self._address = count, address
+        self._replicas: list[Replica] = []
+        self._first: Replica | None = None  # to load the model; all others have to be like it
+        self._failed_starts = 0
+        self._has_warned = False
+        self.close: Callable[[], object] = weakref.finalize(self, _end, self._replicas, ours)
+        try:
+            self._fill_up()
+            while self._first is None:
+                self._wait()
+        except BaseException:
+            self.close()
+            raise
 
     def __enter__(self) -> RayModel:
         return self
@@ -45,40 +130,40 @@ class RayModel(Generation):
     def __exit__(self, *exception: object) -> None:
         self.close()
 
-    def close(self) -> None:
-        """Ends the actors, and the connection where it was made for them; so does the last use of
-        the model.
-        """
-        self._pool.close()
+    @property
+    def description(self) -> Description:
+        """Of the first actor that loaded the model; the others have the same."""
+        assert self._first is not None and self._first.description is not None
+        return self._first.description
 
     @property
     def name(self) -> str:
         """As the specification has it."""
-        return self._pool.description.name
+        return self.description.name
 
     @property
     def fingerprint(self) -> str:
         """That of every actor's model."""
-        return self._pool.description.fingerprint
+        return self.description.fingerprint
 
     @property
     def runtime(self) -> dict[str, str | int]:
         """That of every actor: a run goes on with or without Ray where it is the same."""
-        return self._pool.description.runtime
+        return self.description.runtime
 
     @property
     def offers(self) -> frozenset[Ability]:
         """What methods can use of it."""
-        return self._pool.description.offers
+        return self.description.offers
 
     @property
     def about(self) -> dict[str, Any]:
         """For the manifest: where the replicas are; no result depends on it."""
-        seat = {"processors": self._seat.processors, "gpus": self._seat.gpus}
-        return {"ray": {"address": self._address, "replicas": self._pool.count, "each": seat}}
+        each = {"processors": self._resources.processors, "gpus": self._resources.gpus}
+        return {"ray": {"address": self._address, "replicas": self._count, "each": each}}
 
     def __str__(self) -> str:
-        return f"{self._pool.count} replicas on Ray at {self._address}, each with {self._seat}"
+        return f"{self._count} replicas on Ray at {self._address}, each with {self._resources}"
 
     def check(self, methods: Sequence[Method]) -> None:
         """Refuses methods that the model cannot apply.
@@ -88,17 +173,13 @@ class RayModel(Generation):
         """
         self.ask(_check, tuple(methods))
 
-    def ask(self, function: Callable[..., Any], *arguments: Any) -> Any:
-        """What a function makes of the model of one of the actors, and further arguments."""
-        return self._pool.ask(function, *arguments)
-
     def generate_batch(self, requests: Sequence[Request]) -> list[Reply]:
         """Answers many chats, by one of the actors."""
         replies: list[Reply] = self.ask(_answer, list(requests))
         return replies
 
     def session(self) -> Session:
-        """There is none: what actors share is theirs, and whole units of work go to them.
+        """There is none: actors do whole units of work.
 
         Raises:
             ModelError: always.
@@ -108,22 +189,257 @@ class RayModel(Generation):
             " load it with holdfast.load() for anything else."
         )
 
-    def work(self, work: Work, units: Mapping[int, Any], listener: Listener) -> None:
-        """Has every unit done once.
-
-        A unit whose actor is gone is begun again by another, and another actor is asked for. Once
-        it was gone with three actors, the last time alone, it is told as lost.
+    def ask(self, function: Callable[..., Any], *arguments: Any) -> Any:
+        """Calls a function with an actor's model and further arguments.
 
         Raises:
-            HoldfastError: what ended the work of an actor, when the others have done what they had
-                begun; or too many units in a row were lost; or the cluster gives no actor a place.
+            Exception: of the function.
+            ModelError: no actor can be had.
         """
         import ray
 
-        task = Round(Board(units, -(-work.together // self._pool.count)), units, listener)
-        self._pool.do(task, ray.put(work))
-        if task.error is not None:
-            raise task.error
+        while True:
+            for replica in self._loaded():
+                try:
+                    answer, error = ray.get(replica.handle.compute.remote(function, arguments))
+                except ray.exceptions.RayActorError as loss:
+                    self._lose(replica, loss, None)
+                except ray.exceptions.RayTaskError as unread:
+                    raise cause_of(unread, replica.node) from None
+                else:
+                    if error is not None:
+                        raise error
+                    return answer
+            self._fill_up()
+            self._wait()
+
+    def work(self, work: Work, units: Mapping[int, Any], listener: Listener) -> None:
+        """Has every unit done once.
+
+        A unit whose actor is lost is begun again by another. Once it was lost with three actors,
+        the last time alone, it is reported as lost.
+
+        Raises:
+            HoldfastError: an actor's work raised it; or too many units in a row were lost; or the
+                cluster provides no resources for an actor.
+        """
+        import ray
+
+        together = -(-work.together // self._count)
+        shares = Shares(units, together, self._count)
+        round_ = Round(ray.put(work), units, shares, listener)
+        try:
+            while round_.shares or any(replica.is_at_work for replica in self._replicas):
+                self._fill_up()
+                for replica in self._loaded():
+                    if replica.waits_for is None and (share := round_.shares.next()):
+                        given = [(number, units[number]) for number in share]
+                        stream = replica.handle.work.options(num_returns="streaming")
+                        replica.share = share
+                        replica.waits_for = stream.remote(round_.work, given, self._count)
+                self._wait(round_)
+        except BaseException:
+            self._end_those_at_work()
+            raise
+
+    def _loaded(self) -> list[Replica]:
+        return [replica for replica in self._replicas if replica.description]
+
+    def _fill_up(self) -> None:
+        """Requests as many actors as are missing."""
+        import ray
+
+        remote = ray.remote(Actor).options(
+            num_cpus=self._resources.processors,
+            num_gpus=self._resources.gpus,
+            scheduling_strategy="SPREAD",
+        )
+        while len(self._replicas) < self._count:
+            handle = remote.remote(self._resources.processors)
+            self._replicas.append(Replica(handle, handle.about.remote()))
+
+    def _wait(self, round_: Round | None = None) -> None:
+        """Takes what actors have answered, for a second at most."""
+        import ray
+
+        waiting = {r.waits_for: r for r in self._replicas if r.waits_for is not None}
+        ready, _ = ray.wait(list(waiting), num_returns=len(waiting), timeout=0)
+        if not ready:
+            ready, _ = ray.wait(list(waiting), timeout=_POLL)
+        for call in ready:
+            replica = waiting[call]
+            try:
+                if replica.is_at_work and round_ is not None:
+                    self._take_events(replica, round_)
+                else:
+                    replica.waits_for = None
+                    self._take_start(replica, ray.get(call))
+            except ray.exceptions.RayActorError as error:
+                self._lose(replica, error, round_)
+            except ray.exceptions.RayTaskError as error:
+                raise cause_of(error, replica.node) from None
+        self._check_places()
+
+    def _take_start(self, replica: Replica, answer: Any) -> None:
+        """The machine of an actor, then its model."""
+        if not replica.node:
+            replica.node, installed = answer
+            check_versions(installed, replica.node)
+            replica.waits_for = replica.handle.load.remote(self._specification)
+        else:
+            self._first = self._first or replica
+            replica.description, self._failed_starts = answer, 0
+            check_alike(self.description, self._first.node, answer, replica.node)
+
+    def _take_events(self, replica: Replica, round_: Round) -> None:
+        """What an actor's stream holds next."""
+        import ray
+
+        try:
+            events = ray.get(next(replica.waits_for))
+        except StopIteration:
+            replica.share, replica.waits_for = [], None
+            return
+        for name, arguments in events:
+            if name == "error":
+                raise arguments[0]
+            getattr(round_.listener, name)(*arguments)
+            if name == "over":
+                replica.share.remove(arguments[0])
+                round_.lost_in_a_row = 0
+
+    def _lose(self, replica: Replica, error: Exception, round_: Round | None) -> None:
+        """An actor is lost, and its units go to others.
+
+        Raises:
+            ModelError: actors are lost as soon as they begin, or too many units in a row were.
+        """
+        import ray
+
+        ray.kill(replica.handle)  # which may only have been out of reach
+        self._replicas.remove(replica)
+        why = reason_of(error)
+        if replica.description is None:
+            self._failed_starts += 1
+            if self._failed_starts >= _MOST_STARTS:
+                raise ModelError(
+                    f"{_MOST_STARTS} actors in a row were lost before they had loaded"
+                    f" {self._specification.name!r} ({why}); where memory ran out, use a smaller"
+                    " --dtype or fewer --replicas on a machine."
+                )
+        if round_ is not None:
+            give_up(round_, replica.share, why)
+
+    def _check_places(self) -> None:
+        """Warns of actors that the cluster provides no resources for.
+
+        Raises:
+            ModelError: none has any.
+        """
+        late = [
+            replica
+            for replica in self._replicas
+            if not replica.node and time.monotonic() - replica.since > _PATIENCE
+        ]
+        if not late or (self._has_warned and len(late) < len(self._replicas)):
+            return
+        message = (
+            f"The Ray cluster at {self._address!r} has no resources for {len(late)} of"
+            f" {self._count} actors after {_PATIENCE:.0f} s, with {self._resources} each"
+        )
+        if len(late) == len(self._replicas):
+            raise ModelError(f"{message}; free some (`ray status` shows usage), or add nodes.")
+        self._has_warned = True
+        warnings.warn(f"{message}; the others go on without them.", stacklevel=2)
+
+    def _end_those_at_work(self) -> None:
+        """Ends actors whose units nobody waits for any longer; the next work starts others."""
+        import ray
+
+        for replica in [replica for replica in self._replicas if replica.is_at_work]:
+            with contextlib.suppress(Exception):
+                ray.kill(replica.handle)
+            self._replicas.remove(replica)
+
+
+def give_up(round_: Round, unfinished: Sequence[int], why: str) -> None:
+    """Hands out again what an actor was lost with, and reports the units that are given up.
+
+    Raises:
+        ModelError: too many in a row.
+    """
+    for number in round_.shares.lose(unfinished):
+        round_.lost_in_a_row += 1
+        if round_.lost_in_a_row >= MOST_IN_A_ROW:
+            raise ModelError(
+                f"Stopped, as {round_.lost_in_a_row} units of work in a row each lost three actors"
+                f" ({why}); look into the logs of the Ray cluster, and repeat the command to go on."
+            )
+        reason = f"Three actors were lost while they worked on it ({why})."
+        round_.listener.lost(number, RequestFailed(reason))
+
+
+def check_versions(installed: dict[str, str], node: str) -> None:
+    """Refuses a machine with other software than this one's.
+
+    Raises:
+        ModelError: names the first difference.
+    """
+    for name, version in versions().items():
+        if installed.get(name) != version:
+            raise ModelError(
+                f"{name} is {version} here and {installed.get(name)} on {node}; install the same"
+                " versions on every machine."
+            )
+
+
+def check_alike(first: Description, first_node: str, other: Description, node: str) -> None:
+    """Refuses an actor whose model would give other replies than the first one's.
+
+    Raises:
+        ModelError: names both machines.
+    """
+    for name in ("fingerprint", "runtime"):
+        expected, actual = getattr(first, name), getattr(other, name)
+        if expected != actual:
+            raise ModelError(
+                f"The {name} of {first.name!r} is {expected} on {first_node} and {actual} on"
+                f" {node}; give every machine the same files and the same kind of device."
+            )
+
+
+def cause_of(error: Any, node: str) -> Exception:
+    """The error that an actor raised, without Ray's wrapping."""
+    import ray
+
+    if isinstance(error, ray.exceptions.RaySystemError):  # what was sent could not be unpickled
+        last = str(error).strip().splitlines()[-1]
+        return ModelError(
+            f"The work cannot be read on {node} ({last}); put modules of your own, as measures"
+            " have, where every machine's Python finds them."
+        )
+    cause: Exception = error.cause
+    return cause
+
+
+def reason_of(error: Exception) -> str:
+    """Why an actor was lost, in a few words of Ray's."""
+    text = re.sub("\x1b\\[[0-9;]*m", "", str(error))
+    if missing := re.findall(r"ModuleNotFoundError: (No module named '[^']+')", text):
+        return f"{missing[-1]} there; install the same on every machine"
+    why = re.search(r"is dead because (.+?)(?:\. |\.?$)", text, re.MULTILINE)
+    return (why[1] if why else " ".join(text.split()))[:200].rstrip(".")
+
+
+def _end(replicas: list[Replica], ours: bool) -> None:
+    import ray
+
+    if ray.is_initialized():
+        for replica in replicas:
+            ray.kill(replica.handle)
+        if ours:
+            ray.shutdown()
+    replicas.clear()
 
 
 def _check(model: ChatModel, methods: Sequence[Method]) -> None:
