@@ -16,7 +16,7 @@ from pathlib import Path
 import numpy as np
 from stamp import measured_on
 
-from holdfast.analysis.sequential import holds, lets_go
+from holdfast.analysis.sequential import holds, is_below
 
 BAR, ERROR, ROUNDS, BUDGET = 0.9, 0.05, 8, 200
 CHECKS, SEED, BLOCK = 4000, 0, 100
@@ -37,7 +37,7 @@ def simulate(means: np.ndarray, error: float, checks: int, seed: int) -> dict:
     for start in range(0, checks, BLOCK):
         size = (min(BLOCK, checks - start), BUDGET, len(means))
         values = (draws.random(size) < means).astype(float)
-        ends = [first(told(values, BAR, error)) for told in (holds, lets_go)]
+        ends = [first(told(values, BAR, error)) for told in (holds, is_below)]
         passed += int((ends[0] < ends[1]).sum())
         failed += int((ends[1] < ends[0]).sum())
         conversations += int(np.minimum(np.minimum(*ends), BUDGET).sum())

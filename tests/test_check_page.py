@@ -39,22 +39,20 @@ def test_the_page_begins_with_the_verdicts_and_calls_nothing_an_example(checked)
     _, run, checks, _ = checked
     text = text_of(run)
     assert (
-        "1 pass, 1 fail, 1 undecided: 3 prompts, stability of at least 0.8 in every round; any"
-        " verdict wrong with a probability of at most 0.05."
+        "1 of 3 prompts failed, 1 undecided, 1 passed (bar: 0.8 for every rule in every round;"
+        " chance of any wrong verdict at most 5 %)."
     ) in text
     late = checks[1]
-    assert (
-        f"late fails after {late.decided_after} conversations; numbers are of all 8: below 0.8 in"
-        " round 3: "
-    ) in text
+    assert "late fails: below 0.8 in round 3: " in text
+    assert f"(decided after {late.decided_after} of 8 conversations)." in text
     assert f"8 decided after {late.decided_after}" in text, "in the table"
     assert "example and not a measurement" not in text
-    assert "each of whose ends is wrong with a probability of at most 0.017" in text
+    assert "each wrong with a probability of at most 0.017" in text
     told = [(row.prompt, row.verdict, row.why) for row in section_of(run).rows]
     assert [verdict for _, verdict, _ in told] == [PASS, FAIL, UNDECIDED]
     assert told[1][2] == f"below 0.8 in round 3: {numbers_text(late.let_go)}"
     for line, (_, _, why) in zip(lines_of(checks, TERMS), told, strict=False):
-        assert line.endswith(why), "terminal and page say the same"
+        assert f"  {why} (" in line, "terminal and page say the same"
 
 
 def section_of(run):
@@ -87,7 +85,7 @@ def test_page_and_summary_derive_the_verdicts_again(checked):
 def test_a_confidence_sequence_narrows_to_the_verdicts_interval(checked):
     _, run, checks, _ = checked
     good = checks[0]
-    steps = sequence_of(good, good.lowest, read_check(run).error)
+    steps = sequence_of(good, good.lowest)
     counts = [count for count, _ in steps]
     assert counts[:3] == [4, 8, 16] and counts[-1] == len(good.records)
     widths = [cell.high - cell.low for _, cell in steps]
@@ -162,14 +160,14 @@ def test_one_prompt_is_told_in_the_headline():
 
     told = Check("none", terms, (bot,))
     assert check_headline(told) == (
-        "bot fails after 2 conversations; numbers are of all 8: below 0.9 in round 1:"
-        f" {numbers_text(bot.let_go)}; this verdict is wrong with a probability of at most 0.05."
+        f"bot fails: below 0.9 in round 1: {numbers_text(bot.let_go)} (decided after 2 of 8"
+        " conversations). The chance that this verdict is wrong is at most 5 %."
     )
     assert check_lines(told) == []
     (bot,) = check_prompts(records_of(np.ones((4, 2, 1))), ["bot"], 2, terms)
     told = Check("none", terms, (bot,))
     assert check_headline(told) == (
-        f"bot is undecided after 4 conversations: lowest in round 1: {numbers_text(bot.lowest)}."
+        f"bot is undecided: lowest in round 1: {numbers_text(bot.lowest)} (4 conversations)."
     ), "what is undecided is no verdict, and has no error"
 
 
@@ -183,7 +181,7 @@ def test_a_fall_is_on_the_page_though_the_earlier_run_is_gone(checked, tmp_path)
         (one.verdict, one.fall) for one in checks
     ]
     text = text_of(run)
-    assert "fell against the earlier run, most in round 4: 1.00 to 0." in text
+    assert "fell against the earlier run: most in round 4, from 1.00 to 0." in text
     assert "no mean is lower than in the earlier run" in text
 
 
@@ -202,8 +200,10 @@ def test_the_page_without_a_bar_tells_which_rule_fell(tmp_path):
     again = read_check(run)
     assert again.terms == terms and again.prompts[0].fall == checks[0].fall
     told = check_headline(again)
-    assert told.startswith("bot fails after 30 conversations: fell against the earlier run, rule s")
-    assert told.endswith("; this verdict is wrong with a probability of at most 0.05.")
+    assert told.startswith("bot fails: fell against the earlier run: rule signs, most in round")
+    assert told.endswith(
+        "(30 conversations). The chance that this verdict is wrong is at most 5 %."
+    )
     assert json.loads(json.dumps(check_told(again)))["prompts"][0]["fall"]["rules"][0] == {
         "rule": "signs",
         "fell": True,
@@ -219,7 +219,7 @@ def test_the_whole_page_without_a_bar(checked, tmp_path):
     settings, terms = drift.Settings(rounds=ROUNDS), Terms(None, budget=60)
     run, _ = check(Scripted(SHARES), SUITE, tmp_path, settings, terms, before=earlier)
     text = text_of(run)
-    assert "3 pass: 3 prompts compared with an earlier run, rule by rule" in text
+    assert "3 of 3 prompts passed (each rule compared with an earlier run; " in text
     assert "Every rule is compared with itself in an earlier run." in text
     assert "the bar" not in text and "None" not in text
 

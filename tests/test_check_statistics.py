@@ -15,7 +15,7 @@ from holdfast.analysis.sequential import (
     decide,
     falls,
     holds,
-    lets_go,
+    is_below,
 )
 
 ERROR = 0.05
@@ -69,7 +69,7 @@ def test_a_prompt_at_the_bar_fails_no_oftener_than_declared(bar, spread):
     """All cells exactly at the bar is the hardest case of a prompt that holds."""
     bar = min(bar, 1 - spread)
     values = checks([bar] * 4, seed=int(100 * bar), spread=spread)
-    assert lets_go(values, bar, ERROR).any(axis=-1).mean() <= LIMIT
+    assert is_below(values, bar, ERROR).any(axis=-1).mean() <= LIMIT
 
 
 @pytest.mark.parametrize("bar", [0.5, 0.8, 0.9])
@@ -82,7 +82,7 @@ def test_a_prompt_with_a_cell_below_the_bar_passes_no_oftener_than_declared(bar)
 def test_scores_between_0_and_1_err_no_oftener_than_declared():
     draws = np.random.default_rng(3)
     values = draws.beta(8, 2, size=(CHECKS, BUDGET, 3))  # mean 0.8
-    assert lets_go(values, 0.8, ERROR).any(axis=-1).mean() <= LIMIT
+    assert is_below(values, 0.8, ERROR).any(axis=-1).mean() <= LIMIT
     assert holds(values, 0.8, ERROR).any(axis=-1).mean() <= LIMIT
 
 
@@ -90,7 +90,7 @@ def test_several_prompts_share_the_declared_error():
     """Five prompts at the bar, each with a fifth of the error: any wrong verdict among them."""
     wrong = np.zeros(CHECKS, dtype=bool)
     for prompt in range(5):
-        wrong |= lets_go(checks([0.8] * 2, seed=50 + prompt), 0.8, ERROR / 5).any(axis=-1)
+        wrong |= is_below(checks([0.8] * 2, seed=50 + prompt), 0.8, ERROR / 5).any(axis=-1)
     assert wrong.mean() <= LIMIT
 
 

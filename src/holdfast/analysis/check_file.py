@@ -37,11 +37,6 @@ class Check:
     terms: Terms
     prompts: tuple[PromptCheck, ...]
 
-    @property
-    def error(self) -> float:
-        """What each prompt has of the declared error."""
-        return self.terms.error_of(len(self.prompts))
-
 
 def write_check(
     folder: Path, method: str, terms: Terms, checks: Sequence[PromptCheck], rounds: int
@@ -77,7 +72,12 @@ def read_check(run: RunData) -> Check | None:
         asked = json.loads(path.read_text(encoding="utf-8"))
         if asked["schema"] != SCHEMA:
             raise ValueError(f"its schema is {asked['schema']!r}, and this version reads {SCHEMA}")
-        terms = Terms(asked["min_stability"], asked["error"], asked["budget"])
+        terms = Terms(
+            asked["min_stability"],
+            asked["error"],
+            asked["budget"],
+            asked.get("all_rules", False),  # files of 0.2 do not have it
+        )
         falls = {name: _fall_of(fall) for name, fall in asked["falls"].items()}
         method, rounds, prompts = str(asked["method"]), int(asked["rounds"]), list(asked["prompts"])
     except (OSError, ValueError, KeyError, TypeError, AttributeError, HoldfastError) as error:

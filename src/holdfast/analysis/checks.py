@@ -8,16 +8,26 @@ verdict follows from the records in the order of their numbers, whenever one loo
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 
 from holdfast import knobs
 from holdfast.analysis.cells import Record, cell_scores
 from holdfast.analysis.falls import Fall, RuleFall, compare_runs
-from holdfast.analysis.sequential import FAIL, PASS, UNDECIDED, Decision, bounds, decide
+from holdfast.analysis.sequential import (
+    FAIL,
+    PASS,
+    UNDECIDED,
+    Decision,
+    bounds,
+    capital_below,
+    conversations_needed,
+    decide,
+)
 from holdfast.errors import KnobOutOfRange
 
+MOST_NEEDED = 2000  # conversations: beyond, nobody waits for a verdict
 _ROUNDING = 1e-8  # the ends of intervals are known so closely
 
 
@@ -30,6 +40,8 @@ class Terms:
             run.
         error: the probability, at most, that any prompt gets a wrong verdict.
         budget: conversations of each prompt, at most.
+        all_rules: decide every rule, and not only whether a prompt fails: conversations go on
+            behind the first rule that fails, and each rule has its share of a prompt's error.
 
     Raises:
         KnobOutOfRange: a number outside its range.
@@ -38,6 +50,7 @@ class Terms:
     min_stability: float | None = 0.9
     error: float = 0.05
     budget: int = 200
+    all_rules: bool = False
 
     def error_of(self, prompts: int) -> float:
         """What each of so many prompts has of the error."""
@@ -108,6 +121,8 @@ class PromptCheck:
             does not fail by itself.
         fall: None without an earlier run that has the prompt.
         unanswered: probes of these conversations that were not asked or not answered.
+        error: the probability, at most, that an end of a cell's interval is ever wrong.
+        by_rule: the verdict on each rule where all are decided one by one; else empty.
     """
 
     id: str
@@ -119,6 +134,20 @@ class PromptCheck:
     let_go: Cell | None
     fall: Fall | None
     unanswered: int
+    error: float
+    by_rule: Mapping[str, str] = field(default_factory=dict)
+
+    def low_from_start(self, terms: Terms) -> bool:
+        """Whether the rule that fails has a mean below the bar in round 1 already."""
+        if self.let_go is None or terms.min_stability is None:
+            return False
+        first = next(cell for cell in self.cells if cell.rule == self.let_go.rule)
+        return first.mean < terms.min_stability
+
+    @property
+    def open_rules(self) -> bool:
+        """Whether a rule is undecided although every rule is to be decided."""
+        return UNDECIDED in self.by_rule.values()
 
 
 def check_prompts(
@@ -175,6 +204,29 @@ def talks_of(
     }
 
 
+def budget_needed(checks: Sequence[PromptCheck], terms: Terms) -> int | None:
+    """How many conversations of each prompt would decide what is undecided, if all went on as those
+    so far; None where no number up to `MOST_NEEDED` would, or there is no bar.
+    """
+    needed = 0
+    for checked in checks:
+        places, values = cell_scores(checked.records, max(cell.round for cell in checked.cells))
+        undecided: list[str | None] = [
+            rule for rule, verdict in checked.by_rule.items() if verdict == UNDECIDED
+        ]
+        if terms.min_stability is None or (checked.verdict != UNDECIDED and not undecided):
+            continue
+        for rule in undecided or [None]:
+            columns = [at for at, place in enumerate(places) if rule in (None, place[0])]
+            count = conversations_needed(
+                values[:, columns], terms.min_stability, checked.error, MOST_NEEDED
+            )
+            if count is None:
+                return None
+            needed = max(needed, count)
+    return needed or None
+
+
 def _in_order(by_number: Mapping[int, Record], place: int, prompts: int) -> list[Record]:
     """A prompt's conversations up to the first that is missing: no later one is looked at before
     it.
@@ -195,7 +247,17 @@ def _check(
 ) -> PromptCheck:
     places, values = cell_scores(talks, rounds)
     bar = terms.min_stability
-    decision = None if bar is None else decide(values, bar, error)
+    rules = [rule for rule in dict.fromkeys(rule for rule, _ in places) if rule is not None]
+    by_rule: dict[str, Decision] = {}
+    decision = None
+    if bar is not None and terms.all_rules and rules:
+        error /= len(rules)
+        for rule in rules:
+            columns = [at for at, place in enumerate(places) if place[0] == rule]
+            by_rule[rule] = decide(values[:, columns], bar, error)
+        decision = _together(values, bar, list(by_rule.values()))
+    elif bar is not None:
+        decision = decide(values, bar, error)
     # a fall is looked for in all conversations
     decided_after = len(talks) if decision is None or fall is not None else decision.after
     cells = tuple(cell_of(*place, values[:, at], error) for at, place in enumerate(places))
@@ -213,7 +275,20 @@ def _check(
         let_go=let_go,
         fall=fall,
         unanswered=int(np.isnan(values).sum()),
+        error=error,
+        by_rule={rule: decided.verdict for rule, decided in by_rule.items()},
     )
+
+
+def _together(values: np.ndarray, bar: float, rules: Sequence[Decision]) -> Decision:
+    """The decision on a prompt whose rules are decided one by one: it fails where one of them
+    does, and passes where all do.
+    """
+    verdicts = [rule.verdict for rule in rules]
+    verdict = next((word for word in (FAIL, UNDECIDED) if word in verdicts), PASS)
+    after = len(values) if UNDECIDED in verdicts else max(rule.after for rule in rules)
+    last = capital_below(values, bar)[after - 1] if after else np.zeros(values.shape[1])
+    return Decision(verdict, after, last)
 
 
 def _verdict(decision: Decision | None, fall: Fall | None, conversations: int) -> str:

@@ -28,7 +28,8 @@ class RuleCheck:
         rule: its id.
         verdict: `PASS` where every round certainly holds; `FAIL` where the prompt fails and a round
             of this rule certainly does not hold, or the rule has certainly fallen; else
-            `UNDECIDED`. Without a bar, `PASS` where no fall is certain after all pairs.
+            `UNDECIDED`. Without a bar, `PASS` where no fall is certain after all pairs. Where
+            every rule is decided, that decision.
         cell: the first such round, else the one with the lowest mean; None where nothing was
             measured.
         fall: the comparison with an earlier run; None without one that has the rule.
@@ -59,10 +60,15 @@ def _rule_check(
     compared = checked.fall.rules if checked.fall is not None else ()
     fall = next((item for item in compared if item.rule == rule), None)
     verdicts = [] if bar is None else [cell.verdict(bar) for cell in cells]
-    if FAIL in verdicts and checked.let_go is not None:  # whose verdict allows for many cells
+    decided = checked.by_rule.get(rule)
+    # one interval of many says too little by itself: the prompt, or this rule, has to fail too
+    fails = checked.let_go is not None and (decided or checked.verdict) == FAIL
+    if fails and FAIL in verdicts:
         return RuleCheck(rule, FAIL, cells[verdicts.index(FAIL)], fall)
     if fall is not None and fall.fell:
         return RuleCheck(rule, FAIL, lowest, fall)
+    if decided is not None:
+        return RuleCheck(rule, decided, lowest, fall)
     if bar is None:
         whole = checked.fall is not None and checked.fall.pairs >= checked.fall.expected
         passes = checked.fall is None or (fall is not None and whole)
@@ -71,7 +77,7 @@ def _rule_check(
     return RuleCheck(rule, PASS if passes else UNDECIDED, lowest, fall)
 
 
-def sequence_of(checked: PromptCheck, cell: Cell, error: float) -> list[tuple[int, Cell]]:
+def sequence_of(checked: PromptCheck, cell: Cell) -> list[tuple[int, Cell]]:
     """A cell's confidence sequence: after 4, 8, 16... conversations, and after all, the cell with
     the mean and the interval that it had.
     """
@@ -80,4 +86,6 @@ def sequence_of(checked: PromptCheck, cell: Cell, error: float) -> list[tuple[in
     scores = values[:, places.index((cell.rule, cell.round))]
     doubled = [_FIRST * 2**step for step in range(len(scores).bit_length())]
     counts = [*(count for count in doubled if count < len(scores)), len(scores)]
-    return [(count, cell_of(cell.rule, cell.round, scores[:count], error)) for count in counts]
+    return [
+        (count, cell_of(cell.rule, cell.round, scores[:count], checked.error)) for count in counts
+    ]

@@ -54,7 +54,7 @@ def decide(values: np.ndarray, bar: float, error: float) -> Decision:
         error: the probability, at most, that a prompt that holds fails, or that one which does not
             passes, whenever one stops.
     """
-    ends = {PASS: holds(values, bar, error), FAIL: lets_go(values, bar, error)}
+    ends = {PASS: holds(values, bar, error), FAIL: is_below(values, bar, error)}
     # both cannot be true for long; the one that was certain first
     first = {verdict: int(np.argmax(told)) for verdict, told in ends.items() if told.any()}
     verdict = min(first, key=lambda name: first[name], default=UNDECIDED)
@@ -62,6 +62,21 @@ def decide(values: np.ndarray, bar: float, error: float) -> Decision:
     below = capital_below(values[:after], bar)
     last = below[-1] if after else np.zeros(values.shape[1])
     return Decision(verdict, after, last)
+
+
+def conversations_needed(values: np.ndarray, bar: float, error: float, most: int) -> int | None:
+    """How many conversations would decide, if all went on as these did; None where `most` would
+    not.
+
+    Args:
+        values, bar, error: as of `decide`.
+        most: conversations, at most.
+    """
+    if not len(values):
+        return None
+    more = np.tile(values, (math.ceil(most / len(values)), 1))[:most]
+    decision = decide(more, bar, error)
+    return None if decision.verdict == UNDECIDED else decision.after
 
 
 def holds(values: np.ndarray, bar: float, error: float) -> np.ndarray:
@@ -73,7 +88,7 @@ def holds(values: np.ndarray, bar: float, error: float) -> np.ndarray:
     return certain
 
 
-def lets_go(values: np.ndarray, bar: float, error: float) -> np.ndarray:
+def is_below(values: np.ndarray, bar: float, error: float) -> np.ndarray:
     """Whether it is certain that some cell's mean lies below the bar: [..., conversation].
 
     The mean of the cells' capitals counts: where all hold, that is a supermartingale too, however

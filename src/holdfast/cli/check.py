@@ -9,6 +9,8 @@ from __future__ import annotations
 import argparse
 import dataclasses
 import functools
+import math
+import shlex
 import sys
 import time
 from collections.abc import Sequence
@@ -31,6 +33,7 @@ from holdfast.cli.options import (
     add_model,
     add_report,
     command_line,
+    command_with,
     is_url,
     load_model,
     page_option,
@@ -42,10 +45,32 @@ from holdfast.cli.user_model import add_user_model, load_both, with_user_prompt
 from holdfast.errors import UsageError
 
 if TYPE_CHECKING:
-    from holdfast.analysis.checks import PromptCheck
+    from holdfast.analysis.checks import PromptCheck, Terms
 
 PASSED, FAILED, UNDECIDED, COULD_NOT = 0, 1, 3, 4
-_UNNAMED = ("min_stability", "error", "budget", "junit", "against", "baseline", "could_not")
+_UNNAMED = (
+    "min_stability",
+    "error",
+    "budget",
+    "all_rules",
+    "junit",
+    "against",
+    "baseline",
+    "could_not",
+)
+_ASK_AT = 4  # of `holdfast calibrate`: the user turn that is the question
+# options of the model and its draws, which a calibration of the same prompts takes over
+_SHARED = (
+    "model",
+    "endpoint_model",
+    "device",
+    "dtype",
+    "rounds",
+    "system_as",
+    "temperature",
+    "top_p",
+    "max_new_tokens",
+)
 
 EXAMPLES = """examples:
   holdfast check prompts.yaml --model http://localhost:8000/v1 --rounds 8 --min-stability 0.9
@@ -64,7 +89,7 @@ def add_parser(commands) -> None:
         epilog=EXAMPLES,
         formatter_class=argparse.RawDescriptionHelpFormatter,
         description=(
-            "Holds conversations under each system prompt of a suite until it is certain whether"
+            "Runs conversations under each system prompt of a suite until it is certain whether"
             " every rule is kept in every round, or the budget is spent."
         ),
     )
@@ -95,26 +120,34 @@ def add_parser(commands) -> None:
 
 
 def _add_terms(add) -> None:
-    """Adds what is asked of the prompts, and where the verdicts go."""
+    """Adds the terms of the check, and where the verdicts go."""
     add(
         "--min-stability",
         type=float,
         metavar="SHARE",
-        help="of every rule in every round, at least (default: 0.9; with --against: not asked)",
+        help=(
+            "the mean score that every rule must reach in every round (default: 0.9; with"
+            " --against: no bar)"
+        ),
     )
     add(
         "--error",
         type=float,
         default=0.05,
         metavar="SHARE",
-        help="the probability that any verdict is wrong, at most (default: %(default)s)",
+        help="the highest probability that any verdict is wrong (default: %(default)s)",
     )
     add(
         "--budget",
         type=int,
         default=200,
         metavar="N",
-        help="conversations of each prompt, at most (default: %(default)s)",
+        help="the most conversations of each prompt (default: %(default)s)",
+    )
+    add(
+        "--all-rules",
+        action="store_true",
+        help="decide every rule, also those of a prompt that has already failed",
     )
     add("--junit", type=Path, metavar="FILE", help="write the verdicts as JUnit XML too")
     add(
@@ -127,7 +160,7 @@ def _add_terms(add) -> None:
 
 
 class _NotHere(argparse.Action):
-    """Says where `--baseline` went: it is another option, of `holdfast drift`."""
+    """Refuses `--baseline`, an option of `holdfast drift`, and names `--against`."""
 
     def __call__(self, parser, namespace, values, option_string=None):
         raise UsageError(
@@ -150,7 +183,7 @@ def run(arguments: argparse.Namespace) -> int:
     bar = arguments.min_stability
     if bar is None and arguments.against is None:
         bar = Terms().min_stability
-    terms = Terms(bar, arguments.error, arguments.budget)
+    terms = Terms(bar, arguments.error, arguments.budget, arguments.all_rules)
     settings = settings_of(arguments)
     method = methods.parse(arguments.method)
     endpoint = load_model(arguments) if is_url(arguments.model) else None
@@ -163,7 +196,7 @@ def run(arguments: argparse.Namespace) -> int:
     if arguments.against is not None:
         before = earlier_talks(arguments.against, suite, methods.spell(method))
         _tell_new([case.id for case in suite.cases if case.id not in before], arguments.against)
-        if bar is None:  # then nobody needs more than there is to compare with
+        if bar is None:  # more than there is to compare with would be of no use
             terms = dataclasses.replace(
                 terms, budget=min(terms.budget, max(map(len, before.values())))
             )
@@ -199,7 +232,64 @@ def run(arguments: argparse.Namespace) -> int:
     if data.records:
         report.write_summary(out)
         print(f"Report: {report.write([out], page, page_option(arguments)).resolve()}")
+    print(f"Next: {_next_step(arguments, checks, terms, out, page)}")
     return exit_code(checks)
+
+
+def _next_step(
+    arguments: argparse.Namespace,
+    checks: Sequence[PromptCheck],
+    terms: Terms,
+    out: Path,
+    page: Path,
+) -> str:
+    """The command or the change that the verdicts call for."""
+    from holdfast.analysis.checks import MOST_NEEDED, UNDECIDED, budget_needed
+
+    code = exit_code(checks)
+    if code == PASSED:
+        later = shlex.join(["holdfast", "check", arguments.suite, "--against", str(out)])
+        return f"to compare a later version of the prompt with this one: {later}"
+    if code == FAILED:
+        lost = [checked for checked in checks if checked.let_go is not None]
+        if arguments.method == "none" and lost:
+            fix = f"to find a fix and its cost: {_calibration(arguments)}"
+            if any(checked.low_from_start(terms) for checked in lost):
+                return f"reword what is below the bar from round 1 on, or try another model; {fix}"
+            return fix
+        return f"read the conversations in which a rule was lost: {page}"
+    undecided = [checked for checked in checks if checked.verdict == UNDECIDED]
+    measured = [checked.lowest.mean for checked in undecided if checked.lowest is not None]
+    bar = terms.min_stability
+    if bar is None or not measured:
+        return f"see in the report why nothing could be decided: {page}"
+    if (needed := budget_needed(undecided, terms)) is None:
+        lowest = min(measured, key=lambda mean: abs(mean - bar))
+        return (
+            f"give a --min-stability further from {lowest:.2f}: so close to the mean,"
+            f" {MOST_NEEDED:,} conversations would not decide."
+        )
+    budget = 10 * math.ceil(1.2 * needed / 10)  # the means may move a little towards the bar
+    return (
+        f"about {budget:,} conversations per prompt should settle it; those so far are kept:"
+        f" {command_with('--budget', budget)}"
+    )
+
+
+def _calibration(arguments: argparse.Namespace) -> str:
+    """The command that calibrates a fix for the same prompts, drawn as here."""
+    words = ["holdfast", "calibrate", "--suite", arguments.suite]
+    for name in _SHARED:
+        if (value := getattr(arguments, name)) != arguments.default(name):
+            words += [f"--{name.replace('_', '-')}", str(value)]
+    if arguments.rounds + 1 < _ASK_AT:
+        words += ["--ask-at", str(arguments.rounds + 1)]
+    sweeps = ["repetition:probability=0.5,1"]
+    if not is_url(arguments.model):
+        sweeps.insert(0, "boost:factor=2,4")
+    for sweep in sweeps:
+        words += ["--sweep", sweep]
+    return shlex.join([*words, "--out", "runs/calibrate"])
 
 
 def exit_code(checks: Sequence[PromptCheck]) -> int:
@@ -213,21 +303,19 @@ def exit_code(checks: Sequence[PromptCheck]) -> int:
 
 
 def _tell_look(bar: Bar, held: int, checks: Sequence[PromptCheck]) -> None:
-    """How the verdicts stand, on a line of its own."""
+    """Prints the verdicts so far, on a line of its own."""
+    from holdfast.report.checks import counted
     from holdfast.report.wording import count_of
 
     if held:
-        words = [checked.verdict for checked in checks]
-        told = ", ".join(f"{words.count(word)} {word}" for word in dict.fromkeys(words))
         talks = count_of(held, "conversation")
-        line = f"holdfast: after {talks} of each prompt: {told}"
-        bar.bar.write(line, file=sys.stderr)
+        bar.bar.write(f"holdfast: {talks} per prompt: {counted(checks)}", file=sys.stderr)
 
 
 def _tell_new(prompts: Sequence[str], earlier: Path) -> None:
     if prompts:
         print(
-            f"holdfast: {earlier} has no conversation of {', '.join(prompts)}, so no fall is"
-            " looked for there.",
+            f"holdfast: {earlier} has no conversation of {', '.join(prompts)}, so there is"
+            " nothing to compare it with.",
             file=sys.stderr,
         )

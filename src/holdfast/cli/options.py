@@ -285,6 +285,17 @@ def command_line() -> str:
     return shlex.join(["holdfast", *sys.argv[1:]])
 
 
+def command_with(option: str, value: object) -> str:
+    """The command as it was typed, with one option set to another value."""
+    words = sys.argv[1:]
+    kept = [
+        word
+        for before, word in zip(["", *words], words, strict=False)
+        if option not in (before, word) and not word.startswith(f"{option}=")
+    ]
+    return shlex.join(["holdfast", *kept, option, str(value)])
+
+
 def add_report(add) -> None:
     """Adds where the page goes."""
     add(

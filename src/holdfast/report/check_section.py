@@ -1,4 +1,4 @@
-"""The section of the page that tells what `holdfast check` says of every prompt and rule."""
+"""The section of the page with the verdict of `holdfast check` on every prompt and rule."""
 
 from __future__ import annotations
 
@@ -15,9 +15,10 @@ from holdfast.report.checks import (
     cell_text,
     fall_text,
     numbers_text,
+    percentage,
     reason,
     rule_text,
-    spent,
+    sentence,
     totals,
 )
 from holdfast.report.sections import NamedChart
@@ -72,7 +73,7 @@ class CheckSection:
         label: of its series.
         method: under which the prompts were checked.
         bar, error: what was asked; no bar where prompts were only compared with an earlier run.
-        share: of the error, of each prompt.
+        share: of the error, at most, of each end of an interval.
         rows: prompts in the order of the suite, each with its rules behind it.
         charts: of prompts and rules by round, with their confidence sequences; what fails first.
         narrowings: of every prompt that was measured.
@@ -106,8 +107,8 @@ def check_sections(
 
 
 def check_headline(check: Check) -> str:
-    """One sentence: how many prompts pass, fail and are undecided, or what the only one does; and
-    at what error.
+    """How many prompts pass, fail and are undecided, or the verdict on the only one; and at what
+    error.
     """
     if len(check.prompts) > 1:
         return totals(check.prompts, check.terms)
@@ -117,7 +118,9 @@ def check_headline(check: Check) -> str:
     # undecided is no verdict; and who passes without a bar shows no fall, not that there is none
     if checked.verdict == UNDECIDED or (barless and checked.verdict == PASS):
         return f"{told}."
-    return f"{told}; this verdict is wrong with a probability of at most {check.terms.error:g}."
+    return (
+        f"{told}. The chance that this verdict is wrong is at most {percentage(check.terms.error)}."
+    )
 
 
 def check_lines(check: Check) -> list[str]:
@@ -131,9 +134,9 @@ def check_lines(check: Check) -> list[str]:
 
 
 def _told(checked: PromptCheck, check: Check) -> str:
-    """'late fails after 12 conversations: below 0.9 in round 3: 0.00 [0.00, 0.41]'."""
+    """'late fails: below 0.9 in round 3: 0.00 [0.00, 0.41] (12 conversations)'."""
     word = "is undecided" if checked.verdict == UNDECIDED else WORDS[checked.verdict]
-    return f"{checked.id} {word} after {spent(checked)}: {reason(checked, check.terms)}"
+    return f"{checked.id} {word}: {sentence(checked, check.terms)}"
 
 
 def _section(check: Check, label: str, place: int) -> CheckSection:
@@ -145,7 +148,7 @@ def _section(check: Check, label: str, place: int) -> CheckSection:
         method=check.method,
         bar=check.terms.min_stability,
         error=check.terms.error,
-        share=check.error,
+        share=max(checked.error for checked in check.prompts),
         rows=tuple(rows),
         charts=tuple(charts),
         narrowings=tuple(item for item in narrowings if item is not None),
@@ -197,6 +200,6 @@ def _narrowing(checked: PromptCheck, check: Check) -> Narrowing | None:
     cell = checked.let_go or checked.lowest
     if cell is None:
         return None
-    steps = sequence_of(checked, cell, check.error)
+    steps = sequence_of(checked, cell)
     told = tuple((count, numbers_text(then)) for count, then in steps)
     return Narrowing(checked.id, cell_text(cell).rpartition(": ")[0], told)

@@ -1,4 +1,6 @@
-"""What `holdfast check` says of prompts: a line each, and of those that fail, where and how."""
+"""The sentences of `holdfast check`, for terminal, page and JUnit: verdicts, reasons and the worst
+conversations.
+"""
 
 from __future__ import annotations
 
@@ -8,6 +10,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
+from holdfast.analysis.cells import Record
 from holdfast.analysis.checks import (
     FAIL,
     PASS,
@@ -22,13 +25,14 @@ from holdfast.analysis.rule_checks import RuleCheck, rules_of
 from holdfast.report.wording import count_of
 
 _WIDTH = 100
+_MOST_SHOWN = 3  # conversations that broke a rule, in JUnit
 _NOISE = 1e-6  # of a hundredth
 _MARKS = {PASS: "PASS", FAIL: "FAIL", UNDECIDED: "UNDECIDED"}
 _BLOCKS = "▁▂▃▄▅▆▇█"  # a score from 0 to 1
 
 
 def lines_of(checks: Sequence[PromptCheck], terms: Terms) -> list[str]:
-    """The verdicts, one line each, and below them what does not pass, in full."""
+    """The verdicts, one line each, then the details of what does not pass, and the totals."""
     width = max(len(checked.id) for checked in checks)
     room = max(len(_MARKS[checked.verdict]) for checked in checks)
     lines = [
@@ -43,46 +47,47 @@ def lines_of(checks: Sequence[PromptCheck], terms: Terms) -> list[str]:
     return [*lines, "", totals(checks, terms)]
 
 
+def counted(checks: Sequence[PromptCheck]) -> str:
+    """'1 of 3 prompts failed, 2 passed'."""
+    verdicts = [checked.verdict for checked in checks]
+    words = {FAIL: "failed", UNDECIDED: "undecided", PASS: "passed"}
+    counts = {word: verdicts.count(verdict) for verdict, word in words.items()}
+    parts = [f"{count} {word}" for word, count in counts.items() if count]
+    first, _, word = parts[0].partition(" ")
+    return ", ".join([f"{first} of {len(checks):,} prompts {word}", *parts[1:]])
+
+
 def totals(checks: Sequence[PromptCheck], terms: Terms) -> str:
-    """How many prompts pass, fail and are undecided, and by what; the page begins with it too."""
-    counts = [
-        (sum(checked.verdict == verdict for checked in checks), word)
-        for verdict, word in ((PASS, "pass"), (FAIL, "fail"), (UNDECIDED, "undecided"))
-    ]
-    told = ", ".join(f"{count} {word}" for count, word in counts if count)
-    said = f"{told}: {count_of(len(checks), 'prompt')}"
+    """How many prompts fail, are undecided and pass, and by what; the page begins with it too."""
+    told = counted(checks)
     if terms.min_stability is None:
         return (
-            f"{said} compared with an earlier run, rule by rule; the probability that any is said"
-            f" to have fallen and has not is at most {terms.error:g}."
+            f"{told} (each rule compared with an earlier run; chance of any false alarm at most"
+            f" {percentage(terms.error)})."
         )
-    said += f", stability of at least {terms.min_stability:g} in every round"
+    told += f" (bar: {terms.min_stability:g} for every rule in every round"
     if all(checked.verdict == UNDECIDED for checked in checks):
-        return f"{said}."
-    return f"{said}; any verdict wrong with a probability of at most {terms.error:g}."
+        return f"{told})."
+    return f"{told}; chance of any wrong verdict at most {percentage(terms.error)})."
+
+
+def percentage(share: float) -> str:
+    """'5 %', '0.5 %'."""
+    return f"{100 * share:g} %"
 
 
 def sentence(checked: PromptCheck, terms: Terms) -> str:
-    """One line on a prompt: the verdict's reason, and the conversations that it took."""
-    return f"{when_decided(checked)}: {reason(checked, terms)}"
-
-
-def when_decided(checked: PromptCheck) -> str:
-    """'decided after 3 conversations; numbers are of all 8', or '8 conversations' where the verdict
-    took all, or there is none.
-    """
-    return f"{'decided after ' if _decided_early(checked) else ''}{spent(checked)}"
+    """One line on a prompt: the reason for its verdict, and the conversations that it took."""
+    return f"{reason(checked, terms)} ({spent(checked)})"
 
 
 def spent(checked: PromptCheck) -> str:
-    """'3 conversations; numbers are of all 8': what a verdict took, and what is described."""
-    count = checked.decided_after
-    of_all = f"; numbers are of all {len(checked.records)}" if _decided_early(checked) else ""
-    return f"{count_of(count, 'conversation')}{of_all}"
-
-
-def _decided_early(checked: PromptCheck) -> bool:
-    return checked.decided_after < len(checked.records)
+    """'decided after 3 of 8 conversations', or '8 conversations' where there is no verdict or it
+    took all of them.
+    """
+    count = len(checked.records)
+    early = f"decided after {checked.decided_after} of " if checked.decided_after < count else ""
+    return f"{early}{count_of(count, 'conversation')}"
 
 
 def reason(checked: PromptCheck, terms: Terms) -> str:
@@ -94,7 +99,7 @@ def reason(checked: PromptCheck, terms: Terms) -> str:
             for rule in rules_of(checked, terms.min_stability)
             if rule.verdict == FAIL and rule.rule != checked.let_go.rule
         ]
-        too = f"; also below it: {', '.join(others)}" if others else ""
+        too = f"; also below: {', '.join(others)}" if others else ""
         return f"below {terms.min_stability:g} in {cell_text(checked.let_go)}{low_before}{too}"
     if checked.fall is not None and (checked.fall.fell or terms.min_stability is None):
         return fall_text(checked.fall)
@@ -102,13 +107,13 @@ def reason(checked: PromptCheck, terms: Terms) -> str:
         return "no probe was answered"
     lowest = f"lowest in {cell_text(checked.lowest)}{by_itself(checked, checked.lowest, terms)}"
     if terms.min_stability is None:
-        return f"the earlier run does not have it, so nothing is compared; {lowest}"
+        return f"not in the earlier run, so there is nothing to compare; {lowest}"
     return lowest
 
 
 def already_low(checked: PromptCheck, cell: Cell, terms: Terms) -> str:
-    """', already low from round 5' where the rule of a cell has a mean below the bar in the rounds
-    just before it too, which are not certain by themselves; "" of any other cell.
+    """', low since round 5' where the rule of a cell has a mean below the bar in the rounds just
+    before it too, which are not certain by themselves; "" of any other cell.
     """
     if terms.min_stability is None or cell.verdict(terms.min_stability) != FAIL:
         return ""
@@ -118,29 +123,17 @@ def already_low(checked: PromptCheck, cell: Cell, terms: Terms) -> str:
         if not earlier.mean < terms.min_stability:
             break
         first = earlier.round
-    return f", already low from round {first}" if first < cell.round else ""
+    return f", low since round {first}" if first < cell.round else ""
 
 
 def by_itself(checked: PromptCheck, cell: Cell, terms: Terms) -> str:
     """Why an interval below the bar does not decide: it is that of one cell alone, and a prompt
-    fails where all of its cells together are certain; "" where it decides or holds the bar.
+    fails where all of its cells together are certain; "" where it decides or contains the bar.
     """
     bar, count = terms.min_stability, len(checked.cells)
     if bar is None or checked.verdict != UNDECIDED or cell.verdict(bar) != FAIL:
         return ""
-    return f" (below {bar:g} if it were the only one, but not yet certain as one of {count})"
-
-
-def cure(checked: PromptCheck | RuleCheck, lowest: Cell | None, terms: Terms) -> str:
-    """What would decide on an undecided prompt or rule whose lowest mean is this; "" of any other,
-    and without a bar.
-    """
-    if checked.verdict != UNDECIDED or terms.min_stability is None or lowest is None:
-        return ""
-    return (
-        f"To decide, give a --budget above {terms.budget}, or a --min-stability further from"
-        f" {lowest.mean:.2f}."
-    )
+    return f" (below {bar:g} on its own, but not yet certain as one of {count} comparisons)"
 
 
 def rule_text(rule: RuleCheck, checked: PromptCheck, terms: Terms) -> str:
@@ -157,15 +150,13 @@ def rule_text(rule: RuleCheck, checked: PromptCheck, terms: Terms) -> str:
 
 
 def rule_sentence(rule: RuleCheck, checked: PromptCheck, terms: Terms) -> str:
-    """One line on a rule of a prompt: what decides, and the conversations that its numbers are
-    of.
-    """
+    """One line on a rule of a prompt: what decides, and of how many conversations."""
     bar, where = terms.min_stability, ""
     if rule.cell is not None:
         below = bar is not None and rule.verdict == FAIL == rule.cell.verdict(bar)
         where = f"below {bar:g} in " if below else "lowest in "
     conversations = count_of(len(checked.records), "conversation")
-    return f"{conversations}: {where}{rule_text(rule, checked, terms)}"
+    return f"{where}{rule_text(rule, checked, terms)} ({conversations})"
 
 
 def cell_text(cell: Cell) -> str:
@@ -184,60 +175,50 @@ def numbers_text(cell: Cell) -> str:
 
 def fall_text(fall: Fall) -> str:
     """What the comparison with an earlier run says."""
+    missing = f"; not compared: {', '.join(fall.not_compared)}" if fall.not_compared else ""
     if not fall.rules:
-        return f"nothing to compare with the earlier run{_not_compared(fall)}"
+        return f"nothing to compare with the earlier run{missing}"
     compared = count_of(fall.pairs, "pair")
-    pairs = f"({compared}, {fall.alike} of them with the same draws){_not_compared(fall)}"
+    pairs = f"({compared} of conversations, {fall.alike} with the same draws){missing}"
     named = [rule_fall_text(rule) for rule in fall.rules if rule.fell]
     if named:
-        return f"fell against the earlier run, {'; '.join(named)} {pairs}"
+        return f"fell against the earlier run: {'; '.join(named)} {pairs}"
     most = rule_fall_text(fall.rules[0])
     if fall.fell:
-        return f"fell against the earlier run, no rule certainly by itself, {most} {pairs}"
+        return f"fell against the earlier run, though no rule certainly by itself: {most} {pairs}"
     if fall.rules[0].now >= fall.rules[0].before:
         return f"no mean is lower than in the earlier run {pairs}"
-    return f"no certain fall against the earlier run, {most} {pairs}"
+    return f"no certain fall against the earlier run: {most} {pairs}"
 
 
 def rule_fall_text(fall: RuleFall) -> str:
-    """'rule brief, most in round 3: 0.86 to 0.40'."""
+    """'rule brief, most in round 3, from 0.86 to 0.40'."""
     of_rule = f"rule {fall.rule}, " if fall.rule is not None else ""
-    return f"{of_rule}most in round {fall.round}: {fall.before:.2f} to {fall.now:.2f}"
-
-
-def _not_compared(fall: Fall) -> str:
-    return f"; not compared: {', '.join(fall.not_compared)}" if fall.not_compared else ""
+    return f"{of_rule}most in round {fall.round}, from {fall.before:.2f} to {fall.now:.2f}"
 
 
 def details(checked: PromptCheck, terms: Terms) -> list[str]:
-    """Of a prompt: what would decide, stability by round, the comparison, and a conversation in
-    which it let go.
-    """
-    lines = [line for line in (cure(checked, checked.lowest, terms),) if line]
-    lines.append("stability by round:")
-    rules = dict.fromkeys(cell.rule for cell in checked.cells)
-    lines += [_by_round(checked, rule) for rule in rules]
+    """Of a prompt: stability by round, the comparison, and the worst conversation."""
+    rules = rules_of(checked, terms.min_stability)
+    names: list[str | None] = [rule.rule for rule in rules] or [None]
+    lines = ["stability by round:", *(_by_round(checked, name) for name in names)]
+    width = max(map(len, lines[1:]))
+    for place, rule in enumerate(rules, start=1):
+        lines[place] = f"{lines[place].ljust(width)}  {rule.verdict}"
     if checked.fall is not None:
         lines += textwrap.wrap(fall_text(checked.fall), _WIDTH)
     if checked.unanswered:
         lines.append(f"{checked.unanswered} probes were not asked or not answered.")
-    return lines + _transcript(checked, _told_cell(checked))
+    return lines + _worst(checked, _told_cell(checked), 1)
 
 
-def rule_details(rule: RuleCheck, checked: PromptCheck, terms: Terms) -> list[str]:
-    """Of one rule of a prompt: what would decide, stability by round, and a conversation in which
-    it let go.
-    """
-    lines = [line for line in (cure(rule, rule.cell, terms),) if line]
+def rule_details(rule: RuleCheck, checked: PromptCheck) -> list[str]:
+    """Of one rule of a prompt: stability by round, and the worst conversations."""
     cell = rule.cell
     if rule.fall is not None and rule.fall.fell:
         cell = _cell_at(checked, rule.fall)
-    return [
-        *lines,
-        "stability by round:",
-        _by_round(checked, rule.rule),
-        *_transcript(checked, cell),
-    ]
+    by_round = ["stability by round:", _by_round(checked, rule.rule)]
+    return by_round + _worst(checked, cell, _MOST_SHOWN)
 
 
 def _by_round(checked: PromptCheck, rule: str | None) -> str:
@@ -246,27 +227,34 @@ def _by_round(checked: PromptCheck, rule: str | None) -> str:
     return f"  {_spark(means)}  {' '.join(f'{mean:.2f}' for mean in means)}{name}"
 
 
-def _transcript(checked: PromptCheck, cell: Cell | None) -> list[str]:
-    """The first conversation that scores least in a cell, up to that probe."""
-    asked = [
+def _worst(checked: PromptCheck, cell: Cell | None, most: int) -> list[str]:
+    """The conversations that broke a rule in the round of a cell, the lowest score first, each up
+    to that probe; [] where none did.
+    """
+    broken = [
         (probe["score"], place, probe)
         for place, record in enumerate(checked.records)
         for probe in record["probes"]
         if cell is not None
         and (probe["kind"], probe["round"], probe.get("rule"))
         == ("stability", cell.round, cell.rule)
+        and probe["score"] < 1
     ]
-    if not asked:
-        return []
-    score, place, probe = min(asked, key=lambda item: item[:2])
-    record = checked.records[place]
+    lines: list[str] = []
+    for _, place, probe in sorted(broken, key=lambda item: item[:2])[:most]:
+        lines += _transcript(checked.records[place], probe)
+    return lines
+
+
+def _transcript(record: Record, probe: Record) -> list[str]:
+    """A conversation up to a probe, its reply and score."""
     lines = [f"conversation {record['conversation']}, up to the probe of round {probe['round']}:"]
     lines += _said("system", record["agent"].get("system_prompt", ""))
     for turn in record["turns"]:
         if turn["round"] < probe["round"]:
             lines += _said(turn["speaker"], turn["text"])
     lines += [*_said("probe", probe["question"]), *_said("reply", probe["reply"])]
-    return [*lines, *_said("score", f"{score:.2f}: {probe['reason']}")]
+    return [*lines, *_said("score", f"{probe['score']:.2f}: {probe['reason']}")]
 
 
 def _told_cell(checked: PromptCheck) -> Cell | None:

@@ -1,9 +1,8 @@
 """Verdicts on prompts as JUnit XML, which CI servers show as tests: one test for each prompt, or
 for each rule of a prompt that has several, under the name of its prompt.
 
-What fails is a failure; what is undecided is an error, since a test that cannot tell has not
-passed; the message says which. A prompt fails exactly where a test of it does, so that failures and
-errors agree with the exit code.
+A failed verdict is a failure; an undecided one is an error, since a test that cannot tell has not
+passed. A prompt fails exactly when one of its tests does, so the file agrees with the exit code.
 """
 
 from __future__ import annotations
@@ -14,7 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from xml.etree import ElementTree
 
-from holdfast.analysis.checks import FAIL, PASS, UNDECIDED, PromptCheck, Terms
+from holdfast.analysis.checks import FAIL, PASS, UNDECIDED, Cell, PromptCheck, Terms
 from holdfast.analysis.rule_checks import RuleCheck, rules_of
 from holdfast.files import write_whole
 from holdfast.report.checks import details, rule_details, rule_sentence, sentence
@@ -92,7 +91,7 @@ def _tests(checked: PromptCheck, terms: Terms, suite: str) -> Iterator[_Test]:
     verdicts = [rule.verdict for rule in rules]
     if not rules or checked.verdict not in (*verdicts, PASS):
         names = (f"{of_suite}.{checked.id}", TOGETHER) if rules else (of_suite, checked.id)
-        text = "\n".join(details(checked, terms))
+        text = "\n".join([*cure(checked, checked.lowest, terms), *details(checked, terms)])
         yield _Test(
             *names, _KINDS[checked.verdict], checked.verdict, sentence(checked, terms), text
         )
@@ -100,12 +99,28 @@ def _tests(checked: PromptCheck, terms: Terms, suite: str) -> Iterator[_Test]:
 
 def _rule_test(rule: RuleCheck, checked: PromptCheck, terms: Terms, classname: str) -> _Test:
     told = rule_sentence(rule, checked, terms)
-    if rule.verdict == UNDECIDED and checked.verdict != UNDECIDED:
+    if rule.verdict == UNDECIDED != checked.verdict and not terms.all_rules:
         # the verdict of the prompt did not wait for this rule
-        why = "its prompt failed without it" if checked.verdict == FAIL else "it was not compared"
-        return _Test(classname, rule.rule, _SKIPPED, rule.verdict, f"undecided, as {why}; {told}")
-    text = "\n".join(rule_details(rule, checked, terms))
+        why = (
+            "its prompt had already failed (--all-rules decides every rule)"
+            if checked.verdict == FAIL
+            else "the earlier run does not have it"
+        )
+        return _Test(classname, rule.rule, _SKIPPED, rule.verdict, f"not decided: {why}; {told}")
+    text = "\n".join([*cure(rule, rule.cell, terms), *rule_details(rule, checked)])
     return _Test(classname, rule.rule, _KINDS[rule.verdict], rule.verdict, told, text)
+
+
+def cure(checked: PromptCheck | RuleCheck, lowest: Cell | None, terms: Terms) -> list[str]:
+    """How to decide an undecided prompt or rule whose lowest mean is this; [] of any other, and
+    without a bar.
+    """
+    if checked.verdict != UNDECIDED or terms.min_stability is None or lowest is None:
+        return []
+    return [
+        f"Undecided after at most {terms.budget} conversations: raise --budget, or give a"
+        f" --min-stability further from {lowest.mean:.2f}."
+    ]
 
 
 def _add(testsuite: ElementTree.Element, test: _Test, seconds: float) -> None:

@@ -15,7 +15,7 @@ from typing import Any
 from holdfast import drift
 from holdfast import methods as steering
 from holdfast.analysis.check_file import write_check
-from holdfast.analysis.checks import FAIL, PASS, UNDECIDED, PromptCheck, Terms, check_prompts
+from holdfast.analysis.checks import FAIL, UNDECIDED, PromptCheck, Terms, check_prompts
 from holdfast.errors import RecordsError, UsageError
 from holdfast.methods import Method, read_methods
 from holdfast.models.protocol import ChatModel
@@ -119,9 +119,11 @@ def looks(budget: int) -> list[int]:
 
 def _wanted(checked: PromptCheck, terms: Terms, before: Earlier) -> int:
     """How many conversations a prompt is to have, as far as is known now."""
-    if checked.verdict == FAIL:
+    if checked.open_rules:
+        return terms.budget
+    if checked.verdict == FAIL and not terms.all_rules:
         return 0
-    if checked.id in before and (terms.min_stability is None or checked.verdict == PASS):
+    if checked.id in before and (terms.min_stability is None or checked.verdict != UNDECIDED):
         return min(terms.budget, len(before[checked.id]))
     return terms.budget if checked.verdict == UNDECIDED or terms.min_stability is None else 0
 
