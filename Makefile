@@ -2,7 +2,7 @@
 PYTHON ?= python3
 BIN := .venv/bin
 
-.PHONY: demo serve test lint docs integrations records vllm-test clean
+.PHONY: demo serve real-models test lint docs integrations records vllm-test clean
 .DEFAULT_GOAL := test
 
 .venv/ready: pyproject.toml constraints.txt
@@ -18,6 +18,10 @@ demo: .venv/ready
 # The default model behind an OpenAI-compatible server, with the playground at its address.
 serve: .venv/ready
 	HF_HUB_OFFLINE=1 $(BIN)/holdfast serve
+
+# Two real chat models, 330 MB, into ~/.cache/holdfast/models: --model smollm2 and gemma-3-270m.
+real-models: .venv/ready
+	$(BIN)/python benchmarks/real_models.py
 
 # Whole files are shared out to WORKERS processes, in the order of tests/conftest.py; each computes
 # with one thread.

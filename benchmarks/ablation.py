@@ -23,7 +23,7 @@ import holdfast
 from holdfast import drift
 from holdfast.analysis.series import read_series
 from holdfast.analysis.statistics import paired_difference
-from holdfast.models.loading import DEFAULT_FOLDER
+from holdfast.models.checkpoint import DEFAULT_FOLDER
 
 MODELS = {"plain-users": (), "styled-users": ("--styled-users",)}
 

@@ -11,7 +11,7 @@ import pytest
 
 import holdfast
 from holdfast import Sampling, drift
-from holdfast.models.loading import DEFAULT_FOLDER
+from holdfast.models.checkpoint import DEFAULT_FOLDER
 
 GREEDY = Sampling(temperature=0, max_new_tokens=60)
 

@@ -71,7 +71,7 @@ EXAMPLES = [
     (
         {"name": "choice", "letter": "B"},
         ["B) jolly", "The answer is B."],
-        ["B) is wrong", "A) sad"],
+        ["Because I am happy", "A) sad"],
     ),
     (
         "comma_list",
@@ -463,18 +463,15 @@ NEAR = {
 
 
 def test_replies_score_as_a_careful_reader_scored_them():
-    """Every row was scored before the measures were run on it, and says why; many are replies of
-    SmolLM2-135M-Instruct. The rows under 'miss' are known to be scored otherwise.
-    """
+    """The table was written before the measures were run on it; each row says why."""
     wrong = []
     for row in HAND_SCORED:
         measure = build(row["measure"])
         value = measure.score(row["reply"]).value
-        agrees = abs(value - row["expected"]) <= NEAR.get(measure.name, 0.001)
-        if agrees == ("miss" in row):
+        if abs(value - row["expected"]) > NEAR.get(measure.name, 0.001):
             wrong.append(
-                f"{measure.spec} gives {value} to {row['reply']!r}; a reader gives"
-                f" {row['expected']} ({row['why']}), 'miss' is {row.get('miss')!r}"
+                f"{measure.spec} gives {value} to {row['reply']!r}, not {row['expected']}"
+                f" ({row['why']})"
             )
     assert not wrong, "\n".join(wrong)
 

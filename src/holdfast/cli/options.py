@@ -26,9 +26,10 @@ def add_model(add) -> None:
     add(
         "--model",
         default="default",
-        metavar="default|PATH|HUB_ID|URL[,URL]|vllm:MODEL",
+        metavar="default|FOLDER|FILE.gguf|HUB_ID|URL[,URL]|vllm:MODEL",
         help=(
-            "the chat model (default: the one in the package); of several servers of one model,"
+            "the chat model (default: the one in the package; after `make real-models` also"
+            " smollm2 and gemma-3-270m); of several servers of one model,"
             " each has a part of the conversations; vllm: runs it in vLLM, in process"
         ),
     )
@@ -225,16 +226,16 @@ def _load_in_engine(arguments: argparse.Namespace, engine: str):
 
 def begin_loading(model: str) -> None:
     """Says that a model loads here, before torch is imported, which alone takes seconds; a folder
-    that holds none is refused before that.
+    or file that holds none is refused before that.
 
     Raises:
-        ModelError: there is no such folder, or no model that can be read in it.
+        ModelError: as `find_source`.
     """
-    from holdfast.models.checkpoint import DEFAULT, check_folder
+    from holdfast.models.checkpoint import find_source
     from holdfast.models.engines import engine_in
 
-    if model != DEFAULT and not engine_in(model):  # an engine is refused by `load_here`
-        check_folder(model)
+    if not engine_in(model):  # an engine is refused by `load_here`
+        find_source(model)
     _tell_loading(model)
 
 

@@ -1,4 +1,4 @@
-"""The files of a chat model: what is broken, missing or of another kind, said in one sentence."""
+"""The files of a chat model: where they are, and one sentence on what is broken or missing."""
 
 from __future__ import annotations
 
@@ -8,30 +8,107 @@ import os
 import re
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
 
 from safetensors import SafetensorError, safe_open
 
 from holdfast.errors import HoldfastError, ModelError
+from holdfast.models.gguf import GGUF, read_gguf
 
 if TYPE_CHECKING:
     from transformers import PreTrainedConfig, PreTrainedModel
 
 DEFAULT = "default"
 DEFAULT_FOLDER = Path(__file__).parents[1] / "assets" / "model"
+# Real chat models that `make real-models` installs, by their names and files.
+REAL_MODELS = {
+    "smollm2": "SmolLM2-135M-Instruct.Q4_1.gguf",
+    "gemma-3-270m": "gemma-3-270m-q4_k_m.gguf",
+}
 _HUB_WAIT = 10.0  # seconds for the hub to answer at all
 
 
-def check_folder(source: str) -> None:
-    """Refuses by name what would otherwise fail far from its cause."""
+@dataclass(frozen=True)
+class Source:
+    """Where a model's weights come from.
+
+    Args:
+        name: as the user wrote it.
+        location: a folder, a GGUF file, or a name on the hub.
+        gguf: the header of the file; None where it is none.
+    """
+
+    name: str
+    location: str
+    gguf: GGUF | None = None
+
+    @property
+    def is_local(self) -> bool:
+        return os.path.exists(self.location)
+
+    @contextmanager
+    def opened(self) -> Iterator[tuple[str, dict[str, str]]]:
+        """What `from_pretrained` takes: a location, and the GGUF file if it is one; then the
+        location is an empty folder, so that no file beside it has a say.
+        """
+        if self.gguf is None:
+            yield self.location, {}
+        else:
+            with TemporaryDirectory() as empty:
+                yield empty, {"gguf_file": str(self.gguf.path.absolute())}
+
+
+def find_source(name: str) -> Source:
+    """Where the model of this name is; refuses at once what would fail far from its cause.
+
+    Raises:
+        ModelError: there is no such folder or file, or no model that can be read in it.
+    """
+    if name == DEFAULT:
+        return Source(name, str(DEFAULT_FOLDER))
+    location = name
+    if name in REAL_MODELS and not os.path.isdir(name):
+        location = str(real_models_folder() / REAL_MODELS[name])
+        if not os.path.exists(location):
+            raise ModelError(
+                f"{name!r} is not installed; run `make real-models` in a checkout of Holdfast,"
+                f" which puts it in {real_models_folder()}."
+            )
+    if location.lower().endswith(".gguf") or _begins_as_gguf(location):
+        return Source(name, location, read_gguf(location))
+    _check_folder(location)
+    return Source(name, location)
+
+
+def real_models_folder() -> Path:
+    """Where `make real-models` puts what it installs: a folder of the user's cache, which every
+    checkout and every installed Holdfast finds.
+    """
+    return Path(os.environ.get("XDG_CACHE_HOME") or "~/.cache").expanduser() / "holdfast" / "models"
+
+
+def _begins_as_gguf(path: str) -> bool:
+    if not os.path.isfile(path):
+        return False
+    with open(path, "rb") as file:
+        return file.read(4) == b"GGUF"
+
+
+def _check_folder(source: str) -> None:
     folder = Path(source)
     if not os.path.exists(folder):  # unlike Path.exists, never raises, however long the name
         return _check_hub_name(source)
     if not folder.is_dir():
         raise ModelError(
-            f"{source!r} is a file; give the folder that holds config.json and the safetensors"
-            " weights."
+            f"{source!r} is a file; give a GGUF file, or the folder that holds config.json and the"
+            " safetensors weights."
+        )
+    if files := sorted(folder.glob("*.gguf")) * (not any(folder.glob("*.safetensors"))):
+        raise ModelError(
+            f"The folder {source!r} has its weights in GGUF; give the file {str(files[0])!r}."
         )
     if not (folder / "config.json").exists():
         raise ModelError(
@@ -133,7 +210,7 @@ def check_kind(name: str, config: PreTrainedConfig) -> None:
         )
 
 
-def load_whole(source: str, **options: Any) -> PreTrainedModel:
+def load_whole(source: Source, location: str, **options: Any) -> PreTrainedModel:
     """A model of which every weight comes from the checkpoint; transformers draws missing ones at
     random.
     """
@@ -141,7 +218,7 @@ def load_whole(source: str, **options: Any) -> PreTrainedModel:
 
     with _no_report():
         loaded: Any = AutoModelForCausalLM.from_pretrained(
-            source,
+            location,
             output_loading_info=True,
             ignore_mismatched_sizes=True,
             use_safetensors=True,
@@ -149,7 +226,7 @@ def load_whole(source: str, **options: Any) -> PreTrainedModel:
         )
     model: PreTrainedModel
     model, told = loaded
-    name = "The default model" if source == str(DEFAULT_FOLDER) else repr(source)
+    name = "The default model" if source.name == DEFAULT else repr(source.name)
     missing = sorted(told["missing_keys"])
     if missing and all(re.match(r"(lm_head|embed_out|output)\b", weight) for weight in missing):
         raise ModelError(
@@ -191,7 +268,7 @@ def _no_report() -> Iterator[None]:
 
 
 @contextmanager
-def explained(name: str, part: str, silence: str = "") -> Iterator[None]:
+def explained(source: Source, part: str, silence: str = "") -> Iterator[None]:
     """Turns whatever the loading of a part raises into one sentence."""
     try:
         yield
@@ -199,11 +276,13 @@ def explained(name: str, part: str, silence: str = "") -> Iterator[None]:
         raise
     # the libraries below raise every kind of exception on a broken file, even a plain one
     except Exception as error:
-        raise ModelError(_loading_failed(name, part, error, silence)) from error
+        if source.gguf is not None:
+            raise source.gguf.cannot_read(shorten(error)) from error
+        raise ModelError(_loading_failed(source, part, error, silence)) from error
 
 
-def _loading_failed(name: str, part: str, error: Exception, silence: str) -> str:
-    reason, here = str(error), name == DEFAULT or Path(name).is_dir()
+def _loading_failed(source: Source, part: str, error: Exception, silence: str) -> str:
+    reason, name = str(error), source.name
     if kind := re.search(r"has model type `([^`]*)`", reason):
         return (
             f"{name!r} is of the type {kind[1]!r}, which this version of transformers does not"
@@ -216,7 +295,7 @@ def _loading_failed(name: str, part: str, error: Exception, silence: str) -> str
             f"{name!r} needs code that comes with it; if you trust that code, allow it"
             " (trust_remote_code=True)."
         )
-    if here:
+    if source.is_local:
         files = (
             f"config.json and the {'files of the tokenizer' if part == 'tokenizer' else 'weights'}"
         )

@@ -1,14 +1,14 @@
-"""Loading chat models: only safetensors, no code but transformers' own, and one sentence where it
-cannot be done.
+"""Loading chat models: safetensors or GGUF, no code but transformers' own, and one sentence where
+it cannot be done.
 """
 
 from __future__ import annotations
 
 import hashlib
 import inspect
-import os
 import warnings
 from collections.abc import Iterable, Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -21,10 +21,10 @@ from holdfast.engine.state_layers import ATTENDING, HELD
 from holdfast.errors import ModelError, UsageError
 from holdfast.models.checkpoint import (
     DEFAULT,
-    DEFAULT_FOLDER,
-    check_folder,
+    Source,
     check_kind,
     explained,
+    find_source,
     hub_silence,
     load_whole,
 )
@@ -45,59 +45,65 @@ def load(
     batch_size: int = LocalModel.batch_size,
     prefix_memory: int | None = None,
 ) -> LocalModel:
-    """Loads a Hugging Face chat model.
+    """Loads a Hugging Face chat model, or a GGUF file, which is dequantised.
 
     Args:
-        name_or_path: "default" (the model in this package), a folder, or a name on the hub.
+        name_or_path: "default" (the model in this package), a folder, a GGUF file, a name on the
+            hub, or "smollm2" and "gemma-3-270m" after `make real-models`.
         device: where it runs; None takes CUDA if there is one. Weights are read straight to it
             where accelerate is installed.
         dtype: "float16", "bfloat16", "float32" or "float64"; None takes float32 on the CPU and the
-            checkpoint's own elsewhere.
+            checkpoint's own elsewhere; a quantised GGUF is float32 everywhere.
         device_map: in place of a device, "auto" or another map of transformers, for models that
             one device does not hold; needs accelerate. On several devices a model chats one row at
             a time and its attention is not steered.
         trust_remote_code: whether code that comes with the model may run. Weights are read as
-            safetensors only.
+            safetensors or GGUF only.
         batch_size: rows forwarded together at most; where memory runs out, half as many are.
         prefix_memory: bytes of keys and values that a session keeps of its dialogs; None: a quarter
             of the device's memory. What is evicted is computed again when it is wanted.
 
     Raises:
         ModelError: the model is not found, has a file that cannot be read, lacks weights, has no
-            safetensors weights or no fast tokenizer, is no causal model, or does not fit on the
-            device.
+            safetensors weights or no fast tokenizer, is no causal model, does not fit on the
+            device, or is a GGUF that transformers cannot read.
         UsageError: an unknown device, dtype or device map, or one that is not there.
         KnobOutOfRange: `batch_size` is below 1, or `prefix_memory` below 0.
     """
     knobs.whole_number("a model", "batch_size", batch_size, 1)
     if prefix_memory is not None:
         knobs.whole_number("a model", "prefix_memory", prefix_memory, 0)
-    name = _name_of(name_or_path)
-    source = str(DEFAULT_FOLDER) if name == DEFAULT else name
-    check_folder(source)
+    source = find_source(_name_of(name_or_path))
     placement = place(device, dtype, device_map)
-    silence = "" if os.path.exists(source) else hub_silence()
+    silence = "" if source.is_local else hub_silence()
     # else each of several files is asked for six times, half a minute long
     options = {"trust_remote_code": trust_remote_code, "local_files_only": bool(silence)}
-    with explained(name, "tokenizer", silence):
-        tokenizer = _read_tokenizer(name, source, options)
-    with explained(name, "model", silence):
-        model = _read_model(name, source, options, placement)
+    if source.gguf is not None:
+        chosen = placement.dtype
+        dtype = chosen if isinstance(chosen, torch.dtype) else source.gguf.dtype  # it was "auto"
+        placement = replace(placement, dtype=dtype)
+        warnings.warn(source.gguf.size_line(dtype), stacklevel=2)
+    with source.opened() as (location, file):
+        with explained(source, "tokenizer", silence):
+            tokenizer = _read_tokenizer(source, location, options | file)
+        with explained(source, "model", silence):
+            model = _read_model(source, location, options | file, placement)
     if silence:
         warnings.warn(
-            f"The hub cannot be reached ({silence}), so {name!r} is taken from its cache here.",
+            f"The hub cannot be reached ({silence}), so {source.name!r} is taken from its cache"
+            " here.",
             stacklevel=2,
         )
-    model = placement.settle(model, name)
+    model = placement.settle(model, source.name)
     model.eval()
-    with explained(name, "model", silence):
+    with explained(source, "model", silence):
         steerable = adopt(model)
     return LocalModel(
-        name=name,
-        fingerprint=fingerprint_of(model, tokenizer),
+        name=source.name,
+        fingerprint=_fingerprint(source, model, tokenizer),
         hf_model=model,
         tokenizer=tokenizer,
-        stop_ids=stop_ids(model, tokenizer),
+        stop_ids=stop_ids(model, tokenizer) | (source.gguf.stop_ids if source.gguf else set()),
         reuses_cache=reuses_cache(model),
         steerable=steerable,
         batch_size=batch_size,
@@ -115,30 +121,44 @@ def _name_of(name_or_path: object) -> str:
     )
 
 
-def _read_tokenizer(name: str, source: str, options: dict[str, bool]) -> PreTrainedTokenizerFast:
-    from transformers import AutoTokenizer
+def _read_tokenizer(
+    source: Source, location: str, options: dict[str, Any]
+) -> PreTrainedTokenizerFast:
+    from transformers import AutoTokenizer, PreTrainedTokenizerFast
 
-    tokenizer: Any = AutoTokenizer.from_pretrained(source, **options)
+    # of a GGUF, AutoTokenizer reads the whole header once more to arrive at the same tokenizer
+    kind = PreTrainedTokenizerFast if source.gguf else AutoTokenizer
+    tokenizer: Any = kind.from_pretrained(location, **options)
     if not tokenizer.is_fast:
         raise ModelError(
-            f"{name} has no fast tokenizer, which finding spans needs; convert it to"
+            f"{source.name} has no fast tokenizer, which finding spans needs; convert it to"
             " tokenizer.json."
         )
+    if source.gguf is not None:
+        tokenizer.name_or_path = source.name
+        if unknown := source.gguf.unknown_split:
+            warnings.warn(unknown, stacklevel=3)
     read: PreTrainedTokenizerFast = tokenizer
     return read
 
 
 def _read_model(
-    name: str, source: str, options: dict[str, bool], placement: Placement
+    source: Source, location: str, options: dict[str, Any], placement: Placement
 ) -> PreTrainedModel:
     from transformers import AutoConfig
 
-    config = AutoConfig.from_pretrained(source, **options)
+    name = source.name
+    config = AutoConfig.from_pretrained(location, **options)
     check_kind(name, config)
     # a config.json may name a kernel on a hub, which is code: what attends is ours to say
     config._attn_implementation = config._experts_implementation = None
+    if source.gguf is not None:
+        from transformers import GgufConfig
+
+        source.gguf.scale_positions(config)
+        options = {**options, "quantization_config": GgufConfig(dequantize=True)}
     try:
-        model = load_whole(source, config=config, **options, **placement.options())
+        model = load_whole(source, location, config=config, **options, **placement.options())
     except torch.OutOfMemoryError as error:
         raise placement.no_room(name, error) from error
     if model.device.type == "meta":
@@ -197,6 +217,12 @@ def _makes_plain_cache(model: PreTrainedModel) -> bool:
         return False
     made = getattr(output, "past_key_values", None) or getattr(output, "cache_params", None)
     return type(made) is DynamicCache
+
+
+def _fingerprint(source: Source, model: PreTrainedModel, tokenizer: PreTrainedTokenizerFast) -> str:
+    if source.gguf is not None:
+        return source.gguf.fingerprint(model.dtype)
+    return fingerprint_of(model, tokenizer)
 
 
 def fingerprint_of(model: PreTrainedModel, tokenizer: PreTrainedTokenizerFast) -> str:

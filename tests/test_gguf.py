@@ -1,0 +1,398 @@
+"""GGUF files: read as transformers reads them, alone, and refused in one sentence."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import struct
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import torch
+from tiny import SPECIAL, TEMPLATE, chat, model, tokenizer
+
+import holdfast
+from holdfast.cli import main
+from holdfast.errors import ModelError, PromptError
+from holdfast.models import gguf
+from holdfast.models.checkpoint import REAL_MODELS, find_source, real_models_folder
+from holdfast.sampling import Sampling
+
+gguf_package = pytest.importorskip("gguf")
+GREEDY = Sampling(temperature=0, max_new_tokens=12)
+CHAT = chat("be nice", "hello there")
+SHAPE = {"hidden_size": 64, "head_dim": 16}  # rows of Q8_0 are multiples of 32
+WAYS_OUT = ("llama-server", "Ollama", "URL", "safetensors")
+LAYER_NAMES = {
+    "self_attn.q_proj": "attn_q",
+    "self_attn.k_proj": "attn_k",
+    "self_attn.v_proj": "attn_v",
+    "self_attn.o_proj": "attn_output",
+    "mlp.gate_proj": "ffn_gate",
+    "mlp.up_proj": "ffn_up",
+    "mlp.down_proj": "ffn_down",
+    "input_layernorm": "attn_norm",
+    "post_attention_layernorm": "ffn_norm",
+}
+NAMES = {"model.embed_tokens": "token_embd", "model.norm": "output_norm", "lm_head": "output"}
+
+
+def write(path: Path, *, kind: str = "F32", template: str | None = TEMPLATE, **header) -> Path:
+    """The tiny Llama as a GGUF file; `header` overrides keys of its metadata."""
+    made = model(**SHAPE).hf_model
+    config = made.config
+    writer = gguf_package.GGUFWriter(path, "llama")
+    for name, value in (
+        ("block_count", config.num_hidden_layers),
+        ("context_length", config.max_position_embeddings),
+        ("embedding_length", config.hidden_size),
+        ("feed_forward_length", config.intermediate_size),
+        ("attention.head_count", config.num_attention_heads),
+        ("attention.head_count_kv", config.num_key_value_heads),
+        ("rope.dimension_count", config.head_dim),
+        ("vocab_size", config.vocab_size),
+    ):
+        writer.add_uint32(f"llama.{name}", value)
+    writer.add_float32("llama.rope.freq_base", config.rope_parameters["rope_theta"])
+    writer.add_float32("llama.attention.layer_norm_rms_epsilon", config.rms_norm_eps)
+    write_tokenizer(writer, template)
+    for name, value in header.items():
+        add = writer.add_string if isinstance(value, str) else writer.add_uint32
+        add(name.replace("__", "."), value)
+    for name, weights in made.state_dict().items():
+        name, weights = gguf_tensor(name, weights.detach(), config)
+        quantised = kind if weights.ndim > 1 else "F32"
+        type_ = gguf_package.GGMLQuantizationType[quantised]
+        packed = gguf_package.quantize(weights.float().contiguous().numpy(), type_)
+        writer.add_tensor(name, packed, raw_dtype=type_)
+    writer.write_header_to_file()
+    writer.write_kv_data_to_file()
+    writer.write_tensors_to_file()
+    writer.close()
+    return path
+
+
+def write_tokenizer(writer, template: str | None) -> None:
+    spelled = json.loads(tokenizer().backend_tokenizer.to_str())["model"]
+    vocabulary = sorted(spelled["vocab"], key=spelled["vocab"].get)
+    writer.add_tokenizer_model("gpt2")
+    writer.add_tokenizer_pre("gpt-2")
+    writer.add_token_list(vocabulary)
+    writer.add_token_types([3 if token in SPECIAL else 1 for token in vocabulary])
+    writer.add_token_merges([" ".join(merge) for merge in spelled["merges"]])
+    writer.add_bos_token_id(1)
+    writer.add_eos_token_id(5)
+    writer.add_add_bos_token(False)
+    if template is not None:
+        writer.add_chat_template(template)
+
+
+def gguf_tensor(name: str, weights: torch.Tensor, config) -> tuple[str, torch.Tensor]:
+    """A tensor as llama.cpp's converter names and orders it: rotated pairs lie side by side."""
+    module, _, end = name.rpartition(".")
+    if module in NAMES:
+        return f"{NAMES[module]}.{end}", weights
+    _, _, layer, rest = module.split(".", 3)
+    heads = {"self_attn.q_proj": config.num_attention_heads}
+    heads["self_attn.k_proj"] = config.num_key_value_heads
+    if rest in heads:
+        halves = weights.view(heads[rest], 2, -1, weights.shape[1])
+        weights = halves.transpose(1, 2).reshape(weights.shape)
+    return f"blk.{layer}.{LAYER_NAMES[rest]}.{end}", weights
+
+
+@pytest.fixture(scope="module")
+def whole(tmp_path_factory) -> Path:
+    return write(tmp_path_factory.mktemp("gguf") / "tiny.gguf")
+
+
+def load(path: Path, **options) -> holdfast.LocalModel:
+    with pytest.warns(UserWarning, match="once dequantised"):
+        return holdfast.load(path, **options)
+
+
+def refusal(path: Path | str) -> str:
+    with pytest.raises(ModelError) as caught:
+        find_source(str(path))
+    said = str(caught.value)
+    assert "\n" not in said and len(said) < 400 and said[-1] == "." and Path(path).name in said
+    return said
+
+
+@pytest.mark.parametrize("method", ("none", "boost:factor=8", "guidance:scale=2"))
+def test_a_file_speaks_as_the_model_it_was_made_of(whole, method):
+    loaded, original = load(whole), model(**SHAPE)
+    assert loaded.steerable and loaded.reuses_cache
+    reply = loaded.generate(CHAT, method, sampling=GREEDY)
+    assert reply == original.generate(CHAT, method, sampling=GREEDY)
+    ids = torch.tensor([reply.prompt_ids])
+    with torch.inference_mode():
+        logits = [each.hf_model(ids).logits for each in (loaded, original)]
+    assert torch.equal(*logits), "float32 weights are the same bits"
+
+
+def test_quantised_weights_are_those_that_transformers_makes_of_them(tmp_path):
+    from transformers import AutoModelForCausalLM
+
+    path = write(tmp_path / "tiny.gguf", kind="Q8_0")
+    loaded = load(path)
+    plain = AutoModelForCausalLM.from_pretrained(tmp_path, gguf_file=path.name)
+    ids = torch.arange(1, 40)[None]
+    with torch.inference_mode():
+        assert torch.equal(loaded.hf_model(ids).logits, plain(ids).logits)
+        exact = model(**SHAPE).hf_model(ids).logits
+        assert not torch.equal(loaded.hf_model(ids).logits, exact), "it was quantised"
+    loaded.hf_model.save_pretrained(tmp_path / "saved")  # an ordinary model, once dequantised
+
+
+@pytest.mark.parametrize(
+    ("kind", "dtype", "each"), (("F32", "float32", 4), ("Q8_0", "bfloat16", 2))
+)
+def test_the_size_in_memory_is_said_before_the_weights_are_read(
+    tmp_path, monkeypatch, kind, dtype, each
+):
+    path = write(tmp_path / "tiny.gguf", kind=kind)
+    elements = sum(p.numel() for p in model(**SHAPE).hf_model.parameters())
+
+    def unread(*_, **__):
+        raise AssertionError("the weights are read")
+
+    monkeypatch.setattr("holdfast.models.loading.load_whole", unread)
+    on_disk, size = (f"{n / 1e6:.3g} MB" for n in (path.stat().st_size, elements * each))
+    said = f"tiny.gguf: {on_disk}, {size} once dequantised to {dtype}."
+    with (
+        pytest.warns(UserWarning, match=said.replace(".", r"\.")),
+        pytest.raises(ModelError, match="the weights are read"),
+    ):
+        holdfast.load(path, dtype=dtype)
+
+
+def test_sizes_are_written_in_three_digits():
+    assert [gguf._megabytes(n) for n in (98_362_432, 538_060_032, 999_600_000, 28 * 10**9)] == [
+        "98.4 MB",
+        "538 MB",
+        "1 GB",
+        "28 GB",
+    ]
+
+
+def test_where_a_device_takes_the_dtype_of_the_file_quantised_weights_are_float32(tmp_path):
+    for kind, dtype in (("F32", "float32"), ("F16", "float16"), ("Q8_0", "float32")):
+        header = gguf.read_gguf(str(write(tmp_path / f"{kind}.gguf", kind=kind)))
+        assert str(header.dtype) == f"torch.{dtype}"
+
+
+def test_the_fingerprint_is_of_every_byte_of_the_file_and_of_the_dtype(whole, tmp_path):
+    same = tmp_path / "renamed.gguf"
+    same.write_bytes(whole.read_bytes())
+    first, other = bytearray(whole.read_bytes()), tmp_path / "other.gguf"
+    at = first.rindex(b"</s>")  # in the template: no weight changes
+    first[at : at + 4] = b"<s> "
+    other.write_bytes(first)
+    prints = [load(path).fingerprint for path in (whole, same, other)]
+    assert prints[0] == prints[1] != prints[2]
+    content = hashlib.sha256(whole.read_bytes()).hexdigest()
+    assert prints[0] == hashlib.sha256(f"{content} torch.float32".encode()).hexdigest()[:32]
+    assert load(whole, dtype="bfloat16").fingerprint not in prints
+
+
+def test_no_file_beside_it_is_read(whole, tmp_path):
+    path = tmp_path / whole.name
+    path.write_bytes(whole.read_bytes())
+    tokenizer().save_pretrained(tmp_path)
+    (tmp_path / "chat_template.jinja").write_text("another template")
+    (tmp_path / "tokenizer.json").write_text("no JSON")
+    (tmp_path / "config.json").write_text("no JSON")
+    assert load(path).tokenizer.chat_template == TEMPLATE
+
+
+def test_all_ends_of_a_turn_stop_a_reply(tmp_path):
+    path = write(tmp_path / "tiny.gguf", tokenizer__ggml__eot_token_id=4)
+    assert load(path).stop_ids == {4, 5}
+
+
+def test_a_file_without_a_template_answers_no_chat_but_continues_text(tmp_path):
+    loaded = load(write(tmp_path / "base.gguf", template=None))
+    with pytest.raises(PromptError, match=r"base\.gguf has no chat template"):
+        loaded.generate(CHAT)
+
+
+def test_a_template_cannot_reach_out_of_its_sandbox(tmp_path):
+    template = "{{ messages.__class__.__mro__[1].__subclasses__() }}"
+    loaded = load(write(tmp_path / "evil.gguf", template=template))
+    with pytest.raises(PromptError, match="refuses this chat"):
+        loaded.generate(CHAT)
+
+
+def test_the_factors_of_llama_3_scale_its_positions(tmp_path):
+    from transformers import AutoConfig, AutoModelForCausalLM
+
+    scaled = {"rope_type": "llama3", "factor": 8.0, "low_freq_factor": 1.0}
+    scaled |= {"high_freq_factor": 4.0, "original_max_position_embeddings": 64}
+    config = AutoConfig.for_model(**model(**SHAPE).hf_model.config.to_dict())
+    plain = AutoModelForCausalLM.from_config(config).model.rotary_emb.inv_freq
+    config.rope_parameters = {**config.rope_parameters, **scaled}
+    right = AutoModelForCausalLM.from_config(config).eval()
+    right.load_state_dict(model(**SHAPE).hf_model.state_dict())
+    factors = plain / right.model.rotary_emb.inv_freq
+    assert factors.max() == 8
+
+    source = write(tmp_path / "tiny.gguf")
+    reader = gguf_package.GGUFReader(source)
+    writer = gguf_package.GGUFWriter(tmp_path / "llama3.gguf", "llama")
+    for key, field in reader.fields.items():
+        if not key.startswith("GGUF.") and key != "general.architecture":
+            value, types = field.contents(), field.types
+            writer.add_key_value(key, value, types[0], types[-1] if len(types) > 1 else None)
+    for tensor in reader.tensors:
+        writer.add_tensor(tensor.name, tensor.data, raw_dtype=tensor.tensor_type)
+    writer.add_tensor("rope_freqs.weight", factors.numpy())
+    writer.write_header_to_file()
+    writer.write_kv_data_to_file()
+    writer.write_tensors_to_file()
+    writer.close()
+
+    ids = torch.arange(1, 300)[None]
+    with torch.inference_mode():
+        logits = load(tmp_path / "llama3.gguf").hf_model(ids).logits
+        unscaled = load(source).hf_model(ids).logits
+        assert (logits - right(ids).logits).abs().max() < 1e-4  # one rounding of each frequency
+        assert (logits - unscaled).abs().max() > 0.1
+
+
+# Refusals
+
+
+@pytest.mark.parametrize("length", (5, 30, 200, 9000, -1))
+def test_a_file_that_is_cut_off_is_named(whole, tmp_path, length):
+    path = tmp_path / "cut.gguf"
+    path.write_bytes(whole.read_bytes()[:length])
+    said = refusal(path)
+    assert "is cut off" in said and "get the file anew" in said
+    assert (
+        length != -1 or f"{path.stat().st_size:,} of at least {path.stat().st_size + 1:,}" in said
+    )
+
+
+@pytest.mark.parametrize("content", (b"", b"GGU", b"PK\3\4 a zip", b"version https://git-lfs"))
+def test_another_file_is_no_gguf(tmp_path, content):
+    path = tmp_path / "other.gguf"
+    path.write_bytes(content)
+    assert "is no GGUF file" in refusal(path)
+
+
+def test_a_header_that_is_damaged_is_refused(whole, tmp_path):
+    path, content = tmp_path / "damaged.gguf", bytearray(whole.read_bytes())
+    content[4:8] = struct.pack(">I", 3)
+    path.write_bytes(content)
+    assert "version 50331648, not 2 or 3" in refusal(path)
+    content[4:24] = struct.pack("<IQQ", 3, 1, 2**60)
+    path.write_bytes(content)
+    assert "damaged" in refusal(path)
+
+
+@pytest.mark.parametrize(
+    ("header", "words"),
+    (
+        ({"split__count": 3}, "is one of 3 files of a split GGUF"),
+        ({"llama__rope__scaling__type": "yarn"}, "leaves out llama.rope.scaling.type"),
+    ),
+)
+def test_what_transformers_would_misread_is_refused_with_the_ways_out(tmp_path, header, words):
+    said = refusal(write(tmp_path / "tiny-00001-of-00003.gguf", **header))
+    assert words in said and all(way in said for way in WAYS_OUT)
+
+
+def test_an_architecture_that_transformers_cannot_read_is_refused_with_the_ways_out(tmp_path):
+    path, content = tmp_path / "new.gguf", write(tmp_path / "tiny.gguf").read_bytes()
+    path.write_bytes(content.replace(b"llama", b"lamma"))
+    with (
+        pytest.warns(UserWarning, match="once dequantised"),
+        pytest.raises(ModelError, match="architecture lamma is not supported") as caught,
+    ):
+        holdfast.load(path)
+    assert all(way in str(caught.value) for way in WAYS_OUT)
+
+
+def test_a_missing_weight_is_never_drawn_at_random(tmp_path):
+    path, content = tmp_path / "lacking.gguf", write(tmp_path / "tiny.gguf").read_bytes()
+    path.write_bytes(content.replace(b"blk.1.ffn_up", b"blk.1.ffn_uq"))
+    with (
+        pytest.warns(UserWarning, match="once dequantised"),
+        pytest.raises(ModelError, match=r"lacks 1 of the weights .*layers\.1\.mlp\.up_proj"),
+    ):
+        holdfast.load(path)
+
+
+def test_a_split_of_text_that_transformers_does_not_know_is_said(whole, tmp_path):
+    path = tmp_path / "split.gguf"
+    path.write_bytes(whole.read_bytes().replace(b"gpt-2", b"gpt-9"))
+    with pytest.warns(UserWarning, match=r"split\.gguf splits text as 'gpt-9'"):
+        load(path)
+
+
+def test_without_its_packages_the_command_that_installs_them_is_named(whole, monkeypatch):
+    monkeypatch.setattr(gguf.importlib.util, "find_spec", lambda name: None)
+    said = refusal(whole)
+    assert "gguf and accelerate" in said and "pip install 'holdfast[gguf]'" in said
+
+
+def test_a_folder_of_gguf_files_names_the_file(whole, tmp_path):
+    with pytest.raises(ModelError) as caught:
+        find_source(str(whole.parent))
+    assert f"give the file {str(whole)!r}" in str(caught.value)
+    (tmp_path / "model.txt").write_text("text")
+    with pytest.raises(ModelError, match=r"model\.txt' is a file; give a GGUF file, or the folder"):
+        find_source(str(tmp_path / "model.txt"))
+
+
+@pytest.mark.parametrize("name", REAL_MODELS)
+def test_a_real_model_that_is_not_installed_names_the_command(name, tmp_path, monkeypatch):
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    with pytest.raises(ModelError, match=rf"'{name}' is not installed; run `make real-models`"):
+        find_source(name)
+
+
+def test_the_command_line_reads_a_header_before_torch(whole, tmp_path):
+    script = (
+        "import sys; from holdfast.models.checkpoint import find_source;"
+        f" assert find_source({str(whole)!r}).gguf; assert 'torch' not in sys.modules"
+    )
+    subprocess.run([sys.executable, "-c", script], check=True)
+
+
+def test_a_file_on_the_command_line(whole, capsys):
+    asked = ["generate", "--model", str(whole), "--system", "be nice", "--user", "hello there"]
+    assert main([*asked, "--method", "boost:factor=8", "--temperature", "0"]) == 0
+    written = capsys.readouterr()
+    whole_reply = Sampling(temperature=0)
+    expected = model(**SHAPE).generate(CHAT, "boost:factor=8", sampling=whole_reply)
+    assert written.out.strip() == expected.text.strip()
+    assert "holdfast: tiny.gguf: " in written.err
+
+
+# Real models
+
+
+@pytest.fixture(scope="module")
+def smollm2() -> holdfast.LocalModel:
+    if not (real_models_folder() / REAL_MODELS["smollm2"]).exists():
+        pytest.skip("smollm2 is not installed; `make real-models` installs it")
+    return load("smollm2")
+
+
+def test_smollm2_is_as_transformers_loads_it_and_is_steered(smollm2):
+    from transformers import AutoModelForCausalLM
+
+    messages = chat("Always reply in French.", "What is a good breakfast?")
+    plain = smollm2.generate(messages, sampling=GREEDY)
+    assert smollm2.generate(messages, "boost:factor=1", sampling=GREEDY).text == plain.text
+    steered = smollm2.generate(messages, "boost:factor=64", sampling=GREEDY)
+    assert steered.text != plain.text
+    file = REAL_MODELS["smollm2"]
+    peer = AutoModelForCausalLM.from_pretrained(real_models_folder(), gguf_file=file)
+    ids = torch.tensor([plain.prompt_ids + plain.token_ids])
+    with torch.inference_mode():
+        assert torch.allclose(smollm2.hf_model(ids).logits, peer(ids).logits, atol=1e-3)
