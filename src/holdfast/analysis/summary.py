@@ -18,6 +18,7 @@ from holdfast.analysis.accuracy import accuracy_of
 from holdfast.analysis.baseline import BaselineRow, baseline_beside
 from holdfast.analysis.check_file import read_check
 from holdfast.analysis.check_summary import check_told
+from holdfast.analysis.collapse import COUNTED, collapse_of, without_collapsed
 from holdfast.analysis.comparisons import (
     PromptRow,
     baseline_of,
@@ -119,7 +120,8 @@ def _spreads(values: Iterable[Estimate]) -> list[dict[str, float | int | None]]:
 def _drift(run: RunData) -> list[dict[str, Any]]:
     series = read_series(run)
     methods = [
-        _method(series, item, rules) for item, rules in zip(series, _rules(series), strict=True)
+        _method(series, item, rules) | {"collapse": collapse}
+        for item, rules, collapse in zip(series, _rules(series), _collapse(series), strict=True)
     ]
     methods[0]["baseline"] = _baseline(run, series[0])
     return methods
@@ -190,6 +192,30 @@ def _against(series: Sequence[Series], item: Series) -> dict[str, Any] | None:
             "over_all_rounds": judged(pairs.adoption_mean),
         },
     }
+
+
+def _collapse(series: Sequence[Series]) -> list[dict[str, Any]]:
+    """The turns of each series that are cut, repeated or looping, and its numbers once more without
+    the conversations that have collapsed.
+    """
+    counted = [collapse_of(item) for item in series]
+    left = [without_collapsed(item, each) for item, each in zip(series, counted, strict=True)]
+    return [
+        {
+            "turns": each.turns,
+            **{name: _rounded(each.share(name)) for name in COUNTED},
+            "collapsed_from_round": {str(number): at for number, at in each.collapsed.items()},
+            "without_collapsed": {
+                "conversations": len(item.records),
+                "stability_by_round": _spreads(estimate_columns(item.stability)),
+                "change": judged(overall_change(item, "stability")),
+                "against": _against(left, item),
+            }
+            if each.collapsed and len(item.records)
+            else None,
+        }
+        for each, item in zip(counted, left, strict=True)
+    ]
 
 
 def _prompt(row: PromptRow) -> dict[str, Any]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
@@ -11,6 +12,7 @@ from holdfast.drift.cases import Case, Persona, Rule
 from holdfast.drift.pairing import Pairing, Probe
 from holdfast.drift.traces import TurnTrace
 from holdfast.drift.window import WHOLE, Shown
+from holdfast.measures.repetition import repetitions
 from holdfast.models.compared import Compared
 from holdfast.models.requests import NO_CONTENT, Reply
 
@@ -177,7 +179,7 @@ def record_of(dialog: Dialog, seconds: float) -> dict[str, Any]:
         "conversation": pairing.number,
         "agent": _person(pairing.agent),
         "user": _person(pairing.user),
-        "turns": dialog.turns,
+        "turns": with_repetition(dialog.turns),
         "probes": sorted(dialog.probes, key=order),
         "tokens": _tokens(dialog),
         "seconds": round(seconds, 3),
@@ -186,6 +188,15 @@ def record_of(dialog: Dialog, seconds: float) -> dict[str, Any]:
         **({"summaries": _summaries(dialog)} if dialog.summaries else {}),
         **({"replayed": _replayed(pairing)} if pairing.dialog else {}),
     }
+
+
+def with_repetition(turns: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
+    """The turns of a dialog, each with how much of it repeats (`measures.repetition`)."""
+    measured = repetitions([(turn["speaker"], turn["text"]) for turn in turns])
+    return [
+        turn | {"repeats": dataclasses.asdict(repeats)}
+        for turn, repeats in zip(turns, measured, strict=True)
+    ]
 
 
 def _tokens(dialog: Dialog) -> dict[str, int]:

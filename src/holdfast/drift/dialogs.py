@@ -19,6 +19,7 @@ from typing import Any
 from holdfast.errors import UsageError
 
 RECORDED = "recorded"  # the stop reason of a turn that is replayed
+GIVEN = (RECORDED,)  # stop reasons of turns that no model wrote in this run
 _ROLES = {  # of OpenAI's messages, and of ShareGPT's
     "system": "system",
     "developer": "system",

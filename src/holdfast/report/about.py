@@ -6,11 +6,11 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from holdfast.analysis.collapse import collapsed_from, model_turns
 from holdfast.analysis.endings import count_endings
 from holdfast.analysis.series import Series
 from holdfast.analysis.statistics import RESAMPLES
 from holdfast.analysis.verdicts import LEAST, LEAST_MOVED
-from holdfast.drift.dialogs import RECORDED
 from holdfast.records import RunData, command_of
 from holdfast.report.endings import ending_lines, failure_lines
 
@@ -263,6 +263,23 @@ def _memory(run: RunData) -> list[tuple[str, str]]:
     return [("memory ran out", held)]
 
 
+def _turns(records: Sequence[Mapping[str, Any]]) -> list[tuple[str, str]]:
+    """How many turns are cut or repeated, and how many conversations have collapsed."""
+    dialogs = [model_turns(record) for record in records if record.get("turns")]
+    turns = [turn for dialog in dialogs for turn in dialog]
+    if not turns:
+        return []
+    collapsed = sum(collapsed_from(dialog) is not None for dialog in dialogs)
+    return [
+        (name, f"{count:,} of {total:,}")
+        for name, count, total in (
+            ("turns cut at the length limit", sum(turn.cut for turn in turns), len(turns)),
+            ("turns that repeat or loop", sum(t.repetition.broken for t in turns), len(turns)),
+            ("conversations collapsed", collapsed, len(dialogs)),
+        )
+    ]
+
+
 def _cost(run: RunData) -> list[tuple[str, str]]:
     """What the records say about completeness and cost."""
     records = run.records
@@ -277,15 +294,7 @@ def _cost(run: RunData) -> list[tuple[str, str]]:
             else ("records", f"{len(records):,}")
         )
     ]
-    turns = [
-        turn
-        for record in records
-        for turn in record.get("turns", ())
-        if turn.get("stop_reason") not in (None, RECORDED)
-    ]
-    if turns:
-        cut = sum(turn["stop_reason"] == "length" for turn in turns)
-        rows.append(("turns cut at the length limit", f"{cut:,} of {len(turns):,}"))
+    rows += _turns(records)
     # samples have no turns
     rows += ending_lines(count_endings([record for record in records if "turns" in record]))
     rows += failure_lines(run.failures)

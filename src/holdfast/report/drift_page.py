@@ -13,6 +13,7 @@ from holdfast.drift.cases import NO_CATEGORY
 from holdfast.records import RunData
 from holdfast.report.about import about_runs, definitions, drift_terms, setting
 from holdfast.report.check_section import check_headline, check_lines, check_sections
+from holdfast.report.collapse import collapse_lines, collapse_section
 from holdfast.report.conversations import pack, script_chunks, script_json
 from holdfast.report.downloads import Download, json_file, table_files
 from holdfast.report.judges import judges_section
@@ -44,6 +45,7 @@ SECTIONS = (
     ("prompts", "Prompts"),
     ("attention", "Attention"),
     ("divergence", "Divergence"),
+    ("collapse", "Breakdown"),
     ("conversations", "Conversations"),
     ("data", "Data"),
     ("about", "How it was measured"),
@@ -85,9 +87,11 @@ def render_page(runs: Sequence[RunData], labels: Sequence[str], series: Sequence
         "prompts": prompts_section(series),
         "attention": attention_section(series),
         "divergence": divergence_section(series),
+        "collapse": collapse_section(series),
     }
     always = ("conversations", "data", "about")
     first, *lines = _opening(checks[0], series, baseline)
+    lines += collapse_lines([item for item in series if item.run == labels[0]], runs[0])
     return render(
         "drift.html.j2",
         "drift" if checks[0] is None else "check",

@@ -13,6 +13,7 @@ from pathlib import Path
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup, escape
 
+from holdfast.analysis.collapse import LASTING
 from holdfast.analysis.verdicts import CANNOT_TELL, LEAST, tell
 from holdfast.drift.judges import LEAST_KAPPA
 from holdfast.report.rounds import MOST_ACROSS
@@ -44,6 +45,7 @@ def environment() -> Environment:
     }
     made.globals |= {
         "CANNOT_TELL": CANNOT_TELL,
+        "LASTING": LASTING,
         "LEAST": LEAST,
         "LEAST_KAPPA": LEAST_KAPPA,
         "MOST_ACROSS": MOST_ACROSS,

@@ -16,6 +16,7 @@ from holdfast.analysis.series import KINDS, Series, read_series
 from holdfast.analysis.statistics import estimate_columns
 from holdfast.analysis.verdicts import CANNOT_TELL, HOLDS_ZERO, tell
 from holdfast.records import RunData
+from holdfast.report.collapse import collapse_lines
 from holdfast.report.overview import (
     WIDTH,
     against_none,
@@ -46,7 +47,8 @@ def table(run: RunData, details: bool = False) -> str:
     """
     series = read_series(run)
     baseline = baseline_beside(run, series[0])
-    told = [part for sentence in opening(series, baseline) for part in _wrapped(sentence)]
+    sentences = [*opening(series, baseline), *collapse_lines(series, run)]
+    told = [part for sentence in sentences for part in _wrapped(sentence)]
     notes = _notes(series, baseline)
     if details:
         paragraphs = [*_in_detail(series), [*_accuracies(series), *notes]]

@@ -1,0 +1,119 @@
+"""Whether the turns of a dialog repeat: one another, or themselves.
+
+Texts are compared as sequences of units. A unit is a word (a run of letters and digits, case
+folded), an emoji, or, in a script that puts no spaces between words, a character. Whatever stands
+between units is ignored; a text without any is compared by its characters.
+
+Two texts share a *run* where `RUN` units in a row of the one (`RUN_OF_CHARACTERS` where most of its
+units are single characters) stand in the same order in the other. A text of fewer units has no
+runs, so that a second "Yes." or "Thank you!" is no repetition.
+
+- A turn *repeats* an earlier one by the share of its units that lie in runs of that turn. Its
+  repetition of a speaker is the largest such share among that speaker's earlier turns.
+- A turn *loops* by the share of its units that lie in runs which it has written before: a sentence
+  that makes up a turn and is said k times gives (k - 1) / k.
+
+Either counts from `LEAST` on: half of the turn is no news.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from holdfast.measures.text import fold
+
+RUN = 4
+RUN_OF_CHARACTERS = 8
+LEAST = 0.5
+_DIGITS = 3
+_UNSPACED = (  # Thai, Lao, Tibetan, Myanmar, Khmer, kana, Han (with its extensions), and emoji
+    "\u0e00-\u0eff\u0f00-\u0fff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff"
+    "\uf900-\ufaff\U00020000-\U0003ffff\u2600-\u27bf\U0001f000-\U0001faff"
+)
+_UNSPACED_SIGN = re.compile(f"[{_UNSPACED}]")
+_UNIT = re.compile(rf"[{_UNSPACED}]|(?:[^\W_{_UNSPACED}]|(?<=\w)'(?=\w))+")
+
+
+@dataclass(frozen=True)
+class Repetition:
+    """How much of a turn is repeated, in shares from 0 to 1.
+
+    Args:
+        own: of its units, in runs of an earlier turn of the same speaker.
+        other: the same of another speaker.
+        loops: in runs that the turn itself has written before.
+    """
+
+    own: float
+    other: float
+    loops: float
+
+    @property
+    def broken(self) -> bool:
+        """Whether half of the turn or more is no news."""
+        return max(self.own, self.other, self.loops) >= LEAST
+
+
+def repetitions(turns: Sequence[tuple[str, str]]) -> list[Repetition]:
+    """The repetition of every turn of a dialog, (speaker, text).
+
+    Time is linear in the length of a dialog whose turns differ; each further copy of a turn is
+    compared with all the copies before it.
+    """
+    measured: list[Repetition] = []
+    turns_with: dict[tuple[str, ...], list[int]] = {}  # a run -> the earlier turns that have it
+    for number, (speaker, text) in enumerate(turns):
+        units = units_of(text)
+        places: dict[int, list[int]] = {}  # an earlier turn -> where its runs begin in this one
+        for place, run in enumerate(_runs(units)):
+            for earlier in turns_with.get(run, ()):
+                places.setdefault(earlier, []).append(place)
+        shares = {"own": 0.0, "other": 0.0}
+        for earlier, begins in places.items():
+            whose = "own" if turns[earlier][0] == speaker else "other"
+            shares[whose] = max(shares[whose], _share(units, begins))
+        measured.append(Repetition(**shares, loops=loops(text)))
+        for run in {*_runs(units, RUN), *_runs(units, RUN_OF_CHARACTERS)}:
+            turns_with.setdefault(run, []).append(number)
+    return measured
+
+
+def loops(text: str) -> float:
+    """The share of a text's units that lie in runs which it has written before."""
+    units = units_of(text)
+    written: set[tuple[str, ...]] = set()
+    again = []
+    for place, run in enumerate(_runs(units)):
+        if run in written:
+            again.append(place)
+        written.add(run)
+    return _share(units, again)
+
+
+def units_of(text: str) -> list[str]:
+    """The units of a text, in order."""
+    folded = fold(text)
+    return _UNIT.findall(folded) or [sign for sign in folded if not sign.isspace()]
+
+
+def _run_length(units: Sequence[str]) -> int:
+    single = sum(bool(_UNSPACED_SIGN.match(unit)) for unit in units)
+    return RUN_OF_CHARACTERS if 2 * single > len(units) else RUN
+
+
+def _runs(units: Sequence[str], length: int | None = None) -> list[tuple[str, ...]]:
+    """The runs of a text by the place at which they begin."""
+    length = length or _run_length(units)
+    return [tuple(units[at : at + length]) for at in range(len(units) - length + 1)]
+
+
+def _share(units: Sequence[str], begins: Sequence[int]) -> float:
+    """The share of the units that lie in the runs that begin at these places, in order."""
+    covered = end = 0
+    length = _run_length(units)
+    for place in begins:
+        covered += place + length - max(place, end)
+        end = place + length
+    return round(covered / len(units), _DIGITS) if units else 0.0

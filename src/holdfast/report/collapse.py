@@ -1,0 +1,142 @@
+"""Conversations that have broken down, in a sentence and as tables."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from holdfast.analysis.collapse import MANY_BROKEN, MANY_CUT, Collapse, collapse_of
+from holdfast.analysis.collapse import without_collapsed as without
+from holdfast.analysis.comparisons import baseline_of, compare, overall_change
+from holdfast.analysis.series import Series
+from holdfast.analysis.statistics import estimate_columns
+from holdfast.records import RunData
+from holdfast.report.document import Table
+from holdfast.report.overview import judged
+from holdfast.report.wording import count_of, percent, plain
+
+_REPEATED = (
+    ("other", "repeat the other speaker"),
+    ("own", "repeat the speaker’s own earlier turns"),
+    ("loops", "loop"),
+)
+_WORTH_SAYING = 0.05  # share of turns of one kind
+
+
+def collapse_lines(series: Sequence[Series], run: RunData) -> list[str]:
+    """A sentence on how many turns of a run are cut or repeated, and the cures; none where few
+    are.
+    """
+    counted = {item: each for item in series if (each := collapse_of(item)).notable}
+    if not counted:
+        return []
+    settings = run.manifest.get("identity", {}).get("settings", {})
+    tokens = settings.get("sampling", {}).get("max_new_tokens")
+    limit = "the token limit" if tokens is None else count_of(tokens, "token")
+    several = len(series) > 1
+    parts = [
+        (f"with {item.label} " if several else "") + _shares(each, limit)
+        for item, each in counted.items()
+    ]
+    cut = any(each.share("cut") >= MANY_CUT for each in counted.values())
+    broken = any(each.share("broken") >= MANY_BROKEN for each in counted.values())
+    replayed = any("replayed" in record for item in counted for record in item.records)
+    cures = ["raise --max-new-tokens"] if cut else []
+    if broken and not replayed:
+        cures.append("let another model play the user (--user-model) or give it a --persona")
+    text = "; ".join(parts)
+    verdict = (
+        "this measures conversations that have broken down"
+        if broken
+        else ("much of what is said stops in mid-sentence")
+    )
+    cure = f"; {', and '.join(cures)}" if cures else ""
+    return [f"{text[0].upper()}{text[1:]}: {verdict}{cure}."]
+
+
+def _shares(collapse: Collapse, limit: str) -> str:
+    """'58 % of turns were cut at 60 tokens, 25 % repeat the other speaker (5 of 12 conversations
+    collapsed)'.
+    """
+    shares = [
+        f"{percent(collapse.share(name))} {words}"
+        for name, words in (("cut", f"were cut at {limit}"), *_REPEATED)
+        if collapse.share(name) >= _WORTH_SAYING
+    ]
+    shares[0] = shares[0].replace(" %", " % of turns", 1)
+    if not collapse.collapsed:
+        return ", ".join(shares)
+    talks = count_of(collapse.conversations, "conversation")
+    return f"{', '.join(shares)} ({len(collapse.collapsed)} of {talks} collapsed)"
+
+
+@dataclass(frozen=True)
+class CollapseTables:
+    """How many turns are cut or repeated, and stability with and without collapsed conversations;
+    `readings` is None where no conversation has collapsed.
+    """
+
+    turns: Table
+    readings: Table | None
+
+
+def collapse_section(series: Sequence[Series]) -> CollapseTables | None:
+    """The tables of the page; None where no conversation has collapsed and few turns are cut or
+    repeated.
+    """
+    counted = [collapse_of(item) for item in series]
+    if not any(each.collapsed or each.notable for each in counted):
+        return None
+    left = [without(item, each) for item, each in zip(series, counted, strict=True)]
+    return CollapseTables(
+        Table("Turns that are cut or repeated", (_HEAD, *map(_row, series, counted))),
+        _readings(series, left) if any(each.collapsed for each in counted) else None,
+    )
+
+
+_HEAD = (
+    "Series",
+    "Turns",
+    "Cut at the token limit",
+    "Repeat the other",
+    "Repeat their own",
+    "Loop",
+    "Conversations collapsed",
+    "From round",
+)
+
+
+def _row(item: Series, each: Collapse) -> tuple[str, ...]:
+    rounds = sorted(each.collapsed.values())
+    return (
+        item.label,
+        f"{each.turns:,}",
+        *(percent(each.share(name)) for name in ("cut", *(name for name, _ in _REPEATED))),
+        f"{len(rounds)} of {each.conversations}",
+        f"{rounds[0]} to {rounds[-1]}" if rounds else "–",
+    )
+
+
+def _readings(series: Sequence[Series], left: Sequence[Series]) -> Table:
+    """Stability of all conversations, and of those that have not collapsed."""
+    last = max(item.rounds for item in series)
+    rows = [("Series", "Conversations", "Round 1", f"Round {last}", "Change", "Against no method")]
+    for item, rest in zip(series, left, strict=True):
+        rows.append((item.label, f"all {len(item.records)}", *_reading(series, item)))
+        if out := len(item.records) - len(rest.records):
+            cells = _reading(left, rest) if rest.records else ("–",) * 4
+            kept = f"{len(rest.records)}, with {out} left out"
+            rows.append((f"{item.label}, without the collapsed", kept, *cells))
+    return Table("Stability with and without the collapsed conversations", tuple(rows))
+
+
+def _reading(series: Sequence[Series], item: Series) -> tuple[str, str, str, str]:
+    points = estimate_columns(item.stability)
+    baseline = baseline_of(series, item)
+    pair = compare(item, baseline) if baseline else None
+    return (
+        plain(points[0]),
+        plain(points[-1]),
+        judged(overall_change(item, "stability"), "rises", "falls"),
+        judged(pair.stability_last, "higher", "lower") if pair else "–",
+    )

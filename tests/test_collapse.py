@@ -1,0 +1,193 @@
+"""Conversations that break down: what counts as repetition, and where a run says so."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from scripted_model import ScriptedModel
+from synthetic_run import write_run
+from test_drift import QUICK, SUITE
+
+from holdfast import drift
+from holdfast.analysis.collapse import collapse_of, collapsed_from, model_turns, without_collapsed
+from holdfast.analysis.series import read_series
+from holdfast.analysis.summary import summarise
+from holdfast.cli import main
+from holdfast.measures.repetition import LEAST, loops, repetitions
+from holdfast.models.requests import Reply
+from holdfast.records import read_run, to_line
+from holdfast.report.collapse import collapse_lines, collapse_section
+
+KINDS = ("own", "other", "loops")
+LABELLED = json.loads(
+    (Path(__file__).parent / "data" / "smollm2_turns.json").read_text(encoding="utf-8")
+)  # nine self-chats of SmolLM2-135M-Instruct, labelled by a reader before the code was run
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_reader_agrees_on_what_repeats(kind):
+    agreed = []
+    for dialog in LABELLED:
+        measured = repetitions([(turn["speaker"], turn["text"]) for turn in dialog])
+        pairs = list(zip(dialog, measured, strict=True))[1:]  # the starter is given
+        agreed += [turn[kind] == (getattr(repeats, kind) >= LEAST) for turn, repeats in pairs]
+    assert len(agreed) == 59
+    assert sum(agreed) >= 57  # own 57, other 58, loops 57
+
+
+def test_shares_are_of_the_words_in_runs_of_four():
+    first = "I like to walk by the river."
+    copied = repetitions([("user", first), ("agent", "I like to walk, and then I sleep.")])[1]
+    assert (copied.own, copied.other) == (0.0, 0.5)  # four words of eight
+    turns = [("user", first), ("agent", "No."), ("user", "Yes: i LIKE to walk by the river!")]
+    assert repetitions(turns)[2].own == 0.875
+    assert repetitions(turns)[2].other == 0.0
+    # the share is of one earlier turn, not of all together
+    two = [("user", "one two three four"), ("user", "five six seven eight")]
+    assert repetitions([*two, ("user", "one two three four five six seven eight")])[2].own == 0.5
+
+
+@pytest.mark.parametrize(
+    ("text", "share"),
+    [
+        ("", 0.0),
+        ("Yes. Yes. Yes.", 0.0),  # too short for a run
+        ("We met at the old mill. " * 2, 0.5),
+        ("We met at the old mill. " * 4, 0.75),
+        ("the " * 60, 0.983),
+        ("- " * 30, 0.967),
+        ("我们在旧磨坊见面，喝了咖啡。" * 3, 0.667),
+        ("เราพบกันที่โรงสีเก่า" * 2, 0.5),
+        ("😀" * 40, 0.975),
+        ("One, two, three; and then the next day we went home, tired but glad.", 0.0),
+    ],
+)
+def test_loops_are_found_in_any_script(text, share):
+    assert loops(text) == share
+
+
+def test_a_second_yes_repeats_nothing():
+    assert not any(each.broken for each in repetitions([("user", "Yes."), ("agent", "Yes.")] * 3))
+
+
+class Parrot(ScriptedModel):
+    """Says the same sentence whenever it is asked, and is cut off."""
+
+    def answered(self, job):
+        return job.then(Reply("We met at the old mill by the river", None, "length"))
+
+
+@pytest.fixture
+def parrot(tmp_path):
+    settings = replace(QUICK, rounds=4, conversations=3)
+    return drift.run(Parrot(), SUITE, tmp_path / "parrot", settings)
+
+
+def test_records_hold_it_for_every_turn(parrot):
+    for record in parrot.records:
+        starter, first, second, *_ = record["turns"]
+        assert starter["repeats"] == first["repeats"] == {"own": 0.0, "other": 0.0, "loops": 0.0}
+        assert second["repeats"] == {"own": 0.0, "other": 1.0, "loops": 0.0}
+
+
+def test_a_broken_run_says_so_with_the_cures(parrot, capsys):
+    (line,) = collapse_lines(read_series(parrot), parrot)
+    assert line.startswith(
+        "100 % of turns were cut at 10 tokens, 86 % repeat the other speaker, 71 % repeat the"
+        " speaker’s own earlier turns (3 of 3 conversations collapsed): this measures"
+        " conversations that have broken down"
+    )
+    assert "--max-new-tokens" in line and "--user-model" in line and "--persona" in line
+    page = parrot.folder / "report.html"
+    main(["report", str(parrot.folder), "--out", str(page)])
+    assert "86 % repeat the other speaker" in " ".join(capsys.readouterr().out.split())
+    assert "Conversations that broke down" in page.read_text(encoding="utf-8")
+
+
+def test_old_records_are_measured_on_their_texts(parrot):
+    kept = [collapse_of(item) for item in read_series(parrot)]
+    file = parrot.folder / "records.jsonl"
+    old = [json.loads(line) for line in file.read_text(encoding="utf-8").splitlines()]
+    for record in old:
+        del record["crc32"]
+        for turn in record["turns"]:
+            del turn["repeats"]
+    file.write_bytes(b"".join(map(to_line, old)))
+    assert [collapse_of(item) for item in read_series(read_run(parrot.folder))] == kept
+
+
+def test_of_a_replayed_dialog_the_replies_alone_count(tmp_path):
+    loop = "I have told you that already, my friend."
+    messages = [("user", loop), ("assistant", loop), ("user", loop), ("assistant", "Good night!")]
+    logs = tmp_path / "logs.jsonl"
+    logs.write_text(json.dumps([{"role": role, "content": text} for role, text in messages]))
+    run = drift.run(Parrot(), SUITE, tmp_path / "run", QUICK, cast=drift.Cast(dialogs=logs))
+    turns = model_turns(run.records[0])
+    assert [turn.repetition.other for turn in turns] == [1.0, 0.0]
+    assert not any(turn.cut for turn in turns)
+    (line,) = collapse_lines(read_series(run), run)
+    assert "50 % of turns repeat the other speaker" in line and "--user-model" not in line
+
+
+def broken(pattern):
+    """A dialog whose turns are broken where the pattern has an x, two turns a round."""
+    turns = [{"speaker": "user", "text": "", "round": 1, "stop_reason": "stop"}]
+    for place, mark in enumerate(pattern, start=1):
+        turns.append(
+            {
+                "speaker": "user" if place % 2 else "agent",
+                "text": "",
+                "round": place // 2 + 1,
+                "stop_reason": "stop",
+            }
+        )
+        turns[-1]["repeats"] = {"own": float(mark == "x"), "other": 0.0, "loops": 0.0}
+    turns[0]["repeats"] = {"own": 0.0, "other": 0.0, "loops": 0.0}
+    return collapsed_from(model_turns({"turns": turns}))
+
+
+@pytest.mark.parametrize(
+    ("pattern", "first"),
+    [
+        (".......", None),
+        (".....xx", None),  # two turns may be chance
+        ("....xxx", 3),
+        ("x......", None),  # and a single one is got over
+        ("x...xxx", 1),  # half of all that follow
+        ("x.....xxx", 4),
+        (".xxx....", None),  # it recovered
+    ],
+)
+def test_a_conversation_has_collapsed_where_half_of_what_follows_is_broken(pattern, first):
+    assert broken(pattern) == first
+
+
+def test_the_second_reading_leaves_collapsed_conversations_out(tmp_path):
+    run = read_run(write_run(tmp_path / "run", conversations=6, methods=("none",)))
+    for record in run.records:
+        lost = record["conversation"] in (1, 4)
+        for turn in record["turns"]:
+            turn["repeats"] = {"own": float(lost), "other": 0.0, "loops": 0.0}
+    (item,) = read_series(run)
+    each = collapse_of(item)
+    assert each.collapsed == {1: 1, 4: 1}
+    assert list(without_collapsed(item, each).conversations) == [0, 2, 3, 5]
+    tables = collapse_section([item])
+    assert tables.readings.rows[2][:2] == ("none, without the collapsed", "4, with 2 left out")
+    (told,) = summarise(run)["results"]
+    assert told["collapse"]["collapsed_from_round"] == {"1": 1, "4": 1}
+    assert told["collapse"]["without_collapsed"]["conversations"] == 4
+
+
+def test_a_sound_run_has_its_numbers_and_no_sentence(tmp_path):
+    run = read_run(write_run(tmp_path / "run", conversations=3, methods=("none",)))
+    for record in run.records:
+        for turn in record["turns"]:
+            turn["repeats"] = {"own": 0.2, "other": 0.2, "loops": 0.0}
+    series = read_series(run)
+    assert collapse_lines(series, run) == [] and collapse_section(series) is None
+    (told,) = summarise(run)["results"]
+    assert told["collapse"]["broken"] == 0 and told["collapse"]["without_collapsed"] is None
