@@ -71,7 +71,7 @@ EXAMPLES = [
     (
         {"name": "choice", "letter": "B"},
         ["B) jolly", "The answer is B."],
-        ["Because I am happy", "A) sad"],
+        ["B) is wrong", "A) sad"],
     ),
     (
         "comma_list",
@@ -463,15 +463,18 @@ NEAR = {
 
 
 def test_replies_score_as_a_careful_reader_scored_them():
-    """The table was written before the measures were run on it; each row says why."""
+    """Every row was scored before the measures were run on it, and says why; many are replies of
+    SmolLM2-135M-Instruct. The rows under 'miss' are known to be scored otherwise.
+    """
     wrong = []
     for row in HAND_SCORED:
         measure = build(row["measure"])
         value = measure.score(row["reply"]).value
-        if abs(value - row["expected"]) > NEAR.get(measure.name, 0.001):
+        agrees = abs(value - row["expected"]) <= NEAR.get(measure.name, 0.001)
+        if agrees == ("miss" in row):
             wrong.append(
-                f"{measure.spec} gives {value} to {row['reply']!r}, not {row['expected']}"
-                f" ({row['why']})"
+                f"{measure.spec} gives {value} to {row['reply']!r}; a reader gives"
+                f" {row['expected']} ({row['why']}), 'miss' is {row.get('miss')!r}"
             )
     assert not wrong, "\n".join(wrong)
 

@@ -15,9 +15,18 @@ END = (  # the letter ends a clause, closing marks aside
     r"(?=[)\"'”’*\]]{0,3}\s{0,2}(?:[.,;:!?\n]|$))"
 )
 NEGATED = (
-    r"\b(?:not|never|neither|nor|instead of|rather than|than|isn['’]t)\s+(?:option\s+|answer\s+)?"
-    r"[\"'(*]{0,3}(?:{L})\b[)\"'*]{0,3}"
+    r"\b(?:not|never|neither|nor|so is|instead of|rather than|than|isn['’]t)\s+"
+    r"(?:option\s+|answer\s+)?[\"'(*]{0,3}(?:{L})\b[)\"'*]{0,3}"
 )
+REFUSED = (  # "A) is wrong", "A and B) are incorrect", "B cannot be the answer"
+    r"(?<!\w){L}[)\"'”’*.]{0,3}(?:(?:,|,? and|,? or)\s+[\"'(*]{0,3}{L}[)\"'”’*]{0,3})*\s+"
+    r"(?:(?:is|are|was|were|seems?|looks?)\s+(?:\w+ly\s+)?(?:wrong|incorrect|false|untrue)|"
+    r"(?:can(?:not|['’]t)|could(?: not|n['’]t))\s+be|"
+    r"(?:is|are|was|were)(?:\s+not|n['’]t)\s+(?:(?:the|a|an|my)\s+)?"
+    r"(?:right|correct|true|answer|choice|option|it))\b[^.,;:!?\n]*"
+)
+CLAUSE = r"(?:^|[.!?;\n]\s*)[\"'(*]{0,3}({L})\)([^.!?;\n]*)"  # an option and what is said of it
+DENIED = re.compile(r"\b(?:is|are|was|were)(?: not|n['’]t)\b", re.IGNORECASE)
 STATED = (
     r"(?i:\b(?:answer|choice|option|choose|chose|pick|select|go with|going"
     r" with|say|reply|respond)\b)"
@@ -30,7 +39,9 @@ VERDICT = (  # "A is the answer", "B would be my pick"
     r"(?i:answer|choice|option|pick|one|correct|right|best)\b"
 )
 MARKED = r"(?<!\w)({L})(?=\)|\*\*|[\"'”’](?!\w))"
+ANSWER = r"\AA:\s+(?=(?:[AI]|Yes|No)\b|[\"'(*]*{U}\))"  # "A:" after a "Q:", not the option
 FIRST = r"[\W_]{0,20}({L})(?:\s*[).:\]!?*\"”]|,|\s*[–—]|\s*-(?!\w)|\s*$|\n)"
+OPENING = r"^[\"'“‘(*]{0,3}({L})[):]"  # a line
 SEVERAL = r"[\W_]{0,20}(?:{U})[).]?(?: ?(?:,|/|\bor\b|\band\b|&| ) ?(?:or |and )?(?:{U})\b[).]?)+"
 BEFORE = "|".join(
     listed(r"is was it's its that's be say ok okay sure yes hmm \w{2,14}ly")
@@ -68,24 +79,31 @@ def choice(text: str, letter: Letter, among: Letters = "ABCDE") -> Score:
 def read_choice(text: str, among: str) -> tuple[str | None, str]:
     """The option a reply picks and how it was read, or None and why not.
 
-    In this order: the letter alone; a statement ("the answer is B", "A is the answer"); a letter
-    that opens the reply ("B) jolly"); the only letter that is marked ("fire (C)"); the only capital
-    that stands for itself, at the start of a clause or after a word like "is" or "definitely". 'A'
-    and 'I', which are words, stand for themselves only where a clause ends behind them.
+    Options that are refused ("not A", "A is wrong") are left out. Then in this order: the letter
+    alone; a statement ("the answer is B", "A is the answer"); the only option that is not denied
+    ("A) is not a fruit. B) is."); a letter that opens the reply ("B) jolly"), unless others open
+    lines of their own; the only letter that is marked ("fire (C)"); the only capital that stands
+    for itself, at the start of a clause or after a word like "is" or "definitely". 'A' and 'I',
+    which are words, stand for themselves only where a clause ends after them.
     """
     find = patterns(among)
     if len(text) > 2 * SIGHT:
         text = text[:SIGHT] + "\n" + text[-SIGHT:]
     body = "\n".join(" ".join(line.split()) for line in lines_of(text))
-    body = find["negated"].sub(" ", body).strip()
+    clauses = find["clause"].findall(body)
+    body = find["negated"].sub(" ", find["refused"].sub(" ", find["answer"].sub("", body))).strip()
     bare = re.sub(r"[\W_]+", "", body).upper()
     if len(bare) == 1 and bare in among:
         return bare, "the letter alone"
     stated = letters(find["stated"], body) | letters(find["verdict"], body)
     if len(stated) == 1:
         return stated.pop(), "stated"
+    left = {letter.upper() for letter, words in clauses if not DENIED.search(words)}
+    if len(left) == 1 and len(clauses) > 1 and any(DENIED.search(words) for _, words in clauses):
+        return left.pop(), "the only option that is not denied"
     marked = letters(find["marked"], body)
-    if find["several"].match(body) or len(stated) > 1 or len(marked) > 2:
+    lists = len(letters(find["opening"], body)) > 1
+    if lists or find["several"].match(body) or len(stated) > 1 or len(marked) > 2:
         return None, "names several options"
     first = find["first"].match(body)
     if first and not is_word(first):
@@ -131,6 +149,10 @@ def patterns(among: str) -> dict[str, re.Pattern[str]]:
 
     return {
         "negated": fill(NEGATED.replace("{L}", "{U}"), re.IGNORECASE),
+        "refused": fill(REFUSED, re.IGNORECASE),
+        "answer": fill(ANSWER),
+        "clause": fill(CLAUSE),
+        "opening": fill(OPENING, re.MULTILINE),
         "stated": fill(STATED),
         "verdict": fill(VERDICT.replace("{L}", "{U}")),
         "marked": fill(MARKED),

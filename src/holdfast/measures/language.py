@@ -30,9 +30,11 @@ COMMON = ("de", "en", "es", "fr", "it", "nl", "pt")  # rivals of every language,
 RIVALS = 8  # the likeliest by their letters, if their probability is
 LEAST = 0.01
 ENGLISH = 0.5  # weight of English as a rival of the language asked for,
-OFTEN = 0.05  # of the other common languages, and of any rival of English,
+OFTEN = 0.02  # of the other common languages, and of any rival of English,
 SELDOM = 0.5 / len(NAMES)  # and of the rest
 PARENTHESISED = re.compile(r"\(([^()]*)\)")
+QUOTED = re.compile(r"""["“”„«][^"“”„«»]*["“”»]|(?<!\w)['‘‚][^'’]*(?:\w['’]\w[^'’]*)*['’](?!\w)""")
+OUTSIDE = 2  # words around a quotation that tell the language of its sentence
 SIGHT = 3_000  # characters of a sentence that are read
 
 
@@ -101,13 +103,21 @@ def probability(text: str, code: str) -> float | None:
     back to it. So a word that belongs to several languages counts for the one that was asked for.
     None without a word.
     """
-    found = folded_words(text[:SIGHT])
-    words = [word for word in found if not any(map(str.isdigit, word))]
+    words = evidence(text[:SIGHT])
     if not words:
         return None
     likely = likelihoods(words, code)
     asked = likely.pop(code)
     return asked / (asked + math.fsum(value * weight(name, code) for name, value in likely.items()))
+
+
+def evidence(text: str) -> list[str]:
+    """The words that tell the language of a sentence: those around its quotations, if enough."""
+    for part in (QUOTED.sub(" ", text), text):
+        words = [word for word in folded_words(part) if not any(map(str.isdigit, word))]
+        if len(words) >= OUTSIDE:
+            break
+    return words
 
 
 def weight(rival: str, code: str) -> float:
@@ -122,7 +132,8 @@ def language(text: str, code: LanguageCode) -> Score:
     """Probability that the reply is in this language, by its letters and words: mean over
     sentences.
 
-    A word that several languages share, as "No." or "Ja.", counts for the one that is asked for.
+    A sentence that quotes another language is in the language of the words around the quotation.
+    A word that several languages share, such as "No." or "Ja.", counts for the one asked for.
     """
     total = weight = 0.0
     read = []
