@@ -26,7 +26,8 @@ from transformers import AutoConfig, AutoModelForCausalLM
 import holdfast
 from holdfast import Request, Sampling
 from holdfast.attention import adopt
-from holdfast.models.loading import fingerprint_of, reuses_cache, stop_ids
+from holdfast.models.fingerprint import Fingerprint
+from holdfast.models.loading import reuses_cache, stop_ids
 from holdfast.models.local import LocalModel
 
 CONVERSATIONS, FORKS = 8, 3
@@ -92,7 +93,7 @@ def build(kind: str, tokenizer) -> tuple[LocalModel, transformers.PreTrainedMode
     steerable = adopt(mine)
     model = LocalModel(
         kind,
-        fingerprint_of(mine, tokenizer),
+        Fingerprint(mine, tokenizer),
         mine,
         tokenizer,
         stop_ids(mine, tokenizer),

@@ -27,7 +27,8 @@ from stamp import measured_on
 import holdfast
 from holdfast.attention import adopt
 from holdfast.methods import HeadSet, Pasta
-from holdfast.models.loading import fingerprint_of, reuses_cache
+from holdfast.models.fingerprint import Fingerprint
+from holdfast.models.loading import reuses_cache
 from holdfast.models.local import LocalModel
 from holdfast.sampling import Sampling
 from holdfast.study.profiling import Choice, Plan, Question, profile
@@ -66,7 +67,7 @@ def build(width: int) -> LocalModel:
                 parameter.mul_(4)
     return LocalModel(
         "random Llama",
-        fingerprint_of(hf_model, tokenizer),
+        Fingerprint(hf_model, tokenizer),
         hf_model,
         tokenizer,
         frozenset(),

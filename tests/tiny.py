@@ -9,7 +9,8 @@ from tokenizers import Tokenizer, decoders, models, pre_tokenizers, trainers
 from transformers import AutoConfig, AutoModelForCausalLM, PreTrainedTokenizerFast
 
 from holdfast.attention import adopt
-from holdfast.models.loading import fingerprint_of, reuses_cache, stop_ids
+from holdfast.models.fingerprint import Fingerprint
+from holdfast.models.loading import reuses_cache, stop_ids
 from holdfast.models.local import LocalModel
 
 SPECIAL = ("<pad>", "<s>", "<sys>", "<user>", "<assistant>", "</s>")
@@ -77,7 +78,7 @@ def model(kind: str = "llama", seed: int = 0, **options) -> LocalModel:
     tokens = tokenizer()
     return LocalModel(
         f"tiny {kind}",
-        fingerprint_of(hf, tokens),
+        Fingerprint(hf, tokens),
         hf,
         tokens,
         stop_ids(hf, tokens),

@@ -93,6 +93,7 @@ class GivenReplies:
             PromptError: a chat cannot be rendered.
             ModelError: a method cannot be applied to this model.
         """
+        self.reader.check_weights()
         for each in compared:
             check_comparable((*each.request.methods, *each.reference.methods))
             self.reader.check(each.request.methods)
@@ -130,6 +131,7 @@ class GivenReplies:
         Raises:
             PromptError, ModelError, UsageError: as `submit`.
         """
+        self.reader.check_weights()
         self._rehearse([request])
         settled = self.reader.rehearsals.settled(request)
         assert settled is not None
@@ -152,6 +154,7 @@ class GivenReplies:
         """The requests, and the tokens of their replies; none is longer than the model's
         context.
         """
+        self.reader.check_weights()
         self._rehearse(requests)
         asked = all_rendered(self.reader.read(requests, request_names(requests)))
         wanted = spell_replies(asked, replies, self.model.tokenizer)

@@ -4,16 +4,13 @@ it cannot be done.
 
 from __future__ import annotations
 
-import hashlib
 import inspect
 import warnings
-from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import torch
-from torch import Tensor
 
 from holdfast import knobs
 from holdfast.attention import adopt, layers_with_attention
@@ -28,11 +25,12 @@ from holdfast.models.checkpoint import (
     hub_silence,
     load_whole,
 )
+from holdfast.models.fingerprint import Fingerprint, is_split
 from holdfast.models.local import LocalModel
 from holdfast.models.placement import DeviceMap, Placement, place
 
 if TYPE_CHECKING:
-    from transformers import PreTrainedConfig, PreTrainedModel, PreTrainedTokenizerFast
+    from transformers import PreTrainedModel, PreTrainedTokenizerFast
 
 
 def load(
@@ -100,7 +98,9 @@ def load(
         steerable = adopt(model)
     return LocalModel(
         name=source.name,
-        fingerprint=_fingerprint(source, model, tokenizer),
+        identity=Fingerprint(
+            model, tokenizer, source.gguf.fingerprint(model.dtype) if source.gguf else None
+        ),
         hf_model=model,
         tokenizer=tokenizer,
         stop_ids=stop_ids(model, tokenizer) | (source.gguf.stop_ids if source.gguf else set()),
@@ -177,11 +177,6 @@ def stop_ids(model: PreTrainedModel, tokenizer: PreTrainedTokenizerFast) -> froz
     return frozenset(token for token in ids if token is not None)
 
 
-def is_split(model: PreTrainedModel) -> bool:
-    """Whether a model's weights lie on several devices, or on disk."""
-    return len({parameter.device for parameter in model.parameters()}) > 1
-
-
 def reuses_cache(model: PreTrainedModel) -> bool:
     """Whether rows of different length share a pass, and go on from what they have computed.
 
@@ -217,55 +212,3 @@ def _makes_plain_cache(model: PreTrainedModel) -> bool:
         return False
     made = getattr(output, "past_key_values", None) or getattr(output, "cache_params", None)
     return type(made) is DynamicCache
-
-
-def _fingerprint(source: Source, model: PreTrainedModel, tokenizer: PreTrainedTokenizerFast) -> str:
-    if source.gguf is not None:
-        return source.gguf.fingerprint(model.dtype)
-    return fingerprint_of(model, tokenizer)
-
-
-def fingerprint_of(model: PreTrainedModel, tokenizer: PreTrainedTokenizerFast) -> str:
-    """A digest of the configuration, the chat template, and every parameter's shape and a sample of
-    its values.
-    """
-    return digest_of(model.config, tokenizer.chat_template, _saved(model))
-
-
-def digest_of(
-    config: PreTrainedConfig, chat_template: object, tensors: Iterable[tuple[str, Tensor]]
-) -> str:
-    """The same of a configuration, a template and named tensors, each looked at as it comes."""
-    digest = hashlib.sha256()
-    settings = {
-        k: v
-        for k, v in config.to_dict().items()
-        if not k.startswith("_") and k != "transformers_version"
-    }
-    digest.update(repr(sorted(settings.items(), key=lambda item: item[0])).encode())
-    digest.update(repr(chat_template).encode())
-    for _, sample in sorted((name, _sample(name, tensor)) for name, tensor in tensors):
-        digest.update(sample)
-    return digest.hexdigest()[:32]
-
-
-def _saved(model: PreTrainedModel) -> Iterator[tuple[str, Tensor]]:
-    """Each tensor that is saved with a model."""
-    if not is_split(model):
-        yield from model.state_dict().items()
-        return
-    from accelerate.utils import align_module_device
-
-    for prefix, module in model.named_modules():
-        with align_module_device(module):  # what is on disk is read for as long as it is sampled
-            saved = module.state_dict(prefix=f"{prefix}." if prefix else "")
-            children = {name for name, _ in module.named_children()}
-            for name, tensor in saved.items():
-                if name.removeprefix(f"{prefix}.").split(".")[0] not in children:
-                    yield name, tensor
-
-
-def _sample(name: str, tensor: Tensor) -> bytes:
-    flat = tensor.detach().flatten()
-    sample: bytes = flat[:: max(1, flat.numel() // 256)].float().cpu().numpy().tobytes()
-    return f"{name} {tuple(tensor.shape)} {tensor.dtype}".encode() + sample

@@ -30,6 +30,7 @@ from holdfast.methods import (
     states_methods,
 )
 from holdfast.models.capabilities import LOCAL, check_needs, why_unreached
+from holdfast.models.fingerprint import Fingerprint
 from holdfast.models.protocol import Generation
 from holdfast.models.requests import Reply, Request
 from holdfast.models.session import LocalSession
@@ -46,7 +47,7 @@ class LocalModel(Generation):
 
     Args:
         name: as given to `holdfast.load`.
-        fingerprint: of its configuration, weights and chat template.
+        identity: its fingerprint, which follows changes of its weights.
         hf_model: the causal language model; its attention is `holdfast.attention`'s where the class
             allows it.
         tokenizer: its fast tokenizer.
@@ -60,7 +61,7 @@ class LocalModel(Generation):
     """
 
     name: str
-    fingerprint: str
+    identity: Fingerprint
     hf_model: PreTrainedModel
     tokenizer: PreTrainedTokenizerFast
     stop_ids: frozenset[int]
@@ -69,6 +70,11 @@ class LocalModel(Generation):
     batch_size: int = 192
     prefix_memory: int | None = None
     independent: ClassVar[bool] = False  # the composition of a batch may decide a rounding
+
+    @property
+    def fingerprint(self) -> str:
+        """A digest of its configuration, weights and chat template as they are now."""
+        return self.identity.current()
 
     def generate_batch(self, requests: Sequence[Request]) -> list[Reply]:
         """Answers many chats, in the order given."""

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from holdfast.engine.prefixes import PrefixCache
 from holdfast.engine.scheduler import name_error
-from holdfast.errors import HoldfastError
+from holdfast.errors import HoldfastError, ModelError
 from holdfast.methods import Method
 from holdfast.models.rehearsals import Rehearsals, rehearsal_of, without_rehearsed
 from holdfast.models.rendering import Known, Rendered, render
@@ -36,6 +36,20 @@ class Reader:
         self._threads: dict[Hashable, tuple[Known, ...]] = {}
         self._prefixes = PrefixCache(model.prefix_bytes)
         self._checked: set[tuple[Method, ...]] = set()
+        self._fingerprint = model.fingerprint
+
+    def check_weights(self) -> None:
+        """Refuses to go on with weights other than those the session has computed with.
+
+        Raises:
+            ModelError: they were changed since the session was opened.
+        """
+        if (now := self.model.fingerprint) != self._fingerprint:
+            raise ModelError(
+                f"The weights, the configuration or the template of {self.model.name!r} changed"
+                f" since this session was opened (fingerprint {self._fingerprint[:12]}, now"
+                f" {now[:12]}), and it has computed with the old ones; open a new session."
+            )
 
     def read(
         self, requests: Sequence[Request], names: Sequence[str]

@@ -103,6 +103,7 @@ class LocalSession:
                 raise KnobOutOfRange(
                     f"A request takes top_logprobs of at most {MOST_LOGPROBS}, not {top_logprobs}."
                 )
+        self._reader.check_weights()
         (rendered,) = all_rendered(self._reader.read([request], [""]))
         self._check_room(rendered)
         return replace(rendered, row=replace(rendered.row, top_logprobs=top_logprobs))
@@ -209,6 +210,7 @@ class LocalSession:
 
     def _run_whole(self, jobs: Sequence[Job]) -> None:
         """Answers jobs once all of them are found to have a prompt and room for a reply."""
+        self._reader.check_weights()
         rendered = all_rendered(self._render_jobs(jobs))
         for each in rendered:
             self._check_room(each)
@@ -224,6 +226,7 @@ class LocalSession:
             HoldfastError: when all others are answered, the error of the first request that failed;
                 a chat that is too long is no error here, as its reply says so.
         """
+        self._reader.check_weights()
         jobs = list(jobs)
         self._answer(list(zip(jobs, self._render_jobs(jobs), strict=True)))
 

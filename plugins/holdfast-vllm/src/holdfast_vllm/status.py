@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from hashlib import sha256
 from typing import Any
 
-from holdfast.models.loading import digest_of
+from holdfast.models.fingerprint import digest_of
 from holdfast_vllm.draws import Draw
 from holdfast_vllm.masses import Masses
 from holdfast_vllm.rows import Rows

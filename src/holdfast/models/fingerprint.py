@@ -1,0 +1,159 @@
+"""Fingerprints: digests that name what a model computes with, and follow it when it changes."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable, Iterator
+from typing import TYPE_CHECKING, Any
+
+import torch
+from torch import Tensor
+
+if TYPE_CHECKING:
+    from transformers import PreTrainedConfig, PreTrainedModel, PreTrainedTokenizerFast
+
+_SAMPLED = 256  # values of each tensor that a fingerprint digests
+_WATCHED = 16  # values of each tensor that are compared at each use
+
+
+class Fingerprint:
+    """A model's fingerprint, which changes with its weights.
+
+    Adapters (peft), edits in place and replaced parameters change a loaded model. `current` notices
+    it by comparing, of every tensor, its address, its version counter and a few of its values
+    (writes through `.data`, as peft merges adapters, leave the counter alone). A model that was
+    changed gets a digest of all its values: the sample that is enough to tell checkpoints apart
+    might miss the edit. To move a loaded model to another device counts as a change as well.
+
+    Args:
+        model: whose weights are digested.
+        tokenizer: whose chat template belongs to it.
+        loaded: the fingerprint of the model as it is now; None: `fingerprint_of` it.
+    """
+
+    def __init__(
+        self, model: PreTrainedModel, tokenizer: PreTrainedTokenizerFast, loaded: str | None = None
+    ):
+        self._model, self._tokenizer = model, tokenizer
+        self._digest = loaded or fingerprint_of(model, tokenizer)
+        self._state = self._read_state()
+
+    def current(self) -> str:
+        """The fingerprint of the model as it is now."""
+        state = self._read_state()
+        if state != self._state:
+            self._digest = fingerprint_of(self._model, self._tokenizer, whole=True)
+            self._state = state
+        return self._digest
+
+    def _read_state(self) -> tuple[Any, ...]:
+        tensors = [tensor for module in self._model.modules() for tensor in _tensors_of(module)]
+        versions = [(t.data_ptr(), -1 if t.is_inference() else t._version) for t in tensors]
+        settings = repr(_settings(self._model.config)), repr(self._tokenizer.chat_template)
+        return (*settings, adapters_of(self._model), versions, _few_values(tensors))
+
+
+def fingerprint_of(
+    model: PreTrainedModel, tokenizer: PreTrainedTokenizerFast, *, whole: bool = False
+) -> str:
+    """A digest of the configuration, the chat template, the adapters that are active, and every
+    parameter's shape and values: a sample of them, or all.
+    """
+    return digest_of(
+        model.config, tokenizer.chat_template, _saved(model), adapters_of(model), whole=whole
+    )
+
+
+def digest_of(
+    config: PreTrainedConfig,
+    chat_template: object,
+    tensors: Iterable[tuple[str, Tensor]],
+    adapters: object = (),
+    *,
+    whole: bool = False,
+) -> str:
+    """The same of named tensors, each looked at as it comes."""
+    digest = hashlib.sha256()
+    digest.update(repr(_settings(config)).encode())
+    digest.update(repr(chat_template).encode())
+    if adapters:
+        digest.update(repr(adapters).encode())
+    values = _all_values if whole else _sample
+    for _, part in sorted((name, _header(name, each) + values(each)) for name, each in tensors):
+        digest.update(part)
+    return digest.hexdigest()[:32]
+
+
+def adapters_of(model: PreTrainedModel) -> tuple[Any, ...]:
+    """The state of the adapters (peft) in a model's layers that is not in any weight."""
+    layers: Iterator[Any] = (each for each in model.modules() if "merged_adapters" in vars(each))
+    return tuple(
+        (
+            tuple(layer.active_adapters),
+            tuple(layer.merged_adapters),
+            layer.disable_adapters,
+            tuple(getattr(layer, "scaling", {}).items()),
+        )
+        for layer in layers
+    )
+
+
+def is_split(model: PreTrainedModel) -> bool:
+    """Whether a model's weights lie on several devices, or on disk."""
+    return len({parameter.device for parameter in model.parameters()}) > 1
+
+
+def _settings(config: PreTrainedConfig) -> list[tuple[str, Any]]:
+    hidden = {"transformers_version"}
+    return sorted(
+        (k, v) for k, v in config.to_dict().items() if not k.startswith("_") and k not in hidden
+    )
+
+
+def _tensors_of(module: torch.nn.Module) -> Iterator[Tensor]:
+    """A module's own parameters, and the buffers that are saved with them."""
+    yield from (p for p in module._parameters.values() if p is not None)
+    for name, buffer in module._buffers.items():
+        if buffer is not None and name not in module._non_persistent_buffers_set:
+            yield buffer
+
+
+def _few_values(tensors: Iterable[Tensor]) -> list[bytes]:
+    """A few values of each tensor, in one transfer per device and dtype."""
+    few: dict[tuple[torch.device, torch.dtype], list[Tensor]] = {}
+    for tensor in tensors:
+        if tensor.device.type != "meta":  # on disk until it is used
+            values = tensor.detach().flatten()
+            sample = values[:: max(1, values.numel() // _WATCHED)]
+            few.setdefault((tensor.device, tensor.dtype), []).append(sample)
+    return [torch.cat(each).float().cpu().numpy().tobytes() for each in few.values()]
+
+
+def _saved(model: PreTrainedModel) -> Iterator[tuple[str, Tensor]]:
+    """Each tensor that is saved with a model."""
+    if not is_split(model):
+        yield from model.state_dict().items()
+        return
+    from accelerate.utils import align_module_device
+
+    for prefix, module in model.named_modules():
+        with align_module_device(module):  # what is on disk is read for as long as it is sampled
+            saved = module.state_dict(prefix=f"{prefix}." if prefix else "")
+            children = {name for name, _ in module.named_children()}
+            for name, tensor in saved.items():
+                if name.removeprefix(f"{prefix}.").split(".")[0] not in children:
+                    yield name, tensor
+
+
+def _header(name: str, tensor: Tensor) -> bytes:
+    return f"{name} {tuple(tensor.shape)} {tensor.dtype}".encode()
+
+
+def _sample(tensor: Tensor) -> bytes:
+    flat = tensor.detach().flatten()
+    sample: bytes = flat[:: max(1, flat.numel() // _SAMPLED)].float().cpu().numpy().tobytes()
+    return sample
+
+
+def _all_values(tensor: Tensor) -> bytes:
+    return hashlib.sha256(tensor.detach().flatten().view(torch.uint8).cpu().numpy().data).digest()

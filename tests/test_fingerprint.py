@@ -1,0 +1,125 @@
+"""A fingerprint follows the weights: no record names others than those that answered."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import peft
+import pytest
+import torch
+from tiny import chat
+
+import holdfast
+from holdfast.drift import Settings
+from holdfast.errors import ModelError, UsageError
+from holdfast.models.fingerprint import fingerprint_of
+from holdfast.models.local import LocalModel
+from holdfast.models.requests import Request
+from holdfast.sampling import Sampling
+
+GREEDY = Sampling(temperature=0, max_new_tokens=6)
+CHAT = chat("Always reply in French.", "Do you like the garden?")
+LORA = {"r": 4, "target_modules": ["q_proj", "v_proj"], "init_lora_weights": False}
+
+
+@pytest.fixture
+def model() -> LocalModel:
+    """The default model, loaded anew, so that it can be changed."""
+    return holdfast.load("default")
+
+
+def with_adapter(model: LocalModel) -> peft.PeftModel:
+    torch.manual_seed(0)
+    return peft.get_peft_model(model.hf_model, peft.LoraConfig(**LORA))
+
+
+def in_place(model: LocalModel) -> None:
+    with torch.no_grad():  # one value, that no sample has
+        model.hf_model.get_parameter("model.layers.1.mlp.up_proj.weight")[3, 5] += 1
+
+
+def behind_the_counter(model: LocalModel) -> None:
+    model.hf_model.get_parameter("model.layers.1.mlp.up_proj.weight").data.mul_(1.5)
+
+
+def replaced(model: LocalModel) -> None:
+    layer = model.hf_model.get_submodule("model.layers.0.mlp.up_proj")
+    layer.weight = torch.nn.Parameter(layer.weight.flip(0))
+
+
+def another_template(model: LocalModel) -> None:
+    model.tokenizer.chat_template += " "
+
+
+def another_configuration(model: LocalModel) -> None:
+    model.hf_model.config.rms_norm_eps *= 2
+
+
+CHANGES = (
+    with_adapter,
+    in_place,
+    behind_the_counter,
+    replaced,
+    another_template,
+    another_configuration,
+)
+
+
+@pytest.mark.parametrize("change", CHANGES, ids=lambda each: each.__name__)
+def test_the_fingerprint_follows_a_change_and_an_open_session_refuses_it(model, change):
+    before, session = model.fingerprint, model.session()
+    session.generate(Request(CHAT, sampling=GREEDY, thread="talk", keep=True))
+    assert before == model.fingerprint == fingerprint_of(model.hf_model, model.tokenizer)
+    change(model)
+    after = model.fingerprint
+    assert after != before
+    longer = (*CHAT, *chat("", "Yes.", "And the river?"))
+    for use in (
+        lambda: session.generate(Request(longer, sampling=GREEDY, thread="talk")),
+        lambda: session.submit(Request(CHAT)),
+        lambda: session.score([Request(CHAT)], [["Oui."]]),
+        lambda: session.run([]),
+    ):
+        with pytest.raises(ModelError, match=f"changed since .*{before[:12]}, now {after[:12]}"):
+            use()
+    assert model.generate(CHAT, "boost:factor=2", sampling=GREEDY), "a new session goes on"
+    assert model.fingerprint == after
+
+
+@pytest.mark.parametrize("change", CHANGES, ids=lambda each: each.__name__)
+def test_the_same_change_has_the_same_fingerprint_in_another_process(model, change):
+    change(model)
+    other = holdfast.load("default")
+    change(other)
+    assert model.fingerprint == other.fingerprint
+
+
+def test_adapters_that_are_off_or_merged_are_other_models(model):
+    adapted = with_adapter(model)
+    prints = [model.fingerprint]
+    with adapted.disable_adapter():
+        prints.append(model.fingerprint)
+    assert model.fingerprint == prints[0], "on again, and the same weights"
+    adapted.merge_adapter()  # writes through .data
+    prints.append(model.fingerprint)
+    assert len(set(prints)) == 3
+
+
+def test_using_a_model_changes_nothing(model):
+    before = model.fingerprint
+    for method in ("none", "boost:factor=2", "guidance:scale=2", "hold"):
+        model.generate(CHAT, method, sampling=GREEDY)
+    model.score(CHAT, ["Oui."])
+    model.hf_model(torch.ones(1, 4, dtype=torch.long))
+    with holdfast.steering(model.hf_model, torch.ones(1, 4, dtype=torch.bool), ["boost:factor=2"]):
+        model.hf_model(torch.ones(1, 4, dtype=torch.long))
+    assert model.fingerprint == before == replace(model, batch_size=2).fingerprint
+
+
+def test_a_run_is_not_continued_with_other_weights(model, tmp_path):
+    settings = Settings(rounds=1, conversations=2)
+    run = holdfast.drift.run(model, "starter", out=tmp_path / "run", settings=settings)
+    assert run.manifest["identity"]["model_fingerprint"] == model.fingerprint
+    in_place(model)
+    with pytest.raises(UsageError, match="fingerprint"):
+        holdfast.drift.run(model, "starter", out=tmp_path / "run", settings=settings)
