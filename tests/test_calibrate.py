@@ -9,6 +9,7 @@ import gzip
 import importlib.util
 import itertools
 import json
+import math
 from pathlib import Path
 
 import numpy as np
@@ -32,7 +33,7 @@ from holdfast.errors import (
     UsageError,
 )
 from holdfast.report import calibration_page
-from holdfast.report.calibration import answer, table
+from holdfast.report.calibration import answer, chance_line, next_step, sizes_needed, table
 from holdfast.report.calibration_figures import write_calibration_figures
 from holdfast.study.calibrate import DEFAULT_SWEEPS, Plan, calibrate, choose_prompts
 from holdfast.study.capability import Capability, Item, load_capability
@@ -237,7 +238,8 @@ def test_findings_figures_and_method_file(finished, tmp_path):
     )
     write_calibration_file(found, tmp_path / "calibration.json")
     assert len(json.loads((tmp_path / "calibration.json").read_text())["settings"]) == 5
-    assert "split-softmax:exponent=0.3" in table(found) and "Pareto" in table(found)
+    assert "split-softmax:exponent=0.3" in table(found)
+    assert "* no setting is both more stable and cheaper" in table(found)
     files = write_calibration_figures(found, 1.0, tmp_path)
     assert [path.name for path in files] == [
         "trade_off.svg",
@@ -247,6 +249,13 @@ def test_findings_figures_and_method_file(finished, tmp_path):
     ]
     svg = files[0].read_text()
     assert "split-softmax, exponent" in svg and "Pareto front" in svg and "0.3" in svg
+
+
+ABOUT = {
+    "is_text": False,
+    "capability": "towns",
+    "plan": {"draws": 1, "conversations": None},
+}
 
 
 def synthetic(
@@ -269,7 +278,7 @@ def synthetic(
         )
         for name, (s, c) in rows.items()
     )
-    return Calibration(candidates, (("m", "k"),), halves, {"is_text": False, "capability": "towns"})
+    return Calibration(candidates, (("m", "k"),), halves, ABOUT, conversations)
 
 
 def test_ahead_at_the_same_cost():
@@ -351,10 +360,11 @@ def test_the_front_and_the_pick():
     )
     assert chosen.gain.low == pytest.approx(0.2) and chosen.drop.high == pytest.approx(5)
     line = answer(found, chosen)
-    assert line.startswith("This run cannot tell which setting to use with at most 2 points lost.")
-    assert "The likeliest is good. It was chosen on 4 of the 8 conversations in the table" in line
-    assert "on the 4 others, stability 0.50 -> 0.70 (+0.20 (all alike)), points lost +5.0" in line
-    assert "There n = 4, fewer than 20" in line and "\n" not in line
+    assert line == (
+        "Nothing to recommend yet within a budget of 2 points. The best candidate is good. On the 4"
+        " of 8 conversations that it was not chosen on: stability 0.50 -> 0.70 (+0.20 (all alike)),"
+        " points lost +5.0 (all alike). There n = 4, fewer than 20."
+    )
     with pytest.raises(KnobOutOfRange, match=r"budget.*-1"):
         pick(found, -1)
 
@@ -363,12 +373,12 @@ def test_a_budget_that_no_setting_meets():
     found = synthetic({"none": ([0.5, 0.5], [60, 60]), "strong": ([0.9, 0.9], [40, 42])}, 80)
     chosen = pick(found, 3)
     assert chosen.method == "none" and chosen.none_fits
-    assert "every setting loses more than 3 points on average" in answer(found, chosen)
+    assert "every setting costs more than 3 points on average" in answer(found, chosen)
     few = synthetic({"none": ([0.5, 0.5], [60, 60]), "weak": ([0.4, 0.4], [60, 60])})
-    assert "the 4 conversations chosen on are fewer than 20" in answer(few, pick(few, 3))
+    assert "4 to choose on, and 20 are needed" in answer(few, pick(few, 3))
     worse = synthetic({"none": ([0.5, 0.5], [60, 60]), "weak": ([0.4, 0.4], [60, 60])}, 80)
     chosen = pick(worse, 3)
-    assert "no setting with at most 3 points lost is more stable" in answer(worse, chosen)
+    assert "no setting within a budget of 3 points is more stable" in answer(worse, chosen)
     assert not chosen.recommended
 
 
@@ -384,8 +394,7 @@ def sampled(gain: float, cost: float, spread: float, conversations: int = 200) -
     fix = Candidate(
         "fix", 0, "1", one, 0.5 + gain + 0.1 * noise[0], 60.0 - cost + spread * noise[1], 0
     )
-    about = {"is_text": False, "capability": "towns"}
-    return Calibration((none, fix), (("m", "k"),), np.arange(count) % 2 == 1, about)
+    return Calibration((none, fix), (("m", "k"),), np.arange(count) % 2 == 1, ABOUT, count)
 
 
 @pytest.mark.parametrize(
@@ -393,12 +402,12 @@ def sampled(gain: float, cost: float, spread: float, conversations: int = 200) -
     [
         (sampled(0.2, 1, 5), 5, ""),
         (sampled(0.2, 1, 5, 36), 5, "n = 18, fewer than 20"),
-        (sampled(0.0005, 0, 5), 5, "its gain cannot be told (its interval holds 0)"),
-        (sampled(0.2, 1, 150), 5, "its cost may be up to "),
+        (sampled(0.0005, 0, 5), 5, "its gain is not certain (its interval holds 0)"),
+        (sampled(0.2, 1, 150), 5, "it may cost up to "),
         (
             synthetic({"none": ([0.5, 0.5], [60, 60]), "fix": ([0.8, 0.8], [60, 60])}, 80),
             2,
-            "its cost may be up to 8.8 points",
+            "it may cost up to 8.8 points",
         ),
         (synthetic({"none": ([0.5, 0.5], [60, 60]), "fix": ([0.8, 0.8], [60, 60])}, 80), 10, ""),
         (
@@ -422,8 +431,8 @@ def test_a_setting_is_recommended_where_the_evidence_allows(found, budget, why):
     chosen = pick(found, budget)
     assert chosen.why.startswith(why) and chosen.recommended == (not why)
     line = answer(found, chosen)
-    assert ("use fix. It was chosen on " in line) == (not why)
-    assert ("cannot tell" in line or "Nothing to recommend" in line) == bool(why)
+    assert line.startswith("Use fix, within a budget of ") == (not why)
+    assert line.startswith("Nothing to recommend") == bool(why)
 
 
 def test_the_choice_prefers_what_can_be_shown():
@@ -476,15 +485,92 @@ def test_the_page_has_the_digits_and_verdicts_of_the_terminal():
     assert fix[3] in printed and fix[6] in printed
 
 
-def test_how_much_more_would_tell():
-    assert "times as many --draws and --questions would tell" in answer(
-        *_with_pick(sampled(0.2, 1, 30), 5)
+def test_the_sizes_that_would_decide_are_ready_to_paste():
+    """Of the half that reports, as that half has to show it again."""
+    close = sampled(0.2, 1, 30)
+    chosen = pick(close, 5)
+    sizes = sizes_needed(close, chosen)
+    assert not chosen.recommended and 1 < chosen.times_needed < 10
+    assert sizes["draws"] == math.ceil(chosen.times_needed)
+    assert sizes["questions"] == math.ceil(200 * chosen.times_needed)
+    assert sizes["count"] == 200 * sizes["draws"]
+    far = sampled(0.2, 1, 400)
+    assert sizes_needed(far, pick(far, 2)) == {}
+    few = sampled(0.2, 1, 5, 24)
+    assert sizes_needed(few, pick(few, 5))["count"] >= 40
+
+
+def at_chance(score: float, gain: float = 0.2) -> Calibration:
+    """A model that gets this many points of questions with four choices."""
+    found = sampled(gain, 0, 5)
+    noise = np.random.default_rng(1).standard_normal(200) * 40
+    none, fix = (
+        dataclasses.replace(each, capability=each.capability - 60 + score + noise - noise.mean())
+        for each in found.candidates
     )
-    assert "would be needed to tell" in answer(*_with_pick(sampled(0.2, 1, 400), 2))
+    return dataclasses.replace(found, candidates=(none, fix), chance=25.0)
 
 
-def _with_pick(found: Calibration, budget: float):
-    return found, pick(found, budget)
+def test_a_model_that_guesses_has_no_capability_to_lose():
+    guessing, able = at_chance(27.0), at_chance(40.0)
+    assert guessing.at_chance and not able.at_chance
+    assert at_chance(15.0).at_chance, "below chance is no capability either"
+    assert pick(able, 5).recommended and chance_line(able) == ""
+    chosen = pick(guessing, 5)
+    assert not chosen.recommended and chosen.why.startswith("its cost means nothing")
+    line = chance_line(guessing)
+    assert line.startswith("towns is at chance: the model without a method scores 27.0 [")
+    assert "guessing 25.0 %" in line and "another --capability" in line
+    assert next_step(guessing, chosen).startswith("give a --capability")
+    assert "capability (chance 25.0)" in table(guessing)
+    assert "capability (chance 25.0)" in calibration_page.setting_rows(guessing)[0]
+
+
+def test_a_budget_is_refused_before_the_sweeps_where_the_model_guesses(
+    tmp_path, capsys, monkeypatch
+):
+    out = tmp_path / "run"
+    command = ["calibrate", "--sweep", "boost:factor=2", "--questions", "24", "--draws", "12"]
+    command += ["--rounds", "1", "--ask-at", "1", "--max-new-tokens", "4", "--out", str(out)]
+    ids = [case.id for case in drift.load_suite("starter").cases[::60]][:2]
+    command += ["--prompts", ",".join(ids)]
+    real = read_calibration
+    monkeypatch.setattr(
+        "holdfast.analysis.calibration.read_calibration",
+        lambda folder: dataclasses.replace(real(folder), chance=99.0),
+    )
+    assert cli.main([*command, "--budget", "5"]) == 1
+    told = capsys.readouterr()
+    assert "knowledge is at chance" in told.err and "leave --budget 5 out" in told.err
+    held = [row["method"] for row in holdfast.records.read_run(out / "capability").records]
+    assert set(held) == {"none"}, "no fix was measured"
+    assert cli.main(command) == 0, "without a budget it goes on"
+    told = capsys.readouterr()
+    assert "knowledge is at chance" in told.err + told.out and "boost:factor=2" in told.out
+    assert told.out.splitlines()[-1].startswith("Next: give a --capability that the model has")
+
+
+def test_chance_follows_the_number_of_choices(finished):
+    out, _, asked = finished
+    counts = [len(probe["log_probabilities"]) for r in asked.records for probe in r["probes"]]
+    expected = 100 * float(np.mean([1 / count for count in counts]))
+    assert read_calibration(out).chance == pytest.approx(expected)
+
+
+def test_draws_that_differ_from_a_drift_run_beside_it_are_named(tmp_path, capsys):
+    short = ["--rounds", "1", "--max-new-tokens", "4"]
+    drifted = ["drift", "--suite", "bot", "--conversations", "1", "--temperature", "0.7"]
+    assert cli.main([*drifted, *short, "--out", str(tmp_path / "drift")]) == 0
+    capsys.readouterr()
+    command = ["calibrate", "--suite", "bot", "--sweep", "boost:factor=2", *short, "--ask-at", "1"]
+    command += ["--draws", "2", "--dry-run", "--out", str(tmp_path / "run")]
+    assert cli.main(command) == 0
+    told = capsys.readouterr().err
+    assert "drift has conversations of the same model and suite with --temperature 0.7" in told
+    assert "(here 1.0)" in told and "--top-p" not in told
+    command[-1] = str(tmp_path / "same")
+    assert cli.main([*command, "--temperature", "0.7"]) == 0
+    assert "of the same model and suite" not in capsys.readouterr().err
 
 
 def test_knowledge_and_perplexity(tmp_path):
@@ -742,7 +828,7 @@ def test_from_the_command_line_to_a_method_that_drift_takes(tmp_path, capsys, mo
     assert cli.main(command) == 1, "six conversations recommend nothing"
     told = capsys.readouterr()
     assert (
-        "cannot tell" in told.out.splitlines()[-1]
+        told.out.splitlines()[-2].startswith("Too few conversations to recommend a setting: 3 ")
         and "method.json is not written" in told.err
         and not file.exists()
     )
@@ -753,7 +839,9 @@ def test_from_the_command_line_to_a_method_that_drift_takes(tmp_path, capsys, mo
         and page.files["summary.json"] == (out / "summary.json").read_text()
     )
     headline = (out / "report.html").read_text().split("<h1>")[1].split("</h1>")[0]
-    assert headline.startswith("This run cannot tell which setting to use") and ". " not in headline
+    assert (
+        headline.startswith("Too few conversations to recommend a setting") and ". " not in headline
+    )
     wanted = ["none", "split-softmax:exponent=0.8", "split-softmax:exponent=0.5"]
     assert [row["method"] for row in json.loads(page.files["summary.json"])["results"]] == wanted
     assert (out / "stability" / "summary.json").is_file() and (
@@ -764,7 +852,8 @@ def test_from_the_command_line_to_a_method_that_drift_takes(tmp_path, capsys, mo
     assert cli.main(command) == 1 and (out / "capability" / "records.jsonl").read_bytes() == before
     assert not file.exists()
     without = [part for part in command if part not in ("--budget", "100")]
-    assert cli.main(without) == 0 and "cannot tell" in capsys.readouterr().out.splitlines()[-1]
+    assert cli.main(without) == 0
+    assert capsys.readouterr().out.splitlines()[-2].startswith("Too few conversations")
     found = dataclasses.replace(
         sampled(0.2, 1, 5),
         about=read_calibration(out).about,
@@ -781,7 +870,9 @@ def test_from_the_command_line_to_a_method_that_drift_takes(tmp_path, capsys, mo
         ),
     )
     assert cli.main(command) == 0
-    assert "At most 100 points lost: use split-softmax" in capsys.readouterr().out.splitlines()[-1]
+    *_, told, last = capsys.readouterr().out.splitlines()
+    assert told.startswith("Use split-softmax:exponent=0.5, within a budget of 100 points. On the")
+    assert last.startswith("Next: to serve it: holdfast serve --model default --default-method")
     content = json.loads(file.read_text())
     file.write_text(json.dumps({**content, "model_fingerprint": "another"}))
     drifted = [

@@ -5,6 +5,7 @@ and folders that hold something else.
 from __future__ import annotations
 
 import dataclasses
+import math
 from collections import Counter
 from pathlib import Path
 
@@ -20,7 +21,14 @@ from holdfast.drift.cases import Persona
 from holdfast.drift.pairing import draw_pairing
 from holdfast.errors import AnotherRun, KnobOutOfRange, UsageError
 from holdfast.records import read_run
-from holdfast.report.calibration import answer, passed_over_line, table, unprompted_lines
+from holdfast.report.calibration import (
+    answer,
+    detail_lines,
+    next_step,
+    rejected_line,
+    sizes_needed,
+    unprompted_lines,
+)
 from holdfast.report.calibration_figures import write_calibration_figures
 from holdfast.study.calibrate import Plan, choose_prompts, conversations
 from holdfast.study.calibration_talks import too_small, usual_draws
@@ -54,7 +62,7 @@ def test_one_prompt_talks_to_every_persona(tmp_path):
         if record["method"] == "none"
     )
     assert set(met.values()) == {2} and len(met) == 4, "both halves have both personas alike"
-    shown = table(calibration)
+    shown = detail_lines(calibration)[-1]
     assert "14 questions, 1 or 2 in each of its 8 conversations" in shown
     assert calibration.questions == 14
     files = write_calibration_figures(calibration, 1.0, tmp_path)
@@ -95,9 +103,8 @@ def test_the_usual_size_can_lead_to_a_verdict(tmp_path):
         assert usual_draws(suite, tmp_path) == draws
         assert not too_small(suite, 200, Plan(draws=draws))
     assert too_small(BOT, 30, Plan(draws=5)) == (
-        "a setting has 10 conversations (it takes --draws 20) and 30 questions (it takes"
-        " --questions 40), and no setting is recommended on fewer than 40: 20 to choose on and 20"
-        " others to report on."
+        "too small to recommend a setting: 10 conversations (use --draws 20) and 30 questions (use"
+        " --questions 40), where 20 are needed to choose on and 20 others to report on."
     )
     assert not too_small(BOT, 40, Plan(draws=20))
     run(tmp_path, sweeps=POINTS[:1], suite=BOT, plan=dataclasses.replace(SMALL, draws=3))
@@ -118,8 +125,10 @@ def test_pairs_can_be_drawn_anew_from_the_whole_suite(tmp_path, capsys):
         assert (record["agent"]["id"], record["user"]["id"]) == (pairing.agent.id, pairing.user.id)
     calibration = read_calibration(tmp_path)
     assert len(calibration.none.stability) == 9 and 4 <= calibration.report.sum() <= 5
-    assert "use more --conversations." in answer(calibration, pick(calibration, 2))
-    assert "(it takes --conversations 40)" in too_small(suite, 200, plan)
+    chosen = pick(calibration, 2)
+    assert "5 to choose on, and 20 are needed" in answer(calibration, chosen)
+    assert sizes_needed(calibration, chosen).keys() == {"conversations", "questions", "count"}
+    assert "(use --conversations 40)" in too_small(suite, 200, plan)
     with pytest.raises(KnobOutOfRange, match="conversations as a whole number from 4"):
         Plan(conversations=3)
     assert cli.main(["calibrate", "--draws", "2", "--conversations", "9"]) == 2
@@ -174,9 +183,7 @@ def test_a_size_that_decides_nothing_is_told_before_it_runs(tmp_path, capsys):
     command += ["--dry-run", "--out", str(tmp_path / "run")]
     assert cli.main(command) == 0
     told = capsys.readouterr()
-    assert (
-        "cannot lead to a verdict: a setting has 8 conversations (it takes --draws 20)" in told.err
-    )
+    assert "too small to recommend a setting: 8 conversations (use --draws 20)" in told.err
     assert told.out.startswith(
         "2 settings, each in 8 conversations of 1 round, with 200 questions shared out among them."
     )
@@ -184,7 +191,9 @@ def test_a_size_that_decides_nothing_is_told_before_it_runs(tmp_path, capsys):
     usual[-1] = str(tmp_path / "usual")
     assert cli.main(usual) == 0
     told = capsys.readouterr()
-    assert "verdict" not in told.err and told.out.startswith("2 settings, each in 60 conversations")
+    assert "too small" not in told.err and told.out.startswith(
+        "2 settings, each in 60 conversations"
+    )
 
 
 def test_where_nothing_is_chosen_the_closest_is_named():
@@ -199,26 +208,31 @@ def test_where_nothing_is_chosen_the_closest_is_named():
     line = answer(calibration, chosen)
     assert chosen.none_fits and chosen.near.method == "weak"
     assert line.startswith(
-        "Nothing to recommend: on the half that settings are chosen on, 40 of the 80 conversations"
-        " in the table, every setting loses more than 2 points on average. The closest there is"
-        " weak: stability +0.10 (all alike), points lost +3.0 ["
+        "Nothing to recommend: on the 40 of 80 conversations that settings are chosen on, every"
+        " setting costs more than 2 points on average. The closest is weak: stability +0.10 (all"
+        " alike), points lost +3.0 ["
     )
-    assert "On all 80: stability +0.10 (all alike), points lost +1.6 [" in line
+    assert "; on all 80, stability +0.10 (all alike), points lost +1.6 [" in line
     times = 2 * ((chosen.near.drop_of_all.high - chosen.near.drop_of_all.low) / 2 / 0.4) ** 2
-    assert chosen.near.times_needed == pytest.approx(times)
-    assert f"this would do, and about {times:.1f} times as many" in line
-    assert f"({80 * times:,.0f} conversations per setting)" in line
-    dear = answer(*(found := sampled(0.2, 9, 5), pick(found, 2)))
-    assert "it costs too much here too, so raise --budget" in dear
+    assert chosen.times_needed == pytest.approx(times)
+    assert sizes_needed(calibration, chosen) == {
+        "draws": math.ceil(times),
+        "questions": math.ceil(times * 80),
+        "count": 80 * math.ceil(times),
+    }
+    dear = sampled(0.2, 9, 5)
+    assert sizes_needed(dear, pick(dear, 2)) == {}
+    assert next_step(dear, pick(dear, 2)).startswith("raise --budget (10 would admit fix)")
     worse = synthetic({"none": ([0.5, 0.5], [60, 60]), "weak": ([0.4, 0.4], [60, 60])}, 80)
-    assert "it is no more stable here either" in answer(worse, pick(worse, 3))
+    assert "it is no more stable there either" in answer(worse, pick(worse, 3))
+    assert next_step(worse, pick(worse, 3)).startswith("sweep other methods")
 
 
 @pytest.mark.parametrize(
     ("other", "budget", "why"),
     [
         # stability and capability of the half chosen on, and of the other
-        (([0.7, 0.9], [57, 60]), 2, "it loses +3.0 (all alike) points, on average more than 2."),
+        (([0.7, 0.9], [57, 60]), 2, "it costs +3.0 (all alike) points, on average more than 2."),
         (([0.59, 0.9], [60, 60]), 2, "it is no more stable than weak: -0.010 ("),
     ],
 )
@@ -227,13 +241,13 @@ def test_a_setting_above_the_chosen_one_in_the_table_is_explained(other, budget,
     calibration = synthetic(rows, 80)
     chosen = pick(calibration, budget)
     assert chosen.method == "weak"
-    line = passed_over_line(calibration, chosen)
+    line = rejected_line(calibration, chosen)
     assert line.startswith(
-        "other is more stable in the table, which is of all 80 conversations; on the 40 that"
+        "other is more stable in the table, over all 80 conversations; on the 40 that"
         f" settings are chosen on, {why}"
     )
     agreed = synthetic({name: rows[name] for name in ("none", "weak")}, 80)
-    assert passed_over_line(agreed, pick(agreed, budget)) == ""
+    assert rejected_line(agreed, pick(agreed, budget)) == ""
 
 
 def test_a_setting_whose_cost_is_close_to_the_budget_is_explained():
@@ -253,21 +267,19 @@ def test_a_setting_whose_cost_is_close_to_the_budget_is_explained():
     calibration = dataclasses.replace(halves, candidates=(halves.none, *noisy))
     chosen = pick(calibration, 2)
     assert chosen.method == "weak"
-    line = passed_over_line(calibration, chosen)
-    assert "strong is more stable" in line and "it loses +1.5 [" in line
-    assert line.endswith("so the other half is less likely to show that it loses no more than 2.")
-    assert passed_over_line(calibration, pick(calibration, 1)) == "", (
-        "above the budget in the table"
-    )
+    line = rejected_line(calibration, chosen)
+    assert "strong is more stable" in line and "it costs +1.5 [" in line
+    assert line.endswith("so the other half is less likely to show a cost of at most 2.")
+    assert rejected_line(calibration, pick(calibration, 1)) == "", "above the budget in the table"
 
 
 def test_prompts_that_tell_nothing_are_named(tmp_path):
     lines = unprompted_lines(read_run(asked(tmp_path / "shop")))
     assert lines[0] == (
-        "1 of 2 prompts score as well without the system prompt at round 1, and tell nothing of it:"
-        " no-discount (1.00 (all alike) with it, 1.00 (all alike) without)."
+        "1 of 2 prompts score as well without the system prompt at round 1, so they do not measure"
+        " it: no-discount (1.00 (all alike) with it, 1.00 (all alike) without)."
     )
-    assert lines[1].startswith("They count in every stability here all the same")
+    assert lines[1].startswith("They still count in every stability here")
     few = unprompted_lines(read_run(asked(tmp_path / "few", 4)))
     assert len(few) == 1 and few[0].startswith(
         "Too few conversations to tell whether these prompts"
@@ -283,8 +295,11 @@ def test_the_baseline_of_a_calibration_is_asked_once_and_told_from_then_on(tmp_p
     assert cli.main(command) == 0
     plain = capsys.readouterr().out
     held = (folder / "stability" / "records.jsonl").read_bytes()
-    assert "tell anything" not in plain and 'id="baseline"' not in page_in(folder)
-    told = "Too few conversations to tell whether these prompts tell anything: seaview (n = 4)."
+    assert "measure the system prompt" not in plain and 'id="baseline"' not in page_in(folder)
+    told = (
+        "Too few conversations to tell whether these prompts measure the system prompt: seaview"
+        " (n = 4)."
+    )
     assert cli.main([*command, "--baseline"]) == 0
     assert capsys.readouterr().out.replace(f"{told}\n", "") == plain, "the choice is as it was"
     assert told in page_in(folder)

@@ -12,10 +12,11 @@ from typing import Any
 import numpy as np
 
 from holdfast.analysis.series import NO_FIX, read_series
-from holdfast.analysis.statistics import Estimate, paired_difference, row_means
+from holdfast.analysis.statistics import Estimate, estimate, paired_difference, row_means
 from holdfast.errors import RecordsError
 from holdfast.records import RunData, read_run
 
+LETTERS = "ABCD"  # of the choices of a question that is answered in writing
 FOLDERS = ("stability", "capability")  # the two runs of a calibration
 
 
@@ -55,6 +56,7 @@ class Calibration:
             chosen on the other.
         about: the identity of the run.
         questions: that every setting was asked.
+        chance: the points that guessing among the choices scores on average; None for a text.
     """
 
     candidates: tuple[Candidate, ...]
@@ -62,6 +64,17 @@ class Calibration:
     report: np.ndarray
     about: dict[str, Any]
     questions: int = 0
+    chance: float | None = None
+
+    @property
+    def at_chance(self) -> bool:
+        """Whether the model without a method may as well be guessing: its 95 % interval does not
+        lie above chance, so its score shows no capability that could be lost.
+        """
+        if self.chance is None:
+            return False
+        low = estimate(self.none.capability).low
+        return low is None or low <= self.chance
 
     @property
     def none(self) -> Candidate:
@@ -161,7 +174,18 @@ def read_calibration(folder: Path | str) -> Calibration:
         report=np.array([half_of(number, pairs) == 1 for number in range(count)]),
         about=about,
         questions=sum(len(r["probes"]) for r in asked.records if r["method"] == NO_FIX),
+        chance=None if about["is_text"] else _chance(asked),
     )
+
+
+def _chance(asked: RunData) -> float:
+    """The points that guessing scores; questions without log-probabilities have four choices."""
+    choices = [
+        len(probe["log_probabilities"] or LETTERS)
+        for record in asked.records
+        for probe in record["probes"]
+    ]
+    return round(100 * float(np.mean([1 / count for count in choices])), 6) if choices else 0.0
 
 
 def _asked(costs: Mapping[str, Sized], noted: Mapping[str, int], method: str) -> int:

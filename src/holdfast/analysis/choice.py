@@ -7,20 +7,25 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from statistics import NormalDist
 
 import numpy as np
 
 from holdfast import knobs
 from holdfast.analysis.calibration import Calibration, Candidate
-from holdfast.analysis.passed_over import PassedOver, passed_over
-from holdfast.analysis.statistics import Estimate, bounds_of, estimate, resampled_means
+from holdfast.analysis.statistics import (
+    Estimate,
+    bounds_of,
+    estimate,
+    paired_difference,
+    resampled_means,
+)
 from holdfast.analysis.verdicts import CONTRADICTED, LEAST, SUPPORTED, bounds, tell, too_few, within
 from holdfast.errors import UsageError
 
-_LIKELY = 0.95  # the chance at which a setting counts as good as confirmed by the other half
-_NORMAL = NormalDist()
-_ENDS = _NORMAL.inv_cdf(0.975)  # standard errors from a mean to the ends of its interval
+# Standard errors that a setting's gain, and its room below the budget, have to have on the half
+# that settings are chosen on, so that the other half shows both in 19 of 20 cases: 1.96 for the end
+# of the other half's interval, and 1.64 times the square root of 2, as both halves vary.
+_SAFE = 4.3
 
 
 @dataclass(frozen=True)
@@ -32,31 +37,43 @@ class Near:
     """
 
     method: str
-    budget: float
     gain: Estimate
     drop: Estimate
     gain_of_all: Estimate
     drop_of_all: Estimate
 
-    @property
-    def times_needed(self) -> float | None:
-        """How many times as much would tell, if the means of all conversations stay as they are;
-        None where these means are against it.
-        """
-        times = _times_needed(self.gain_of_all, self.drop_of_all, self.budget)
-        return None if times is None else 2 * times  # a half is to tell it
+
+@dataclass(frozen=True)
+class Rejected:
+    """The most stable setting within the budget by the means of all conversations, where another
+    was chosen.
+
+    All but `method` are of the half that settings are chosen on.
+
+    Attributes:
+        method: of the setting.
+        gain, drop: against none.
+        ahead: its stability minus that of the chosen one.
+        drop_of_chosen: the points that the chosen one loses.
+    """
+
+    method: str
+    gain: Estimate
+    drop: Estimate
+    ahead: Estimate
+    drop_of_chosen: Estimate
 
 
 @dataclass(frozen=True)
 class Pick:
-    """The candidate that one half of the conversations chose under a budget, and what the other
-    half says of it.
+    """The candidate that one half of the conversations chose under a budget, and its numbers on the
+    other half.
 
-    stability_none, stability, gain and drop are those of the other half. none_fits: no candidate
-    but none is within the budget. why: what keeps the other half from showing that the candidate is
-    more stable and within the budget; "" where it shows both, and only then is it recommended.
-    near: what comes closest, where no candidate but none could be chosen.
-    passed_over: what the means of all conversations would have chosen; None where they agree.
+    stability_none, stability, gain and drop are those of the other half. none_fits: every candidate
+    costs more than the budget. why: the reason why the other half does not show that the candidate
+    is more stable and within the budget; "" where it shows both, and only then is it recommended.
+    near: what comes closest, where no candidate but none could be chosen. rejected: what the means
+    of all conversations would have chosen; None where they agree.
     """
 
     method: str
@@ -68,19 +85,22 @@ class Pick:
     none_fits: bool
     why: str
     near: Near | None = None
-    passed_over: PassedOver | None = None
+    rejected: Rejected | None = None
 
     @property
     def recommended(self) -> bool:
-        """Whether the evidence allows to recommend it."""
+        """Whether the evidence supports it."""
         return not self.why
 
     @property
     def times_needed(self) -> float | None:
-        """How many times as much would tell, if the means stay as they are; None where no more of
-        the same would.
+        """How many times as many conversations and questions would decide, if the means stay as
+        they are; None where no more of the same would.
         """
-        return _times_needed(self.gain, self.drop, self.budget)
+        if self.near is None:
+            return _times_needed(self.gain, self.drop, self.budget)
+        times = _times_needed(self.near.gain_of_all, self.near.drop_of_all, self.budget)
+        return None if times is None else 2 * times  # one half has to show it
 
 
 def _times_needed(gain: Estimate, drop: Estimate, budget: float) -> float | None:
@@ -115,7 +135,7 @@ def pareto(stability: Sequence[float], drop: Sequence[float]) -> list[bool]:
 
 def front(calibration: Calibration) -> list[bool]:
     """Which candidates are on the Pareto front, over means of all conversations."""
-    stability = [float(np.nanmean(candidate.stability)) for candidate in calibration.candidates]
+    stability = [_stability(candidate) for candidate in calibration.candidates]
     return pareto(stability, [calibration.mean_drop(each) for each in calibration.candidates])
 
 
@@ -123,13 +143,11 @@ def pick(calibration: Calibration, budget: float) -> Pick:
     """Chooses on one half of the conversations and reports on the other, as the best of many looks
     better than it is where it was chosen.
 
-    Only one candidate is tested on the other half, so the choice may be made by any rule, and the
-    error rate of the recommendation stays that of one test. It is for what the other half is likely
-    to confirm: of the candidates that the first half tells to be more stable, and that lose no more
-    than the budget there on average, the most stable of those with a chance of 95 % to be
-    confirmed; where none has it, the one with the best chance (`_chance`). Where the first half
-    tells none to be more stable, the most stable of those whose mean cost is within the budget and
-    of none.
+    Only one candidate is tested on the other half, so any rule may choose it, and the error rate of
+    the recommendation stays that of one test. The rule: of the candidates that the first half shows
+    to be more stable, and that lose no more than the budget there on average, the most stable of
+    those with a safe margin (`_margin`); where none is safe, the one with the widest. Where the
+    first half shows none to be more stable, the most stable of those within the budget and of none.
 
     Args:
         calibration: all candidates.
@@ -152,13 +170,13 @@ def pick(calibration: Calibration, budget: float) -> Pick:
         for candidate in calibration.candidates[1:]
         if calibration.mean_drop(candidate, here) <= budget
     ]
-    best = _likeliest(calibration, fitting, budget, here) or max(
-        [none, *fitting], key=lambda each: float(np.nanmean(each.stability[here]))
+    best = _choose(calibration, fitting, budget, here) or max(
+        [none, *fitting], key=lambda each: _stability(each, here)
     )
     return Pick(
         method=best.method,
         budget=budget,
-        stability_none=float(np.nanmean(none.stability[there])),
+        stability_none=_stability(none, there),
         stability=estimate(best.stability[there]),
         gain=calibration.gain(best, there),
         drop=calibration.drop(best, there),
@@ -168,67 +186,85 @@ def pick(calibration: Calibration, budget: float) -> Pick:
             if best is none
             else _missing(calibration, best, budget, there)
         ),
-        near=_near(calibration, fitting, budget, here) if best is none else None,
-        passed_over=None if best is none else passed_over(calibration, best, budget, here),
+        near=_near(calibration, fitting, here) if best is none else None,
+        rejected=None if best is none else _rejected(calibration, best, budget, here),
     )
 
 
-def _likeliest(
+def _stability(candidate: Candidate, keep: np.ndarray | slice = slice(None)) -> float:
+    return float(np.nanmean(candidate.stability[keep]))
+
+
+def _choose(
     calibration: Calibration, fitting: Sequence[Candidate], budget: float, keep: np.ndarray
 ) -> Candidate | None:
-    """The most stable of those that as many other conversations are likely to confirm; where none
-    is that likely, the likeliest. None where none is told to be more stable on these.
+    """The most stable candidate with a safe margin, or the one with the widest margin; None where
+    none is shown to be more stable on these conversations.
     """
-    told = [
+    shown = [
         each
         for each in fitting
         if tell(calibration.gain(each, keep)).sign > 0 and not too_few(calibration.drop(each, keep))
     ]
-    if not told:
+    if not shown:
         return None
     # A cost comes from the few conversations in which an answer changed, too few to know how much
     # it varies: where none changed it would be certain. So all share one variance.
-    spreads = [calibration.drop(each, keep).sd or 0.0 for each in told]
-    spread = float(np.sqrt(np.mean(np.square(spreads))))
-    chances = [_chance(calibration, each, budget, keep, spread) for each in told]
-    likely = [each for each, chance in zip(told, chances, strict=True) if chance >= _LIKELY]
-    if not likely:
-        return told[int(np.argmax(chances))]
-    return max(likely, key=lambda each: float(np.nanmean(each.stability[keep])))
+    spread = math.sqrt(np.mean([(calibration.drop(each, keep).sd or 0.0) ** 2 for each in shown]))
+    margins = [_margin(calibration, each, budget, keep, spread) for each in shown]
+    safe = [each for each, margin in zip(shown, margins, strict=True) if margin >= _SAFE]
+    if not safe:
+        return shown[int(np.argmax(margins))]
+    return max(safe, key=lambda each: _stability(each, keep))
 
 
-def _chance(
+def _margin(
     calibration: Calibration,
     candidate: Candidate,
     budget: float,
     keep: np.ndarray,
     spread: float,
 ) -> float:
-    """The chance, about, that as many other conversations show a gain and a cost within the budget.
+    """How many standard errors the gain lies above 0 and the cost below the budget, the smaller of
+    the two.
 
     Args:
         spread: the standard deviation of a cost between conversations.
     """
     gain, drop = calibration.gain(candidate, keep), calibration.drop(candidate, keep)
-    assert gain.mean is not None and drop.mean is not None  # as of what is told
-    return _shown_again(gain.mean, gain.sd or 0.0, gain.n) * _shown_again(
-        budget - drop.mean, spread, drop.n
+    margins = []
+    for distance, sd, count in (
+        (gain.mean or 0.0, gain.sd or 0.0, gain.n),
+        (budget - (drop.mean or 0.0), spread, drop.n),
+    ):
+        margins.append(distance * math.sqrt(count) / sd if sd else math.inf)
+    return min(margins)
+
+
+def _rejected(
+    calibration: Calibration, best: Candidate, budget: float, keep: np.ndarray
+) -> Rejected | None:
+    """The candidate that is more stable than the chosen one by the means of all conversations, and
+    within the budget by them.
+    """
+    within_budget = [
+        each
+        for each in calibration.candidates[1:]
+        if calibration.mean_drop(each) <= budget and _stability(each) > _stability(best)
+    ]
+    if not within_budget:
+        return None
+    other = max(within_budget, key=_stability)
+    return Rejected(
+        other.method,
+        calibration.gain(other, keep),
+        calibration.drop(other, keep),
+        paired_difference(other.stability[keep], best.stability[keep]),
+        calibration.drop(best, keep),
     )
 
 
-def _shown_again(distance: float, spread: float, count: int) -> float:
-    """The chance that the interval of as many others, whose mean is as uncertain as this one, ends
-    on the same side of what this mean is so far away from.
-    """
-    error = spread / math.sqrt(count)
-    if not error:
-        return 1.0 if distance >= 0 else 0.0
-    return _NORMAL.cdf((distance / error - _ENDS) / math.sqrt(2))
-
-
-def _near(
-    calibration: Calibration, fitting: Sequence[Candidate], budget: float, keep: np.ndarray
-) -> Near | None:
+def _near(calibration: Calibration, fitting: Sequence[Candidate], keep: np.ndarray) -> Near | None:
     """Of those within the budget, the most stable; where there is none, the cheapest of those that
     gain anything on these conversations, or of all.
     """
@@ -246,7 +282,6 @@ def _near(
         closest = min(gaining or candidates, key=lambda each: calibration.mean_drop(each, keep))
     return Near(
         closest.method,
-        budget,
         calibration.gain(closest, keep),
         calibration.drop(closest, keep),
         calibration.gain(closest),
@@ -257,23 +292,27 @@ def _near(
 def _missing(
     calibration: Calibration, candidate: Candidate, budget: float, keep: np.ndarray
 ) -> str:
-    """What these conversations lack to show that it is more stable and within the budget."""
+    """Why these conversations do not show that it is more stable and within the budget; "" where
+    they do.
+    """
     gain, drop = calibration.gain(candidate, keep), calibration.drop(candidate, keep)
     if few := too_few(gain) or too_few(drop):
         return few
-    told = tell(gain)
-    if told.sign <= 0:
-        return f"its gain cannot be told ({told.why})" if told.why else "it is less stable"
+    if calibration.at_chance:
+        return "its cost means nothing, as the model scores no better than chance without it"
+    verdict = tell(gain)
+    if verdict.sign <= 0:
+        return f"its gain is not certain ({verdict.why})" if verdict.why else "it is less stable"
     cost = within(drop, -math.inf, budget, -calibration.widest, calibration.widest)
-    if cost == CONTRADICTED:
-        return "it costs more than the budget"
     if cost == SUPPORTED:
         return ""
+    if cost == CONTRADICTED:
+        return "it costs more than the budget"
     most = bounds(drop, -calibration.widest, calibration.widest)[1]
     return (
-        f"its cost may be up to {most:.1f} points"
+        f"it may cost up to {most:.1f} points"
         if math.isfinite(most)
-        else "its cost has no bound"
+        else "its cost has no upper bound"
     )
 
 

@@ -51,6 +51,7 @@ def calibration_summary(calibration: Calibration) -> dict[str, Any]:
             "stability": spread(estimate(candidate.stability)),
             "gain": judged(calibration.gain(candidate)),
             "capability": spread(estimate(candidate.capability)),
+            "chance": calibration.chance,
             "points_lost": judged(calibration.drop(candidate)),
             "tokens_forwarded": candidate.tokens,
         }
@@ -96,6 +97,7 @@ def write_calibration_file(calibration: Calibration, path: Path) -> None:
             "gain": _interval(calibration.gain(candidate)),
             "verdict": tell(calibration.gain(candidate)).word("higher", "lower"),
             "capability": _interval(estimate(candidate.capability)),
+            "chance": calibration.chance,
             "points_lost": _interval(calibration.drop(candidate)),
             "tokens_forwarded": candidate.tokens,
         }

@@ -1,40 +1,52 @@
-"""`holdfast calibrate`: what each fix costs, and which to take."""
+"""`holdfast calibrate`: the gain and the cost of each fix, and which to take."""
 
 from __future__ import annotations
 
 import argparse
 import dataclasses
 import functools
+import shlex
 import sys
+from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
+from holdfast.cli.drift_options import add_draws
 from holdfast.cli.dry_run import Part, add_dry_run, check_prices
 from holdfast.cli.dry_run.talks import Talks, plan_talks, unprompted
 from holdfast.cli.options import (
     add_model,
     add_report,
     command_line,
+    command_with,
     load_model,
     page_path,
     tell_small_model,
     write_page,
 )
+from holdfast.cli.printed import add_details
 from holdfast.cli.progress import Bar, tell_figures
 from holdfast.cli.replica_options import AS_MANY_AS_PAY, add_replicas
 from holdfast.errors import HoldfastError, UsageError
+
+if TYPE_CHECKING:
+    from holdfast.analysis.calibration import Calibration
+    from holdfast.analysis.choice import Pick
+    from holdfast.drift import Settings
+    from holdfast.study.calibrate import Plan
 
 
 def add_parser(commands) -> None:
     calibrate = commands.add_parser(
         "calibrate",
-        help="what each fix costs, and which to take",
+        help="the gain and the cost of each fix, and which to take",
         formatter_class=argparse.RawDescriptionHelpFormatter,
         description=(
-            "Sweeps the strength of every method; measures for each setting stability (all ordered"
-            " pairs of one prompt per category; a single\nprompt with the suite's personas) and a"
-            " capability asked in the middle of the same dialogs; draws one against the\nother,"
-            " and names the most stable setting within a budget, where it can tell.\nLi et al."
-            " 2024, section 6.3, Figures 5 and 6."
+            "Sweeps the strength of every method. For each setting it measures stability (all"
+            " ordered pairs of one prompt per category; a single\nprompt with the suite's"
+            " personas) and a capability, asked in the middle of the same dialogs. It plots one"
+            " against the other,\nand recommends the most stable setting within a budget, where"
+            " the evidence allows.\nLi et al. 2024, section 6.3, Figures 5 and 6."
         ),
         epilog=(
             "examples:\n  holdfast calibrate --budget 2\n  holdfast calibrate --suite my_bot.yaml"
@@ -61,7 +73,10 @@ def add_parser(commands) -> None:
         "--capability",
         default="knowledge",
         metavar="knowledge|mmlu:PATH|mmlu:hub|perplexity:FILE|lm-eval:TASK",
-        help="what may be lost (default: %(default)s, which suits the model in the package)",
+        help=(
+            "the ability that may be lost (default: %(default)s, which suits the model in the"
+            " package); where the model scores no better than guessing, a --budget is refused"
+        ),
     )
     add(
         "--shots",
@@ -115,57 +130,39 @@ def add_parser(commands) -> None:
         type=float,
         metavar="D",
         help=(
-            "points that may be lost (default: 1); given, the setting is written to method.json in"
-            " the folder, where the evidence allows to recommend one; else the exit code is 1"
+            "points that may be lost (default: 1); given, the recommended setting is written to"
+            " method.json in the folder; if none can be recommended, the exit code is 1"
         ),
     )
     add(
         "--baseline",
         action="store_true",
         help=(
-            "ask the probes without a system prompt too, which shows the prompts or rules that tell"
-            " nothing; they still count in the stability"
+            "ask the probes without a system prompt too, and name the prompts or rules that score"
+            " as well without it; they still count in the stability"
         ),
     )
-    add("--max-new-tokens", type=int, default=400, help="per reply (default: %(default)s)")
+    add_draws(add)
     add(
         "--system-as",
         choices=("role", "first-user"),
         default="role",
         help="where the system prompt stands (default: %(default)s)",
     )
-    add("--seed", type=int, default=0, help="default: %(default)s")
     add_replicas(add, "conversations and batches of questions", AS_MANY_AS_PAY)
     add("--out", type=Path, default=Path("runs/calibrate"), help="a folder (default: %(default)s)")
     add_dry_run(add)
     add_report(add)
+    add_details(add)
     calibrate.set_defaults(run=run)
 
 
 def run(arguments: argparse.Namespace) -> None:
     from holdfast import drift, knobs
     from holdfast.analysis.calibration import read_calibration
-    from holdfast.analysis.choice import pick
-    from holdfast.analysis.study_summary import (
-        write_calibration_file,
-        write_calibration_summaries,
-        write_method_file,
-    )
-    from holdfast.records import read_run
-    from holdfast.report.calibration import (
-        answer,
-        passed_over_line,
-        table,
-        unprompted_lines,
-    )
-    from holdfast.report.calibration_figures import write_calibration_figures
-    from holdfast.report.calibration_page import calibration_document
-    from holdfast.report.endings import failure_lines
     from holdfast.report.wording import count_of
-    from holdfast.sampling import Sampling
     from holdfast.study.calibrate import (
         DEFAULT_SWEEPS,
-        Plan,
         calibrate,
         check_folder,
         choose_prompts,
@@ -178,37 +175,23 @@ def run(arguments: argparse.Namespace) -> None:
     from holdfast.study.capability import load_capability
 
     check_prices(arguments)
-    page = page_path(arguments, arguments.out)
+    out, page = arguments.out, page_path(arguments, arguments.out)
     sweeps = arguments.sweep or DEFAULT_SWEEPS
     budget = knobs.number_between(
         "calibrate", "budget", 1.0 if arguments.budget is None else arguments.budget, 0
     )
-    if arguments.draws is not None and arguments.conversations is not None:
-        raise UsageError(
-            f"--draws {arguments.draws} and --conversations {arguments.conversations} both say how"
-            " many conversations there are; leave out one of the two."
-        )
-    plan = Plan(
-        rounds=arguments.rounds,
-        ask_at=arguments.ask_at,
-        reading=arguments.reading,
-        seed=arguments.seed,
-        system_as=arguments.system_as,
-        sampling=Sampling(max_new_tokens=arguments.max_new_tokens),
-        conversations=arguments.conversations,
-    )
+    plan = _plan_of(arguments)
     named = arguments.prompts.split(",") if arguments.prompts else ()
     suite = choose_prompts(drift.load_suite(arguments.suite), named, plan)
     tell_small_model(arguments)
     if arguments.conversations is None:
-        draws = arguments.draws
-        draws = usual_draws(suite, arguments.out) if draws is None else draws
+        draws = usual_draws(suite, out) if arguments.draws is None else arguments.draws
         plan = dataclasses.replace(plan, draws=draws)
     capability = load_capability(
         arguments.capability, arguments.questions, arguments.seed, arguments.shots
     )
     parsed = read_sweeps(sweeps)
-    check_folder(arguments.out, suite, capability, parsed, plan)
+    check_folder(out, suite, capability, parsed, plan)
     every = [(), *(setting for sweep in parsed for setting in sweep.settings)]
     asked = len(capability.items)
     title = (
@@ -217,14 +200,13 @@ def run(arguments: argparse.Namespace) -> None:
         f" {count_of(plan.rounds, 'round')}, with {asked} questions shared out among them"
     )
     if why := too_small(suite, asked, plan):
-        print(f"holdfast: this cannot lead to a verdict: {why}", file=sys.stderr)
+        print(f"holdfast: {why}", file=sys.stderr)
     model = load_model(arguments)
-    arguments.on_interrupt = (
-        f"What is finished is kept in {arguments.out}; repeat the command to go on."
-    )
+    arguments.on_interrupt = f"What is finished is kept in {out}; repeat the command to go on."
+    of_all, talks_folder = settings_for(suite, plan), out / "stability"
+    _tell_other_draws(model.fingerprint, suite.name, of_all, out)
     if arguments.dry_run:
-        of_all, folder = settings_for(suite, plan), arguments.out / "stability"
-        talks = Talks(model, suite, folder, of_all, every, measured=1)
+        talks = Talks(model, suite, talks_folder, of_all, every, measured=1)
         hold = functools.partial(drift.run, running=drift.Running(command=command_line()))
         questions = asked * len(every)
         print(f"{title}.")
@@ -232,47 +214,185 @@ def run(arguments: argparse.Namespace) -> None:
         more += [unprompted(talks)] if arguments.baseline else []
         plan_talks(arguments, talks, hold, more)
         return
-    units = units_of(suite, capability, sweeps, plan)
-    with Bar(units, title=title) as bar:
-        _, answers = calibrate(
-            model,
-            suite,
-            capability,
-            arguments.out,
-            sweeps,
-            plan,
-            command=command_line(),
-            progress=bar,
-            replicas=arguments.replicas,
-        )
-    talks_folder = arguments.out / "stability"
+
+    def measure(sweeps: Sequence[str], title: str) -> None:
+        with Bar(units_of(suite, capability, sweeps, plan), title=title) as bar:
+            calibrate(
+                model,
+                suite,
+                capability,
+                out,
+                sweeps,
+                plan,
+                command=command_line(),
+                progress=bar,
+                replicas=arguments.replicas,
+            )
+
+    if not capability.is_text and not _is_swept(out):
+        measure((), f"{title}; the model as it is comes first")
+        _refuse_chance(read_calibration(out), arguments.budget)
+        title = ""
+    measure(sweeps, title)
     if arguments.baseline:
-        of_all = settings_for(suite, plan)
         with Bar(of_all.conversations, "probe") as bar:
             running = drift.Running(progress=bar, command=command_line())
             drift.ask_baseline(model, suite, talks_folder, of_all, running=running)
-    calibration = read_calibration(arguments.out)
-    chosen = pick(calibration, budget)
-    write_calibration_file(calibration, arguments.out / "calibration.json")
+    _print_result(arguments, read_calibration(out), budget, page)
+
+
+def _plan_of(arguments: argparse.Namespace) -> Plan:
+    """How the calibration is run; its draws are chosen later."""
+    from holdfast.sampling import Sampling
+    from holdfast.study.calibrate import Plan
+
+    if arguments.draws is not None and arguments.conversations is not None:
+        raise UsageError(
+            f"--draws {arguments.draws} and --conversations {arguments.conversations} both say how"
+            " many conversations there are; leave out one of the two."
+        )
+    return Plan(
+        rounds=arguments.rounds,
+        ask_at=arguments.ask_at,
+        reading=arguments.reading,
+        seed=arguments.seed,
+        system_as=arguments.system_as,
+        sampling=Sampling(arguments.temperature, arguments.top_p, arguments.max_new_tokens),
+        conversations=arguments.conversations,
+    )
+
+
+def _is_swept(out: Path) -> bool:
+    """Whether the folder has a calibration that went beyond the model as it is."""
+    from holdfast.records import MANIFEST
+    from holdfast.records.manifest import read_manifest
+
+    folder = out / "capability"
+    return (folder / MANIFEST).is_file() and bool(read_manifest(folder)["identity"]["sweeps"])
+
+
+def _refuse_chance(calibration: Calibration, budget: float | None) -> None:
+    """Says, before any fix is measured, that the model guesses; then a budget means nothing.
+
+    Raises:
+        HoldfastError: there is a budget.
+    """
+    from holdfast.analysis.verdicts import LEAST
+    from holdfast.report.calibration import chance_line
+
+    line = chance_line(calibration)
+    if not line or len(calibration.none.stability) < LEAST:
+        return
+    if budget is not None:
+        raise HoldfastError(f"{line}, or leave --budget {budget:g} out to compare stability alone.")
+    print(f"holdfast: {line}.", file=sys.stderr)
+
+
+def _tell_other_draws(fingerprint: str, suite: str, settings: Settings, out: Path) -> None:
+    """Names what differs from the latest drift run of the same model and suite beside `out`."""
+    from holdfast.records import MANIFEST
+    from holdfast.records.manifest import read_manifest
+
+    def drawn(settings: Mapping[str, Any]) -> dict[str, Any]:
+        return {**settings["sampling"], "system_as": settings["system_as"]}
+
+    here = drawn(dataclasses.asdict(settings))
+    manifests = out.resolve().parent.glob(f"*/{MANIFEST}")
+    for path in sorted(manifests, key=lambda path: path.stat().st_mtime, reverse=True):
+        identity = read_manifest(path.parent)["identity"]
+        if (identity.get("model_fingerprint"), identity.get("suite")) != (fingerprint, suite):
+            continue
+        there = drawn(identity["settings"])
+        other = [
+            f"--{name.replace('_', '-')} {there[name]} (here {value})"
+            for name, value in here.items()
+            if there[name] != value
+        ]
+        if other:
+            print(
+                f"holdfast: {path.parent.name} has conversations of the same model and suite with"
+                f" {', '.join(other)}; what is recommended here may not hold there.",
+                file=sys.stderr,
+            )
+        return
+
+
+def _print_result(
+    arguments: argparse.Namespace, calibration: Calibration, budget: float, page: Path
+) -> None:
+    """Writes the files of a calibration; prints the table, the recommendation, its reasons and the
+    next step.
+
+    Raises:
+        HoldfastError: a budget was given, and nothing can be recommended.
+    """
+    from holdfast.analysis.choice import pick
+    from holdfast.analysis.study_summary import (
+        write_calibration_file,
+        write_calibration_summaries,
+        write_method_file,
+    )
+    from holdfast.drift.baseline import read_baseline
+    from holdfast.records import read_run
+    from holdfast.report.calibration import (
+        answer,
+        chance_line,
+        detail_lines,
+        rejected_line,
+        table,
+        unprompted_lines,
+    )
+    from holdfast.report.calibration_figures import write_calibration_figures
+    from holdfast.report.calibration_page import calibration_document
+    from holdfast.report.endings import failure_lines
+
+    out, file = arguments.out, arguments.out / "method.json"
+    chosen, stability = pick(calibration, budget), read_run(out / "stability")
+    write_calibration_file(calibration, out / "calibration.json")
+    figures = write_calibration_figures(calibration, budget, out)
+    write_calibration_summaries(calibration, out)
     print(table(calibration))
-    for line in unprompted_lines(read_run(talks_folder)):
+    lines = detail_lines(calibration) if arguments.details else []
+    if arguments.details or read_baseline(stability.folder) is not None:
+        lines += unprompted_lines(stability)
+    for line in lines:
         print(line)
-    for what, line in failure_lines(answers.failures):
+    if arguments.details:
+        tell_figures(figures)
+    for what, line in failure_lines(read_run(out / "capability").failures):
         print(f"{what.capitalize()}: {line}.")
-    tell_figures(write_calibration_figures(calibration, budget, arguments.out))
-    write_calibration_summaries(calibration, arguments.out)
-    document = calibration_document(calibration, chosen, arguments.out)
-    write_page(arguments, document, page)
-    file = arguments.out / "method.json"
-    if arguments.budget is not None and chosen.recommended:
+    write_page(arguments, calibration_document(calibration, chosen, out), page)
+    written = arguments.budget is not None and chosen.recommended
+    if written:
         write_method_file(calibration, chosen, file)
         print(f"Method: {file.resolve()}")
-    if line := passed_over_line(calibration, chosen):
-        print(line)
     print(answer(calibration, chosen))
-    if arguments.budget is not None and not chosen.recommended:
+    if line := rejected_line(calibration, chosen):
+        print(line)
+    if line := chance_line(calibration):
+        print(f"{line}.")
+    print(f"Next: {_next_step(arguments, calibration, chosen)}")
+    if arguments.budget is not None and not written:
         file.unlink(missing_ok=True)  # of an earlier budget
         raise HoldfastError(
-            f"{file} is not written, as this run cannot recommend a setting with at most {budget:g}"
-            " points lost; measure more, or give --method what you choose yourself."
+            f"{file} is not written, as no setting can be recommended with --budget {budget:g};"
+            " take the next step above, or give --method a setting of your choice."
         )
+
+
+def _next_step(arguments: argparse.Namespace, calibration: Calibration, chosen: Pick) -> str:
+    """The command or the change that the result calls for."""
+    from holdfast.report.calibration import next_step, sizes_needed
+
+    out = arguments.out
+    if chosen.recommended and arguments.budget is None:
+        return f"to write it to {out / 'method.json'}: {command_with(budget=f'{chosen.budget:g}')}"
+    if chosen.recommended:
+        serve = ["holdfast", "serve", "--model", arguments.model, "--default-method"]
+        return f"to serve it: {shlex.join([*serve, str(out / 'method.json')])}"
+    sizes = sizes_needed(calibration, chosen)
+    if calibration.at_chance or not sizes:
+        return next_step(calibration, chosen)
+    count = sizes.pop("count")
+    larger = command_with(**sizes, out=f"{out}-{count}")
+    return f"about {count:,} conversations per setting should settle it: {larger}"

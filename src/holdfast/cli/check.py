@@ -272,7 +272,7 @@ def _next_step(
     budget = 10 * math.ceil(1.2 * needed / 10)  # the means may move a little towards the bar
     return (
         f"about {budget:,} conversations per prompt should settle it; those so far are kept:"
-        f" {command_with('--budget', budget)}"
+        f" {command_with(budget=budget)}"
     )
 
 

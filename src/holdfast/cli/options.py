@@ -286,15 +286,16 @@ def command_line() -> str:
     return shlex.join(["holdfast", *sys.argv[1:]])
 
 
-def command_with(option: str, value: object) -> str:
-    """The command as it was typed, with one option set to another value."""
+def command_with(**options: object) -> str:
+    """The command as it was typed, with some options set to other values."""
+    given = {f"--{name.replace('_', '-')}": str(value) for name, value in options.items()}
     words = sys.argv[1:]
     kept = [
         word
         for before, word in zip(["", *words], words, strict=False)
-        if option not in (before, word) and not word.startswith(f"{option}=")
+        if before not in given and word not in given and word.split("=")[0] not in given
     ]
-    return shlex.join(["holdfast", *kept, option, str(value)])
+    return shlex.join(["holdfast", *kept, *(word for pair in given.items() for word in pair)])
 
 
 def add_report(add) -> None:

@@ -1,11 +1,14 @@
-"""What a calibration shows, in words: the table of every setting, and the one line that answers."""
+"""The sentences of a calibration: the table of every setting, the recommendation, its reasons, and
+the sizes that would decide.
+"""
 
 from __future__ import annotations
+
+import math
 
 from holdfast.analysis.baseline import DOES_NOT, Baseline, baseline_beside
 from holdfast.analysis.calibration import Calibration, Candidate
 from holdfast.analysis.choice import Near, Pick, front
-from holdfast.analysis.passed_over import NO_MORE_STABLE, OVER_BUDGET, UNCLEAR_GAIN, UNLIKELY
 from holdfast.analysis.rules import rule_rows
 from holdfast.analysis.series import NO_FIX, read_series
 from holdfast.analysis.statistics import Estimate, estimate
@@ -18,104 +21,119 @@ _MOST = 100  # times as much work: beyond, nobody wants to know how many
 
 
 def answer(calibration: Calibration, chosen: Pick) -> str:
-    """The one line for the user."""
+    """The recommendation, or why there is none."""
     here, there = int((~calibration.report).sum()), int(calibration.report.sum())
-    budget = f"at most {chosen.budget:g} points lost"
+    points = f"{chosen.budget:g} point{'' if chosen.budget == 1 else 's'}"
+    budget = f"within a budget of {points}"
     if chosen.method == NO_FIX and here < LEAST:
         return (
-            f"This run {CANNOT_TELL} which setting to use with {budget}: the {here} conversations"
-            f" chosen on are fewer than {LEAST}; use more {_option(calibration)}."
+            f"Too few conversations to recommend a setting: {here} to choose on, and {LEAST} are"
+            " needed."
         )
     if chosen.method == NO_FIX:
         missing = (
-            f"every setting loses more than {chosen.budget:g} points on average"
+            f"every setting costs more than {points} on average"
             if chosen.none_fits
-            else f"no setting with {budget} is more stable than the model as it is"
+            else f"no setting {budget} is more stable than the model as it is"
         )
         return (
-            f"Nothing to recommend: on the half that settings are chosen on, {here} of the"
-            f" {here + there} conversations in the table, {missing}."
-            f" {_nearest(chosen.near, calibration) if chosen.near else 'Sweep some settings.'}"
-        )
+            f"Nothing to recommend: on the {here} of {here + there} conversations that settings are"
+            f" chosen on, {missing}."
+            f" {_nearest(chosen.near, here, here + there) if chosen.near else ''}"
+        ).rstrip()
     numbers = (
-        f"{chosen.method}. It was chosen on {here} of the {here + there} conversations in the"
-        f" table; on the {there} others, stability {chosen.stability_none:.2f} ->"
-        f" {chosen.stability.mean:.2f} ({signed_to(chosen.gain)}), points lost"
-        f" {signed_to(chosen.drop, 1)}."
+        f"On the {there} of {here + there} conversations that it was not chosen on: stability"
+        f" {chosen.stability_none:.2f} -> {chosen.stability.mean:.2f}"
+        f" ({signed_to(chosen.gain)}), points lost {signed_to(chosen.drop, 1)}."
     )
     if chosen.recommended:
-        return f"{budget.capitalize()}: use {numbers}"
+        return f"Use {chosen.method}, {budget}. {numbers}"
     return (
-        f"This run {CANNOT_TELL} which setting to use with {budget}. The likeliest is {numbers} "
-        f"There {chosen.why}; {_cure(chosen.times_needed, calibration)}."
+        f"Nothing to recommend yet {budget}. The best candidate is {chosen.method}. {numbers} There"
+        f" {chosen.why}."
     )
 
 
-def passed_over_line(calibration: Calibration, chosen: Pick) -> str:
+def rejected_line(calibration: Calibration, chosen: Pick) -> str:
     """Why the chosen one is not the most stable of the table; "" where it is, or nothing was
     chosen.
     """
-    other = chosen.passed_over
+    other = chosen.rejected
     if other is None:
         return ""
     here, count = int((~calibration.report).sum()), len(calibration.none.stability)
-    lost = f"it loses {signed_to(other.drop, 1)} points"
-    why = {
-        OVER_BUDGET: f"{lost}, on average more than {chosen.budget:g}",
-        NO_MORE_STABLE: f"it is no more stable than {chosen.method}: {_apart(other.ahead)}",
-        UNCLEAR_GAIN: f"its gain of {signed_to(other.gain)} cannot be told from none",
-        UNLIKELY: (
+    lost = f"it costs {signed_to(other.drop, 1)} points"
+    if (other.drop.mean or 0.0) > chosen.budget:
+        why = f"{lost}, on average more than {chosen.budget:g}"
+    elif (other.ahead.mean or 0.0) <= 0:
+        level = "" if tell(other.ahead).sign else ", so the two are level"
+        why = f"it is no more stable than {chosen.method}: {signed_to(other.ahead, 3)}{level}"
+    elif tell(other.gain).sign <= 0:
+        why = f"its gain of {signed_to(other.gain)} is not certain"
+    else:
+        why = (
             f"{lost} and {chosen.method} {signed_to(other.drop_of_chosen, 1)}, so the other half is"
-            f" less likely to show that it loses no more than {chosen.budget:g}"
-        ),
-    }[other.why]
+            f" less likely to show a cost of at most {chosen.budget:g}"
+        )
     return (
-        f"{other.method} is more stable in the table, which is of all {count} conversations; on the"
-        f" {here} that settings are chosen on, {why}."
+        f"{other.method} is more stable in the table, over all {count} conversations; on the {here}"
+        f" that settings are chosen on, {why}."
     )
 
 
-def _apart(ahead: Estimate) -> str:
-    """'-0.02 [-0.05, +0.01], so the two are level', of what is told of."""
-    level = "" if tell(ahead).sign else ", so the two are level"
-    return f"{signed_to(ahead, 3)}{level}"
-
-
-def _nearest(near: Near, calibration: Calibration) -> str:
-    """The setting that comes closest, what it has on either half, and what would decide."""
-    count = len(calibration.none.stability)
-    line = (
-        f"The closest there is {near.method}: {_both(near.gain, near.drop)}. "
-        f"On all {count}: {_both(near.gain_of_all, near.drop_of_all)}; "
+def chance_line(calibration: Calibration) -> str:
+    """Why points lost mean nothing where the model guesses; "" elsewhere."""
+    if not calibration.at_chance:
+        return ""
+    score = with_interval(estimate(calibration.none.capability), lambda points: f"{points:.1f}")
+    return (
+        f"{calibration.about['capability']} is at chance: the model without a method scores {score}"
+        f" %, and guessing {calibration.chance:.1f} %, so there is no capability to lose; give"
+        " another --capability (perplexity:FILE works with any model)"
     )
-    if near.times_needed is not None:
-        return f"{line}this would do, and {_cure(near.times_needed, calibration)}."
-    if (near.gain_of_all.mean or 0.0) > 0:
-        return f"{line}it costs too much here too, so raise --budget, or sweep other settings."
-    return f"{line}it is no more stable here either, so sweep other settings."
+
+
+def _nearest(near: Near, here: int, count: int) -> str:
+    """The setting that comes closest, with its numbers on the half and on all conversations."""
+    if near.gain_of_all.mean is None or near.gain_of_all.mean <= 0:
+        why = "it is no more stable there either"
+    else:
+        why = f"{_both(near.gain_of_all, near.drop_of_all)}"
+    return f"The closest is {near.method}: {_both(near.gain, near.drop)}; on all {count}, {why}."
 
 
 def _both(gain: Estimate, drop: Estimate) -> str:
     return f"stability {signed_to(gain)}, points lost {signed_to(drop, 1)}"
 
 
-def _option(calibration: Calibration) -> str:
-    """What says how many conversations there are."""
-    drawn = calibration.about.get("plan", {}).get("conversations") is not None
-    return "--conversations" if drawn else "--draws"
+def sizes_needed(calibration: Calibration, chosen: Pick) -> dict[str, int]:
+    """The options of a calibration that should decide if the means stay as they are, and the
+    conversations (`count`) that each setting then has; {} where none of up to `_MOST` times the
+    size would.
+    """
+    plan, count = calibration.about["plan"], len(calibration.none.stability)
+    fewest = 2 * LEAST / min(count, calibration.questions)
+    times = max(chosen.times_needed or 0.0, fewest)
+    if times > _MOST or times <= 1:
+        return {}
+    option = "draws" if plan["conversations"] is None else "conversations"
+    value = math.ceil(times * plan[option])
+    return {
+        option: value,
+        "questions": math.ceil(times * calibration.questions),
+        "count": count * value // plan[option],
+    }
 
 
-def _cure(times: float | None, calibration: Calibration) -> str:
-    """How much more than these conversations would tell."""
-    more, count = f"{_option(calibration)} and --questions", len(calibration.none.stability)
-    if times is None:
-        return f"use more {more}, or sweep other settings"
-    if times > _MOST:
-        return f"more than {_MOST} times as many {more} would be needed to tell"
-    return (
-        f"about {times:.1f} times as many {more} would tell, if the means stay"
-        f" ({times * count:,.0f} conversations per setting)"
-    )
+def next_step(calibration: Calibration, chosen: Pick) -> str:
+    """What to do where nothing is recommended and no larger calibration would decide."""
+    near = chosen.near
+    if calibration.at_chance:
+        return "give a --capability that the model has; perplexity:FILE works with any model."
+    if near is not None and (near.gain_of_all.mean or 0.0) > 0:
+        most = math.ceil(near.drop_of_all.high or near.drop_of_all.mean or 0.0)
+        return f"raise --budget ({most} would admit {near.method}), or sweep weaker settings."
+    return "sweep other methods or settings with --sweep; `holdfast methods` lists them."
 
 
 def table(calibration: Calibration) -> str:
@@ -123,21 +141,43 @@ def table(calibration: Calibration) -> str:
     star marks the Pareto front.
     """
     rows: list[tuple[str, ...]] = [
-        ("", "method", "stability", "against none", "", "capability", "points lost")
+        ("", "method", "stability", "against none", "", capability_head(calibration), "points lost")
     ]
     for candidate, star in zip(calibration.candidates, front(calibration), strict=True):
         rows.append(("*" if star else "", *_cells(calibration, candidate)))
-    tokens = sum(candidate.tokens for candidate in calibration.candidates)
+    count = len(calibration.none.stability)
     note = (
-        f"* Pareto front of the means. Points are {calibration.unit} on"
-        f" {calibration.about['capability']}; {tokens:,} tokens forwarded for them."
+        f"{count} conversations per setting, 95 % intervals. * no setting is both more stable and"
+        f" cheaper. Points are {calibration.unit} on {calibration.about['capability']}."
     )
-    return "\n".join([*aligned(rows), note, *_uneven(calibration)])
+    return "\n".join([*aligned(rows), note])
+
+
+def capability_head(calibration: Calibration) -> str:
+    """'capability (chance 25.0)'."""
+    chance = calibration.chance
+    return "capability" if chance is None else f"capability (chance {chance:.1f})"
+
+
+def detail_lines(calibration: Calibration) -> list[str]:
+    """The tokens that capability took, and what it is a mean of, where conversations have different
+    numbers of questions.
+    """
+    tokens = sum(candidate.tokens for candidate in calibration.candidates)
+    lines = [f"{tokens:,} tokens forwarded for {calibration.about['capability']}."]
+    questions, count = calibration.questions, len(calibration.none.stability)
+    each = questions // count
+    if each and questions % count:
+        lines.append(
+            f"Each setting was asked {questions} questions, {each} or {each + 1} in each of its"
+            f" {count} conversations; capability is the mean over conversations."
+        )
+    return lines
 
 
 def unprompted_lines(run: RunData) -> list[str]:
-    """Which prompts, or rules of theirs, tell nothing, as they score as well without the system
-    prompt; where that was not asked and there are rules, what would.
+    """The prompts or rules that score as well without the system prompt; where that was not
+    measured and there are rules, the option that does.
 
     Args:
         run: of the stability of a calibration.
@@ -161,36 +201,21 @@ def _unprompted(baseline: Baseline) -> list[str]:
         ]
         lines += [
             f"{len(same)} of {len(baseline.cases)} {what} score as well without the system prompt"
-            f" at round 1, and tell nothing of it: {'; '.join(scores)}.",
-            "They count in every stability here all the same; leave them out of the suite, or give"
-            " them other probes or measures, and calibrate with another --out to choose without"
-            " them.",
+            f" at round 1, so they do not measure it: {'; '.join(scores)}.",
+            "They still count in every stability here; leave them out of the suite, or give them"
+            " other probes or measures, and calibrate with another --out.",
         ]
     if unclear:
         lines.append(
-            f"Too few conversations to tell whether these {what} tell anything:"
+            f"Too few conversations to tell whether these {what} measure the system prompt:"
             f" {', '.join(unclear)}."
         )
     if not lines:
         lines.append(
             f"Each of the {len(baseline.cases)} {what} scores lower without the system prompt at"
-            " round 1, so all tell something."
+            " round 1, so all of them measure it."
         )
     return lines
-
-
-def _uneven(calibration: Calibration) -> list[str]:
-    """Says what capability is a mean of, where its conversations have different numbers of
-    questions.
-    """
-    questions, count = calibration.questions, len(calibration.none.stability)
-    if questions <= count or not questions % count:
-        return []
-    each = questions // count
-    return [
-        f"Each setting was asked {questions} questions, {each} or {each + 1} in each of its"
-        f" {count} conversations; capability is the mean over conversations of what each scored."
-    ]
 
 
 def _cells(calibration: Calibration, candidate: Candidate) -> tuple[str, ...]:

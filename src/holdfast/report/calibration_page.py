@@ -14,7 +14,15 @@ from holdfast.analysis.study_summary import calibration_summary
 from holdfast.analysis.summary import NAME, spelled, spread
 from holdfast.analysis.verdicts import tell
 from holdfast.records import RunData, read_run
-from holdfast.report.calibration import answer, passed_over_line, signed_to, unprompted_lines
+from holdfast.report.calibration import (
+    answer,
+    capability_head,
+    chance_line,
+    detail_lines,
+    rejected_line,
+    signed_to,
+    unprompted_lines,
+)
 from holdfast.report.document import Document, Part, Table, head_facts, pictures
 from holdfast.report.downloads import json_file, table_files
 from holdfast.report.wording import plain, signed, with_interval
@@ -30,8 +38,8 @@ _TERMS = (
     (
         "Capability",
         (
-            "What may be lost: questions asked in the middle of the same dialogs, or the perplexity"
-            " of a text."
+            "The ability that may be lost: questions asked in the middle of the same dialogs, or"
+            " the perplexity of a text. Chance is the score of guessing."
         ),
     ),
     (
@@ -58,13 +66,14 @@ def calibration_document(calibration: Calibration, chosen: Pick, folder: Path) -
     parts: tuple[Part, ...] = (
         Part(
             "trade-off",
-            "What each setting gives, and what it costs",
+            "The gain and the cost of each setting",
             (
                 (
                     f"A point is a {calibration.unit.removesuffix('s')}."
                     if not about["is_text"]
                     else f"Points are {calibration.unit}."
                 ),
+                *detail_lines(calibration),
             ),
             _TERMS,
             pictures(
@@ -101,11 +110,12 @@ def calibration_document(calibration: Calibration, chosen: Pick, folder: Path) -
         about["capability"],
     )
     headline, _, more = answer(calibration, chosen).partition(". ")
-    lines = tuple(line for line in (more, passed_over_line(calibration, chosen)) if line)
+    chance = chance_line(calibration)
+    lines = (more, rejected_line(calibration, chosen), chance and f"{chance}.")
     return Document(
         "calibrate",
         f"{headline.rstrip('.')}.",
-        lines,
+        tuple(filter(None, lines)),
         facts,
         parts,
         files,
@@ -145,7 +155,7 @@ def setting_rows(calibration: Calibration) -> tuple[tuple[str, ...], ...]:
             "stability",
             "against none",
             "verdict",
-            "capability",
+            capability_head(calibration),
             "points lost",
         )
     ]

@@ -97,28 +97,25 @@ def usual_draws(suite: drift.Suite, out: Path | str) -> int:
 
 
 def too_small(suite: drift.Suite, questions: int, plan: Plan) -> str:
-    """Why a calibration of this size cannot lead to a verdict, and which size could; "" where this
-    one can.
+    """Why a calibration of this size can recommend nothing, and which size can; "" where this one
+    can.
     """
-    count = conversations(suite, plan)
-    if min(count, questions) >= DECIDES:
-        return ""
-    enough = (
-        ("--draws", math.ceil(DECIDES / pairs_of(suite)))
-        if plan.conversations is None
-        else ("--conversations", DECIDES)
-    )
+    option, enough = "--conversations", DECIDES
+    if plan.conversations is None:
+        option, enough = "--draws", math.ceil(DECIDES / pairs_of(suite))
     short = [
-        f"{has} {what} (it takes {option} {needs})"
-        for has, what, option, needs in (
-            (count, "conversations", *enough),
+        f"{count} {noun} (use {option} {needed})"
+        for count, noun, option, needed in (
+            (conversations(suite, plan), "conversations", option, enough),
             (questions, "questions", "--questions", DECIDES),
         )
-        if has < DECIDES
+        if count < DECIDES
     ]
+    if not short:
+        return ""
     return (
-        f"a setting has {' and '.join(short)}, and no setting is recommended on fewer than"
-        f" {DECIDES}: {LEAST} to choose on and {LEAST} others to report on."
+        f"too small to recommend a setting: {' and '.join(short)}, where {LEAST} are needed to"
+        f" choose on and {LEAST} others to report on."
     )
 
 
