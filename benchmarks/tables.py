@@ -25,6 +25,7 @@ from tabled.behaviour import (
     headline,
     ifeval_table,
     lengths_table,
+    screen_table,
 )
 from tabled.catalogue import catalogue_table, short_catalogue
 from tabled.costs import chosen_page, chosen_summary, stage_page, stage_tables
@@ -106,6 +107,7 @@ def documents() -> dict[Path, str]:
         ("growth", growth_table),
         ("demo", demo_caption),
         ("bot", bot_table),
+        ("screen_smollm2", screen_table),
         ("divergence", divergence_table),
     ):
         if (RESULTS / f"{name}.json").exists():

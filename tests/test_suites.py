@@ -4,6 +4,7 @@ precisely.
 
 from __future__ import annotations
 
+import json
 import re
 import subprocess
 import sys
@@ -14,12 +15,17 @@ from statistics import fmean
 
 import pytest
 
+import holdfast
 from holdfast.drift import suite_file as suite_file_fields
 from holdfast.drift.cases import Persona, Rule
 from holdfast.drift.suites import CATEGORIES, Case, load_suite
 from holdfast.errors import HoldfastError, UnknownName, UsageError
 from holdfast.measures import build
 
+sys.path.insert(0, str(Path(__file__).parent.parent / "benchmarks"))
+import screen
+
+ASSETS = Path(holdfast.__file__).parent / "assets"
 FOLLOWS, BREAKS = (
     0.75,
     0.25,
@@ -39,7 +45,7 @@ UNPROMPTED = (
     ),
 )
 
-CORE = load_suite("core")
+CORE, EVERYDAY = load_suite("core"), load_suite("everyday")
 BOT = """
 personas: ["You are Ada.", "You are Max."]
 cases:
@@ -84,13 +90,14 @@ def suite_file(tmp_path):
     return write
 
 
-@pytest.mark.parametrize("case", CORE.cases, ids=lambda case: case.id)
-def test_core_measure_tells_following_from_not_following(case: Case):
-    assert len(case.follows) >= 2 and len(case.breaks) >= 2
-    for reply in case.follows:
-        assert case.measure.score(reply).value >= FOLLOWS, (reply, case.measure.score(reply))
-    for reply in (*case.breaks, ""):
-        assert case.measure.score(reply).value <= BREAKS, (reply, case.measure.score(reply))
+@pytest.mark.parametrize("case", CORE.cases + EVERYDAY.cases, ids=lambda case: case.id)
+def test_shipped_measures_tell_following_from_not_following(case: Case):
+    for rule in case.all_rules:
+        assert len(rule.follows) >= 2 and len(rule.breaks) >= 2
+        for reply in rule.follows:
+            assert rule.measure.score(reply).value >= FOLLOWS, (reply, rule.measure.score(reply))
+        for reply in (*rule.breaks, ""):
+            assert rule.measure.score(reply).value <= BREAKS, (reply, rule.measure.score(reply))
 
 
 def test_core_probes_do_not_reveal_the_answer():
@@ -114,6 +121,55 @@ def test_core_scores_low_without_its_prompt():
         if case.category != other.category
     )
     assert unprompted <= LUCK and others <= LUCK
+
+
+def test_everyday_probes_and_unprompted_replies_score_nothing():
+    """A name, a city or a number that a measure looks for occurs in no probe, and not by chance."""
+    probes = {probe for case in EVERYDAY.cases for rule in case.all_rules for probe in rule.probes}
+    others = {rule.breaks for case in EVERYDAY.cases for rule in case.all_rules}
+    replies = {*probes, *UNPROMPTED, *(text for texts in others for text in texts)}
+    for case in EVERYDAY.cases:
+        for rule in case.all_rules:
+            if rule.measure.name != "language":  # the replies in French break the Spanish ones
+                for text in replies:
+                    assert rule.measure.score(text).value <= BREAKS, (case.id, text)
+            else:
+                for text in (*probes, *UNPROMPTED):
+                    assert rule.measure.score(text).value <= BREAKS, (case.id, text)
+
+
+def test_everyday_has_families_of_two_wordings_in_two_halves():
+    families = Counter(screen.family_of(case.id) for case in EVERYDAY.cases)
+    assert len(families) >= 40 and set(families.values()) == {2}
+    halves = screen.halves(EVERYDAY)
+    assert set(halves) == set(families)
+    by_half = Counter((case.category, halves[screen.family_of(case.id)]) for case in EVERYDAY.cases)
+    for category in {case.category for case in EVERYDAY.cases}:
+        explore, confirm = by_half[category, "explore"], by_half[category, "confirm"]
+        assert 0 <= explore - confirm <= 2, category
+    assert len({case.system_prompt for case in EVERYDAY.cases}) == len(EVERYDAY.cases)
+    for case in EVERYDAY.cases:
+        assert all(len(set(rule.probes)) == 6 for rule in case.all_rules)
+
+
+def test_the_screen_asks_the_first_half_of_the_probes_alone():
+    for case, screened in zip(EVERYDAY.cases, screen.screening(EVERYDAY).cases, strict=True):
+        for rule, asked in zip(case.all_rules, screened.all_rules, strict=True):
+            assert asked.probes == rule.probes[:3]
+    with pytest.raises(SystemExit, match="'one' has one probe"):
+        screen.screening(replace(EVERYDAY, cases=(Case("one", "a", "Be.", ("Hi?",), "one_word"),)))
+
+
+def test_user_turns_are_forty_everyday_dialogs_that_give_no_answer():
+    lines = (ASSETS / "user_turns" / "everyday.jsonl").read_text(encoding="utf-8").splitlines()
+    dialogs = [json.loads(line) for line in lines]
+    turns = [turn for dialog in dialogs for turn in dialog]
+    assert [len(dialog) for dialog in dialogs] == [8] * 40
+    assert len(set(turns)) == 320 and all(5 <= len(turn.split()) <= 40 for turn in turns)
+    for case in EVERYDAY.cases:
+        for rule in case.all_rules:
+            assert not {turn for turn in turns if rule.measure.score(turn).value > BREAKS}, case.id
+            assert not set(rule.probes) & set(turns)
 
 
 def test_core_has_twenty_different_prompts_in_each_category():

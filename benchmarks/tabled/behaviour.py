@@ -287,6 +287,38 @@ def bot_table() -> str:
     )
 
 
+def screen_table() -> str:
+    """How many prompts of the suite `everyday` SmolLM2 follows, by category."""
+    record = read("screen_smollm2")
+    by_category: dict[str, list[dict]] = {}
+    for row in record["prompts"]:
+        by_category.setdefault(row["category"], []).append(row)
+    rows = [["category", "prompts", "pass", "pass, families", "with", "without", "do not pass"]]
+    for category, prompts in {**by_category, "all": record["prompts"]}.items():
+        passing = [row for row in prompts if row["passes"]]
+        failing = [f"`{row['id']}`" for row in prompts if not row["passes"]]
+        means = [
+            f"{sum(row[name] for row in prompts) / len(prompts):.2f}"
+            for name in ("prompted", "unprompted")
+        ]
+        families = {row["family"] for row in passing}
+        counts = [str(len(counted)) for counted in (prompts, passing, families)]
+        failed = "" if category == "all" else ", ".join(failing)
+        rows.append([category, *counts, *means, failed])
+    return "\n".join(
+        [
+            (
+                f"`python benchmarks/screen.py --model {record['model']}`, in {record['dtype']}:"
+                f" {record['replies_per_rule']} replies to each rule with its prompt and as many"
+                f" without. A prompt passes with at least {record['with_at_least']} with and at"
+                f" most {record['without_at_most']} without."
+            ),
+            "",
+            *markdown(rows),
+        ]
+    )
+
+
 def headline() -> str:
     """Three numbers for a reader who reads no more."""
     drift, speed = read("default_model"), read("drift_loop")

@@ -52,7 +52,7 @@ class Case:
 
     Attributes:
         id: unique within its suite.
-        category: one of `CATEGORIES` in the shipped suites, any text in a user's own.
+        category: one of `CATEGORIES` in the suites `starter` and `core`, any text elsewhere.
         system_prompt: the instruction under test (s_B in Li et al. 2024, section 3.1).
         probes, measure, follows, breaks: those of the only rule, as in `Rule`.
         rules: several rules of one prompt, each with an id.

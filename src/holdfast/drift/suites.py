@@ -20,7 +20,7 @@ from holdfast.errors import UnknownName, UsageError
 
 __all__ = ["CATEGORIES", "SHIPPED", "Case", "Suite", "generic_starters", "load_suite"]
 
-SHIPPED = ("starter", "core", "bot")
+SHIPPED = ("starter", "core", "everyday", "bot")
 
 
 @dataclass(frozen=True)
@@ -52,8 +52,9 @@ def load_suite(spec: str, *, scoring: str = "strict", allow_code: bool = False) 
 
     Args:
         spec: `starter` (the prompts the default model was trained for), `core` (a hundred of our
-            own), `bot` (one prompt of four rules), a published benchmark as `NAME:PATH`
-            (`PUBLISHED`), or a YAML file.
+            own), `everyday` (languages, names, jobs, cities, personas and the like), `bot` (one
+            prompt of four rules), a published benchmark as `NAME:PATH` (`PUBLISHED`), or a YAML
+            file.
         scoring: of published benchmarks: `strict`; `released` for `li2024` (as published, defects
             included); `loose` for those of verifiable instructions (the best of eight readings).
         allow_code: whether a YAML file may name measures that are Python functions of its own, in a
