@@ -13,7 +13,7 @@ from holdfast import drift
 from holdfast.analysis.check_file import FILE, read_check, write_check
 from holdfast.analysis.check_summary import check_told
 from holdfast.analysis.checks import Terms, check_prompts
-from holdfast.analysis.rule_checks import rules_of, sequence_of
+from holdfast.analysis.rule_checks import rules_of
 from holdfast.analysis.series import read_series
 from holdfast.analysis.summary import summarise
 from holdfast.errors import RecordsError
@@ -80,18 +80,6 @@ def test_page_and_summary_derive_the_verdicts_again(checked):
     late = told["prompts"][1]
     assert late["let_go"]["round"] == 3 and late["let_go"]["high"] < 0.8
     assert len(late["cells"]) == ROUNDS
-
-
-def test_a_confidence_sequence_narrows_to_the_verdicts_interval(checked):
-    _, run, checks, _ = checked
-    good = checks[0]
-    steps = sequence_of(good, good.lowest)
-    counts = [count for count, _ in steps]
-    assert counts[:3] == [4, 8, 16] and counts[-1] == len(good.records)
-    widths = [cell.high - cell.low for _, cell in steps]
-    assert widths == sorted(widths, reverse=True) and steps[-1][1] == good.lowest
-    narrowing = section_of(run).narrowings[-1]
-    assert narrowing.prompt == "good" and narrowing.steps[-1][1] == numbers_text(good.lowest)
 
 
 def records_of(scores, rule_names=(None,)):

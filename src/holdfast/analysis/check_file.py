@@ -14,7 +14,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from holdfast.analysis.checks import Fall, PromptCheck, RuleFall, Terms, check_talks, talks_of
+from holdfast.analysis.checks import PromptCheck, Terms, check_talks, talks_of
+from holdfast.analysis.falls import Fall, RuleFall
 from holdfast.errors import HoldfastError, RecordsError
 from holdfast.files import write_whole
 from holdfast.records import RunData

@@ -7,7 +7,8 @@ from dataclasses import asdict
 from typing import Any
 
 from holdfast.analysis.check_file import Check
-from holdfast.analysis.checks import Cell, Fall, PromptCheck
+from holdfast.analysis.checks import Cell, PromptCheck
+from holdfast.analysis.falls import Fall
 from holdfast.analysis.rule_checks import rules_of
 
 _DIGITS = 6  # as of all of the summary

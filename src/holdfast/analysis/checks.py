@@ -14,7 +14,7 @@ import numpy as np
 
 from holdfast import knobs
 from holdfast.analysis.cells import Record, cell_scores
-from holdfast.analysis.falls import Fall, RuleFall, compare_runs
+from holdfast.analysis.falls import Fall, compare_runs
 from holdfast.analysis.sequential import (
     FAIL,
     PASS,
@@ -322,12 +322,9 @@ __all__ = [
     "PASS",
     "UNDECIDED",
     "Cell",
-    "Fall",
     "PromptCheck",
-    "RuleFall",
     "Terms",
-    "cell_of",
-    "cell_scores",
+    "budget_needed",
     "check_prompts",
     "check_talks",
     "talks_of",

@@ -1,4 +1,4 @@
-"""What a check says of the rules of a prompt, and how its intervals narrowed."""
+"""The verdict of a check on each rule of a prompt."""
 
 from __future__ import annotations
 
@@ -6,23 +6,13 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from holdfast.analysis.checks import (
-    FAIL,
-    PASS,
-    UNDECIDED,
-    Cell,
-    PromptCheck,
-    RuleFall,
-    cell_of,
-    cell_scores,
-)
-
-_FIRST = 4  # conversations behind which a confidence sequence is told first
+from holdfast.analysis.checks import FAIL, PASS, UNDECIDED, Cell, PromptCheck
+from holdfast.analysis.falls import RuleFall
 
 
 @dataclass(frozen=True)
 class RuleCheck:
-    """What a check says of one rule of a prompt.
+    """The verdict on one rule of a prompt.
 
     Attributes:
         rule: its id.
@@ -42,8 +32,8 @@ class RuleCheck:
 
 
 def rules_of(checked: PromptCheck, bar: float | None) -> list[RuleCheck]:
-    """What a check says of every rule of a prompt, never more than the intervals beside it; []
-    where the prompt has but one.
+    """The verdict on every rule of a prompt, never more than the intervals beside it; [] where the
+    prompt has but one.
     """
     rules = dict.fromkeys(cell.rule for cell in checked.cells if cell.rule is not None)
     return [
@@ -75,17 +65,3 @@ def _rule_check(
     else:
         passes = all(verdict == PASS for verdict in verdicts)
     return RuleCheck(rule, PASS if passes else UNDECIDED, lowest, fall)
-
-
-def sequence_of(checked: PromptCheck, cell: Cell) -> list[tuple[int, Cell]]:
-    """A cell's confidence sequence: after 4, 8, 16... conversations, and after all, the cell with
-    the mean and the interval that it had.
-    """
-    rounds = max(there.round for there in checked.cells)
-    places, values = cell_scores(checked.records, rounds)
-    scores = values[:, places.index((cell.rule, cell.round))]
-    doubled = [_FIRST * 2**step for step in range(len(scores).bit_length())]
-    counts = [*(count for count in doubled if count < len(scores)), len(scores)]
-    return [
-        (count, cell_of(cell.rule, cell.round, scores[:count], checked.error)) for count in counts
-    ]

@@ -7,12 +7,11 @@ from dataclasses import dataclass
 
 from holdfast.analysis.check_file import Check
 from holdfast.analysis.checks import FAIL, PASS, UNDECIDED, Cell, PromptCheck
-from holdfast.analysis.rule_checks import rules_of, sequence_of
+from holdfast.analysis.rule_checks import rules_of
 from holdfast.analysis.series import Series
 from holdfast.analysis.statistics import NOTHING, Estimate
 from holdfast.report.charts import Chart, Line, line_chart
 from holdfast.report.checks import (
-    cell_text,
     fall_text,
     numbers_text,
     percentage,
@@ -57,15 +56,6 @@ class Row:
 
 
 @dataclass(frozen=True)
-class Narrowing:
-    """The confidence sequence of the cell that decides on a prompt: (conversations, numbers)."""
-
-    prompt: str
-    cell: str
-    steps: tuple[tuple[int, str], ...]
-
-
-@dataclass(frozen=True)
 class CheckSection:
     """The check of one run.
 
@@ -76,7 +66,6 @@ class CheckSection:
         share: of the error, at most, of each end of an interval.
         rows: prompts in the order of the suite, each with its rules behind it.
         charts: of prompts and rules by round, with their confidence sequences; what fails first.
-        narrowings: of every prompt that was measured.
     """
 
     label: str
@@ -86,7 +75,6 @@ class CheckSection:
     share: float
     rows: tuple[Row, ...]
     charts: tuple[NamedChart, ...]
-    narrowings: tuple[Narrowing, ...]
 
 
 def check_sections(
@@ -142,7 +130,6 @@ def _told(checked: PromptCheck, check: Check) -> str:
 def _section(check: Check, label: str, place: int) -> CheckSection:
     rows = [row for checked in check.prompts for row in _rows(checked, check, place)]
     charts = [chart for checked in _ordered(check) for chart in _charts(checked, check)]
-    narrowings = [_narrowing(checked, check) for checked in _ordered(check)]
     return CheckSection(
         label=label,
         method=check.method,
@@ -151,7 +138,6 @@ def _section(check: Check, label: str, place: int) -> CheckSection:
         share=max(checked.error for checked in check.prompts),
         rows=tuple(rows),
         charts=tuple(charts),
-        narrowings=tuple(item for item in narrowings if item is not None),
     )
 
 
@@ -194,12 +180,3 @@ def _chart(name: str, cells: Sequence[Cell], bar: float | None) -> Chart:
         lines.insert(0, Line("bar", level, _BAR, dashed=True))
         told = f"{told}; the bar is {bar:g}"
     return line_chart(tuple(lines), len(cells), f"Keeps {name}", f"{told}.", small=True)
-
-
-def _narrowing(checked: PromptCheck, check: Check) -> Narrowing | None:
-    cell = checked.let_go or checked.lowest
-    if cell is None:
-        return None
-    steps = sequence_of(checked, cell)
-    told = tuple((count, numbers_text(then)) for count, then in steps)
-    return Narrowing(checked.id, cell_text(cell).rpartition(": ")[0], told)

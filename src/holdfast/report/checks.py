@@ -16,11 +16,10 @@ from holdfast.analysis.checks import (
     PASS,
     UNDECIDED,
     Cell,
-    Fall,
     PromptCheck,
-    RuleFall,
     Terms,
 )
+from holdfast.analysis.falls import Fall, RuleFall
 from holdfast.analysis.rule_checks import RuleCheck, rules_of
 from holdfast.report.wording import count_of
 
