@@ -100,7 +100,7 @@ def test_a_broken_run_says_so_with_the_cures(parrot, capsys):
         " speaker’s own earlier turns (3 of 3 conversations collapsed): this measures"
         " conversations that have broken down"
     )
-    assert "--max-new-tokens" in line and "--user-model" in line and "--persona" in line
+    assert all(f"--{cure}" in line for cure in ("max-new-tokens", "user-model", "user-turns"))
     page = parrot.folder / "report.html"
     main(["report", str(parrot.folder), "--out", str(page)])
     assert "86 % repeat the other speaker" in " ".join(capsys.readouterr().out.split())

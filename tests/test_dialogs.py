@@ -235,7 +235,7 @@ def test_a_file_that_holds_no_dialog_is_refused(tmp_path):
 
 
 def test_nobody_else_is_the_user_of_a_replay(logs, tmp_path, capsys):
-    with pytest.raises(UsageError, match="have what their users said"):
+    with pytest.raises(UsageError, match=r"dialogs= logs.jsonl and user_model= scripted"):
         drift.run(
             Scripted(),
             SUITE,

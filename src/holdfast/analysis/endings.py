@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from holdfast.drift.dialogs import RECORDED
+from holdfast.drift.dialogs import GIVEN
 from holdfast.models.requests import NO_CONTENT
 
 
@@ -52,7 +52,7 @@ def count_endings(records: Sequence[Mapping[str, Any]]) -> Endings:
         # the first turn is the starter, which is given
         asked = (*record["turns"][1:], *record["probes"])
         reasons = [reply.get("stop_reason") for reply in asked]
-        replies.update(reason for reason in reasons if reason != RECORDED)
+        replies.update(reason for reason in reasons if reason not in GIVEN)
         unanswered.update(probe["why"] for probe in record.get("unanswered", ()))
     ended = [record for record in records if "ended" in record]
     narrowed = [first for record in records if (first := _left_out_from(record)) is not None]

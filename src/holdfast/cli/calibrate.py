@@ -27,6 +27,7 @@ from holdfast.cli.options import (
 from holdfast.cli.printed import add_details
 from holdfast.cli.progress import Bar, tell_figures
 from holdfast.cli.replica_options import AS_MANY_AS_PAY, add_replicas
+from holdfast.cli.user_model import add_user_turns, load_user_turns
 from holdfast.errors import HoldfastError, UsageError
 
 if TYPE_CHECKING:
@@ -149,6 +150,7 @@ def add_parser(commands) -> None:
         default="role",
         help="where the system prompt stands (default: %(default)s)",
     )
+    add_user_turns(add)
     add_replicas(add, "conversations and batches of questions", AS_MANY_AS_PAY)
     add("--out", type=Path, default=Path("runs/calibrate"), help="a folder (default: %(default)s)")
     add_dry_run(add)
@@ -191,7 +193,9 @@ def run(arguments: argparse.Namespace) -> None:
         arguments.capability, arguments.questions, arguments.seed, arguments.shots
     )
     parsed = read_sweeps(sweeps)
-    check_folder(out, suite, capability, parsed, plan)
+    user_turns = load_user_turns(arguments)
+    cast = drift.Cast(user_turns=user_turns)
+    check_folder(out, suite, capability, parsed, plan, user_turns)
     every = [(), *(setting for sweep in parsed for setting in sweep.settings)]
     asked = len(capability.items)
     title = (
@@ -206,7 +210,7 @@ def run(arguments: argparse.Namespace) -> None:
     of_all, talks_folder = settings_for(suite, plan), out / "stability"
     _tell_other_draws(model.fingerprint, suite.name, of_all, out)
     if arguments.dry_run:
-        talks = Talks(model, suite, talks_folder, of_all, every, measured=1)
+        talks = Talks(model, suite, talks_folder, of_all, every, cast, measured=1)
         hold = functools.partial(drift.run, running=drift.Running(command=command_line()))
         questions = asked * len(every)
         print(f"{title}.")
@@ -227,6 +231,7 @@ def run(arguments: argparse.Namespace) -> None:
                 command=command_line(),
                 progress=bar,
                 replicas=arguments.replicas,
+                user_turns=user_turns,
             )
 
     if not capability.is_text and not _is_swept(out):
@@ -237,7 +242,7 @@ def run(arguments: argparse.Namespace) -> None:
     if arguments.baseline:
         with Bar(of_all.conversations, "probe") as bar:
             running = drift.Running(progress=bar, command=command_line())
-            drift.ask_baseline(model, suite, talks_folder, of_all, running=running)
+            drift.ask_baseline(model, suite, talks_folder, of_all, cast=cast, running=running)
     _print_result(arguments, read_calibration(out), budget, page)
 
 

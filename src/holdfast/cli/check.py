@@ -41,7 +41,7 @@ from holdfast.cli.options import (
     tell_small_model,
 )
 from holdfast.cli.progress import Bar
-from holdfast.cli.user_model import add_user_model, load_both, with_user_prompt
+from holdfast.cli.user_model import add_user_model, load_both, load_user_turns, with_user_prompt
 from holdfast.errors import UsageError
 
 if TYPE_CHECKING:
@@ -173,6 +173,7 @@ def run(arguments: argparse.Namespace) -> int:
     from holdfast import drift, methods, report
     from holdfast.analysis.checks import Terms
     from holdfast.drift.benchmark import check_folder
+    from holdfast.drift.pairing import settled
     from holdfast.report.checks import lines_of
     from holdfast.report.junit import write_junit
     from holdfast.report.wording import count_of
@@ -191,7 +192,10 @@ def run(arguments: argparse.Namespace) -> int:
     tell_small_model(arguments)
     out = arguments.out or Path("runs") / folder_name(arguments, suite, "check", _UNNAMED)
     page = page_path(arguments, out)
-    suite, settings = with_user_prompt(suite, settings, arguments.persona)
+    user_turns = load_user_turns(arguments)
+    if user_turns is None:
+        suite, settings = with_user_prompt(suite, settings, arguments.persona)
+    settings = settled(suite, settings, user_turns)
     before = None
     if arguments.against is not None:
         before = earlier_talks(arguments.against, suite, methods.spell(method))
@@ -201,12 +205,12 @@ def run(arguments: argparse.Namespace) -> int:
                 terms, budget=min(terms.budget, max(map(len, before.values())))
             )
     every = settings_for(suite, settings, terms)
-    check_folder(suite, out, every, [method], command=command_line())
+    check_folder(suite, out, every, [method], user_turns, command_line())
     model, user_model = load_both(arguments, endpoint)
     arguments.on_interrupt = (
         f"Finished conversations are kept in {out}; repeat the command to go on."
     )
-    cast = drift.Cast(user_model, judging=judging_of(arguments))
+    cast = drift.Cast(user_model, judging=judging_of(arguments), user_turns=user_turns)
     if arguments.dry_run:
         talks = Talks(model, suite, out, every, [method], cast, at_most=True)
         hold = functools.partial(drift.run, running=drift.Running(command=command_line()))

@@ -26,11 +26,11 @@ from holdfast.cli.options import (
 from holdfast.cli.own_dialogs import load_dialogs
 from holdfast.cli.printed import print_run
 from holdfast.cli.progress import Bar
-from holdfast.cli.user_model import load_both, with_user_prompt
+from holdfast.cli.user_model import load_both, load_user_turns, with_user_prompt
 
 if TYPE_CHECKING:
     from holdfast.drift import Settings, Suite
-    from holdfast.drift.dialogs import Dialogs
+    from holdfast.drift.dialogs import Dialogs, UserTurns
 
 EXAMPLES = """examples:
   holdfast drift                               the model in the package on its own prompts
@@ -42,6 +42,7 @@ EXAMPLES = """examples:
   holdfast drift --suite sys-ifeval:sys_ifeval.jsonl.gz --rounds 4 --conversations 8
   holdfast drift --divergence                  drift without probes, beside stability and mass
   holdfast drift --user-model http://localhost:8000/v1     another model plays the user
+  holdfast drift --user-turns everyday         scripted user messages, and no user model
   holdfast drift --suite my_bot.yaml --dialogs logs.jsonl  your own logs, replayed and probed
   holdfast drift --suite my_bot.yaml --persona "You are Ada, hungry and in a hurry."
 
@@ -83,15 +84,17 @@ def run(arguments: argparse.Namespace) -> None:
     page = page_path(arguments, out)
     for note in suite.notes:
         print(note, file=sys.stderr)
+    user_turns = load_user_turns(arguments)
     dialogs = load_dialogs(arguments, suite, settings)
-    if dialogs is None:
+    given = dialogs or user_turns
+    if given is None:
         suite, settings = with_user_prompt(suite, settings, arguments.persona)
-    settings = settled(suite, settings, dialogs)
-    check_folder(suite, out, settings, chosen, dialogs, command_line())
+    settings = settled(suite, settings, given)
+    check_folder(suite, out, settings, chosen, given, command_line())
     model, user_model = load_both(arguments, endpoint)
     _tell_foreign_files(arguments.method or (), model)
     # of the run and its baseline, so that a judge loads once
-    cast = drift.Cast(user_model, dialogs, judging_of(arguments))
+    cast = drift.Cast(user_model, dialogs, judging_of(arguments), user_turns)
     arguments.on_interrupt = (
         f"Finished conversations are kept in {out}; repeat the command to go on."
     )
@@ -101,7 +104,7 @@ def run(arguments: argparse.Namespace) -> None:
         more = [unprompted(talks)] if arguments.baseline else []
         plan_talks(arguments, talks, hold, more)
         return
-    title = _title(suite, settings, dialogs, len(chosen))
+    title = _title(suite, settings, given, len(chosen))
     with Bar(len(chosen) * settings.conversations * settings.rounds, title=title) as bar:
         running = drift.Running(arguments.replicas, progress=bar, command=command_line())
         run = drift.run(model, suite, out, settings, chosen, cast=cast, running=running)
@@ -114,17 +117,19 @@ def run(arguments: argparse.Namespace) -> None:
     print(f"Report: {report.write([out], page, page_option(arguments)).resolve()}")
 
 
-def _title(suite: Suite, settings: Settings, dialogs: Dialogs | None, methods: int) -> str:
+def _title(
+    suite: Suite, settings: Settings, given: Dialogs | UserTurns | None, methods: int
+) -> str:
     """How much there is to do."""
     from holdfast.drift.counting import count_replies
     from holdfast.report.wording import count_of
 
-    replies = methods * count_replies(suite, settings, dialogs, range(settings.conversations))
+    replies = methods * count_replies(suite, settings, given, range(settings.conversations))
     times = f" with each of {methods} methods" if methods > 1 else ""
     count, rounds = settings.conversations, count_of(settings.rounds, "round")
     talks = (
         f"{count_of(count, 'dialog')} replayed, up to {rounds}"
-        if dialogs
+        if settings.user_prompt == "replayed"
         else f"{count_of(count, 'conversation')} of {rounds}"
     )
     return (

@@ -34,6 +34,38 @@ def add_user_model(add) -> None:
         metavar="VAR",
         help="with a URL as --user-model: the variable of its key (default: that of --model)",
     )
+    add_user_turns(add)
+
+
+def add_user_turns(add) -> None:
+    """Adds scripted user messages."""
+    add(
+        "--user-turns",
+        metavar="everyday|FILE.jsonl",
+        help=(
+            "scripted user messages in place of a user model: a JSON list of strings per line, one"
+            " dialog each; everyday is 40 dialogs that ship"
+        ),
+    )
+
+
+def load_user_turns(arguments: argparse.Namespace):
+    """The scripts of `--user-turns`; None without.
+
+    Raises:
+        UsageError: the file holds none, or another option says who the user is.
+    """
+    from holdfast.drift.dialogs import read_user_turns
+
+    if arguments.user_turns is None:
+        return None
+    for name in ("persona", "user_model", "dialogs"):
+        if (value := getattr(arguments, name, None)) is not None:
+            raise UsageError(
+                f"--{name.replace('_', '-')} {value} and --user-turns {arguments.user_turns} both"
+                " say what the user says; leave out one of them."
+            )
+    return read_user_turns(arguments.user_turns)
 
 
 def load_both(arguments: argparse.Namespace, endpoint: ChatModel | None = None):

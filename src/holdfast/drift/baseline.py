@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, ClassVar
 
-from holdfast.drift.benchmark import identity_of
+from holdfast.drift.benchmark import identity_of, identity_of_given
 from holdfast.drift.cases import Suite
 from holdfast.drift.dialog import places_of, scored
 from holdfast.drift.judgements import Judgements
@@ -73,18 +73,16 @@ def ask_baseline(
         ModelError: requests of too many conversations in a row failed.
     """
     folder, about = Path(out) / FOLDER, {"command": KIND, "argv": running.command}
-    dialogs = cast.read()
-    settings = settled(suite, settings, dialogs)
-    identity = _identity(model, suite, settings)
-    if dialogs is not None:
-        identity["dialogs"] = {"name": dialogs.name, "fingerprint": dialogs.fingerprint}
+    given = cast.read()
+    settings = settled(suite, settings, given)
+    identity = _identity(model, suite, settings) | identity_of_given(given)
     judged = load_judges(suite, model, cast.judging)
     with open_run(folder, identity, about) as run:
         judges = Judges(suite, judged, Judgements.opened(Path(out)))
         groups, units = batches(range(settings.conversations), settings.batch), []
         for batch in resume(run, UNSTEERED, groups, alone=model.independent):
             if batch.again:
-                pairings = [draw(suite, settings, dialogs, number) for number in batch.again]
+                pairings = [draw(suite, settings, given, number) for number in batch.again]
                 units.append(BatchUnit(batch, pairings))
             else:
                 running.progress(len(batch.numbers), 0)

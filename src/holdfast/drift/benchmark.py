@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from holdfast import methods as steering
-from holdfast.drift.dialogs import Dialogs
+from holdfast.drift.dialogs import Dialogs, UserTurns
 from holdfast.drift.divergence import check_measurable
 from holdfast.drift.judgements import Judgements
 from holdfast.drift.judges import Judges, load_judges
@@ -95,12 +95,12 @@ def run(
             anything is written.
     """
     chosen, user_model = _by_spelling(methods), cast.user_model
-    for given in (model,) if user_model is None else (model, user_model):
-        _refuse_no_model(given)
+    for player in (model,) if user_model is None else (model, user_model):
+        _refuse_no_model(player)
     if not isinstance(suite, Suite):
         suite = load_suite(suite)
-    dialogs = cast.read()
-    settings = settled(suite, settings, dialogs)
+    given = cast.read()
+    settings = settled(suite, settings, given)
     for setting in chosen.values():
         model.check(setting)
     if settings.divergence:
@@ -114,7 +114,7 @@ def run(
     judged = load_judges(suite, model, cast.judging)
     identity = {
         **identity_of(model, suite, list(chosen), dataclasses.asdict(settings)),
-        **_identity_of_cast(user_model, dialogs),
+        **_identity_of_cast(user_model, given),
     }
     if judged:
         identity["judges"] = {name: judge.fingerprint for (name, _), judge in judged.items()}
@@ -134,7 +134,7 @@ def run(
                 if batch.kept:
                     for _ in range(settings.rounds):
                         running.progress(batch.kept, 0)
-                pairings = {n: draw(suite, settings, dialogs, n) for n in batch.again}
+                pairings = {n: draw(suite, settings, given, n) for n in batch.again}
                 if pairings:
                     keep = functools.partial(_keep, batch, judges, running.traces)
                     recorder = Recorder(pairings, keep)
@@ -150,23 +150,23 @@ def check_folder(
     out: Path | str,
     settings: Settings,
     methods: Sequence[Sequence[Method] | Method | str],
-    dialogs: Dialogs | None = None,
+    given: Dialogs | UserTurns | None = None,
     command: str = "",
 ) -> None:
     """Refuses a folder that holds another run, or something else, before a model is loaded.
 
     Args:
         suite, out, settings, methods: as of `run`.
-        dialogs: that are replayed.
+        given: dialogs that are replayed, or user turns.
         command: the command line, for the message.
 
     Raises:
         RecordsError: names the first difference that shows without a model.
     """
     of_prompts = _identity_of_prompts(
-        suite, list(_by_spelling(methods)), dataclasses.asdict(settled(suite, settings, dialogs))
+        suite, list(_by_spelling(methods)), dataclasses.asdict(settled(suite, settings, given))
     )
-    known = {**of_prompts, **_identity_of_cast(None, dialogs)}
+    known = {**of_prompts, **_identity_of_cast(None, given)}
     refuse_early(out, known, {"command": "drift", "argv": command}, COMPATIBILITY)
 
 
@@ -247,8 +247,10 @@ def _identity_of_prompts(
     }
 
 
-def _identity_of_cast(user_model: ChatModel | None, dialogs: Dialogs | None) -> dict[str, Any]:
-    """What a run is besides, where another model plays the user, or dialogs are replayed."""
+def _identity_of_cast(
+    user_model: ChatModel | None, given: Dialogs | UserTurns | None
+) -> dict[str, Any]:
+    """What else identifies a run: the user model, the dialogs or the user turns, if any."""
     identity: dict[str, Any] = {}
     if user_model is not None:
         identity["user_model"] = {
@@ -256,9 +258,15 @@ def _identity_of_cast(user_model: ChatModel | None, dialogs: Dialogs | None) -> 
             "fingerprint": user_model.fingerprint,
             "runtime": user_model.runtime,
         }
-    if dialogs is not None:
-        identity["dialogs"] = {"name": dialogs.name, "fingerprint": dialogs.fingerprint}
-    return identity
+    return identity | identity_of_given(given)
+
+
+def identity_of_given(given: Dialogs | UserTurns | None) -> dict[str, Any]:
+    """The dialogs or the user turns of a run, by name and content; nothing without."""
+    if given is None:
+        return {}
+    kind = "user_turns" if isinstance(given, UserTurns) else "dialogs"
+    return {kind: {"name": given.name, "fingerprint": given.fingerprint}}
 
 
 def _versions() -> dict[str, str]:

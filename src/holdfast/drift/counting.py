@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from holdfast.drift.cases import Suite
-from holdfast.drift.dialogs import Dialogs
+from holdfast.drift.dialogs import Dialogs, UserTurns
 from holdfast.drift.pairing import draw
 from holdfast.drift.replay import probed_rounds
 from holdfast.drift.settings import Settings
@@ -14,22 +14,23 @@ from holdfast.records import MANIFEST, read_run
 
 
 def count_replies(
-    suite: Suite, settings: Settings, dialogs: Dialogs | None, numbers: Iterable[int]
+    suite: Suite, settings: Settings, given: Dialogs | UserTurns | None, numbers: Iterable[int]
 ) -> int:
     """Turns and probes of these conversations, of both models; fewer where one ends early.
 
     Args:
         suite, settings: of the run.
-        dialogs: that are replayed, whose turns are there.
+        given: dialogs that are replayed, whose turns are there, or user turns.
         numbers: of the conversations.
     """
     replies = 0
     for number in numbers:
-        pairing = draw(suite, settings, dialogs, number)
+        pairing = draw(suite, settings, given, number)
         if pairing.dialog:
             replies += len(pairing.asked) * probed_rounds(pairing.dialog, settings)
-        else:  # a_1 is given
-            replies += len(pairing.asked) * settings.rounds + 2 * settings.rounds - 1
+        else:  # a_1 is given, or all of the user's
+            of_user = 0 if pairing.script else settings.rounds - 1
+            replies += (len(pairing.asked) + 1) * settings.rounds + of_user
     return replies
 
 

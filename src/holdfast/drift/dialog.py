@@ -187,6 +187,7 @@ def record_of(dialog: Dialog, seconds: float) -> dict[str, Any]:
         **({"unanswered": dialog.unanswered} if dialog.unanswered else {}),
         **({"summaries": _summaries(dialog)} if dialog.summaries else {}),
         **({"replayed": _replayed(pairing)} if pairing.dialog else {}),
+        **({"scripted": {"line": pairing.script.line}} if pairing.script else {}),
     }
 
 

@@ -6,6 +6,9 @@
 
 A dialog is read as rounds: what the user said, and what was answered. Messages of one speaker that
 follow one another are one turn.
+
+Scripts are the user's messages alone, which a run sends in place of a user model's: a JSON list of
+strings per line.
 """
 
 from __future__ import annotations
@@ -13,13 +16,16 @@ from __future__ import annotations
 import hashlib
 import json
 from dataclasses import dataclass
+from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
 from holdfast.errors import UsageError
 
 RECORDED = "recorded"  # the stop reason of a turn that is replayed
-GIVEN = (RECORDED,)  # stop reasons of turns that no model wrote in this run
+SCRIPTED = "scripted"  # that of a user turn from a script
+GIVEN = (RECORDED, SCRIPTED)  # stop reasons of turns that no model wrote in this run
+SHIPPED_SCRIPTS = "everyday"
 _ROLES = {  # of OpenAI's messages, and of ShareGPT's
     "system": "system",
     "developer": "system",
@@ -72,6 +78,62 @@ class Dialogs:
         return max(len(dialog.rounds) for dialog in self.dialogs)
 
 
+@dataclass(frozen=True)
+class Script:
+    """The user's messages of a conversation.
+
+    Args:
+        line: in its file, from 1.
+        messages: one for each round.
+    """
+
+    line: int
+    messages: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class UserTurns:
+    """The scripts of a file.
+
+    Args:
+        name: of the file.
+        fingerprint: SHA-256 of what it holds, in hexadecimal.
+        scripts: in the order of the file.
+    """
+
+    name: str
+    fingerprint: str
+    scripts: tuple[Script, ...]
+
+    @property
+    def shortest(self) -> Script:
+        """The script with the fewest messages."""
+        return min(self.scripts, key=lambda script: len(script.messages))
+
+
+def read_user_turns(path: Path | str) -> UserTurns:
+    """Reads a file of scripts; "everyday" is the one that ships.
+
+    Raises:
+        UsageError: it cannot be read, holds no script, or a line is none; names the line, the value
+            and the cure.
+    """
+    if str(path) == SHIPPED_SCRIPTS:
+        path = Path(str(files("holdfast") / "assets" / "user_turns" / f"{SHIPPED_SCRIPTS}.jsonl"))
+    path = Path(path)
+    data, lines = _lines_of(path, "user turns")
+    scripts = []
+    for number, value in lines:
+        texts = value if isinstance(value, list) else []
+        if not texts or not all(isinstance(text, str) and text.strip() for text in texts):
+            raise UsageError(
+                f"Line {number} of {path} is {_short(value)}, not a list of user messages; write"
+                ' one dialog per line, such as ["Hi!", "What is for dinner?"].'
+            )
+        scripts.append(Script(number, tuple(texts)))
+    return UserTurns(path.name, hashlib.sha256(data).hexdigest(), tuple(scripts))
+
+
 def read_dialogs(path: Path | str) -> Dialogs:
     """Reads a file of dialogs.
 
@@ -80,33 +142,42 @@ def read_dialogs(path: Path | str) -> Dialogs:
             and the cure.
     """
     path = Path(path)
+    data, lines = _lines_of(path, "dialogs")
+    dialogs = [_read_dialog(value, number, f"Line {number} of {path}") for number, value in lines]
+    return Dialogs(path.name, hashlib.sha256(data).hexdigest(), tuple(dialogs))
+
+
+def _lines_of(path: Path, what: str) -> tuple[bytes, list[tuple[int, Any]]]:
+    """What a file holds, and the number and value of each of its lines of JSON.
+
+    Raises:
+        UsageError: it cannot be read, has no such line, or a line is not JSON.
+    """
     try:
         data = path.read_bytes()
         text = data.decode("utf-8-sig")
     except OSError as error:
         raise UsageError(
-            f"The dialogs {path} cannot be read ({error.strerror}); check the path."
+            f"The {what} {path} cannot be read ({error.strerror}); check the path."
         ) from error
     except UnicodeDecodeError as error:
         raise UsageError(
             f"{path} is not UTF-8 text (byte {error.start}); save it as UTF-8."
         ) from error
-    lines = text.split("\n")
-    dialogs = [
-        _read_line(line, number, f"Line {number} of {path}")
-        for number, line in enumerate(lines, start=1)
-        if line.strip()
-    ]
-    if not dialogs:
+    lines = []
+    for number, line in enumerate(text.split("\n"), start=1):
+        try:
+            lines += [(number, json.loads(line))] if line.strip() else []
+        except (ValueError, RecursionError) as error:
+            raise UsageError(
+                f"Line {number} of {path} is not JSON ({error}); write one dialog per line."
+            ) from None
+    if not lines:
         raise UsageError(f"{path} holds no dialog; write one per line.")
-    return Dialogs(path.name, hashlib.sha256(data).hexdigest(), tuple(dialogs))
+    return data, lines
 
 
-def _read_line(line: str, number: int, place: str) -> Recorded:
-    try:
-        value = json.loads(line)
-    except (ValueError, RecursionError) as error:
-        raise UsageError(f"{place} is not JSON ({error}); write one dialog per line.") from None
+def _read_dialog(value: Any, number: int, place: str) -> Recorded:
     messages = [message for message in _messages(value, place) if message[1].strip()]
     system = [text for role, text in messages if role == "system"]
     turns = _turns([message for message in messages if message[0] != "system"])

@@ -7,9 +7,10 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from holdfast.drift.cases import Case, Persona, Rule, Suite
-from holdfast.drift.dialogs import Dialogs, Recorded
+from holdfast.drift.dialogs import Dialogs, Recorded, Script, UserTurns
 from holdfast.drift.settings import Settings
 from holdfast.errors import UsageError
+from holdfast.measures.text import plural
 from holdfast.seeds import seed_of
 
 
@@ -55,7 +56,8 @@ class Pairing:
         user: whose prompt the user model has (s_A): another case or a persona; None: none.
         starter: a_1.
         asked: the probes of every round: of every rule of the agent, and of every rule of the user.
-        dialog: that was held, and is replayed; None: models talk.
+        dialog: that was held, and is replayed; None: the agent answers.
+        script: the user's messages; None: a user model talks.
     """
 
     number: int
@@ -64,6 +66,7 @@ class Pairing:
     starter: str
     asked: tuple[Probe, ...]
     dialog: Recorded | None = None
+    script: Script | None = None
 
     @property
     def probes(self) -> tuple[str, ...]:
@@ -83,8 +86,9 @@ def user_prompt_of(suite: Suite, settings: Settings) -> str:
         UsageError: the suite does not hold what the settings ask for.
     """
     chosen = settings.user_prompt
-    if chosen == "replayed":
-        raise UsageError("user_prompt='replayed' is for a run with dialogs; leave it out.")
+    if chosen in ("replayed", "scripted"):
+        given = "dialogs" if chosen == "replayed" else "user turns"
+        raise UsageError(f"user_prompt={chosen!r} is for a run with {given}; leave it out.")
     if chosen == "auto":
         return "persona" if suite.personas else "suite" if len(suite.cases) > 1 else "empty"
     if chosen == "persona" and not suite.personas:
@@ -122,30 +126,61 @@ def draw_pairing(suite: Suite, settings: Settings, number: int) -> Pairing:
     return Pairing(number, agent, user, starter, asked + other if settings.adoption else asked)
 
 
-def settled(suite: Suite, settings: Settings, dialogs: Dialogs | None) -> Settings:
+def settled(suite: Suite, settings: Settings, given: Dialogs | UserTurns | None) -> Settings:
     """The settings with who the user model is; where dialogs are replayed, with no more
     conversations than there are dialogs.
 
+    Args:
+        suite, settings: of the run.
+        given: dialogs that are replayed, or user turns that are scripted.
+
     Raises:
-        UsageError: the suite does not hold what the settings ask for, or they ask for a user model
-            beside dialogs.
+        UsageError: the suite does not hold what the settings ask for, they ask for a user model
+            beside what is given, or for more rounds than a script has messages.
     """
-    if dialogs is None:
+    if given is None:
         return replace(settings, user_prompt=user_prompt_of(suite, settings))
-    if settings.user_prompt not in ("auto", "replayed"):
+    source = "scripted" if isinstance(given, UserTurns) else "replayed"
+    if settings.user_prompt not in ("auto", source):
         raise UsageError(
-            f"--user-prompt {settings.user_prompt} is of a user model, and dialogs have what their"
-            " users said; leave it out."
+            f"--user-prompt {settings.user_prompt} is of a user model, and {given.name} has what"
+            " its users say; leave it out."
         )
-    count = min(settings.conversations, len(dialogs.dialogs))
-    return replace(settings, user_prompt="replayed", conversations=count)
+    if isinstance(given, UserTurns):
+        few = given.shortest
+        if len(few.messages) < settings.rounds:
+            raise UsageError(
+                f"Line {few.line} of {given.name} has {plural(len(few.messages), 'message')}, and"
+                f" a conversation of {plural(settings.rounds, 'round')} needs one for each; give"
+                f" --rounds {len(few.messages)}, or longer dialogs."
+            )
+        return replace(settings, user_prompt=source)
+    count = min(settings.conversations, len(given.dialogs))
+    return replace(settings, user_prompt=source, conversations=count)
 
 
-def draw(suite: Suite, settings: Settings, dialogs: Dialogs | None, number: int) -> Pairing:
-    """The conversation `number` of a run: of dialogs where there are some, else of models."""
-    if dialogs is None:
+def draw(
+    suite: Suite, settings: Settings, given: Dialogs | UserTurns | None, number: int
+) -> Pairing:
+    """The conversation `number` of a run: a dialog that is replayed, a script, or two models."""
+    if given is None:
         return draw_pairing(suite, settings, number)
-    return draw_replay(suite, settings, dialogs, number)
+    if isinstance(given, UserTurns):
+        return draw_scripted(suite, settings, given, number)
+    return draw_replay(suite, settings, given, number)
+
+
+def draw_scripted(suite: Suite, settings: Settings, user_turns: UserTurns, number: int) -> Pairing:
+    """The conversation `number` of a run with scripted user turns: that of a user model without a
+    prompt, with the messages of a script in place of the starter and of what the model would say.
+
+    Every script is used once before any is used again, in an order that is drawn anew each time.
+    """
+    pairing = draw_pairing(suite, replace(settings, user_prompt="empty"), number)
+    lap, place = divmod(number, len(user_turns.scripts))
+    order = list(user_turns.scripts)
+    random.Random(seed_of("user turns", settings.seed, lap)).shuffle(order)
+    return replace(pairing, starter=order[place].messages[0], script=order[place])
 
 
 def draw_replay(suite: Suite, settings: Settings, dialogs: Dialogs, number: int) -> Pairing:

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-from holdfast.drift.dialogs import Dialogs, read_dialogs
+from holdfast.drift.dialogs import Dialogs, UserTurns, read_dialogs, read_user_turns
 from holdfast.drift.judges import Judging
 from holdfast.errors import UsageError
 from holdfast.models.protocol import ChatModel
@@ -22,28 +22,40 @@ class Cast:
         user_model: plays the user model; None: the agent's model plays both.
         dialogs: that were held, or their file (`dialogs.read_dialogs`): they are replayed in place
             of self-chats, and the model answers the probes alone.
+        user_turns: the user's messages, or their file (`dialogs.read_user_turns`): they are sent in
+            place of a user model's.
         judging: how the judges of the suite are had, where it has some.
     """
 
     user_model: ChatModel | None = None
     dialogs: Dialogs | Path | str | None = None
     judging: Judging = Judging()
+    user_turns: UserTurns | Path | str | None = None
 
-    def read(self) -> Dialogs | None:
-        """The dialogs, read where a file was given.
+    def read(self) -> Dialogs | UserTurns | None:
+        """The dialogs or the user turns, read where a file was given.
 
         Raises:
-            UsageError: there is a user model too, or the file cannot be read.
+            UsageError: more than one of them and of a user model is given, or the file cannot be
+                read.
         """
-        dialogs = self.dialogs
-        if isinstance(dialogs, (Path, str)):
-            dialogs = read_dialogs(dialogs)
-        if dialogs is not None and self.user_model is not None:
+        model = self.user_model
+        users = {
+            "--dialogs": self.dialogs,
+            "--user-turns": self.user_turns,
+            "--user-model": None if model is None else model.name,
+        }
+        given = {option: user for option, user in users.items() if user is not None}
+        if len(given) > 1:
+            named = [f"{option} {getattr(user, 'name', user)}" for option, user in given.items()]
             raise UsageError(
-                f"The dialogs {dialogs.name} have what their users said, and"
-                f" {self.user_model.name} is to play the user; leave out --dialogs or --user-model."
+                f"{' and '.join(named)} both say what the user says; leave out one of them."
             )
-        return dialogs
+        if isinstance(self.dialogs, (Path, str)):
+            return read_dialogs(self.dialogs)
+        if isinstance(self.user_turns, (Path, str)):
+            return read_user_turns(self.user_turns)
+        return self.dialogs or self.user_turns
 
 
 @dataclass(frozen=True)

@@ -23,6 +23,7 @@ from holdfast.drift.dialog import (
     turn_of,
     user_view,
 )
+from holdfast.drift.dialogs import SCRIPTED
 from holdfast.drift.divergence import measure, note_reply
 from holdfast.drift.pairing import Pairing
 from holdfast.drift.replay import Replay
@@ -147,6 +148,8 @@ class SelfChat:
 
     def begin(self) -> Job:
         """Round 1 starts with a_1, which is given."""
+        if self.dialog.pairing.script is not None:
+            return self._user_turn(1)
         self.dialog.turns.append(
             turn_of(1, "user", Reply(self.dialog.pairing.starter, None, "stop"))
         )
@@ -170,7 +173,11 @@ class SelfChat:
         return self._turn(AGENT_VIEW, number, number, then)
 
     def _user_turn(self, number: int) -> Job:
-        """a_i, and then b_i."""
+        """a_i, and then b_i; a script has a_i already."""
+        if (script := self.dialog.pairing.script) is not None:
+            scripted = Reply(script.messages[number - 1], None, SCRIPTED)
+            self.dialog.turns.append(turn_of(number, "user", scripted))
+            return self._agent_turn(number)
 
         def then(reply: Reply, shown: Shown) -> list[Job]:
             return [self._agent_turn(number)] if self._say(number, "user", reply, shown) else []

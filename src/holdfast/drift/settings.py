@@ -12,7 +12,7 @@ from holdfast.drift.window import CONTEXTS, SUMMARY_PROMPT
 from holdfast.errors import UsageError
 from holdfast.sampling import Sampling
 
-USER_PROMPTS = ("auto", "suite", "persona", "empty", "replayed")
+USER_PROMPTS = ("auto", "suite", "persona", "empty", "replayed", "scripted")
 PROBE_AT = ("in-place", "after-round")
 PAIRS = ("random", "balanced", "all", "in-turn")
 
@@ -29,7 +29,8 @@ class Settings:
         user_prompt: "suite" (the user model has another system prompt of the suite), "persona" (it
             has one of the suite's personas, which nothing measures) or "empty" (it has none: Figure
             3 B). "auto": personas where the suite has some, else the suite where it has two
-            prompts, else none. "replayed", where dialogs are: nobody knows.
+            prompts, else none. "replayed", where dialogs are: nobody knows. "scripted", where the
+            user's messages are given: nobody.
         system_as: "role", or "first-user" for models and endpoints without a system role.
         probes_per_round: of each rule and kind; the same questions at every round.
         probe_at: "in-place" (round i's probe stands in place of the i-th user turn) or

@@ -37,6 +37,11 @@ _CONVERSATIONS = {
         "Two models talk: the user model has one system prompt, the agent another, and the probes"
         " are the agent’s." + _TURNS
     ),
+    "scripted": (
+        "The user’s messages come from a script, whatever the agent answers: no model plays the"
+        " user, and there is no prompt of its own to adopt. A round is a message of the script and"
+        " the agent’s answer."
+    ),
     "replayed": (
         "Dialogs that people had are replayed turn by turn: what was said and answered stays as it"
         " was recorded, under the system prompt of the agent, and the model answers the probes"
@@ -144,7 +149,7 @@ TERMS = (
     ),
 )
 # left out where nothing of the kind was measured
-_ONLY_MEASURED = {"Mass": "mass", "Divergence": "divergence"}
+_ONLY_MEASURED = {"Adoption": "adoption", "Mass": "mass", "Divergence": "divergence"}
 
 
 def definitions(series: Sequence[Series]) -> list[tuple[str, str]]:
@@ -174,6 +179,8 @@ def _conversation_of(manifest: Mapping[str, Any]) -> str:
     return (
         "replayed"
         if "dialogs" in identity
+        else "scripted"
+        if "user_turns" in identity
         else "two models"
         if "user_model" in identity
         else "one model"

@@ -40,10 +40,13 @@ def collapse_lines(series: Sequence[Series], run: RunData) -> list[str]:
     ]
     cut = any(each.share("cut") >= MANY_CUT for each in counted.values())
     broken = any(each.share("broken") >= MANY_BROKEN for each in counted.values())
-    replayed = any("replayed" in record for item in counted for record in item.records)
+    kinds = {kind for item in counted for record in item.records for kind in record}
     cures = ["raise --max-new-tokens"] if cut else []
-    if broken and not replayed:
-        cures.append("let another model play the user (--user-model) or give it a --persona")
+    if broken and not kinds & {"replayed", "scripted"}:
+        cures.append(
+            "let another model play the user (--user-model), give it a --persona, or script what"
+            " it says (--user-turns)"
+        )
     text = "; ".join(parts)
     verdict = (
         "this measures conversations that have broken down"

@@ -15,7 +15,7 @@ import numpy as np
 from markupsafe import Markup
 
 from holdfast.analysis.series import Series
-from holdfast.drift.dialogs import RECORDED
+from holdfast.drift.dialogs import RECORDED, SCRIPTED
 from holdfast.report.endings import early_end
 
 PER_CHUNK = 24
@@ -28,6 +28,7 @@ _NOTES = {
     "tool_calls": "a tool call",
     "empty": "without content",
     RECORDED: "as it was recorded",
+    SCRIPTED: "as scripted",
 }
 
 

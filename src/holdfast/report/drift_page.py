@@ -55,6 +55,7 @@ _NAMED = (
     ("model", "model"),
     ("user_model", "user model"),
     ("dialogs", "replayed"),
+    ("user_turns", "user turns of"),
     ("suite", "suite"),
 )
 

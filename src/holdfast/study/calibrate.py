@@ -18,6 +18,9 @@ from typing import Any
 from holdfast import drift
 from holdfast import methods as steering
 from holdfast.analysis.summary import NAME
+from holdfast.drift.benchmark import identity_of_given
+from holdfast.drift.dialogs import UserTurns
+from holdfast.drift.pairing import settled
 from holdfast.drift.running import Progress
 from holdfast.errors import AnotherRun, ModelError, UsageError
 from holdfast.methods import Ability, Method, Sweep, parse_sweep
@@ -94,6 +97,7 @@ def calibrate(
     command: str = "",
     progress: Progress = lambda conversations, tokens: None,
     replicas: int | None = 1,
+    user_turns: UserTurns | None = None,
 ) -> tuple[RunData, RunData]:
     """Measures stability and capability without any method and at every point of the sweeps;
     resumes what `out` holds.
@@ -112,6 +116,7 @@ def calibrate(
         progress: as `drift.run` tells it; capability counts as one round.
         replicas: processes that conversations and their questions are shared out to, as of
             `drift.run`.
+        user_turns: scripted user messages, in place of a user model.
 
     Returns:
         The runs of stability and of capability.
@@ -132,13 +137,14 @@ def calibrate(
         model.check(setting)
         _check_reading(model, setting, capability, plan.reading)
     talks = settings_for(suite, plan)
-    asked = check_folder(out, suite, capability, parsed, plan)
+    asked = check_folder(out, suite, capability, parsed, plan, user_turns)
     stability = drift.run(
         model,
         suite,
         Path(out) / "stability",
         talks,
         settings,
+        cast=drift.Cast(user_turns=user_turns),
         running=drift.Running(replicas, progress=progress, command=command),
     )
     methods = {steering.spell(setting): setting for setting in settings}
@@ -184,6 +190,7 @@ def check_folder(
     capability: Capability,
     sweeps: Sequence[Sweep],
     plan: Plan,
+    user_turns: UserTurns | None = None,
 ) -> dict[str, Any]:
     """Refuses a folder that holds anything but this calibration, or its beginning with fewer
     settings; writes nothing. Returns what tells this calibration from others.
@@ -197,8 +204,9 @@ def check_folder(
             " choose another with --out."
         )
     asked = _identity(suite, capability, sweeps, plan)
-    talks = {"settings": {"conversations": conversations(suite, plan)}}
-    refuse_another(Path(out) / "stability", talks, COMPATIBILITY)
+    talks = settled(suite, settings_for(suite, plan), user_turns)
+    known = {"settings": {"conversations": talks.conversations}, **identity_of_given(user_turns)}
+    refuse_another(Path(out) / "stability", known, COMPATIBILITY)
     refuse_another(Path(out) / "capability", asked, COMPATIBILITY)
     return asked
 

@@ -56,7 +56,7 @@ def plan_talks(
     from holdfast.report.wording import count_of
 
     count, cast = talks.settings.conversations, talks.cast or drift.Cast()
-    dialogs = cast.read()
+    given = cast.read()
     names = [methods.spell(method) for method in talks.methods]
     before = missing_numbers(talks.out, names, count)
     chosen = next(filter(None, before.values()), [])[: pieces(arguments, count)]
@@ -75,9 +75,9 @@ def plan_talks(
         after = missing_numbers(talks.out, names, count)
         return sum(map(len, before.values())) - sum(map(len, after.values()))
 
-    replies = count_replies(talks.suite, talks.settings, dialogs, range(count))
+    replies = count_replies(talks.suite, talks.settings, given, range(count))
     rounds = count_of(talks.settings.rounds, "round")
-    what = f"{'dialogs' if dialogs else 'conversations'} of {rounds}"
+    what = f"{'conversations' if cast.dialogs is None else 'dialogs'} of {rounds}"
     part = Part(
         what if len(names) == 1 else f"{what}, with {len(names)} methods",
         len(names) * count,
@@ -93,8 +93,8 @@ def unprompted(talks: Talks) -> Part:
     from holdfast import drift
     from holdfast.drift.pairing import draw
 
-    dialogs = (talks.cast or drift.Cast()).read()
+    given = (talks.cast or drift.Cast()).read()
     count = talks.settings.conversations
-    pairings = (draw(talks.suite, talks.settings, dialogs, n) for n in range(count))
+    pairings = (draw(talks.suite, talks.settings, given, n) for n in range(count))
     asked = sum(len(pairing.probes) for pairing in pairings)
     return Part("conversations asked without a prompt", count, count, asked)
