@@ -900,7 +900,7 @@ def test_a_calibration_takes_more_sweeps_and_refuses_more_draws(finished, tmp_pa
     narrow = run(tmp_path / "run", sweeps=("split-softmax:exponent=0.7,0.3",))
     assert len(narrow[0].manifest["identity"]["methods"]) == 3
     with pytest.raises(
-        RecordsError, match=r"settings\.conversations is 12, .* 18 \(the questions are shared out"
+        RecordsError, match=r"its conversations is 12, .* 18 \(the questions are shared out"
     ):
         run(tmp_path / "run", plan=dataclasses.replace(SMALL, draws=3))
     wide = run(tmp_path / "run")

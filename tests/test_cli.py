@@ -185,13 +185,20 @@ def test_the_example_of_a_measure_can_be_built():
 @pytest.mark.parametrize(
     ("argv", "code", "expected"),
     (
-        (["--rounds", "0"], 2, ["rounds", "0"]),
-        (["--conversations", "0"], 2, ["conversations", "0"]),
+        (["--rounds", "0"], 2, ["takes --rounds as a whole number from 1 upwards, not 0."]),
+        (["--conversations", "0"], 2, ["takes --conversations as a whole number", "not 0."]),
+        (["--rounds", "six"], 2, ["--rounds takes a whole number, not 'six'; see `holdfast drift"]),
+        (["--temperature", "hot"], 2, ["--temperature takes a number, not 'hot'; see `holdfast"]),
+        (["--context", "stopp"], 2, ["--context takes stop, cut, slide or summarise, not 'stopp'"]),
+        (["--method"], 2, ["--method needs a value; see `holdfast drift --help`."]),
+        (["--batch-size", "0"], 2, ["takes --batch-size as a whole number", "not 0."]),
+        (["--replicas", "0"], 2, ["takes --replicas as a whole number", "not 0."]),
         (["--method", "split-sofmax:exponent=0.5"], 2, ["split-sofmax", "split-softmax"]),
         (["--method", "split-softmax:exponent=1.5"], 2, ["exponent", "1.5", "0 to 1"]),
         (["--method", "split-softmax"], 2, ["exponent"]),
-        (["--top-p", "0"], 2, ["top_p", "0"]),
-        (["--temperature", "-1"], 2, ["temperature", "-1"]),
+        (["--top-p", "0"], 2, ["takes --top-p above 0 to 1, not 0.0."]),
+        (["--temperature", "-1"], 2, ["takes --temperature from 0 upwards, not -1.0."]),
+        (["--max-new-tokens", "0"], 2, ["takes --max-new-tokens as a whole number", "not 0."]),
         (["--device", "nowhere"], 2, ["nowhere", "cpu"]),
         (["--dtype", "float3"], 2, ["float3", "float32"]),
         (["--suite", "cores"], 2, ["cores", "core"]),
@@ -199,9 +206,11 @@ def test_the_example_of_a_measure_can_be_built():
         (["--model", "no/such-model"], 1, ["no/such-model", "hub"]),
         (["--model", "./nowhere"], 1, ["./nowhere", "folder"]),
         (["--model", "http://localhost:1/v1"], 1, ["http://localhost:1/v1", "server"]),
-        (["--frobnicate"], 2, ["--frobnicate; see `holdfast drift --help`."]),
-        (["--pears=all"], 2, ["usage: holdfast drift", "no option --pears; did you mean --pairs?"]),
-        (["more"], 2, ["usage: holdfast drift", "holdfast drift: error: unrecognized", ": more"]),
+        (["--frobnicate"], 2, ["no option --frobnicate; see `holdfast drift --help`."]),
+        (["--pears=all"], 2, ["`holdfast drift` has no option --pears; did you mean --pairs?"]),
+        (["more"], 2, ["`holdfast drift` does not take 'more' by itself; see `holdfast drift"]),
+        (["--out", "luna.yaml"], 2, ["luna.yaml ends in .yaml", "did you mean --suite luna.yaml?"]),
+        (["--out", __file__], 2, [f"{__file__} is a file", "name one, such as --out runs/mine."]),
     ),
 )
 def test_bad_input_gets_one_sentence_with_the_value(
@@ -209,8 +218,34 @@ def test_bad_input_gets_one_sentence_with_the_value(
 ):
     printed = says(capsys, drift(folder, suite, tmp_path / "run", *argv), code)
     assert all(part in printed for part in expected), printed
-    if "usage: " not in printed:
-        assert printed.count("\n") == 1
+    assert printed.count("\n") == 1
+
+
+@pytest.mark.parametrize(
+    ("line", "expected"),
+    (
+        ("--verison", "There is no option '--verison'; did you mean '--version'?"),
+        ("drfit", "There is no command 'drfit'; did you mean 'drift'?"),
+        ("drift luna.yaml", "take 'luna.yaml' by itself; did you mean --suite luna.yaml?"),
+        ("generate Hola", "take 'Hola' by itself; did you mean --user Hola?"),
+        ("generate --user Hi there", "'there' by itself; put quotes around --user 'Hi there'."),
+        ("check", "`holdfast check` needs SUITE; see `holdfast check --help`."),
+        ("check starter --budget 0", "check takes --budget as a whole number from 1 upwards"),
+        ("calibrate --ask-at 0", "calibrate takes --ask-at as a whole number from 1 upwards"),
+        ("calibrate --ask-at 20", "calibrate takes --ask-at up to 9, with 8 rounds before it"),
+        ("calibrate --budget=-1", "calibrate takes --budget from 0 upwards, not -1.0."),
+        ("reproduce li2025", "PAPER takes li2024 or zhang2024, not 'li2025'; see `holdfast"),
+        ("export runs/x", "needs one of --csv --parquet --inspect --wandb --mlflow; see"),
+        ("export runs/x --csv a --parquet b", "--parquet excludes --csv; see `holdfast export"),
+        ("serve --max-batch 0", "a model takes --max-batch as a whole number from 1 upwards"),
+        ("serve --prefix-memory lots", "--prefix-memory needs a number of bytes, such as 2G"),
+        ("fit seka", "`holdfast fit` needs --out; see `holdfast fit --help`."),
+        ("profile --task json --top 0", "profile takes --top as a whole number from 1 upwards"),
+    ),
+)
+def test_every_command_refuses_in_one_sentence(capsys, line, expected):
+    printed = says(capsys, shlex.split(line), 2)
+    assert expected in printed and printed.count("\n") == 1
 
 
 @pytest.mark.parametrize(
@@ -288,8 +323,8 @@ def test_ctrl_c_and_sigterm_leave_a_run_that_can_be_resumed_and_say_how(
     _, printed = child.communicate(timeout=60)
     assert child.returncode == code
     assert (
-        f"holdfast: {told}." in printed
-        and "repeat the command" in printed
+        f"holdfast: {told}; finished work is in {tmp_path / 'run'}, and `holdfast drift" in printed
+        and "` resumes it." in printed
         and "Traceback" not in printed
     )
     assert 0 < len(read_run(tmp_path / "run").records) < 400
@@ -472,6 +507,26 @@ def test_a_run_is_extended_on_the_command_line(folder, suite, tmp_path, capsys):
     assert len(after.records) > before and "boost:factor=4" in after.manifest["identity"]["methods"]
     assert main([*command, "--rounds", "7"]) == 2
     assert (
-        "its settings.rounds is" in (told := capsys.readouterr().err)
+        "its --rounds is 2, this command's is 7" in (told := capsys.readouterr().err)
         and "(finished dialogs are recorded as text" in told
     )
+
+
+def test_a_changed_setting_of_a_resumed_run_is_named(folder, suite, tmp_path, capsys):
+    command = drift(folder, suite, tmp_path / "run")
+    assert main(command) == 0
+    capsys.readouterr()
+    for changed, sentence in (
+        (
+            ["--dtype", "bfloat16"],
+            'its --dtype is "float32", this command\'s is "bfloat16"; choose',
+        ),
+        (["--temperature", "0.5"], "its --temperature is 1.0, this command's is 0.5; choose"),
+        (["--system-as", "first-user"], 'its --system-as is "role", this command\'s is "first-us'),
+    ):
+        assert sentence in says(capsys, [*command, *changed], 2)
+
+
+def test_the_baseline_of_a_run_has_a_title(folder, suite, tmp_path, capsys):
+    assert main([*drift(folder, suite, tmp_path / "run"), "--baseline"]) == 0
+    assert "baseline: 2 probes without the system prompt" in capsys.readouterr().err

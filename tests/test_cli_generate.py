@@ -210,10 +210,18 @@ def test_a_folder_of_another_run_is_refused_before_torch_is_imported(tmp_path):
     assert ran.returncode == 0, ran.stderr
     told = ran.stderr.splitlines()
     assert len(told) == 5 and "loading" not in ran.stderr
-    assert "drift holds another run: its settings.rounds is 2" in told[0]
+    assert "drift holds another run: its --rounds is 2" in told[0]
     assert "drift holds a run of `holdfast drift`, not of `holdfast tasks`" in told[2]
-    assert "tasks holds another run: its settings.samples is" in told[3]
+    assert "tasks holds another run: its --samples is" in told[3]
     assert "is not empty and is not a run (it holds 'mine.txt')" in told[4]
+
+
+@pytest.mark.parametrize("command", ["trace", "geometry", "profile --task json", "calibrate"])
+def test_a_study_refuses_the_folder_of_another_command_before_a_model_loads(command, capsys):
+    assert main([*command.split(), "--out", str(RECORDED / "drift")]) == 2
+    told, name = capsys.readouterr().err, command.split()[0]
+    assert f"drift holds a run of `holdfast drift`, and `holdfast {name}` needs" in told
+    assert "loading" not in told
 
 
 def test_an_address_of_a_user_model_is_tried_before_a_model_loads(monkeypatch):

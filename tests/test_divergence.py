@@ -294,7 +294,7 @@ def test_replicas_two_models_and_a_resumed_run_measure_the_same(tmp_path):
     assert max(map(max, divergences(whole))) > 0
     assert divergences(whole) == divergences(apart) == divergences(both)
     assert without_time(whole) == without_time(resumed)
-    with pytest.raises(RecordsError, match=r"settings\.divergence"):
+    with pytest.raises(RecordsError, match=r"its divergence is"):
         drift.run(exact(), SUITE, tmp_path / "whole", replace(settings, divergence=False))
 
 

@@ -321,7 +321,7 @@ def test_another_model_behind_the_same_address_is_another_run(serve, tmp_path):
     again = holdfast.connect(server.url, "tiny")
     measure(again, tmp_path / "run")
     other = holdfast.connect(server.url, "tiny")
-    with pytest.raises(RecordsError, match=r"model_fingerprint is .*Holdfast abc.*Holdfast def"):
+    with pytest.raises(RecordsError, match=r"has changed since .*Holdfast abc.*Holdfast def"):
         measure(other, tmp_path / "run")
 
 

@@ -52,7 +52,15 @@ def _as_argument(option: re.Match[str]) -> str:
 
 
 class UsageError(HoldfastError):
-    """The request itself is malformed."""
+    """The request itself is malformed.
+
+    Attributes:
+        parameter: the name in the sentence that a command has as an option; "" where there is none.
+    """
+
+    def __init__(self, message: str, parameter: str = ""):
+        super().__init__(message)
+        self.parameter = parameter
 
 
 class UnknownName(UsageError):

@@ -67,15 +67,17 @@ def _refuse_no_share(name: str, value: float) -> None:
     number = isinstance(value, (int, float)) and not isinstance(value, bool)
     if number and 0 < value < 1:
         return
-    option = f"--{name.replace('_', '-')}"
     shown = f"{value:g}" if number else repr(value)
     if name == "min_stability" and value in (1, 100):
         raise KnobOutOfRange(
-            f"check takes {option} as a share above 0 and below 1, not {shown}: no number of"
-            " conversations shows that a rule is kept in all that are possible; give 0.99 or less."
+            f"check takes {name} as a share above 0 and below 1, not {shown}: no number of"
+            " conversations shows that a rule is always kept; give 0.99 or less.",
+            name,
         )
     hint = knobs.share_meant(value) or "."
-    raise KnobOutOfRange(f"check takes {option} as a share above 0 and below 1, not {shown}{hint}")
+    raise KnobOutOfRange(
+        f"check takes {name} as a share above 0 and below 1, not {shown}{hint}", name
+    )
 
 
 @dataclass(frozen=True)

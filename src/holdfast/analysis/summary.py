@@ -8,6 +8,7 @@ no date or duration, so deriving it again from the same records gives the same b
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Any
@@ -34,8 +35,10 @@ from holdfast.analysis.series import KINDS, MEASURED, Series, read_series
 from holdfast.analysis.statistics import Estimate, estimate, estimate_columns
 from holdfast.analysis.tasks import read_results
 from holdfast.analysis.verdicts import tell
+from holdfast.errors import AnotherRun
 from holdfast.files import write_whole
-from holdfast.records import RunData, read_run
+from holdfast.records import MANIFEST, RunData, command_of, read_run
+from holdfast.records.manifest import read_manifest
 
 SCHEMA = 1
 NAME = "summary.json"
@@ -317,3 +320,29 @@ _RESULTS: dict[str, Callable[[RunData], Any]] = {
     "profile": _profile,
     "calibrate": _capability,
 }
+
+
+def refuse_other_command(folder: Path | str, command: str) -> None:
+    """Refuses a folder that another command has written to; writes nothing.
+
+    Raises:
+        AnotherRun: names the command.
+    """
+    there = _command_in(Path(folder))
+    if there not in ("", command):
+        raise AnotherRun(
+            f"{folder} holds a run of `holdfast {there}`, and `holdfast {command}` needs a folder"
+            " of its own; choose another with --out."
+        )
+
+
+def _command_in(folder: Path) -> str:
+    """The command that wrote the manifest or the summary in a folder; "" where there is neither."""
+    if (folder / MANIFEST).is_file():
+        manifest = read_manifest(folder)
+        typed = re.match(r"holdfast ([a-z][a-z-]*)(?= |$)", command_of(manifest))
+        return typed[1] if typed else str(manifest.get("command") or "drift")
+    try:
+        return str(json.loads((folder / NAME).read_text(encoding="utf-8"))["command"])
+    except (OSError, ValueError, LookupError, TypeError):  # none, or not one of ours
+        return ""

@@ -10,10 +10,11 @@ from __future__ import annotations
 import argparse
 import difflib
 import re
+import shlex
 import sys
 import warnings
-from collections.abc import Sequence
-from typing import NoReturn
+from collections.abc import Iterable, Sequence
+from typing import Any, NoReturn
 
 from holdfast.cli import (
     calibrate,
@@ -64,26 +65,27 @@ def main(argv: Sequence[str] | None = None) -> int:
     wait_asleep()
     words = list(sys.argv[1:] if argv is None else argv)
     made, commands = _parsers()
+    known = [*commands, "--help", "--version"]
     if not words:
         made.print_help()
         return 0
     arguments = argparse.Namespace()
     try:
-        if not words[0].startswith("-") and words[0] not in commands:
-            raise UnknownName("command", words[0], commands)
+        if words[0] not in (*commands, "-h", "--help", "--version"):
+            raise UnknownName("option" if words[0].startswith("-") else "command", words[0], known)
         arguments, unknown = made.parse_known_args(words)
         if unknown:
-            _refuse_unknown(commands[arguments.command], unknown)
+            commands[arguments.command].refuse(unknown, arguments)
         with heeding_sigterm(), warnings.catch_warnings():
             warnings.showwarning = _tell_warning  # type: ignore[assignment]
             code: int | None = arguments.run(arguments)
     except HoldfastError as error:
-        print(f"holdfast: {error.on_command_line}", file=sys.stderr)
+        sentence = _refusal(error, arguments, commands)
+        print(f"holdfast: {sentence}", file=sys.stderr)
         return 2 if isinstance(error, UsageError) else getattr(arguments, "could_not", 1)
     except KeyboardInterrupt as ended:
-        told = "terminated" if isinstance(ended, Terminated) else "interrupted"
-        kept = getattr(arguments, "on_interrupt", "")
-        print(f"\nholdfast: {told}. {kept}".rstrip(), file=sys.stderr)
+        how = "terminated" if isinstance(ended, Terminated) else "interrupted"
+        print(f"\nholdfast: {how}{_resuming(arguments, words)}.", file=sys.stderr)
         return TERMINATED if isinstance(ended, Terminated) else INTERRUPTED
     except BrokenPipeError:  # the reader of a table went away
         sys.stderr.close()
@@ -91,15 +93,23 @@ def main(argv: Sequence[str] | None = None) -> int:
     return code or 0
 
 
-def _refuse_unknown(command: argparse.ArgumentParser, words: Sequence[str]) -> NoReturn:
-    """Leaves with the command's own usage and, of a misspelt option, the one that is nearest."""
-    options = [word.split("=")[0] for word in words if re.match("--?[a-zA-Z]", word)]
-    if not options:
-        command.error(f"unrecognized arguments: {' '.join(words)}")
-    known = re.findall(r"(?<![\w-])--([a-z][a-z-]*)", command.format_usage())
-    near = difflib.get_close_matches(options[0].lstrip("-"), known, n=1)
-    hint = f"did you mean --{near[0]}?" if near else f"see `{command.prog} --help`."
-    command.error(f"there is no option {options[0]}; {hint}")
+def _refusal(
+    error: HoldfastError, arguments: argparse.Namespace, commands: dict[str, _Parser]
+) -> str:
+    """The sentence of an error, which names the option where Python would name its parameter."""
+    sentence = error.on_command_line
+    if not isinstance(error, UsageError) or not error.parameter:
+        return sentence
+    option = commands[arguments.command].options.get(error.parameter, error.parameter)
+    return re.sub(rf"\b(takes|its) {re.escape(error.parameter)}\b", rf"\1 {option}", sentence)
+
+
+def _resuming(arguments: argparse.Namespace, words: Sequence[str]) -> str:
+    """Where the results of an interrupted command are kept, and the command that resumes it."""
+    kept = getattr(arguments, "kept", None)
+    return f"; finished work is in {kept}, and `{shlex.join(['holdfast', *words])}` resumes it" * (
+        kept is not None
+    )
 
 
 def _tell_warning(message: Warning | str, category: type[Warning], *_: object) -> None:
@@ -128,12 +138,87 @@ def _parsers() -> tuple[_Parser, dict[str, _Parser]]:
 
 
 class _Parser(argparse.ArgumentParser):
-    """Of the command line and of each command: a part of an option's name is no option, so that a
-    misspelt one is refused.
+    """Refuses in one sentence, and takes no part of an option's name for the option.
+
+    Attributes:
+        options: by parameter, its option.
     """
 
     def __init__(self, **named):
+        self.options: dict[str, str] = {}
         super().__init__(**{**named, "allow_abbrev": False})
+
+    def add_argument(self, *names, **named) -> argparse.Action:
+        action = super().add_argument(*names, **named)
+        if action.option_strings:
+            self.options[action.dest] = action.option_strings[0]
+        return action
+
+    def error(self, message: str) -> NoReturn:
+        """Refuses what argparse refuses.
+
+        Raises:
+            UsageError: always.
+        """
+        for pattern, words in (
+            (r"^argument (.+?): expected one argument", r"\1 needs a value"),
+            (r"^argument (.+?): expected", r"\1 needs"),
+            (r"^argument (.+?): not allowed with argument", r"\1 excludes"),
+            (r"^the following arguments are required:", f"`{self.prog}` needs"),
+            (r"^one of the arguments (.+) is required", rf"`{self.prog}` needs one of \1"),
+        ):
+            message = re.sub(pattern, words, message)
+        raise UsageError(f"{message}; see `{self.prog} --help`.")
+
+    def refuse(self, words: Sequence[str], arguments: argparse.Namespace) -> NoReturn:
+        """Refuses words that are left over when the arguments are read.
+
+        Raises:
+            UsageError: always; suggests the option that was likely meant.
+        """
+        misspelt = [word.split("=")[0] for word in words if re.match("--?[a-zA-Z]", word)]
+        known = re.findall(r"(?<![\w-])--([a-z][a-z-]*)", self.format_usage())
+        if misspelt:
+            near = difflib.get_close_matches(misspelt[0].lstrip("-"), known, n=1)
+            hint = f"did you mean --{near[0]}?" if near else f"see `{self.prog} --help`."
+            raise UsageError(f"`{self.prog}` has no option {misspelt[0]}; {hint}")
+        text = " ".join(words)
+        likely = "suite" if text.endswith((".yaml", ".yml")) else "user"
+        given = getattr(arguments, likely, None)
+        if likely not in known:
+            hint = f"see `{self.prog} --help`."
+        elif given == self.get_default(likely):
+            hint = f"did you mean --{likely} {shlex.quote(text)}?"
+        else:
+            hint = f"put quotes around --{likely} {shlex.quote(f'{given} {text}')}."
+        raise UsageError(f"`{self.prog}` does not take {text!r} by itself; {hint}")
+
+    def _get_value(self, action: argparse.Action, text: str) -> Any:
+        try:
+            return super()._get_value(action, text)
+        except argparse.ArgumentError as error:
+            expected = {int: "a whole number", float: "a number"}.get(action.type)  # type: ignore[call-overload]
+            if expected is None:
+                raise
+            raise UsageError(
+                f"{_name(action)} takes {expected}, not {text!r}; see `{self.prog} --help`."
+            ) from error
+
+    def _check_value(self, action: argparse.Action, value: Any) -> None:
+        if action.choices is not None and value not in action.choices:
+            raise UsageError(
+                f"{_name(action)} takes {_alternatives(action.choices)}, not {value!r}; see"
+                f" `{self.prog} --help`."
+            )
+
+
+def _name(action: argparse.Action) -> str:
+    return action.option_strings[0] if action.option_strings else str(action.metavar or action.dest)
+
+
+def _alternatives(choices: Iterable[str]) -> str:
+    *others, last = choices
+    return f"{', '.join(others)} or {last}"
 
 
 class _Version(argparse.Action):

@@ -15,6 +15,7 @@ from holdfast.cli.drift_options import add_draws
 from holdfast.cli.dry_run import Part, add_dry_run, check_prices
 from holdfast.cli.dry_run.talks import Talks, plan_talks, unprompted
 from holdfast.cli.options import (
+    RunFolder,
     add_model,
     add_report,
     command_line,
@@ -152,7 +153,12 @@ def add_parser(commands) -> None:
     )
     add_user_turns(add)
     add_replicas(add, "conversations and batches of questions", AS_MANY_AS_PAY)
-    add("--out", type=Path, default=Path("runs/calibrate"), help="a folder (default: %(default)s)")
+    add(
+        "--out",
+        action=RunFolder,
+        default=Path("runs/calibrate"),
+        help="default: %(default)s",
+    )
     add_dry_run(add)
     add_report(add)
     add_details(add)
@@ -206,7 +212,7 @@ def run(arguments: argparse.Namespace) -> None:
     if why := too_small(suite, asked, plan):
         print(f"holdfast: {why}", file=sys.stderr)
     model = load_model(arguments)
-    arguments.on_interrupt = f"What is finished is kept in {out}; repeat the command to go on."
+    arguments.kept = out
     of_all, talks_folder = settings_for(suite, plan), out / "stability"
     _tell_other_draws(model.fingerprint, suite.name, of_all, out)
     if arguments.dry_run:
@@ -240,7 +246,8 @@ def run(arguments: argparse.Namespace) -> None:
         title = ""
     measure(sweeps, title)
     if arguments.baseline:
-        with Bar(of_all.conversations, "probe") as bar:
+        title = f"baseline: {of_all.conversations:,} probes without the system prompt"
+        with Bar(of_all.conversations, "probe", title) as bar:
             running = drift.Running(progress=bar, command=command_line())
             drift.ask_baseline(model, suite, talks_folder, of_all, cast=cast, running=running)
     _print_result(arguments, read_calibration(out), budget, page)

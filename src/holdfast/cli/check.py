@@ -207,9 +207,7 @@ def run(arguments: argparse.Namespace) -> int:
     every = settings_for(suite, settings, terms)
     check_folder(suite, out, every, [method], user_turns, command_line())
     model, user_model = load_both(arguments, endpoint)
-    arguments.on_interrupt = (
-        f"Finished conversations are kept in {out}; repeat the command to go on."
-    )
+    arguments.kept = out
     cast = drift.Cast(user_model, judging=judging_of(arguments), user_turns=user_turns)
     if arguments.dry_run:
         talks = Talks(model, suite, out, every, [method], cast, at_most=True)

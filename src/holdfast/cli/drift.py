@@ -95,9 +95,7 @@ def run(arguments: argparse.Namespace) -> None:
     _tell_foreign_files(arguments.method or (), model)
     # of the run and its baseline, so that a judge loads once
     cast = drift.Cast(user_model, dialogs, judging_of(arguments), user_turns)
-    arguments.on_interrupt = (
-        f"Finished conversations are kept in {out}; repeat the command to go on."
-    )
+    arguments.kept = out
     if arguments.dry_run:
         talks = Talks(model, suite, out, settings, chosen, cast)
         hold = functools.partial(drift.run, running=drift.Running(command=command_line()))
@@ -109,7 +107,8 @@ def run(arguments: argparse.Namespace) -> None:
         running = drift.Running(arguments.replicas, progress=bar, command=command_line())
         run = drift.run(model, suite, out, settings, chosen, cast=cast, running=running)
     if arguments.baseline:
-        with Bar(settings.conversations, "probe") as bar:
+        title = f"baseline: {settings.conversations:,} probes without the system prompt"
+        with Bar(settings.conversations, "probe", title) as bar:
             running = drift.Running(progress=bar, command=command_line())
             drift.ask_baseline(model, suite, out, settings, cast=cast, running=running)
     print_run(run, arguments.details)

@@ -15,7 +15,7 @@ _UNNAMED = {
     "command",
     "run",
     "default",
-    "on_interrupt",
+    "kept",
     "model",
     "endpoint_model",
     "suite",

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import argparse
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from holdfast.cli.dry_run import add_dry_run
 from holdfast.cli.judging import add_judging
-from holdfast.cli.options import add_model, add_report
+from holdfast.cli.options import RunFolder, add_model, add_report
 from holdfast.cli.own_dialogs import add_dialogs
 from holdfast.cli.printed import add_details
 from holdfast.cli.replica_options import AS_MANY_AS_PAY, add_replicas
@@ -179,7 +178,7 @@ def add_running(add, command: str = "drift") -> None:
     add_replicas(add, "conversations", AS_MANY_AS_PAY)
     add(
         "--out",
-        type=Path,
+        action=RunFolder,
         help=(
             f"the run's folder (default: runs/{command}-MODEL-SUITE-SEED, and what differs from the"
             " defaults)"

@@ -57,7 +57,7 @@ def run(arguments: argparse.Namespace) -> None:
     from holdfast.study.fitting import fit, fitted_methods
 
     if arguments.method not in fitted_methods():
-        raise UnknownName("method that is fitted", arguments.method, fitted_methods())
+        raise UnknownName("fitted method", arguments.method, fitted_methods())
     if is_url(arguments.model):
         raise UsageError(
             f"--model {arguments.model} is an endpoint, whose hidden states nobody sees; give a"

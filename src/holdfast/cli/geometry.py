@@ -3,11 +3,20 @@
 from __future__ import annotations
 
 import argparse
+import functools
 from pathlib import Path
 
 from holdfast.cli.dry_run import add_dry_run, check_prices
 from holdfast.cli.dry_run.talks import Talks, plan_talks
-from holdfast.cli.options import add_model, add_report, load_model, page_path, write_page
+from holdfast.cli.options import (
+    RunFolder,
+    add_model,
+    add_report,
+    command_line,
+    load_model,
+    page_path,
+    write_page,
+)
 from holdfast.cli.progress import Bar, tell_figures
 
 
@@ -36,7 +45,12 @@ def add_parser(commands) -> None:
     add("--conversations", type=int, default=12, help="default: %(default)s")
     add("--rounds", type=int, default=8, help="default: %(default)s")
     add("--seed", type=int, default=0, help="default: %(default)s")
-    add("--out", type=Path, default=Path("runs/geometry"), help="a folder (default: %(default)s)")
+    add(
+        "--out",
+        action=RunFolder,
+        default=Path("runs/geometry"),
+        help="a folder (default: %(default)s)",
+    )
     add_dry_run(add)
     add_report(add)
     geometry.set_defaults(run=run, allow_code=False)
@@ -44,7 +58,9 @@ def add_parser(commands) -> None:
 
 def run(arguments: argparse.Namespace) -> None:
     from holdfast import drift
-    from holdfast.analysis.study_summary import write_geometry_summaries
+    from holdfast.analysis.study_summary import DIALOGS, write_geometry_summaries
+    from holdfast.analysis.summary import refuse_other_command
+    from holdfast.drift.benchmark import check_folder
     from holdfast.report.geometry import write_geometry_figures
     from holdfast.report.geometry_page import geometry_document
     from holdfast.study.geometry import Sizes, settings_for, study
@@ -54,13 +70,15 @@ def run(arguments: argparse.Namespace) -> None:
     sizes = Sizes(
         conversations=arguments.conversations, rounds=arguments.rounds, seed=arguments.seed
     )
-    suite, model = drift.load_suite(arguments.suite), load_model(arguments)
-    arguments.on_interrupt = (
-        f"Finished dialogs are kept in {arguments.out}; repeat the command to go on."
-    )
+    suite, folder = drift.load_suite(arguments.suite), arguments.out / DIALOGS
+    refuse_other_command(arguments.out, "geometry")
+    check_folder(suite, folder, settings_for(sizes), [()], command=command_line())
+    model = load_model(arguments)
+    arguments.kept = arguments.out
     if arguments.dry_run:
-        talks = Talks(model, suite, arguments.out / "dialogs", settings_for(sizes), [()])
-        plan_talks(arguments, talks, drift.run)
+        talks = Talks(model, suite, folder, settings_for(sizes), [()])
+        hold = functools.partial(drift.run, running=drift.Running(command=command_line()))
+        plan_talks(arguments, talks, hold)
         return
     told: list[str] = []
 
@@ -68,7 +86,7 @@ def run(arguments: argparse.Namespace) -> None:
         told.append(line)
         print(line)
 
-    geometry = study(model, suite, arguments.out, sizes, tell=tell, watch=Bar.of("round"))
+    geometry = study(model, suite, arguments.out, sizes, tell, Bar.of("round"), command_line())
     tell_figures(write_geometry_figures(geometry, arguments.out))
     write_geometry_summaries(geometry, arguments.out)
     write_page(arguments, geometry_document(geometry, told, arguments.out), page)

@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from holdfast.errors import UsageError
+from holdfast.knobs import whole_number
 
 # options that only a model behind a URL has, and what they are where nobody gives them
 _OF_ENDPOINTS = {
@@ -97,6 +98,21 @@ def add_placement(add) -> None:
     )
 
 
+class RunFolder(argparse.Action):
+    """`--out` of a command that makes a run: a folder."""
+
+    def __call__(self, parser, namespace, values, option_string=None):
+        folder = Path(values)
+        if folder.is_file() or folder.suffix in (".yaml", ".yml"):
+            what = "is a file" if folder.is_file() else f"ends in {folder.suffix}"
+            suite = folder.suffix in (".yaml", ".yml") and "--suite" in parser.format_usage()
+            hint = (
+                f"did you mean --suite {values}?" if suite else "name one, such as --out runs/mine."
+            )
+            raise UsageError(f"--out {values} {what}, and the results go into a folder; {hint}")
+        setattr(namespace, self.dest, folder)
+
+
 def check_extra(extra: str, packages: Sequence[str]) -> None:
     """Refuses a command whose packages are not installed.
 
@@ -168,6 +184,9 @@ def load_named(arguments: argparse.Namespace):
     """As `load_model`, of a model beside --model, which the options of endpoints may be for."""
     from holdfast.models.engines import engine_in
 
+    for name in ("batch_size", "replicas"):
+        if (value := vars(arguments).get(name)) is not None:
+            whole_number("a run", name, value, 1)
     if engine := engine_in(arguments.model):
         return _load_in_engine(arguments, engine)
     if given := vars(arguments).get("engine"):

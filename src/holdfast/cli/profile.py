@@ -8,6 +8,7 @@ from pathlib import Path
 
 from holdfast.cli.dry_run import add_dry_run, check_prices
 from holdfast.cli.options import (
+    RunFolder,
     add_model,
     add_report,
     command_line,
@@ -62,6 +63,7 @@ def add_parser(commands) -> None:
     )
     add(
         "--samples",
+        dest="files",
         action="append",
         type=Path,
         metavar="FILE.jsonl",
@@ -110,22 +112,30 @@ def add_parser(commands) -> None:
     )
     add("--seed", type=int, default=0, help="default: %(default)s")
     add_replicas(add, "samples")
-    add("--out", type=Path, default=Path("runs/profile"), help="a folder (default: %(default)s)")
+    add(
+        "--out",
+        action=RunFolder,
+        default=Path("runs/profile"),
+        help="a folder (default: %(default)s)",
+    )
     add_dry_run(add)
     add_report(add)
     profile.set_defaults(run=run)
 
 
 def run(arguments: argparse.Namespace) -> None:
-    from holdfast import methods, tasks
+    from holdfast import knobs, methods, tasks
     from holdfast.analysis.profile import choose_heads, read_gains
+    from holdfast.analysis.summary import refuse_other_command
     from holdfast.report import write_summary
     from holdfast.report.profile import write_profile
     from holdfast.report.profile_page import profile_document
-    from holdfast.study.profiling import Plan, estimate, profile, read_samples
+    from holdfast.study.profiling import Plan, check_folder, estimate, profile, read_samples
     from holdfast.study.task_samples import task_samples
 
     check_prices(arguments)
+    if arguments.top is not None:
+        knobs.whole_number("profile", "top", arguments.top, 1)
     page = page_path(arguments, arguments.out)
     asked = methods.parse(arguments.method)
     steering = methods.of_kind(asked, methods.Kind.LOG_ODDS)
@@ -140,10 +150,10 @@ def run(arguments: argparse.Namespace) -> None:
         system_as=arguments.system_as,
         seed=arguments.seed,
     )
-    samples: dict = {path.stem: read_samples(path) for path in arguments.samples or ()}
-    if len(samples) < len(arguments.samples or ()):
+    samples: dict = {path.stem: read_samples(path) for path in arguments.files or ()}
+    if len(samples) < len(arguments.files or ()):
         raise UsageError(
-            f"Two of the files {', '.join(map(str, arguments.samples))} have one name, which names"
+            f"Two of the files {', '.join(map(str, arguments.files))} have one name, which names"
             " their folders; rename one."
         )
     if arguments.task:
@@ -159,10 +169,11 @@ def run(arguments: argparse.Namespace) -> None:
         }
     if not samples:
         raise UsageError("There is nothing to profile heads on; give --task or --samples.")
+    refuse_other_command(arguments.out, "profile")
+    for name, some in samples.items():
+        check_folder(arguments.out / name, some, plan, command_line())
     model = load_model(arguments)
-    arguments.on_interrupt = (
-        f"Finished samples are kept in {arguments.out}; repeat the command to go on."
-    )
+    arguments.kept = arguments.out
     if arguments.dry_run:
         for name, some in samples.items():
             print(f"{name}: {estimate(model, some, plan)}")

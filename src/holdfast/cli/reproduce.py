@@ -7,7 +7,7 @@ from pathlib import Path
 
 from holdfast.cli.dry_run import add_dry_run, check_prices
 from holdfast.cli.dry_run.papers import plan_li2024, plan_zhang2024
-from holdfast.cli.options import add_model, is_url, load_model
+from holdfast.cli.options import RunFolder, add_model, is_url, load_model
 from holdfast.cli.progress import Bar
 from holdfast.cli.replica_options import AS_MANY_AS_PAY
 from holdfast.errors import UsageError
@@ -33,7 +33,8 @@ def add_parser(commands) -> None:
         ),
     )
     add = reproduce.add_argument
-    add("paper", choices=("li2024", "zhang2024"))
+    papers = ("li2024", "zhang2024")
+    add("paper", choices=papers, metavar="PAPER", help=" or ".join(papers))
     add_model(add)
     add("--base", metavar="MODEL", help="li2024: the model before its chat training, for Figure 8")
     add(
@@ -63,7 +64,7 @@ def add_parser(commands) -> None:
     )
     add("--scale", default="small", metavar="smallest|small|paper", help="default: %(default)s")
     add("--seed", type=int, default=0, help="default: %(default)s")
-    add("--out", type=Path, help="a folder (default: runs/PAPER)")
+    add("--out", action=RunFolder, help="a folder (default: runs/PAPER)")
     add(
         "--replicas",
         type=int,
@@ -94,7 +95,7 @@ def run(arguments: argparse.Namespace) -> None:
             f"{', and the endpoint as --endpoint' * (arguments.paper == 'li2024')}."
         )
     out = arguments.out or Path("runs") / arguments.paper
-    arguments.on_interrupt = f"What is finished is kept in {out}; repeat the command to go on."
+    arguments.kept = out
     if arguments.paper == "li2024":
         from holdfast import drift
         from holdfast.reproduce import li2024

@@ -167,11 +167,11 @@ def _service(arguments: argparse.Namespace) -> Service:
         print(f"{path}: {fitted.method}:file={fitted.digest}", flush=True)
     default = parse(arguments.default_method)
     limits = Limits(
-        whole_number("`holdfast serve`", "--max-tokens", arguments.max_tokens, 1),
-        number_between("`holdfast serve`", "--timeout", arguments.timeout, 0, above_low=True),
+        whole_number("serve", "max_tokens", arguments.max_tokens, 1),
+        number_between("serve", "timeout", arguments.timeout, 0, above_low=True),
     )
-    queue = whole_number("`holdfast serve`", "--queue", arguments.queue, 0)
-    watched = whole_number("`holdfast serve`", "--watch", arguments.watch, 0)
+    queue = whole_number("serve", "queue", arguments.queue, 0)
+    watched = whole_number("serve", "watch", arguments.watch, 0)
     if is_url(arguments.model):
         raise UsageError(
             f"--model {arguments.model} is an endpoint, which serves already; give a folder or a"
@@ -212,4 +212,4 @@ def _bytes(text: str) -> int:
     """A number of bytes, as "2G"."""
     if read := re.fullmatch(r"(\d+)([KMG]?)(?:i?B)?", text.strip()):
         return int(read[1]) * _UNITS[read[2]]
-    raise argparse.ArgumentTypeError(f"a number of bytes, as 2G, not {text!r}")
+    raise argparse.ArgumentTypeError(f"expected a number of bytes, such as 2G, not {text!r}")

@@ -8,6 +8,7 @@ from pathlib import Path
 from holdfast.cli.dry_run import add_dry_run, check_prices
 from holdfast.cli.dry_run.samples import plan_samples
 from holdfast.cli.options import (
+    RunFolder,
     add_model,
     add_report,
     command_line,
@@ -94,7 +95,12 @@ def add_parser(commands) -> None:
     add("--seed", type=int, default=0, help="default: %(default)s")
     add("--batch", type=int, default=32, help="samples side by side (default: %(default)s)")
     add_replicas(add, "batches of samples")
-    add("--out", type=Path, default=Path("runs/tasks"), help="a folder (default: %(default)s)")
+    add(
+        "--out",
+        action=RunFolder,
+        default=Path("runs/tasks"),
+        help="a folder (default: %(default)s)",
+    )
     add_dry_run(add)
     add_report(add)
     tasks.set_defaults(run=run)
@@ -124,9 +130,7 @@ def run(arguments: argparse.Namespace) -> None:
     data = tasks.load_data(arguments.data or [tasks.SYNTHETIC], settings)
     check_folder(data, arguments.out, settings, command_line())
     model = load_model(arguments)
-    arguments.on_interrupt = (
-        f"Finished samples are kept in {arguments.out}; repeat the command to go on."
-    )
+    arguments.kept = arguments.out
     variants = len(tasks.variants_of(settings, chosen))
     if arguments.dry_run:
         total = len(settings.tasks) * variants * settings.samples

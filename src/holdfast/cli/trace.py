@@ -6,7 +6,15 @@ import argparse
 import json
 from pathlib import Path
 
-from holdfast.cli.options import add_model, add_report, load_model, page_path, write_page
+from holdfast.cli.options import (
+    RunFolder,
+    add_model,
+    add_report,
+    command_line,
+    load_model,
+    page_path,
+    write_page,
+)
 from holdfast.cli.progress import Bar, tell_figures
 from holdfast.errors import UsageError
 from holdfast.files import write_whole
@@ -54,7 +62,12 @@ def add_parser(commands) -> None:
         help="measure how far replies diverge from those of a fresh dialog too",
     )
     add("--seed", type=int, default=0, help="default: %(default)s")
-    add("--out", type=Path, default=Path("runs/trace"), help="a folder (default: %(default)s)")
+    add(
+        "--out",
+        action=RunFolder,
+        default=Path("runs/trace"),
+        help="a folder (default: %(default)s)",
+    )
     add_report(add)
     trace.set_defaults(run=run, allow_code=False)
 
@@ -63,11 +76,13 @@ def run(arguments: argparse.Namespace) -> None:
     from holdfast import drift, methods
     from holdfast.analysis.decay import describe
     from holdfast.analysis.study_summary import MODELS, write_trace_summaries
+    from holdfast.analysis.summary import refuse_other_command
+    from holdfast.drift.benchmark import check_folder
     from holdfast.report.decay import lines
     from holdfast.report.decay_figures import write_decay_figures
     from holdfast.report.decay_page import decay_document
     from holdfast.report.wording import count_of
-    from holdfast.study.decay import Sizes, check, hold
+    from holdfast.study.decay import Sizes, check, hold, settings_for
 
     page = page_path(arguments, arguments.out)
     sizes = Sizes(
@@ -82,11 +97,12 @@ def run(arguments: argparse.Namespace) -> None:
         if len(given) > 1:
             raise UsageError(f"--head takes one head, not {arguments.head!r}; write it LAYER.HEAD.")
         (head,) = given
-    chosen, suite, first = (
-        methods.parse(arguments.method),
-        drift.load_suite(arguments.suite),
-        load_model(arguments),
-    )
+    chosen, suite = methods.parse(arguments.method), drift.load_suite(arguments.suite)
+    refuse_other_command(arguments.out, "trace")
+    folders = [arguments.out / name for name in MODELS[: 2 if arguments.compare else 1]]
+    for folder in folders:
+        check_folder(suite, folder, settings_for(sizes), [chosen], command=command_line())
+    first = load_model(arguments)
     check(first, head)
     models = [first]
     if arguments.compare:
@@ -98,17 +114,15 @@ def run(arguments: argparse.Namespace) -> None:
                 f"{arguments.compare!r} is the same model as the first; name another one to compare"
                 " it with."
             )
-    arguments.on_interrupt = (
-        f"Finished dialogs are kept in {arguments.out}; repeat the command to go on."
-    )
+    arguments.kept = arguments.out
     traces = []
-    for name, model in zip(MODELS, models, strict=False):
+    for folder, model in zip(folders, models, strict=True):
         talks = count_of(sizes.conversations, "conversation")
         title = f"{talks} of {count_of(sizes.rounds, 'round')} with {model.name}"
         with Bar(sizes.conversations * sizes.rounds, title=title) as bar:
-            dialogs = hold(model, suite, arguments.out / name, sizes, chosen, bar)
+            dialogs = hold(model, suite, folder, sizes, chosen, bar, command_line())
         traces.append(describe(model.name, *dialogs, head))
-        write_whole(arguments.out / name / "trace.json", json.dumps(traces[-1], indent=1) + "\n")
+        write_whole(folder / "trace.json", json.dumps(traces[-1], indent=1) + "\n")
         print(*lines(traces[-1]), sep="\n")
     tell_figures(write_decay_figures(traces[0], arguments.out / "figures", traces[1:]))
     write_trace_summaries(traces, arguments.out)

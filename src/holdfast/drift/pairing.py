@@ -93,14 +93,13 @@ def user_prompt_of(suite: Suite, settings: Settings) -> str:
         return "persona" if suite.personas else "suite" if len(suite.cases) > 1 else "empty"
     if chosen == "persona" and not suite.personas:
         raise UsageError(
-            f"The suite {suite.name!r} has no personas for user_prompt='persona'; list some in "
-            "it, or give --persona."
+            f"The suite {suite.name!r} has no personas for the user model; list some under"
+            " 'personas' in its file, or choose another user prompt."
         )
     if chosen == "suite" and len(suite.cases) < 2:
         raise UsageError(
-            f"The suite {suite.name!r} has {len(suite.cases)} system prompt, and"
-            " user_prompt='suite' needs two; give the user model a persona, or"
-            " user_prompt='empty'."
+            f"The suite {suite.name!r} has {len(suite.cases)} system prompt, so it has no other"
+            " one for the user model; give the user model a persona, or an empty prompt."
         )
     return chosen
 

@@ -171,15 +171,15 @@ def _is_this_machine(host: str) -> bool:
 def _read_key(variable: str, address: SplitResult, *, needed: bool) -> str:
     if not re.fullmatch(r"[A-Za-z_][A-Za-z0-9_]*", variable):
         raise UsageError(
-            "api_key_env takes the name of an environment variable that holds the key, not the key."
+            "Give the name of the environment variable that holds the API key, not the key itself."
         )
     key = os.environ.get(variable, "").strip()
     # a name in small letters may be a key put in its place by mistake
-    shown = variable if variable.isupper() else "named by api_key_env"
+    shown = variable if variable.isupper() else "that was named for it"
     if not key and needed:
         raise ModelError(
             f"There is no API key for {address.hostname} in the environment variable {shown}; set"
-            " it, or name another variable with api_key_env."
+            " it, or name another variable."
         )
     if not re.fullmatch(r"[\x21-\x7e]*", key):
         raise ModelError(

@@ -210,6 +210,11 @@ class LocalModel(Generation):
         }
 
     @property
+    def about(self) -> dict[str, object]:
+        """What a run's manifest notes of the model, and a run's identity holds otherwise."""
+        return {"dtype": str(self.hf_model.dtype).removeprefix("torch.")}
+
+    @property
     def shape(self) -> Shape:
         """What a head set made on this model is for.
 

@@ -73,18 +73,21 @@ def joined(
     difference = first_difference(there, here)
     if difference is None:
         return there
-    raise AnotherRun(_why_another(folder, manifest, compatibility, about or {}, difference))
+    raise _another_run(folder, manifest, compatibility, about or {}, difference)
 
 
-def _why_another(
+def _another_run(
     folder: Path,
     manifest: Mapping[str, Any],
     compatibility: Compatibility,
     about: Mapping[str, Any],
     difference: tuple[str, Any, Any],
-) -> str:
-    """The sentence that refuses a command, by what it differs in from the run in the folder."""
+) -> AnotherRun:
+    """Refuses a command by what it differs in from the run in the folder."""
     name, is_there, is_here = difference
+    dtypes = manifest.get("dtype"), about.get("dtype")
+    if name == "model_fingerprint" and all(dtypes) and dtypes[0] != dtypes[1]:
+        name, is_there, is_here = "dtype", *dtypes
     which = "last command that extended it" if manifest.get(EXTENDED_BY) else "first command"
     command = command_of(manifest)
     repeat = f", or repeat the {which} to resume it" + (f" (`{command}`)" if command else "")
@@ -92,20 +95,24 @@ def _why_another(
         repeat = ""
     words = _commands(manifest, about)
     if words[0] != words[1]:
-        return (
+        return AnotherRun(
             f"{folder} holds a run of `holdfast {words[0]}`, not of `holdfast {words[1]}`;"
             f" choose another folder with --out{repeat}."
         )
-    if name == "suite_fingerprint":
-        suite = manifest["identity"].get("suite")
-        return (
-            f"The suite {suite!r} has changed since the run in {folder}; choose another folder"
-            " with --out, or undo the change to resume that run."
+    if name in ("suite_fingerprint", "model_fingerprint"):
+        kind = name.removesuffix("_fingerprint")
+        seen = f" (from {is_there} to {is_here})" if kind == "model" else ""
+        return AnotherRun(
+            f"The {kind} {manifest['identity'].get(kind)!r} has changed since the run in"
+            f" {folder}{seen}; choose another folder with --out, or undo the change to resume that"
+            " run."
         )
+    setting = name.split(".")[-1]
     reason = f" ({compatibility.reasons[name]})" if name in compatibility.reasons else ""
-    return (
-        f"{folder} holds another run: its {name} is {_short(is_there)}, this command's is"
-        f" {_short(is_here)}{reason}; choose another folder with --out{repeat}."
+    return AnotherRun(
+        f"{folder} holds another run: its {setting} is {_short(is_there)}, this command's is"
+        f" {_short(is_here)}{reason}; choose another folder with --out{repeat}.",
+        setting,
     )
 
 

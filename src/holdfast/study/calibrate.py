@@ -10,19 +10,18 @@ from __future__ import annotations
 
 import dataclasses
 import functools
-import json
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 from holdfast import drift
 from holdfast import methods as steering
-from holdfast.analysis.summary import NAME
+from holdfast.analysis.summary import refuse_other_command
 from holdfast.drift.benchmark import identity_of_given
 from holdfast.drift.dialogs import UserTurns
 from holdfast.drift.pairing import settled
 from holdfast.drift.running import Progress
-from holdfast.errors import AnotherRun, ModelError, UsageError
+from holdfast.errors import ModelError, UsageError
 from holdfast.methods import Ability, Method, Sweep, parse_sweep
 from holdfast.models.batches import BatchUnit, work_on
 from holdfast.models.capabilities import offers
@@ -31,7 +30,6 @@ from holdfast.models.forked import replicas_of
 from holdfast.models.protocol import ChatModel, told_of
 from holdfast.models.served import same_served
 from holdfast.records import (
-    MANIFEST,
     Compatibility,
     Run,
     RunData,
@@ -42,7 +40,6 @@ from holdfast.records import (
     resume,
     superset,
 )
-from holdfast.records.manifest import read_manifest
 from holdfast.study.calibration_plan import Plan
 from holdfast.study.calibration_talks import choose_prompts, conversations, settings_for
 from holdfast.study.capability import Capability
@@ -198,28 +195,13 @@ def check_folder(
     Raises:
         AnotherRun: names what the folder holds.
     """
-    if command := command_in(out):
-        raise AnotherRun(
-            f"{out} holds a run of `holdfast {command}`, and a calibration has a folder of its own;"
-            " choose another with --out."
-        )
+    refuse_other_command(out, "calibrate")
     asked = _identity(suite, capability, sweeps, plan)
     talks = settled(suite, settings_for(suite, plan), user_turns)
     known = {"settings": {"conversations": talks.conversations}, **identity_of_given(user_turns)}
     refuse_another(Path(out) / "stability", known, COMPATIBILITY)
     refuse_another(Path(out) / "capability", asked, COMPATIBILITY)
     return asked
-
-
-def command_in(out: Path | str) -> str:
-    """The command, other than `calibrate`, whose run or summary a folder holds; "" where none."""
-    if (Path(out) / MANIFEST).is_file():
-        return str(read_manifest(Path(out)).get("command") or "drift")
-    try:
-        told = json.loads((Path(out) / NAME).read_text(encoding="utf-8"))["command"]
-    except (OSError, ValueError, LookupError, TypeError):  # none, or not one of ours
-        return ""
-    return "" if told == "calibrate" else str(told)
 
 
 def _note(run: Run, count: int, unanswered: Unanswered) -> None:

@@ -53,6 +53,7 @@ def hold(
     sizes: Sizes = Sizes(),
     methods: Sequence[Method] = (),
     progress: Progress = ignored,
+    command: str = "",
 ) -> tuple[list[dict[str, Any]], list[Dialog]]:
     """Holds self-chats, or takes up those in the folder `out`; returns their records and, in the
     same order, what attention did in them.
@@ -64,25 +65,30 @@ def hold(
         sizes: how much of each.
         methods: applied to the agent; a list, a method or a spelling.
         progress: as `drift.run` tells it.
+        command: the command line, for the manifest.
 
     Raises:
         ModelError: attention that cannot be seen.
         RecordsError: `out` holds another run, or a trace is missing.
     """
     check(model)
-    settings = drift.Settings(
+    running = drift.Running(traces=True, progress=progress, command=command)
+    run = drift.run(model, suite, out, settings_for(sizes), [methods], running=running)
+    records = sorted(run.records, key=lambda record: record["conversation"])
+    return records, [
+        read_traces(Path(out), record["method"], record["conversation"]) for record in records
+    ]
+
+
+def settings_for(sizes: Sizes) -> drift.Settings:
+    """The protocol of the dialogs."""
+    return drift.Settings(
         rounds=sizes.rounds,
         conversations=sizes.conversations,
         seed=sizes.seed,
         adoption=False,
         divergence=sizes.divergence,
     )
-    running = drift.Running(traces=True, progress=progress)
-    run = drift.run(model, suite, out, settings, [methods], running=running)
-    records = sorted(run.records, key=lambda record: record["conversation"])
-    return records, [
-        read_traces(Path(out), record["method"], record["conversation"]) for record in records
-    ]
 
 
 def check(model: LocalModel, head: Head | None = None) -> None:

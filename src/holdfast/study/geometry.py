@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from holdfast import drift, knobs
+from holdfast.analysis.study_summary import DIALOGS
 from holdfast.errors import ModelError
 from holdfast.files import write_whole
 from holdfast.methods import Ability
@@ -63,6 +64,7 @@ def study(
     sizes: Sizes = Sizes(),
     tell: Callable[[str], None] = lambda line: None,
     watch: Watch = unwatched,
+    command: str = "",
 ) -> dict[str, Any]:
     """Checks the theory, reads the model's geometry, and writes both into the folder `out`; its
     dialogs are resumed.
@@ -74,6 +76,7 @@ def study(
         sizes: how much of each.
         tell: takes one line per result.
         watch: told of each of the two steps that take long, in rounds and in dialogs.
+        command: the command line, for the manifest of the dialogs.
 
     Raises:
         ModelError: a model that does not show its hidden states.
@@ -96,7 +99,7 @@ def study(
         tell(_rate_line(row))
     norms = embedding_norms(model)
     tell(_norms_line(model.name, norms))
-    states = hidden_geometry(model, suite, out / "dialogs", sizes, watch)
+    states = hidden_geometry(model, suite, out / DIALOGS, sizes, watch, command)
     tell(_states_line(states, sizes.conversations))
 
     record = {
@@ -121,7 +124,12 @@ def embedding_norms(model: LocalModel) -> list[float]:
 
 
 def hidden_geometry(
-    model: LocalModel, suite: drift.Suite, out: Path, sizes: Sizes, watch: Watch = unwatched
+    model: LocalModel,
+    suite: drift.Suite,
+    out: Path,
+    sizes: Sizes,
+    watch: Watch = unwatched,
+    command: str = "",
 ) -> list[dict[str, Any]]:
     """Per round, effective dimension and opening angle of hidden states, averaged over layers and
     dialogs, which are held or taken up in the folder `out`.
@@ -132,7 +140,8 @@ def hidden_geometry(
     """
     settings = settings_for(sizes)
     with watch("dialogs", settings.conversations * settings.rounds) as progress:
-        run = drift.run(model, suite, out, settings, running=drift.Running(progress=progress))
+        running = drift.Running(progress=progress, command=command)
+        run = drift.run(model, suite, out, settings, running=running)
     with watch("hidden states", len(run.records) * settings.rounds) as progress:
         return read_dialogs(model, run.records, sizes.seed, lambda: progress(settings.rounds, 0))
 

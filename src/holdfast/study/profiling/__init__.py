@@ -14,7 +14,7 @@ run.py        stages, records, resuming; analysis/profile.py ranks the heads by 
 """
 
 from holdfast.study.profiling.plan import BY, Plan
-from holdfast.study.profiling.run import estimate, profile
+from holdfast.study.profiling.run import check_folder, estimate, profile
 from holdfast.study.profiling.samples import Choice, Question, Samples, read_samples
 
 __all__ = [
@@ -23,6 +23,7 @@ __all__ = [
     "Plan",
     "Question",
     "Samples",
+    "check_folder",
     "estimate",
     "profile",
     "read_samples",

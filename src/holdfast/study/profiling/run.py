@@ -18,7 +18,7 @@ from holdfast.models.forked import replicas_of
 from holdfast.models.local import LocalModel
 from holdfast.models.protocol import told_of
 from holdfast.models.replicas import Listener, Replicas
-from holdfast.records import Run, RunData, open_run, read_run, resume
+from holdfast.records import Run, RunData, open_run, read_run, refuse_early, resume
 from holdfast.study.profiling.material import Material
 from holdfast.study.profiling.plan import Plan, stages_of
 from holdfast.study.profiling.samples import Question, Samples, check_samples
@@ -72,6 +72,16 @@ def profile(
                     f" the other {len(heads) - len(kept)} are ranked by what they showed so far."
                 )
     return read_profile(out)
+
+
+def check_folder(out: Path | str, samples: Samples, plan: Plan, command: str = "") -> None:
+    """Refuses a folder that holds another run, or something else, before a model is loaded.
+
+    Raises:
+        RecordsError: names the first difference that shows without a model.
+    """
+    known = {"samples": len(samples), **_identity_of_plan(plan)}
+    refuse_early(out, known, {"command": "profile", "argv": command})
 
 
 def _checked(model: LocalModel, samples: Samples, plan: Plan) -> Plan:
@@ -225,16 +235,22 @@ def _check_scores(run: RunData, samples: Samples) -> None:
 
 
 def _identity(material: Material) -> dict[str, Any]:
-    model, plan = material.model, material.plan
-    names = [knob.name for knob in dataclasses.fields(plan) if knob.name != "method"]
+    model = material.model
     return {
         "model": model.name,
         "model_fingerprint": model.fingerprint,
         "runtime": model.runtime,
         "layers": model.shape.layers,
         "heads": model.shape.heads,
-        "method": spell([plan.method]),
         "samples": len(material.samples),
         "samples_fingerprint": material.fingerprint,
+        **_identity_of_plan(material.plan),
+    }
+
+
+def _identity_of_plan(plan: Plan) -> dict[str, Any]:
+    names = [field.name for field in dataclasses.fields(plan) if field.name != "method"]
+    return {
+        "method": spell([with_heads(plan.method, None)]),
         **{name: getattr(plan, name) for name in names},
     }
