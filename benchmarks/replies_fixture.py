@@ -1,0 +1,262 @@
+"""A net under refactorings: what three models reply, token for token, under every method.
+
+    python benchmarks/replies_fixture.py --check                   # all that are installed
+    python benchmarks/replies_fixture.py --check --model default   # one
+    python benchmarks/replies_fixture.py                           # records them anew
+
+It records greedy and sampled tokens, the attention mass at each of them, and the log-probabilities
+of given replies: one request at a time, three under one method, sixteen under different methods,
+forks of a dialog, and forks under another method. `--check` computes all of it again, and prints
+what differs. Tokens are compared exactly, so a fixture is of one version of torch and of one kind
+of processor; what it was recorded with is in it. Everything goes through the public interface.
+
+`make real-models` installs the two real models. Gemma's is a base model, and gets a template here.
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import io
+import itertools
+import json
+import platform
+import sys
+import tempfile
+import time
+import warnings
+from collections.abc import Iterator
+from pathlib import Path
+
+import torch
+
+import holdfast
+from holdfast.cli import main as command
+from holdfast.errors import ModelError
+
+FILE = Path(__file__).parents[1] / "tests" / "data" / "replies.json"
+MASS_TOLERANCE = 2e-5  # masses are sums of float32 exponentials
+SCORE_TOLERANCE = 2e-3  # of a log-probability, a sum over some ten tokens
+DIGITS = 6
+NEW_TOKENS = {"default": 16, "smollm2": 10, "gemma-3-270m": 6}
+TEMPLATES = {
+    "gemma-3-270m": (
+        "<bos>{% for m in messages %}{{ m['role'] }}: {{ m['content'] }}\n{% endfor %}"
+        "{% if add_generation_prompt %}assistant:{% endif %}"
+    )
+}
+METHODS = (
+    "none",
+    "split-softmax:exponent=0.5",
+    "pasta:alpha=0.1",
+    "boost:factor=8",
+    "spotlight:target=0.3",
+    "hold",
+    "repetition:probability=1",
+    "guidance:scale=2",
+    "prompt-strength:scale=1.5",
+    "anchoring:strength=1.5",
+    "gate:methods=[boost:factor=8],threshold=0.1",
+    "directer:scale=20",
+)
+PLACES = "The {} is by the {}. Many people like it."
+FITTED = {  # what is fitted here, and on what examples
+    ("seka", "ada-seka", "prism"): [
+        {
+            "context": PLACES.format(first, second),
+            "answer": second,
+            "relevant": f"Where is the {first}?",
+            "irrelevant": "What do you eat?",
+            "expert": "places",
+        }
+        for first, second in itertools.permutations(("garden", "river", "town"), 2)
+    ],
+    ("capping", "vector", "gcad"): [
+        {
+            "prompted": [
+                {"role": "system", "content": prompt},
+                {"role": "user", "content": f"Do you like the {thing}?"},
+            ],
+            "plain": [{"role": "user", "content": f"Do you like the {thing}?"}],
+        }
+        for prompt in ("Always reply in French.", "Always reply in capital letters.")
+        for thing in ("garden", "river", "town", "bread")
+    ],
+}
+PROMPTS = ("Always reply in French.", "Your name is Anna. Always say so.", "Reply in one sentence.")
+QUESTIONS = ("Do you like the garden?", "What is your name?", "Where does the river go?")
+REPLIES = ("Oui, j'aime le jardin.", "No.")
+LONG = "The river goes past the old town. " * 70  # longer than Gemma's window
+
+
+def chat(number: int, *more: str) -> list[dict[str, str]]:
+    """One of the chats; `more` are further turns."""
+    system, question = PROMPTS[number % 3], QUESTIONS[number // 3 % 3]
+    turns = zip(itertools.cycle(("user", "assistant")), (question, *more), strict=False)
+    return [
+        {"role": "system", "content": system},
+        *({"role": role, "content": text} for role, text in turns),
+    ]
+
+
+def answers_of(name: str, model, specs: dict[str, str]) -> Iterator[tuple[str, dict]]:
+    """Every answer, under a name of its own; `specs` has the methods by their short names."""
+    greedy = holdfast.Sampling(temperature=0, max_new_tokens=NEW_TOKENS[name])
+    drawn = holdfast.Sampling(temperature=1, top_p=0.9, max_new_tokens=NEW_TOKENS[name])
+
+    def request(number: int, method: str, *more: str, **options):
+        options = {"sampling": drawn if number % 2 else greedy, "seed": number} | options
+        traced = method not in ("none", "repetition") or number == 0
+        return holdfast.Request(chat(number, *more), specs[method], trace=traced, **options)
+
+    for method in specs:
+        requests = [request(number, method) for number in range(3)]
+        replies = model.session().generate_batch(requests)
+        for number, reply in enumerate(replies):
+            yield f"three/{method}/{number}", as_data(reply)
+        scored = model.score(chat(0), REPLIES, specs[method]) if method != "gate" else None
+        if scored is not None:
+            yield f"score/{method}", {"scores": rounded(scored.log_probabilities)}
+
+    for number, method in enumerate(("none", "boost", "guidance")):
+        reply = model.session().generate(request(number, method))
+        yield f"one/{method}", as_data(reply)
+
+    cycled = itertools.islice(itertools.cycle(specs), 16)
+    requests = [request(number, method) for number, method in enumerate(cycled)]
+    for number, reply in enumerate(model.session().generate_batch(requests)):
+        yield f"sixteen/{number}", as_data(reply)
+
+    yield from forks_of(model, request)
+
+    padded = [chat(0)[0], {"role": "user", "content": LONG + QUESTIONS[0]}]
+    long = holdfast.Request(padded, specs["boost"], sampling=greedy, trace=True)
+    yield "long/boost", as_data(model.session().generate(long))
+
+
+def forks_of(model, request) -> Iterator[tuple[str, dict]]:
+    """A dialog of two turns, and its forks: under its method and another, in both orders."""
+    for method, other in (("none", "boost"), ("split-softmax", "none"), ("boost", "guidance")):
+        session, name = model.session(), f"forks/{method}"
+        first = session.generate(request(0, method, thread="talk", keep=True))
+        yield f"{name}/first", as_data(first)
+        following = (first.text, "And the river?")
+        forks = [
+            request(number, each, *following, thread="talk")
+            for number, each in ((0, method), (3, method), (0, other), (3, other))
+        ]
+        for number, reply in enumerate(session.generate_batch(forks)):
+            yield f"{name}/{number}", as_data(reply)
+        kept = session.generate(request(0, method, *following, thread="talk", keep=True))
+        yield f"{name}/kept", as_data(kept)
+
+
+def as_data(reply) -> dict:
+    data = {"tokens": list(reply.token_ids), "stop": reply.stop_reason}
+    return data | ({"masses": rounded(reply.token_masses)} if reply.token_masses else {})
+
+
+def rounded(values) -> list[float]:
+    return [round(value, DIGITS) for value in values]
+
+
+def compute(name: str) -> dict[str, dict]:
+    """All answers of a model, by their names."""
+    with warnings.catch_warnings(), tempfile.TemporaryDirectory() as scratch:
+        warnings.simplefilter("ignore")  # the size of a GGUF
+        model = holdfast.load(name, "cpu", "float32")
+        if name in TEMPLATES:
+            model.tokenizer.chat_template = TEMPLATES[name]
+        specs = {spec.partition(":")[0]: spec for spec in METHODS}
+        if name == "default":
+            specs |= fit_all(Path(scratch))
+        return dict(answers_of(name, model, specs))
+
+
+def fit_all(scratch: Path) -> dict[str, str]:
+    """The methods that are fitted, on a few examples of the default model."""
+    specs = {}
+    for methods, examples in FITTED.items():
+        data = scratch / f"{methods[0]}.jsonl"
+        data.write_text("".join(f"{json.dumps(example)}\n" for example in examples))
+        for method in methods:
+            file = scratch / f"{method}.safetensors"
+            output = io.StringIO()
+            with contextlib.redirect_stdout(output), contextlib.redirect_stderr(output):
+                code = command(["fit", method, "--out", str(file), "--data", str(data)])
+            if code:
+                sys.exit(output.getvalue())
+            specs[method] = f"{method}:file={file}"
+    return specs
+
+
+def differences(recorded: dict[str, dict], now: dict[str, dict]) -> list[str]:
+    """A line for each answer that is another one now."""
+    lines = [f"{name}: only in the fixture" for name in recorded.keys() - now.keys()]
+    lines += [f"{name}: not in the fixture" for name in now.keys() - recorded.keys()]
+    for name in recorded.keys() & now.keys():
+        before, after = recorded[name], now[name]
+        for part in ("tokens", "stop"):
+            if before.get(part) != after.get(part):
+                lines.append(f"{name}: {part} were {before.get(part)}, are {after.get(part)}")
+        for part, tolerance in (("masses", MASS_TOLERANCE), ("scores", SCORE_TOLERANCE)):
+            if moved := far(before.get(part, ()), after.get(part, ()), tolerance):
+                lines.append(f"{name}: {part} {moved}")
+    return sorted(lines)
+
+
+def far(before, after, tolerance: float) -> str:
+    if len(before) != len(after):
+        return f"were {len(before)}, are {len(after)}"
+    moves = [abs(a - b) for a, b in zip(before, after, strict=True)]
+    beyond = [move for move in moves if not move <= tolerance]  # which NaN is, too
+    return f"moved by up to {max(beyond):.2g}, more than {tolerance:g}" if beyond else ""
+
+
+def read() -> dict:
+    return json.loads(FILE.read_text()) if FILE.exists() else {"models": {}}
+
+
+def write(fixture: dict) -> None:
+    """One line per answer, so that a change of the fixture can be read as a diff."""
+    models = []
+    for name, answers in sorted(fixture["models"].items()):
+        lines = ",\n".join(f"   {json.dumps(k)}: {json.dumps(v)}" for k, v in answers.items())
+        models.append(f"  {json.dumps(name)}: {{\n{lines}\n  }}")
+    made_with = json.dumps(fixture["made_with"])
+    joined = ",\n".join(models)
+    FILE.write_text(f'{{\n "made_with": {made_with},\n "models": {{\n{joined}\n }}\n}}\n')
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n\n")[0])
+    parser.add_argument("--check", action="store_true", help="compare, and write nothing")
+    parser.add_argument("--model", choices=NEW_TOKENS, action="append", help="default: all")
+    arguments = parser.parse_args()
+    torch.set_num_threads(1)  # another number sums in another order
+    fixture, differing = read(), 0
+    for name in arguments.model or NEW_TOKENS:
+        start = time.perf_counter()
+        try:
+            answers = compute(name)
+        except ModelError as error:
+            if "is not installed" not in str(error):
+                raise
+            print(f"{name}: left out. {error}")
+            continue
+        took = f"{len(answers)} answers, {time.perf_counter() - start:.0f} s"
+        if arguments.check:
+            lines = differences(fixture["models"].get(name, {}), answers)
+            differing += len(lines)
+            print(f"{name}: {took}, {len(lines) or 'no'} differences", *lines, sep="\n  ")
+        else:
+            fixture["models"][name] = answers
+            versions = {"torch": torch.__version__, "processor": platform.machine()}
+            fixture["made_with"] = versions
+            write(fixture)
+            print(f"{name}: {took}, written")
+    return 1 if differing else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
