@@ -198,6 +198,25 @@ def test_items_of_one_dialog_share_its_history(finished):
     assert forwarded[0] < 2 * forwarded[2], "two questions cost less than twice one"
 
 
+def test_the_last_reply_is_scored_under_the_model_as_it_is(finished):
+    out, _, asked = finished
+    scored = [record for record in asked.records if "last_reply" in record]
+    assert {record["method"] for record in scored} == set(asked.manifest["identity"]["methods"])
+    for record in scored[::5]:
+        *before, last = record["turns"]
+        roles = {"user": "user", "agent": "assistant"}
+        history = [
+            {"role": "system", "content": record["agent"]["system_prompt"]},
+            *({"role": roles[turn["speaker"]], "content": turn["text"]} for turn in before),
+        ]
+        alone = model().score(history, [last["text"]])
+        told = record["last_reply"]
+        assert told["tokens"] == alone.tokens[0]
+        assert told["log_probability"] == pytest.approx(alone.log_probabilities[0], abs=1e-4)
+    found = read_calibration(out)
+    assert all(one.perplexity > 1 for one in found.candidates)
+
+
 def test_an_interrupted_sweep_goes_on(finished, tmp_path):
     _, stability, asked = finished
     run(tmp_path / "run")

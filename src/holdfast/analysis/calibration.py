@@ -11,12 +11,21 @@ from typing import Any
 
 import numpy as np
 
+from holdfast.analysis.health import broken_share
 from holdfast.analysis.series import NO_FIX, read_series
-from holdfast.analysis.statistics import Estimate, estimate, paired_difference, row_means
+from holdfast.analysis.statistics import (
+    NOTHING,
+    Estimate,
+    estimate,
+    paired_difference,
+    row_means,
+)
+from holdfast.analysis.verdicts import CONTRADICTED, within
 from holdfast.errors import RecordsError
 from holdfast.records import RunData, read_run
 
 LETTERS = "ABCD"  # of the choices of a question that is answered in writing
+MOST_BROKEN = 5  # points by which more replies may be broken than without a method
 FOLDERS = ("stability", "capability")  # the two runs of a calibration
 
 
@@ -34,6 +43,10 @@ class Candidate:
         capability: in points: 100 times the share answered right, or minus 100 times the nats per
             token of a text; NaN where nothing was asked.
         tokens: forwarded for the capability.
+        broken: share of the agent's replies that are broken (`analysis.health`), [conversation];
+            None where it is not known.
+        nats: minus the log-probability per token of the last reply before the questions, under the
+            model without methods, [conversation]; NaN where it was not scored.
     """
 
     method: str
@@ -43,6 +56,15 @@ class Candidate:
     stability: np.ndarray
     capability: np.ndarray
     tokens: int
+    broken: np.ndarray | None = None
+    nats: np.ndarray | None = None
+
+    @property
+    def perplexity(self) -> float | None:
+        """Of its replies under the model without methods; None where they were not scored."""
+        if self.nats is None or np.isnan(self.nats).all():
+            return None
+        return float(np.exp(np.nanmean(self.nats)))
 
 
 @dataclass(frozen=True, eq=False)
@@ -99,6 +121,19 @@ class Calibration:
         """
         return paired_difference(self.none.capability[keep], candidate.capability[keep])
 
+    def breaks(self, candidate: Candidate, keep: np.ndarray | slice = slice(None)) -> Estimate:
+        """Points by which more of the replies are broken than those of none, paired by
+        conversation.
+        """
+        if candidate.broken is None or self.none.broken is None:
+            return NOTHING
+        return paired_difference(100 * candidate.broken[keep], 100 * self.none.broken[keep])
+
+    def wrecks(self, candidate: Candidate, keep: np.ndarray | slice = slice(None)) -> bool:
+        """Whether certainly more than `MOST_BROKEN` points more of the replies are broken."""
+        more = self.breaks(candidate, keep)
+        return within(more, -math.inf, MOST_BROKEN, -100, 100) == CONTRADICTED
+
     def mean_drop(self, candidate: Candidate, keep: np.ndarray | slice = slice(None)) -> float:
         """The points lost on average, 0 for none; NaN where nothing was asked."""
         if candidate is self.none:
@@ -145,7 +180,11 @@ def read_calibration(folder: Path | str) -> Calibration:
     stability, asked = (read_run(Path(folder) / name) for name in FOLDERS)
     about = asked.manifest["identity"]
     by_round = {series.method: series.stability for series in read_series(stability)}
-    costs = _costs(asked)
+    costs, nats = _costs(asked), _nats(asked)
+    broken = {
+        series.method: np.array([broken_share(record) for record in series.records])
+        for series in read_series(stability)
+    }
     count = about["settings"]["conversations"]
     noted = Counter(failure["method"] for failure in asked.failures)  # asked, and not answered
     wanted = max(1, min(count, _asked(costs, noted, NO_FIX)))
@@ -166,6 +205,8 @@ def read_calibration(folder: Path | str) -> Calibration:
                 stability=row_means(by_round[method]),
                 capability=_points(costs[method], count),
                 tokens=sum(tokens for _, tokens in costs[method].values()),
+                broken=broken[method],
+                nats=np.array([nats.get((method, number), np.nan) for number in range(count)]),
             )
         )
     return Calibration(
@@ -211,6 +252,17 @@ def _points(costs: dict[int, tuple[float, int]], count: int) -> np.ndarray:
     for conversation, (score, _) in costs.items():
         points[conversation] = 100 * score
     return points
+
+
+def _nats(run: RunData) -> dict[tuple[str, int], float]:
+    """Per method and conversation, minus the log-probability per token of the reply that was
+    scored.
+    """
+    return {
+        (record["method"], record["conversation"]): -told["log_probability"] / told["tokens"]
+        for record in run.records
+        if (told := record.get("last_reply"))
+    }
 
 
 def _costs(run: RunData) -> dict[str, dict[int, tuple[float, int]]]:

@@ -149,6 +149,9 @@ def pick(calibration: Calibration, budget: float) -> Pick:
     those with a safe margin (`_margin`); where none is safe, the one with the widest. Where the
     first half shows none to be more stable, the most stable of those within the budget and of none.
 
+    A candidate of which either half shows that it breaks replies (`Calibration.wrecks`) is not
+    recommended.
+
     Args:
         calibration: all candidates.
         budget: points that may be lost on average, at least 0.
@@ -170,6 +173,8 @@ def pick(calibration: Calibration, budget: float) -> Pick:
         for candidate in calibration.candidates[1:]
         if calibration.mean_drop(candidate, here) <= budget
     ]
+    none_fits = not fitting and len(calibration.candidates) > 1
+    fitting = [each for each in fitting if not calibration.wrecks(each, here)]
     best = _choose(calibration, fitting, budget, here) or max(
         [none, *fitting], key=lambda each: _stability(each, here)
     )
@@ -180,7 +185,7 @@ def pick(calibration: Calibration, budget: float) -> Pick:
         stability=estimate(best.stability[there]),
         gain=calibration.gain(best, there),
         drop=calibration.drop(best, there),
-        none_fits=not fitting and len(calibration.candidates) > 1,
+        none_fits=none_fits,
         why=(
             "it is the model as it is"
             if best is none
@@ -250,7 +255,9 @@ def _rejected(
     within_budget = [
         each
         for each in calibration.candidates[1:]
-        if calibration.mean_drop(each) <= budget and _stability(each) > _stability(best)
+        if calibration.mean_drop(each) <= budget
+        and _stability(each) > _stability(best)
+        and not (calibration.wrecks(each) or calibration.wrecks(each, keep))
     ]
     if not within_budget:
         return None
@@ -268,7 +275,7 @@ def _near(calibration: Calibration, fitting: Sequence[Candidate], keep: np.ndarr
     """Of those within the budget, the most stable; where there is none, the cheapest of those that
     gain anything on these conversations, or of all.
     """
-    candidates = calibration.candidates[1:]
+    candidates = [each for each in calibration.candidates[1:] if not calibration.wrecks(each, keep)]
     if not candidates:
         return None
 
@@ -303,6 +310,8 @@ def _missing(
     verdict = tell(gain)
     if verdict.sign <= 0:
         return f"its gain is not certain ({verdict.why})" if verdict.why else "it is less stable"
+    if calibration.wrecks(candidate, keep):
+        return "it breaks replies"
     cost = within(drop, -math.inf, budget, -calibration.widest, calibration.widest)
     if cost == SUPPORTED:
         return ""

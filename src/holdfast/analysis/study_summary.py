@@ -53,6 +53,9 @@ def calibration_summary(calibration: Calibration) -> dict[str, Any]:
             "capability": spread(estimate(candidate.capability)),
             "chance": calibration.chance,
             "points_lost": judged(calibration.drop(candidate)),
+            "broken": None if candidate.broken is None else spread(estimate(candidate.broken)),
+            "broken_more": judged(calibration.breaks(candidate)),
+            "reply_nats": None if candidate.nats is None else spread(estimate(candidate.nats)),
             "tokens_forwarded": candidate.tokens,
         }
         for candidate, star in zip(calibration.candidates, front(calibration), strict=True)

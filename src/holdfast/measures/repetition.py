@@ -2,7 +2,8 @@
 
 Texts are compared as sequences of units. A unit is a word (a run of letters and digits, case
 folded), an emoji, or, in a script that puts no spaces between words, a character. Whatever stands
-between units is ignored; a text without any is compared by its characters.
+between units is ignored; but a text of which they make up less than a third is compared by its
+characters.
 
 Two texts share a *run* where `RUN` units in a row of the one (`RUN_OF_CHARACTERS` where most of its
 units are single characters) stand in the same order in the other. A text of fewer units has no
@@ -32,7 +33,7 @@ _UNSPACED = (  # Thai, Lao, Tibetan, Myanmar, Khmer, kana, Han (with its extensi
     "\u0e00-\u0eff\u0f00-\u0fff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff"
     "\uf900-\ufaff\U00020000-\U0003ffff\u2600-\u27bf\U0001f000-\U0001faff"
 )
-_UNSPACED_SIGN = re.compile(f"[{_UNSPACED}]")
+UNSPACED_SIGN = re.compile(f"[{_UNSPACED}]")
 _UNIT = re.compile(rf"[{_UNSPACED}]|(?:[^\W_{_UNSPACED}]|(?<=\w)'(?=\w))+")
 
 
@@ -95,11 +96,13 @@ def loops(text: str) -> float:
 def units_of(text: str) -> list[str]:
     """The units of a text, in order."""
     folded = fold(text)
-    return _UNIT.findall(folded) or [sign for sign in folded if not sign.isspace()]
+    units: list[str] = _UNIT.findall(folded)
+    signs = [sign for sign in folded if not sign.isspace()]
+    return units if 3 * sum(map(len, units)) >= len(signs) else signs
 
 
 def _run_length(units: Sequence[str]) -> int:
-    single = sum(bool(_UNSPACED_SIGN.match(unit)) for unit in units)
+    single = sum(bool(UNSPACED_SIGN.match(unit)) for unit in units)
     return RUN_OF_CHARACTERS if 2 * single > len(units) else RUN
 
 

@@ -6,8 +6,10 @@ from __future__ import annotations
 
 import math
 
+import numpy as np
+
 from holdfast.analysis.baseline import DOES_NOT, Baseline, baseline_beside
-from holdfast.analysis.calibration import Calibration, Candidate
+from holdfast.analysis.calibration import MOST_BROKEN, Calibration, Candidate
 from holdfast.analysis.choice import Near, Pick, front
 from holdfast.analysis.rules import rule_rows
 from holdfast.analysis.series import NO_FIX, read_series
@@ -15,8 +17,10 @@ from holdfast.analysis.statistics import Estimate, estimate
 from holdfast.analysis.verdicts import CANNOT_TELL, LEAST, tell
 from holdfast.records import RunData
 from holdfast.report.sentences import baseline_hint
-from holdfast.report.wording import aligned, plain, with_interval
+from holdfast.report.wording import aligned, percent, plain, with_interval
 
+_HEALTH = ("broken", "perplexity")
+HEALTH = ("broken", "perplexity")
 _MOST = 100  # times as much work: beyond, nobody wants to know how many
 
 
@@ -34,7 +38,7 @@ def answer(calibration: Calibration, chosen: Pick) -> str:
         missing = (
             f"every setting costs more than {points} on average"
             if chosen.none_fits
-            else f"no setting {budget} is more stable than the model as it is"
+            else f"no setting {budget}{_sound(calibration)} is more stable than the model as it is"
         )
         return (
             f"Nothing to recommend: on the {here} of {here + there} conversations that settings are"
@@ -79,6 +83,11 @@ def rejected_line(calibration: Calibration, chosen: Pick) -> str:
         f"{other.method} is more stable in the table, over all {count} conversations; on the {here}"
         f" that settings are chosen on, {why}."
     )
+
+
+def _sound(calibration: Calibration) -> str:
+    wrecked = any(map(calibration.wrecks, calibration.candidates[1:]))
+    return " that does not break replies" if wrecked else ""
 
 
 def chance_line(calibration: Calibration) -> str:
@@ -141,7 +150,16 @@ def table(calibration: Calibration) -> str:
     star marks the Pareto front.
     """
     rows: list[tuple[str, ...]] = [
-        ("", "method", "stability", "against none", "", capability_head(calibration), "points lost")
+        (
+            "",
+            "method",
+            "stability",
+            "against none",
+            "",
+            capability_head(calibration),
+            "points lost",
+            *HEALTH,
+        )
     ]
     for candidate, star in zip(calibration.candidates, front(calibration), strict=True):
         rows.append(("*" if star else "", *_cells(calibration, candidate)))
@@ -150,7 +168,40 @@ def table(calibration: Calibration) -> str:
         f"{count} conversations per setting, 95 % intervals. * no setting is both more stable and"
         f" cheaper. Points are {calibration.unit} on {calibration.about['capability']}."
     )
-    return "\n".join([*aligned(rows), note])
+    return "\n".join([*aligned(rows), note, *health_lines(calibration)])
+
+
+def health_lines(calibration: Calibration) -> list[str]:
+    """The meaning of the last columns of the table, and the settings that they rule out; nothing
+    where replies were not looked at.
+    """
+    if calibration.none.broken is None:
+        return []
+    lines = [
+        "Broken: replies that are empty, loop, or have no words in them. Perplexity: of replies,"
+        " under the model without a method."
+    ]
+    wrecked = [
+        f"{candidate.method} ({signed_to(calibration.breaks(candidate), 0)} points)"
+        for candidate in calibration.candidates[1:]
+        if calibration.wrecks(candidate)
+    ]
+    if wrecked:
+        lines.append(
+            f"Not recommended, however stable, as they certainly break over {MOST_BROKEN} points"
+            f" more of the replies than no method: {', '.join(wrecked)}."
+        )
+    return lines
+
+
+def health_cells(candidate: Candidate) -> tuple[str, str]:
+    """The share of broken replies, and the perplexity of replies under the model as it is."""
+    share = None if candidate.broken is None else float(np.nanmean(candidate.broken))
+    perplexity = candidate.perplexity
+    return (
+        "" if share is None else percent(share),
+        "" if perplexity is None else f"{perplexity:.1f}",
+    )
 
 
 def capability_head(calibration: Calibration) -> str:
@@ -231,6 +282,7 @@ def _cells(calibration: Calibration, candidate: Candidate) -> tuple[str, ...]:
         verdict,
         f"{estimate(candidate.capability).mean:.1f}",
         lost,
+        *health_cells(candidate),
     )
 
 

@@ -15,10 +15,13 @@ from holdfast.analysis.summary import NAME, spelled, spread
 from holdfast.analysis.verdicts import tell
 from holdfast.records import RunData, read_run
 from holdfast.report.calibration import (
+    HEALTH,
     answer,
     capability_head,
     chance_line,
     detail_lines,
+    health_cells,
+    health_lines,
     rejected_line,
     signed_to,
     unprompted_lines,
@@ -74,6 +77,7 @@ def calibration_document(calibration: Calibration, chosen: Pick, folder: Path) -
                     else f"Points are {calibration.unit}."
                 ),
                 *detail_lines(calibration),
+                *health_lines(calibration),
             ),
             _TERMS,
             pictures(
@@ -157,6 +161,7 @@ def setting_rows(calibration: Calibration) -> tuple[tuple[str, ...], ...]:
             "verdict",
             capability_head(calibration),
             "points lost",
+            *HEALTH,
         )
     ]
     for candidate, star in zip(calibration.candidates, front(calibration), strict=True):
@@ -179,6 +184,7 @@ def _row(calibration: Calibration, candidate: Candidate, star: bool) -> tuple[st
         verdict,
         with_interval(estimate(candidate.capability), lambda number: f"{number:.1f}"),
         lost,
+        *health_cells(candidate),
     )
 
 

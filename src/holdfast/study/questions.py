@@ -118,7 +118,32 @@ class Questioner:
         answers = self._answers(questions)
         seconds = round((time.monotonic() - began) / max(len(dialogs), 1), 3)
         whole = [dialog for dialog in dialogs if self._is_whole(dialog, answers)]
-        return [{**self._record(dialog, answers), "seconds": seconds} for dialog in whole]
+        scores = self._reply_scores(whole)
+        return [
+            {**self._record(dialog, answers), **score, "seconds": seconds}
+            for dialog, score in zip(whole, scores, strict=True)
+        ]
+
+    def _reply_scores(self, dialogs: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
+        """The log-probability of each dialog's last reply before the questions under the model
+        without methods; nothing where the model cannot tell, or there is no such reply.
+        """
+        scores: list[dict[str, Any]] = [{} for _ in dialogs]
+        histories = [_history(dialog, self.plan) for dialog in dialogs]
+        some = [at for at, history in enumerate(histories) if _ends_in_a_reply(history)]
+        if not some or not offers(self.model, Ability.REPLY_SCORES):
+            return scores
+        session: Any = self.model.session()
+        requests = [
+            Request(tuple(histories[at][:-1]), system_as=self.plan.system_as) for at in some
+        ]
+        replies = [[str(histories[at][-1]["content"])] for at in some]
+        for at, scored in zip(some, session.score(requests, replies), strict=True):
+            chance = scored.log_probabilities[0]
+            if math.isfinite(chance):
+                told = {"log_probability": chance, "tokens": scored.tokens[0]}
+                scores[at] = {"last_reply": told}
+        return scores
 
     def _of(self, dialog: Mapping[str, Any]) -> list[Question]:
         items = self.capability.items
@@ -266,6 +291,10 @@ def _history(dialog: Mapping[str, Any], plan: Plan) -> list[Message]:
     if turns and turns[-1]["role"] == "user":  # the dialog ended here
         turns.pop()
     return [*([{"role": "system", "content": system}] if system else []), *turns]
+
+
+def _ends_in_a_reply(history: Sequence[Message]) -> bool:
+    return len(history) > 1 and bool(str(history[-1]["content"]).strip())
 
 
 def _answered(question: Question, answers: Answers, plan: Plan) -> dict[str, Any]:

@@ -1,0 +1,101 @@
+"""Replies that are no text: what a method costs that wins stability by wrecking them."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from holdfast.analysis.calibration import Calibration, Candidate
+from holdfast.analysis.choice import pick
+from holdfast.analysis.health import broken_share, is_broken, no_words
+from holdfast.report.calibration import answer, table
+
+LABELLED = json.loads(
+    (Path(__file__).parent / "data" / "steered_replies.json").read_text(encoding="utf-8")
+)  # of two models under strong steering, labelled by a reader before the code was run
+
+
+def test_a_reader_agrees_on_what_is_broken():
+    agreed = [reply["broken"] == is_broken(reply["text"]) for reply in LABELLED]
+    assert len(agreed) == 107 and sum(agreed) >= 99
+    # sound replies are seldom called broken
+    assert sum(is_broken(reply["text"]) for reply in LABELLED if not reply["broken"]) <= 1
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "My name is Alma Verhoeven, and I live near Scheveningen.",
+        "I am Xylander Quorth of Brzeznica.",
+        "The phosphorylation of guanosine is reversible.",
+        "J'aime les châteaux de la Loire, n'est-ce pas ?",
+        "Das ist eine Donaudampfschifffahrtsgesellschaft.",
+        "Mae hi'n braf heddiw ac rydym yn mynd i'r traeth",  # Welsh, which has no list
+        "我喜欢吃苹果",
+        "ผมชอบกินข้าว",
+        "Arr matey, avast ye scurvy dogs!",
+        "My T-shirt had an X-ray print.",
+        "ALWAYS IN CAPITALS, AS YOU ASKED.",
+        "42",
+        "😀",
+    ],
+)
+def test_names_rare_words_and_other_scripts_are_words(text):
+    assert no_words(text) == 0 and not is_broken(text)
+
+
+@pytest.mark.parametrize(
+    ("text", "share"),
+    [
+        ("A-B-l-m-o-n-y", 1.0),
+        ("It is A-l-m-a here", 0.667),
+        ("uncantio algo dimnche fribbit", 0.75),
+        ("", 0.0),
+    ],
+)
+def test_strung_letters_and_unknown_words_are_none(text, share):
+    assert no_words(text) == pytest.approx(share, abs=0.001)
+
+
+def test_the_replies_of_a_conversation_are_those_of_the_agent():
+    turns = [
+        {"speaker": "user", "text": "", "stop_reason": "stop"},
+        {"speaker": "agent", "text": "A-B-l-m-o-n-y", "stop_reason": "stop"},
+        {"speaker": "agent", "text": "Fine.", "stop_reason": "stop"},
+    ]
+    probes = [{"reply": ""}, {"reply": "Good."}, {"reply": "", "reply_of": "first"}]
+    assert broken_share({"turns": turns, "probes": probes}) == 0.5
+
+
+def calibration(broken):
+    """A setting that is more stable at no cost, and breaks this share of its replies."""
+    ones, count = np.ones((80, 1)), 80
+    points = np.full(count, 60.0)
+    noise = np.tile([0.0, 0.02], 40)
+    none = Candidate("none", None, "", ones, 0.5 + noise, points, 0, np.zeros(count), noise + 1)
+    spread = np.clip(broken + np.tile([-0.05, 0.05], 40), 0, 1)
+    fix = Candidate("fix", 0, "1", ones, 0.8 + noise[::-1], points, 0, spread, noise + 2)
+    about = {"is_text": False, "capability": "knowledge", "plan": {"conversations": 80, "draws": 5}}
+    return Calibration((none, fix), (("fix", "strength"),), np.arange(count) % 2 == 1, about, 80)
+
+
+def test_a_setting_that_breaks_replies_is_not_recommended():
+    sound = pick(calibration(0.05), 10)
+    assert sound.method == "fix" and sound.recommended
+    wrecked = calibration(0.4)
+    chosen = pick(wrecked, 10)
+    assert chosen.method == "none" and not chosen.recommended and not chosen.none_fits
+    assert "that does not break replies" in answer(wrecked, chosen)
+    told = table(wrecked)
+    assert "fix (+40 [+39, +41] points)" in told and "40 %" in told
+    assert f"{np.exp(2.01):.1f}" in told  # the perplexity
+
+
+def test_old_calibrations_have_no_health():
+    old = calibration(0.4)
+    old = replace(old, candidates=tuple(replace(c, broken=None, nats=None) for c in old.candidates))
+    assert pick(old, 10).method == "fix" and "Not recommended" not in table(old)
