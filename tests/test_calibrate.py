@@ -519,6 +519,24 @@ def test_the_sizes_that_would_decide_are_ready_to_paste():
     assert sizes_needed(few, pick(few, 5))["count"] >= 40
 
 
+def test_questions_that_the_source_does_not_have_are_not_asked_for(monkeypatch):
+    from argparse import Namespace
+
+    from holdfast.cli.calibrate import _next_step
+
+    close = sampled(0.2, 1, 30)
+    monkeypatch.setattr("sys.argv", ["holdfast", "calibrate", "--draws", "9", "--questions=80"])
+    given = Namespace(budget=5, out=Path("runs/a"), capability="knowledge", seed=0, shots=0)
+    chosen = pick(close, 5)
+    sizes = sizes_needed(close, chosen)
+    assert sizes["questions"] > 300
+    assert _next_step(given, close, chosen) == (
+        f"about {sizes['count']:,} conversations per setting should settle it (knowledge has only"
+        f" 300 questions, which may be too few): holdfast calibrate --draws {sizes['draws']}"
+        f" --questions 300 --out runs/a-{sizes['count']}"
+    )
+
+
 def at_chance(score: float, gain: float = 0.2) -> Calibration:
     """A model that gets this many points of questions with four choices."""
     found = sampled(gain, 0, 5)
@@ -851,6 +869,7 @@ def test_from_the_command_line_to_a_method_that_drift_takes(tmp_path, capsys, mo
         and "method.json is not written" in told.err
         and not file.exists()
     )
+    assert "should settle it: holdfast " in told.out and "--draws 7 --questions" in told.out
     assert (out / "trade_off.png").is_file() and (out / "calibration.json").is_file()
     page = read_page(out / "report.html")
     assert (

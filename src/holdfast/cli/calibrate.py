@@ -395,6 +395,7 @@ def _print_result(
 def _next_step(arguments: argparse.Namespace, calibration: Calibration, chosen: Pick) -> str:
     """The command or the change that the result calls for."""
     from holdfast.report.calibration import next_step, sizes_needed
+    from holdfast.study.capability import load_capability
 
     out = arguments.out
     if chosen.recommended and arguments.budget is None:
@@ -405,6 +406,10 @@ def _next_step(arguments: argparse.Namespace, calibration: Calibration, chosen: 
     sizes = sizes_needed(calibration, chosen)
     if calibration.at_chance or not sizes:
         return next_step(calibration, chosen)
-    count = sizes.pop("count")
+    count, spec, short = sizes.pop("count"), arguments.capability, ""
+    known = len(load_capability(spec, sizes["questions"], arguments.seed, arguments.shots).items)
+    if known < sizes["questions"]:
+        sizes["questions"] = known
+        short = f" ({spec} has only {known} questions, which may be too few)"
     larger = command_with(**sizes, out=f"{out}-{count}")
-    return f"about {count:,} conversations per setting should settle it: {larger}"
+    return f"about {count:,} conversations per setting should settle it{short}: {larger}"
