@@ -812,7 +812,7 @@ def test_sweeps_and_method_files_are_spelled(tmp_path):
     for spec, named in (
         ("boost:factor=2,2.0", "same value twice"),
         ("boost:2,3", "KNOB=VALUE,VALUE, not '2'"),
-        ("boost", "'boost' names no knob"),
+        ("boost", "'boost' names no parameter"),
         ("boost:factor=2,0.5", "factor from 1 upwards, not 0.5"),
         ("boost:factr=2,3", "'factr'.*'factor'"),
         ("none+boost:factor=2,3", "'none' cannot be combined"),

@@ -129,7 +129,7 @@ def test_no_plus_sign_in_a_number_parts_the_methods():
         ("split-softmax:exponent=nan", KnobOutOfRange, ["exponent", "nan"]),
         ("split-softmax:exponent=0.5,heads=3", UsageError, ["'3'", "heads=3.0/3.5"]),
         ("boost", UsageError, ["boost needs factor", "boost:factor=4", "'boost'"]),
-        ("boost:=3,factor=2", UnknownName, ["boost has no knob", "''"]),
+        ("boost:=3,factor=2", UnknownName, ["boost has no parameter", "''"]),
         ("gate:threshold=0.1", UsageError, ["gate:methods=[split-softmax:exponent=0.5]"]),
         ("gate:threshold=0.1,methods=split-softmax", UsageError, ["brackets", "'split-softmax'"]),
         (

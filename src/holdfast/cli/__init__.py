@@ -34,6 +34,7 @@ from holdfast.cli import (
     tasks,
     trace,
 )
+from holdfast.cli.options import RunFolder
 from holdfast.cli.termination import INTERRUPTED, TERMINATED, Terminated, heeding_sigterm
 from holdfast.errors import HoldfastError, UnknownName, UsageError
 from holdfast.threads import wait_asleep
@@ -137,6 +138,9 @@ def _parsers() -> tuple[_Parser, dict[str, _Parser]]:
     return made, commands.choices
 
 
+_METAVARS = {int: "N", float: "X", RunFolder: "FOLDER"}
+
+
 class _Parser(argparse.ArgumentParser):
     """Refuses in one sentence, and takes no part of an option's name for the option.
 
@@ -149,6 +153,8 @@ class _Parser(argparse.ArgumentParser):
         super().__init__(**{**named, "allow_abbrev": False})
 
     def add_argument(self, *names, **named) -> argparse.Action:
+        if (kind := named.get("type", named.get("action"))) in _METAVARS:
+            named.setdefault("metavar", _METAVARS[kind])
         action = super().add_argument(*names, **named)
         if action.option_strings:
             self.options[action.dest] = action.option_strings[0]

@@ -69,7 +69,7 @@ def add_parser(commands) -> None:
     add(
         "--prompts",
         metavar="ID,ID,...",
-        help="which of them talk (default: one of each category; with --conversations, all)",
+        help="the prompts to use (default: one of each category; with --conversations, all)",
     )
     add(
         "--capability",
@@ -84,24 +84,24 @@ def add_parser(commands) -> None:
         "--shots",
         type=int,
         default=0,
-        help="of MMLU's dev questions in front of each question (default: %(default)s)",
+        help="MMLU dev questions before each question (default: %(default)s)",
     )
     add(
         "--reading",
         choices=("likeliest", "written"),
         default="likeliest",
-        help="of an answer: the likeliest option, or the letter in the text (default: %(default)s)",
+        help="read an answer as the likeliest option, or by its letter (default: %(default)s)",
     )
     add(
         "--sweep",
         action="append",
         metavar="SPEC",
         help=(
-            "a method with one value or several of a knob, as split-softmax:exponent=0.9,0.7;"
-            " repeatable (default: five methods)"
+            "a method with one or several values of a parameter, as in"
+            " split-softmax:exponent=0.9,0.7; repeatable (default: five methods)"
         ),
     )
-    add("--questions", type=int, default=200, help="default: %(default)s")
+    add("--questions", type=int, default=200, help="how many are asked (default: %(default)s)")
     add(
         "--draws",
         type=int,
@@ -120,12 +120,12 @@ def add_parser(commands) -> None:
             " prompts of the same kind too"
         ),
     )
-    add("--rounds", type=int, default=8, help="default: %(default)s")
+    add("--rounds", type=int, default=8, help="rounds per conversation (default: %(default)s)")
     add(
         "--ask-at",
         type=int,
         default=4,
-        help="the user turn that is the question (default: %(default)s)",
+        help="the user turn that asks the question (default: %(default)s)",
     )
     add(
         "--budget",
@@ -149,7 +149,7 @@ def add_parser(commands) -> None:
         "--system-as",
         choices=("role", "first-user"),
         default="role",
-        help="where the system prompt stands (default: %(default)s)",
+        help="the system prompt's place: its own role, or the first user message (default: role)",
     )
     add_user_turns(add)
     add_replicas(add, "conversations and batches of questions", AS_MANY_AS_PAY)

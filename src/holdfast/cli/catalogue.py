@@ -88,7 +88,7 @@ def method_lines(name: str) -> list[str]:
     return [
         *_about(name, method),
         "",
-        *aligned([("knob", "takes", "default", "what it is"), *rows], "  "),
+        *aligned([("parameter", "takes", "default", "what it is"), *rows], "  "),
         "",
         f"example: --method {_quoted(f'{name}:{example}' if example else name)}",
         f"needs of the model: {needs}",

@@ -97,9 +97,18 @@ def add_parser(commands) -> None:
     add("suite", metavar="SUITE", help="FILE.yaml, or what --suite of `holdfast drift` takes")
     add_model(add)
     _add_terms(add)
-    add("--allow-code", action="store_true", help="let the suite name Python functions as measures")
-    add("--rounds", type=int, default=8, help="default: %(default)s")
-    add("--method", default="none", metavar="SPEC", help="of the agent (default: %(default)s)")
+    add(
+        "--allow-code",
+        action="store_true",
+        help="allow the suite to use Python functions as measures",
+    )
+    add("--rounds", type=int, default=8, help="rounds per conversation (default: %(default)s)")
+    add(
+        "--method",
+        default="none",
+        metavar="SPEC",
+        help="how the agent is steered (default: %(default)s)",
+    )
     add_user(add)
     add_probes(add)
     add_draws(add)

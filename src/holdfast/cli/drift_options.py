@@ -74,17 +74,27 @@ def _add_suite(add) -> None:
         choices=("strict", "released", "loose"),
         default="strict",
         help=(
-            "of li2024: strict is mended, released as published; of verifiable instructions: loose"
-            " is the best of eight readings of a reply (default: %(default)s)"
+            "for li2024: strict corrects the published measures, released keeps them; for"
+            " verifiable instructions: loose takes the best of eight readings of a reply (default:"
+            " %(default)s)"
         ),
     )
-    add("--allow-code", action="store_true", help="let the suite name Python functions as measures")
+    add(
+        "--allow-code",
+        action="store_true",
+        help="allow the suite to use Python functions as measures",
+    )
 
 
 def _add_length(add) -> None:
     """Adds how many conversations are held, how long, and with which methods."""
-    add("--rounds", type=int, default=8, help="default: %(default)s")
-    add("--conversations", type=int, default=200, help="default: %(default)s")
+    add("--rounds", type=int, default=8, help="rounds per conversation (default: %(default)s)")
+    add(
+        "--conversations",
+        type=int,
+        default=200,
+        help="number of conversations (default: %(default)s)",
+    )
     add(
         "--method",
         action="append",
@@ -103,8 +113,8 @@ def add_user(add) -> None:
         choices=("auto", "suite", "persona", "empty"),
         default="auto",
         help=(
-            "of the user model: another prompt of the suite, a persona, or none (default: personas "
-            "where there are any, else the suite where it has two prompts)"
+            "the user model's system prompt: another prompt of the suite, a persona, or none"
+            " (default: a persona if there are any, else another prompt if there is one)"
         ),
     )
     add(
@@ -125,24 +135,29 @@ def _add_pairs(add) -> None:
         choices=("random", "balanced", "all"),
         default="random",
         help=(
-            "drawn; all ordered pairs, each prompt the agent equally often from the start; or all, "
-            "prompt after prompt (default: %(default)s)"
+            "how prompts are paired: at random; balanced, so that each prompt is the agent equally"
+            " often; or all ordered pairs, prompt after prompt (default: %(default)s)"
         ),
     )
-    add("--no-adoption", action="store_true", help="do not ask the user's probes")
+    add(
+        "--no-adoption",
+        action="store_true",
+        help="do not ask the agent the probes of the user's prompt",
+    )
     add(
         "--baseline",
         action="store_true",
         help=(
-            "ask the probes without a system prompt too, which shows the measures that tell nothing"
+            "also ask the probes without a system prompt, to find measures that score as well"
+            " without it"
         ),
     )
     add(
         "--divergence",
         action="store_true",
         help=(
-            "record how far the distributions of each reply's tokens lie from those under a fresh"
-            " dialog, in nats per token: drift measured without probes; of local models"
+            "record how far the token distributions of each reply are from those in a fresh dialog,"
+            " in nats per token: drift without probes, on local models"
         ),
     )
 
@@ -153,35 +168,45 @@ def add_probes(add) -> None:
         "--system-as",
         choices=("role", "first-user"),
         default="role",
-        help="where the system prompt stands (default: %(default)s)",
+        help="the system prompt's place: its own role, or the first user message (default: role)",
     )
-    add("--probes-per-round", type=int, default=1, help="default: %(default)s")
+    add("--probes-per-round", type=int, default=1, help="per prompt (default: %(default)s)")
     add(
         "--probe-at",
         choices=("in-place", "after-round"),
         default="in-place",
-        help="of the user's turn, or after a full round (default: %(default)s)",
+        help="in place of the user's turn, or after a full round (default: %(default)s)",
     )
 
 
 def add_draws(add) -> None:
     """Adds how replies are drawn."""
-    add("--temperature", type=float, default=1.0, help="default: %(default)s")
-    add("--top-p", type=float, default=0.9, help="default: %(default)s")
-    add("--max-new-tokens", type=int, default=400, help="per reply (default: %(default)s)")
-    add("--seed", type=int, default=0, help="default: %(default)s")
+    add("--temperature", type=float, default=1.0, help="of sampling (default: %(default)s)")
+    add("--top-p", type=float, default=0.9, help="nucleus sampling (default: %(default)s)")
+    add(
+        "--max-new-tokens",
+        type=int,
+        default=400,
+        help="the most tokens of a reply (default: %(default)s)",
+    )
+    add("--seed", type=int, default=0, help="of every random draw (default: %(default)s)")
 
 
 def add_running(add, command: str = "drift") -> None:
     """Adds what runs side by side, and where the results of the command go."""
-    add("--batch", type=int, default=48, help="conversations side by side (default: %(default)s)")
+    add(
+        "--batch",
+        type=int,
+        default=48,
+        help="conversations that run side by side (default: %(default)s)",
+    )
     add_replicas(add, "conversations", AS_MANY_AS_PAY)
     add(
         "--out",
         action=RunFolder,
         help=(
-            f"the run's folder (default: runs/{command}-MODEL-SUITE-SEED, and what differs from the"
-            " defaults)"
+            f"the run's folder (default: runs/{command}-MODEL-SUITE-SEED, and the settings that are"
+            " not the default)"
         ),
     )
 
@@ -193,9 +218,14 @@ def add_context(add) -> None:
         choices=("stop", "cut", "slide", "summarise"),
         default="stop",
         help=(
-            "where the model's context is full: the dialog ends; its oldest rounds go; only the"
-            " last --window rounds are ever shown; or the model summarises the older half"
-            " (default: %(default)s)"
+            "when the model's context is full: stop the dialog, cut its oldest rounds, slide (show"
+            " only the last --window rounds, from the start), or summarise the older half (default:"
+            " %(default)s)"
         ),
     )
-    add("--window", type=int, metavar="ROUNDS", help="with --context slide: rounds that are shown")
+    add(
+        "--window",
+        type=int,
+        metavar="ROUNDS",
+        help="with --context slide: how many rounds are shown",
+    )

@@ -73,7 +73,7 @@ def add_parser(commands) -> None:
         "--system-as",
         choices=("role", "first-user"),
         default="role",
-        help="where the system prompt stands (default: %(default)s)",
+        help="the system prompt's place: its own role, or the first user message (default: role)",
     )
     add(
         "--temperature",
@@ -81,9 +81,9 @@ def add_parser(commands) -> None:
         default=1.0,
         help="0 takes the likeliest token (default: %(default)s)",
     )
-    add("--top-p", type=float, default=0.9, help="default: %(default)s")
+    add("--top-p", type=float, default=0.9, help="nucleus sampling (default: %(default)s)")
     add("--max-new-tokens", type=int, default=400, help="default: %(default)s")
-    add("--seed", type=int, default=0, help="default: %(default)s")
+    add("--seed", type=int, default=0, help="of every random draw (default: %(default)s)")
     generate.set_defaults(run=run)
 
 
@@ -155,9 +155,10 @@ def read_chat(name: str, told: str) -> dict[str, Any]:
         text = sys.stdin.read() if name == "-" else Path(name).read_text(encoding="utf-8")
         chat = json.loads(text)
     except (OSError, ValueError, RecursionError) as error:
+        why = getattr(error, "strerror", None) or error
         raise UsageError(
-            f"{told} {name} cannot be read ({error}); give a JSON list of messages, each with a"
-            " role and a content."
+            f"{told} {name} cannot be read ({why}); give a JSON list of messages, each with a role"
+            " and a content."
         ) from error
     chat = chat if isinstance(chat, dict) else {"messages": chat}
     if not isinstance(chat.get("messages"), list):

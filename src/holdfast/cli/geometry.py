@@ -40,11 +40,16 @@ def add_parser(commands) -> None:
     add(
         "--suite",
         default="starter",
-        help="whose prompts the dialogs are held under (default: %(default)s)",
+        help="the suite whose prompts are used (default: %(default)s)",
     )
-    add("--conversations", type=int, default=12, help="default: %(default)s")
-    add("--rounds", type=int, default=8, help="default: %(default)s")
-    add("--seed", type=int, default=0, help="default: %(default)s")
+    add(
+        "--conversations",
+        type=int,
+        default=12,
+        help="number of conversations (default: %(default)s)",
+    )
+    add("--rounds", type=int, default=8, help="rounds per conversation (default: %(default)s)")
+    add("--seed", type=int, default=0, help="of every random draw (default: %(default)s)")
     add(
         "--out",
         action=RunFolder,

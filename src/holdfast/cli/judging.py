@@ -16,7 +16,7 @@ def add_judging(add) -> None:
     add(
         "--force-judge",
         action="store_true",
-        help="let judges score that agree little with the labelled replies of their rules",
+        help="use judges even if they agree poorly with the labelled replies of their rules",
     )
 
 

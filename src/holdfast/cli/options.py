@@ -55,27 +55,27 @@ def add_model(add) -> None:
         "--concurrency",
         type=int,
         default=_OF_ENDPOINTS["concurrency"],
-        help="with a URL: requests at a time, of each server (default: %(default)s)",
+        help="with a URL: requests in flight per server (default: %(default)s)",
     )
     add(
         "--timeout",
         type=float,
         default=_OF_ENDPOINTS["timeout"],
         metavar="SECONDS",
-        help="with a URL: for one answer as a whole (default: %(default)g)",
+        help="with a URL: the time limit of one answer (default: %(default)g)",
     )
     add(
         "--requests-per-minute",
         type=float,
         metavar="N",
-        help="with a URL: at most, retries included (default: no limit)",
+        help="with a URL: the most requests per minute, with retries (default: no limit)",
     )
     add_placement(add)
     add(
         "--batch-size",
         type=int,
         metavar="ROWS",
-        help="rows forwarded together at most; fewer take less memory (default: 192)",
+        help="the most rows forwarded together; fewer need less memory (default: 192)",
     )
 
 
@@ -94,7 +94,7 @@ def add_placement(add) -> None:
     add(
         "--trust-remote-code",
         action="store_true",
-        help="let code that comes with the model run (default: never)",
+        help="allow code that comes with the model to run (default: never)",
     )
 
 

@@ -108,9 +108,9 @@ def add_parser(commands) -> None:
         "--system-as",
         choices=("role", "first-user"),
         default="role",
-        help="where the system prompt stands (default: %(default)s)",
+        help="the system prompt's place: its own role, or the first user message (default: role)",
     )
-    add("--seed", type=int, default=0, help="default: %(default)s")
+    add("--seed", type=int, default=0, help="of every random draw (default: %(default)s)")
     add_replicas(add, "samples")
     add(
         "--out",

@@ -8,8 +8,7 @@ import sys
 from holdfast.errors import UsageError
 
 AS_MANY_AS_PAY = (
-    "of a small model on the CPU, as many as there are processors, with at least 8 conversations"
-    " each; else 1"
+    "for a small model on the CPU one per processor, each with at least 8 conversations; else 1"
 )
 
 
@@ -26,8 +25,8 @@ def add_replicas(add, units: str, default: str = "1") -> None:
         type=int,
         metavar="N",
         help=(
-            f"processes that {units} are shared out to (default: {default}); with --ray, actors"
-            " (default: one for each GPU, or for each machine without any)"
+            f"processes that share the {units} (default: {default}); with --ray, actors (default:"
+            " one per GPU, or per machine without one)"
         ),
     )
     add(
@@ -36,8 +35,8 @@ def add_replicas(add, units: str, default: str = "1") -> None:
         const="",
         metavar="ADDRESS",
         help=(
-            "have replicas on the machines of the Ray cluster whose head is at HOST:PORT, or auto"
-            " (default: that of RAY_ADDRESS, else of this machine alone)"
+            "run the replicas on the Ray cluster at HOST:PORT, or auto (default: RAY_ADDRESS, else"
+            " this machine alone)"
         ),
     )
 

@@ -63,13 +63,13 @@ def add_parser(commands) -> None:
         help="zhang2024: as of holdfast tasks (default: synthetic)",
     )
     add("--scale", default="small", metavar="smallest|small|paper", help="default: %(default)s")
-    add("--seed", type=int, default=0, help="default: %(default)s")
+    add("--seed", type=int, default=0, help="of every random draw (default: %(default)s)")
     add("--out", action=RunFolder, help="a folder (default: runs/PAPER)")
     add(
         "--replicas",
         type=int,
         metavar="N",
-        help=f"processes that work is shared out to (default: {AS_MANY_AS_PAY})",
+        help=f"processes that share the work (default: {AS_MANY_AS_PAY})",
     )
     add_dry_run(add)
     reproduce.set_defaults(run=run, allow_code=False)

@@ -141,6 +141,8 @@ def run(arguments: argparse.Namespace) -> None:
             f"--host {arguments.host} lets everyone who reaches this machine use the model; name"
             " the environment variable of a key with --api-key-env, or listen on 127.0.0.1."
         )
+    if not 0 <= arguments.port < 65_536:
+        raise UsageError(f"--port takes a number from 0 to 65535, not {arguments.port}.")
     with server.bind(arguments.host, arguments.port) as bound:
         with ending_at_once():
             service = _service(arguments)

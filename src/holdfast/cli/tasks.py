@@ -92,7 +92,7 @@ def add_parser(commands) -> None:
             "of bios and counterfact: compare probabilities alone, without fluency and consistency"
         ),
     )
-    add("--seed", type=int, default=0, help="default: %(default)s")
+    add("--seed", type=int, default=0, help="of every random draw (default: %(default)s)")
     add("--batch", type=int, default=32, help="samples side by side (default: %(default)s)")
     add_replicas(add, "batches of samples")
     add(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import re
 from pathlib import Path
 
 from holdfast.cli.options import (
@@ -41,10 +42,15 @@ def add_parser(commands) -> None:
     add(
         "--suite",
         default="starter",
-        help="whose prompts the dialogs are held under (default: %(default)s)",
+        help="the suite whose prompts are used (default: %(default)s)",
     )
-    add("--conversations", type=int, default=40, help="default: %(default)s")
-    add("--rounds", type=int, default=8, help="default: %(default)s")
+    add(
+        "--conversations",
+        type=int,
+        default=40,
+        help="number of conversations (default: %(default)s)",
+    )
+    add("--rounds", type=int, default=8, help="rounds per conversation (default: %(default)s)")
     add(
         "--head",
         metavar="LAYER.HEAD",
@@ -61,7 +67,7 @@ def add_parser(commands) -> None:
         action="store_true",
         help="measure how far replies diverge from those of a fresh dialog too",
     )
-    add("--seed", type=int, default=0, help="default: %(default)s")
+    add("--seed", type=int, default=0, help="of every random draw (default: %(default)s)")
     add(
         "--out",
         action=RunFolder,
@@ -93,10 +99,11 @@ def run(arguments: argparse.Namespace) -> None:
     )
     head = None
     if arguments.head:
-        given = methods.read_heads(arguments.head)
-        if len(given) > 1:
-            raise UsageError(f"--head takes one head, not {arguments.head!r}; write it LAYER.HEAD.")
-        (head,) = given
+        if not re.fullmatch(r"\d+\.\d+", arguments.head):
+            raise UsageError(
+                f"--head takes one head as LAYER.HEAD, such as 3.0, not {arguments.head!r}."
+            )
+        (head,) = methods.read_heads(arguments.head)
     chosen, suite = methods.parse(arguments.method), drift.load_suite(arguments.suite)
     refuse_other_command(arguments.out, "trace")
     folders = [arguments.out / name for name in MODELS[: 2 if arguments.compare else 1]]

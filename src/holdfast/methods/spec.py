@@ -111,10 +111,10 @@ def _swept_knob(parts: Sequence[_Part], spec: str) -> tuple[int, str]:
     if len(swept) < 2 and places:
         return (swept or places)[0]
     named = " and ".join(knob for _, knob in swept)
-    why = f"gives several values to {named}" if named else "names no knob"
+    why = f"gives several values to {named}" if named else "names no parameter"
     raise UsageError(
-        f"The sweep {spec!r} {why}; give one knob one value or several, as in"
-        " split-softmax:exponent=0.9,0.7,0.5."
+        f"The sweep {spec!r} {why}; give one parameter one value or several,"
+        " as in split-softmax:exponent=0.9,0.7,0.5."
     )
 
 
@@ -186,7 +186,7 @@ def _read_part(text: str, spec: str, swept: bool = False) -> _Part:
         else:
             owner, form = ("A sweep", "KNOB=VALUE,VALUE") if swept else (name, "KNOB=VALUE")
             raise UsageError(
-                f"{owner} takes each knob once as {form}, not {pair!r} in {text.strip()!r}."
+                f"{owner} takes each parameter once as {form}, not {pair!r} in {text.strip()!r}."
             )
     return _Part(method, knobs)
 
@@ -196,7 +196,7 @@ def _make(part: _Part, files: bool = True) -> Method:
     name, known = part.method.name, knobs_of(part.method)
     for knob in part.knobs:
         if knob not in known:
-            raise UnknownName("knob", knob, known, owner=name)
+            raise UnknownName("parameter", knob, known, owner=name)
     if missing := next((k for k in required_knobs(part.method) if k not in part.knobs), None):
         raise UsageError(
             f"{name} needs {missing}, as in {name}:{missing}={known[missing].example},"

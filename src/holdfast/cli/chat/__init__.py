@@ -37,11 +37,16 @@ def add_parser(commands) -> None:
         "--system-as",
         choices=("role", "first-user"),
         default="role",
-        help="where the system prompt stands (default: %(default)s)",
+        help="the system prompt's place: its own role, or the first user message (default: role)",
     )
-    add("--temperature", type=float, default=1.0, help="default: %(default)s")
-    add("--top-p", type=float, default=0.9, help="default: %(default)s")
-    add("--max-new-tokens", type=int, default=400, help="per reply (default: %(default)s)")
+    add("--temperature", type=float, default=1.0, help="of sampling (default: %(default)s)")
+    add("--top-p", type=float, default=0.9, help="nucleus sampling (default: %(default)s)")
+    add(
+        "--max-new-tokens",
+        type=int,
+        default=400,
+        help="the most tokens of a reply (default: %(default)s)",
+    )
     add("--seed", type=int, default=0, help="the same gives the same chat (default: %(default)s)")
     add("--no-history", action="store_true", help="keep no history of what was typed")
     chat.set_defaults(run=run)

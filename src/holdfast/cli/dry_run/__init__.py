@@ -66,8 +66,8 @@ def add_dry_run(add) -> None:
         "--dry-run",
         action="store_true",
         help=(
-            "hold the first few conversations (or samples), which are recorded, say what the whole"
-            " comes to, and stop"
+            "run only the first few conversations (or samples), which are kept, estimate the whole"
+            " command, and stop"
         ),
     )
     for way, what in (("in", "read"), ("out", "written")):
@@ -75,7 +75,7 @@ def add_dry_run(add) -> None:
             f"--price-{way}",
             type=float,
             metavar="PRICE",
-            help=f"with --dry-run: of a million tokens {what}, in any currency",
+            help=f"with --dry-run: the price of a million tokens {what}, in any currency",
         )
 
 

@@ -63,8 +63,9 @@ def read_samples(path: Path | str) -> list[Choice]:
     try:
         lines = path.read_text(encoding="utf-8").splitlines()
     except (OSError, UnicodeDecodeError) as error:
+        why = getattr(error, "strerror", None) or error
         raise UsageError(
-            f"Cannot read samples from {str(path)!r} ({error}); give a JSONL file."
+            f"Cannot read samples from {str(path)!r} ({why}); give a JSONL file."
         ) from None
     samples = []
     for number, line in enumerate(lines, 1):
