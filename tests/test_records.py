@@ -345,7 +345,7 @@ def test_a_flipped_bit_of_the_manifest_is_refused(tmp_path):
         ({"rounds": 4}, "its rounds is 8, this command's is 4"),
         (
             {"model": {"name": "default", "fingerprint": "cd34"}},
-            'its fingerprint is "ab12", this command\'s is "cd34"',
+            'its model.fingerprint is "ab12", this command\'s is "cd34"',
         ),
         (
             {"methods": ["none"]},

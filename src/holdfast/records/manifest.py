@@ -107,12 +107,13 @@ def _another_run(
             f" {folder}{seen}; choose another folder with --out, or undo the change to resume that"
             " run."
         )
-    setting = name.split(".")[-1]
+    parts = name.split(".")
+    setting = parts[-1] if parts[0] in ("settings", "plan") else name
     reason = f" ({compatibility.reasons[name]})" if name in compatibility.reasons else ""
     return AnotherRun(
         f"{folder} holds another run: its {setting} is {_short(is_there)}, this command's is"
         f" {_short(is_here)}{reason}; choose another folder with --out{repeat}.",
-        setting,
+        setting.split(".")[0],
     )
 
 
