@@ -625,6 +625,13 @@ def test_where_the_model_cannot_be_found_the_message_says_what_there_is(monkeypa
     assert message.isprintable() and KEY not in message and len(message) < 600
 
 
+def test_an_address_without_v1_is_completed_in_the_message(serve):
+    _, server = serve(lambda body, number: (404, {}, "Not Found"))
+    bare = server.url.removesuffix("/v1")
+    with pytest.raises(ModelError, match=f"{bare}/models lists no model; give {bare}/v1 if"):
+        holdfast.connect(bare)
+
+
 # Addresses, keys and numbers
 
 

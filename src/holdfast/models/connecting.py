@@ -129,6 +129,8 @@ def _find_model(client: OpenAI, endpoint: Endpoint) -> str:
         return names[0]
     cure = "name the model yourself (model= in Python, or `--endpoint-model`)"
     if not names:
+        if not urlsplit(endpoint.url).path.strip("/"):
+            cure = f"give {endpoint.url}/v1 if that is its address, or {cure}"
         raise ModelError(f"{endpoint.url}/models lists no model; {cure}.")
     raise ModelError(
         f"{endpoint.url} has {len(names)} models ({list_models(names, endpoint)}); {cure}."
