@@ -266,7 +266,10 @@ def conversation(
 def many_prompts(count: int) -> list[tuple[str, str, str, str]]:
     """As many unlike prompts of the same kinds."""
     base = [PROMPTS[number % len(PROMPTS)] for number in range(count)]
-    return [(f"{name}-{number}", *rest) for number, (name, *rest) in enumerate(base)]
+    return [
+        (f"{name}-{number}", category, f"{text} ({number})", question)
+        for number, (name, category, text, question) in enumerate(base)
+    ]
 
 
 def round_score(draw: random.Random, follows: bool, partial: bool) -> float:

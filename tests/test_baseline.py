@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import json
 
+import numpy as np
 import pytest
 from test_drift import SUITE, Scripted
 
 from holdfast import drift, report
-from holdfast.analysis.baseline import baseline_beside
+from holdfast.analysis.baseline import _verdict, baseline_beside
 from holdfast.analysis.series import read_series
 from holdfast.drift.baseline import ask_baseline, read_baseline
 from holdfast.drift.cases import Case, Rule, Suite
@@ -118,7 +119,7 @@ def test_measures_that_do_not_discriminate_are_marked(tmp_path):
     run = read_run(asked(tmp_path / "run"))
     found = baseline_beside(run, read_series(run)[0])
     rows = {row.name: row for row in (*found.measures, *found.cases)}
-    assert rows["never_contains"].verdict == rows["no-discount"].verdict == "does not discriminate"
+    assert rows["never_contains"].verdict == rows["no-discount"].verdict == "uninformative"
     assert rows["never_contains"].unprompted.mean == rows["never_contains"].prompted.mean == 1
     assert rows["ends_with"].verdict == rows["signs"].verdict == "discriminates"
     assert (rows["ends_with"].prompted.mean, rows["ends_with"].unprompted.mean) == (1, 0)
@@ -127,14 +128,14 @@ def test_measures_that_do_not_discriminate_are_marked(tmp_path):
     )
     lines = baseline_lines(found)
     assert "higher" in lines[0] and len(lines) == 2
-    assert lines[1].startswith(
-        "  never_contains does not discriminate: 1.00 (all alike) with the prompt"
+    assert lines[1] == (
+        "Uninformative, as good without the prompt: never_contains (1.00 with it, 1.00 without)."
     )
     table = report.table(run)
     assert all(" ".join(line.split()) in " ".join(table.split()) for line in lines)
     assert max(map(len, table.splitlines())) <= 100
     page = report.write([tmp_path / "run"], tmp_path / "page.html").read_text(encoding="utf-8")
-    assert 'id="baseline"' in page and "<strong>does not discriminate</strong>" in page
+    assert 'id="baseline"' in page and "<strong>uninformative</strong>" in page
 
 
 def test_a_rule_that_tells_nothing_is_not_counted_as_lost(tmp_path):
@@ -155,17 +156,39 @@ def test_a_rule_that_tells_nothing_is_not_counted_as_lost(tmp_path):
     ask_baseline(Losing(), suite, tmp_path / "run", settings)
     series = read_series(run)
     baseline = baseline_beside(run, series[0])
-    assert baseline.by_rule and baseline.tells_nothing("both", "price")
-    assert not baseline.tells_nothing("both", "signs") and baseline.tells_nothing(None, "price")
-    first, left_out, _, fix = opening(series, baseline)
-    assert "“signs” less at round 2" in first and "price" not in first
-    assert left_out == (
-        "That “price” was kept less tells nothing, as it scores as well without the prompt."
-    )
-    assert fix.endswith(" Still lost with it: “signs” (0 % at round 2).")
-    assert "“price” less at round 2" in opening(series)[0]
+    assert baseline.by_rule and baseline.is_uninformative("both", "price")
+    assert not baseline.is_uninformative("both", "signs")
+    assert baseline.is_uninformative(None, "price")
+    first, _, left_out, fix = opening(series, baseline)
+    assert "In round 2, the agent follows “signs” less" in first and "price" not in first
+    assert left_out == ("“price” is uninformative: it scores as well without the system prompt.")
+    assert fix.endswith(" Still lost with it: “signs” (0 %).")
+    assert "“price” less often in round 2" in opening(series)[0]
     page = report.write([run.folder], tmp_path / "page.html").read_text(encoding="utf-8")
     assert "2 rules, one by one" in page and left_out in page
+    assert page.count("uninformative: as good without the prompt") == 2, "once for each method"
+
+
+@pytest.mark.parametrize(
+    ("prompted", "unprompted", "verdict"),
+    [
+        ([0, 0, 0, 0], [0, 0, 0, 0], "never followed"),
+        ([0, 0, 0, 0], [1, 1, 1, 1], "never followed"),
+        ([0.4, 0.4, 0.4, 0.4], [0.4, 0.4, 0.4, 0.4], "never followed"),  # below what keeps a rule
+        ([1, 1, 1, 1], [1, 1, 1, 1], "uninformative"),
+        ([0.9, 0.9, 0.9, 0.9], [1, 1, 1, 1], "uninformative"),
+        ([0.6, 0.6, 0.6, 0.6], [0.6, 0.65, 0.6, 0.6], "uninformative"),
+        ([1, 1, 1, 1], [1, 0, 0, 0], "discriminates"),
+        ([1, 0, 1, 0], [0, 1, 0, 1], "cannot tell"),
+    ],
+)
+def test_the_verdict_on_a_rule_follows_from_both_scores(prompted, unprompted, verdict):
+    def told(n):
+        scores = np.tile(np.array([prompted, unprompted], dtype=float), n // 4)
+        return _verdict(*scores)
+
+    assert told(40) == verdict
+    assert told(16) == "cannot tell"
 
 
 def test_the_summary_of_a_run_holds_its_baseline(tmp_path):
@@ -187,7 +210,8 @@ def test_few_conversations_do_not_tell_which_measures_discriminate(tmp_path):
     run = read_run(asked(tmp_path / "run", 12))
     found = baseline_beside(run, read_series(run)[0])
     assert {row.verdict for row in (*found.measures, *found.cases)} == {"cannot tell"}
-    assert "Too few conversations to tell whether these discriminate: " in baseline_lines(found)[-1]
+    (line,) = baseline_lines(found)
+    assert line.endswith("with it 1.00 (all alike): too few conversations to compare.")
 
 
 def test_each_rule_of_a_prompt_has_its_own(tmp_path):
@@ -197,7 +221,7 @@ def test_each_rule_of_a_prompt_has_its_own(tmp_path):
     ask_baseline(Shop(), one_bot, tmp_path / "run", settings)
     found = baseline_beside(run, read_series(run)[0])
     verdicts = {row.name: row.verdict for row in found.cases}
-    assert verdicts == {"both · signs": "discriminates", "both · price": "does not discriminate"}
+    assert verdicts == {"both · signs": "discriminates", "both · price": "uninformative"}
     assert {row.n for row in found.cases} == {24}
 
 

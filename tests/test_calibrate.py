@@ -421,7 +421,7 @@ def sampled(gain: float, cost: float, spread: float, conversations: int = 200) -
     [
         (sampled(0.2, 1, 5), 5, ""),
         (sampled(0.2, 1, 5, 36), 5, "n = 18, fewer than 20"),
-        (sampled(0.0005, 0, 5), 5, "its gain is not certain (its interval holds 0)"),
+        (sampled(0.0005, 0, 5), 5, "its gain is not certain (its interval includes 0)"),
         (sampled(0.2, 1, 150), 5, "it may cost up to "),
         (
             synthetic({"none": ([0.5, 0.5], [60, 60]), "fix": ([0.8, 0.8], [60, 60])}, 80),
@@ -496,7 +496,7 @@ def test_a_setting_that_changes_no_answer_may_be_chosen():
 
 def test_the_page_has_the_digits_and_verdicts_of_the_terminal():
     _, none, fix = calibration_page.setting_rows(sampled(0.055, 0, 5))
-    told = "higher", "+0.055 [", "cannot tell: its interval holds 0"
+    told = "higher", "+0.055 [", "cannot tell: its interval includes 0"
     assert none[3:5] == ("", "") and fix[3].startswith(told[1]) and fix[4] == told[0]
     assert fix[2].startswith("0.555 [") and fix[5].startswith("60.0 [")
     assert calibration_page.setting_rows(sampled(0.0005, 0, 5))[2][4] == told[2]

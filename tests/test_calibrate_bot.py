@@ -281,9 +281,7 @@ def test_prompts_that_tell_nothing_are_named(tmp_path):
     )
     assert lines[1].startswith("They still count in every stability here")
     few = unprompted_lines(read_run(asked(tmp_path / "few", 4)))
-    assert len(few) == 1 and few[0].startswith(
-        "Too few conversations to tell whether these prompts"
-    )
+    assert len(few) == 1 and few[0].startswith("It is too uncertain whether these prompts")
 
 
 def test_the_baseline_of_a_calibration_is_asked_once_and_told_from_then_on(tmp_path, capsys):
@@ -296,10 +294,7 @@ def test_the_baseline_of_a_calibration_is_asked_once_and_told_from_then_on(tmp_p
     plain = capsys.readouterr().out
     held = (folder / "stability" / "records.jsonl").read_bytes()
     assert "measure the system prompt" not in plain and 'id="baseline"' not in page_in(folder)
-    told = (
-        "Too few conversations to tell whether these prompts measure the system prompt: seaview"
-        " (n = 4)."
-    )
+    told = "It is too uncertain whether these prompts measure the system prompt: seaview (n = 4)."
     assert cli.main([*command, "--baseline"]) == 0
     assert capsys.readouterr().out.replace(f"{told}\n", "") == plain, "the choice is as it was"
     assert told in page_in(folder)

@@ -19,7 +19,8 @@ from holdfast.cli import main
 from holdfast.measures.repetition import LEAST, loops, repetitions
 from holdfast.models.requests import Reply
 from holdfast.records import read_run, to_line
-from holdfast.report.collapse import collapse_lines, collapse_section
+from holdfast.report.collapse import collapse_cures, collapse_lines, collapse_section
+from holdfast.report.next_step import finding_of, next_step
 
 KINDS = ("own", "other", "loops")
 LABELLED = json.loads(
@@ -100,7 +101,9 @@ def test_a_broken_run_says_so_with_the_cures(parrot, capsys):
         " speaker’s own earlier turns (3 of 3 conversations collapsed): this measures"
         " conversations that have broken down"
     )
-    assert all(f"--{cure}" in line for cure in ("max-new-tokens", "user-model", "user-turns"))
+    cures = " ".join(collapse_cures(read_series(parrot)))
+    assert all(f"--{cure}" in cures for cure in ("max-new-tokens", "user-model", "user-turns"))
+    assert cures in next_step(finding_of(parrot, read_series(parrot))).replace(", and ", " ")
     page = parrot.folder / "report.html"
     main(["report", str(parrot.folder), "--out", str(page)])
     assert "86 % repeat the other speaker" in " ".join(capsys.readouterr().out.split())
@@ -129,7 +132,8 @@ def test_of_a_replayed_dialog_the_replies_alone_count(tmp_path):
     assert [turn.repetition.other for turn in turns] == [1.0, 0.0]
     assert not any(turn.cut for turn in turns)
     (line,) = collapse_lines(read_series(run), run)
-    assert "50 % of turns repeat the other speaker" in line and "--user-model" not in line
+    assert "50 % of turns repeat the other speaker" in line
+    assert collapse_cures(read_series(run)) == []
 
 
 def broken(pattern):

@@ -66,7 +66,7 @@ def tasks_run(folder, samples=6):
 def test_a_summary_says_what_the_records_say(tmp_path):
     folder = write_run(tmp_path / "run", conversations=24, rounds=3)
     found = json.loads(report.write_summary(folder).read_text(encoding="utf-8"))
-    assert (found["schema"], found["command"], found["records"]) == (1, "drift", 48)
+    assert (found["schema"], found["command"], found["records"]) == (2, "drift", 48)
     assert found["identity"] == read_run(folder).manifest["identity"]
     for item, method in zip(read_series(read_run(folder)), found["results"], strict=True):
         assert method["method"] == item.method and method["conversations"] == 24

@@ -57,9 +57,9 @@ def test_each_rule_has_its_scores_by_round(run):
 def test_when_a_rule_was_lost_is_said(run):
     rows = rule_rows(read_series(run))
     assert [fall(row) for row in rows] == [
-        "below round 1 from round 3 on",
-        "no fall that this run can tell",
-        "no fall that this run can tell",
+        "followed less from round 3",
+        "no clear fall",
+        "no clear fall",
     ]
     assert [broken_text(row) for row in rows] == [
         "first broken in round 3: 18; kept throughout: 6 of 24",
@@ -70,10 +70,8 @@ def test_when_a_rule_was_lost_is_said(run):
 
 def test_what_is_lost_in_the_last_round_alone_is_lost_at_that_round(run):
     three = [read_series(run)[0].until(3)]
-    assert fall(rule_rows(three)[0]) == "below round 1 in round 3"
-    assert opening(three)[0].endswith(
-        "“signs” less at round 3 (100 % at round 1, 25 % at round 3)."
-    )
+    assert fall(rule_rows(three)[0]) == "followed less in round 3"
+    assert opening(three)[0] == "In round 3, the agent follows “signs” less often on this prompt."
 
 
 class Wavering(Forgetful):
@@ -97,9 +95,9 @@ def wavering(tmp_path_factory):
 def test_a_rule_that_was_never_kept_is_no_all_clear(wavering):
     rows = rule_rows(read_series(wavering)[:1])
     assert [fall(row) for row in rows] == [
-        "never kept (0 of 24 in any round)",
-        "below round 1 from round 2 on (certain in rounds 2, 4 and 5)",
-        "no fall that this run can tell",
+        "never followed (0 of 24 conversations)",
+        "followed less from round 2 (clearly in rounds 2, 4 and 5)",
+        "no clear fall",
     ]
     assert [(row.lower_in, row.lower_from) for row in rows] == [
         ((), None),
@@ -111,16 +109,18 @@ def test_a_rule_that_was_never_kept_is_no_all_clear(wavering):
 def test_the_first_sentence_names_the_rules(wavering):
     first, second, *_ = opening(read_series(wavering))
     assert first == (
-        "Without a fix the agent never keeps “signs” (0 of 24 conversations), and keeps “cheap” "
-        "less from round 2 on (100 % at round 1, 17 % at round 5)."
+        "On this prompt the agent never follows “signs” and follows “cheap” less often from round"
+        " 2."
     )
-    assert second.startswith("On average over its 3 rules it passes 39 % of its probes at round 5")
+    assert second.startswith(
+        "On average over its 3 rules it passes 39 % of probes in round 5, down"
+    )
 
 
 def test_few_conversations_name_no_rule(tmp_path):
     few = drift.run(Wavering(), SUITE, tmp_path / "run", drift.Settings(rounds=2, conversations=8))
-    assert opening(read_series(few))[0].startswith("Without a fix the agent passes")
-    assert fall(rule_rows(read_series(few))[0]) == "n = 8 is too few to tell a fall (that takes 20)"
+    assert opening(read_series(few))[0].startswith("Only 8 conversations, too few for a verdict")
+    assert fall(rule_rows(read_series(few))[0]) == "n = 8, too few to tell (that takes 20)"
 
 
 def test_each_rule_is_compared_under_each_method(wavering, tmp_path):
@@ -166,7 +166,48 @@ def test_few_conversations_tell_no_fall(tmp_path):
     few = drift.run(Forgetful(), SUITE, tmp_path / "run", drift.Settings(rounds=4, conversations=8))
     row = rule_rows(read_series(few))[0]
     assert row.points[-1].mean == 0.25
-    assert fall(row) == "n = 8 is too few to tell a fall (that takes 20)"
+    assert fall(row) == "n = 8, too few to tell (that takes 20)"
+
+
+@pytest.mark.parametrize("rules", (1, 3, 4, 9))
+@pytest.mark.parametrize("never", (0, 1, 5))
+@pytest.mark.parametrize("methods", (("none",), METHODS[1:]))
+def test_the_first_line_is_short_for_any_number_of_rules(tmp_path, rules, never, methods):
+    class Losing(ScriptedModel):
+        def text(self, job):
+            chat = job.request.messages
+            rule, number = chat[-1]["content"].rstrip("?"), len(chat) // 2
+            later = int(rule[-1]) % 3 if rule[-1:].isdigit() else 0
+            lost = rule.startswith("never") or number > 1 + later
+            return "broken" if lost else "kept"
+
+    names = [f"never {n}" for n in range(never)] + [f"rule {n}" for n in range(rules)]
+    all_rules = tuple(drift.Rule(name, (f"{name}?",), {"regex": "kept"}) for name in names)
+    case = drift.Case("tony", "rules", "Be Tony.", rules=all_rules)
+    suite, settings = (
+        drift.Suite("bot", (case,), ("hi",)),
+        drift.Settings(rounds=4, conversations=20),
+    )
+    run = drift.run(Losing(), suite, tmp_path / "run", settings, methods)
+    first = opening(read_series(run))[0]
+    assert len(first.split()) <= 25, first
+    assert "less often" in first and ("never follows" in first) == bool(never)
+
+
+def test_a_rule_that_is_hardly_ever_kept_is_never_followed(tmp_path):
+    class Rarely(Forgetful):
+        def text(self, job):
+            return "kept" if job.request.thread[1] == 5 else "broken"
+
+    settings = drift.Settings(rounds=2, conversations=40)
+    run = drift.run(Rarely(), SUITE, tmp_path / "run", settings)
+    series = read_series(run)
+    assert {fall(row) for row in rule_rows(series)} == {
+        "never followed (less than 20 % everywhere)"
+    }
+    assert opening(series)[0] == (
+        "On this prompt the agent hardly ever follows “signs”, “cheap” and “short”."
+    )
 
 
 def test_first_broken_passes_over_rounds_that_were_not_measured():
@@ -179,8 +220,8 @@ def test_terminal_tells_rule_by_rule(run):
     assert "Rule by rule, none: stability by round" in text
     lines = [line.split() for line in text.splitlines()]
     assert ["round", "signs", "cheap", "short"] in lines
-    assert "  signs: -0.75" in text and "below round 1 from round 3 on" in text
-    block = text[text.index("Rule by rule") : text.index("Without a fix")]
+    assert "  signs: -0.75" in text and "followed less from round 3" in text
+    block = text[text.index("Rule by rule") : text.index("From round 3, the agent")]
     assert max(map(len, block.splitlines())) <= 80
 
 
@@ -190,16 +231,16 @@ def test_the_terminal_has_a_line_per_rule(run, wavering):
     table = text[text.index("Rule by rule") : text.index("Some rules")].splitlines()
     rows = {line.split()[0]: line for line in table[3:] if line}
     assert re.fullmatch(
-        r"signs +1.00 \(all alike\) +0.25 \[.*\]  below round 1 from round 3 on", rows["signs"]
+        r"signs +1.00 \(all alike\) +0.25 \[.*\]  followed less from round 3", rows["signs"]
     )
     assert list(rows) == ["signs", "cheap", "short"]
-    assert "each rule by round; --details" in left_out(run)
+    assert "--details, and on the page: each rule by round" in left_out(run)
     text = report.table(wavering)
-    table = text[text.index("Rule by method") : text.index("Some rules")].splitlines()
+    table = text[text.index("Stability by rule and") : text.index("Some rules")].splitlines()
     heads = [re.split(r" {2,}", line.strip()) for line in table[1:3]]
     assert heads == [["none", "none", "boost:factor=4"], ["round 1", "round 5", "round 5"]]
-    assert table[3].split()[0] == "signs" and table[3].endswith("1.00 (all alike) higher")
-    assert table[5].split()[0] == "short" and table[5].endswith("1.00 (all alike)")
+    assert table[3].split()[0] == "signs" and table[3].endswith("1.00 higher")
+    assert table[5].split()[0] == "short" and table[5].endswith("1.00")
     assert len(text.splitlines()) < 40 < len(report.table(wavering, details=True).splitlines())
 
 
@@ -208,7 +249,7 @@ def test_page_tells_rule_by_rule_and_names_the_rule_of_each_probe(run, tmp_path)
     assert 'id="rules"' in page and 'href="#rules"' in page
     assert 'id="categories"' not in page, "the one category would be the whole run again"
     section = page[page.index('id="rules"') :]
-    assert "below round 1 from round 3 on" in section and "first broken in round 3: 18" in section
+    assert "followed less from round 3" in section and "first broken in round 3: 18" in section
     chunk = page[page.index('id="chunk-0">') + len('id="chunk-0">') :]
     probes = json.loads(chunk[: chunk.index("</script>")])[0]["probes"]
     assert [probe[-2] for probe in probes[:3]] == ["signs", "cheap", "short"]

@@ -39,7 +39,7 @@ def test_a_clear_difference_is_told_with_its_side():
         (CLEAR[: LEAST - 1], "n = 19, fewer than 20"),
         (CLEAR[:1], "n = 1, fewer than 20"),
         (np.full(50, np.nan), "nothing was measured"),
-        (BLURRED - BLURRED.mean(), "its interval holds 0"),
+        (BLURRED - BLURRED.mean(), "its interval includes 0"),
         (np.zeros(50), "none of 50 differ"),
         (np.repeat([0.0, 1.0], [45, 5]), "only 5 of 50 differ, fewer than 6"),
     ],

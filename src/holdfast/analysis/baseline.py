@@ -1,4 +1,4 @@
-"""Which measures tell anything: what each scores with the system prompt, and without any."""
+"""What each measure scores with the system prompt, and without any: does the prompt do anything?"""
 
 from __future__ import annotations
 
@@ -8,13 +8,17 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from holdfast.analysis.rules import KEPT, is_low
 from holdfast.analysis.series import Series
 from holdfast.analysis.statistics import Estimate, estimate, paired_difference
-from holdfast.analysis.verdicts import CANNOT_TELL, tell, too_few
+from holdfast.analysis.verdicts import CANNOT_TELL, SUPPORTED, bounds, tell, too_few, within
 from holdfast.drift.baseline import read_baseline
 from holdfast.records import RunData
 
-DISCRIMINATES, DOES_NOT = "discriminates", "does not discriminate"
+DISCRIMINATES, UNINFORMATIVE = "discriminates", "uninformative"
+NEVER_FOLLOWED = "never followed"
+_HIGH = 0.75  # a score without the prompt that is certainly above leaves no room for the prompt
+_SAME = 0.1  # scores that certainly lie this close are the same
 EVERY = "all"
 _OF = " · "  # between a case and its rule
 _Key = tuple[int, str | None, int]  # conversation, rule, probe
@@ -30,8 +34,7 @@ class BaselineRow:
         prompted: with the system prompt.
         unprompted: without any.
         difference: the first less the second, conversation by conversation.
-        verdict: "discriminates" where the score without the prompt is clearly lower; else "does not
-            discriminate", or "cannot tell" of too few conversations.
+        verdict: "never followed", "discriminates", "uninformative" or "cannot tell" (`_verdict`).
     """
 
     name: str
@@ -55,12 +58,12 @@ class Baseline:
     cases: tuple[BaselineRow, ...]
     by_rule: bool
 
-    def tells_nothing(self, case: str | None, rule: str) -> bool:
+    def is_uninformative(self, case: str | None, rule: str) -> bool:
         """Whether a rule scores as well without its prompt; of any prompt (None): in all."""
         name = f"{_OF}{rule}" if case is None else f"{case}{_OF}{rule}"
         same = str.endswith if case is None else str.__eq__
         rows = [row for row in self.cases if same(row.name, name)]
-        return bool(rows) and all(row.verdict == DOES_NOT for row in rows)
+        return bool(rows) and all(row.verdict == UNINFORMATIVE for row in rows)
 
 
 class _Pair(NamedTuple):
@@ -140,11 +143,24 @@ def _row(name: str, pairs: Iterable[_Pair]) -> BaselineRow:
         prompted=estimate(means[:, 0]),
         unprompted=estimate(means[:, 1]),
         difference=difference,
-        verdict=_verdict(difference),
+        verdict=_verdict(means[:, 0], means[:, 1]),
     )
 
 
-def _verdict(difference: Estimate) -> str:
+def _verdict(prompted: np.ndarray, unprompted: np.ndarray) -> str:
+    """What the scores of each conversation, [n], with the prompt and without say together.
+
+    "never followed": low even with the prompt (`rules.is_low`), or no conversation kept to it.
+    "discriminates": clearly higher with the prompt. "uninformative": not so, and either high
+    without it (the whole 95 % interval above `_HIGH`) or the same (the whole interval of the
+    difference within `_SAME`). Anything else cannot be told.
+    """
+    difference, without = paired_difference(prompted, unprompted), estimate(unprompted)
+    if too_few(difference):
+        return CANNOT_TELL
+    if is_low(estimate(prompted)) or not (prompted >= KEPT).any():
+        return NEVER_FOLLOWED
     if tell(difference).sign > 0:
         return DISCRIMINATES
-    return CANNOT_TELL if too_few(difference) else DOES_NOT
+    same = within(difference, -_SAME, _SAME, -1, 1) == SUPPORTED
+    return UNINFORMATIVE if same or bounds(without, 0, 1)[0] > _HIGH else CANNOT_TELL

@@ -85,20 +85,22 @@ def compare(series: Series, baseline: Series) -> Comparison | None:
 
 
 def _differences(fixed: Series, plain: Series, kind: str) -> tuple[Estimate, Estimate]:
-    return paired_rounds(fixed.values(kind), plain.values(kind))
+    return paired_rounds(fixed.values(kind), plain.values(kind), plain.prompts)
 
 
-def paired_rounds(ours: np.ndarray, theirs: np.ndarray) -> tuple[Estimate, Estimate]:
+def paired_rounds(
+    ours: np.ndarray, theirs: np.ndarray, prompts: Sequence[str] | None = None
+) -> tuple[Estimate, Estimate]:
     """The differences of two [conversation, round] at the last round and over all, in the rounds
-    that both reached.
+    that both reached; prompts as for `statistics.estimate`.
     """
     last = min(ours.shape[1], theirs.shape[1])
     ours, theirs = ours[:, :last], theirs[:, :last]
     missing = np.isnan(ours) | np.isnan(theirs)
     ours, theirs = np.where(missing, np.nan, ours), np.where(missing, np.nan, theirs)
     return (
-        paired_difference(ours[:, -1], theirs[:, -1]),
-        paired_difference(row_means(ours), row_means(theirs)),
+        paired_difference(ours[:, -1], theirs[:, -1], prompts),
+        paired_difference(row_means(ours), row_means(theirs), prompts),
     )
 
 
@@ -184,7 +186,7 @@ def _last_adoption(item: Series) -> dict[str, list[float]]:
 
 def overall_change(item: Series, kind: str) -> Estimate:
     """The paired change from the first round to the last."""
-    return change(item.values(kind))
+    return change(item.values(kind), prompts=item.prompts)
 
 
 def overall_mean(item: Series, kind: str) -> Estimate:

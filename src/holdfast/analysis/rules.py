@@ -1,4 +1,4 @@
-"""Rule by rule, where a prompt gives several: how well each was kept, and when it was lost."""
+"""Rule by rule, where a prompt gives several: how well each is followed, and when it is lost."""
 
 from __future__ import annotations
 
@@ -11,9 +11,10 @@ import numpy as np
 from holdfast.analysis.comparisons import baseline_of, paired_rounds
 from holdfast.analysis.series import Series, judge_of, probe_means, same_pairs
 from holdfast.analysis.statistics import Estimate, change, estimate_columns
-from holdfast.analysis.verdicts import LEAST, tell
+from holdfast.analysis.verdicts import LEAST, bounds, tell, too_few
 
 KEPT = 0.5  # the least score of a reply that keeps to a rule
+LOW = 0.2  # a rule that certainly scores less is as good as never followed
 PROMPTS_APART = 6  # the rules of more prompts are told by their ids alone, over all prompts
 
 
@@ -48,9 +49,11 @@ class RuleRow:
     judge: str
 
     @property
-    def never_kept(self) -> bool:
-        """Whether no conversation kept it in any round; False where too few could have."""
-        return self.n >= LEAST and not self.kept_once
+    def never_followed(self) -> bool:
+        """Whether no conversation kept it in any round, or it is certainly low in every round;
+        False where there are too few conversations to say.
+        """
+        return self.n >= LEAST and (not self.kept_once or all(map(is_low, self.points)))
 
     @property
     def lower_in(self) -> tuple[int, ...]:
@@ -84,6 +87,11 @@ class RuleComparison:
     against: RuleRow
     last: Estimate
     mean: Estimate
+
+
+def is_low(score: Estimate) -> bool:
+    """Whether the whole 95 % interval, exact where all values are alike, is below `LOW`."""
+    return not too_few(score) and bounds(score, 0, 1)[1] < LOW
 
 
 def rule_rows(series: Sequence[Series]) -> list[RuleRow]:

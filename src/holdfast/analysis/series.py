@@ -63,6 +63,11 @@ class Series:
         return not bool(np.isnan(self.values(kind)).all())
 
     @property
+    def prompts(self) -> list[str]:
+        """The agent's system prompt in each conversation."""
+        return [record["agent"]["system_prompt"] for record in self.records]
+
+    @property
     def shared_rounds(self) -> int:
         """The last round that at least half of the conversations reached with a stability."""
         reached = (~np.isnan(self.stability)).sum(axis=0)

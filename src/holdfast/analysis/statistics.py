@@ -7,15 +7,29 @@ Matrices are [conversation, round], float, with NaN where a round was not measur
 from __future__ import annotations
 
 import functools
-from collections.abc import Iterable
-from dataclasses import dataclass
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 RESAMPLES = 10_000
+MIN_PROMPTS = 20  # below, resampled prompts say too little of others: docs/verdicts.md
 SEED = 0
 _CELLS = 2_000_000  # resampling weights held at once
 _NOISE = 1e-9  # what the order of sums may do to a score
+
+
+@dataclass(frozen=True)
+class OtherPrompts:
+    """The 95 % interval of a mean for prompts like those of a run that drew so many."""
+
+    prompts: int
+    low: float
+    high: float
+
+    @property
+    def excludes_zero(self) -> bool:
+        return self.low > 0 or self.high < 0
 
 
 @dataclass(frozen=True)
@@ -25,8 +39,9 @@ class Estimate:
     sd is the standard deviation between conversations (n - 1 in the denominator), the error bar of
     Li et al. 2024, Figure 3; low and high bound the 95 % percentile bootstrap interval of the mean.
     All three are None for fewer than two conversations, and so is the mean for none. moved is how
-    many of the values are not 0; None where the estimate is no mean of values. What may be said of
-    an estimate stands in `analysis.verdicts`.
+    many of the values are not 0; None where the estimate is no mean of values. other_prompts is the
+    interval for prompts that the run did not draw; None where it drew too few to say. What may be
+    said of an estimate stands in `analysis.verdicts`.
     """
 
     n: int
@@ -35,10 +50,11 @@ class Estimate:
     low: float | None
     high: float | None
     moved: int | None = None
+    other_prompts: OtherPrompts | None = None
 
     @property
     def excludes_zero(self) -> bool:
-        """Whether the interval exists and does not hold 0."""
+        """Whether the interval exists and does not include 0."""
         return self.low is not None and self.high is not None and (self.low > 0 or self.high < 0)
 
     @property
@@ -86,23 +102,53 @@ def _estimate(values: np.ndarray, bounds: np.ndarray) -> Estimate:
     return Estimate(len(values), mean, float(values.std(ddof=1)), low, high, moved)
 
 
-def estimate(values: np.ndarray) -> Estimate:
-    """The estimate of one value per conversation."""
-    return estimate_columns(np.asarray(values, dtype=float)[:, None])[0]
+def estimate(values: np.ndarray, prompts: Sequence[str] | None = None) -> Estimate:
+    """The estimate of one value per conversation.
+
+    Args:
+        values: [n], NaN where not measured.
+        prompts: of each conversation; with them, the interval for other prompts stands beside.
+    """
+    values = np.asarray(values, dtype=float)
+    found = estimate_columns(values[:, None])[0]
+    if prompts is None or len(set(np.asarray(prompts)[~np.isnan(values)])) < MIN_PROMPTS:
+        return found
+    return replace(found, other_prompts=over_prompts(values, np.asarray(prompts)))
 
 
-def change(values: np.ndarray, first: int = 0, last: int = -1) -> Estimate:
+def over_prompts(values: np.ndarray, prompts: np.ndarray) -> OtherPrompts:
+    """The interval where prompts are resampled, each with all of its conversations (the cluster
+    bootstrap).
+
+    Args:
+        values: [n], NaN where not measured.
+        prompts: [n], that of each conversation.
+    """
+    measured = ~np.isnan(values)
+    drawn, owner = np.unique(prompts[measured], return_inverse=True)
+    count = len(drawn)
+    sums = np.bincount(owner, weights=values[measured], minlength=count)
+    sizes = np.bincount(owner, minlength=count)
+    means = [(weights @ sums) / (weights @ sizes) for weights in _weights(count)]
+    return OtherPrompts(count, *bounds_of(np.concatenate(means)))
+
+
+def change(
+    values: np.ndarray, first: int = 0, last: int = -1, prompts: Sequence[str] | None = None
+) -> Estimate:
     """The paired change of [conversation, round]: each conversation's last round minus its
     first.
     """
-    return estimate(values[:, last] - values[:, first])
+    return estimate(values[:, last] - values[:, first], prompts)
 
 
-def paired_difference(values: np.ndarray, baseline: np.ndarray) -> Estimate:
+def paired_difference(
+    values: np.ndarray, baseline: np.ndarray, prompts: Sequence[str] | None = None
+) -> Estimate:
     """The mean of values - baseline, one value per conversation, both in the same order of
     conversations.
     """
-    return estimate(np.asarray(values, dtype=float) - np.asarray(baseline, dtype=float))
+    return estimate(np.asarray(values, dtype=float) - np.asarray(baseline, dtype=float), prompts)
 
 
 def row_means(values: np.ndarray) -> np.ndarray:

@@ -40,7 +40,7 @@ from holdfast.files import write_whole
 from holdfast.records import MANIFEST, RunData, command_of, read_run
 from holdfast.records.manifest import read_manifest
 
-SCHEMA = 1
+SCHEMA = 2
 NAME = "summary.json"
 _DIGITS = 6  # sums may differ between machines behind it
 
@@ -102,14 +102,18 @@ def spread(value: Estimate) -> dict[str, float | int | None]:
 
 def judged(value: Estimate) -> dict[str, Any]:
     """A difference as JSON: the estimate, whether it is "higher", "lower" or "cannot tell", and why
-    it cannot.
+    it cannot; of a run with enough prompts, the interval for other prompts.
     """
-    verdict = tell(value)
-    return {
+    verdict, others = tell(value), value.other_prompts
+    numbers: dict[str, Any] = {
         **spread(value),
         "verdict": verdict.word("higher", "lower"),
         "why": verdict.why or None,
     }
+    if others is not None:
+        ends = {"low": _rounded(others.low), "high": _rounded(others.high)}
+        numbers["other_prompts"] = {"prompts": others.prompts, **ends}
+    return numbers
 
 
 def _rounded(value: float | None) -> float | None:
@@ -262,6 +266,7 @@ def _rule(row: RuleRow, pair: RuleComparison | None) -> dict[str, Any]:
         "first_broken_by_round": list(row.broken),
         "kept_throughout": row.kept,
         "kept_in_any_round": row.kept_once,
+        "never_followed": row.never_followed,
         "change": judged(row.changes[-1]),
         "lower_from_round": row.lower_from,
         "lower_in_rounds": list(row.lower_in),

@@ -25,7 +25,7 @@ from holdfast.analysis.statistics import Estimate
 LEAST = 20
 LEAST_MOVED = 6
 CANNOT_TELL = "cannot tell"
-HOLDS_ZERO = "its interval holds 0"
+INCLUDES_ZERO = "its interval includes 0"
 SUPPORTED, CONTRADICTED, UNDECIDED = "supported", "contradicted", "undecided"
 
 
@@ -57,7 +57,7 @@ def tell(value: Estimate) -> Verdict:
     if value.alike and abs(value.mean) < 1e-9:
         return Verdict(0, f"none of {value.n} differ")
     if not value.excludes_zero:
-        return Verdict(0, HOLDS_ZERO)
+        return Verdict(0, INCLUDES_ZERO)
     if value.moved is not None and value.moved < LEAST_MOVED:
         return Verdict(0, f"only {value.moved} of {value.n} differ, fewer than {LEAST_MOVED}")
     return Verdict(1 if value.mean > 0 else -1)

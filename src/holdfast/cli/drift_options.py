@@ -148,8 +148,8 @@ def _add_pairs(add) -> None:
         "--baseline",
         action="store_true",
         help=(
-            "also ask the probes without a system prompt, to find measures that score as well"
-            " without it"
+            "also ask the probes without a system prompt, to find rules that are never followed and"
+            " those that score as well without it"
         ),
     )
     add(

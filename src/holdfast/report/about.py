@@ -9,7 +9,7 @@ from typing import Any
 from holdfast.analysis.collapse import collapsed_from, model_turns
 from holdfast.analysis.endings import count_endings
 from holdfast.analysis.series import Series
-from holdfast.analysis.statistics import RESAMPLES
+from holdfast.analysis.statistics import MIN_PROMPTS, RESAMPLES
 from holdfast.analysis.verdicts import LEAST, LEAST_MOVED
 from holdfast.records import RunData, command_of
 from holdfast.report.endings import ending_lines, failure_lines
@@ -107,10 +107,18 @@ TERMS = (
     (
         "Cannot tell",
         (
-            f"Something is said to differ only where at least {LEAST} conversations were held, the"
-            f" interval lies on one side of 0, and at least {LEAST_MOVED} conversations differ at"
-            f" all. Below {LEAST} the interval is too narrow: where there is no difference, it"
-            " finds one in up to 1 of 4 runs of 3 conversations and 1 of 10 runs of 10."
+            f"A difference counts only if there are at least {LEAST} conversations, its interval"
+            f" lies on one side of 0, and at least {LEAST_MOVED} conversations differ at all. Below"
+            f" {LEAST} the interval is too narrow: with no difference at all, it finds one in up to"
+            " 1 of 4 runs of 3 conversations and 1 of 10 runs of 10."
+        ),
+    ),
+    (
+        "Other prompts",
+        (
+            "The interval of the mean for prompts like those of the run: prompts are resampled,"
+            f" each with all of its conversations. It takes {MIN_PROMPTS} prompts; a run with fewer"
+            " speaks for its own prompts only."
         ),
     ),
     (

@@ -8,7 +8,7 @@ import math
 
 import numpy as np
 
-from holdfast.analysis.baseline import DOES_NOT, Baseline, baseline_beside
+from holdfast.analysis.baseline import NEVER_FOLLOWED, UNINFORMATIVE, Baseline, baseline_beside
 from holdfast.analysis.calibration import MOST_BROKEN, Calibration, Candidate
 from holdfast.analysis.choice import Near, Pick, front
 from holdfast.analysis.rules import rule_rows
@@ -242,9 +242,15 @@ def unprompted_lines(run: RunData) -> list[str]:
 
 def _unprompted(baseline: Baseline) -> list[str]:
     what = "rules" if baseline.by_rule else "prompts"
-    same = [row for row in baseline.cases if row.verdict == DOES_NOT]
+    never = [row.name for row in baseline.cases if row.verdict == NEVER_FOLLOWED]
+    same = [row for row in baseline.cases if row.verdict == UNINFORMATIVE]
     unclear = [f"{row.name} (n = {row.n})" for row in baseline.cases if row.verdict == CANNOT_TELL]
     lines = []
+    if never:
+        lines.append(
+            f"{len(never)} of {len(baseline.cases)} {what} are never followed, not even at the"
+            f" start: {', '.join(never)}. Reword the prompt, or use another model."
+        )
     if same:
         scores = [
             f"{row.name} ({plain(row.prompted)} with it, {plain(row.unprompted)} without)"
@@ -258,7 +264,7 @@ def _unprompted(baseline: Baseline) -> list[str]:
         ]
     if unclear:
         lines.append(
-            f"Too few conversations to tell whether these {what} measure the system prompt:"
+            f"It is too uncertain whether these {what} measure the system prompt:"
             f" {', '.join(unclear)}."
         )
     if not lines:

@@ -24,9 +24,7 @@ _WORTH_SAYING = 0.05  # share of turns of one kind
 
 
 def collapse_lines(series: Sequence[Series], run: RunData) -> list[str]:
-    """A sentence on how many turns of a run are cut or repeated, and the cures; none where few
-    are.
-    """
+    """A sentence on how many turns of a run are cut or repeated; none where few are."""
     counted = {item: each for item in series if (each := collapse_of(item)).notable}
     if not counted:
         return []
@@ -38,23 +36,32 @@ def collapse_lines(series: Sequence[Series], run: RunData) -> list[str]:
         (f"with {item.label} " if several else "") + _shares(each, limit)
         for item, each in counted.items()
     ]
-    cut = any(each.share("cut") >= MANY_CUT for each in counted.values())
     broken = any(each.share("broken") >= MANY_BROKEN for each in counted.values())
-    kinds = {kind for item in counted for record in item.records for kind in record}
-    cures = ["raise --max-new-tokens"] if cut else []
-    if broken and not kinds & {"replayed", "scripted"}:
-        cures.append(
-            "let another model play the user (--user-model), give it a --persona, or script what"
-            " it says (--user-turns)"
-        )
     text = "; ".join(parts)
     verdict = (
         "this measures conversations that have broken down"
         if broken
         else ("much of what is said stops in mid-sentence")
     )
-    cure = f"; {', and '.join(cures)}" if cures else ""
-    return [f"{text[0].upper()}{text[1:]}: {verdict}{cure}."]
+    return [f"{text[0].upper()}{text[1:]}: {verdict}."]
+
+
+def collapse_cures(series: Sequence[Series]) -> list[str]:
+    """Ways to keep the conversations of a run from breaking down; none where few turns are cut or
+    repeated, or nothing can be changed.
+    """
+    counted = [collapse_of(item) for item in series]
+    kinds = {kind for item in series for record in item.records for kind in record}
+    cures = []
+    if any(each.share("cut") >= MANY_CUT for each in counted):
+        cures.append("raise --max-new-tokens")
+    broken = any(each.share("broken") >= MANY_BROKEN for each in counted)
+    if broken and not kinds & {"replayed", "scripted"}:
+        cures.append(
+            "let another model play the user (--user-model), give it a --persona, or script what"
+            " it says (--user-turns)"
+        )
+    return cures
 
 
 def _shares(collapse: Collapse, limit: str) -> str:

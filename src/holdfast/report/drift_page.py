@@ -17,6 +17,7 @@ from holdfast.report.collapse import collapse_lines, collapse_section
 from holdfast.report.conversations import pack, script_chunks, script_json
 from holdfast.report.downloads import Download, json_file, table_files
 from holdfast.report.judges import judges_section
+from holdfast.report.next_step import finding_of, next_step
 from holdfast.report.page import render
 from holdfast.report.panels import legend
 from holdfast.report.prompts import prompts_section
@@ -71,11 +72,11 @@ def render_page(runs: Sequence[RunData], labels: Sequence[str], series: Sequence
         manifest = of_run[item.run].manifest
         entry["probedAfter"] = setting(manifest, "probe_at") == "after-round"
     checks = [read_check(run) for run in runs]
-    rules = rules_section(series)
+    baseline = baseline_beside(runs[0], series[0])
+    rules = rules_section(series, baseline)
     categories = _agent_categories(series)
     unsorted = rules is not None or categories == [NO_CATEGORY]
     one_category = unsorted and len(categories) < 2  # the whole run again
-    baseline = baseline_beside(runs[0], series[0])
     parts = {
         "check": check_sections(checks, labels, series),
         "drift": drift_section(series),
@@ -91,8 +92,7 @@ def render_page(runs: Sequence[RunData], labels: Sequence[str], series: Sequence
         "collapse": collapse_section(series),
     }
     always = ("conversations", "data", "about")
-    first, *lines = _opening(checks[0], series, baseline)
-    lines += collapse_lines([item for item in series if item.run == labels[0]], runs[0])
+    first, *lines = _opening(runs[0], checks[0], series, baseline)
     return render(
         "drift.html.j2",
         "drift" if checks[0] is None else "check",
@@ -116,13 +116,17 @@ def render_page(runs: Sequence[RunData], labels: Sequence[str], series: Sequence
     )
 
 
-def _opening(check: Check | None, series: Sequence[Series], baseline: Baseline | None) -> list[str]:
+def _opening(
+    run: RunData, check: Check | None, series: Sequence[Series], baseline: Baseline | None
+) -> list[str]:
     """The first sentences of the page: of a check its verdicts, which hold for any number of
-    conversations, else what happened round by round.
+    conversations, else those of the first run, and what to do next.
     """
     if check is not None:
         return [check_headline(check), *check_lines(check)]
-    return opening(series, baseline)
+    first = [item for item in series if item.run == series[0].run]
+    lines = [*opening(series, baseline), *collapse_lines(first, run)]
+    return [*lines, next_step(finding_of(run, first))]
 
 
 def _downloads(

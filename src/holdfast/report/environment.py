@@ -14,10 +14,11 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup, escape
 
 from holdfast.analysis.collapse import LASTING
+from holdfast.analysis.statistics import MIN_PROMPTS
 from holdfast.analysis.verdicts import CANNOT_TELL, LEAST, tell
 from holdfast.drift.judges import LEAST_KAPPA
 from holdfast.report.rounds import MOST_ACROSS
-from holdfast.report.wording import plain, signed, signed_number
+from holdfast.report.wording import other_prompts, plain, signed, signed_number
 
 _TEMPLATES = Path(__file__).parent / "templates"
 
@@ -37,6 +38,7 @@ def environment() -> Environment:
         "signed": signed,
         "signed_number": signed_number,
         "tell": tell,
+        "other_prompts": other_prompts,
         "minus": minus,
         "whole": _whole,
         "spaced": lambda name: name.replace("_", " "),
@@ -48,6 +50,7 @@ def environment() -> Environment:
         "LASTING": LASTING,
         "LEAST": LEAST,
         "LEAST_KAPPA": LEAST_KAPPA,
+        "MIN_PROMPTS": MIN_PROMPTS,
         "MOST_ACROSS": MOST_ACROSS,
     }
     return made

@@ -1,23 +1,23 @@
-"""The tables of the few lines that matter: methods side by side by round, methods against none, and
-rule by method.
-"""
+"""The short tables: methods by round, methods against none, and rule by method."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
+from holdfast.analysis.baseline import Baseline
 from holdfast.analysis.comparisons import Comparison, baseline_of, compare
 from holdfast.analysis.rules import compare_rules, rule_rows
 from holdfast.analysis.series import Series
 from holdfast.analysis.statistics import Estimate, estimate_columns
-from holdfast.analysis.verdicts import CANNOT_TELL, HOLDS_ZERO, tell
+from holdfast.analysis.verdicts import CANNOT_TELL, INCLUDES_ZERO, Verdict, tell
 from holdfast.report.rounds import numbered
 from holdfast.report.sentences import counted, fall
-from holdfast.report.wording import aligned, plain, signed
+from holdfast.report.wording import aligned, other_prompts, plain, signed
 
 WIDTH = 100
 _GAP = 2
 _MOST_ROUNDS = 24  # lines; the page has every round
+_MOST_ACROSS = 10  # rounds as columns
 
 
 def listed(rounds: int) -> tuple[int, ...]:
@@ -26,23 +26,31 @@ def listed(rounds: int) -> tuple[int, ...]:
 
 
 def judged(value: Estimate, above: str, below: str) -> str:
-    """'-0.31 [-0.40, -0.22], falls', or '+0.02 [-0.02, +0.07], cannot tell'."""
+    """'-0.31 [-0.40, -0.22], falls; other prompts [-0.43, -0.19]', or '+0.02 [-0.02, +0.07], cannot
+    tell'.
+    """
+    others = f"; {other_prompts(value)}" if value.other_prompts else ""
+    return f"{_verdict(value, above, below)}{others}"
+
+
+def _verdict(value: Estimate, above: str, below: str) -> str:
     return f"{signed(value)}, {tell(value).word(above, below)}"
 
 
 def by_round(series: Sequence[Series]) -> list[str]:
-    """Stability by round, a column per method."""
-    numbers = listed(max(item.rounds for item in series))
-    columns = [["round", *(f"{number:>5}" for number in numbers)]]
+    """Mean stability by round, a line per method."""
+    rounds = max(item.rounds for item in series)
+    numbers = range(1, rounds + 1) if rounds <= _MOST_ACROSS else numbered(rounds)
+    rows = [["round", *(f"{number:>4}" for number in numbers)]]
     for item in series:
-        points = estimate_columns(item.stability)
-        cells = [plain(points[at - 1]) if at <= len(points) else "" for at in numbers]
-        columns.append([item.method, *cells])
-    return [f"Stability by round, {counted(series)}:", *_side_by_side(columns)]
+        means = [point.mean for point in estimate_columns(item.stability)[:rounds]]
+        cells = [means[at - 1] if at <= len(means) else None for at in numbers]
+        rows.append([item.method, *("   –" if mean is None else f"{mean:.2f}" for mean in cells)])
+    return [f"Stability by round, {counted(series)}:", *aligned(rows, "  ")]
 
 
 def against_none(series: Sequence[Series]) -> list[str]:
-    """A line per method: what it changes at the last round and over all; nothing of one method."""
+    """The gain of each method in the last round and over all; nothing of one method."""
     compared, apart = [], []
     for item in series:
         if (baseline := baseline_of(series, item)) is None:
@@ -62,33 +70,36 @@ def no_pairs(item: Series, baseline: Series) -> str:
 def _compared(pairs: Sequence[Comparison]) -> list[str]:
     if not pairs:
         return []
-    rows = [("", f"at round {pairs[0].series.rounds}", "over all rounds")]
-    rows += [
-        (
-            pair.series.method,
-            judged(pair.stability_last, "higher", "lower"),
-            judged(pair.stability_mean, "higher", "lower"),
-        )
-        for pair in pairs
-    ]
-    title = f"Stability minus that with {pairs[0].baseline.method}, on the same conversations:"
-    told = [tell(value) for pair in pairs for value in (pair.stability_last, pair.stability_mean)]
-    # that an interval holds 0 can be seen in the table
-    reasons = dict.fromkeys(verdict.why for verdict in told if verdict.why not in ("", HOLDS_ZERO))
+    rows: list[tuple[str, ...]] = [("", f"round {pairs[0].series.rounds}", "all rounds")]
+    verdicts: list[Verdict] = []
+    for pair in pairs:
+        gains = pair.stability_last, pair.stability_mean
+        verdicts += map(tell, gains)
+        rows.append((pair.series.method, *(_verdict(gain, "higher", "lower") for gain in gains)))
+        if any(gain.other_prompts for gain in gains):
+            rows.append(("", *map(other_prompts, gains)))
+    title = (
+        f"Difference from {pairs[0].baseline.method} in stability, on the same conversations"
+        " [95 % interval]:"
+    )
+    # that an interval includes 0 can be seen in the table
+    reasons = dict.fromkeys(why for verdict in verdicts if (why := verdict.why) != INCLUDES_ZERO)
+    reasons.pop("", None)
     return [title, *aligned(rows, "  "), *(f"  {CANNOT_TELL}, as {why}" for why in reasons)]
 
 
-def rules_by_method(series: Sequence[Series]) -> list[str]:
+def rules_by_method(series: Sequence[Series], baseline: Baseline | None = None) -> list[str]:
     """A line per rule: the first method's first and last round, and the last of the others; of one
-    method, when the rule was lost. Nothing without rules.
+    method, with intervals and when the rule was lost. Nothing without rules.
     """
     rows = rule_rows(series)
     if not rows:
         return []
     first, names = series[0], list(dict.fromkeys(row.name for row in rows))
+    write = plain if len(series) == 1 else _mean
     columns = [["", "", *names]]
     if first.rounds > 1:
-        start = {row.name: plain(row.points[0]) for row in rows if row.series is first}
+        start = {row.name: write(row.points[0]) for row in rows if row.series is first}
         columns.append([first.method, "round 1", *(start.get(name, "") for name in names)])
     words = {
         (pair.row.series, pair.row.name): tell(pair.last).word("higher", "lower")
@@ -97,19 +108,22 @@ def rules_by_method(series: Sequence[Series]) -> list[str]:
     }
     for item in series:
         cells = {
-            row.name: f"{plain(row.points[-1])} {words.get((item, row.name), '')}".rstrip()
+            row.name: f"{write(row.points[-1])} {words.get((item, row.name), '')}".rstrip()
             for row in rows
             if row.series is item
         }
         columns.append([item.method, f"round {item.rounds}", *(cells.get(n, "") for n in names)])
     if len(series) == 1:
-        columns.append(["", "", *(fall(row) for row in rows)])
+        columns.append(["", "", *(fall(row, baseline) for row in rows)])
         return ["Rule by rule, stability:", *_side_by_side(columns)]
     return [
-        f"Rule by method, stability; higher or lower than with {first.method} where this run can"
-        " tell:",
+        f"Stability by rule and method (higher, lower: a clear difference from {first.method}):",
         *_side_by_side(columns),
     ]
+
+
+def _mean(value: Estimate) -> str:
+    return "–" if value.mean is None else f"{value.mean:.2f}"
 
 
 def _side_by_side(columns: Sequence[Sequence[str]]) -> list[str]:

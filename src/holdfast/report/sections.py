@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from holdfast.analysis.accuracy import accuracy_of
+from holdfast.analysis.baseline import Baseline
 from holdfast.analysis.comparisons import (
     Comparison,
     baseline_of,
@@ -149,14 +150,14 @@ class Rules:
         return [(row.name, row.series.label, row.points) for row in rows]
 
 
-def rules_section(series: Sequence[Series]) -> Rules | None:
+def rules_section(series: Sequence[Series], baseline: Baseline | None = None) -> Rules | None:
     """Stability rule by rule; None where no prompt gives several."""
     rows = rule_rows(series)
     if not rows:
         return None
     names = dict.fromkeys(row.name for row in rows)
     charts = [_rule_chart(series, [row for row in rows if row.name == name]) for name in names]
-    lines = [RuleLine(row, fall(row), broken_text(row)) for row in rows]
+    lines = [RuleLine(row, fall(row, baseline), broken_text(row)) for row in rows]
     return Rules(tuple(charts), tuple(lines), tuple(compare_rules(series, rows)))
 
 

@@ -1,218 +1,342 @@
-"""What the analysis of a drift run says, in sentences that page and terminal share."""
+"""The sentences of a drift run, which its page and the terminal share."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import itertools
+from collections.abc import Iterator, Sequence
 
-from holdfast.analysis.baseline import DOES_NOT, Baseline
-from holdfast.analysis.comparisons import fixes, overall_change
+from holdfast.analysis.baseline import NEVER_FOLLOWED, UNINFORMATIVE, Baseline, BaselineRow
+from holdfast.analysis.comparisons import Comparison, fixes, overall_change
 from holdfast.analysis.rules import RuleRow, rule_rows
 from holdfast.analysis.series import NO_FIX, Series
-from holdfast.analysis.statistics import estimate_columns
-from holdfast.analysis.verdicts import CANNOT_TELL, LEAST, tell
-from holdfast.report.wording import (
-    cannot_tell,
-    count_of,
-    percent,
-    plain,
-    points,
-    signed,
-    with_interval,
-)
+from holdfast.analysis.statistics import MIN_PROMPTS, Estimate, estimate_columns
+from holdfast.analysis.verdicts import CANNOT_TELL, INCLUDES_ZERO, LEAST, tell
+from holdfast.report.wording import count_of, percent, plain, points, points_apart, with_interval
 
+MAX_WORDS = 25  # of the first sentence
 _MOST_NAMED = 4  # rules in one sentence
 
 
 def opening(series: Sequence[Series], baseline: Baseline | None = None) -> list[str]:
-    """The sentences that a run is told in: which rules were never kept or are kept less, where a
-    prompt gives several; then what happened on average; then the best fix.
+    """The sentences a run opens with: first of all which rules are never followed or are lost,
+    where a prompt gives several; the change on average; the best fix.
 
     Args:
         series: of a run, or of several.
-        baseline: of the first; with it, no rule counts as kept less that tells nothing.
+        baseline: of the first; with it, a rule that is uninformative does not count as lost.
     """
+    rules = rules_headline(series, baseline)
     lines = (
-        rules_headline(series, baseline),
-        _left_out(series, baseline),
-        headline(series, baseline),
-        second_line(series, baseline),
+        *((rules, average(series)) if rules else (headline(series),)),
+        _uninformative_line(series, baseline),
+        None if rules else _change(series),
+        _few_prompts(series),
+        _adoption(series),
+        fix(series, baseline),
+        _cut(series),
     )
     return [line for line in lines if line]
 
 
+# --- Rules
+
+
 def rules_headline(series: Sequence[Series], baseline: Baseline | None = None) -> str | None:
-    """One sentence on the rules that the first series never kept, and those it came to keep less;
-    None where there is no such rule that can be told.
+    """The rules that the agent never follows or comes to follow less in the first series, in at
+    most `MAX_WORDS` words; None where there is none.
     """
-    item = series[0].until(series[0].shared_rounds)
+    item = _shared(series)
     rows = rule_rows([item])
-    never = [f"“{row.name}” (0 of {row.n} conversations)" for row in rows if row.never_kept]
-    less = [_kept_less(row) for row in _lower(rows) if not _tells_nothing(row, baseline)]
-    parts = []
-    if never:
-        parts.append(f"never keeps {_and(_first(never))}")
-    if less:
-        parts.append(f"keeps {_and(_first(less))}")
-    return f"{_who(item)} {', and '.join(parts)}." if parts else None
-
-
-def _lower(rows: Sequence[RuleRow]) -> list[RuleRow]:
-    """Those that were kept once, and less in the end."""
-    return [row for row in rows if row.lower_from and not row.never_kept]
-
-
-def _tells_nothing(row: RuleRow, baseline: Baseline | None) -> bool:
-    return baseline is not None and baseline.tells_nothing(row.case, row.rule)
-
-
-def _left_out(series: Sequence[Series], baseline: Baseline | None) -> str | None:
-    """Says of which rules the first sentence does not speak; None where there is none."""
-    rows = _lower(rule_rows([series[0].until(series[0].shared_rounds)]))
-    names = [f"“{row.name}”" for row in rows if _tells_nothing(row, baseline)]
-    if not names:
+    never = [row for row in rows if row.never_followed]
+    less = [row for row in rows if _is_lost(row) and not _is_uninformative(row, baseline)]
+    if not never and not less:
         return None
-    was, they = ("was", "it scores") if len(names) == 1 else ("were", "they score")
+    texts = [*_rule_texts(series, never, less)]
+    return next((text for text in texts if len(text.split()) <= MAX_WORDS), texts[-1])
+
+
+def _rule_texts(
+    series: Sequence[Series], never: Sequence[RuleRow], less: Sequence[RuleRow]
+) -> Iterator[str]:
+    """The sentence in every length, longest first."""
+    who = f"{_where(series[0]).strip().capitalize()}{_with(series[0])} the agent"
+    if len(less) == 1 and not never:
+        since = _since(less[0])
+        with_method = f"{_with(series[0])}," if _with(series[0]) else ","
+        yield (
+            f"{since[0].upper()}{since[1:]}{with_method} the agent follows “{less[0].name}” less"
+            f" often{_where(series[0])}."
+        )
+    for most in range(_MOST_NAMED, -1, -1):
+        parts = []
+        for rows, often in (
+            ([row for row in never if not row.kept_once], "never"),
+            ([row for row in never if row.kept_once], "hardly ever"),
+        ):
+            if rows:
+                parts.append(f"{often} follows {_names(rows, most)}")
+        if not less:
+            yield f"{who} {_and(parts)}."
+            continue
+        if len(less) <= most:
+            yield f"{who} {_and([*parts, f'follows {_less_often(less)}'])}."
+        yield f"{who} {_and([*parts, f'follows {_names(less, most)} less often over time'])}."
+
+
+def _less_often(rows: Sequence[RuleRow]) -> str:
+    """'“job” less often from round 3, and “name” and “city” from round 4'."""
+    by_round = itertools.groupby(sorted(rows, key=_lost_in), _lost_in)
+    groups = [list(group) for _, group in by_round]
+    texts = [f"{_names(group, _MOST_NAMED)} {_since(group[0])}" for group in groups]
+    names, _, since = texts[0].rpartition(f" {_since(groups[0][0])}")
+    texts[0] = f"{names} less often {_since(groups[0][0])}{since}"
+    return _and(texts)
+
+
+def _is_lost(row: RuleRow) -> bool:
+    return row.lower_from is not None and not row.never_followed
+
+
+def _lost_in(row: RuleRow) -> int:
+    assert row.lower_from is not None
+    return row.lower_from
+
+
+def _since(row: RuleRow) -> str:
+    """'from round 3', or 'in round 8' where that is the last."""
+    return f"{'in' if row.lower_from == len(row.points) else 'from'} round {row.lower_from}"
+
+
+def _is_uninformative(row: RuleRow, baseline: Baseline | None) -> bool:
+    return baseline is not None and baseline.is_uninformative(row.case, row.rule)
+
+
+def _uninformative_line(series: Sequence[Series], baseline: Baseline | None) -> str | None:
+    """Names the rules that the first sentence leaves out; None where there are none."""
+    rows = [row for row in rule_rows([_shared(series)]) if _is_uninformative(row, baseline)]
+    if not rows:
+        return None
+    what, they = ("is", "it scores") if len(rows) == 1 else ("are", "they score")
     return (
-        f"That {_and(_first(names))} {was} kept less tells nothing, as {they} as well without the"
+        f"{_names(rows, _MOST_NAMED)} {what} uninformative: {they} as well without the system"
         " prompt."
     )
 
 
-def _of_no_use(item: Series, baseline: Baseline | None) -> str:
-    """', of which “brief” tells nothing,'; "" where all tell something, or it was not asked."""
-    names = [f"“{row.name}”" for row in rule_rows([item]) if _tells_nothing(row, baseline)]
-    if not names:
-        return ""
-    return f", of which {_and(_first(names))} {'tells' if len(names) == 1 else 'tell'} nothing,"
+def _names(rows: Sequence[RuleRow], most: int) -> str:
+    """'“a”, “b” and 2 more', or '4 rules' where none is to be named."""
+    if not most:
+        return count_of(len(rows), "rule")
+    return _listing([f"“{row.name}”" for row in rows], most)
 
 
-def _kept_less(row: RuleRow) -> str:
-    """'“signs” less from round 2 on (95 % at round 1, 20 % at round 8)', or '... at round 8 (...)'
-    of the last round alone.
-    """
-    first, last = row.points[0].mean, row.points[-1].mean
-    assert first is not None and last is not None  # the last is told to be below the first
-    rounds = len(row.points)
-    since = f"from round {row.lower_from} on" if row.lower_from != rounds else f"at round {rounds}"
-    return (
-        f"“{row.name}” less {since} ({percent(first)} at round 1, {percent(last)} at round"
-        f" {rounds})"
-    )
-
-
-def _first(names: Sequence[str]) -> list[str]:
-    """The first few, and how many more."""
-    more = len(names) - _MOST_NAMED
-    return [*names[:_MOST_NAMED], *([f"{more} more"] if more > 0 else [])]
-
-
-def _who(item: Series) -> str:
-    return "Without a fix the agent" if item.method == NO_FIX else f"With {item.method} the agent"
+def _listing(names: Sequence[str], most: int = _MOST_NAMED) -> str:
+    more = len(names) - most
+    return _and([*names[:most], *([f"{more} more"] if more > 0 else [])])
 
 
 def baseline_hint(rows: Sequence[RuleRow]) -> str:
-    """Of a run with rules whose baseline was not asked: that some may tell nothing."""
+    """Of a run with rules whose baseline was not measured."""
     few = "Some rules" if len(rows) > 1 else "The rule"
     return (
-        f"{few} may score the same without the system prompt, and then tell nothing of it;"
-        " --baseline asks the probes without it and says which."
+        f"{few} may score the same without the system prompt; --baseline measures that, and says"
+        " which."
     )
 
 
-def headline(series: Sequence[Series], baseline: Baseline | None = None) -> str:
-    """One sentence: what the first series did from its first to its last round, and what it took
-    on; or to the last that half of its conversations reached.
+# --- All probes together
+
+
+def headline(series: Sequence[Series]) -> str:
+    """Whether the agent drifts from its first to its last round, in at most `MAX_WORDS` words; of
+    fewer conversations than a verdict takes, the two numbers.
     """
-    item = series[0].until(series[0].shared_rounds)
-    who = _who(item)
-    if rules_headline(series, baseline):
-        who = f"On average over its {len(rule_rows([item]))} rules{_of_no_use(item, baseline)} it"
-    rounds = estimate_columns(item.stability)
-    first, last = rounds[0], rounds[-1]
+    item = _shared(series)
+    first, last = _ends(item, "stability")
+    who, where = f"{_with(item).strip()} the agent".strip(), _where(item)
     if last.mean is None or first.mean is None:
-        return f"{who} was not probed in every round, so nothing can be said yet."
-    few = _example_only(last.n)
+        return f"{who[0].upper()}{who[1:]} was not probed in every round: no verdict yet."
+    few = f"Only {count_of(last.n, 'conversation')}, too few for a verdict"
     if item.rounds == 1:
-        return f"{who} passes {with_interval(last, percent)} of its probes at round 1{few}."
-    moved = _moved(item, "stability", first.mean)
-    sentence = f"{who} passes {percent(last.mean)} of its probes at round {item.rounds}, {moved}"
-    taken = estimate_columns(item.adoption)
-    if taken[-1].mean is not None and taken[0].mean is not None:
-        moved = _moved(item, "adoption", taken[0].mean)
-        sentence += f"; of the other’s it passes {percent(taken[-1].mean)}, {moved}"
-    if item.rounds < series[0].rounds:
-        few += f"; fewer than half of the conversations have more than {item.rounds} rounds"
-    return f"{sentence}{few}."
+        only = "" if last.n >= LEAST else f" ({few[0].lower()}{few[1:]})"
+        share = with_interval(last, percent)
+        return f"{who[0].upper()}{who[1:]} passes {share} of probes in round 1{where}{only}."
+    sign = tell(overall_change(item, "stability")).sign
+    numbers = _passes(item, sign)
+    if last.n < LEAST:
+        return f"{few}: {who[0].lower()}{who[1:]} {numbers}."
+    if not sign:
+        return f"No clear drift{_with(item)}{where}: the agent {numbers}."
+    does = "drifts" if sign < 0 else "improves"
+    return f"{who[0].upper()}{who[1:]} {does}{where}: it {numbers}."
 
 
-def _moved(item: Series, kind: str, first: float) -> str:
-    """How the last round compares with the first: said to differ where it can be told, with the
-    interval.
-    """
-    moved = overall_change(item, kind)
-    if not (sign := tell(moved).sign):
-        return f"{percent(first)} at round 1: {cannot_tell(moved, 'a change')}"
-    way = "up" if sign > 0 else "down"
-    return f"{way} from {percent(first)} at round 1 ({points(moved)})"
+def average(series: Sequence[Series]) -> str | None:
+    """The mean over all rules, for a run whose headline names rules."""
+    item = _shared(series)
+    moved = overall_change(item, "stability")
+    if moved.mean is None:
+        return None
+    start = (
+        f"On average over its {len(rule_rows([item]))} rules it {_passes(item, tell(moved).sign)}"
+    )
+    apart = points_apart(moved) if tell(moved).sign else f"the change of {_chance(moved)}"
+    return f"{start}: {apart}."
 
 
-def _example_only(n: int) -> str:
-    if n >= LEAST:
-        return ""
+def _passes(item: Series, sign: int) -> str:
+    """'passes 75 % of probes in round 8, down from 95 % in round 1'."""
+    first, last = _ends(item, "stability")
+    return f"passes {_shares(first, last, item.rounds, sign, ' of probes')}"
+
+
+def _shares(first: Estimate, last: Estimate, rounds: int, sign: int, of: str = "") -> str:
+    """'75 % of probes in round 8, down from 95 % in round 1'."""
+    assert first.mean is not None and last.mean is not None
+    was, now = percent(first.mean), percent(last.mean)
+    if sign and was == now:
+        was, now = f"{100 * first.mean:.1f} %", f"{100 * last.mean:.1f} %"
+    way = {1: "up from ", -1: "down from ", 0: ""}[sign]
+    return f"{now}{of} in round {rounds}, {way}{was} in round 1"
+
+
+def _change(series: Sequence[Series]) -> str | None:
+    """The change of the first sentence with its intervals."""
+    item = _shared(series)
+    moved = overall_change(item, "stability")
+    if item.rounds == 1 or moved.mean is None or moved.n < LEAST:
+        return None
+    over = count_of(moved.n, "conversation")
+    if tell(moved).sign:
+        return f"That is {points_apart(moved)}, over {over}."
+    return f"The change of {_chance(moved)}, over {over}."
+
+
+def _chance(moved: Estimate) -> str:
+    """'-10 points (95 % interval -28 to +8) could be chance'."""
+    why = tell(moved).why
+    because = "" if why == INCLUDES_ZERO else f": {why}"
+    return f"{points(moved)} could be chance{because}"
+
+
+def _few_prompts(series: Sequence[Series]) -> str | None:
+    """That a run of a few prompts says nothing about others; of one, this is what was wanted."""
+    count = len(set(series[0].prompts))
+    if not 1 < count < MIN_PROMPTS or len(series[0].records) < LEAST:
+        return None
     return (
-        f"; {n} conversation{'' if n == 1 else 's'} only, an example and not a measurement (that"
-        f" takes {LEAST})"
+        f"This holds for these {count} prompts; to say anything about others takes"
+        f" {MIN_PROMPTS} or more."
     )
 
 
-def second_line(series: Sequence[Series], baseline: Baseline | None = None) -> str | None:
-    """One sentence on the best fix on the same conversations, and one on the rules that are still
-    lost with it; None where nothing was compared.
+def _adoption(series: Sequence[Series]) -> str | None:
+    """Whether the agent comes to follow the other speaker's prompt."""
+    item = _shared(series)
+    first, last = _ends(item, "adoption")
+    moved = overall_change(item, "adoption")
+    if first.mean is None or last.mean is None or item.rounds == 1 or moved.n < LEAST:
+        return None
+    sign = tell(moved).sign
+    shares = _shares(first, last, item.rounds, sign)
+    if not sign:
+        return f"It shows no clear sign of adopting the other speaker’s prompt: {shares}."
+    often = "more" if sign > 0 else "less"
+    return f"It adopts the other speaker’s prompt {often} often: {shares}, {points_apart(moved)}."
+
+
+def _cut(series: Sequence[Series]) -> str | None:
+    """That the sentences leave out the rounds that most conversations did not reach."""
+    shared = series[0].shared_rounds
+    if shared == series[0].rounds:
+        return None
+    return f"Fewer than half of the conversations go beyond {count_of(shared, 'round')}."
+
+
+# --- Fixes
+
+
+def fix(series: Sequence[Series], baseline: Baseline | None = None) -> str | None:
+    """The best fix on the same conversations, and the rules that are lost with it as well; None
+    where nothing was compared.
     """
-    compared = fixes(series)
-    if not compared:
+    best = best_fix(series)
+    if best is None or best.stability_last.mean is None:
         return None
-    best = max(compared, key=lambda pair: pair.stability_mean.mean or 0.0)
-    at_last = estimate_columns(best.series.stability)[-1].mean
-    gain = best.stability_last
-    if gain.mean is None or at_last is None:
-        return None
+    last = _ends(best.series, "stability")[1].mean
+    assert last is not None  # it has a difference
+    gain, compared = best.stability_last, len(fixes(series))
     name = best.series.method
-    if len(compared) > 1:
-        name += f", the highest of {len(compared)} on average over all rounds,"
-    passes = f"With {name} it passes {percent(at_last)} at round {best.series.rounds}"
-    verdict = tell(gain)
+    if compared > 1:
+        name += f", the highest of {compared} methods over all rounds,"
+    passes = f"{percent(last)} in round {best.series.rounds}"
+    sign = tell(gain).sign
     still = _still_lost(series[0], best.series, baseline)
-    if not verdict.sign:
-        unclear = cannot_tell(gain, "a difference")
-        return f"{passes}; on the same {gain.n} conversations, {unclear}.{still}"
-    return (
-        f"{passes}: {verdict.word('more', 'less')}, by {points(gain)} on the same {gain.n}"
-        f" conversations.{still}"
-    )
+    if sign:
+        does = "still passes" if sign > 0 else "only passes"
+        return f"With {name} it {does} {passes}, {points_apart(gain)}.{still}"
+    if gain.n < LEAST:
+        return f"With {name} it passes {passes}; too few conversations to compare.{still}"
+    return f"With {name} it passes {passes}; the difference of {_chance(gain)}.{still}"
+
+
+def best_fix(series: Sequence[Series]) -> Comparison | None:
+    """The method of the first run with the highest stability over all rounds, but for the first."""
+    return max(fixes(series), key=lambda pair: pair.stability_mean.mean or 0.0, default=None)
 
 
 def _still_lost(first: Series, fixed: Series, baseline: Baseline | None) -> str:
-    """' Still lost with it: “signs” (20 % at round 8).', of rules that the first series never
-    kept or came to keep less, and the fixed one too.
+    """' Still lost with it: “signs” (20 % in round 8).', of rules that the first series never
+    followed or lost, and the fixed one too.
     """
     before, after = (
-        [row for row in rule_rows([item]) if row.never_kept or row.lower_from]
+        [row for row in rule_rows([item]) if row.never_followed or _is_lost(row)]
         for item in (first, fixed)
     )
-    lost = {
-        (row.case, row.rule)
-        for row in before
-        if row.never_kept or not _tells_nothing(row, baseline)
-    }
+    informative = (row for row in before if not _is_uninformative(row, baseline))
+    lost = {(row.case, row.rule) for row in informative}
     names = [
-        f"“{row.name}” ({percent(last)} at round {len(row.points)})"
+        f"“{row.name}” ({percent(last)})"
         for row in after
         if (row.case, row.rule) in lost and (last := row.points[-1].mean) is not None
     ]
-    if not names:
-        return ""
-    return f" Still lost with it: {_and(_first(names))}."
+    return f" Still lost with it: {_listing(names)}." if names else ""
+
+
+# --- Parts of sentences
+
+
+def _shared(series: Sequence[Series]) -> Series:
+    """The first series, as far as half of its conversations go."""
+    return series[0].until(series[0].shared_rounds)
+
+
+def _ends(item: Series, kind: str) -> tuple[Estimate, Estimate]:
+    """The estimates of the first and of the last round."""
+    rounds = estimate_columns(item.values(kind))
+    return rounds[0], rounds[-1]
+
+
+def _with(item: Series) -> str:
+    """' with boost:factor=4'; "" without a fix."""
+    return "" if item.method == NO_FIX else f" with {item.method}"
+
+
+def _where(item: Series) -> str:
+    """' on this prompt', ' on these 5 prompts'; "" where the change holds for others as well."""
+    count = len(set(item.prompts))
+    if count == 1:
+        return " on this prompt"
+    moved = overall_change(item, "stability")
+    others = moved.other_prompts
+    holds = others and (others.excludes_zero or not moved.excludes_zero)
+    ruled = any(probe.get("rule") for record in item.records for probe in record["probes"])
+    return "" if holds and not ruled else f" on these {count} prompts"
+
+
+def _and(parts: Sequence[str]) -> str:
+    """'a', 'a and b', 'a, b and c'."""
+    return " and ".join(filter(None, (", ".join(parts[:-1]), parts[-1])))
 
 
 def counted(series: Sequence[Series]) -> str:
@@ -229,26 +353,28 @@ def counted(series: Sequence[Series]) -> str:
     )
 
 
-def fall(row: RuleRow) -> str:
-    """That a rule was never kept; else from which round on its stability is below that of round 1,
-    as far as the intervals tell.
-    """
+# --- Tables
+
+
+def fall(row: RuleRow, baseline: Baseline | None = None) -> str:
+    """Whether a rule is followed at all, and from which round on it is followed less."""
     if row.n < LEAST:
-        return f"n = {row.n} is too few to tell a fall (that takes {LEAST})"
-    if row.never_kept:
-        return f"never kept (0 of {row.n} in any round)"
+        return f"n = {row.n}, too few to tell (that takes {LEAST})"
+    if row.never_followed:
+        often = f"0 of {row.n} conversations" if not row.kept_once else "less than 20 % everywhere"
+        return f"{NEVER_FOLLOWED} ({often})"
+    if _is_uninformative(row, baseline):
+        return f"{UNINFORMATIVE}: as good without the prompt"
     if len(row.changes) < 2:
         return "one round cannot show a fall"
     if not row.lower_in:
-        return "no fall that this run can tell"
+        return "no clear fall"
     if row.lower_from is None:
-        return f"below round 1 in {rounds_text(row.lower_in)} alone, that this run can tell"
-    if row.lower_from == len(row.changes):
-        return f"below round 1 in {rounds_text(row.lower_in)}"
-    sentence = f"below round 1 from round {row.lower_from} on"
+        return f"followed less in {rounds_text(row.lower_in)} only"
+    sentence = f"followed less {_since(row)}"
     if row.lower_in == tuple(range(row.lower_from, len(row.changes) + 1)):
         return sentence
-    return f"{sentence} (certain in {rounds_text(row.lower_in)})"
+    return f"{sentence} (clearly in {rounds_text(row.lower_in)})"
 
 
 def rounds_text(numbers: Sequence[int]) -> str:
@@ -265,11 +391,6 @@ def rounds_text(numbers: Sequence[int]) -> str:
     return f"round{'' if len(numbers) == 1 else 's'} {_and(spans)}"
 
 
-def _and(parts: Sequence[str]) -> str:
-    """'a', 'a and b', 'a, b and c'."""
-    return " and ".join(filter(None, (", ".join(parts[:-1]), parts[-1])))
-
-
 def broken_text(row: RuleRow) -> str:
     """'first broken in round 1: 2, round 3: 5; kept throughout: 33 of 40'."""
     numbered = enumerate(row.broken, start=1)
@@ -279,23 +400,28 @@ def broken_text(row: RuleRow) -> str:
 
 
 def baseline_lines(baseline: Baseline) -> list[str]:
-    """What the probes score without a system prompt, and which measures tell nothing; or which
-    rules, where prompts have several.
+    """The scores without a system prompt, and which measures, or rules where prompts have several,
+    are never followed, uninformative or undecided.
     """
-    every, asked = baseline.every, baseline.cases if baseline.by_rule else baseline.measures
+    every, rows = baseline.every, baseline.cases if baseline.by_rule else baseline.measures
+    few = every.n < LEAST
+    unclear = "too few conversations to compare" if few else "no clear difference"
+    apart = {1: "clearly higher", -1: "clearly lower", 0: unclear}
     lines = [
-        f"Without a system prompt the same probes score {plain(every.unprompted)} at round 1, with"
-        f" it {plain(every.prompted)}: {signed(every.difference)},"
-        f" {tell(every.difference).word('higher', 'lower')}."
+        f"Without a system prompt the same probes score {plain(every.unprompted)} in round 1, with"
+        f" it {plain(every.prompted)}: {apart[tell(every.difference).sign]}."
     ]
-    lines += [
-        f"  {row.name} {DOES_NOT}: {plain(row.prompted)} with the prompt, {plain(row.unprompted)} "
-        f"without (n = {row.n})."
-        for row in asked
-        if row.verdict == DOES_NOT
-    ]
-    unclear = [row for row in asked if row.verdict == CANNOT_TELL]
-    if unclear:
-        names = ", ".join(f"{row.name} (n = {row.n})" for row in unclear)
-        lines.append(f"  Too few conversations to tell whether these discriminate: {names}.")
+    for verdict, text in (
+        (NEVER_FOLLOWED, "Never followed, not even in round 1"),
+        (UNINFORMATIVE, "Uninformative, as good without the prompt"),
+        (CANNOT_TELL, "Too uncertain to say whether the prompt makes a difference"),
+    ):
+        if few:
+            break
+        if there := [row for row in rows if row.verdict == verdict]:
+            lines.append(f"{text}: {_listing(list(map(_with_and_without, there)))}.")
     return lines
+
+
+def _with_and_without(row: BaselineRow) -> str:
+    return f"{row.name} ({row.prompted.mean:.2f} with it, {row.unprompted.mean:.2f} without)"

@@ -14,9 +14,10 @@ from holdfast.analysis.comparisons import baseline_of, compare, overall_change
 from holdfast.analysis.rules import RuleComparison, RuleRow, compare_rules, rule_rows
 from holdfast.analysis.series import KINDS, Series, read_series
 from holdfast.analysis.statistics import estimate_columns
-from holdfast.analysis.verdicts import CANNOT_TELL, HOLDS_ZERO, tell
+from holdfast.analysis.verdicts import CANNOT_TELL, INCLUDES_ZERO, tell
 from holdfast.records import RunData
 from holdfast.report.collapse import collapse_lines
+from holdfast.report.next_step import finding_of, next_step
 from holdfast.report.overview import (
     WIDTH,
     against_none,
@@ -34,8 +35,7 @@ _RULES_ACROSS = 3  # rules side by side, whose names are longer
 
 
 def table(run: RunData, details: bool = False) -> str:
-    """What a run found: the sentences it is told in, stability by round and method, and rule by
-    method.
+    """A run in short: its sentences, stability by round and method, and rule by method.
 
     Args:
         run: a run.
@@ -47,14 +47,14 @@ def table(run: RunData, details: bool = False) -> str:
     """
     series = read_series(run)
     baseline = baseline_beside(run, series[0])
-    sentences = [*opening(series, baseline), *collapse_lines(series, run)]
-    told = [part for sentence in sentences for part in _wrapped(sentence)]
+    lines = [*opening(series, baseline), *collapse_lines(series, run)]
+    sentences = [part for line in lines for part in _wrapped(line)]
     notes = _notes(series, baseline)
     if details:
-        paragraphs = [*_in_detail(series), [*_accuracies(series), *notes]]
-        paragraphs.append(told)
+        paragraphs = [*_in_detail(series, baseline), [*_accuracies(series), *notes]]
+        paragraphs.append(sentences)
     else:
-        paragraphs = [told, *_in_short(series), notes]
+        paragraphs = [sentences, *_in_short(series, baseline), notes]
     rules = rule_rows(series[:1])
     if rules and not baseline:
         paragraphs.append(_wrapped(baseline_hint(rules)))
@@ -62,40 +62,42 @@ def table(run: RunData, details: bool = False) -> str:
 
 
 def left_out(run: RunData) -> str:
-    """Where the rest is that only the details have; "" where they have no more."""
+    """Names the tables that only the details have; "" where there are no more."""
     series = read_series(run)
     parts = ["each rule by round"] if rule_rows(series[:1]) else []
+    parts += ["changes from round 1"] if series[0].rounds > 1 else []
     if len(series) > 1:
-        parts += ["changes from round 1"] if series[0].rounds > 1 else []
         parts += ["adoption"] if any(item.measured("adoption") for item in series) else []
         parts += ["accuracy"] if _accuracies(series) else []
     if not parts:
         return ""
-    rest = ", ".join(parts)
-    return "\n".join(
-        _wrapped(f"The page and summary.json also have {rest}; --details prints it too.")
-    )
+    return "\n".join(_wrapped(f"With --details, and on the page: {', '.join(parts)}."))
+
+
+def next_line(run: RunData) -> str:
+    """What to do next."""
+    return next_step(finding_of(run, read_series(run)))
 
 
 def _wrapped(line: str) -> list[str]:
     return textwrap.wrap(line, WIDTH)
 
 
-def _in_short(series: Sequence[Series]) -> list[list[str]]:
-    """Paragraphs; of a single method all but its rules by round."""
+def _in_short(series: Sequence[Series], baseline: Baseline | None) -> list[list[str]]:
+    """Paragraphs; of a single method with its adoption and the intervals of every round."""
+    rules = rules_by_method(series, baseline)
     if len(series) > 1:
-        return [by_round(series), against_none(series), rules_by_method(series)]
-    more = [*_changes(series), *_accuracies(series)]
-    return [_block(series), more, rules_by_method(series)]
+        return [by_round(series), against_none(series), rules]
+    return [_block(series), _accuracies(series), rules]
 
 
-def _in_detail(series: Sequence[Series]) -> list[list[str]]:
+def _in_detail(series: Sequence[Series], baseline: Baseline | None) -> list[list[str]]:
     blocks = [_block(series[at : at + _ACROSS]) for at in range(0, len(series), _ACROSS)]
-    return [*blocks, [*_changes(series), *_comparisons(series)], *_rules(series)]
+    return [*blocks, [*_changes(series), *_comparisons(series)], *_rules(series, baseline)]
 
 
 def _notes(series: Sequence[Series], baseline: Baseline | None) -> list[str]:
-    """What to know of the numbers, and which measures tell nothing."""
+    """Why there are no intervals, and what the probes score without a system prompt."""
     lines = []
     if any(len(item.records) < 2 for item in series):
         lines.append(
@@ -139,7 +141,7 @@ def _block(series: Sequence[Series]) -> list[str]:
     return [line.rstrip() for line in (top, head, *body)]
 
 
-def _rules(series: Sequence[Series]) -> list[list[str]]:
+def _rules(series: Sequence[Series], baseline: Baseline | None) -> list[list[str]]:
     """Paragraphs: for each method its rules by round, and when each was lost; nothing without
     rules.
     """
@@ -154,20 +156,20 @@ def _rules(series: Sequence[Series]) -> list[list[str]]:
         ]
         title = f"Rule by rule, {item.method}: stability by round, and its change to the last"
         blocks[0].insert(0, title)
-        paragraphs += [*blocks, [line for row in rows for line in _rule_told(row)]]
+        paragraphs += [*blocks, [line for row in rows for line in _rule_lines(row, baseline)]]
     return [*paragraphs, _rules_compared(series)]
 
 
-def _rule_told(row: RuleRow) -> list[str]:
-    """When a rule was lost."""
-    if row.never_kept:
+def _rule_lines(row: RuleRow, baseline: Baseline | None) -> list[str]:
+    """Whether and when a rule was lost."""
+    if row.never_followed:
         return [f"  {row.name}: {fall(row)}"]
     moved = f"{signed(row.changes[-1])}; " if row.series.rounds > 1 else ""
-    return [f"  {row.name}: {moved}{fall(row)}", f"    {broken_text(row)}"]
+    return [f"  {row.name}: {moved}{fall(row, baseline)}", f"    {broken_text(row)}"]
 
 
 def _rules_compared(series: Sequence[Series]) -> list[str]:
-    """One table of rule by method: what each method changes at each rule; nothing of one method."""
+    """A table of each rule under each method, minus no fix; nothing of one method."""
     compared = compare_rules(series, rule_rows(series))
     if not compared:
         return []
@@ -192,12 +194,12 @@ def _rules_compared(series: Sequence[Series]) -> list[str]:
 
 def _reasons(compared: Sequence[RuleComparison], rounds: int) -> list[str]:
     """Why the table cannot tell, with the places of each reason; without those where the interval
-    holds 0, which can be seen in the table.
+    includes 0, which can be seen in the table.
     """
     places: dict[str, list[str]] = {}
     for pair in compared:
         for value, at in ((pair.last, f"round {rounds}"), (pair.mean, "all rounds")):
-            if (why := tell(value).why) and why != HOLDS_ZERO:
+            if (why := tell(value).why) and why != INCLUDES_ZERO:
                 place = f"{pair.row.name} with {pair.row.series.method} ({at})"
                 places.setdefault(why, []).append(place)
     lines = []

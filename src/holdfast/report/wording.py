@@ -5,11 +5,20 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from holdfast.analysis.statistics import Estimate
-from holdfast.analysis.verdicts import LEAST
+
+_MOST_DIGITS = 6
 
 
-def with_interval(value: Estimate, write: Callable[[float], str]) -> str:
-    """'0.74 [0.69, 0.79]', '0.74' without an interval, '0.74 (all alike)' where it has no width."""
+def with_interval(
+    value: Estimate, write: Callable[[float], str], fine: Callable[[float], str] | None = None
+) -> str:
+    """'0.74 [0.69, 0.79]', '0.74' without an interval, '0.74 (all alike)' where it has no width.
+
+    Args:
+        value: the estimate.
+        write: writes its mean and the ends of its interval.
+        fine: writes the ends of an interval that excludes 0, so that none reads as 0.
+    """
     if value.mean is None:
         return "–"
     text = write(value.mean)
@@ -17,7 +26,8 @@ def with_interval(value: Estimate, write: Callable[[float], str]) -> str:
         return text
     if value.alike:
         return f"{text} (all alike)"
-    return f"{text} [{write(value.low)}, {write(value.high)}]"
+    end = fine if fine and value.excludes_zero else write
+    return f"{text} [{end(value.low)}, {end(value.high)}]"
 
 
 def plain(value: Estimate) -> str:
@@ -27,12 +37,28 @@ def plain(value: Estimate) -> str:
 
 def signed(value: Estimate) -> str:
     """'+0.09 [+0.02, +0.15]'; without the interval where there is none."""
-    return with_interval(value, signed_number)
+    return with_interval(value, signed_number, _not_zero)
 
 
 def signed_number(number: float) -> str:
     """'+0.09', '-0.09' or '0.00'."""
     return f"{number:+.2f}" if round(number, 2) else "0.00"
+
+
+def _not_zero(number: float, digits: int = 2) -> str:
+    """With as many digits as it takes not to read as 0: '-0.05', '-0.003'."""
+    while not round(number, digits) and digits < _MOST_DIGITS:
+        digits += 1
+    return f"{number:+.{digits}f}"
+
+
+def other_prompts(value: Estimate) -> str:
+    """'other prompts [-0.40, -0.21]'; "" where too few prompts were drawn to speak of others."""
+    others = value.other_prompts
+    if others is None:
+        return ""
+    end = _not_zero if others.excludes_zero else signed_number
+    return f"other prompts [{end(others.low)}, {end(others.high)}]"
 
 
 def count_of(number: int, noun: str) -> str:
@@ -45,20 +71,63 @@ def percent(share: float) -> str:
     return f"{100 * share:.0f} %"
 
 
-def points(value: Estimate) -> str:
-    """'-32 points [-39, -26]', of a difference of shares."""
-    text = with_interval(value, lambda share: f"{100 * share:+.0f}" if share else "0")
-    number, space, rest = text.partition(" ")
-    return f"{number} points{space}{rest}"
-
-
-def cannot_tell(value: Estimate, what: str) -> str:
-    """'this run cannot tell a change (-2 points [-9, +5])'; the difference is left out where there
-    are too few.
+def points_apart(value: Estimate, more: str = "more", less: str = "less") -> str:
+    """'17 points more (95 % interval 10 to 26; for other prompts 8 to 28)', of a difference of
+    shares that excludes 0.
     """
-    if value.n < LEAST:
-        return f"too few to tell {what}"
-    return f"this run cannot tell {what} ({points(value)})"
+    assert value.mean is not None
+    sign = 1 if value.mean > 0 else -1
+    size = _points(abs(value.mean), exact=True)
+    count = f"{size} point{'' if size == '1' else 's'}"
+    return f"{count} {more if sign > 0 else less} ({_intervals(value, sign)})"
+
+
+def points(value: Estimate) -> str:
+    """'-10 points (95 % interval -28 to +8)', of a difference of shares that may be chance."""
+    assert value.mean is not None
+    number = _signed_points(value.mean)
+    count = f"{number} point{'' if number in ('+1', '-1') else 's'}"
+    return f"{count} ({_intervals(value, 1)})" if value.low is not None else count
+
+
+def _intervals(value: Estimate, sign: int) -> str:
+    """'95 % interval 10 to 26; for other prompts 8 to 28', of sign times the value."""
+    assert value.low is not None and value.high is not None
+    text = (
+        "the same in every conversation"
+        if value.alike
+        else f"95 % interval {_range(value.low, value.high, sign)}"
+    )
+    if value.other_prompts is None or value.alike:
+        return text
+    others = _range(value.other_prompts.low, value.other_prompts.high, sign)
+    same = text.endswith(f" {others}")
+    return f"{text}, for other prompts too" if same else f"{text}; for other prompts {others}"
+
+
+def _range(low: float, high: float, sign: int) -> str:
+    """'10 to 26', '-28 to +8'; an end reads as 0 only where the range includes 0."""
+    low, high = sorted((sign * low, sign * high))
+    if low <= 0 <= high:
+        return f"{_signed_points(low)} to {_signed_points(high)}"
+    ends = [_points(abs(end), exact=True) for end in (low, high)]
+    minus = "-" if high < 0 else ""
+    return f"{minus}{ends[0]} to {minus}{ends[1]}"
+
+
+def _signed_points(share: float) -> str:
+    number = _points(abs(share))
+    return number if number == "0" else f"{'+' if share > 0 else '-'}{number}"
+
+
+def _points(share: float, exact: bool = False) -> str:
+    """Whole points, rounded as two digits of the share are; exact: with as many digits as it takes
+    not to read as 0.
+    """
+    digits = 2
+    while exact and not round(share, digits) and digits < _MOST_DIGITS:
+        digits += 1
+    return f"{100 * float(f'{share:.{digits}f}'):.{digits - 2}f}"
 
 
 def aligned(rows: Sequence[Sequence[str]], left: str = "") -> list[str]:

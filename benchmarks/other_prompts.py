@@ -1,0 +1,82 @@
+"""How often a 95 % interval covers the mean change of prompts that the run did not draw: simulated.
+
+    python benchmarks/other_prompts.py --out benchmarks/results/other_prompts.json
+
+A prompt passes its probe with a probability of its own in the first round, and with another in the
+last; both are drawn from beta distributions, whose parameters sum to the `concentration`. A run
+draws a few prompts, and for each conversation one of these. The truth is the mean over all prompts
+that there could be. Two intervals are judged: over conversations, which is right for the prompts of
+the run, and over prompts (the cluster bootstrap), which is meant for others.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+from pathlib import Path
+
+import numpy as np
+from stamp import measured_on
+
+from holdfast.analysis.statistics import MIN_PROMPTS, estimate, over_prompts
+
+CONVERSATIONS, RUNS, SEED = 100, 1000, 0
+PROMPTS = (5, 10, 20, 30, 50, 100)
+CONCENTRATIONS = {"unlike": 1.0, "alike": 10.0}
+TRUTHS = {"no change": (0.8, 0.8), "a fall": (0.9, 0.6)}  # means of the first and the last round
+
+
+def coverage(prompts: int, first: float, last: float, concentration: float, runs: int) -> dict:
+    """The shares of runs whose intervals cover the mean change of all prompts.
+
+    Args:
+        prompts: of a run.
+        first, last: the mean probabilities of a pass in the first and the last round.
+        concentration: of the beta distributions; small where prompts differ much.
+        runs: how many are simulated.
+    """
+    draws = np.random.default_rng([SEED, prompts, int(100 * last), int(10 * concentration)])
+    covered = {"over_conversations": 0, "over_prompts": 0}
+    for _ in range(runs):
+        passes = [
+            draws.beta(concentration * mean, concentration * (1 - mean), prompts)
+            for mean in (first, last)
+        ]
+        drawn = draws.integers(prompts, size=CONVERSATIONS)
+        before, after = ((draws.random(CONVERSATIONS) < share[drawn]) for share in passes)
+        change = after.astype(float) - before
+        here, others = estimate(change), over_prompts(change, drawn)
+        covered["over_conversations"] += here.low <= last - first <= here.high
+        covered["over_prompts"] += others.low <= last - first <= others.high
+    return {name: count / runs for name, count in covered.items()}
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--out", type=Path, required=True)
+    parser.add_argument("--runs", type=int, default=RUNS)
+    arguments = parser.parse_args()
+    rows = [
+        {"prompts": prompts, "prompts_are": kind, "truth": truth}
+        | coverage(prompts, *means, concentration, arguments.runs)
+        for prompts in PROMPTS
+        for kind, concentration in CONCENTRATIONS.items()
+        for truth, means in TRUTHS.items()
+    ]
+    record = {
+        "measured_on": measured_on(),
+        "settings": {
+            "conversations": CONVERSATIONS,
+            "runs": arguments.runs,
+            "seed": SEED,
+            "min_prompts": MIN_PROMPTS,
+            "concentrations": CONCENTRATIONS,
+            "truths": TRUTHS,
+        },
+        "rows": rows,
+    }
+    arguments.out.write_text(json.dumps(record, indent=1) + "\n")
+
+
+if __name__ == "__main__":
+    main()
