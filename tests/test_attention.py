@@ -411,8 +411,6 @@ def test_leaving_restores_the_model_after_an_exception_too(attention):
     model, (ids, _, span) = hugging_face(attention=attention), prompts()
     plain = model(ids).logits
     with pytest.raises(RuntimeError, match="boom"), holdfast.steering(model, span, [SPLIT]):
-        with holdfast.steering(model, span, [KEEP]):
-            model(ids)
         model(ids)
         raise RuntimeError("boom")
     assert model.config._attn_implementation == attention
@@ -423,34 +421,32 @@ def test_leaving_restores_the_model_after_an_exception_too(attention):
     assert all("_attn" not in vars(module) for module in gptj.modules())
 
 
-def test_threads_steer_one_model_differently_at_once():
+def test_threads_of_one_block_run_at_once():
     model, (ids, _, span) = hugging_face(), prompts()
-    settings = [[SplitSoftmax(0.1 * n)] for n in range(1, 7)]
-    both = threading.Barrier(len(settings) + 1)
+    both = threading.Barrier(7)
     results = {}
-
-    def run(number):
-        with torch.inference_mode(), holdfast.steering(model, span, settings[number]):
-            both.wait(30)
-            results[number] = [model(ids).logits for _ in range(3)]
-            both.wait(30)
-
-    threads = [threading.Thread(target=run, args=(number,)) for number in range(len(settings))]
-    for thread in threads:
-        thread.start()
-    both.wait(30)
-    with torch.inference_mode(), holdfast.unsteered(model):
-        plain = model(ids).logits
-    both.wait(30)
-    for thread in threads:
-        thread.join()
-    assert model.config._attn_implementation == "sdpa"
     with torch.inference_mode():
-        assert torch.equal(plain, model(ids).logits)
-        for number, methods in enumerate(settings):
-            with holdfast.steering(model, span, methods):
-                alone = model(ids).logits
-            assert all(torch.equal(one, alone) for one in results[number])
+        plain = model(ids).logits
+
+    @torch.inference_mode()
+    def run(number):
+        both.wait(30)
+        results[number] = [model(ids).logits for _ in range(3)]
+
+    with holdfast.steering(model, span, [SPLIT]) as handle:
+        with torch.inference_mode():
+            steered_logits = model(ids).logits
+        threads = [threading.Thread(target=handle.bind(run), args=(number,)) for number in range(6)]
+        for thread in threads:
+            thread.start()
+        with holdfast.unsteered(model):
+            run("unsteered")
+        for thread in threads:
+            thread.join()
+    assert model.config._attn_implementation == "sdpa"
+    assert all(torch.equal(one, plain) for one in results.pop("unsteered"))
+    assert len(results) == 6 and (steered_logits - plain).abs().max() > 1e-3
+    assert all(torch.equal(one, steered_logits) for own in results.values() for one in own)
 
 
 @torch.inference_mode()

@@ -74,14 +74,15 @@ def test_every_row_of_the_table_names_a_test_and_every_test_of_the_scope_has_a_r
 
 
 @pytest.mark.parametrize("attention", ["sdpa", "eager"])
-def test_a_thread_that_runs_the_model_in_the_block_is_steered_and_traced(attention):
+def test_a_bound_function_is_steered_and_traced_in_any_thread(attention):
     made, (ids, mask, span) = hugging_face(attention=attention), prompts()
     given = {"attention_mask": mask, **GREEDY}
     with holdfast.steering(made, span, [SPLIT], trace=True) as here:
         wanted = made.generate(ids, **given)
     replies = []
     with holdfast.steering(made, span, [SPLIT], trace=True) as there:
-        thread = threading.Thread(target=lambda: replies.append(made.generate(ids, **given)))
+        generate = there.bind(lambda: replies.append(made.generate(ids, **given)))
+        thread = threading.Thread(target=generate)
         thread.start()
         thread.join()
     assert torch.equal(replies[0], wanted) and not torch.equal(wanted, made.generate(ids, **given))
@@ -90,6 +91,25 @@ def test_a_thread_that_runs_the_model_in_the_block_is_steered_and_traced(attenti
         torch.equal(one.mass, other.mass)
         for one, other in zip(here.traces, there.traces, strict=True)
     )
+    with pytest.raises(UsageError, match=r"LlamaForCausalLM.*was left"):
+        generate()
+
+
+@pytest.mark.parametrize("attention", ["sdpa", "eager"])
+def test_a_pass_of_a_thread_that_is_not_bound_is_refused(attention):
+    made, ids, span, plain, moved = both_ways(attention=attention)
+
+    @torch.inference_mode()
+    def run_inside(made, ids):
+        return made.model(ids)
+
+    with holdfast.steering(made, span, [SPLIT]):
+        for refused in (logits, made.generate, run_inside):
+            arguments = (ids,) if refused == made.generate else (made, ids)
+            with pytest.raises(UsageError, match=r"split-softmax.*LlamaForCausalLM.*steered\.bind"):
+                in_a_thread(refused, *arguments)
+        assert torch.equal(logits(made, ids), moved)
+    assert torch.equal(in_a_thread(logits, made, ids), plain)
 
 
 def test_threads_of_a_pool_share_a_block_and_mixed_traces_are_refused():
@@ -104,9 +124,8 @@ def test_threads_of_a_pool_share_a_block_and_mixed_traces_are_refused():
         return results
 
     with holdfast.steering(made, span, [SPLIT], trace=True) as seen, ThreadPoolExecutor(3) as pool:
-        results = [
-            result for job in [pool.submit(by_turns) for _ in range(3)] for result in job.result(60)
-        ]
+        jobs = [pool.submit(seen.bind(by_turns)) for _ in range(3)]
+        results = [result for job in jobs for result in job.result(60)]
     assert all(torch.equal(result, moved) for result in results)
     with pytest.raises(UsageError, match=r"3 threads.*by turns"):
         _ = seen.traces
@@ -117,11 +136,12 @@ def test_the_streaming_recipe_streams_a_steered_reply():
     chats = holdfast.encode_chats(
         [chat("always talk about cheese", "the old town")], local.tokenizer
     )
-    with holdfast.steering(local, chats.span_mask, "split-softmax:exponent=0.2"):
+    with holdfast.steering(local, chats.span_mask, "split-softmax:exponent=0.2") as handle:
         wanted = local.hf_model.generate(**chats.inputs, **GREEDY)[0, chats.input_ids.shape[1] :]
         streamer = TextIteratorStreamer(local.tokenizer, skip_prompt=True, timeout=60)
         thread = threading.Thread(
-            target=local.hf_model.generate, kwargs={**chats.inputs, **GREEDY, "streamer": streamer}
+            target=handle.bind(local.hf_model.generate),
+            kwargs={**chats.inputs, **GREEDY, "streamer": streamer},
         )
         thread.start()
         text = "".join(streamer)
@@ -132,41 +152,23 @@ def test_the_streaming_recipe_streams_a_steered_reply():
     )
 
 
-def test_two_open_blocks_refuse_a_pass_from_neither_and_take_bound_functions():
-    made, (ids, _, span) = hugging_face(), prompts()
-    plain = logits(made, ids)
-    opened, leave, handles = threading.Barrier(3), threading.Event(), {}
+def test_a_second_block_on_one_model_is_refused():
+    made, ids, span, plain, moved = both_ways()
 
-    def hold(name, method):
-        with holdfast.steering(made, span, [method]) as handles[name]:
-            logits(made, ids)
-            opened.wait(60)
-            leave.wait(60)
+    def second():
+        with holdfast.steering(made, span, [BOOST]):
+            raise AssertionError("entered")
 
-    threads = [
-        threading.Thread(target=hold, args=pair) for pair in (("split", SPLIT), ("boost", BOOST))
-    ]
-    for thread in threads:
-        thread.start()
-    opened.wait(60)
-    try:
-        with pytest.raises(UsageError, match=r"2 blocks.*LlamaForCausalLM.*steered\.bind"):
-            logits(made, ids)
-        bound = {
-            name: in_a_thread(handle.bind(logits), made, ids) for name, handle in handles.items()
-        }
-        with holdfast.unsteered(made):
-            assert torch.equal(logits(made, ids), plain)
-    finally:
-        leave.set()
-        for thread in threads:
-            thread.join()
-    for name, method in (("split", SPLIT), ("boost", BOOST)):
-        with holdfast.steering(made, span, [method]):
-            assert torch.equal(logits(made, ids), bound[name])
-    with pytest.raises(UsageError, match="was left"):
-        handles["split"].bind(logits)(made, ids)
-    assert torch.equal(logits(made, ids), plain)
+    says = r"split-softmax:exponent=0\.3\) is already open.*boost:factor=5.*joined by \+"
+    with holdfast.steering(made, span, [SPLIT]):
+        for elsewhere in (False, True):
+            with pytest.raises(UsageError, match=says):
+                in_a_thread(second) if elsewhere else second()
+        assert torch.equal(logits(made, ids), moved)
+    assert torch.equal(logits(made, ids), plain) and made.config._attn_implementation == "sdpa"
+    for methods in ([SPLIT, BOOST], [[SPLIT], [BOOST]]):  # as the message says
+        with holdfast.steering(made, span, methods):
+            assert apart(logits(made, ids)[1], moved[1]) > MOVED
 
 
 def test_unsteered_keeps_a_thread_plain_while_another_steers():
@@ -176,13 +178,16 @@ def test_unsteered_keeps_a_thread_plain_while_another_steers():
         with holdfast.unsteered(made):
             return logits(made, ids)
 
-    with holdfast.steering(made, span, [SPLIT]):
+    with holdfast.steering(made, span, [SPLIT]) as handle:
         assert torch.equal(in_a_thread(plainly), plain)
         assert torch.equal(plainly(), plain)
-        assert torch.equal(in_a_thread(logits, made, ids), moved)
+        assert torch.equal(in_a_thread(handle.bind(logits), made, ids), moved)
+        assert torch.equal(in_a_thread(handle.bind(plainly)), plain)
+    with holdfast.unsteered(made), holdfast.steering(made, span, [SPLIT]):
+        assert torch.equal(logits(made, ids), moved), "the block is the inner one"
 
 
-def test_a_generation_that_another_thread_began_before_the_block_stays_plain_to_its_end():
+def test_a_generation_that_began_before_the_block_is_refused_or_stays_plain_in_unsteered():
     for attention, options in (
         ("eager", {"cache_implementation": "static"}),
         ("eager", {}),
@@ -205,15 +210,28 @@ def test_a_generation_that_another_thread_began_before_the_block_stays_plain_to_
                 began.set()
                 assert go_on.wait(60)
 
-        hook = made.model.layers[1].register_forward_pre_hook(wait)
-        with ThreadPoolExecutor(1) as pool:
-            job = pool.submit(made.generate, ids, **given)
-            assert began.wait(60)
-            hook.remove()
-            with holdfast.steering(made, span, [SPLIT]):
-                logits(made, ids)
-                go_on.set()
-                during = torch.stack(job.result(60).logits)
+        def keep_plain(made=made, ids=ids, given=given):
+            with holdfast.unsteered(made):
+                return made.generate(ids, **given)
+
+        for generate in (
+            lambda made=made, ids=ids, given=given: made.generate(ids, **given),
+            keep_plain,
+        ):
+            began.clear(), go_on.clear(), passes.clear()
+            hook = made.model.layers[1].register_forward_pre_hook(wait)
+            with ThreadPoolExecutor(1) as pool:
+                job = pool.submit(generate)
+                assert began.wait(60)
+                hook.remove()
+                with holdfast.steering(made, span, [SPLIT]):
+                    logits(made, ids)
+                    go_on.set()
+                    if generate is not keep_plain:
+                        with pytest.raises(UsageError, match=r"steered\.bind"):
+                            job.result(60)
+                    else:
+                        during = torch.stack(job.result(60).logits)
         # Masks that `generate` makes ahead for a static cache are of a form that rounds elsewhere.
         assert torch.equal(during, plain) or (options and apart(during, plain) < ROUNDING), (
             attention
@@ -223,25 +241,31 @@ def test_a_generation_that_another_thread_began_before_the_block_stays_plain_to_
 
 def test_leaving_while_another_thread_generates_in_the_block_says_so():
     made, ids, span, _, moved = both_ways(attention="eager")
-    began, go_on, result = threading.Event(), threading.Event(), []
+    began, go_on = threading.Event(), threading.Event()
 
     def wait(*_):
         began.set()
         assert go_on.wait(60)
 
-    hook = made.model.layers[1].register_forward_pre_hook(wait)
-    thread = threading.Thread(target=lambda: result.append(logits(made, ids)))
-    with (
-        pytest.warns(UserWarning, match="left while another thread"),
-        holdfast.steering(made, span, [SPLIT]),
-    ):
-        thread.start()
-        assert began.wait(60)
-    hook.remove()
-    go_on.set()
-    thread.join()
-    assert torch.equal(result[0], moved), "the pass ends with the attention it began with"
-    assert made.config._attn_implementation == "eager" and not made.model._forward_hooks
+    with ThreadPoolExecutor(1) as pool:
+        for run, passes in ((logits, 1), (made.generate, 2)):
+            hook = made.model.layers[1].register_forward_pre_hook(wait)
+            with (
+                pytest.warns(UserWarning, match="left while another thread"),
+                holdfast.steering(made, span, [SPLIT]) as handle,
+            ):
+                arguments = (made, ids) if passes == 1 else (ids,)
+                job = pool.submit(handle.bind(run), *arguments)
+                assert began.wait(60)
+            hook.remove()
+            go_on.set()
+            if passes == 1:
+                assert torch.equal(job.result(60), moved), "the pass ends as it began"
+            else:
+                with pytest.raises(UsageError, match=r"under split-softmax.*under no steering"):
+                    job.result(60)
+            began.clear(), go_on.clear()
+            assert made.config._attn_implementation == "eager" and "forward" not in vars(made)
 
 
 # Other models
@@ -273,19 +297,13 @@ def test_blocks_on_two_models_each_steer_their_own():
     inner, other = hugging_face(seed=1, attention="eager"), span.roll(3, 1)
     with holdfast.steering(inner, other, [BOOST]):
         wanted = logits(inner, ids)
-    with holdfast.steering(made, span, [SPLIT]), holdfast.steering(inner, other, [BOOST]):
+    with (
+        holdfast.steering(made, span, [SPLIT]) as handle,
+        holdfast.steering(inner, other, [BOOST]),
+    ):
         assert torch.equal(logits(made, ids), moved)
         assert torch.equal(logits(inner, ids), wanted)
-        assert torch.equal(in_a_thread(logits, made, ids), moved)
-
-
-def test_nested_blocks_on_one_model_steer_by_the_innermost():
-    made, ids, span, _, moved = both_ways()
-    with holdfast.steering(made, span.roll(3, 1), [BOOST]):
-        outer = logits(made, ids)
-        with holdfast.steering(made, span, [SPLIT]):
-            assert torch.equal(logits(made, ids), moved)
-        assert torch.equal(logits(made, ids), outer)
+        assert torch.equal(in_a_thread(handle.bind(logits), made, ids), moved)
 
 
 def test_generate_and_score_of_a_holdfast_model_are_refused_in_a_block_on_it():
@@ -328,7 +346,7 @@ def test_a_deep_copy_made_in_the_block_is_plain():
             inner = copy.deepcopy(made.base_model)
             logits(made, ids)
         assert (
-            not inner._forward_hooks
+            not inner._forward_pre_hooks
             and "__deepcopy__" not in vars(inner)
             and inner.config._attn_implementation == attention
         )
@@ -349,32 +367,35 @@ def test_pickling_in_the_block_is_refused_as_for_a_spawned_process():
 
 def steps(made, ids, span, count=4):
     """Generates token by token in a block of its own."""
-    with holdfast.steering(made, span, [SPLIT]):
-        cache = DynamicCache(config=made.config)
+    with holdfast.steering(made, span, [SPLIT]) as handle:
+        cache, forward = DynamicCache(config=made.config), handle.bind(made)
         for _ in range(count):
             with torch.inference_mode():
-                found = made(ids, past_key_values=cache, use_cache=True).logits[:, -1]
+                found = forward(ids, past_key_values=cache, use_cache=True).logits[:, -1]
             ids = found.argmax(-1, keepdim=True)
             yield found
 
 
-def test_a_generators_block_covers_its_own_passes_and_not_its_callers():
-    made, ids, span, plain, _ = both_ways()
+def test_a_generators_block_is_open_between_its_steps():
+    made, ids, span, plain, moved = both_ways()
     wanted = list(steps(made, ids, span))
     found = []
     for step in steps(made, ids, span):
         found.append(step)
-        assert torch.equal(logits(made, ids), plain)
+        assert torch.equal(logits(made, ids), moved)
+        with holdfast.unsteered(made):
+            assert torch.equal(logits(made, ids), plain)
     assert all(torch.equal(*pair) for pair in zip(found, wanted, strict=True))
-    assert apart(wanted[0], plain[:, -1]) > MOVED
+    assert torch.equal(logits(made, ids), plain)
 
 
-def test_a_generator_whose_steps_have_contexts_of_their_own_is_steered_in_each():
+def test_a_generator_whose_steps_have_contexts_of_their_own_runs_bound_functions():
     made, ids, span, plain, _ = both_ways()
     wanted, found, running = list(steps(made, ids, span)), [], steps(made, ids, span)
     for _ in wanted:
         found.append(contextvars.copy_context().run(next, running))
-        assert torch.equal(logits(made, ids), plain)
+        with pytest.raises(UsageError, match=r"steered\.bind"):
+            logits(made, ids)
     contextvars.copy_context().run(list, running)
     threads = steps(made, ids, span)
     found += [in_a_thread(next, threads) for _ in wanted]
@@ -395,7 +416,7 @@ def test_a_thread_that_a_generator_started_is_steered_between_its_steps():
         with holdfast.steering(local, chats.span_mask, [SPLIT]) as handle:
             streamer = TextIteratorStreamer(local.tokenizer, skip_prompt=True, timeout=60)
             thread = threading.Thread(
-                target=local.hf_model.generate,
+                target=handle.bind(local.hf_model.generate),
                 kwargs={**chats.inputs, **GREEDY, "streamer": streamer},
             )
             thread.start()
@@ -417,7 +438,7 @@ def test_an_abandoned_generator_leaves_its_block():
     next(running)
     del running
     gc.collect()
-    assert torch.equal(logits(made, ids), plain) and not made.model._forward_hooks
+    assert torch.equal(logits(made, ids), plain) and "forward" not in vars(made)
 
 
 def test_a_context_manager_of_ones_own_and_an_exit_stack_cover_what_runs_in_them():
@@ -433,7 +454,6 @@ def test_a_context_manager_of_ones_own_and_an_exit_stack_cover_what_runs_in_them
     stack = contextlib.ExitStack()
 
     def enter():
-        stack.enter_context(holdfast.steering(made, span.roll(3, 1), [BOOST]))
         stack.enter_context(mine())
 
     enter()
@@ -448,33 +468,34 @@ def test_a_context_manager_of_ones_own_and_an_exit_stack_cover_what_runs_in_them
     assert torch.equal(logits(made, ids), plain)
 
 
-def test_coroutines_of_one_event_loop_have_blocks_of_their_own():
-    made, (ids, _, span) = hugging_face(), prompts()
-    plain, methods = logits(made, ids), [SPLIT, BOOST]
+def test_tasks_and_threads_that_copy_the_context_of_a_block_are_steered_and_others_refused():
+    made, ids, span, plain, moved = both_ways()
 
-    async def answer(method, ready, others):
-        with holdfast.steering(made, span, [method]):
+    async def forward():
+        return logits(made, ids)
+
+    async def block(ready, leave):
+        with holdfast.steering(made, span, [SPLIT]):
             ready.set()
-            await others.wait()
-            return logits(made, ids), await asyncio.to_thread(logits, made, ids)
+            await leave.wait()
+            inside = [await asyncio.create_task(forward())]
+            return [logits(made, ids), *inside, await asyncio.to_thread(logits, made, ids)]
 
     async def serve():
-        events = [asyncio.Event() for _ in methods]
-        jobs = [
-            asyncio.create_task(answer(method, event, other))
-            for method, event, other in zip(methods, events, events[::-1], strict=True)
-        ]
-        for event in events:
-            await event.wait()
-        between = logits(made, ids)
-        return between, [await job for job in jobs]
+        ready, leave = asyncio.Event(), asyncio.Event()
+        job = asyncio.create_task(block(ready, leave))
+        await ready.wait()
+        with pytest.raises(UsageError, match=r"thread or task.*steered\.bind"):
+            await forward()
+        with pytest.raises(UsageError, match="already open"):
+            await block(ready, leave)
+        with holdfast.unsteered(made):
+            assert torch.equal(await asyncio.create_task(forward()), plain)
+        leave.set()
+        return await job
 
-    between, answers = asyncio.run(serve())
-    assert torch.equal(between, plain)
-    for method, pair in zip(methods, answers, strict=True):
-        with holdfast.steering(made, span, [method]):
-            wanted = logits(made, ids)
-        assert all(torch.equal(one, wanted) for one in pair)
+    assert all(torch.equal(found, moved) for found in asyncio.run(serve()))
+    assert torch.equal(logits(made, ids), plain)
 
 
 def test_an_interrupted_pass_leaves_nothing_behind():
@@ -497,8 +518,7 @@ def test_an_interrupted_pass_leaves_nothing_behind():
         logits(made, ids)
     hook.remove()
     assert torch.equal(logits(made, ids), plain)
-    assert not made.model._forward_hooks and not made._forward_hooks
-    assert made.config._attn_implementation == "eager"
+    assert "forward" not in vars(made) and made.config._attn_implementation == "eager"
 
 
 def test_a_block_that_no_pass_went_through_says_so():
@@ -543,22 +563,138 @@ def test_behind_the_prompt_a_given_reply_may_stand_where_nothing_is_cached():
     assert apart(torch.stack(done.logits, 1), whole[:, 19:25]) < ROUNDING
 
 
+# Gemma 3 has windows, Jamba a layer with attention among others without.
+KINDS = [
+    ("llama", "sdpa", {}),
+    ("qwen3", "eager", {}),
+    ("gemma3_text", "sdpa", {"sliding_window": 8}),
+    ("gptj", "eager", {"n_embd": 48, "n_layer": 3, "n_head": 4, "rotary_dim": 8}),
+]
+
+
+@pytest.mark.parametrize(("kind", "attention", "options"), KINDS, ids=[kind[0] for kind in KINDS])
+def test_a_pass_that_reaches_no_steered_attention_is_refused(kind, attention, options):
+    made, ids, span, plain, moved = both_ways(kind, attention, **options)
+
+    def by_name():
+        made.set_attn_implementation("sdpa")
+
+    def by_config():
+        made.config._attn_implementation = "eager"
+
+    def replaced(*layers):
+        for layer in layers:
+            module = made.base_model.get_submodule(names[layer])
+            stand_in = torch.nn.Module()
+            stand_in.forward = type(module).forward.__get__(unpatched[layer])
+            made.base_model.set_submodule(names[layer], stand_in)
+
+    is_attention = re.compile(r"(layers|h)\.\d+\.(self_attn|attn)")
+    names = [name for name, _ in made.base_model.named_modules() if is_attention.fullmatch(name)]
+    own = [made.base_model.get_submodule(name) for name in names]
+    unpatched = copy.deepcopy(made).eval().base_model
+    unpatched = [unpatched.get_submodule(name) for name in names]
+    cases = {
+        "layers 0, 1, 2, so": lambda: replaced(0, 1, 2),
+        "layer 1, so": lambda: replaced(1),
+        "layers 0, 2, so": lambda: replaced(0, 2),
+    }
+    if kind != "gptj":  # whose attention goes by no name
+        cases |= {"implementation 'sdpa' inside": by_name, "implementation 'eager' ins": by_config}
+    for says, change in cases.items():
+        for run in (logits, lambda model, ids: model.generate(ids, **GREEDY)):
+            with (
+                holdfast.steering(made, span, [SPLIT], trace=True) as seen,
+                pytest.raises(ModelError, match=rf"{type(made).__name__}.*{says}"),
+            ):
+                assert torch.equal(logits(made, ids), moved)
+                change()
+                run(made, ids)
+            for name, module in zip(names, own, strict=True):
+                made.base_model.set_submodule(name, module)
+            assert len(seen.traces[0].mass[0, 0]) == 1, "the refused pass left no trace"
+            assert made.config._attn_implementation == attention
+            assert torch.equal(logits(made, ids), plain)
+
+
+@pytest.mark.parametrize(("kind", "attention", "options"), KINDS, ids=[kind[0] for kind in KINDS])
+def test_a_cache_that_was_filled_under_other_steering_is_refused(kind, attention, options):
+    made, ids, span, _, _ = both_ways(kind, attention, **options)
+    new = ids[:, :1]
+
+    def filled():
+        cache = DynamicCache(config=made.config)
+        made(ids, past_key_values=cache)
+        return cache
+
+    def step(cache):
+        return made(new, past_key_values=cache).logits
+
+    longer = torch.nn.functional.pad(span, (0, 1))
+    with holdfast.steering(made, span, [SPLIT]) as handle:
+        steered_cache, spare = filled(), filled()
+        wanted = step(filled())
+        with holdfast.unsteered(made):
+            plain_cache = filled()
+        says = r"computed under no steering.*under split-softmax:exponent=0\.3; start with a fresh"
+        with pytest.raises(UsageError, match=says):
+            step(plain_cache)
+    copied = copy.deepcopy(steered_cache)
+    for methods, mask, now in (
+        ([BOOST], longer, "boost:factor=5"),
+        ([SPLIT, BOOST], longer, r"split-softmax:exponent=0\.3\+boost:factor=5"),
+        ([], longer, "no steering"),
+        ([SPLIT], longer.roll(1, 1), r"split-softmax:exponent=0\.3"),
+    ):
+        where = " on another span" if methods == [SPLIT] else ""
+        with holdfast.steering(made, mask, methods):
+            says = rf"under split-softmax:exponent=0\.3{where}, and this pass.*under {now}; start"
+            for cache in (steered_cache, copied):
+                with pytest.raises(UsageError, match=says):
+                    step(cache)
+    says = r"split-softmax:exponent=0\.3, and this pass of \w+ runs under no steering; start with"
+    for run in (
+        lambda cache: step(cache),
+        lambda cache: made.base_model(new, past_key_values=cache),
+        lambda cache: made.generate(torch.cat([ids, new], 1), past_key_values=cache, **GREEDY),
+    ):
+        for cache in (steered_cache, copied):
+            with pytest.raises(UsageError, match=says):
+                run(cache)
+    with holdfast.steering(made, longer, [SPLIT]):  # the same steering goes on
+        assert apart(step(spare), wanted) < ROUNDING
+    assert made.base_model._forward_pre_hooks
+    del steered_cache, copied, spare, cache, handle
+    gc.collect()
+    assert not made.base_model._forward_pre_hooks, "no such cache is left"
+    with holdfast.steering(made, longer, []):  # reading the mass steers nothing
+        assert torch.equal(step(plain_cache), step(plain_cache)) is False
+    step(plain_cache)
+
+
+def test_a_cache_that_was_emptied_is_fresh():
+    made, (ids, mask, span) = hugging_face(), prompts()
+    static = {"cache_implementation": "static", "disable_compile": True, **GREEDY}
+    plain = made.generate(ids, attention_mask=mask, **static)
+    replies = []
+    for methods in ([SPLIT], [BOOST]):
+        with holdfast.steering(made, span, methods):
+            replies.append(made.generate(ids, attention_mask=mask, **static))
+            assert torch.equal(made.generate(ids, attention_mask=mask, **GREEDY), replies[-1])
+    assert torch.equal(made.generate(ids, attention_mask=mask, **static), plain)
+    assert not torch.equal(replies[0], replies[1])
+
+
 def test_a_mask_of_the_new_tokens_alone_over_cached_keys_is_refused():
     made, (ids, _, span) = hugging_face(), prompts()
-    for width, cure in ((10, r"10 tokens.*sees 20, 10 of them cached"), (20, None)):
-        cache = DynamicCache(config=made.config)
-        with torch.inference_mode():
-            made(ids[:, :10], past_key_values=cache)
-        with holdfast.steering(
-            made,
-            span[:, -width:].roll(5 if width == 10 else 0, 1) | (torch.arange(width) == 1),
-            [SPLIT],
-        ):
-            if cure:
-                with pytest.raises(UsageError, match=cure):
-                    made(ids[:, 10:], past_key_values=cache)
-            else:  # the first keys are as they were computed; later tokens are steered
-                assert made(ids[:, 10:], past_key_values=cache).logits.shape[1] == 10
+    cache = DynamicCache(config=made.config)
+    with holdfast.steering(made, span, []):
+        made(ids[:, :20], past_key_values=cache)
+    with (
+        holdfast.steering(made, span[:, :10], []),
+        pytest.raises(UsageError, match=r"10 tokens.*sees 21, 20 of them cached"),
+    ):
+        made(ids[:, :1], past_key_values=cache)
 
 
 def test_a_span_on_padding_is_refused():
@@ -584,7 +720,7 @@ def test_tokens_that_an_adapter_puts_before_the_prompt_are_refused_and_lora_is_n
             raise AssertionError("entered")
         with (
             holdfast.steering(base, span, [SPLIT]),
-            pytest.raises(UsageError, match=r"20 tokens.*25"),
+            pytest.raises(UsageError, match=r"20 tokens.*25|this cache were computed under no ste"),
         ):
             adapted(ids)
     base = hugging_face()
@@ -986,7 +1122,9 @@ def test_the_handle_is_short_to_read():
     made, (ids, _, span) = hugging_face(), prompts()
     with holdfast.steering(made, span, [SPLIT]) as handle:
         made.generate(ids, **GREEDY)
-    assert repr(handle) == "<Steered LlamaForCausalLM: split-softmax, 2 rows, 6 passes>"
+    assert (
+        repr(handle) == "<Steered LlamaForCausalLM: split-softmax:exponent=0.3, 2 rows, 6 passes>"
+    )
 
 
 def test_a_batch_of_chats_is_padded_on_the_left_with_its_span():

@@ -8,10 +8,9 @@ from typing import Any
 
 from torch import Tensor
 
-from holdfast.errors import ModelError, UsageError
+from holdfast.errors import UsageError
 from holdfast.methods.protocols import EditsStates
 from holdfast.states.edits import Edits, Row, edits_of
-from holdfast.states.sites import Sites
 
 
 @dataclass(frozen=True)
@@ -21,12 +20,10 @@ class BlockStates:
     Args:
         methods: per row of the span mask.
         span: bool [row, column], on the host.
-        sites: of the model.
     """
 
     methods: tuple[tuple[EditsStates, ...], ...]
     span: Tensor
-    sites: Sites
 
 
 def edits_of_pass(states: BlockStates, given: Mapping[str, Any], before: int) -> Edits | None:
@@ -69,18 +66,6 @@ def edits_of_pass(states: BlockStates, given: Mapping[str, Any], before: int) ->
         for row in range(ids.shape[0])
     ]
     return edits_of(rows, ids.shape[1], ids.device)
-
-
-def refuse_compiled(name: str) -> None:
-    """Refuses a compiled pass, which has no hooks.
-
-    Raises:
-        ModelError: always.
-    """
-    raise ModelError(
-        f"A compiled pass of {name} cannot have its keys, hidden states or attention outputs"
-        " edited; run it not compiled, or use attention methods."
-    )
 
 
 def _ends(mask: object, rows: int, width: int) -> list[int | None]:

@@ -1,238 +1,392 @@
-"""Which block of `holdfast.steering` a forward pass belongs to.
+"""An open block of `holdfast.steering`, and the forward passes of the model that it owns.
 
-A block belongs to one model. While any is open on it, each of its passes asks here as it begins, in
-whatever thread it runs; docs/steering.md has the rule case by case:
-
-    1. the innermost block in whose code the pass runs, or that its function is bound to;
-    2. a block that this thread entered and whose code has returned, as with an ExitStack;
-    3. for a pass that goes on behind cached keys: the block that they were computed in, or none;
-    4. a block that this context was copied in, as `asyncio.to_thread` does;
-    5. the one block that is open; two are refused.
-
-The code of a generator or a coroutine does not run between its steps, so then its block is not that
-of its caller's passes.
+A model has at most one open block, and `forward` is wrapped while it has. A pass belongs to the
+block if it runs in a context that entered the block, in a copy of such a context (an asyncio task,
+`asyncio.to_thread`), or in a function that the handle binds. Any other pass is refused, unless it
+runs in `holdfast.unsteered(model)`, which leaves it plain.
 """
 
 from __future__ import annotations
 
-import inspect
+import functools
 import itertools
-import sys
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field
-from types import FrameType
-from typing import Any
-from weakref import WeakKeyDictionary
+from typing import Any, ParamSpec, TypeVar
+from weakref import WeakKeyDictionary, WeakSet, ref
 
+import torch
 from torch import Tensor
+from transformers import PreTrainedModel
 
-from holdfast.attention.block_states import BlockStates
-from holdfast.attention.checks import cached_tokens, can_be_noted
-from holdfast.attention.steering import Steering
-from holdfast.errors import UsageError
+from holdfast.attention.block_states import BlockStates, edits_of_pass
+from holdfast.attention.checks import (
+    CacheOrigin,
+    check_padding,
+    check_pass,
+    claim_cache,
+    mark_cache,
+    refuse_attention_weights,
+    refuse_checkpointing,
+)
+from holdfast.attention.reaching import check_reached
+from holdfast.attention.steering import PASS, AttentionTrace, Pass, Steering
+from holdfast.errors import ModelError, UsageError
+from holdfast.states.hooks import edited
 
+P = ParamSpec("P")
+R = TypeVar("R")
 LOCK = threading.RLock()
-_SUSPENDS = inspect.CO_GENERATOR | inspect.CO_COROUTINE | inspect.CO_ASYNC_GENERATOR
-_NUMBERS = itertools.count(1)
-# Numbers of blocks entered in this context.
-_INHERITED: ContextVar[tuple[int, ...]] = ContextVar("holdfast_blocks", default=())
-_OPEN: set[int] = set()
 
 
-@dataclass(eq=False)
-class Block:
-    """One `with holdfast.steering(...)`.
+@dataclass(eq=False, repr=False)
+class Steered:
+    """The handle of an open block.
 
     Args:
-        steering: what it does; None leaves the passes in it as they are.
-        frame: the code that entered it.
-        states: what it edits besides attention; None for nothing.
-        thread: the one in which that code last ran.
-        passes: of each pass that it steered, the thread and the mass of every layer.
-        steered: how many passes that were.
-        reached: whether any pass was its own, if only to be refused.
+        model: that it steers.
+        steering: of its attention.
+        states: keys, hidden states and attention outputs that it edits; None for none.
+        origin: of the caches that are filled in it; None once it was left.
+        spec: the methods as a spec string.
+        passes: of each traced pass, its thread and the mass of every layer.
+        count: how many passes it steered.
+        used: whether any pass was its own, if only to be refused.
+        running: how many of its passes are under way.
+        is_open: whether it was not left yet.
     """
 
-    steering: Steering | None
-    frame: FrameType
-    states: BlockStates | None = None
-    thread: int = field(default_factory=threading.get_ident)
-    number: int = field(default_factory=lambda: next(_NUMBERS))
+    model: ref[PreTrainedModel]
+    name: str
+    steering: Steering
+    states: BlockStates | None
+    origin: CacheOrigin | None
+    spec: str
     passes: list[tuple[int, list[Tensor]]] = field(default_factory=list)
-    steered: int = 0
-    reached: bool = False
-    abandoned: bool = False  # whether another thread was in a pass of it when it was left
-    tokens: dict[int, int] = field(default_factory=dict)  # by thread, of its latest pass
+    count: int = 0
+    used: bool = False
+    running: int = 0
+    is_open: bool = True
+
+    def __repr__(self) -> str:
+        rows = len(self.steering.span)
+        plural = "s"[: rows != 1]
+        return f"<Steered {self.name}: {self.spec}, {rows} row{plural}, {self.count} passes>"
 
     @property
-    def suspends(self) -> bool:
-        """Whether its code runs in steps, between which others run in the same thread."""
-        return bool(self.frame.f_code.co_flags & _SUSPENDS)
+    def traces(self) -> list[AttentionTrace]:
+        """The mass on the span in each row of the batch, a step per forward pass so far.
 
-
-@dataclass(eq=False)
-class Blocks:
-    """The blocks that are open on one model.
-
-    Args:
-        name: of the model's class.
-        opened: the blocks, in the order in which they were entered.
-        computed: by cache, the number of the block that filled it.
-    """
-
-    name: str
-    opened: list[Block] = field(default_factory=list)
-    computed: WeakKeyDictionary[Any, int] = field(default_factory=WeakKeyDictionary)
-    _bound: dict[FrameType, Block] = field(default_factory=dict)
-    _anchors: dict[FrameType, Block] = field(default_factory=dict)
-
-    def add(self, block: Block) -> None:
-        """Opens a block."""
-        with LOCK:
-            self.opened.append(block)
-            self._anchor()
-            _OPEN.add(block.number)
-        _INHERITED.set((*(number for number in _INHERITED.get() if number in _OPEN), block.number))
-
-    def remove(self, block: Block) -> None:
-        """Closes a block."""
-        with LOCK:
-            self.opened.remove(block)
-            _OPEN.discard(block.number)
-            bound = self._bound.items()
-            self._bound = {frame: owner for frame, owner in bound if owner is not block}
-            self._anchor()
-        open_numbers = (number for number in _INHERITED.get() if number != block.number)
-        _INHERITED.set(tuple(open_numbers))
-
-    @contextmanager
-    def bound(self, block: Block, frame: FrameType) -> Iterator[None]:
-        """Has the passes of this call of a function belong to a block.
+        In a pass of several tokens it is that of the row's last token that is not padding. Empty
+        without `trace`.
 
         Raises:
-            UsageError: the block was left.
+            UsageError: passes of several threads are mixed, or batches of different sizes.
         """
-        with LOCK:
-            if block not in self.opened:
+        passes = list(self.passes)
+        if not passes:
+            return []
+        threads = [thread for thread, _ in passes]
+        turns = 1 + sum(one != other for one, other in itertools.pairwise(threads))
+        if turns > len(set(threads)):
+            raise UsageError(
+                f"{len(set(threads))} threads ran passes in this block by turns, so its traces are "
+                "mixed; trace one thread at a time."
+            )
+        sizes = sorted({layers[0].shape[0] for _, layers in passes})
+        if len(sizes) > 1:
+            raise UsageError(
+                f"The passes of this block had batches of {' and '.join(map(str, sizes))} rows; "
+                "open a block for each to trace it."
+            )
+        steps = [torch.stack(layers, 1).cpu() for _, layers in passes]  # [row, layer, head]
+        return [AttentionTrace(mass) for mass in torch.stack(steps, -1)]
+
+    def bind(self, function: Callable[P, R]) -> Callable[P, R]:
+        """The function, with the passes that it runs in this block, in whatever thread.
+
+            Thread(target=steered.bind(model.generate), kwargs=arguments).start()
+
+        Calling it raises a `UsageError` once the block was left.
+        """
+
+        @functools.wraps(function)
+        def bound(*args: P.args, **kwargs: P.kwargs) -> R:
+            model = self.model()
+            if model is None or not self.is_open:
                 raise UsageError(
                     f"The block of {self.name} that this function is bound to was left; call it, "
                     "and join its thread, inside the block."
                 )
-            self._bound[frame] = block
-            self._anchor()
+            with entered(model, self):
+                return function(*args, **kwargs)
+
+        return bound
+
+
+@dataclass(frozen=True, eq=False)
+class _Scope:
+    """Code whose passes of a model a block steers; those in `unsteered` have no block."""
+
+    model: ref[PreTrainedModel]
+    block: Steered | None
+
+
+@dataclass(frozen=True, eq=False)
+class _Prepared:
+    """A pass whose inputs `generate` has prepared; `first` where it is that of the prompt."""
+
+    begun: Pass
+    first: bool
+
+
+_SCOPES: ContextVar[tuple[_Scope, ...]] = ContextVar("holdfast_scopes", default=())
+_PREPARED: ContextVar[_Prepared | None] = ContextVar("holdfast_prepared", default=None)
+
+
+@contextmanager
+def entered(model: PreTrainedModel, block: Steered | None) -> Iterator[None]:
+    """Has the passes of a model inside belong to a block; to none, and stay plain, with None."""
+    scope, outer = _Scope(ref(model), block), PASS.get()
+    _SCOPES.set((*_SCOPES.get(), scope))
+    try:
+        yield
+    finally:  # by value, not by token: a generator may be closed in another context
+        _SCOPES.set(tuple(other for other in _SCOPES.get() if other is not scope))
+        current = PASS.get()
+        if current is not None and current is not outer and current.block is block is not None:
+            PASS.set(outer)  # of a compiled pass that was interrupted
+
+
+@dataclass(eq=False)
+class OpenModel:
+    """A model with an open block, or whose block was left while a pass of it is under way.
+
+    Args:
+        model: itself.
+        before: its configurations, with the attention implementation of each.
+        modules: its modules, which tell its attention from another model's.
+        cross: those that are cross-attention, whose keys are an encoder's and not the prompt's.
+        implementation: of attention, after the switch.
+        restore: makes the model as it was.
+        block: that is open.
+        running: steered passes that are under way, of this block or of one that was left.
+    """
+
+    model: ref[PreTrainedModel]
+    name: str
+    before: list[tuple[Any, str | None]]
+    modules: WeakSet[torch.nn.Module]
+    cross: WeakSet[torch.nn.Module]
+    implementation: str | None = None
+    restore: Callable[[], None] = lambda: None
+    block: Steered | None = None
+    running: int = 0
+
+    def has_config(self, config: Any) -> bool:
+        return any(config is own for own, _ in self.before)
+
+    def block_here(self) -> Steered | None:
+        """The block that passes in this context belong to; None in `holdfast.unsteered`.
+
+        Raises:
+            UsageError: this context has entered neither.
+        """
+        if (opened := self.block) is None:
+            return None
+        if (scope := self._scope_here()) is not None:
+            return scope.block
+        raise UsageError(
+            f"A block of holdfast.steering ({opened.spec}) is open on this {self.name}, and this "
+            "thread or task did not enter it; bind the function that runs the model, as in "
+            "Thread(target=steered.bind(model.generate)), or run it in holdfast.unsteered(model)."
+        )
+
+    def prepare(self, plain: Callable[..., Any], args: Any, kwargs: dict[str, Any]) -> Any:
+        """`prepare_inputs_for_generation`, in which the masks of static caches are made."""
+        begun, first = self._pass_here(), bool(kwargs.get("is_first_iteration"))
+        if first and begun.steering is not None:
+            check_padding(begun.steering, kwargs.get("attention_mask"))
+        token = PASS.set(begun)
         try:
-            yield
+            inputs = plain(*args, **kwargs)
         finally:
-            with LOCK:
-                self._bound.pop(frame, None)
-                self._anchor()
+            PASS.reset(token)
+        _PREPARED.set(_Prepared(begun, first))
+        return inputs
 
-    def note(self, cache: object, block: Block | None) -> None:
-        """Remembers the block that a pass filled its cache in; None for a plain pass."""
-        if cache is None or not can_be_noted(cache):
+    def forward(
+        self, plain: Callable[..., Any], names: list[str], args: Any, kwargs: dict[str, Any]
+    ) -> Any:
+        """`forward`, as a pass of the block that this context is in.
+
+        Raises:
+            UsageError: it is in none, or the pass does not fit the block.
+            ModelError: it asks for what steering leaves out, or no layer was steered in it.
+        """
+        if self._is_of_decode_loop():
+            return plain(*args, **kwargs)
+        given = {**dict(zip(names, args, strict=False)), **kwargs}
+        with self._pass(given) as begun:
+            output = plain(*args, **kwargs)
+            cache = given.get("past_key_values")
+            self._finish(begun, getattr(output, "past_key_values", cache))
+        return output
+
+    @contextmanager
+    def _pass(self, given: Mapping[str, Any]) -> Iterator[Pass]:
+        begun, first = self._next_pass()
+        block, steering, edits = begun.block, begun.steering, None
+        origin = None if block is None else block.origin
+        continues = claim_cache(given.get("past_key_values"), origin, self.name)
+        model = self.model()
+        assert model is not None, "it is running"
+        if block is not None and steering is not None:
+            config = model.config.get_text_config()
+            before = check_pass(steering, given, config, continues=continues, first=first)
+            refuse_checkpointing(model)
+            if block.states is not None:
+                edits = edits_of_pass(block.states, given, before)
+        token = PASS.set(begun)
+        self._count(block, 1)
+        try:
+            with edited(model, edits):
+                yield begun
+        finally:
+            PASS.reset(token)
+            self._count(block, -1)
+
+    def begin_compiled(self, given: Mapping[str, Any]) -> None:
+        """A compiled pass begins, which does not say what its cache holds.
+
+        Raises:
+            UsageError: as `forward`; also a step behind keys that were not cached in the block.
+            ModelError: as `forward`; also a pass whose keys or hidden states are to be edited.
+        """
+        if self._is_of_decode_loop():
             return
+        (begun, first), outer = self._next_pass(), PASS.get()
+        if outer is not None and outer.model is self:
+            outer = outer.outer  # it was interrupted
+        block, steering, model = begun.block, begun.steering, self.model()
+        if block is not None and steering is not None and model is not None:
+            if block.states is not None:
+                raise ModelError(
+                    f"A compiled pass of {self.name} cannot have its keys, hidden states or "
+                    "attention outputs edited; run it not compiled, or use attention methods."
+                )
+            if given["input_ids"].shape[1] > 1 or steering.span.shape[1] == 1:
+                config = model.config.get_text_config()
+                check_pass(steering, given, config, continues=False, first=first)
+            elif not block.count:
+                raise UsageError(
+                    f"A compiled step of {self.name} goes on behind keys that were cached before "
+                    "the block of holdfast.steering; forward the prompt inside it."
+                )
+            else:
+                refuse_attention_weights(given)
+        PASS.set(Pass(steering, self, block, outer=outer))
+
+    def end_compiled(self) -> None:
+        """The compiled pass ends.
+
+        Raises:
+            ModelError: not every layer was steered in it.
+        """
+        begun = PASS.get()
+        assert begun is not None and begun.model is self
+        PASS.set(begun.outer)
+        self._finish(begun, None)
+
+    def _finish(self, begun: Pass, cache: Any) -> None:
+        """Notes what a pass did that has ended well."""
+        block, steering, model = begun.block, begun.steering, self.model()
+        if block is None or steering is None or model is None:
+            return
+        check_reached(model, steering, self.implementation)
+        mark_cache(cache, block.origin)
+        block.count += 1
+        block.passes += [(threading.get_ident(), layers) for layers in steering.passes if layers]
+
+    def _pass_here(self) -> Pass:
+        block = self.block_here()
+        return Pass(None if block is None else block.steering.for_a_pass(), self, block)
+
+    def _next_pass(self) -> tuple[Pass, bool | None]:
+        """The pass that begins, and whether it is the first of a `generate`; None outside one."""
+        prepared, block = _PREPARED.get(), self.block_here()
+        _PREPARED.set(None)
         if block is not None:
-            self.computed[cache] = block.number
-        else:
-            self.computed.pop(cache, None)
+            block.used = True
+        if (
+            prepared is None
+            or prepared.begun.model is not self
+            or prepared.begun.block is not block
+        ):
+            return self._pass_here(), None
+        return prepared.begun, prepared.first
 
-    def innermost(self) -> Block | None:
-        """The block in whose code, or in whose thread, this runs."""
-        if not self.opened:
-            return None
-        here, anchors = threading.get_ident(), self._anchors
-        frame: FrameType | None = sys._getframe(1)
-        while frame is not None:
-            if (block := anchors.get(frame)) is not None:
-                block.thread = here
-                return block
-            frame = frame.f_back
-        mine = [block for block in self.opened if block.thread == here and not block.suspends]
-        return mine[-1] if mine else None
+    def _scope_here(self) -> _Scope | None:
+        """The innermost scope of this model in this context."""
+        for scope in reversed(_SCOPES.get()):
+            if scope.model == self.model and scope.block in (None, self.block):
+                return scope
+        return None
 
-    def block_of(self, cache: object = None) -> Block | None:
-        """The block of a pass that begins here and now; None for a plain one.
+    def _is_of_decode_loop(self) -> bool:
+        """Whether this package's decode loop runs the pass, which says itself what to steer.
 
         Raises:
-            UsageError: there are two that it may belong to, or that of its generation was left.
+            UsageError: it does so in this block.
         """
-        if (block := self.innermost()) is not None:
-            return block
-        if self.opened and cache is not None and cached_tokens(cache):
-            return self._block_computing(cache)
-        if (copied := self._copied()) is not None:
-            return copied
-        steering = self._steering_elsewhere()
-        if len(steering) > 1:
+        if (current := PASS.get()) is None or current.model is not None:
+            return False
+        scope = self._scope_here()
+        if scope is not None and scope.block is not None:
+            scope.block.used = True
             raise UsageError(
-                f"{len(steering)} blocks of holdfast.steering are open on this {self.name}, and "
-                f"this pass comes from none of them; {_BIND}."
+                f"A block of holdfast.steering is open on this {self.name}, and generate and score "
+                "of a holdfast model take their methods by the call; give them methods=[...] "
+                "outside the block, or call hf_model.generate inside it."
             )
-        return steering[0] if steering else None
+        return True
 
-    def block_of_compiled(self) -> Block | None:
-        """The same for a compiled pass, which does not say what its cache holds.
-
-        Raises:
-            UsageError: it comes from none of the blocks, and one of them steers.
-        """
-        block = self.innermost() or self._copied()
-        if block is None and self._steering_elsewhere():
-            raise UsageError(
-                f"A compiled pass of {self.name} in this thread comes from no block of "
-                f"holdfast.steering, and one is open on it; {_BIND}."
-            )
-        return block
-
-    def _others(self) -> list[Block]:
-        """The blocks that a pass in none's code may belong to."""
-        here = threading.get_ident()
-        return [block for block in self.opened if not (block.suspends and block.thread == here)]
-
-    def _copied(self) -> Block | None:
-        """The last block that this context was copied in."""
-        inherited = _INHERITED.get()
-        copied = [block for block in self._others() if block.number in inherited]
-        return copied[-1] if copied else None
-
-    def _steering_elsewhere(self) -> list[Block]:
-        return [block for block in self._others() if block.steering is not None]
-
-    def _block_computing(self, cache: object) -> Block | None:
-        number = self.computed.get(cache) if can_be_noted(cache) else None
-        if number is None:
-            return None
-        block = next((block for block in self.opened if block.number == number), None)
+    def _count(self, block: Steered | None, change: int) -> None:
         if block is None:
+            return
+        with LOCK:
+            block.running += change
+            self.running += change
+            self.settle(block)
+
+    def settle(self, block: Steered) -> None:
+        """Restores the model once its block was left and the last pass of it has ended."""
+        if not block.is_open and not block.running:
+            block.origin = None  # from now on, only its caches hold it
+        if self.block is None and not self.running:
+            self.restore()
+
+
+OPEN: WeakKeyDictionary[torch.nn.Module, OpenModel] = WeakKeyDictionary()
+
+
+def pass_in(module: torch.nn.Module) -> Pass | None:
+    """The pass under way that a module is part of; None for another model's.
+
+    Raises:
+        UsageError: its model has an open block, and was not called itself.
+    """
+    current = PASS.get()
+    if current is not None and (current.model is None or module in current.model.modules):
+        return current
+    for opened in list(OPEN.values()) if OPEN else ():
+        if module in opened.modules and opened.block_here() is not None:
             raise UsageError(
-                f"The block of {self.name} that this generation began in was left; join its "
-                "thread inside the block."
+                f"{type(module).__name__} of a {opened.name} with an open block of "
+                f"holdfast.steering was run by itself; call the {opened.name} itself in the block, "
+                "or run its parts in holdfast.unsteered(model)."
             )
-        return block
-
-    def _anchor(self) -> None:
-        self._anchors = {block.frame: block for block in self.opened} | self._bound
-
-
-_BIND = (
-    "bind the function to its block, as in Thread(target=steered.bind(model.generate)), or run it"
-    " in holdfast.unsteered(model)"
-)
-
-
-def frame_of_entry() -> FrameType:
-    """The code that enters the caller's block, beyond contextlib and context managers in it."""
-    frame = sys._getframe(1)
-    while (caller := frame.f_back) is not None:
-        driven = _is_contextlib(caller) and frame.f_code.co_flags & inspect.CO_GENERATOR
-        if not (driven or _is_contextlib(frame)):
-            break
-        frame = caller
-    return frame
-
-
-def _is_contextlib(frame: FrameType) -> bool:
-    return frame.f_globals.get("__name__") == "contextlib"
+    return None

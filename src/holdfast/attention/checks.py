@@ -1,8 +1,9 @@
-"""What a pass and its cache may be, whatever block it belongs to, and refusals in a sentence."""
+"""Refusals: passes that a block cannot steer, and caches whose keys were steered otherwise."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any
 
 import torch
@@ -10,6 +11,78 @@ from torch import Tensor
 
 from holdfast.attention.steering import Steering
 from holdfast.errors import ModelError, UsageError
+from holdfast.methods.protocols import InPass
+
+_ORIGIN = "_holdfast_origin"  # the attribute of a cache that holds its `CacheOrigin`
+
+
+@dataclass(frozen=True, eq=False)
+class CacheOrigin:
+    """The steering that the keys in a cache were computed under; all caches of a block share one.
+
+    Args:
+        methods: per row of the span mask.
+        span: bool [row, token].
+        spec: the methods as a spec string.
+        width_matters: whether the methods treat generated tokens unlike those of the prompt, so
+            that the end of the prompt is part of the steering.
+    """
+
+    methods: tuple[tuple[InPass, ...], ...]
+    span: Tensor
+    spec: str
+    width_matters: bool
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> CacheOrigin:
+        return self  # a copy of a cache holds keys of the same origin
+
+    def equals(self, other: CacheOrigin) -> bool:
+        """Whether keys of the two are interchangeable."""
+        if self.methods != other.methods or len(self.span) != len(other.span):
+            return False
+        width = min(self.span.shape[1], other.span.shape[1])
+        if self.width_matters and self.span.shape != other.span.shape:
+            return False
+        beyond = [origin.span[:, width:].any() for origin in (self, other)]
+        return torch.equal(self.span[:, :width], other.span[:, :width]) and not any(beyond)
+
+
+def claim_cache(cache: Any, origin: CacheOrigin | None, name: str) -> bool:
+    """Marks a cache as that of a pass; returns whether this very block had marked it before.
+
+    Args:
+        cache: of the pass, or None.
+        origin: the steering of the pass; None where it is plain.
+        name: of the model.
+
+    Raises:
+        UsageError: the cache holds keys that were computed under other steering.
+    """
+    if not hasattr(cache, "__dict__"):
+        return False
+    before = cache.__dict__.get(_ORIGIN)
+    if before is origin:
+        return origin is not None
+    old, new = (own if own is not None and any(own.methods) else None for own in (before, origin))
+    same = old is new or (old is not None and new is not None and old.equals(new))
+    if not same and cached_tokens(cache):
+        was, now = (own.spec if own is not None else "no steering" for own in (old, new))
+        if was == now:
+            was += " on another span"
+        raise UsageError(
+            f"The keys in this cache were computed under {was}, and this pass of {name} runs under "
+            f"{now}; start with a fresh cache and forward the whole prompt."
+        )
+    mark_cache(cache, origin)
+    return False
+
+
+def mark_cache(cache: Any, origin: CacheOrigin | None) -> None:
+    """Notes the steering that the keys in a cache were computed under."""
+    if origin is None:
+        getattr(cache, "__dict__", {}).pop(_ORIGIN, None)
+    elif hasattr(cache, "__dict__"):
+        cache.__dict__[_ORIGIN] = origin
 
 
 def cached_tokens(cache: Any) -> int:
@@ -20,26 +93,68 @@ def cached_tokens(cache: Any) -> int:
         return 0
 
 
-def can_be_noted(cache: object) -> bool:
-    return type(cache).__hash__ is not None and hasattr(cache, "__weakref__")
+def check_pass(
+    steering: Steering,
+    given: Mapping[str, Any],
+    config: Any,
+    *,
+    continues: bool,
+    first: bool | None,
+) -> int:
+    """Refuses a pass that the span mask does not fit; returns the columns before its tokens.
+
+    Args:
+        steering: of the pass.
+        given: its arguments by name.
+        config: of the text model.
+        continues: whether its cache was filled in the same block.
+        first: whether it is the first of a `generate`; None outside of one.
+
+    Raises:
+        UsageError: names the tokens of the mask and of the pass.
+    """
+    ids = given.get("input_ids")
+    ids = given.get("inputs_embeds") if ids is None else ids
+    refuse_attention_weights(given)
+    if not isinstance(ids, Tensor) or ids.ndim < 2:
+        return 0
+    tokens, width = ids.shape[1], steering.span.shape[1]
+    step = continues and tokens == 1  # the cache is not asked, which may wait for the device
+    before = 0 if step else cached_tokens(given.get("past_key_values"))
+    mask = given.get("attention_mask")
+    mask = mask if isinstance(mask, Tensor) and mask.ndim == 2 else None
+    if not step and not (continues and before):
+        caches = given.get("use_cache")
+        caches = getattr(config, "use_cache", True) if caches is None else caches
+        _check_width(width, tokens, before, bool(caches), first)
+        check_padding(steering, mask)
+    if steering.trace and tokens > 1 and mask is not None and mask.shape[1] >= tokens:
+        steering.last = _last_tokens(mask[:, -tokens:])
+    return width if step else before
 
 
-def refuse_checkpointing(name: str, module: torch.nn.Module) -> None:
-    if not (module.training and torch.is_grad_enabled()):
+def _check_width(width: int, tokens: int, before: int, caches: bool, first: bool | None) -> None:
+    """A prompt is as long as its span mask; without a cache, a given reply may follow it."""
+    seen = tokens + before
+    if seen < width:
+        raise UsageError(
+            f"The span mask has {width} tokens and this pass sees {seen}; give a mask of the whole "
+            "prompt, and forward it at once."
+        )
+    if seen == width:
         return
-    if getattr(module, "is_activation_checkpointing", False):
-        raise ModelError(
-            f"{name} computes passes again for their gradients, outside the block; call "
-            "activation_checkpointing_disable() to steer it."
+    if before:
+        raise UsageError(
+            f"The span mask has {width} tokens and this pass sees {seen}, {before} of them cached "
+            "before the block; give a mask of all of them."
         )
-
-
-def refuse_attention_weights(given: Mapping[str, Any]) -> None:
-    if given.get("output_attentions"):
-        raise ModelError(
-            "A steered pass makes no attention weights for output_attentions; leave it out, and "
-            "read the mass with trace=True."
-        )
+    if not (caches or first):
+        return
+    cure = ", or use_cache=False where what follows the mask is a given reply" if caches else ""
+    raise UsageError(
+        f"The span mask has {width} tokens and the prompt {seen}; give a mask of the whole "
+        f"prompt{cure}."
+    )
 
 
 def check_padding(steering: Steering, mask: Tensor | None) -> None:
@@ -61,3 +176,28 @@ def check_padding(steering: Steering, mask: Tensor | None) -> None:
             f"The span mask is True in row {row} at token {column}, which attention_mask hides as "
             "padding; pad both on the same side, as holdfast.encode_chats does."
         )
+
+
+def refuse_attention_weights(given: Mapping[str, Any]) -> None:
+    if given.get("output_attentions"):
+        raise ModelError(
+            "A steered pass makes no attention weights for output_attentions; leave it out, and "
+            "read the mass with trace=True."
+        )
+
+
+def refuse_checkpointing(model: torch.nn.Module) -> None:
+    if not (model.training and torch.is_grad_enabled()):
+        return
+    if getattr(model, "is_activation_checkpointing", False):
+        raise ModelError(
+            f"{type(model).__name__} computes passes again for their gradients, outside the block; "
+            "call activation_checkpointing_disable() to steer it."
+        )
+
+
+def _last_tokens(mask: Tensor) -> Tensor | None:
+    """Per row of an attention mask [row, token], its last token; None where rows end together."""
+    if bool(mask[:, -1].all()):
+        return None
+    return mask.shape[1] - 1 - (mask != 0).flip(1).long().argmax(1)

@@ -2,8 +2,8 @@
 
 A compiled region sees tensors only, and what a block is to do is known when the pass runs. So a
 pass has an operation at its beginning, one at its end and one per layer, each a single node of the
-graph. When they run, in the thread and below the code that called the model, they do what an eager
-pass does: nothing is fixed in the graph, and steering may change from call to call.
+graph. When they run, they do what an eager pass does: nothing is fixed in the graph, and steering
+may change from call to call.
 
 They read the state of the process, so they are never part of a CUDA graph: Inductor runs the pieces
 between them.
@@ -11,17 +11,16 @@ between them.
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable, Mapping, Sequence
 from itertools import count
-from types import FrameType
 from typing import Any
 from weakref import WeakKeyDictionary, WeakValueDictionary
 
 import torch
 from torch import Tensor
 
-from holdfast.attention.layers import OWNERS, attend_layer
+from holdfast.attention.blocks import OPEN
+from holdfast.attention.layers import attend_layer
 from holdfast.attention.steering import PASS
 from holdfast.errors import ModelError, UsageError
 
@@ -30,8 +29,6 @@ _TAGS = (torch.Tag.cudagraph_unsafe,)
 _NEXT = count(1)
 _NUMBERS: WeakKeyDictionary[torch.nn.Module, int] = WeakKeyDictionary()
 _MODULES: WeakValueDictionary[int, torch.nn.Module] = WeakValueDictionary()
-# The layers between an operation and the compiled code that runs it.
-_DISPATCH = ("torch._ops", "torch._library", "torch.library", "torch._dynamo", __name__)
 # Of the arguments of transformers' attention interface, those that change its result.
 _TENSORS = ("s_aux", "sinks", "position_bias", "indices")
 _REFUSED = ("block_indices", "cache")
@@ -57,17 +54,16 @@ def forget(model: torch.nn.Module) -> None:
         module.__dict__.pop(NUMBER, None)
 
 
-class Hook:
-    """What a module calls as a pass begins or ends; it cannot be pickled with the module."""
+class Replacement:
+    """Stands in for a method of a model with an open block; it cannot be pickled with the model."""
 
-    def __init__(self, function: Callable[..., Any]):
+    def __init__(self, function: Callable[..., Any], plain: Callable[..., Any] | None = None):
         self.function = function
+        if plain is not None:
+            self.__wrapped__ = plain  # whose signature `generate` reads
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         return self.function(*args, **kwargs)
-
-    def __deepcopy__(self, memo: dict[int, Any]) -> Hook:
-        return self
 
     def __reduce_ex__(self, protocol: Any) -> str | tuple[Any, ...]:
         raise UsageError(
@@ -102,9 +98,8 @@ def begin_traced(
 
 
 def end_traced(module: torch.nn.Module, output: Any) -> Any:
-    """A compiled pass ends, its output None where it failed."""
-    failed = output is None
-    torch.ops.holdfast.end(torch.empty(0) if failed else output[0], module.holdfast_number, failed)
+    """A compiled pass ends."""
+    torch.ops.holdfast.end(output[0], module.holdfast_number)
     return output
 
 
@@ -151,14 +146,14 @@ def begin(
 ) -> Tensor:
     """A pass of the model begins; returns a copy of its ids, which orders what is behind."""
     module = _MODULES[abs(number)]
-    if (opened := OWNERS.get(module)) is not None:
+    if (opened := OPEN.get(module)) is not None:
         given = {
             "input_ids": ids,
             "attention_mask": mask,
             "use_cache": use_cache,
             "output_attentions": output_attentions,
         }
-        opened.begin_compiled(module, given, _frame_of_pass())
+        opened.begin_compiled(given)
     return ids.clone()
 
 
@@ -168,15 +163,15 @@ def _(ids, mask, number, use_cache, output_attentions):  # type: ignore[no-untyp
 
 
 @torch.library.custom_op("holdfast::end", mutates_args=("output",), tags=_TAGS)
-def end(output: Tensor, number: int, failed: bool) -> None:
+def end(output: Tensor, number: int) -> None:
     """The pass of the model ends; told to change `output`, so that it stays in its place."""
-    if (opened := OWNERS.get(_MODULES[abs(number)])) is not None:
-        opened.end(None if failed else output, None)
-        opened.left()
+    current, opened = PASS.get(), OPEN.get(_MODULES[abs(number)])
+    if current is not None and current.model is not None and current.model is opened:
+        opened.end_compiled()
 
 
 @end.register_fake
-def _(output, number, failed):  # type: ignore[no-untyped-def]
+def _(output, number):  # type: ignore[no-untyped-def]
     return None
 
 
@@ -241,24 +236,3 @@ def _check_window(module: Any, keys: int) -> None:
             "(cache_implementation='static') alone, which says where they stand; run it there, or "
             "not compiled."
         )
-
-
-def _frame_of_pass() -> FrameType:
-    """A frame below this one that lasts as long as the pass.
-
-    It is the compiled code, or, where the hook is compiled by itself, the code that calls hooks.
-    """
-    compiled = sys._getframe(1)
-    while compiled.f_back is not None and _is_dispatch(compiled):
-        compiled = compiled.f_back
-    frame: FrameType | None = compiled
-    while frame is not None:
-        if frame.f_code.co_name == Hook.__call__.__name__ and frame.f_globals is globals():
-            return frame.f_back or compiled
-        frame = frame.f_back
-    return compiled
-
-
-def _is_dispatch(frame: FrameType) -> bool:
-    name = str(frame.f_globals.get("__name__", ""))
-    return name.startswith(_DISPATCH) and frame.f_code.co_name != Hook.__call__.__name__

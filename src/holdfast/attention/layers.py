@@ -10,7 +10,6 @@ import sys
 import weakref
 from collections.abc import Callable, Sequence
 from typing import Any
-from weakref import WeakKeyDictionary
 
 import torch
 from torch import Tensor
@@ -18,24 +17,19 @@ from transformers.integrations.sdpa_attention import sdpa_attention_forward
 from transformers.masking_utils import ALL_MASK_ATTENTION_FUNCTIONS
 from transformers.modeling_utils import ALL_ATTENTION_FUNCTIONS
 
-from holdfast.attention.checks import check_padding
+from holdfast.attention.blocks import pass_in
 from holdfast.attention.cuda import steer
 from holdfast.attention.decode import read_step, step
 from holdfast.attention.explicit import Scoring, attend_explicitly, mass_at
 from holdfast.attention.extent import Starts
 from holdfast.attention.kernels import States, is_fused
-from holdfast.attention.open_model import WAITING, Ahead, OpenModel
 from holdfast.attention.prefill import prefill
 from holdfast.attention.steering import PASS, Pass, Steering
 from holdfast.errors import ModelError
 
 IMPLEMENTATION = "holdfast"
-OWNERS: WeakKeyDictionary[torch.nn.Module, OpenModel] = (
-    WeakKeyDictionary()
-)  # of the modules of models with open blocks
-CONFIGS: dict[int, OpenModel] = {}  # the same by `id` of their configurations
-# By `id` of each configuration of models that have our attention for good, what they had before.
-_ADOPTED: dict[int, str] = {}
+# By `id` of each configuration that has our attention for a while or for good, what it had before.
+_PLAIN: dict[int, str] = {}
 _REFUSED = ("block_indices", "cache")  # sparse blocks, and paged caches of continuous batching
 
 
@@ -48,15 +42,14 @@ def attend_layer(
     **kwargs: Any,
 ) -> tuple[Tensor, Any]:
     """`holdfast_attention` of a pass that is not compiled."""
-    steering, plain = steering_of(module), None
-    if kwargs.get("indices") is None:  # eager functions do not take them
-        plain = _left_alone(module)
-    if plain is None and steering is None:
-        plain = _plain_attention(module, attention_mask)
-    if plain is not None:
-        result: tuple[Tensor, Any] = plain(module, query, key, value, attention_mask, **kwargs)
-        return result
-    if steering is None and attention_mask is None and _sees_all(module):
+    current = pass_in(module)
+    steering = _steering_of(module, current)
+    if current is None or current.steering is None:  # else its masks are not of the form before
+        plain = _plain_attention(module, attention_mask, kwargs)
+        if plain is not None:
+            result: tuple[Tensor, Any] = plain(module, query, key, value, attention_mask, **kwargs)
+            return result
+    if steering is None and attention_mask is None and _sees_all(module, current):
         kwargs["is_causal"] = False
     own = _own_scoring(module, query, key, kwargs)
     layer = 0 if steering is None else _enter(steering, module)
@@ -150,40 +143,18 @@ def mask_layer(**kwargs: Any) -> Tensor | None:
 
     Tells the steering where the keys of a cache stand.
     """
-    current, owner = PASS.get(), CONFIGS.get(id(kwargs.get("config")))
-    if owner is None and (current is None or (current.model is None and current.steering is None)):
-        plain = _ADOPTED.get(id(kwargs.get("config")), "sdpa")
-        if current is not None and current.positions is not None:
-            return _mask_by_positions(current, plain, **kwargs)
-        return _mask_of(plain, kwargs)
-    q_length = int(kwargs.get("q_length", 0))
-    kv_offset, kv_length = int(kwargs.get("kv_offset", 0)), int(kwargs.get("kv_length", 0))
-    place = kwargs.get("q_offset", 0), q_length, kv_offset, kv_length
-    if current is not None and (current.model is None or current.model is owner):
-        if not current.masks and owner is not None:
-            return _mask_before(owner, kwargs)
-        if (
-            current.steering is not None and "allow_is_bidirectional_skip" not in kwargs
-        ):  # else it is of an encoder's keys
-            starts = _starts_of(current, kv_length)
-            current.steering.place(place[0], q_length, starts or kv_offset, kv_length)
-        if current.positions is not None:
-            return _mask_by_positions(current, "sdpa", **kwargs)
-    elif owner is not None:  # `generate` makes the masks of static caches ahead of the pass
-        block = owner.blocks.block_of()
-        if block is None or block.steering is None:
-            return _mask_before(owner, kwargs)
-        if WAITING.ahead is None or WAITING.ahead.model is not owner:
-            WAITING.ahead = Ahead(owner)
-        WAITING.ahead.places.append(place)
-        block.reached = True
-        if q_length > 1:
-            check_padding(block.steering, kwargs.get("attention_mask"))
-    return _mask_of("sdpa", kwargs)
-
-
-def _mask_of(name: str | None, kwargs: dict[str, Any]) -> Tensor | None:
-    """A mask of the form that one of transformers' implementations takes."""
+    current, config = PASS.get(), kwargs.get("config")
+    if current is not None and current.model is not None and not current.model.has_config(config):
+        current = None  # of another model, which runs in the middle of that pass
+    name = _PLAIN.get(id(config), "sdpa")
+    if current is not None and current.steering is not None:
+        name = "sdpa"
+        if "allow_is_bidirectional_skip" not in kwargs:  # else it is of an encoder's keys
+            q_length, kv_length = int(kwargs.get("q_length", 0)), int(kwargs.get("kv_length", 0))
+            first = _starts_of(current, kv_length) or int(kwargs.get("kv_offset", 0))
+            current.steering.place(kwargs.get("q_offset", 0), q_length, first, kv_length)
+    if current is not None and current.positions is not None:
+        return _mask_by_positions(current, name, **kwargs)
     mask: Tensor | None = ALL_MASK_ATTENTION_FUNCTIONS[name](**kwargs)
     return mask
 
@@ -221,86 +192,68 @@ def _mask_by_positions(
 
 
 def steering_of(module: torch.nn.Module) -> Steering | None:
-    """What the pass under way does in this module; None for another model's, or cross-attention."""
-    current = PASS.get()
-    if current is None or current.steering is None:
-        return None
-    if current.model is not None and (
-        not current.model.belongs(module) or id(module) in current.model.cross
-    ):
+    """What the pass under way does in this module; None for another model's, or cross-attention.
+
+    Raises:
+        UsageError: as `pass_in`.
+    """
+    return _steering_of(module, pass_in(module))
+
+
+def _steering_of(module: torch.nn.Module, current: Pass | None) -> Steering | None:
+    if current is None or (current.model is not None and module in current.model.cross):
         return None
     return current.steering
 
 
-def adopted(configs: Sequence[tuple[Any, str | None]]) -> None:
-    """Notes the attention of a model's configurations before it got ours for good."""
+def note_plain(configs: Sequence[tuple[Any, str | None]]) -> None:
+    """Notes the attention that configurations of a model had before they got ours."""
     for config, name in configs:
         if name is not None and name != IMPLEMENTATION:
-            _ADOPTED[id(config)] = name
-            weakref.finalize(config, _ADOPTED.pop, id(config), None)
+            _PLAIN[id(config)] = name
 
 
-def _plain_attention(module: torch.nn.Module, mask: object) -> Callable[..., Any] | None:
-    """The attention that an adopted model had, for a pass that is not steered.
+def forget_plain(configs: Sequence[tuple[Any, str | None]]) -> None:
+    """Forgets it, where they have got that attention back."""
+    for config, name in configs:
+        if name is not None and name != IMPLEMENTATION:
+            _PLAIN.pop(id(config), None)
 
-    None for SDPA, and where the masks are not of the form it takes, as in a compiled pass.
+
+def note_adopted(configs: Sequence[tuple[Any, str | None]]) -> None:
+    """The same, for as long as the configurations live."""
+    note_plain(configs)
+    for config, _ in configs:
+        weakref.finalize(config, _PLAIN.pop, id(config), None)
+
+
+def _plain_attention(
+    module: torch.nn.Module, mask: object, kwargs: dict[str, Any]
+) -> Callable[..., Any] | None:
+    """The attention that a model had before ours, for a pass that is not steered.
+
+    None for SDPA, and where eager attention is not given what it takes: masks of another form, as
+    in a compiled pass, or indices.
     """
-    name = _ADOPTED.get(id(getattr(module, "config", None)), "sdpa")
-    if name == "sdpa" or (name == "eager" and not _is_additive(mask)):
+    name = _PLAIN.get(id(getattr(module, "config", None)), "sdpa")
+    eager = _is_additive(mask) and kwargs.get("indices") is None
+    if name == "sdpa" or (name == "eager" and not eager):
         return None
-    return _interface(module, name)
+    file = sys.modules[type(module).__module__]
+    own = getattr(file, "eager_attention_forward", sdpa_attention_forward)
+    interface: Callable[..., Any] = ALL_ATTENTION_FUNCTIONS.get_interface(name, own)
+    return interface
 
 
 def _is_additive(mask: object) -> bool:
     return isinstance(mask, Tensor) and mask.is_floating_point()
 
 
-def _interface(module: torch.nn.Module, name: str | None) -> Callable[..., Any]:
-    """One of transformers' attention functions, or the eager one of the module's own file."""
-    file = sys.modules[type(module).__module__]
-    eager = getattr(file, "eager_attention_forward", sdpa_attention_forward)
-    interface: Callable[..., Any] = ALL_ATTENTION_FUNCTIONS.get_interface(str(name), eager)
-    return interface
-
-
-def _sees_all(module: torch.nn.Module) -> bool:
+def _sees_all(module: torch.nn.Module, current: Pass | None) -> bool:
     """Whether this is cross-attention that, without a mask, SDPA alone would take for causal."""
-    current = PASS.get()
-    model = None if current is None else current.model
-    return (
-        model is not None
-        and id(module) in model.cross
-        and _name_before(model, module) not in ("sdpa", IMPLEMENTATION)
-    )
-
-
-def _name_before(owner: OpenModel, module: torch.nn.Module) -> str | None:
-    """The attention implementation that a module had before the first block."""
-    return owner.plain.get(id(getattr(module, "config", None)), owner.plain.get(id(owner.config)))
-
-
-def _left_alone(module: torch.nn.Module) -> Callable[..., Any] | None:
-    """The attention that a model with an open block had, for its other passes; None to use ours."""
-    if not OWNERS:
-        return None
-    current = PASS.get()
-    if current is not None and (current.masks or not current.model.belongs(module)):
-        return None
-    owner = OWNERS.get(module)
-    if owner is None or (
-        current is None and WAITING.ahead is not None and WAITING.ahead.model is owner
-    ):
-        return None
-    name = _name_before(owner, module)
-    if name == IMPLEMENTATION:
-        return None
-    return _interface(module, name)
-
-
-def _mask_before(owner: OpenModel, kwargs: dict[str, Any]) -> Tensor | None:
-    """A mask of the form that the model had before its first block."""
-    name = owner.plain.get(id(kwargs.get("config")), owner.plain.get(id(owner.config)))
-    return _mask_of("sdpa" if name == IMPLEMENTATION else name, kwargs)
+    name = _PLAIN.get(id(getattr(module, "config", None)), "sdpa")
+    crosses = current is not None and current.model is not None and module in current.model.cross
+    return crosses and name != "sdpa"
 
 
 def _enter(steering: Steering, module: torch.nn.Module) -> int:

@@ -1,32 +1,36 @@
-"""Switching a loaded model to this package's attention for a while, and back; and a door to GPT-J.
+"""Switching a loaded model to this package's attention, for a block or for good, and back.
 
-While a block is open on a model, its attention implementation is ours, and each pass is told as it
-begins what block steers it. A pass that none steers, or that began before the first block, gets the
-attention that the model had. The last one to leave restores every configuration as it was. GPT-J
-has no interface to attention, so its own method is stood in for.
+While a block is open, the model's attention implementation is ours, and `forward` and
+`prepare_inputs_for_generation` are wrapped. After the block, all of it is as it was before. GPT-J
+has no interface to attention, so its own method is replaced.
 """
 
 from __future__ import annotations
 
 import copy
+import functools
 import inspect
 import re
-import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
 from typing import Any
-from weakref import WeakKeyDictionary
+from weakref import WeakKeyDictionary, WeakSet, finalize, ref
 
 import torch
 from transformers import PreTrainedModel
 
-from holdfast.attention.blocks import LOCK, Block
-from holdfast.attention.compiled import Hook, begin_traced, end_traced, forget, number_modules
+from holdfast.attention.blocks import LOCK, OPEN, OpenModel, Steered, entered
+from holdfast.attention.checks import CacheOrigin, claim_cache
+from holdfast.attention.compiled import (
+    Replacement,
+    begin_traced,
+    end_traced,
+    forget,
+    number_modules,
+)
 from holdfast.attention.door import Door, has_door
 from holdfast.attention.interface import IMPLEMENTATION
-from holdfast.attention.layers import CONFIGS, OWNERS, adopted
-from holdfast.attention.open_model import WAITING, OpenModel
+from holdfast.attention.layers import forget_plain, note_adopted, note_plain
 from holdfast.attention.reaching import (
     REACHED,
     check_reachable,
@@ -35,87 +39,73 @@ from holdfast.attention.reaching import (
     probe,
     unreachable,
 )
-from holdfast.errors import ModelError
+from holdfast.attention.steering import PASS
+from holdfast.errors import ModelError, UsageError
 
-
-@dataclass
-class _Switched:
-    """What was changed in a model; `before` has its configurations and their implementations."""
-
-    before: list[tuple[Any, str | None]] = field(default_factory=list)
-    doors: list[torch.nn.Module] = field(default_factory=list)
-    guarded: list[torch.nn.Module] = field(default_factory=list)
-    opened: OpenModel | None = None
-
-
-_SWITCHED: WeakKeyDictionary[PreTrainedModel, _Switched] = WeakKeyDictionary()
+Configs = list[tuple[Any, str | None]]  # each with the attention implementation that it had
+_WRAPPED = ("forward", "prepare_inputs_for_generation", "__deepcopy__")
 _CROSS = re.compile(r"cross|encoder_?(decoder_?)?att", re.IGNORECASE)
-_KEY = -1  # of our hooks in a module; PyTorch counts from 0
-_HOOKS = (
-    "_forward_pre_hooks",
-    "_forward_hooks",
-    "_forward_pre_hooks_with_kwargs",
-    "_forward_hooks_with_kwargs",
-    "_forward_hooks_always_called",
-)
+_KEY = -1  # of our hook in a module; PyTorch counts from 0
+# Of models that had blocks, the steering of the caches that were filled in these and still live.
+_ORIGINS: WeakKeyDictionary[PreTrainedModel, WeakSet[CacheOrigin]] = WeakKeyDictionary()
 
 
 @contextmanager
-def open_block(model: PreTrainedModel, block: Block) -> Iterator[OpenModel]:
-    """Opens a block on a model; on leaving, the block knows whether another thread is in its pass.
+def open_block(model: PreTrainedModel, block: Steered) -> Iterator[None]:
+    """Opens a block on a model; passes in this context belong to it until it is left.
 
     Raises:
-        ModelError: it cannot be reached, or not all of it can be steered; the model is as it was.
+        ModelError: not all of the model can be steered; it is as it was.
+        UsageError: a block is open on it already.
     """
     with LOCK:
-        if model not in _SWITCHED:
-            _SWITCHED[model] = _open(model)
-        switched = _SWITCHED[model]
-        opened = switched.opened
-        assert opened is not None, "a model is switched for its blocks after it has a list of them"
-        opened.blocks.add(block)
+        opened = OPEN.get(model)
+        if opened is not None and opened.block is not None:
+            raise UsageError(
+                f"A block of holdfast.steering ({opened.block.spec}) is already open on this "
+                f"{opened.name}, and a model has one at a time, so that of {block.spec} cannot be "
+                "opened; leave the first one, or give one block all methods, joined by + or as a "
+                "list per row."
+            )
+        if opened is None:
+            opened = _open(model)
+        opened.block = block
+        _watch_caches(model, block)
     try:
-        yield opened
+        with entered(model, block):
+            yield
     finally:
         with LOCK:
-            block.abandoned = opened.close(block)
-            _leave(model, switched, opened)
+            opened.block, block.is_open = None, False
+            opened.settle(block)
 
 
-def _open(model: PreTrainedModel) -> _Switched:
+def _open(model: PreTrainedModel) -> OpenModel:
     check_reachable(model)
     plain = None if model in REACHED else plain_logits(model)
-    switched = _Switched()
+    named = list(model.named_modules())
+    opened = OpenModel(
+        ref(model),
+        type(model).__name__,
+        _implementations(model),
+        WeakSet(module for _, module in named),
+        WeakSet(module for name, module in named if _attends_elsewhere(name, module)),
+    )
+    replaced = {name: vars(model)[name] for name in _WRAPPED if name in vars(model)}
+    doors: list[torch.nn.Module] = []
+    opened.restore = lambda: _restore(model, opened, doors, replaced)
+    note_plain(opened.before)
+    OPEN[model] = opened
     try:
-        switched.before = _implementations(model)
-        opened = switched.opened = _own(model, switched)
-        _switch(model, switched)
+        doors += _switch(model)
+        opened.implementation = model.config.get_text_config()._attn_implementation
         number_modules(model, open_blocks=True)
         if plain is not None:
             probe(model, plain)
     except BaseException:
-        _restore(switched)
-        _forget_blocks(model, switched)
+        opened.restore()
         raise
-    _watch(model, switched, opened)
-    return switched
-
-
-def _own(model: PreTrainedModel, switched: _Switched) -> OpenModel:
-    """Makes known whose the modules are, before anything is switched: passes may be under way."""
-    named = list(model.named_modules())
-    opened = OpenModel(
-        type(model).__name__,
-        id(model),
-        plain={id(config): name for config, name in switched.before},
-        modules=frozenset(id(module) for _, module in named),
-        cross=frozenset(id(module) for name, module in named if _attends_elsewhere(name, module)),
-        config=model.config.get_text_config(),
-    )
-    for config, _ in switched.before:
-        CONFIGS[id(config)] = opened
-    for _, module in named:
-        OWNERS[module] = opened
+    _wrap(model, opened)
     return opened
 
 
@@ -127,111 +117,116 @@ def _attends_elsewhere(name: str, module: torch.nn.Module) -> bool:
     return any(_CROSS.search(text) for text in (type(module).__name__, name.rpartition(".")[2]))
 
 
-def _watch(model: PreTrainedModel, switched: _Switched, opened: OpenModel) -> None:
-    """Has each pass of the model, and of that inside it, tell when it begins and ends.
+def _wrap(model: PreTrainedModel, opened: OpenModel) -> None:
+    """Has each pass of the model go through `opened`, and copies of it kept free of all this."""
+    plain: Callable[..., Any] = model.forward
+    plain_prepare: Callable[..., Any] = getattr(model, _WRAPPED[1], plain)
+    names = list(inspect.signature(plain).parameters)
 
-    Copies of the model are kept free of all this.
-    """
-    watched = {id(module): module for module in (model, model.base_model)}
-    names = {key: list(inspect.signature(part.forward).parameters) for key, part in watched.items()}
-
-    def begin(module: torch.nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    def forward(*args: Any, **kwargs: Any) -> Any:
         if torch.compiler.is_compiling():
-            return begin_traced(module, names.get(id(module), []), args, kwargs)
-        ahead, WAITING.ahead = WAITING.ahead, None
-        given = {**dict(zip(names.get(id(module), ()), args, strict=False)), **kwargs}
-        made = ahead if ahead is not None and ahead.model is opened else None
-        opened.begin(module, given, sys._getframe(2), made)
-        return None
+            args, kwargs = begin_traced(model, names, args, kwargs)
+            return end_traced(model, plain(*args, **kwargs))
+        return opened.forward(plain, names, args, kwargs)
 
-    def end(
-        module: torch.nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any], output: Any
-    ) -> Any:
-        if torch.compiler.is_compiling():
-            return end_traced(module, output)
-        opened.end(output, kwargs.get("past_key_values"))
-        left()
-        return None
+    def prepare(*args: Any, **kwargs: Any) -> Any:
+        return opened.prepare(plain_prepare, args, kwargs)
 
-    def left() -> None:
-        with LOCK:
-            _leave(model, switched, opened)
-
-    opened.left = left
-
-    for module in watched.values():
-        _hook(module, Hook(begin), Hook(end))
-        switched.guarded.append(module)
-        module.__dict__["__deepcopy__"] = Hook(
-            lambda memo, module=module: _plain_copy(module, switched, memo)
-        )
+    vars(model)["forward"] = Replacement(forward, plain)
+    vars(model)["prepare_inputs_for_generation"] = Replacement(prepare, plain_prepare)
+    for part in {model, model.base_model}:
+        vars(part)["__deepcopy__"] = Replacement(functools.partial(_plain_copy, part, opened))
 
 
-def _hook(module: torch.nn.Module, begin: Hook, end: Hook) -> None:
-    """Has each pass of a module call both; under a key that is the same in every block.
-
-    What PyTorch's own registration gives is a new one each time, by which compiled code would be
-    compiled anew.
-    """
-    parts = module.__dict__
-    parts["_forward_pre_hooks"][_KEY] = begin
-    parts["_forward_hooks"][_KEY] = end
-    for name in _HOOKS[2:]:
-        parts[name][_KEY] = True
-
-
-def _unhook(module: torch.nn.Module) -> None:
-    for name in _HOOKS:
-        module.__dict__[name].pop(_KEY, None)
-
-
-def _plain_copy(
-    module: torch.nn.Module, switched: _Switched, memo: dict[int, Any]
-) -> torch.nn.Module:
-    """A deep copy of a model with open blocks, as if there were none."""
-    shell = copy.copy(module)
-    shell.__dict__.pop("__deepcopy__", None)
-    made = memo[id(module)] = copy.deepcopy(shell, memo)
-    for config, implementation in switched.before:
+def _plain_copy(part: torch.nn.Module, opened: OpenModel, memo: dict[int, Any]) -> torch.nn.Module:
+    """A deep copy of a model with an open block, or of that inside it, as if there were none."""
+    shell = copy.copy(part)
+    for name in _WRAPPED:
+        vars(shell).pop(name, None)
+    made = memo[id(part)] = copy.deepcopy(shell, memo)
+    for config, implementation in opened.before:
         if id(config) in memo:
             memo[id(config)]._attn_implementation_internal = implementation
     forget(made)
-    if IMPLEMENTATION in [implementation for _, implementation in switched.before]:
+    if any(implementation == IMPLEMENTATION for _, implementation in opened.before):
         number_modules(made, open_blocks=False)
-    for part in made.modules():
-        if isinstance(part.__dict__.get("_attn"), Door):
-            del part._attn
-        _unhook(part)
+    for module in made.modules():
+        if isinstance(vars(module).get("_attn"), Door):
+            del module._attn
+        _unhook(module)
     return made
 
 
-def _leave(model: PreTrainedModel, switched: _Switched, opened: OpenModel) -> None:
-    """Restores the model if no block is open on it; a pass under way does so at its end."""
-    if not opened.blocks.opened and not opened.running:
-        _restore(switched)
-        _forget_blocks(model, switched)
-        if _SWITCHED.get(model) is switched:
-            del _SWITCHED[model]
+def _watch_caches(model: PreTrainedModel, block: Steered) -> None:
+    """Has the model refuse caches that were filled in the block, for as long as one of them lives.
+
+    The hook has the same key in every block: what is compiled with it is not compiled again.
+    """
+    assert block.origin is not None
+    _ORIGINS.setdefault(model, WeakSet()).add(block.origin)
+    finalize(block.origin, _unwatch_caches, ref(model))
+    parts = vars(model.base_model)
+    parts["_forward_pre_hooks"][_KEY] = _refuse_steered_cache
+    parts["_forward_pre_hooks_with_kwargs"][_KEY] = True
+
+
+def _unwatch_caches(model_ref: ref[PreTrainedModel]) -> None:
+    model = model_ref()
+    if model is not None and model not in OPEN and not list(_ORIGINS.get(model, ())):
+        _unhook(model.base_model)
+
+
+def _unhook(module: torch.nn.Module) -> None:
+    vars(module)["_forward_pre_hooks"].pop(_KEY, None)
+    vars(module)["_forward_pre_hooks_with_kwargs"].pop(_KEY, None)
+
+
+def _refuse_steered_cache(module: torch.nn.Module, args: Any, kwargs: dict[str, Any]) -> None:
+    """Refuses a plain pass over steered keys; passes of a block have checked their own cache."""
+    if torch.compiler.is_compiling():
+        return
+    current = PASS.get()
+    if current is None or (current.model is not None and module not in current.model.modules):
+        claim_cache(kwargs.get("past_key_values"), None, type(module).__name__)
+
+
+def _restore(
+    model: PreTrainedModel,
+    opened: OpenModel,
+    doors: list[torch.nn.Module],
+    replaced: dict[str, Any],
+) -> None:
+    """Makes a model as it was."""
+    OPEN.pop(model, None)
+    for part in (model, model.base_model):
+        for name in _WRAPPED:
+            vars(part).pop(name, None)
+    vars(model).update(replaced)
+    _switch_back(doors, opened.before)
+    forget_plain(opened.before)
+    forget(model)
+    if any(implementation == IMPLEMENTATION for _, implementation in opened.before):
+        number_modules(model, open_blocks=False)
+    _unwatch_caches(opened.model)
 
 
 def adopt(model: PreTrainedModel) -> bool:
     """Gives a model this package's attention for good; False, and leaves it, if that cannot be."""
-    switched = _Switched()
+    before, doors = _implementations(model), list[torch.nn.Module]()
     try:
         check_reachable(model)
         plain = logits_of(model)
-        switched.before = _implementations(model)
-        _switch(model, switched)
+        doors = _switch(model)
         probe(model, plain)
         number_modules(model, open_blocks=False)
-        adopted(switched.before)
+        note_adopted(before)
     except ModelError:
-        _restore(switched)
+        _switch_back(doors, before)
         return False
     return True
 
 
-def _implementations(model: PreTrainedModel) -> list[tuple[Any, str | None]]:
+def _implementations(model: PreTrainedModel) -> Configs:
     """The configurations that a switch changes, each with its attention implementation."""
     if any(has_door(module) for module in model.modules()):
         return []
@@ -244,13 +239,13 @@ def _implementations(model: PreTrainedModel) -> list[tuple[Any, str | None]]:
     return [(config, config._attn_implementation_internal) for config in configs.values()]
 
 
-def _switch(model: PreTrainedModel, switched: _Switched) -> None:
-    with_doors = [module for module in model.modules() if has_door(module)]
-    switched.doors = [module for module in with_doors if "_attn" not in module.__dict__]
-    for module in switched.doors:
-        module.__dict__["_attn"] = Door(module)
-    if with_doors:
-        return
+def _switch(model: PreTrainedModel) -> list[torch.nn.Module]:
+    """Gives a model our attention; returns the modules that got a door."""
+    if with_doors := [module for module in model.modules() if has_door(module)]:
+        doors = [module for module in with_doors if "_attn" not in vars(module)]
+        for module in doors:
+            vars(module)["_attn"] = Door(module)
+        return doors
     text = model.config.get_text_config()
     names = [name for name in model.config.sub_configs if getattr(model.config, name, None) is text]
     try:
@@ -261,25 +256,11 @@ def _switch(model: PreTrainedModel, switched: _Switched) -> None:
         raise ModelError(
             unreachable(model, "its class does not use transformers' attention interface")
         )
+    return []
 
 
-def _restore(switched: _Switched) -> None:
-    for module in switched.doors:
-        module.__dict__.pop("_attn", None)
-    for module in switched.guarded:
-        _unhook(module)
-        module.__dict__.pop("__deepcopy__", None)
-    for switched_config, implementation in switched.before:
-        switched_config._attn_implementation_internal = implementation
-    if switched.opened is not None:
-        for module in [own for own, owner in OWNERS.items() if owner is switched.opened]:
-            del OWNERS[module]
-        for config in [own for own, owner in CONFIGS.items() if owner is switched.opened]:
-            del CONFIGS[config]
-
-
-def _forget_blocks(model: PreTrainedModel, switched: _Switched) -> None:
-    """What compiled passes know of the model after its last block."""
-    forget(model)
-    if any(implementation == IMPLEMENTATION for _, implementation in switched.before):
-        number_modules(model, open_blocks=False)
+def _switch_back(doors: list[torch.nn.Module], before: Configs) -> None:
+    for module in doors:
+        vars(module).pop("_attn", None)
+    for config, implementation in before:
+        config._attn_implementation_internal = implementation

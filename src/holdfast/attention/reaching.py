@@ -79,6 +79,39 @@ def layers_with_attention(model: PreTrainedModel) -> frozenset[int] | None:
     return frozenset(layer for layer in layers if layer >= 0)
 
 
+def check_reached(model: PreTrainedModel, steering: Steering, implementation: str | None) -> None:
+    """Refuses a pass in which steering did not reach every layer that it reached at first.
+
+    Args:
+        model: whose pass has ended.
+        steering: of the pass.
+        implementation: the name of the attention that the model was switched to.
+
+    Raises:
+        ModelError: names the layers, or the attention that took the place of steered attention.
+    """
+    count = getattr(model.config.get_text_config(), "num_hidden_layers", None)
+    missed = [
+        layer
+        for layer in sorted(set(REACHED.get(model, ())) - steering.entered)
+        if count is None or layer < count
+    ]
+    if steering.calls and not missed:
+        return
+    name, now = type(model).__name__, model.config.get_text_config()._attn_implementation
+    if now != implementation:
+        raise ModelError(
+            f"{name} was set to the attention implementation {now!r} inside a block of "
+            "holdfast.steering, so this pass is not steered; set it before the block, which steers "
+            "any of them."
+        )
+    where = f"layer{'s'[: len(missed) != 1]} {', '.join(map(str, missed))}"
+    raise ModelError(
+        f"Something stands in for the attention of {name} in {where}, so this pass is not steered "
+        "there; put the model's own attention back."
+    )
+
+
 def check_reachable(model: PreTrainedModel) -> None:
     """Refuses by name what would otherwise fail far from its cause."""
     name = type(model).__name__

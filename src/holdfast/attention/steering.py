@@ -67,6 +67,7 @@ class Steering:
         last: per row of this pass, the query whose mass is noted; None: the last one of each,
             behind which padding may stand otherwise.
         layers: heads by layer that noted its mass.
+        entered: the layers that were reached in this pass.
         plans: what layers of a pass share.
     """
 
@@ -79,6 +80,7 @@ class Steering:
     calls: int = 0
     last: Tensor | None = None
     layers: dict[int, int] = field(default_factory=dict)
+    entered: set[int] = field(default_factory=set)
     plans: Plans = field(default_factory=Plans)
     _offsets: dict[int, int | Starts] = field(default_factory=dict)  # by number of keys
     _seen: int | None = 0  # tokens, as far as the model told; None: only its device knows
@@ -123,7 +125,7 @@ class Steering:
     def for_a_pass(self) -> Steering:
         """The same for one pass, whose state no other thread's pass sees."""
         made = copy.copy(self)
-        made.passes, made.plans, made._offsets = [], Plans(), {}
+        made.passes, made.plans, made._offsets, made.entered = [], Plans(), {}, set()
         made.calls, made.last, made._seen, made._layer = 0, None, 0, -1
         made._inside = made._noted = False
         return made
@@ -148,6 +150,7 @@ class Steering:
         So does the last one itself after masks were made: it may be the only one with attention.
         """
         self.calls += 1
+        self.entered.add(layer)
         again = layer == self._layer and self._inside
         self._inside = True
         if not (again or layer > self._layer) or not self.passes:
@@ -343,20 +346,21 @@ class Pass:
 
     Args:
         steering: what its attention does; None: nothing.
-        model: whose pass it is, as `blocks` knows it; None for one of this package's decode loop,
-            which says itself what to steer.
-        masks: whether its masks are of this package's form; else they and its attention are the
-            model's own.
+        model: the `OpenModel` whose pass it is; None for one of this package's decode loop, which
+            says itself what to steer.
+        block: that steers it; None for a plain pass, and for one of the decode loop.
         positions: of every query, [row, query], where a key's column is its position and rows are
             of different length; None where the model's own masks are right.
         starts: where the keys of windowed layers begin, if that is not the same in all rows.
+        outer: of a compiled pass, the one that it interrupts.
     """
 
     steering: Steering | None
     model: Any = None
-    masks: bool = True
+    block: Any = None
     positions: Tensor | None = None
     starts: Starts | None = None
+    outer: Pass | None = None
 
 
 NEVER_REACHED = (

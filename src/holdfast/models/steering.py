@@ -2,101 +2,37 @@
 
 from __future__ import annotations
 
-import functools
-import sys
 import warnings
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
-from typing import Any, ParamSpec, TypeVar
+from typing import Any
+from weakref import ref
 
 import torch
 from torch import Tensor
 from transformers import PreTrainedModel
 
 from holdfast.attention.block_states import BlockStates
-from holdfast.attention.blocks import Block, frame_of_entry
-from holdfast.attention.open_model import OpenModel
+from holdfast.attention.blocks import Steered, entered
+from holdfast.attention.checks import CacheOrigin
 from holdfast.attention.patching import open_block
 from holdfast.attention.reaching import check_methods
-from holdfast.attention.steering import AttentionTrace, Steering
+from holdfast.attention.steering import Steering
 from holdfast.errors import ModelError, UsageError
-from holdfast.methods import Kind, Method, in_pass, of_kind, parse, states_methods
-from holdfast.methods.protocols import InPass, ShiftsAttention
+from holdfast.methods import Kind, Method, in_pass, of_kind, parse, spell, states_methods
+from holdfast.methods.protocols import InPass
+from holdfast.methods.registry import METHODS
 from holdfast.states import check_states, sites_of
 
-Spelled = InPass | str  # a method, or the spelling of one or several
-P = ParamSpec("P")
-R = TypeVar("R")
-
-
-@dataclass(frozen=True, repr=False)
-class Steered:
-    """The handle of an open block."""
-
-    _block: Block
-    _model: OpenModel
-    _methods: str
-
-    def __repr__(self) -> str:
-        passes = self._block.steered
-        count = len(self._block.steering.span) if self._block.steering else 0
-        rows = f"{count} row{'s'[: count != 1]}"
-        return f"<Steered {self._model.name}: {self._methods}, {rows}, {passes} passes>"
-
-    @property
-    def traces(self) -> list[AttentionTrace]:
-        """The mass on the span in each row of the batch, a step per forward pass so far.
-
-        In a pass of several tokens it is that of the row's last token that is not padding. Empty
-        without `trace`.
-
-        Raises:
-            UsageError: passes of several threads are mixed, or batches of different sizes.
-        """
-        passes = list(self._block.passes)
-        if not passes:
-            return []
-        threads = [
-            thread
-            for number, (thread, _) in enumerate(passes)
-            if not number or passes[number - 1][0] != thread
-        ]
-        if len(threads) > len(set(threads)):
-            raise UsageError(
-                f"{len(set(threads))} threads ran passes in this block by turns, so its traces are "
-                "mixed; give each thread its block."
-            )
-        sizes = sorted({layers[0].shape[0] for _, layers in passes})
-        if len(sizes) > 1:
-            raise UsageError(
-                f"The passes of this block had batches of {' and '.join(map(str, sizes))} rows; "
-                "give each its block to trace it."
-            )
-        steps = [torch.stack(layers, 1).cpu() for _, layers in passes]  # [row, layer, head]
-        return [AttentionTrace(mass) for mass in torch.stack(steps, -1)]
-
-    def bind(self, function: Callable[P, R]) -> Callable[P, R]:
-        """The function, with all passes that it runs in this block, in whatever thread.
-
-            Thread(target=steered.bind(model.generate), kwargs=arguments).start()
-
-        Calling it raises a `UsageError` once the block was left.
-        """
-
-        @functools.wraps(function)
-        def bound(*args: P.args, **kwargs: P.kwargs) -> R:
-            with self._model.blocks.bound(self._block, sys._getframe()):
-                return function(*args, **kwargs)
-
-        return bound
+MethodOrSpec = InPass | str  # a method, or the spec string of one or several
+_SPEC = 100  # characters of a spec string in messages
 
 
 @contextmanager
 def steering(
     hf_model: PreTrainedModel,
     span_mask: Tensor,
-    methods: Spelled | Sequence[Spelled] | Sequence[Sequence[Spelled]],
+    methods: MethodOrSpec | Sequence[MethodOrSpec] | Sequence[Sequence[MethodOrSpec]],
     *,
     trace: bool = False,
 ) -> Iterator[Steered]:
@@ -106,56 +42,64 @@ def steering(
         with holdfast.steering(model, span_mask, "split-softmax:exponent=0.5"):
             model.generate(**inputs)
 
-    Passes of this model are steered in whatever thread they run, and no other model's are. Where
-    several blocks are open on one model, a pass belongs to the innermost one in whose code it runs;
-    a thread's function is bound to its block by `steered.bind`. docs/steering.md has the cases.
+    The block owns the model until it is left. Passes in the same thread, in asyncio tasks that are
+    started in the block and in `asyncio.to_thread` are steered; so are those of functions that
+    `steered.bind` binds, in any thread. Passes from elsewhere are refused, unless they run in
+    `holdfast.unsteered(model)`. No other model is steered. docs/steering.md has the cases.
 
     Args:
         hf_model: a causal language model, whatever its attention implementation, or what
             `holdfast.load` gave; on leaving it is exactly as before.
         span_mask: bool [B, T], True on the tokens of the prompt to hold on to. Keys after T are
             generated ones.
-        methods: those that act inside a forward pass, in order, or their spellings, for all rows,
-            or one sequence of them per row.
+        methods: those that act inside a forward pass, in order, or their spec strings, for all
+            rows, or one sequence of them per row.
         trace: whether `traces` of the value is filled.
 
     Raises:
         ModelError: the model's attention cannot be reached, or does not go with a method, or a
             method was fitted on another model.
         UsageError: a span mask that is not bool [B, T] or holds nothing; a method that does not
-            act inside a pass, or names a head that the model lacks; inside the block, a batch or a
-            prompt of another size than the mask, or a span on padding; a pass of which it cannot be
-            told to which block it belongs.
+            act inside a pass, or names a head that the model lacks; a model that has an open block;
+            inside the block, a batch or a prompt of another size than the mask, a span on padding,
+            a cache that was filled under other steering, or a pass that belongs to no block.
     """
-    frame = frame_of_entry()
     model = causal_model(hf_model)
     span = _checked_span(span_mask)
     rows = _per_row(methods, len(span))
     attention = [of_kind(row, Kind.LOG_ODDS) for row in rows]
+    shifting = [method for row in attention for method in row]
+    check_methods(model, shifting)
     states = _block_states(model, rows, span, getattr(hf_model, "fingerprint", ""))
-    steers = Steering(span.to(model.device), attention, trace, follows=False)
-    block = Block(steers, frame, states)
-    with _open_checked(model, block, [method for row in attention for method in row]) as opened:
-        yield Steered(
-            block,
-            opened,
-            " / ".join(
-                dict.fromkeys("+".join(method.name for method in row) or "none" for row in rows)
-            ),
+    spec = " / ".join(dict.fromkeys(map(_spec, rows)))
+    spec = spec if len(spec) <= _SPEC else spec[: _SPEC - 1] + "…"
+    width_matters = states is not None or any(m.span_includes_generated for m in shifting)
+    block = Steered(
+        ref(model),
+        type(model).__name__,
+        Steering(span.to(model.device), attention, trace, follows=False),
+        states,
+        CacheOrigin(tuple(rows), span.cpu(), spec, width_matters),
+        spec,
+    )
+    with open_block(model, block):
+        check_methods(model, shifting)  # again: the first block learns which layers have attention
+        yield block
+    if block.running:
+        _warn(
+            f"A block of holdfast.steering on {block.name} was left while another thread generates "
+            "in it, and the rest of that is not steered; join the thread inside the block."
         )
-    if not block.reached:
-        warnings.warn(
-            f"No pass of {opened.name} went through this block of holdfast.steering, so it steered "
-            "nothing; run the model inside it, and "
-            "bind what a generator starts between its steps by steered.bind.",
-            UserWarning,
-            stacklevel=3,
+    if not block.used:
+        _warn(
+            f"No pass of {block.name} went through this block of holdfast.steering, so it steered "
+            "nothing; run the model inside it."
         )
 
 
 @contextmanager
 def unsteered(hf_model: PreTrainedModel) -> Iterator[None]:
-    """Leaves passes of a model inside the block as they are, whatever other blocks are open on it.
+    """Leaves passes of a model inside as they are, whatever block is open on it.
 
     Args:
         hf_model: as in `steering`.
@@ -163,41 +107,31 @@ def unsteered(hf_model: PreTrainedModel) -> Iterator[None]:
     Raises:
         ModelError: as in `steering`.
     """
-    with open_block(causal_model(hf_model), Block(None, frame_of_entry())):
+    with entered(causal_model(hf_model), None):
         yield
+
+
+def _warn(message: str) -> None:
+    warnings.warn(message, UserWarning, stacklevel=4)  # where the block is left
+
+
+def _spec(methods: Sequence[InPass]) -> str:
+    """The spec string of methods; of one that has none, its name."""
+    names = [spell([m]) if type(m) in METHODS else m.name for m in methods]
+    return "+".join(names) or spell(())
 
 
 def _block_states(
     model: PreTrainedModel, rows: Sequence[tuple[InPass, ...]], span: Tensor, fingerprint: str
 ) -> BlockStates | None:
-    """What is edited besides attention; a model is looked at in a plain pass, once."""
+    """The edits of a block besides attention; the model is looked at in a plain pass, once."""
     methods = tuple(states_methods(row) for row in rows)
     if not any(methods):
         return None
-    with open_block(model, Block(None, sys._getframe())):
+    with entered(model, None):
         check_states(model, [method for row in methods for method in row], fingerprint)
-        return BlockStates(methods, span.cpu(), sites_of(model))
-
-
-@contextmanager
-def _open_checked(
-    model: PreTrainedModel, block: Block, methods: Sequence[ShiftsAttention]
-) -> Iterator[OpenModel]:
-    """The block, if the model has the heads that are named; says when it was left too early."""
-    check_methods(model, methods)
-    with open_block(model, block) as opened:
-        check_methods(
-            model, methods
-        )  # again: what layers have attention is known once it was reached
-        yield opened
-    if block.abandoned:
-        warnings.warn(
-            f"A block of holdfast.steering on {opened.name} was left while another thread "
-            "generates in it, and the rest of that is not "
-            "steered; join the thread inside the block.",
-            UserWarning,
-            stacklevel=5,
-        )
+        sites_of(model)  # looked at before the block, in a plain pass
+    return BlockStates(methods, span.cpu())
 
 
 def causal_model(model: Any) -> PreTrainedModel:
@@ -250,7 +184,7 @@ def _per_row(methods: Any, rows: int) -> list[tuple[InPass, ...]]:
     return [_read(row if isinstance(row, (list, tuple)) else [row]) for row in methods]
 
 
-def _read(methods: Sequence[Spelled]) -> tuple[InPass, ...]:
+def _read(methods: Sequence[MethodOrSpec]) -> tuple[InPass, ...]:
     """The methods, the spelled ones read."""
     read: list[Method] = []
     for given in methods:

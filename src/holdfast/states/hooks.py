@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from contextvars import ContextVar, Token
+from contextvars import ContextVar
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -39,45 +39,24 @@ class _Pass:
     queries: dict[int, Tensor] = field(default_factory=dict)
 
 
-@dataclass(eq=False)
-class Attached:
-    """Hooks that stand in a model for one pass."""
-
-    handles: list[Any]
-    token: Token[_Pass | None]
-
-    def remove(self) -> None:
-        """Ends the pass, in its own thread."""
-        self.detach()
-        _UNDER_WAY.reset(self.token)
-
-    def detach(self) -> None:
-        """Takes them away, where the pass was interrupted and has not ended."""
-        for handle in self.handles:
-            handle.remove()
-
-
-def attach(sites: Sites, edits: Edits) -> Attached:
-    """Puts the hooks of a pass that begins now, in this thread, into a model."""
-    current = _Pass(edits)
-    handles = [
-        place.module.register_forward_hook(_hook(current, site, layer, place))
-        for site, layer, place in _touched(sites, edits)
-    ]
-    return Attached(handles, _UNDER_WAY.set(current))
-
-
 @contextmanager
 def edited(model: PreTrainedModel, edits: Edits | None) -> Iterator[None]:
     """Edits the pass inside, in this thread alone; nothing where there are no edits."""
     if edits is None:
         yield
         return
-    attached = attach(sites_of(model), edits)
+    current = _Pass(edits)
+    handles = [
+        place.module.register_forward_hook(_hook(current, site, layer, place))
+        for site, layer, place in _touched(sites_of(model), edits)
+    ]
+    token = _UNDER_WAY.set(current)
     try:
         yield
     finally:
-        attached.remove()
+        for handle in handles:
+            handle.remove()
+        _UNDER_WAY.reset(token)
 
 
 @contextmanager
