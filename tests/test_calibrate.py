@@ -869,7 +869,8 @@ def test_from_the_command_line_to_a_method_that_drift_takes(tmp_path, capsys, mo
         and "method.json is not written" in told.err
         and not file.exists()
     )
-    assert "should settle it: holdfast " in told.out and "--draws 7 --questions" in told.out
+    assert "Next: at least 42 conversations per setting are needed: holdfast " in told.out
+    assert "--draws 7 --questions 54" in told.out
     assert (out / "trade_off.png").is_file() and (out / "calibration.json").is_file()
     page = read_page(out / "report.html")
     assert (

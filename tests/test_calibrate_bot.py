@@ -104,7 +104,7 @@ def test_the_usual_size_can_lead_to_a_verdict(tmp_path):
         assert not too_small(suite, 200, Plan(draws=draws))
     assert too_small(BOT, 30, Plan(draws=5)) == (
         "too small to recommend a setting: 10 conversations (use --draws 20) and 30 questions (use"
-        " --questions 40), where 20 are needed to choose on and 20 others to report on."
+        " --questions 40); 40 of each are needed, 20 to choose on and 20 others to report on."
     )
     assert not too_small(BOT, 40, Plan(draws=20))
     run(tmp_path, sweeps=POINTS[:1], suite=BOT, plan=dataclasses.replace(SMALL, draws=3))

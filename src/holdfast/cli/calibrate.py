@@ -412,4 +412,6 @@ def _next_step(arguments: argparse.Namespace, calibration: Calibration, chosen: 
         sizes["questions"] = known
         short = f" ({spec} has only {known} questions, which may be too few)"
     larger = command_with(**sizes, out=f"{out}-{count}")
+    if chosen.times_needed is None:
+        return f"at least {count:,} conversations per setting are needed{short}: {larger}"
     return f"about {count:,} conversations per setting should settle it{short}: {larger}"

@@ -114,8 +114,8 @@ def too_small(suite: drift.Suite, questions: int, plan: Plan) -> str:
     if not short:
         return ""
     return (
-        f"too small to recommend a setting: {' and '.join(short)}, where {LEAST} are needed to"
-        f" choose on and {LEAST} others to report on."
+        f"too small to recommend a setting: {' and '.join(short)}; {DECIDES} of each are needed,"
+        f" {LEAST} to choose on and {LEAST} others to report on."
     )
 
 
