@@ -4,14 +4,17 @@ makes, which encodes the whole history again at every turn.
 
 from __future__ import annotations
 
+from copy import deepcopy
 from dataclasses import replace
 
 import pytest
 import torch
 from tiny import chat, model
+from transformers import AutoModelForCausalLM
 from transformers.cache_utils import DynamicCache
 
 from holdfast import Boost, Gate, Guidance, Pasta, Request, Sampling, SplitSoftmax, Spotlight
+from holdfast.chat.prompt import render
 from holdfast.engine import slot_layers
 from holdfast.engine.prefixes import KeysValues, Prefix
 from holdfast.engine.rows import Row, Stream
@@ -268,6 +271,51 @@ def test_spans_inside_across_and_outside_the_windows_of_rows_that_keep_different
         assert torch.allclose(together.trace.mass, alone.trace.mass, atol=ROUNDING)
     masses = torch.stack([alone.trace.mass[..., 0].amax() for alone in each[1]])
     assert (masses > 0.1).sum() > 12
+
+
+@pytest.mark.parametrize(
+    "kind", (*KINDS, "qwen3_next", "lfm2", "bamba", "falcon_h1", "jamba", "gptj", "gpt_neox")
+)
+def test_uniform_counts_the_tokens_that_each_layer_sees(kind):
+    """What a layer sees is where the weights of transformers' own eager attention are not 0."""
+    gptj = {"n_embd": 48, "n_layer": 3, "n_head": 4, "rotary_dim": 8}
+    options = (KINDS | STATES | {"gptj": gptj}).get(kind, {})
+    tiny = model(kind, **options)
+    asked = [
+        Request(chat("always talk about cheese", "the garden " * n), METHODS[m], GREEDY, trace=True)
+        for n, m in ((1, "none"), (12, "none"), (5, "split-softmax"))
+    ]
+    config = deepcopy(tiny.hf_model.config)
+    plain = AutoModelForCausalLM.from_config(config, attn_implementation="eager").eval()
+    for reuses in (True, False):
+        replies = replace(tiny, reuses_cache=reuses).generate_batch(asked)
+        for request, reply in zip(asked, replies, strict=True):
+            ids, first = torch.tensor([reply.prompt_ids + reply.token_ids]), len(reply.prompt_ids)
+            weights = plain(ids, output_attentions=True, use_cache=False).attentions
+            span = torch.zeros(ids.shape[1], dtype=torch.bool)
+            span[:first] = torch.tensor(render(request.messages, tiny.tokenizer).span_mask)
+            layers = [layer[0] for layer in weights if layer is not None]
+            for layer, uniform in zip(layers, reply.trace.uniform, strict=True):
+                for step in range(len(reply.token_ids)):
+                    seen = layer[:, first + step - 1].sum(0) > 0
+                    share = float((seen & span).sum() / seen.sum())
+                    assert float(uniform[step]) == pytest.approx(share, abs=1e-6)
+
+
+def test_uniform_of_a_span_that_most_windows_have_left_behind():
+    """Gemma 3 270M has a window of 512 in 15 of its 18 layers."""
+    shape = {"num_hidden_layers": 18, "sliding_window": 512, "max_position_embeddings": 2048}
+    tiny = model("gemma3_text", **shape)
+    assert tiny.hf_model.config.layer_types.count("sliding_attention") == 15
+    ids = tuple(6 + number % 390 for number in range(1218))
+    stream = Stream(ids, tuple(2 <= place < 7 for place in range(1218)))
+    scheduler = Scheduler(tiny.runner, frozenset(), 1)
+    handle = scheduler.submit(Row((stream,), sampling=Sampling(0, 1, 1), trace=True))
+    while len(scheduler):
+        scheduler.step()
+    uniform = handle.result().trace.uniform[:, 0]
+    assert sorted(set(uniform.tolist())) == pytest.approx([0, 5 / 1218])
+    assert float(uniform.mean()) == pytest.approx(0.00068, abs=1e-5)
 
 
 def windows(slots):

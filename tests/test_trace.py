@@ -18,7 +18,7 @@ from holdfast.analysis import decay
 from holdfast.analysis.behaviour import behaviour
 from holdfast.chat.prompt import render
 from holdfast.cli import main
-from holdfast.drift.traces import TurnTrace, read_traces
+from holdfast.drift.traces import TurnTrace, read_traces, write_traces
 from holdfast.errors import KnobOutOfRange, ModelError, RecordsError, UsageError
 from holdfast.records import Run
 from holdfast.report.decay import lines
@@ -33,7 +33,8 @@ def dialog(masses: list[list[float]], prompts: list[int], span: int = 6) -> Dial
     """
     return {
         number: TurnTrace(
-            np.tile(np.array(mass), (LAYERS, HEADS, 1)), span / (tokens + np.arange(len(mass)))
+            np.tile(np.array(mass), (LAYERS, HEADS, 1)),
+            np.tile(span / (tokens + np.arange(len(mass))), (LAYERS, 1)),
         )
         for number, (mass, tokens) in enumerate(zip(masses, prompts, strict=True), 1)
     }
@@ -129,6 +130,24 @@ def test_resamples_in_which_nothing_varies_have_no_correlation():
     assert -1 <= found["low"] <= found["r"] <= found["high"] <= 1
 
 
+def test_a_head_is_compared_with_even_attention_in_its_own_layer():
+    """The second layer has a window that has left the span behind by round 2."""
+    one = dialog([[0.3] * 5, [0.1] * 5], [20, 50])
+    one[1].uniform[1], one[2].uniform[1] = 0.4, 0.1
+    found = {layer: decay.decay([one, one], head=(layer, 0)) for layer in (0, 1)}
+    between = [found[layer]["head"]["between_turns"]["uniform"]["mean"] for layer in (0, 1)]
+    assert between[1] == pytest.approx(np.log(0.1 / 0.4)) and between[0] != pytest.approx(between[1])
+    mean = (one[1].uniform[0, 0] + 0.4) / 2
+    assert found[0]["curves"]["uniform"][0][0] == pytest.approx(mean, abs=1e-6)
+
+
+def test_traces_of_version_0_2_had_one_even_share_for_all_layers(tmp_path):
+    old = TurnTrace(np.full((LAYERS, HEADS, 4), 0.5), np.linspace(0.4, 0.1, 4))
+    write_traces(tmp_path, "none", 0, {1: old})
+    read = read_traces(tmp_path, "none", 0)[1]
+    assert read.uniform.shape == (LAYERS, 4) and np.allclose(read.uniform, old.uniform)
+
+
 def test_a_trace_is_there_whenever_its_record_is(tmp_path, monkeypatch):
     tiny, suite = model(), drift.load_suite("starter")
     settings = drift.Settings(
@@ -165,7 +184,9 @@ def test_a_trace_is_there_whenever_its_record_is(tmp_path, monkeypatch):
             ],
             tiny.tokenizer,
         )
-        assert ours[1].uniform[0] == pytest.approx(sum(prompt.span_mask) / len(prompt.token_ids))
+        share = sum(prompt.span_mask) / len(prompt.token_ids)
+        assert ours[1].uniform.shape == (ours[1].mass.shape[0], ours[1].mass.shape[2])
+        assert np.allclose(ours[1].uniform[:, 0], share)
         assert ours[1].mass.mean() == pytest.approx(turn["mass"], rel=1e-2)
     (tmp_path / "cut" / "traces" / "none-3.npz").unlink()
     with pytest.raises(RecordsError, match=r"none-3\.npz.*out="):

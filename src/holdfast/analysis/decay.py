@@ -1,8 +1,10 @@
 """How the mass on the system prompt decays, in numbers with intervals (Li et al. 2024, section 4).
 
-Within a turn the paper sees a plateau, between turns a drop; uniform attention over all tokens in
-sight would decay hyperbolically and know nothing of turns. Both are measured here on the logarithm
-of the mass, in which a share lost counts the same at every height.
+Within a turn the paper sees a plateau, between turns a drop; attention spread evenly over the
+tokens that a layer sees would decay hyperbolically and know nothing of turns. A head is compared
+with even attention in its own layer, the average over heads with its mean over the layers that
+attend. Both are measured on the logarithm of the mass, in which a share lost counts the same at
+every height.
 """
 
 from __future__ import annotations
@@ -85,19 +87,23 @@ def decay(dialogs: Sequence[Dialog], head: Head | None = None) -> dict[str, Any]
             "head": _curves(dialogs, rounds, of_head),
             "uniform": _curves(dialogs, rounds, _uniform_mass),
         },
-        "average": _measured(dialogs, whole, rounds, _average_mass),
-        "head": _measured(dialogs, whole, rounds, of_head),
+        "average": _measured(dialogs, whole, rounds, _average_mass, _uniform_mass),
+        "head": _measured(dialogs, whole, rounds, of_head, _uniform_of(shown)),
     }
 
 
 def _measured(
-    dialogs: Sequence[Dialog], whole: Sequence[Dialog], rounds: int, level: _Level
+    dialogs: Sequence[Dialog],
+    whole: Sequence[Dialog],
+    rounds: int,
+    level: _Level,
+    uniform_level: _Level,
 ) -> dict[str, Any]:
     """The mean mass of every round, and the changes of its logarithm beside those of uniform
     attention; only whole dialogs have changes.
     """
     real = np.array([_changes(dialog, rounds, level) for dialog in whole])
-    uniform = np.array([_changes(dialog, rounds, _uniform_mass) for dialog in whole])
+    uniform = np.array([_changes(dialog, rounds, uniform_level) for dialog in whole])
     mass = [
         estimate(np.array([level(dialog[number]).mean() for dialog in dialogs if number in dialog]))
         for number in range(1, rounds + 1)
@@ -154,6 +160,11 @@ def _mass_of(head: Head) -> _Level:
     return lambda turn: np.asarray(turn.mass)[head]
 
 
+def _uniform_of(head: Head) -> _Level:
+    """The same if the head's layer attended evenly."""
+    return lambda turn: np.asarray(turn.uniform)[head[0]]
+
+
 def _average_mass(turn: TurnTrace) -> np.ndarray:
     """The mass of the average head, [step]."""
     averaged: np.ndarray = np.asarray(turn.mass).mean((0, 1))
@@ -161,8 +172,9 @@ def _average_mass(turn: TurnTrace) -> np.ndarray:
 
 
 def _uniform_mass(turn: TurnTrace) -> np.ndarray:
-    """The mass if attention were uniform, [step]."""
-    return np.asarray(turn.uniform)
+    """The mass if attention were uniform, averaged over the layers, [step]."""
+    averaged: np.ndarray = np.asarray(turn.uniform).mean(0)
+    return averaged
 
 
 def _head_means(turn: TurnTrace) -> np.ndarray:

@@ -7,8 +7,8 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from holdfast.attention.explicit import Scoring, attend_explicitly, mass_at
-from holdfast.attention.layers import steering_of
+from holdfast.attention.explicit import Scoring, attend_explicitly, mass_at, uniform_at
+from holdfast.attention.layers import noted_queries, steering_of
 from holdfast.errors import ModelError
 
 
@@ -47,7 +47,10 @@ class Door:
         scoring, layer = Scoring(1 / float(module.scale_attn), causal=causal), module.layer_idx
         given = query.float(), key.float(), value, attention_mask
         output = attend_explicitly(steering, layer, *given, scoring)
-        if steering.trace and steering.last is not None and query.shape[2] > 1:
+        if steering.trace:
             query, key, _, mask = given
-            steering.note(mass_at(steering, layer, query, key, mask, scoring, steering.last))
+            places = noted_queries(steering, query)
+            if steering.last is not None and query.shape[2] > 1:
+                steering.note(mass_at(steering, layer, query, key, mask, scoring, places))
+            steering.uniform[layer] = uniform_at(steering, key.shape[2], mask, causal, places)
         return output, None

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from holdfast.attention.plan import additive
+from holdfast.attention.plan import additive, visible
 from holdfast.attention.steering import Steering
 
 _SCORES = 2**21  # held at a time; more queries than that are taken in blocks, which changes no bit
@@ -167,6 +167,24 @@ def mass_at(
     if steering.touches(layer):
         scores = scores + _change(steering, layer, scores, groups, sink)
     return (_softmax(scores, sink) * groups.span)[:, :, 0].sum(-1).float()
+
+
+def uniform_at(
+    steering: Steering, keys: int, mask: Tensor | None, causal: bool, places: Tensor
+) -> Tensor:
+    """The mass on the span, [B], if the query `places` [B] of each row attended evenly to the keys
+    that it sees. A key that only some heads see counts as seen.
+    """
+    rows = len(places)
+    seen = torch.ones(rows, keys, dtype=torch.bool, device=places.device)
+    if mask is not None:
+        mask = mask.expand(rows, *mask.shape[1:])
+        last = places if mask.shape[2] > 1 else torch.zeros_like(places)
+        seen = visible(mask[torch.arange(rows, device=places.device), :, last]).any(1)
+    elif causal:
+        seen = torch.arange(keys, device=places.device) <= places[:, None]
+    span = steering.columns(rows, keys)[0].to(places.device)
+    return (span & seen).sum(-1) / seen.sum(-1).clamp(min=1)
 
 
 def _softmax(scores: Tensor, sink: Tensor | None) -> Tensor:

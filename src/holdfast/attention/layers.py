@@ -20,7 +20,7 @@ from transformers.modeling_utils import ALL_ATTENTION_FUNCTIONS
 from holdfast.attention.blocks import pass_in
 from holdfast.attention.cuda import steer
 from holdfast.attention.decode import read_step, step
-from holdfast.attention.explicit import Scoring, attend_explicitly, mass_at
+from holdfast.attention.explicit import Scoring, attend_explicitly, mass_at, uniform_at
 from holdfast.attention.extent import Starts
 from holdfast.attention.kernels import States, is_fused
 from holdfast.attention.prefill import prefill
@@ -64,10 +64,17 @@ def attend_layer(
         output = sdpa_attention_forward(module, *given, **kwargs)[0]
     else:
         output = output.transpose(1, 2).contiguous()
-    if steering is not None and steering.trace and not noted:
-        places = _noted_queries(steering, query)
-        mass = mass_at(steering, layer, states.query, states.key, states.mask, scoring, places)
-        steering.note(mass)
+    if steering is not None and steering.trace:
+        places, keys = noted_queries(steering, query), states.key.shape[2]
+        if not noted:
+            mass = mass_at(steering, layer, states.query, states.key, states.mask, scoring, places)
+            steering.note(mass)
+        steering.uniform[layer] = steering.plans.get(
+            "uniform",
+            states.size,
+            states.mask,
+            lambda: uniform_at(steering, keys, states.mask, states.causal, places),
+        )
     return output, None
 
 
@@ -131,7 +138,7 @@ def _attend(
     return attend_explicitly(steering, layer, *given, scoring), single or not by_row
 
 
-def _noted_queries(steering: Steering, query: Tensor) -> Tensor:
+def noted_queries(steering: Steering, query: Tensor) -> Tensor:
     """The query of each row whose mass is noted, [B]."""
     if steering.last is not None:
         return steering.last.to(query.device)

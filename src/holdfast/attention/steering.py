@@ -27,8 +27,10 @@ class AttentionTrace:
 
     Args:
         mass: float32 [layer, head, step]; step t is the query that produced the reply's token t.
-        uniform: float32 [step], what the mass would be if attention were uniform over all tokens in
-            sight; None where that is not known.
+        uniform: float32 [layer, step], what the mass would be if the layer attended evenly to all
+            tokens that it sees: in a layer with a sliding window or chunks, those in the window or
+            the chunk. Its mean over layers is the one number beside the mean mass. None where it is
+            not known.
     """
 
     mass: Tensor
@@ -68,6 +70,7 @@ class Steering:
             behind which padding may stand otherwise.
         layers: heads by layer that noted its mass.
         entered: the layers that were reached in this pass.
+        uniform: by layer of the latest pass, the mass [batch] if it attended evenly.
         plans: what layers of a pass share.
     """
 
@@ -81,6 +84,7 @@ class Steering:
     last: Tensor | None = None
     layers: dict[int, int] = field(default_factory=dict)
     entered: set[int] = field(default_factory=set)
+    uniform: dict[int, Tensor] = field(default_factory=dict)
     plans: Plans = field(default_factory=Plans)
     _offsets: dict[int, int | Starts] = field(default_factory=dict)  # by number of keys
     _seen: int | None = 0  # tokens, as far as the model told; None: only its device knows
@@ -156,6 +160,7 @@ class Steering:
         if not (again or layer > self._layer) or not self.passes:
             self.passes.append([])
             self.plans.clear()
+            self.uniform = {}
         self._noted = self._noted and again
         self._layer = layer
 

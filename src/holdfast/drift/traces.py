@@ -31,7 +31,7 @@ class TurnTrace:
     Args:
         mass: attention mass on the system prompt, float [layer, head, step]; step t is the query
             that produced token t.
-        uniform: [step], what it would be if attention were uniform over all tokens in sight.
+        uniform: [layer, step], what it would be if the layer attended evenly to the tokens it sees.
     """
 
     mass: np.ndarray | Tensor
@@ -63,12 +63,13 @@ def read_traces(run: Path, method: str, conversation: int) -> dict[int, TurnTrac
     path = _path(run, method, conversation)
     try:
         with np.load(path, allow_pickle=False) as stored:
-            return {
-                int(number): TurnTrace(
-                    stored[f"round_{number}"].astype(np.float32), stored[f"even_{number}"]
-                )
-                for number in stored["rounds"]
-            }
+            turns = {}
+            for number in stored["rounds"]:
+                mass, even = stored[f"round_{number}"].astype(np.float32), stored[f"even_{number}"]
+                layers_and_steps = mass.shape[0], mass.shape[2]
+                # version 0.2 wrote one number for all layers
+                turns[int(number)] = TurnTrace(mass, np.broadcast_to(even, layers_and_steps))
+            return turns
     except (OSError, ValueError, KeyError, EOFError) as error:
         raise RecordsError(
             f"Cannot read the trace {path} ({error}); trace into another folder with --out."

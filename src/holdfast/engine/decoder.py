@@ -48,6 +48,7 @@ class _Read:
         beside: per row, those of the stream that reads along, [vocabulary], or None.
         mass: of the streams that write, [row, layer, head], or None.
         mass_beside: per row, that of the stream that reads along, or None.
+        uniform: the mass if each layer attended evenly, [row, layer], or None.
     """
 
     rows: list[Running]
@@ -55,6 +56,7 @@ class _Read:
     beside: list[Tensor | None]
     mass: Tensor | None
     mass_beside: list[Tensor | None]
+    uniform: Tensor | None = None
 
 
 class Decoder:
@@ -210,21 +212,25 @@ class Decoder:
             mine = places.setdefault(row, [-1] * len(row.readings))
             mine[number] = place
         rows, logits, mass = list(places), output.logits[:, -1], output.mass
+        uniform = output.uniform
         seconds = [mine[1] if len(mine) > 1 else None for mine in places.values()]
         beside = [None if place is None else logits[place] for place in seconds]
         mass_beside = [None if place is None or mass is None else mass[place] for place in seconds]
         if len(rows) < len(slots):
             writing = [mine[0] for mine in places.values()]
             logits, mass = logits[writing], None if mass is None else mass[writing]
-        return _Read(rows, logits, beside, mass, mass_beside)
+            uniform = None if uniform is None else uniform[writing]
+        return _Read(rows, logits, beside, mass, mass_beside, uniform)
 
     def _draw(self, read: _Read, *, prefill: bool) -> list[Running]:
         """Draws a token of every row; returns the rows that end with it."""
         if any(row.row.scaling for row in read.rows):
             read = self._try_scaled(read, prefill=prefill)
         if read.mass is not None:
-            for row, mass in zip(read.rows, read.mass, strict=True):
+            assert read.uniform is not None
+            for row, mass, uniform in zip(read.rows, read.mass, read.uniform, strict=True):
                 row.masses.append(mass)
+                row.uniform_masses.append(uniform)
         drawn = choose(read.logits, read.beside, [row.next_draw for row in read.rows])
         again = refused(drawn.tokens, read.beside, [row.row.gate for row in read.rows])
         if again:
@@ -401,4 +407,4 @@ def _read_alone(row: Running, outputs: Sequence[Output]) -> _Read:
     first, *second = outputs
     beside = second[0].logits[0, -1] if second else None
     mass_beside = second[0].mass[0] if second and second[0].mass is not None else None
-    return _Read([row], first.logits[:, -1], [beside], first.mass, [mass_beside])
+    return _Read([row], first.logits[:, -1], [beside], first.mass, [mass_beside], first.uniform)

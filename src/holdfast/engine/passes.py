@@ -77,5 +77,10 @@ def _in_order(outputs: Sequence[Output], groups: Sequence[Sequence[int]]) -> Out
         for each in outputs
     ]
     masses = [output.mass for output in outputs if output.mass is not None]
-    mass = torch.cat(masses)[order] if masses else None
-    return Output(torch.cat(padded)[order], mass, None)
+    uniform = [output.uniform for output in outputs if output.uniform is not None]
+    return Output(
+        torch.cat(padded)[order],
+        torch.cat(masses)[order] if masses else None,
+        None,
+        torch.cat(uniform)[order] if uniform else None,
+    )

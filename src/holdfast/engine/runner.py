@@ -37,11 +37,13 @@ class Output:
         logits: of the last tokens, [row, token, vocabulary].
         mass: on the span at the last token, float32 [row, layer, head]; None unless traced.
         cache: what is computed now.
+        uniform: the mass if each layer attended evenly, float32 [row, layer]; None unless traced.
     """
 
     logits: Tensor
     mass: Tensor | None
     cache: Cache | None
+    uniform: Tensor | None = None
 
 
 class _Latest(threading.local):
@@ -169,12 +171,13 @@ class Runner:
         read, kept = {"input_ids": batch.ids}, self._kept(batch)
         with steered(steering, positions, batch.starts), edited(self.hf_model, batch.edits):
             output = self.call(read, batch.positions, self._mask(batch), batch.cache, kept)
-        mass = None
+        mass = uniform = None
         if steering is not None and batch.trace:
             mass = torch.stack([layer.float() for layer in steering.seen], 1)
+            uniform = torch.stack(list(steering.uniform.values()), 1)
             steering.passes.clear()
         cache = getattr(output, "past_key_values", None)
-        return Output(output.logits[:, -batch.logits :], mass, cache)
+        return Output(output.logits[:, -batch.logits :], mass, cache, uniform)
 
     def call(
         self,

@@ -23,6 +23,7 @@ class Running:
         row: as it was asked for.
         generated: its tokens so far.
         masses: of each of them, the mass on the span that it was drawn under, [layer, head].
+        uniform_masses: of each of them, the mass if each layer had attended evenly, [layer].
         log_probabilities: of each of them, where they are wanted.
         known: per stream, what is computed of its first tokens, piece behind piece, until it is in
             its slot.
@@ -35,6 +36,7 @@ class Running:
     row: Row
     generated: list[int] = field(default_factory=list)
     masses: list[Tensor] = field(default_factory=list)
+    uniform_masses: list[Tensor] = field(default_factory=list)
     log_probabilities: list[LogProbability] = field(default_factory=list)
     known: list[tuple[KeysValues, ...]] = field(default_factory=list)
     forwarded: int = 0
@@ -83,10 +85,10 @@ class Running:
         """Makes the continuation, unless the row ended in an error."""
         if self.error is not None:
             return
-        span, trace = self.row.streams[0].span, None
-        if self.row.trace and any(span):
-            mass = torch.stack(self.masses, -1).cpu()
-            trace = AttentionTrace(mass, sum(span) / (len(span) + torch.arange(mass.shape[-1])))
+        trace = None
+        if self.row.trace and any(self.row.streams[0].span):
+            mass, uniform = torch.stack(self.masses, -1), torch.stack(self.uniform_masses, -1)
+            trace = AttentionTrace(mass.cpu(), uniform.cpu())
         self.continuation = Continuation(
             tuple(self.generated), reason, computed, trace, self.forwarded
         )

@@ -39,6 +39,7 @@ class Handle:
         token_ids: drawn so far, the one that ends the reply excepted.
         masses: of each of them, the mass on the span that it was drawn under, [layer, head]; []
             unless traced. Where the reply has ended by itself, that of its end too.
+        uniform_masses: the same if each layer had attended evenly, [layer].
         log_probabilities: of each of them; [] unless wanted. As `masses`, that of an end too.
         submitted: the step that it was submitted before.
         cached: tokens of the first stream's prompt that were not forwarded, once the row runs.
@@ -51,6 +52,7 @@ class Handle:
         self.row, self._scheduler = row, scheduler
         self.token_ids: list[int] = []
         self.masses: list[Tensor] = []
+        self.uniform_masses: list[Tensor] = []
         self.log_probabilities: list[LogProbability] = []
         self.cached = 0
         self.submitted = 0
@@ -192,6 +194,7 @@ class Scheduler:
         for running, handle in self._running.items():
             handle.token_ids += running.generated[len(handle.token_ids) :]
             handle.masses += running.masses[len(handle.masses) :]
+            handle.uniform_masses += running.uniform_masses[len(handle.uniform_masses) :]
             handle.log_probabilities += running.log_probabilities[len(handle.log_probabilities) :]
         for running in done:
             handle = self._running.pop(running)
@@ -266,6 +269,7 @@ class Scheduler:
             handle.row,
             list(handle.token_ids),
             list(handle.masses),
+            list(handle.uniform_masses),
             list(handle.log_probabilities),
         )
 

@@ -24,7 +24,10 @@ _TERMS = (
     ),
     (
         "Even attention",
-        "The mass there would be if attention were spread evenly over all tokens in sight.",
+        (
+            "The mass there would be if every layer spread its attention evenly over the tokens"
+            " that it sees, which a sliding window limits; the mean over the layers."
+        ),
     ),
     (
         "Between turns",

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any, Protocol
 
 from holdfast.serve.asked import Asked
-from holdfast.serve.details import Details
+from holdfast.serve.details import Details, shares
 from holdfast.serve.generation import Generation
 from holdfast.serve.speaking import Piece
 
@@ -98,7 +98,7 @@ def _with_masses(choice: dict[str, Any], piece: Piece, details: Details) -> dict
     if details.trace:
         told: dict[str, Any] = {"tokens": details.masses(piece.tokens)}
         if piece.end_mass is not None:
-            told["end"] = details.end(piece.end_mass)
+            told["end"] = shares(piece.end_mass, piece.end_uniform)
         choice["holdfast"] = told
     return choice
 

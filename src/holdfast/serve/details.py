@@ -1,11 +1,10 @@
-"""What is told of single tokens beside the text: log-probabilities, and the mass on the prompt."""
+"""Per-token details beside the text: log-probabilities, and the mass on the prompt."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from holdfast.serve.generation import Generation
 from holdfast.serve.speaking import Spoken
 
 if TYPE_CHECKING:
@@ -17,10 +16,9 @@ _REPLACED = "\ufffd"  # what a tokenizer writes for bytes that are no character
 
 
 class Details:
-    """Tells of the tokens of one choice, as they come.
+    """The details of the tokens of one choice, as they come.
 
     Args:
-        generation: of the choice.
         tokenizer: of the model.
         top: likeliest tokens told per place; None: no log-probabilities.
         trace: False, True for the mean mass, "heads" for every head as well.
@@ -28,42 +26,31 @@ class Details:
 
     def __init__(
         self,
-        generation: Generation,
         tokenizer: PreTrainedTokenizerFast,
         top: int | None,
         trace: bool | str,
     ):
         self.top, self.trace = top, trace
         self._tokenizer = tokenizer
-        self._span = sum(last - first for first, last in generation.span_ranges)
-        self._seen = len(generation.prompt_ids)  # tokens that the next one's query sees
         self._characters = 0
 
     def masses(self, tokens: Sequence[Spoken]) -> list[dict[str, Any]]:
-        """Text and mass of each token, and the share that attention spread evenly over all tokens
-        in sight would give.
+        """Text and mass of each token, and the mass if every layer attended evenly to the tokens
+        that it sees.
         """
         told = []
         for spoken in tokens:
             token = spoken.token
-            entry: dict[str, Any] = {"text": spoken.text, **self._shares(token.mass)}
+            entry: dict[str, Any] = {
+                "text": spoken.text,
+                **shares(token.mass, token.uniform),
+            }
             if self.trace == "heads" and token.heads is not None:
                 entry["heads"] = [
                     [round(head, _DIGITS) for head in layer] for layer in token.heads.tolist()
                 ]
             told.append(entry)
-            self._seen += 1
         return told
-
-    def end(self, mass: float) -> dict[str, Any]:
-        """The same of the token that ended the reply, which has no text."""
-        return self._shares(mass)
-
-    def _shares(self, mass: float | None) -> dict[str, Any]:
-        return {
-            "mass": None if mass is None else round(mass, _DIGITS),
-            "uniform": round(self._span / self._seen, _DIGITS) if self._span else None,
-        }
 
     def chat_logprobs(self, tokens: Sequence[Spoken]) -> dict[str, Any] | None:
         """As `/v1/chat/completions` tells them; None where none are wanted."""
@@ -106,6 +93,12 @@ class Details:
 
     def _text(self, token_id: int) -> str:
         return str(self._tokenizer.decode([token_id]))
+
+
+def shares(mass: float | None, uniform: float | None) -> dict[str, Any]:
+    """The mass of a token, and that of uniform attention."""
+    shares = {"mass": mass, "uniform": uniform}
+    return {name: share and round(share, _DIGITS) for name, share in shares.items()}
 
 
 def _finite(logprob: float | None) -> float:

@@ -240,11 +240,14 @@ def _receive(told: Sequence[tuple[Generation, Part]]) -> None:
 
 
 def _read_masses(answers: Sequence[Answer]) -> dict[Answer, tuple[torch.Tensor, ...]]:
-    """The mass on the span of tokens that are not told yet, for those who want it; float32 [layer,
-    head] each, brought from the device at once.
+    """The mass on the span of tokens that were not sent yet, for those who want it; float32 [layer,
+    head] each, with uniform attention as one more column, brought from the device at once.
     """
     wanted = {
-        answer: answer.handle.masses[answer.taken : len(answer.token_ids)]
+        answer: [
+            torch.column_stack(both)
+            for both in zip(answer.handle.masses, answer.handle.uniform_masses, strict=True)
+        ][answer.taken : len(answer.token_ids)]
         for answer in answers
         if answer.has_news and answer.rendered.row.trace and answer.rendered.span_ranges
     }
@@ -260,9 +263,12 @@ def _part(answer: Answer, masses: Sequence[torch.Tensor]) -> Part:
     told = answer.handle.log_probabilities[answer.taken : len(answer.token_ids)]
     tokens = []
     for token, mass, known in zip_longest(answer.take(), masses, told):
-        mean = None if mass is None else float(mass.mean())
         logprob, top = (None, ()) if known is None else (known.drawn, known.top)
-        tokens.append(Token(token, mean, mass, logprob, top))
+        mean = uniform = heads = None
+        if mass is not None:
+            heads = mass[:, :-1]
+            mean, uniform = float(heads.mean()), float(mass[:, -1].mean())
+        tokens.append(Token(token, mean, uniform, heads, logprob, top))
     return Part(tuple(tokens), answer.handle.cached, answer.reply, answer.error)
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Coroutine, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from starlette.types import Send
@@ -68,7 +69,7 @@ class Exchange:
             chunk["usage"] = None
         first = {"holdfast": applied(self.asked, self.generations)}
         for index in range(len(self.generations)):
-            empty = self.shapes.delta(index, Piece((), ""), self._details(index), True)
+            empty = self.shapes.delta(index, Piece((), ""), self._details(), True)
             await send_event(send, chunk | {"choices": [empty]} | first)
             first = {}
 
@@ -86,20 +87,20 @@ class Exchange:
             self.stopwatches[index].note(piece)
             tokens += piece.tokens
         text = "".join(spoken.text for spoken in tokens)
-        whole = Piece(tuple(tokens), text, piece.finish_reason, piece.end_mass)
-        return self.shapes.choice(index, whole, self._details(index))
+        whole = replace(piece, tokens=tuple(tokens), text=text)
+        return self.shapes.choice(index, whole, self._details())
 
     async def _deltas(
         self, index: int, tell: Callable[[dict[str, Any]], Coroutine[Any, Any, None]]
     ) -> None:
-        details, watch = self._details(index), self.stopwatches[index]
+        details, watch = self._details(), self.stopwatches[index]
         async for piece in speak(self.generations[index], self.tokenizer, self.asked.stops):
             watch.note(piece)
             await tell(self.shapes.delta(index, piece, details, False))
 
-    def _details(self, index: int) -> Details:
+    def _details(self) -> Details:
         asked = self.asked
-        return Details(self.generations[index], self.tokenizer, asked.top_logprobs, asked.trace)
+        return Details(self.tokenizer, asked.top_logprobs, asked.trace)
 
 
 async def _together(works: Sequence[Coroutine[Any, Any, Any]]) -> list[Any]:

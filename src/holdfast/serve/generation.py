@@ -22,7 +22,8 @@ class Token:
         token_id: of the vocabulary.
         mass: mean over all heads of the mass on the span that it was drawn under; None unless the
             request is traced and has a span.
-        heads: the same of each, float32 [layer, head].
+        uniform: the same if every layer attended evenly to the tokens that it sees.
+        heads: the mass of each, float32 [layer, head].
         logprob: of the model under its methods, at temperature 1 and over the whole vocabulary;
             None unless wanted.
         top: the likeliest tokens and their log-probabilities, as many as were asked for.
@@ -30,6 +31,7 @@ class Token:
 
     token_id: int
     mass: float | None = None
+    uniform: float | None = None
     heads: Tensor | None = None
     logprob: float | None = None
     top: tuple[tuple[int, float], ...] = ()

@@ -144,7 +144,7 @@ class SelfChat:
             reply = await generation.reply()
         finally:
             generation.cancel()
-        details = Details(generation, tokenizer, None, True)
+        details = Details(tokenizer, None, True)
         return _Answered(job, reply, details.masses(spoken) if job.request.trace else [])
 
 

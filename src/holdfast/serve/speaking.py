@@ -8,12 +8,11 @@ cannot be the beginning of a stop string. Whole tokens are told, so that what st
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from tokenizers.decoders import DecodeStream
 
-from holdfast.models.requests import Reply
 from holdfast.serve.generation import Generation, Token
 
 if TYPE_CHECKING:
@@ -38,12 +37,14 @@ class Piece:
         finish_reason: "stop" or "length" in the last piece, else None.
         end_mass: of the token that ended the reply, which has no text; None in other pieces, and
             where no token did or no trace is wanted.
+        end_uniform: the same if every layer attended evenly.
     """
 
     tokens: tuple[Spoken, ...]
     text: str
     finish_reason: str | None = None
     end_mass: float | None = None
+    end_uniform: float | None = None
 
 
 class Speech:
@@ -144,17 +145,14 @@ async def speak(
     reply = await generation.reply()
     told = speech.finish(reply.text)
     cut_off = reply.stop_reason == "length" and not speech.stopped
-    yield _piece(told, "length" if cut_off else "stop", _end_mass(reply))
+    whole, count = _piece(told, "length" if cut_off else "stop"), len(reply.token_ids or ())
+    masses, trace = reply.token_masses, reply.trace
+    if trace is not None and trace.uniform is not None and len(masses) > count:
+        uniform = float(trace.uniform[:, count].mean())
+        whole = replace(whole, end_mass=masses[count], end_uniform=uniform)
+    yield whole
 
 
-def _end_mass(reply: Reply) -> float | None:
-    """The mass under which the token was drawn that ended a reply."""
-    masses, count = reply.token_masses, len(reply.token_ids or ())
-    return masses[count] if len(masses) > count else None
-
-
-def _piece(
-    tokens: tuple[Spoken, ...], finish_reason: str | None = None, end_mass: float | None = None
-) -> Piece:
+def _piece(tokens: tuple[Spoken, ...], finish_reason: str | None = None) -> Piece:
     text = tokens[0].text if len(tokens) == 1 else "".join(spoken.text for spoken in tokens)
-    return Piece(tokens, text, finish_reason, end_mass)
+    return Piece(tokens, text, finish_reason)

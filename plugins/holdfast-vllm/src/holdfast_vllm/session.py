@@ -201,7 +201,8 @@ class VllmSession:
         ranks = self.model.llm.collective_rpc("holdfast_heads", args=(name,))
         mass = torch.cat([torch.tensor(rank, dtype=torch.float32) for rank in ranks], 1)
         span = asked.rendered.row.streams[0].span
-        return AttentionTrace(mass, sum(span) / (len(span) + torch.arange(mass.shape[-1])))
+        uniform = sum(span) / (len(span) + torch.arange(mass.shape[-1]))
+        return AttentionTrace(mass, uniform.expand(len(mass), -1))  # no layer has a window
 
     def _room(self, asked: Rendered) -> int:
         """Tokens that a reply may have; 0 where the context leaves too few, as a local model's."""

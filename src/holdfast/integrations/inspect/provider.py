@@ -178,7 +178,7 @@ class HoldfastAPI(ModelAPI):
                 finish = piece.finish_reason
                 masses += [] if piece.end_mass is None else [piece.end_mass]
         text = "".join(spoken.text for spoken in tokens)
-        details = Details(generation, self.model.tokenizer, asked.top_logprobs, asked.trace)
+        details = Details(self.model.tokenizer, asked.top_logprobs, asked.trace)
         logprobs = details.chat_logprobs(tokens)
         written = [spoken.token.token_id for spoken in tokens]
         told = asked.steered.told([request]) | tokens_of(written, text, self.model)

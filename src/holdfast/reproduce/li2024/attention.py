@@ -38,7 +38,7 @@ def figure_4(setup: Setup) -> list[Figure]:
     figure = Figure(
         number="4",
         title="attention to the system prompt over a conversation",
-        how="One line per round; dashed: attention even over all tokens in sight.",
+        how="One line per round; dashed: attention spread evenly over the tokens in view.",
         images=pngs(images, "decay"),
         claims=claims,
     )
