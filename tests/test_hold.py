@@ -96,11 +96,28 @@ def test_a_fraction_of_0_changes_nothing():
     assert tiny.generate_batch([asked])[0].token_ids == tiny.generate(TALK, (), LONG, 5).token_ids
 
 
-def test_a_chat_without_a_span_is_answered_as_it_is():
-    tiny = model()
+def test_a_dialog_of_a_study_without_a_span_is_answered_as_it_is():
+    tiny, replies = model(), []
     plain = chat("", "hello there")
-    (held,) = tiny.generate_batch([Request(plain, Hold(), LONG, 5)])
-    assert held.text == tiny.generate(plain, (), LONG, 5).text
+    tiny.session().run(
+        [Job(Request(plain, Hold(), LONG, 5), lambda reply: replies.append(reply) or ())]
+    )
+    assert replies[0].text == tiny.generate(plain, (), LONG, 5).text
+
+
+def test_a_batch_refuses_a_method_without_a_span_and_names_the_row():
+    tiny = model()
+    asked = [
+        Request(chat("talk about cheese", "hello"), "boost:factor=2"),
+        Request(chat("", "hello"), "boost:factor=2"),
+    ]
+    says = r"^Request 2 of 2: boost:factor=2 holds on to a system prompt"
+    for owner in (tiny, tiny.session()):
+        with pytest.raises(UsageError, match=says):
+            owner.generate_batch(asked)
+    with pytest.raises(UsageError, match=r"^boost:factor=2 holds on to"):
+        tiny.generate_batch(asked[1:])
+    assert len(tiny.generate_batch([asked[0], Request(chat("", "hello"))])) == 2
 
 
 @pytest.mark.parametrize("method", (Hold(), "boost:factor=4", "directer:scale=100"))

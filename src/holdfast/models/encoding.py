@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 from holdfast.chat.emphasis import Part
-from holdfast.chat.messages import Message
+from holdfast.chat.messages import Message, shortened
 from holdfast.chat.prompt import render
 from holdfast.errors import UsageError
 from holdfast.models.requests import Request
@@ -61,6 +61,11 @@ def encode_chats(
         PromptError: a chat cannot be rendered, or what is emphasised is not found.
         UsageError: no chats, a malformed one, or emphasis for another number of chats.
     """
+    if chats and all(isinstance(chat, dict) for chat in chats):
+        raise UsageError(
+            f"encode_chats takes a list of chats, and this is one chat, which begins with"
+            f" {shortened(chats[0])}; give it as [chat]."
+        )
     parts = [()] * len(chats) if emphasis is None else emphasis
     if not chats or len(parts) != len(chats):
         raise UsageError(

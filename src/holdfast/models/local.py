@@ -101,7 +101,6 @@ class LocalModel(Generation):
         Raises:
             UsageError: as `generate`.
         """
-        request.check_span()
         text = Pieces(self.tokenizer, tell)
         reply = self.session().generate(request, drawn=text.add)
         text.finish(reply.text)

@@ -131,13 +131,18 @@ def answer_all(
         run: answers jobs, as `Session.run` does.
         requests: the chats.
         drawn: as of `Job`, of every one of them.
+
+    Raises:
+        UsageError: a method holds on to a system prompt or to emphasis, and a chat has neither.
     """
+    names = request_names(requests)
+    for name, request in zip(names, requests, strict=True):
+        request.check_span(name)
     replies: dict[int, Reply] = {}
 
     def keep(index: int) -> Callable[[Reply], Iterable[Job]]:
         return lambda reply: replies.update({index: reply}) or ()
 
-    names = request_names(requests)
     run([Job(asked, keep(n), name=names[n], drawn=drawn) for n, asked in enumerate(requests)])
     return [replies[index] for index in range(len(requests))]
 

@@ -177,10 +177,13 @@ class Request:
             emphasis = (*marked, *emphasis)
         object.__setattr__(self, "emphasis", resolve(self.messages, emphasis))
 
-    def check_span(self) -> None:
+    def check_span(self, name: str = "") -> None:
         """Refuses a method that has nothing to hold on to, and so would leave the reply as it is.
 
-        A dialog of a study may have no system prompt, so it is asked only of a single reply.
+        The jobs of a study are not checked: one of its dialogs may have no system prompt.
+
+        Args:
+            name: of the request among several, for the error.
 
         Raises:
             UsageError: names the method.
@@ -190,10 +193,11 @@ class Request:
         )
         if prompted or self.emphasis:
             return
+        before = f"{name}: " if name else ""
         for method in filter(holds_span, self.methods):
             raise UsageError(
-                f"{spell([method])} holds on to a system prompt or to emphasis, and this chat has"
-                " neither; add a message with the role 'system', or give emphasis."
+                f"{before}{spell([method])} holds on to a system prompt or to emphasis, and this"
+                " chat has neither; add a message with the role 'system', or give emphasis."
             )
 
     def _check_plain(self) -> None:
