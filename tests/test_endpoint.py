@@ -578,6 +578,19 @@ def test_a_closed_port_is_named(monkeypatch):
     assert f"127.0.0.1:{port}" in message and "refused" in message.lower()
 
 
+def test_a_server_that_never_answered_is_not_waited_for():
+    with socket.socket() as listener:
+        listener.bind(("127.0.0.1", 0))
+        url = f"http://127.0.0.1:{listener.getsockname()[1]}/v1"
+    began = time.monotonic()
+    with pytest.raises(ModelError, match=f"Cannot reach {url} .*is running"):
+        holdfast.connect(url)
+    assert time.monotonic() - began < 3
+    began = time.monotonic()
+    assert url in failure_of(holdfast.connect(url, "tiny"))
+    assert time.monotonic() - began < 3
+
+
 # The model's name
 
 

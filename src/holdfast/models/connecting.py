@@ -39,7 +39,8 @@ def connect(
     emphasis and the wish for a trace; any other is an ordinary endpoint, and one that does not
     answer is no error here.
 
-    Connection failures, timeouts, 408, 409, 429 and 5xx are retried by the official client, which
+    Connection failures, timeouts, 408, 409, 429 and 5xx are retried by the official client (once
+    only as long as the server has never answered), which
     waits as long as the server asks it to (Retry-After), else exponentially longer. Malformed
     answers are asked for again.
 
@@ -104,14 +105,23 @@ def _open_client(endpoint: Endpoint, *, direct: bool, pace: _Pace) -> OpenAI:
 
     from holdfast.models.bounded import BoundedClient
 
-    return openai.OpenAI(
+    def reached(_: object) -> None:
+        client.max_retries = endpoint.max_retries
+
+    client = openai.OpenAI(
         base_url=endpoint.url,
         api_key=endpoint.key or "none",
         timeout=openai.Timeout(endpoint.timeout, connect=min(endpoint.timeout, 10.0)),
-        max_retries=endpoint.max_retries,
-        # a proxy cannot reach this machine's own ports
-        http_client=BoundedClient(endpoint.timeout, pace.wait, trust_env=not direct),
+        # a server that never answered is most likely not running, so that waiting is of no use
+        max_retries=min(1, endpoint.max_retries),
+        http_client=BoundedClient(
+            endpoint.timeout,
+            pace.wait,
+            trust_env=not direct,  # a proxy cannot reach this machine's own ports
+            event_hooks={"response": [reached]},
+        ),
     )
+    return client
 
 
 def _find_model(client: OpenAI, endpoint: Endpoint) -> str:

@@ -91,8 +91,8 @@ def explain(error: OpenAIError, endpoint: Endpoint) -> str:
         )
     if isinstance(error, openai.APIConnectionError):
         return (
-            f"Cannot reach {endpoint.url} ({_root_of(error, endpoint)}), with {retries}; check the"
-            " address and that the server is running."
+            f"Cannot reach {endpoint.url} ({_root_of(error, endpoint)}); check the address and that"
+            " the server is running."
         )
     return f"{endpoint.url} gave no answer: {_cut(str(error), endpoint)}."
 
