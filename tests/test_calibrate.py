@@ -789,6 +789,14 @@ class Endpoint(Scripted):
             waiting += waiting.pop(0).then(holdfast.Reply("bread (B)", None, "stop"))
 
 
+def test_a_method_file_that_a_calibration_did_not_write_is_explained(tmp_path):
+    with pytest.raises(UsageError, match=r"method\.json cannot be read .*check the path"):
+        methods.parse(str(tmp_path / "method.json"))
+    (tmp_path / "calibration.json").write_text("{}")
+    with pytest.raises(UsageError, match=r"calibrate` finished in .* and recommended nothing"):
+        methods.parse(str(tmp_path / "method.json"))
+
+
 def test_sweeps_and_method_files_are_spelled(tmp_path):
     sweep = methods.parse_sweep(
         "split-softmax:exponent=0.9,0.5,heads=0.1/1.0+repetition:probability=0.5"

@@ -132,6 +132,14 @@ def read_method_file(path: Path | str) -> dict[str, Any]:
     try:
         content = json.loads(Path(path).read_text(encoding="utf-8"))
     except OSError as error:
+        calibrated = Path(path).with_name("calibration.json")
+        if isinstance(error, FileNotFoundError) and calibrated.is_file():
+            raise UsageError(
+                f"There is no method file {path}: `holdfast calibrate` finished in"
+                f" {calibrated.parent} and recommended nothing, or had no --budget. Its report.html"
+                " says why; give a method such as boost:factor=2, or repeat the calibration with"
+                " --budget POINTS, more conversations or other --sweep settings."
+            ) from error
         raise UsageError(
             f"The method file {path} cannot be read ({error.strerror}); check the path."
         ) from error
