@@ -7,10 +7,12 @@ import json
 
 import pytest
 from chat_server import Server, completion
+from test_drift import SUITE, Scripted
 
 from holdfast import drift
 from holdfast.cli import main, parser
 from holdfast.cli.dry_run import Measured, Part, lines_of
+from holdfast.cli.dry_run.talks import Talks, plan_talks
 from holdfast.drift.counting import count_replies
 from holdfast.models.metered import Meter
 from holdfast.records import read_run
@@ -93,7 +95,9 @@ def test_a_dry_run_records_its_piece_and_the_run_goes_on_from_there(tmp_path, ca
     words = ["drift", *SHORT]
     out = tmp_path / "run"
     assert main([*words, "--out", str(out), "--dry-run", "--baseline"]) == 0
-    told = capsys.readouterr().out
+    told, progress = capsys.readouterr()
+    assert "holdfast: --dry-run: 8 of 10 conversations" in progress
+    assert read_run(out).manifest["identity"]["settings"]["conversations"] == 8
     assert told.splitlines()[1].split()[-3:] == ["10", "2", "70"]  # 10 x (3 turns + 4 probes)
     assert "conversations asked without a prompt" in told and "Time left: about" in told
     assert "Measured on 8 of the conversations of 2 rounds" in told and ": 56 requests in" in told
@@ -102,10 +106,18 @@ def test_a_dry_run_records_its_piece_and_the_run_goes_on_from_there(tmp_path, ca
     assert main([*words, "--out", str(out)]) == 0
     assert (out / "records.jsonl").read_bytes().startswith(piece)
     assert len(read_run(out).records) == 10
-    capsys.readouterr()
+    assert "holdfast: 8 of 10 conversations already done" in capsys.readouterr().err
     assert main([*words, "--out", str(out), "--dry-run"]) == 0
     assert "are recorded in" in capsys.readouterr().out
     assert len(read_run(out).records) == 10
+
+
+def test_a_dry_run_says_where_conversations_outgrow_the_context(tmp_path, capsys):
+    settings = drift.Settings(rounds=5, conversations=2)
+    talks = Talks(Scripted(context=4), SUITE, tmp_path / "run", settings, [()])
+    plan_talks(asked(), talks)
+    said = "2 of 2 conversations filled the model's context, the first in round 3 of 5; give fewer"
+    assert said in capsys.readouterr().err
 
 
 def test_a_dry_run_of_a_check_on_an_endpoint(tmp_path, capsys):

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import dataclasses
-import functools
 import shlex
 import sys
 from collections.abc import Mapping, Sequence
@@ -217,12 +216,11 @@ def run(arguments: argparse.Namespace) -> None:
     _tell_other_draws(model.fingerprint, suite.name, of_all, out)
     if arguments.dry_run:
         talks = Talks(model, suite, talks_folder, of_all, every, cast, measured=1)
-        hold = functools.partial(drift.run, running=drift.Running(command=command_line()))
         questions = asked * len(every)
         print(f"{title}.")
         more = [Part("questions", questions, questions, questions)]
         more += [unprompted(talks)] if arguments.baseline else []
-        plan_talks(arguments, talks, hold, more)
+        plan_talks(arguments, talks, more)
         return
 
     def measure(sweeps: Sequence[str], title: str) -> None:

@@ -220,15 +220,15 @@ def run(arguments: argparse.Namespace) -> int:
     cast = drift.Cast(user_model, judging=judging_of(arguments), user_turns=user_turns)
     if arguments.dry_run:
         talks = Talks(model, suite, out, every, [method], cast, at_most=True)
-        hold = functools.partial(drift.run, running=drift.Running(command=command_line()))
-        plan_talks(arguments, talks, hold)
+        plan_talks(arguments, talks)
         return PASSED
     count = len(suite.cases)
     title = (
         f"{count_of(count, 'prompt')}, at most {count_of(terms.budget, 'conversation')} of"
         f" {count_of(settings.rounds, 'round')} each"
     )
-    with Bar(count * terms.budget * settings.rounds, title=title) as bar:
+    total = count * terms.budget * settings.rounds
+    with Bar(total, title=title, rounds=settings.rounds) as bar:
         running = drift.Running(arguments.replicas, progress=bar, command=command_line())
         hold = functools.partial(drift.run, cast=cast, running=running)
         looked = functools.partial(_tell_look, bar)

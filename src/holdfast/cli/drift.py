@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import functools
 import sys
 from collections.abc import Sequence
 from dataclasses import replace
@@ -98,12 +97,12 @@ def run(arguments: argparse.Namespace) -> None:
     arguments.kept = out
     if arguments.dry_run:
         talks = Talks(model, suite, out, settings, chosen, cast)
-        hold = functools.partial(drift.run, running=drift.Running(command=command_line()))
         more = [unprompted(talks)] if arguments.baseline else []
-        plan_talks(arguments, talks, hold, more)
+        plan_talks(arguments, talks, more)
         return
     title = _title(suite, settings, given, len(chosen))
-    with Bar(len(chosen) * settings.conversations * settings.rounds, title=title) as bar:
+    total = len(chosen) * settings.conversations * settings.rounds
+    with Bar(total, title=title, rounds=settings.rounds) as bar:
         running = drift.Running(arguments.replicas, progress=bar, command=command_line())
         run = drift.run(model, suite, out, settings, chosen, cast=cast, running=running)
     if arguments.baseline:

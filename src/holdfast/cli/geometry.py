@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import functools
 from pathlib import Path
 
 from holdfast.cli.dry_run import add_dry_run, check_prices
@@ -82,8 +81,7 @@ def run(arguments: argparse.Namespace) -> None:
     arguments.kept = arguments.out
     if arguments.dry_run:
         talks = Talks(model, suite, folder, settings_for(sizes), [()])
-        hold = functools.partial(drift.run, running=drift.Running(command=command_line()))
-        plan_talks(arguments, talks, hold)
+        plan_talks(arguments, talks)
         return
     told: list[str] = []
 

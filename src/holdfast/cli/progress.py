@@ -29,12 +29,13 @@ class Bar:
         unit: what one is called.
         title: what comes, said first; "" says nothing. It waits for the work to begin, so that a
             command that is refused says why and nothing else.
+        rounds: of a conversation, where units are rounds and conversations are resumed.
     """
 
-    def __init__(self, total: int, unit: str = "round", title: str = ""):
+    def __init__(self, total: int, unit: str = "round", title: str = "", rounds: int = 1):
         from tqdm import tqdm
 
-        self.total, self.unit = total, unit
+        self.total, self.unit, self.rounds = total, unit, rounds
         self.terminal = sys.stderr.isatty()
         self.title = title
         self.bar = tqdm(total=total, unit=unit, disable=not self.terminal, dynamic_ncols=True)
@@ -53,6 +54,8 @@ class Bar:
 
     def __exit__(self, *_: object) -> None:
         self.over.set()
+        if self.done == self.found:
+            self._tell_found()
         self.bar.close()
 
     def tell(self, line: str) -> None:
@@ -63,6 +66,8 @@ class Bar:
         self._begin()
         if not tokens and not self.tokens and time.monotonic() - self.started < 1:
             self.found += done  # recorded by an earlier call: it says nothing about the speed
+        elif self.done == self.found:
+            self._tell_found()
         self.done += done
         self.tokens += tokens
         if self.tokens:
@@ -83,6 +88,15 @@ class Bar:
         else:
             parts.append(f"nothing new done in {duration(seconds)}")
         return ", ".join(parts)
+
+    def _tell_found(self) -> None:
+        """Says how much an earlier command did."""
+        unit = "conversation" if self.rounds > 1 else self.unit
+        found, total = self.found // self.rounds, self.total // self.rounds
+        if found:
+            self.bar.write(
+                f"holdfast: {found:,} of {total:,} {unit}s already done", file=sys.stderr
+            )
 
     def _begin(self) -> None:
         with self.lock:

@@ -41,7 +41,7 @@ def plan_li2024(arguments: argparse.Namespace, setup: Li2024) -> None:
         _talks("Figure 9: conversations", setup.suite, plain, 2),
     ]
     talks = Talks(setup.model, setup.suite, setup.out / "figure-3", chats, [()])
-    plan_talks(arguments, talks, drift.run, more)
+    plan_talks(arguments, talks, more)
 
 
 def _talks(what: str, suite, settings, times: int) -> Part:

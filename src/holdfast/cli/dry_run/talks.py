@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Callable, Sequence
+import sys
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from holdfast.cli.dry_run import Part, pieces, plan
+from holdfast.cli.options import command_line
+from holdfast.cli.progress import Bar
 
 if TYPE_CHECKING:
     from holdfast.drift import Cast, Settings, Suite
@@ -40,43 +43,47 @@ class Talks:
 def plan_talks(
     arguments: argparse.Namespace,
     talks: Talks,
-    hold: Callable[..., object],
     more: Sequence[Part] = (),
 ) -> None:
-    """Holds the first conversations that are missing, and says what the whole comes to.
+    """Holds the first conversations that are missing, and prints what the whole comes to.
 
     Args:
         arguments: of the command.
         talks: its conversations.
-        hold: `drift.run`, with whatever it is to be given besides.
         more: what else the command does, behind the conversations.
     """
     from holdfast import drift, methods
     from holdfast.drift.counting import count_replies, missing_numbers
     from holdfast.report.wording import count_of
 
-    count, cast = talks.settings.conversations, talks.cast or drift.Cast()
-    given = cast.read()
+    settings, cast = talks.settings, talks.cast or drift.Cast()
+    count, given = settings.conversations, cast.read()
     names = [methods.spell(method) for method in talks.methods]
     before = missing_numbers(talks.out, names, count)
     chosen = next(filter(None, before.values()), [])[: pieces(arguments, count)]
 
     def first(meter: Meter) -> int:
         other = None if cast.user_model is None else meter.on(cast.user_model)
-        hold(
-            meter.on(talks.model),
-            talks.suite,
-            talks.out,
-            talks.settings,
-            talks.methods[: talks.measured],
-            cast=replace(cast, user_model=other),
-            numbers=[chosen],
-        )
+        methods = talks.methods[: talks.measured]
+        title = f"--dry-run: {len(chosen)} of {count_of(count, 'conversation')}"
+        total = len(methods) * len(chosen) * settings.rounds
+        with Bar(total, title=title) as bar:
+            run = drift.run(
+                meter.on(talks.model),
+                talks.suite,
+                talks.out,
+                replace(settings, conversations=max(chosen) + 1),  # what the folder is to hold
+                methods,
+                cast=replace(cast, user_model=other),
+                running=drift.Running(progress=bar, command=command_line()),
+                numbers=[chosen],
+            )
+        _warn_of_context(run.records, settings.rounds)
         after = missing_numbers(talks.out, names, count)
         return sum(map(len, before.values())) - sum(map(len, after.values()))
 
-    replies = count_replies(talks.suite, talks.settings, given, range(count))
-    rounds = count_of(talks.settings.rounds, "round")
+    replies = count_replies(talks.suite, settings, given, range(count))
+    rounds = count_of(settings.rounds, "round")
     what = f"{'conversations' if cast.dialogs is None else 'dialogs'} of {rounds}"
     part = Part(
         what if len(names) == 1 else f"{what}, with {len(names)} methods",
@@ -86,6 +93,18 @@ def plan_talks(
         talks.at_most,
     )
     plan(arguments, [part, *more], first, len(chosen), talks.out)
+
+
+def _warn_of_context(records: Sequence[dict[str, Any]], rounds: int) -> None:
+    """Says on the error output where conversations of so many rounds do not fit."""
+    ended = [record.get("ended") or {} for record in records]
+    if full := [end["round"] for end in ended if end.get("why") == "context"]:
+        print(
+            f"holdfast: {len(full)} of {len(records)} conversations filled the model's context, the"
+            f" first in round {min(full)} of {rounds}; give fewer --rounds, or leave out the oldest"
+            " ones with --context cut.",
+            file=sys.stderr,
+        )
 
 
 def unprompted(talks: Talks) -> Part:
