@@ -43,10 +43,12 @@ def served(
     queue: int = 64,
     default=(),
     watched: int = 2,
+    suite=None,
 ) -> Iterator[Served]:
     """Serves a model as "default" inside the block."""
     engine = EngineThread(model, queue)
-    service = Service(model, engine, "default", Metrics(engine), limits, default, "0", watched)
+    metrics = Metrics(engine)
+    service = Service(model, engine, "default", metrics, limits, default, "0", watched, suite)
     bound = bind("127.0.0.1", 0)
     app = application(service, gate or Gate(), origins)
     config = uvicorn.Config(

@@ -737,3 +737,42 @@ def test_an_inline_script_would_be_refused(browser, quick):
     assert any(
         "Content Security Policy" in entry["message"] for entry in browser.get_log("browser")
     )
+
+
+@needs_browser
+def test_the_page_begins_with_the_servers_default_method_and_the_operators_prompts(
+    browser, tmp_path
+):
+    file = tmp_path / "our_bot.yaml"
+    case = {"system_prompt": "Reply in French.", "probe": "How are you?", "measure": "one_sentence"}
+    french = {"id": "french", "category": "language", **case}
+    pirate = {**french, "id": "pirate", "system_prompt": "Talk like a pirate."}
+    file.write_text(json.dumps({"cases": [french, pirate]}))
+    default = holdfast.methods.parse("split-softmax:exponent=0.4")
+    own = load_suite(str(file))
+    with served(model(), Limits(), default=default, suite=own) as running:
+        visit(browser, f"{running.url}/")
+        chosen = "return [...document.querySelectorAll('[data-role=method]')].map((s) => s.value)"
+        assert browser.execute_script(chosen) == ["none", "split-softmax"]
+        spelled = "return [...document.querySelectorAll('.spelled')].map((s) => s.textContent)"
+        assert browser.execute_script(spelled) == ["none", "split-softmax:exponent=0.4"]
+        names = "return [...document.querySelectorAll('#examples button')].map((b) => b.textContent)"
+        assert browser.execute_script(names) == ["french", "pirate"]
+        browser.execute_script("document.querySelector('#examples button').click()")
+        assert browser.execute_script("return document.querySelector('#system').value") == (
+            "Reply in French."
+        )
+        assert browser.execute_script("return document.querySelector('#draft').value") == (
+            "How are you?"
+        )
+        suite = "const s = document.querySelector('#selfchat-suite'); return "
+        assert browser.execute_script(suite + "s.value") == "our_bot"
+        listed = browser.execute_script(suite + "[...s.options].map((o) => o.textContent)")
+        assert listed == ["our_bot", "starter", "core", "bot"]
+        write(browser, "selfchat-rounds", "1")
+        browser.execute_script("document.querySelector('#talk').click()")
+        wait(browser, "document.querySelector('#stop').checkVisibility()")
+        wait(browser, "!document.querySelector('#stop').checkVisibility()")
+        page = browser.execute_script("return document.querySelector('main').textContent")
+        assert "Reply in French." in page and "Talk like a pirate." in page
+        look(browser, "default-method")

@@ -70,6 +70,11 @@ def add_parser(commands) -> None:
         ),
     )
     add(
+        "--suite",
+        metavar="FILE.yaml|NAME",
+        help="prompts that the playground offers, for chats and self-chats (default: examples)",
+    )
+    add(
         "--fitted",
         action="append",
         default=[],
@@ -159,6 +164,7 @@ def run(arguments: argparse.Namespace) -> None:
 
 def _service(arguments: argparse.Namespace) -> Service:
     """The model, loaded and checked, and its engine."""
+    from holdfast.drift.suites import load_suite
     from holdfast.knobs import number_between, whole_number
     from holdfast.methods import parse
     from holdfast.methods.fitted import read_any_fitted
@@ -168,6 +174,7 @@ def _service(arguments: argparse.Namespace) -> Service:
         fitted = read_any_fitted(path)
         print(f"{path}: {fitted.method}:file={fitted.digest}", flush=True)
     default = parse(arguments.default_method)
+    suite = load_suite(arguments.suite) if arguments.suite else None
     limits = Limits(
         whole_number("serve", "max_tokens", arguments.max_tokens, 1),
         number_between("serve", "timeout", arguments.timeout, 0, above_low=True),
@@ -189,7 +196,8 @@ def _service(arguments: argparse.Namespace) -> Service:
         model.check(default)
     engine = EngineThread(model, queue)
     name = Path(model.name).resolve().name if os.path.isdir(model.name) else model.name
-    return Service(model, engine, name, Metrics(engine), limits, default, __version__, watched)
+    metrics = Metrics(engine)
+    return Service(model, engine, name, metrics, limits, default, __version__, watched, suite)
 
 
 def _application(service: Service, arguments: argparse.Namespace, key: str) -> ASGIApp:

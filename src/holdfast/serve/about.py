@@ -10,6 +10,7 @@ from holdfast.models.rendering import all_rendered, render
 from holdfast.models.requests import Request
 from holdfast.serve.service import Service
 
+_PROMPTS = 12  # of the operator's suite, that the playground offers
 
 def models(service: Service, since: int) -> dict[str, Any]:
     """`/v1/models`.
@@ -43,6 +44,15 @@ def steering(service: Service) -> dict[str, Any]:
         "methods": known,
         "attention": service.model.steerable,
         **_shape(service),
+        "suites": list(service.suites),
+        "prompts": [
+            {
+                "name": case.id,
+                "system": case.system_prompt,
+                "message": case.all_rules[0].probes[0],
+            }
+            for case in (service.suite.cases[:_PROMPTS] if service.suite else ())
+        ],
         "limits": {
             "max_model_len": service.model.context,
             "max_tokens": service.limits.tokens,

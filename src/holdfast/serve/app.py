@@ -68,7 +68,7 @@ def _routes(service: Service) -> list[Route]:
         _post("/tokenize", _Tokenize(service)),
         _get("/v1/models", lambda: about.models(service, since)),
         _get("/v1/steering", lambda: about.steering(service)),
-        _get("/openapi.json", functools.cache(lambda: document(limits, service.version))),
+        _get("/openapi.json", functools.cache(lambda: document(service))),
         _get("/version", lambda: about.version(service)),
         _get("/health", lambda: {"status": "ok"}),
         Route("/ready", _Ready(service), methods=["GET"]),

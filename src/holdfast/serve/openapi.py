@@ -6,8 +6,8 @@ from typing import Any
 
 from holdfast.serve.body_fields import chat_fields, completion_fields, tokenize_fields
 from holdfast.serve.fields import Schema, as_schema
-from holdfast.serve.limits import Limits
 from holdfast.serve.selfchat import selfchat_fields
+from holdfast.serve.service import Service
 
 _ERRORS = {
     400: "A field is missing, unknown, not implemented, or has a value not taken.",
@@ -108,18 +108,18 @@ _MASSES: Schema = {
 }
 
 
-def document(limits: Limits, version: str) -> dict[str, Any]:
+def document(service: Service) -> dict[str, Any]:
     """The server as OpenAPI 3.1.
 
     Args:
-        limits: of the server, which bound its fields.
-        version: of this package.
+        service: the server, whose limits bound its fields.
     """
+    limits = service.limits
     return {
         "openapi": "3.1.0",
         "info": {
             "title": "Holdfast",
-            "version": version,
+            "version": service.version,
             "description": "OpenAI's chat completions, held to their system prompt.",
         },
         "paths": {
@@ -128,7 +128,7 @@ def document(limits: Limits, version: str) -> dict[str, Any]:
             ),
             "/v1/selfchat": _post(
                 "A conversation of the drift benchmark, told while it is held.",
-                as_schema(selfchat_fields(limits)),
+                as_schema(selfchat_fields(service)),
                 None,
                 True,
             ),
@@ -146,7 +146,7 @@ def document(limits: Limits, version: str) -> dict[str, Any]:
             "/v1/models": _get("The model that is served.", _object("object", "data")),
             "/v1/steering": _get(
                 "The methods that the model can be steered by, with their knobs as JSON Schema.",
-                _object("model", "default", "methods", "layers", "heads", "limits"),
+                _object("model", "default", "methods", "layers", "heads", "suites", "prompts", "limits"),
             ),
             "/version": _get("Versions.", _object("version", "torch", "transformers")),
             "/health": _get("Whether the process answers.", _object("status")),

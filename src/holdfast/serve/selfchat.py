@@ -20,7 +20,7 @@ from holdfast.drift.dialog import Dialog
 from holdfast.drift.pairing import draw_pairing
 from holdfast.drift.selfchat import opening
 from holdfast.drift.settings import Settings
-from holdfast.drift.suites import SHIPPED, load_suite
+from holdfast.drift.suites import load_suite
 from holdfast.errors import Busy, PromptError
 from holdfast.methods import spell
 from holdfast.models.protocol import Job
@@ -29,7 +29,6 @@ from holdfast.sampling import Sampling
 from holdfast.serve.details import Details
 from holdfast.serve.fields import Table, number, read_fields, table, text, whole, word
 from holdfast.serve.generation import Generation
-from holdfast.serve.limits import Limits
 from holdfast.serve.refusals import too_slow
 from holdfast.serve.service import Service
 from holdfast.serve.speaking import Spoken, speak
@@ -44,11 +43,13 @@ _SAMPLING = Sampling()
 Tell = Callable[[dict[str, Any]], Awaitable[None]]
 
 
-def selfchat_fields(limits: Limits) -> Table:
-    """What `/v1/selfchat` takes."""
+def selfchat_fields(service: Service) -> Table:
+    """The fields of a request to `/v1/selfchat`."""
+    limits = service.limits
     longest = min(_SAMPLING.max_new_tokens, limits.tokens)
+    first = "starter" if service.suite is None else service.suite.name
     return table(
-        word("suite", SHIPPED, "starter", "Whose prompts, probes and measures."),
+        word("suite", service.suites, first, "Whose prompts, probes and measures."),
         whole(
             "conversation", 0, _SEEDS, 0, "Which of a run's: names its pair, starter and probes."
         ),
@@ -73,12 +74,15 @@ class SelfChat:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         limits = self.service.limits
-        values = read_fields(await read_json(scope, receive, limits), selfchat_fields(limits))
+        fields = selfchat_fields(self.service)
+        values = read_fields(await read_json(scope, receive, limits), fields)
         methods = self.service.default
         if values["steering"] is not None:
             methods = read_spelling(values["steering"])
         settings = _settings(values)
-        suite = await asyncio.to_thread(_suite, values["suite"])
+        suite = self.service.suite
+        if suite is None or values["suite"] != suite.name:
+            suite = await asyncio.to_thread(_suite, values["suite"])
         dialog = Dialog(draw_pairing(suite, settings, values["conversation"]))
         first = opening(dialog, methods, settings)
         start = _start(dialog, spell(methods), settings)

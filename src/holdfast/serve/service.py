@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
+from holdfast.drift.cases import Suite
+from holdfast.drift.suites import SHIPPED
 from holdfast.methods import Method
 from holdfast.models.local import LocalModel
 from holdfast.serve.engine_thread import EngineThread
@@ -25,6 +27,7 @@ class Service:
         default: steering of requests that ask for none.
         version: of this package.
         watched: one request in so many is traced for the metrics, unless 0.
+        suite: whose prompts the playground offers, beside those of the package; None: no other.
     """
 
     model: LocalModel
@@ -35,3 +38,10 @@ class Service:
     default: Sequence[Method] = ()
     version: str = ""
     watched: int = 8
+    suite: Suite | None = None
+
+    @property
+    def suites(self) -> tuple[str, ...]:
+        """The names of the suites that self-chats may draw from, the operator's own first."""
+        own = () if self.suite is None else (self.suite.name,)
+        return tuple(dict.fromkeys((*own, *SHIPPED)))

@@ -13,7 +13,7 @@ import { freshColumn, freshState, LETTERS, MOST_COLUMNS, passage } from "./state
 import { apiKey, getJson, keepApiKey } from "./stream.js";
 import { SHADES } from "./tokens.js";
 
-let state = freshState(["none", "boost:factor=4"]);
+let state = freshState(["none"]);
 const page = {
   state: () => state,
   list: byId("turns"),
@@ -39,6 +39,12 @@ function keyWanted() {
 async function begin() {
   try {
     const [steering, models] = await Promise.all([getJson("/v1/steering"), getJson("/v1/models")]);
+    if (!page.server) {
+      const other = steering.default ?? "none";
+      state = freshState(["none", other === "none" ? "boost:factor=4" : other]);
+      if (steering.prompts?.length) state.selfchat.suite = steering.suites[0];
+      drawChoices(steering);
+    }
     page.server = {
       name: models.data[0].id,
       methods: steering.methods,
@@ -218,7 +224,14 @@ function startSelfchat() {
   selves.start();
 }
 
-function drawExamples() {
+/** The system prompts and suites to choose from: the operator's own, or those of the package. */
+function drawChoices({ prompts, suites }) {
+  drawExamples(prompts?.length ? prompts : EXAMPLES);
+  const options = (suites ?? ["starter", "core"]).map((name) => make("option", {}, name));
+  byId("selfchat-suite").replaceChildren(...options);
+}
+
+function drawExamples(examples) {
   const use = ({ system, message }) => {
     state.system = passage(system);
     if (!state.turns.length && message) state.draft = passage(message);
@@ -226,7 +239,7 @@ function drawExamples() {
     byId("draft").focus();
   };
   byId("examples").append(
-    ...EXAMPLES.map((example) =>
+    ...examples.map((example) =>
       make(
         "li",
         {},
@@ -246,7 +259,6 @@ function drawExamples() {
 }
 
 function wire() {
-  drawExamples();
   byId("legend").append(
     ...SHADES.map((least, shade) =>
       make("span", { class: `m${shade}` }, String(least).replace(/^0\./, ".")),
