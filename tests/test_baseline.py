@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import copy
+import html
 import json
+from dataclasses import replace
 
 import numpy as np
 import pytest
 from test_drift import SUITE, Scripted
+from tiny import model, tokenizer
 
 from holdfast import drift, report
 from holdfast.analysis.baseline import _verdict, baseline_beside
@@ -93,7 +97,8 @@ def test_every_question_is_asked_alone_and_scored_by_its_measure(tmp_path):
         pairing = draw_pairing(SHOP, SETTINGS, record["conversation"])
         (question,) = pairing.probes
         assert [dict(message) for message in request.messages] == [
-            {"role": "user", "content": question}
+            {"role": "system", "content": ""},  # so that no template inserts a prompt of its own
+            {"role": "user", "content": question},
         ]
         assert not request.methods and request.sampling == SETTINGS.sampling
         (probe,) = record["probes"]
@@ -113,6 +118,28 @@ def test_a_baseline_resumes_and_takes_more_conversations(tmp_path):
     with pytest.raises(RecordsError, match="seed"):
         ask_baseline(Shop(), SHOP, folder, drift.Settings(seed=1))
     assert read_baseline(tmp_path) is None
+
+
+def test_the_prompt_that_a_template_inserts_is_left_out_and_named(tmp_path):
+    default = "{% if messages[0]['role'] != 'system' %}<sys>You are Tiny.</s>{% endif %}"
+    tokens = copy.deepcopy(tokenizer())
+    tokens.chat_template = tokens.chat_template.replace("<s>", "<s>" + default, 1)
+    tiny, settings = replace(model(), tokenizer=tokens), drift.Settings(rounds=1, conversations=4)
+    named = {"text": "You are Tiny.", "can_be_left_out": True}
+    run = drift.run(tiny, SHOP, tmp_path / "run", settings)
+    found = ask_baseline(tiny, SHOP, tmp_path / "run", settings)
+    assert run.manifest["default_system_prompt"] == named
+    assert found.manifest["default_system_prompt"] == named
+    assert "default_system_prompt" not in run.manifest["identity"]
+    baseline = baseline_beside(run, read_series(run)[0])
+    sentence = "Without a system prompt this template inserts 'You are Tiny.'"
+    assert sentence in " ".join(baseline_lines(baseline))
+    page = report.write([tmp_path / "run"], tmp_path / "page.html").read_text(encoding="utf-8")
+    assert html.unescape(page).count(sentence) == 2
+    shop = Shop()
+    ask_baseline(shop, SHOP, tmp_path / "asked", settings)
+    reply = tiny.generate(shop.requests[0].messages)
+    assert tokens.decode(reply.prompt_ids).startswith("<s><sys></s><user>")
 
 
 def test_measures_that_do_not_discriminate_are_marked(tmp_path):

@@ -756,7 +756,9 @@ def test_the_page_begins_with_the_servers_default_method_and_the_operators_promp
         assert browser.execute_script(chosen) == ["none", "split-softmax"]
         spelled = "return [...document.querySelectorAll('.spelled')].map((s) => s.textContent)"
         assert browser.execute_script(spelled) == ["none", "split-softmax:exponent=0.4"]
-        names = "return [...document.querySelectorAll('#examples button')].map((b) => b.textContent)"
+        names = (
+            "return [...document.querySelectorAll('#examples button')].map((b) => b.textContent)"
+        )
         assert browser.execute_script(names) == ["french", "pirate"]
         browser.execute_script("document.querySelector('#examples button').click()")
         assert browser.execute_script("return document.querySelector('#system').value") == (

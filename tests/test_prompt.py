@@ -9,8 +9,9 @@ from datetime import datetime
 import pytest
 from tiny import TEMPLATE, chat, tokenizer
 
+import holdfast
 from holdfast.chat.prompt import render, render_with_spans, tokenize
-from holdfast.chat.templates import TODAY, render_text
+from holdfast.chat.templates import TODAY, DefaultSystemPrompt, default_system_prompt, render_text
 from holdfast.errors import PromptError, UsageError
 
 ROLES = "{% for m in messages %}<{{ m['role'] }}>{{ m['content']BODY }}{% endfor %}"
@@ -231,6 +232,26 @@ DEFAULT = (
 )
 ELSEWHERE = DEFAULT.replace("<system>You", "<policy>You")
 SHORT = DEFAULT.replace("<system>You are a helpful assistant.", "Hi.")
+ANYWAY = (
+    "{{ (messages[0]['role'] == 'system' and messages[0]['content']) or 'Be helpful. ' }}"
+    "{% for m in messages if m['role'] != 'system' %}<{{ m['role'] }}>{{ m['content'] }}"
+    "{% endfor %}"
+)
+STUBBORN = PLAIN + (
+    "{% if messages[0]['role'] != 'system' or not messages[0]['content'] %} Be helpful!"
+    "{% endif %}<assistant>"
+)
+NO_ROLE = "{% if messages[0]['role'] == 'system' %}{{ raise_exception('no') }}{% endif %}" + PLAIN
+DATED = (  # a date in every chat, with a system prompt or without, as Llama 3.1 has it
+    "<system>Today: {{ strftime_now('%A') }}.\n{% for m in messages %}{% if m['role'] != 'system'"
+    " %}<{{ m['role'] }}>{% endif %}{{ m['content'] }}{% endfor %}"
+)
+CHATML = (
+    "{% if messages[0]['role'] != 'system' %}<|im_start|>system\nYou are kind.<|im_end|>\n"
+    "{% endif %}{% for m in messages %}<|im_start|>{{ m['role'] }}\n{{ m['content'] }}<|im_end|>\n"
+    "{% endfor %}<|im_start|>assistant"
+)
+ASKED = "<|im_start|>user\nhello<|im_end|>\n<|im_start|>assistant"
 BARE = "{% if messages[0]['role'] != 'system' %}A chat with an assistant. {% endif %}" + PLAIN
 
 
@@ -246,11 +267,12 @@ BARE = "{% if messages[0]['role'] != 'system' %}A chat with an assistant. {% end
         (NAMES, "<user>hello"),
         (TWICE, "hello|hello|"),
         (MERGED, "[\nhello]"),
-        (
-            "{% if messages[0]['role'] == 'system' %}{{ raise_exception('no') }}{% endif %}"
-            + PLAIN,
-            "<user>hello",
-        ),
+        (NO_ROLE, "<user>hello"),
+        (ELSEWHERE, "<system>\n<user>hello"),
+        (BARE, "<system><user>hello"),
+        (SHORT, "<system>\n<user>hello"),
+        (CHATML, "<|im_start|>system\n<|im_end|>\n" + ASKED),
+        (DATED, "<system>Today: Friday.\n<user>hello"),
     ),
 )
 def test_a_default_system_prompt_is_left_out_where_none_is_wanted(template, text):
@@ -258,6 +280,9 @@ def test_a_default_system_prompt_is_left_out_where_none_is_wanted(template, text
         text,
         (),
     )
+    empty = ({"role": "system", "content": ""}, *chat("", "hello"))
+    for system_as in ("role", "first-user"):
+        assert render_with_spans(empty, tokenizer(template), system_as=system_as) == (text, ())
     given = chat("Be kind.", "hello")
     assert render_with_spans(given, tokenizer(PLAIN), default_system=False) == render_with_spans(
         given, tokenizer(PLAIN)
@@ -274,10 +299,45 @@ def test_emphasis_is_found_beside_a_default_that_is_left_out():
     ] == ["there"]
 
 
-@pytest.mark.parametrize("template", (ELSEWHERE, BARE, SHORT))
-def test_a_default_that_cannot_be_told_apart_is_refused(template):
-    with pytest.raises(PromptError, match=r"system prompt of its own.*another method"):
-        render_with_spans(chat("", "hello"), tokenizer(template), default_system=False)
+def test_a_default_that_an_empty_prompt_does_not_replace_is_refused_where_none_may_be_read():
+    assert render_with_spans(chat("", "hello"), tokenizer(ANYWAY), default_system=False) == (
+        "<user>hello",  # it stands where a system prompt would, so it can be cut out
+        (),
+    )
+    with pytest.raises(PromptError, match=r"Be helpful!.*use another method"):
+        render_with_spans(chat("", "hello"), tokenizer(STUBBORN), default_system=False)
+    empty = ({"role": "system", "content": ""}, *chat("", "hello"))
+    assert (
+        render_with_spans(empty, tokenizer(STUBBORN))[0]
+        == "<system><user>hello Be helpful!<assistant>"
+    )
+    found = default_system_prompt(tokenizer(STUBBORN))
+    assert "Be helpful!" in found.text and not found.can_be_left_out
+
+
+@pytest.mark.parametrize(
+    ("template", "default"),
+    (
+        (DEFAULT, DefaultSystemPrompt("You are a helpful assistant.")),
+        (CHATML, DefaultSystemPrompt("You are kind.")),
+        (BARE, DefaultSystemPrompt("A chat with an assistant.")),
+        (ANYWAY, DefaultSystemPrompt("Be helpful.")),
+        (PLAIN, DefaultSystemPrompt("")),
+        (PREAMBLE, DefaultSystemPrompt("")),
+        (DATED, DefaultSystemPrompt("")),
+        (NO_ROLE, DefaultSystemPrompt("")),
+    ),
+)
+def test_the_prompt_that_a_template_inserts_is_found(template, default):
+    assert default_system_prompt(tokenizer(template)) == default
+
+
+def test_chats_without_a_prompt_are_as_before_where_the_template_inserts_none():
+    """So is the default model's: its baselines and guidance read what they read in version 0.2."""
+    shipped = holdfast.load("default").tokenizer
+    assert default_system_prompt(shipped).text == ""
+    empty = ({"role": "system", "content": ""}, *chat("", "hello"))
+    assert render_with_spans(empty, shipped) == render_with_spans(chat("", "hello"), shipped)
 
 
 @pytest.mark.parametrize(
@@ -294,3 +354,9 @@ def test_a_default_that_cannot_be_told_apart_is_refused(template):
 def test_a_template_that_fails_as_a_program_does_is_told_in_a_sentence(template, says):
     with pytest.raises(PromptError, match=says):
         render_text(chat("be kind", "hello"), tokenizer(template))
+
+
+def test_one_chat_in_place_of_a_list_of_chats_is_named():
+    one = [{"role": "user", "content": "Good evening."}]
+    with pytest.raises(UsageError, match=r"this is one chat.*Good evening.*give it as \[chat\]"):
+        holdfast.encode_chats(one, tokenizer())

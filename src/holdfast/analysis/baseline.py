@@ -51,12 +51,15 @@ class Baseline:
 
     Args:
         by_rule: whether cases have several rules, each of which has a row in place of its case.
+        default: the system prompt that the template inserts into a chat without one, as the
+            manifest has it; None where it inserts none.
     """
 
     every: BaselineRow
     measures: tuple[BaselineRow, ...]
     cases: tuple[BaselineRow, ...]
     by_rule: bool
+    default: dict[str, Any] | None = None
 
     def is_uninformative(self, case: str | None, rule: str) -> bool:
         """Whether a rule scores as well without its prompt; of any prompt (None): in all."""
@@ -92,6 +95,7 @@ def baseline_beside(run: RunData, series: Series) -> Baseline | None:
         _rows((pair.measure, pair) for pair in pairs),
         _rows((pair.case, pair) for pair in pairs),
         any(probe.get("rule") for record in asked.records for probe in record["probes"]),
+        asked.manifest.get("default_system_prompt"),
     )
 
 

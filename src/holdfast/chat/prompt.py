@@ -20,7 +20,7 @@ from holdfast.chat.emphasis import (
     unused_character,
 )
 from holdfast.chat.messages import SYSTEM_AS, Message
-from holdfast.chat.templates import render_text, render_without_default
+from holdfast.chat.templates import render_empty_system, render_text, render_without_default
 from holdfast.errors import PromptError, UsageError
 
 if TYPE_CHECKING:
@@ -54,7 +54,8 @@ def place_system(messages: Sequence[Message], system_as: str) -> tuple[Message, 
     """Leaves the system prompt in its role, or puts it in front of the first user message with an
     empty line between.
 
-    An empty system message is taken away in both cases.
+    An empty system message is taken out in both cases; `render_with_spans` then keeps the
+    template from inserting a prompt of its own.
 
     Raises:
         PromptError: "first-user" without a user message.
@@ -74,6 +75,9 @@ def render_with_spans(
     found may be a matter of chance (it may stand in another message or in the template itself), so
     the chat is then rendered once more with marks around it. So is every chat with emphasis.
 
+    An empty system message means no system prompt at all: where the template would insert one of
+    its own, an empty system turn stands in its place, if the template can render that.
+
     Args:
         messages: the chat, as `Request` checks it.
         tokenizer: a fast tokenizer with a chat template.
@@ -92,6 +96,8 @@ def render_with_spans(
     """
     placed, words = _place(messages, system_as)
     write = render_text if default_system else render_without_default
+    if default_system and not words and _is_emptied(messages, placed):
+        write = render_empty_system
     text = write(placed, tokenizer)
     if emphasis is not None:
         ranges = resolve(messages, emphasis)
@@ -130,6 +136,11 @@ def system_spans(
     if spans is None:
         raise PromptError(_lost(words, "role"))
     return spans
+
+
+def _is_emptied(messages: Sequence[Message], placed: Sequence[Message]) -> bool:
+    """Whether the chat had system messages, all of them empty."""
+    return any(m["role"] == "system" for m in messages) and len(placed) < len(messages)
 
 
 def tokenize(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from holdfast.chat.emphasis import unused_character
@@ -12,7 +13,8 @@ from holdfast.errors import PromptError
 if TYPE_CHECKING:
     from transformers import PreTrainedTokenizerFast
 
-_REASON = 200  # characters of a template's own refusal that are told
+_REASON = 200  # characters of a template's own words that an error quotes
+_EMPTY: Message = {"role": "system", "content": ""}
 
 # Some templates write today's date into the prompt, which would change replies from day to day.
 # Here today is always midnight of 26 July 2024, on which Llama 3's templates fall back where they
@@ -66,34 +68,80 @@ def render_text(messages: Sequence[Message], tokenizer: PreTrainedTokenizerFast)
         raise PromptError(_template_refusal(messages, f"{kind}{error}"[:_REASON])) from error
 
 
+@dataclass(frozen=True)
+class DefaultSystemPrompt:
+    """The system prompt that a template inserts into a chat that has none.
+
+    Args:
+        text: of the prompt; "" where the template inserts none.
+        can_be_left_out: whether the template can render an empty system turn in its place.
+    """
+
+    text: str
+    can_be_left_out: bool = True
+
+
+def default_system_prompt(tokenizer: PreTrainedTokenizerFast) -> DefaultSystemPrompt:
+    """The system prompt that the tokenizer's chat template inserts into a chat without one."""
+    bare, default = _without_default([{"role": "user", "content": "Hello."}], tokenizer)
+    return DefaultSystemPrompt(default, bare is not None)
+
+
 def render_without_default(messages: Sequence[Message], tokenizer: PreTrainedTokenizerFast) -> str:
-    """As `render_text`, but where the template fills in a system prompt of its own, nothing is."""
+    """As `render_text`, with an empty system turn where the template would insert a system prompt.
+
+    Raises:
+        PromptError: the template inserts one all the same.
+    """
+    bare, default = _without_default(messages, tokenizer)
+    if bare is None:
+        raise PromptError(
+            f"The chat template inserts a system prompt of its own ({default[:_REASON]!r}) into a"
+            " chat without one, and an empty one does not replace it; guidance needs a chat"
+            " without a prompt, so use another method, or change tokenizer.chat_template."
+        )
+    return bare
+
+
+def render_empty_system(messages: Sequence[Message], tokenizer: PreTrainedTokenizerFast) -> str:
+    """A chat whose system message is empty, which has been taken out of `messages`: with an empty
+    system turn where the template would insert a prompt, if it can render one.
+    """
+    bare, _ = _without_default(messages, tokenizer)
+    return render_text([_EMPTY, *messages], tokenizer) if bare is None else bare
+
+
+def _without_default(
+    messages: Sequence[Message], tokenizer: PreTrainedTokenizerFast
+) -> tuple[str | None, str]:
+    """A chat without the system prompt that the template inserts, and that prompt; None where an
+    empty system message does not replace it.
+    """
     text = render_text(messages, tokenizer)
     if any(message["role"] == "system" for message in messages):
-        return text
+        return text, ""
     mark = unused_character([text, *(message["content"] for message in messages)])
     try:
         marked = render_text([{"role": "system", "content": mark}, *messages], tokenizer)
     except PromptError:  # no system role, so no place for a default
-        return text
+        return text, ""
     if marked.count(mark) != 1:
-        return text
+        return text, ""
     before, after = marked.split(mark)
-    if not _adds(text, before + after):
-        return text
-    if not text.startswith(before) or not text.endswith(after):
-        raise PromptError(
-            "The chat template puts a system prompt of its own into a chat without one, which "
-            "guidance has to read; use another method, or change tokenizer.chat_template."
-        )
-    return before + after
+    default = _added(text, before + after)
+    if not default:
+        return text, ""
+    if text.startswith(before) and text.endswith(after):
+        return before + after, text[len(before) : len(text) - len(after)].strip()
+    empty = render_text([_EMPTY, *messages], tokenizer)
+    return (empty if empty == before + after else None), default
 
 
-def _adds(text: str, other: str) -> bool:
-    """Whether `text` has words that `other` has not: it is not `other` with a part left out."""
+def _added(text: str, other: str) -> str:
+    """The words of `text` that `other` lacks; "" where `text` is `other` with a part left out."""
     first = _common(text, other)
     last = _common(text[first:][::-1], other[first:][::-1])
-    return bool(text[first : len(text) - last].strip())
+    return text[first : len(text) - last].strip()
 
 
 def _common(text: str, other: str) -> int:

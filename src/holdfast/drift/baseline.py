@@ -1,7 +1,8 @@
 """The probes of a run asked of the model without any system prompt: what a measure gives by itself.
 
-The questions are those of the run's agents, each alone in a new chat. They are a run of their own,
-in the folder `baseline` of the run, so they change none of its draws and may be asked at any time.
+The questions are those of the run's agents, each alone in a new chat under an empty system prompt,
+so that a template inserts none of its own. They are a run of their own, in the folder `baseline` of
+the run, so they change none of its draws and may be asked at any time.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ from holdfast.drift.settings import Settings
 from holdfast.models.batches import BatchUnit, work_on
 from holdfast.models.failures import Failures, Name, Unanswered, answer_each
 from holdfast.models.forked import replicas_of
-from holdfast.models.protocol import ChatModel
+from holdfast.models.protocol import ChatModel, told_of
 from holdfast.models.replicas import Listener, Units
 from holdfast.models.requests import Reply, Request
 from holdfast.records import MANIFEST, Run, RunData, batches, open_run, read_run, resume
@@ -72,10 +73,13 @@ def ask_baseline(
         RecordsError: `out` has a baseline of another model, suite or seed.
         ModelError: requests of too many conversations in a row failed.
     """
-    folder, about = Path(out) / FOLDER, {"command": KIND, "argv": running.command}
+    folder = Path(out) / FOLDER
+    about = {"command": KIND, "argv": running.command, **told_of(model)}
     given = cast.read()
     settings = settled(suite, settings, given)
     identity = _identity(model, suite, settings) | identity_of_given(given)
+    if "default_system_prompt" in about:  # version 0.2 asked under the template's default
+        identity["default_system_prompt"] = about["default_system_prompt"]
     judged = load_judges(suite, model, cast.judging)
     with open_run(folder, identity, about) as run:
         judges = Judges(suite, judged, Judgements.opened(Path(out)))
@@ -146,7 +150,10 @@ def _ask(
     }
     requests = {
         (place, number): Request(
-            messages=({"role": "user", "content": probe.question},),
+            messages=(
+                {"role": "system", "content": ""},
+                {"role": "user", "content": probe.question},
+            ),
             sampling=settings.sampling,
             seed=seed_of("baseline", settings.seed, number, probe.rule.id, probe.index),
             system_as=settings.system_as,

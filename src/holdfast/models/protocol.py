@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Protocol, runtime_checkable
 
 from holdfast.chat.emphasis import Part
 from holdfast.chat.messages import Message
+from holdfast.chat.templates import default_system_prompt
 from holdfast.errors import RequestFailed
 from holdfast.methods import Ability, Method
 from holdfast.models.requests import Reply, Request
@@ -80,11 +81,15 @@ class ChatModel(Generation, Protocol):
 
 
 def told_of(model: object) -> dict[str, object]:
-    """Where a model's replies come from, for a run's manifest, where it tells; nothing depends on
-    it.
+    """Notes on a model for a run's manifest, on which nothing depends: where its replies come from,
+    and the system prompt that its template inserts into chats without one.
     """
-    told: dict[str, object] = getattr(model, "about", {})
-    return told
+    about: dict[str, object] = dict(getattr(model, "about", {}))
+    tokenizer = getattr(model, "tokenizer", None)
+    if tokenizer is not None and tokenizer.chat_template:
+        default = default_system_prompt(tokenizer)
+        about |= {"default_system_prompt": asdict(default)} if default.text else {}
+    return about
 
 
 @dataclass(frozen=True)

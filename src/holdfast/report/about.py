@@ -13,6 +13,7 @@ from holdfast.analysis.statistics import MIN_PROMPTS, RESAMPLES
 from holdfast.analysis.verdicts import LEAST, LEAST_MOVED
 from holdfast.records import RunData, command_of
 from holdfast.report.endings import ending_lines, failure_lines
+from holdfast.report.sentences import default_prompt_sentence
 
 _PROBED = {
     "in-place": (
@@ -222,11 +223,16 @@ def about_runs(runs: Sequence[RunData], labels: Sequence[str]) -> list[About]:
         About(
             label or run.folder.name,
             command_of(run.manifest),
-            tuple(run.manifest.get("notes", ())),
+            (*run.manifest.get("notes", ()), *_default_prompt(run.manifest)),
             tuple(_rows(run)),
         )
         for run, label in zip(runs, labels, strict=True)
     ]
+
+
+def _default_prompt(manifest: Mapping[str, Any]) -> tuple[str, ...]:
+    default = manifest.get("default_system_prompt")
+    return (default_prompt_sentence(default),) if default else ()
 
 
 def setting(manifest: Mapping[str, Any], name: str, default: Any = None) -> Any:
@@ -256,7 +262,11 @@ def _rows(run: RunData) -> list[tuple[str, str]]:
     if manifest.get("resumed"):
         rows.append(("resumed", _times(manifest["resumed"])))
     rows += [(name, str(value)) for name, value in manifest.get("versions", {}).items()]
-    rows += list(identity_lines(manifest.get("identity", {})))
+    held = len({record.get("conversation") for record in run.records})
+    for name, value in identity_lines(manifest.get("identity", {})):
+        if name == "settings.conversations" and str(held) != value:
+            value = f"{held} of the {value} that the command allows"
+        rows.append((name, value))
     return [*rows, *_cost(run), *_memory(run)]
 
 

@@ -16,7 +16,7 @@ from holdfast.analysis.series import NO_FIX, read_series
 from holdfast.analysis.statistics import Estimate, estimate
 from holdfast.analysis.verdicts import CANNOT_TELL, LEAST, tell
 from holdfast.records import RunData
-from holdfast.report.sentences import baseline_hint
+from holdfast.report.sentences import baseline_hint, default_prompt_sentence
 from holdfast.report.wording import aligned, percent, plain, with_interval
 
 _HEALTH = ("broken", "perplexity")
@@ -272,7 +272,7 @@ def _unprompted(baseline: Baseline) -> list[str]:
             f"Each of the {len(baseline.cases)} {what} scores lower without the system prompt at"
             " round 1, so all of them measure it."
         )
-    return lines
+    return [*([default_prompt_sentence(baseline.default)] if baseline.default else []), *lines]
 
 
 def _cells(calibration: Calibration, candidate: Candidate) -> tuple[str, ...]:

@@ -18,6 +18,7 @@ from holdfast.analysis.statistics import MIN_PROMPTS
 from holdfast.analysis.verdicts import CANNOT_TELL, LEAST, tell
 from holdfast.drift.judges import LEAST_KAPPA
 from holdfast.report.rounds import MOST_ACROSS
+from holdfast.report.sentences import default_prompt_sentence
 from holdfast.report.wording import other_prompts, plain, signed, signed_number
 
 _TEMPLATES = Path(__file__).parent / "templates"
@@ -48,6 +49,7 @@ def environment() -> Environment:
     made.globals |= {
         "CANNOT_TELL": CANNOT_TELL,
         "LASTING": LASTING,
+        "default_prompt_sentence": default_prompt_sentence,
         "LEAST": LEAST,
         "LEAST_KAPPA": LEAST_KAPPA,
         "MIN_PROMPTS": MIN_PROMPTS,

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
 
 from holdfast.analysis.baseline import NEVER_FOLLOWED, UNINFORMATIVE, Baseline, BaselineRow
 from holdfast.analysis.comparisons import Comparison, fixes, overall_change
@@ -399,6 +400,16 @@ def broken_text(row: RuleRow) -> str:
     return f"{start}kept throughout: {row.kept} of {row.n}"
 
 
+def default_prompt_sentence(default: Mapping[str, Any]) -> str:
+    """The prompt that a template inserts by itself, of a manifest's `default_system_prompt`."""
+    left_out = (
+        "what is asked without a prompt is asked under an empty one instead"
+        if default["can_be_left_out"]
+        else "an empty one does not replace it, so it is part of what is asked without a prompt"
+    )
+    return f"Without a system prompt this template inserts '{default['text']}'; {left_out}."
+
+
 def baseline_lines(baseline: Baseline) -> list[str]:
     """The scores without a system prompt, and which measures, or rules where prompts have several,
     are never followed, uninformative or undecided.
@@ -411,6 +422,8 @@ def baseline_lines(baseline: Baseline) -> list[str]:
         f"Without a system prompt the same probes score {plain(every.unprompted)} in round 1, with"
         f" it {plain(every.prompted)}: {apart[tell(every.difference).sign]}."
     ]
+    if baseline.default:
+        lines.append(default_prompt_sentence(baseline.default))
     for verdict, text in (
         (NEVER_FOLLOWED, "Never followed, not even in round 1"),
         (UNINFORMATIVE, "Uninformative, as good without the prompt"),

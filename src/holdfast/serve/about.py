@@ -12,6 +12,7 @@ from holdfast.serve.service import Service
 
 _PROMPTS = 12  # of the operator's suite, that the playground offers
 
+
 def models(service: Service, since: int) -> dict[str, Any]:
     """`/v1/models`.
 

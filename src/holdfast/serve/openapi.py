@@ -146,7 +146,9 @@ def document(service: Service) -> dict[str, Any]:
             "/v1/models": _get("The model that is served.", _object("object", "data")),
             "/v1/steering": _get(
                 "The methods that the model can be steered by, with their knobs as JSON Schema.",
-                _object("model", "default", "methods", "layers", "heads", "suites", "prompts", "limits"),
+                _object(
+                    "model", "default", "methods", "layers", "heads", "suites", "prompts", "limits"
+                ),
             ),
             "/version": _get("Versions.", _object("version", "torch", "transformers")),
             "/health": _get("Whether the process answers.", _object("status")),

@@ -16,6 +16,7 @@ from typing import ClassVar
 import torch
 from torch import Tensor
 
+from holdfast.chat.messages import Message
 from holdfast.engine.batch import Reading, batch_of, spans_of
 from holdfast.engine.rows import Stream
 from holdfast.errors import ModelError
@@ -148,7 +149,8 @@ def _hidden(
             " layers, so nothing can be fitted on them; use a method of another kind."
         )
     sides: list[list[Tensor]] = []
-    for chats in ([each.prompted for each in examples], [each.plain for each in examples]):
+    plain = [_without_prompt(each.plain) for each in examples]
+    for chats in ([each.prompted for each in examples], plain):
         side = []
         for read in _replies(model, chats):
             seen = _forward(model, read, (), (Site.HIDDEN,))[Site.HIDDEN]
@@ -158,6 +160,12 @@ def _hidden(
     if not all(sides):
         raise ModelError("No reply has a token to learn from; give other chats with --data.")
     return layers, sides[0], sides[1]
+
+
+def _without_prompt(chat: tuple[Message, ...]) -> tuple[Message, ...]:
+    """A chat in which a template inserts no system prompt of its own."""
+    prompted = any(message["role"] == "system" for message in chat)
+    return chat if prompted else ({"role": "system", "content": ""}, *chat)
 
 
 def _layer(seen: dict[int, Tensor], layer: int) -> Tensor:
