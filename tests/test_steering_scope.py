@@ -563,7 +563,7 @@ def test_behind_the_prompt_a_given_reply_may_stand_where_nothing_is_cached():
     assert apart(torch.stack(done.logits, 1), whole[:, 19:25]) < ROUNDING
 
 
-# Gemma 3 has windows, Jamba a layer with attention among others without.
+# Gemma 3 has windows; GPT-J's attention goes by no name.
 KINDS = [
     ("llama", "sdpa", {}),
     ("qwen3", "eager", {}),
@@ -617,7 +617,12 @@ def test_a_pass_that_reaches_no_steered_attention_is_refused(kind, attention, op
             assert torch.equal(logits(made, ids), plain)
 
 
-@pytest.mark.parametrize(("kind", "attention", "options"), KINDS, ids=[kind[0] for kind in KINDS])
+# Llama 4's base model is the model itself, so the hook that looks at caches is on it.
+ITSELF = {"intermediate_size_mlp": 96, "no_rope_layers": [1, 0, 1], "num_local_experts": 2}
+CACHING = [*KINDS, ("llama4_text", "sdpa", ITSELF)]
+
+
+@pytest.mark.parametrize(("kind", "attention", "options"), CACHING, ids=[k[0] for k in CACHING])
 def test_a_cache_that_was_filled_under_other_steering_is_refused(kind, attention, options):
     made, ids, span, _, _ = both_ways(kind, attention, **options)
     new = ids[:, :1]

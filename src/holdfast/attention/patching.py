@@ -183,8 +183,8 @@ def _unhook(module: torch.nn.Module) -> None:
 
 def _refuse_steered_cache(module: torch.nn.Module, args: Any, kwargs: dict[str, Any]) -> None:
     """Refuses a plain pass over steered keys; passes of a block have checked their own cache."""
-    if torch.compiler.is_compiling():
-        return
+    if torch.compiler.is_compiling() or module in OPEN:
+        return  # a model with no other inside it: its pass has not begun yet
     current = PASS.get()
     if current is None or (current.model is not None and module not in current.model.modules):
         claim_cache(kwargs.get("past_key_values"), None, type(module).__name__)
