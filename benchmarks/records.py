@@ -69,6 +69,7 @@ RECORDS = (
     Record("drift_loop", "benchmarks/drift_loop.py --out {out}", True, 6),
     Record("divergence", "benchmarks/divergence.py --runs {runs} --out {out}", True, 7),
     Record("checking", "benchmarks/checking.py --out {out}", False, 2),
+    Record("other_prompts", "benchmarks/other_prompts.py --out {out}", False, 6),
     Record("growth", "benchmarks/growth.py --out {out}", True, 12),
     Record("modern", "benchmarks/modern.py --out {out}", False, 6),
     Record("serve", "benchmarks/serve.py --out {out}", True, 15),

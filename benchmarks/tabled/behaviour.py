@@ -242,6 +242,39 @@ def checking_table() -> str:
     return "\n".join(lines)
 
 
+def coverage_table() -> str:
+    """How often each interval covers the mean change of prompts that a run did not draw."""
+    record = read("other_prompts")
+    settings, rows = record["settings"], record["rows"]
+    kinds, names = tuple(settings["concentrations"]), ("over_conversations", "over_prompts")
+    lines = [
+        "`python benchmarks/other_prompts.py`: simulated, "
+        f"{settings['conversations']} conversations"
+        f" of prompts that are alike or unlike in how well they are followed, {settings['runs']:,}"
+        " runs of each kind. Shares of runs whose 95 % interval covers the mean change of all"
+        " prompts; the lower of no change and a fall of 30 points.",
+        "",
+        "| prompts | "
+        + " | ".join(f"conversations resampled, {kind}" for kind in kinds)
+        + " | "
+        + " | ".join(f"prompts resampled, {kind}" for kind in kinds)
+        + " |",
+        "| --- " * (1 + len(names) * len(kinds)) + "|",
+    ]
+    for prompts in dict.fromkeys(row["prompts"] for row in rows):
+        cells = [str(prompts)]
+        for name in names:
+            for kind in kinds:
+                there = [
+                    row[name]
+                    for row in rows
+                    if row["prompts"] == prompts and row["prompts_are"] == kind
+                ]
+                cells.append(f"{100 * min(there):.0f} %")
+        lines.append("| " + " | ".join(cells) + " |")
+    return "\n".join(lines)
+
+
 def demo_caption() -> str:
     """What the picture of `make demo` shows, and what it took."""
     record = read("demo")
