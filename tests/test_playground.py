@@ -31,7 +31,7 @@ from holdfast.drift.dialog import Dialog
 from holdfast.drift.pairing import draw_pairing
 from holdfast.drift.selfchat import opening
 from holdfast.drift.settings import Settings
-from holdfast.drift.suites import load_suite
+from holdfast.drift.suites import SHIPPED, load_suite
 from holdfast.models.requests import Request
 from holdfast.serve.limits import Limits
 from holdfast.serve.page import page_files
@@ -770,7 +770,7 @@ def test_the_page_begins_with_the_servers_default_method_and_the_operators_promp
         suite = "const s = document.querySelector('#selfchat-suite'); return "
         assert browser.execute_script(suite + "s.value") == "our_bot"
         listed = browser.execute_script(suite + "[...s.options].map((o) => o.textContent)")
-        assert listed == ["our_bot", "starter", "core", "bot"]
+        assert listed == ["our_bot", *SHIPPED]
         write(browser, "selfchat-rounds", "1")
         browser.execute_script("document.querySelector('#talk').click()")
         wait(browser, "document.querySelector('#stop').checkVisibility()")
