@@ -16,6 +16,7 @@ from holdfast.cli.dry_run.talks import Talks, plan_talks
 from holdfast.drift.counting import count_replies
 from holdfast.models.metered import Meter
 from holdfast.records import read_run
+from holdfast.report.about import about_runs
 
 LONG = ("drift", "calibrate", "profile", "tasks", "reproduce", "geometry", "check")
 SHORT = ["--rounds", "2", "--max-new-tokens", "8", "--conversations", "10"]
@@ -118,6 +119,15 @@ def test_a_dry_run_says_where_conversations_outgrow_the_context(tmp_path, capsys
     plan_talks(asked(), talks)
     said = "2 of 2 conversations filled the model's context, the first in round 3 of 5; give fewer"
     assert said in capsys.readouterr().err
+
+
+def test_a_page_says_how_many_of_the_allowed_conversations_were_held(tmp_path):
+    settings = drift.Settings(rounds=1, conversations=4)
+    run = drift.run(Scripted(), SUITE, tmp_path / "run", settings, numbers=[[0, 1, 2]])
+    rows = dict(about_runs([run], [""])[0].rows)
+    assert rows["settings.conversations"] == "3 of the 4 that the command allows"
+    whole = drift.run(Scripted(), SUITE, tmp_path / "run", settings)
+    assert dict(about_runs([whole], [""])[0].rows)["settings.conversations"] == "4"
 
 
 def test_a_dry_run_of_a_check_on_an_endpoint(tmp_path, capsys):

@@ -29,10 +29,11 @@ class Bar:
         unit: what one is called.
         title: what comes, said first; "" says nothing. It waits for the work to begin, so that a
             command that is refused says why and nothing else.
-        rounds: of a conversation, where units are rounds and conversations are resumed.
+        rounds: of a conversation, where units are rounds; what was done already is then said in
+            conversations.
     """
 
-    def __init__(self, total: int, unit: str = "round", title: str = "", rounds: int = 1):
+    def __init__(self, total: int, unit: str = "round", title: str = "", rounds: int = 0):
         from tqdm import tqdm
 
         self.total, self.unit, self.rounds = total, unit, rounds
@@ -91,8 +92,8 @@ class Bar:
 
     def _tell_found(self) -> None:
         """Says how much an earlier command did."""
-        unit = "conversation" if self.rounds > 1 else self.unit
-        found, total = self.found // self.rounds, self.total // self.rounds
+        unit, size = ("conversation", self.rounds) if self.rounds else (self.unit, 1)
+        found, total = self.found // size, self.total // size
         if found:
             self.bar.write(
                 f"holdfast: {found:,} of {total:,} {unit}s already done", file=sys.stderr
