@@ -101,6 +101,8 @@ def test_a_broken_run_says_so_with_the_cures(parrot, capsys):
         " speaker’s own earlier turns (3 of 3 conversations collapsed): this measures"
         " conversations that have broken down"
     )
+    (two,) = collapse_lines(read_series(parrot) * 2, parrot)
+    assert two.startswith("Without a fix, 100 % of turns were cut at 10 tokens")
     cures = " ".join(collapse_cures(read_series(parrot)))
     assert all(f"--{cure}" in cures for cure in ("max-new-tokens", "user-model", "user-turns"))
     assert cures in next_step(finding_of(parrot, read_series(parrot))).replace(", and ", " ")

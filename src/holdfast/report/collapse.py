@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from holdfast.analysis.collapse import MANY_BROKEN, MANY_CUT, Collapse, collapse_of
 from holdfast.analysis.collapse import without_collapsed as without
 from holdfast.analysis.comparisons import baseline_of, compare, overall_change
-from holdfast.analysis.series import Series
+from holdfast.analysis.series import NO_FIX, Series
 from holdfast.analysis.statistics import estimate_columns
 from holdfast.records import RunData
 from holdfast.report.document import Table
@@ -33,7 +33,7 @@ def collapse_lines(series: Sequence[Series], run: RunData) -> list[str]:
     limit = "the token limit" if tokens is None else count_of(tokens, "token")
     several = len(series) > 1
     parts = [
-        (f"with {item.label} " if several else "") + _shares(each, limit)
+        (_with(item) if several else "") + _shares(each, limit)
         for item, each in counted.items()
     ]
     broken = any(each.share("broken") >= MANY_BROKEN for each in counted.values())
@@ -62,6 +62,10 @@ def collapse_cures(series: Sequence[Series]) -> list[str]:
             " it says (--user-turns)"
         )
     return cures
+
+
+def _with(item: Series) -> str:
+    return "without a fix, " if item.label == NO_FIX else f"with {item.label}, "
 
 
 def _shares(collapse: Collapse, limit: str) -> str:
