@@ -33,8 +33,7 @@ def collapse_lines(series: Sequence[Series], run: RunData) -> list[str]:
     limit = "the token limit" if tokens is None else count_of(tokens, "token")
     several = len(series) > 1
     parts = [
-        (_with(item) if several else "") + _shares(each, limit)
-        for item, each in counted.items()
+        (_with(item) if several else "") + _shares(each, limit) for item, each in counted.items()
     ]
     broken = any(each.share("broken") >= MANY_BROKEN for each in counted.values())
     text = "; ".join(parts)
