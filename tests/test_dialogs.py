@@ -15,7 +15,7 @@ from holdfast.cli import main
 from holdfast.drift.dialogs import read_dialogs
 from holdfast.errors import PromptError, RecordsError, UsageError
 from holdfast.records import read_run
-from holdfast.report.sentences import headline
+from holdfast.report.sentences import opening
 
 REPLAY = replace(QUICK, rounds=8, conversations=10)
 BREAD = SUITE.cases[0].system_prompt
@@ -182,8 +182,9 @@ def test_the_headline_is_of_rounds_that_half_of_the_dialogs_reach(tmp_path):
     run = drift.run(Scripted(), SUITE, tmp_path / "run", REPLAY, cast=drift.Cast(dialogs=logs))
     (series,) = read_series(run)
     assert (series.rounds, series.shared_rounds, series.until(3).rounds) == (5, 3, 3)
-    told = headline([series])
-    assert "at round 3" in told and "fewer than half of the conversations have more than 3" in told
+    first, *_, last = opening([series])
+    assert "in round 3" in first
+    assert last == "Fewer than half of the conversations go beyond 3 rounds."
 
 
 def test_the_baseline_of_a_replay_asks_its_probes(logs, tmp_path):

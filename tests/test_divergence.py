@@ -349,7 +349,7 @@ def test_a_divergence_that_is_no_number_is_refused_with_its_line(tmp_path):
 def test_the_command_records_shows_and_exports_it(tmp_path, capsys):
     out = tmp_path / "run"
     command = ["drift", "--conversations", "4", "--rounds", "3", "--divergence", "--out", str(out)]
-    assert main(command) == 0
+    assert main([*command, "--details"]) == 0
     told = capsys.readouterr().out
     assert "more for divergences" in told
     summary = json.loads((out / "summary.json").read_text())["results"][0]

@@ -406,8 +406,8 @@ def test_generate_prints_any_reply(serve, capsys, answer, out, err):
     ("option", "value", "words"),
     [
         ("--timeout", "0.3", "did not answer within 0.3 s"),
-        ("--timeout", "0", "timeout above 0"),
-        ("--requests-per-minute", "-1", "requests_per_minute above 0"),
+        ("--timeout", "0", "--timeout above 0"),
+        ("--requests-per-minute", "-1", "--requests-per-minute above 0"),
         ("--concurrency", "0", "concurrency"),
     ],
 )

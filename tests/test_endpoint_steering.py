@@ -101,11 +101,11 @@ def test_messages_are_edited_here_and_what_is_repeated_is_emphasised_too(serve):
     }
 
 
-def test_without_a_prompt_to_hold_on_to_attention_is_left_alone_as_locally(serve):
+def test_without_a_prompt_to_hold_on_to_a_method_is_refused_as_locally(serve):
     model, server = serve()
     plain = CHAT[1:]
-    model.generate_batch([Request(plain, "boost:factor=2", trace=True)])
-    assert sent(server, "steering", "trace") == {"steering": "none", "trace": None}
+    with pytest.raises(UsageError, match=r"boost:factor=2 holds on to a system prompt"):
+        model.generate_batch([Request(plain, "boost:factor=2", trace=True)])
     model.generate_batch([Request(plain, "boost:factor=2", emphasis=["Hello"])])
     assert sent(server, "steering") == {"steering": "boost:factor=2"}
 

@@ -121,5 +121,5 @@ def test_a_run_is_not_continued_with_other_weights(model, tmp_path):
     run = holdfast.drift.run(model, "starter", out=tmp_path / "run", settings=settings)
     assert run.manifest["identity"]["model_fingerprint"] == model.fingerprint
     in_place(model)
-    with pytest.raises(UsageError, match="fingerprint"):
+    with pytest.raises(UsageError, match="model 'default' has changed"):
         holdfast.drift.run(model, "starter", out=tmp_path / "run", settings=settings)

@@ -29,7 +29,8 @@ class Forgetful(ScriptedModel):
     def text(self, job):
         chat = job.request.messages
         rule, number = chat[-1]["content"].rstrip("?"), len(chat) // 2
-        broken = number >= BREAKS_IN.get(rule, 99) and job.request.thread[1] % 4
+        _, conversation = job.request.thread or (None, 0)  # a baseline's probes have none
+        broken = number >= BREAKS_IN.get(rule, 99) and conversation % 4
         return "broken" if broken else "kept"
 
 

@@ -479,13 +479,12 @@ def test_a_method_of_ones_own_edits_hidden_states():
     assert apart_by(run(own, stream, methods=[Louder()]), run(own, stream)) > 1e-3
 
 
-def test_residual_methods_work_without_a_system_prompt_and_others_do_nothing(tmp_path):
+def test_residual_methods_work_without_a_system_prompt_and_others_are_refused(tmp_path):
     own = made("llama")
     bare = chat("", "the old town")
-    plain = own.generate(bare, (), GREEDY)
     seka, vector = steerer(own, tmp_path, "seka"), steerer(own, tmp_path, "vector", factor=6.0)
-    (held,) = own.generate_batch([Request(bare, [seka, SplitSoftmax(0.5)], GREEDY)])
-    assert held.token_ids == plain.token_ids
+    with pytest.raises(UsageError, match="seka.* holds on to a system prompt"):
+        own.generate_batch([Request(bare, [seka, SplitSoftmax(0.5)], GREEDY)])
     stream = rendered(own, bare)
     wanted = eager_logits(own, stream, vector)[-1].argmax()
     assert own.generate(bare, [vector], GREEDY).token_ids[:1] == (int(wanted),)

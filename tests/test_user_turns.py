@@ -150,4 +150,5 @@ def test_a_calibration_and_a_check_take_them_too(tmp_path, scripts, capsys):
     assert read_run(tmp_path / "check").records[0]["scripted"]["line"] in (1, 2, 3)
     scripts.write_text(json.dumps(["d1", "d2"]))
     assert main(["calibrate", *options, *more, *sizes]) == 2
-    assert "user_turns" in capsys.readouterr().err
+    error = capsys.readouterr().err
+    assert "--user-turns" in error, error
