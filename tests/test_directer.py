@@ -309,7 +309,7 @@ def test_a_thread_and_a_server_go_on_as_a_model_does(monkeypatch):
         assert [r.text for r in there] == [r.text for r in here] == [r.text for r in twice]
         bare = Request(chat("", "the old town"), spelled, DRAWN, 1)
         for model in (own, remote):
-            with pytest.raises(UsageError, match="directer.* holds on to a system prompt"):
+            with pytest.raises(UsageError, match=r"directer.* holds on to a system prompt"):
                 model.generate_batch([bare])
 
 
