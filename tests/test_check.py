@@ -24,6 +24,7 @@ from holdfast.analysis.checks import (
     Terms,
     budget_needed,
     check_prompts,
+    closest_mean,
 )
 from holdfast.analysis.falls import compare_runs
 from holdfast.analysis.rule_checks import rules_of
@@ -220,6 +221,16 @@ def test_how_many_conversations_would_decide():
     assert same.verdict == PASS and same.decided_after == needed
     (even,) = check_prompts(talks({None: [[1.0], [0.0]] * 4}), ["bot"], 1, terms)
     assert budget_needed([even], terms) is None, "at the bar, no number would"
+    assert closest_mean([even], terms) == 0.5
+
+
+def test_the_mean_that_keeps_a_prompt_undecided_is_the_one_closest_to_the_bar():
+    terms = Terms(min_stability=0.3, budget=8, all_rules=True)
+    far, close = [[0.0], [0.0], [0.0], [0.2]], [[1.0], [0.0], [0.0], [0.24]]
+    (bot,) = check_prompts(talks({"far": far, "close": close}), ["bot"], 1, terms)
+    assert bot.lowest.rule == "far" and set(bot.by_rule.values()) == {UNDECIDED}
+    assert closest_mean([bot], terms) == pytest.approx(0.31)
+    assert closest_mean([bot], Terms(min_stability=None)) is None
 
 
 def test_a_conversation_that_kept_the_rule_is_no_evidence(tmp_path):

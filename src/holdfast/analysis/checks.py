@@ -229,6 +229,16 @@ def budget_needed(checks: Sequence[PromptCheck], terms: Terms) -> int | None:
     return needed or None
 
 
+def closest_mean(checks: Sequence[PromptCheck], terms: Terms) -> float | None:
+    """The mean closest to the bar of all rounds and rules that are undecided; None without any."""
+    means: list[float] = []
+    for checked in checks:
+        decided = {rule for rule, verdict in checked.by_rule.items() if verdict != UNDECIDED}
+        means += [cell.mean for cell in checked.cells if cell.rule not in decided]
+    bar = terms.min_stability
+    return None if bar is None else min(means, key=lambda mean: abs(mean - bar), default=None)
+
+
 def _in_order(by_number: Mapping[int, Record], place: int, prompts: int) -> list[Record]:
     """A prompt's conversations up to the first that is missing: no later one is looked at before
     it.
@@ -329,5 +339,6 @@ __all__ = [
     "budget_needed",
     "check_prompts",
     "check_talks",
+    "closest_mean",
     "talks_of",
 ]

@@ -255,7 +255,12 @@ def _next_step(
     page: Path,
 ) -> str:
     """The command or the change that the verdicts call for."""
-    from holdfast.analysis.checks import MOST_NEEDED, UNDECIDED, budget_needed
+    from holdfast.analysis.checks import (
+        MOST_NEEDED,
+        UNDECIDED,
+        budget_needed,
+        closest_mean,
+    )
 
     code = exit_code(checks)
     if code == PASSED:
@@ -270,15 +275,12 @@ def _next_step(
             return fix
         return f"read the conversations in which a rule was lost: {page}"
     undecided = [checked for checked in checks if checked.verdict == UNDECIDED]
-    measured = [checked.lowest.mean for checked in undecided if checked.lowest is not None]
-    bar = terms.min_stability
-    if bar is None or not measured:
+    if (closest := closest_mean(undecided, terms)) is None:
         return f"see in the report why nothing could be decided: {page}"
     if (needed := budget_needed(undecided, terms)) is None:
-        lowest = min(measured, key=lambda mean: abs(mean - bar))
         return (
-            f"give a --min-stability further from {lowest:.2f}: so close to the mean,"
-            f" {MOST_NEEDED:,} conversations would not decide."
+            f"give a --min-stability further from {closest:.2f}, the mean of a round: so close to"
+            f" it, {MOST_NEEDED:,} conversations would not decide."
         )
     budget = 10 * math.ceil(1.2 * needed / 10)  # the means may move a little towards the bar
     return (
