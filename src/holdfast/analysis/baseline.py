@@ -1,4 +1,4 @@
-"""What each measure scores with the system prompt, and without any: does the prompt do anything?"""
+"""Scores of each measure with and without a system prompt: does the prompt do anything?"""
 
 from __future__ import annotations
 
@@ -152,7 +152,7 @@ def _row(name: str, pairs: Iterable[_Pair]) -> BaselineRow:
 
 
 def _verdict(prompted: np.ndarray, unprompted: np.ndarray) -> str:
-    """What the scores of each conversation, [n], with the prompt and without say together.
+    """The verdict on the scores of each conversation, [n], with and without the prompt.
 
     "never followed": low even with the prompt (`rules.is_low`), or no conversation kept to it.
     "discriminates": clearly higher with the prompt. "uninformative": not so, and either high

@@ -199,7 +199,7 @@ def _mask_by_positions(
 
 
 def steering_of(module: torch.nn.Module) -> Steering | None:
-    """What the pass under way does in this module; None for another model's, or cross-attention.
+    """The steering of this module's pass; None for another model's, or cross-attention.
 
     Raises:
         UsageError: as `pass_in`.

@@ -250,7 +250,7 @@ def _identity_of_prompts(
 def _identity_of_cast(
     user_model: ChatModel | None, given: Dialogs | UserTurns | None
 ) -> dict[str, Any]:
-    """What else identifies a run: the user model, the dialogs or the user turns, if any."""
+    """The rest of a run's identity: the user model, the dialogs or the user turns, if any."""
     identity: dict[str, Any] = {}
     if user_model is not None:
         identity["user_model"] = {

@@ -148,7 +148,7 @@ def read_dialogs(path: Path | str) -> Dialogs:
 
 
 def _lines_of(path: Path, what: str) -> tuple[bytes, list[tuple[int, Any]]]:
-    """What a file holds, and the number and value of each of its lines of JSON.
+    """The content of a file, and the number and value of each of its lines of JSON.
 
     Raises:
         UsageError: it cannot be read, has no such line, or a line is not JSON.

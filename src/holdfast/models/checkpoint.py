@@ -51,7 +51,7 @@ class Source:
 
     @contextmanager
     def opened(self) -> Iterator[tuple[str, dict[str, str]]]:
-        """What `from_pretrained` takes: a location, and the GGUF file if it is one; then the
+        """Arguments for `from_pretrained`: a location, and the GGUF file if it is one; then the
         location is an empty folder, so that no file beside it has a say.
         """
         if self.gguf is None:

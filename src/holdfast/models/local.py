@@ -210,7 +210,7 @@ class LocalModel(Generation):
 
     @property
     def about(self) -> dict[str, object]:
-        """What a run's manifest notes of the model, and a run's identity holds otherwise."""
+        """Facts about the model for a run's manifest that are no part of its identity."""
         return {"dtype": str(self.hf_model.dtype).removeprefix("torch.")}
 
     @property

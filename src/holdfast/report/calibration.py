@@ -135,7 +135,7 @@ def sizes_needed(calibration: Calibration, chosen: Pick) -> dict[str, int]:
 
 
 def next_step(calibration: Calibration, chosen: Pick) -> str:
-    """What to do where nothing is recommended and no larger calibration would decide."""
+    """Advice where nothing is recommended and no larger calibration would decide."""
     near = chosen.near
     if calibration.at_chance:
         return "give a --capability that the model has; perplexity:FILE works with any model."

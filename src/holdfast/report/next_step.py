@@ -95,7 +95,7 @@ def next_step(found: Finding) -> str:
 
 
 def finding_of(run: RunData, series: Sequence[Series]) -> Finding:
-    """What the next step of a run depends on.
+    """The facts that the next step of a run depends on.
 
     Args:
         run: whose manifest has the command.

@@ -75,7 +75,7 @@ def left_out(run: RunData) -> str:
 
 
 def next_line(run: RunData) -> str:
-    """What to do next."""
+    """The next step, as a sentence or a command."""
     return next_step(finding_of(run, read_series(run)))
 
 

@@ -27,7 +27,7 @@ _POLL = 1.0  # seconds
 
 @dataclass(frozen=True)
 class Resources:
-    """What an actor has of its machine."""
+    """The processors and GPUs of an actor."""
 
     processors: int
     gpus: int
@@ -292,7 +292,7 @@ class RayModel(Generation):
             check_alike(self.description, self._first.node, answer, replica.node)
 
     def _take_events(self, replica: Replica, round_: Round) -> None:
-        """What an actor's stream holds next."""
+        """Takes the next events of an actor's stream."""
         import ray
 
         try:
