@@ -396,3 +396,9 @@ def test_smollm2_is_as_transformers_loads_it_and_is_steered(smollm2):
     ids = torch.tensor([plain.prompt_ids + plain.token_ids])
     with torch.inference_mode():
         assert torch.allclose(smollm2.hf_model(ids).logits, peer(ids).logits, atol=1e-3)
+
+
+@pytest.mark.parametrize(("name", "meant"), [("smolm2", "smollm2"), ("defualt", "default")])
+def test_a_misspelt_name_is_told_the_nearest(name, meant):
+    with pytest.raises(ModelError, match=f"no model '{name}'; did you mean '{meant}'"):
+        find_source(name)

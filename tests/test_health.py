@@ -16,7 +16,7 @@ from holdfast.report.calibration import answer, table
 
 LABELLED = json.loads(
     (Path(__file__).parent / "data" / "steered_replies.json").read_text(encoding="utf-8")
-)  # of two models under strong steering, labelled by a reader before the code was run
+)  # of two models, most under strong steering, labelled by a reader; one rule was adjusted to them
 
 
 def test_a_reader_agrees_on_what_is_broken():

@@ -203,9 +203,9 @@ class _Parser(argparse.ArgumentParser):
         try:
             return super()._get_value(action, text)
         except argparse.ArgumentError as error:
-            expected = {int: "a whole number", float: "a number"}.get(action.type)  # type: ignore[call-overload]
-            if expected is None:
+            if action.type not in (int, float):
                 raise
+            expected = "a whole number" if action.type is int else "a number"
             raise UsageError(
                 f"{_name(action)} takes {expected}, not {text!r}; see `{self.prog} --help`."
             ) from error

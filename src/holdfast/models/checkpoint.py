@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import difflib
 import json
 import logging
 import os
@@ -79,6 +80,9 @@ def find_source(name: str) -> Source:
             )
     if location.lower().endswith(".gguf") or _begins_as_gguf(location):
         return Source(name, location, read_gguf(location))
+    near = difflib.get_close_matches(name, (DEFAULT, *REAL_MODELS), 1, 0.8)
+    if near and not os.path.exists(location):
+        raise ModelError(f"There is no model {name!r}; did you mean {near[0]!r}?")
     _check_folder(location)
     return Source(name, location)
 
