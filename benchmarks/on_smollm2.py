@@ -1,0 +1,369 @@
+"""Drift, its cause and its fixes on a published chat model: SmolLM2-135M-Instruct.
+
+The prompts are those of the suite `everyday` that the model follows, by the record of screen.py;
+of each rule's probes, the half that the screening did not ask. Sampling is at temperature 0.7,
+with 60 new tokens, in bfloat16.
+
+`drift` measures the model as it is, on two seeds: with scripted user messages, and in self-chat
+with a user model that has another prompt of the suite, a persona, or none. `explore` takes the
+families of prompts that are for exploring, and exists to choose settings; `confirm` takes the
+other families and two other seeds, and only the settings that CONFIRMED names, which were
+committed before it ran. Intervals of `explore` and `confirm` are over families of prompts.
+
+Capability is measured in the same dialogs, as the fourth user turn: facts that the model completes
+rightly without any dialog, of the CounterFact core (`statement,label,relation,subject,target,
+true_target`, which is not shipped), questions about what the user said before, and the log-
+probability of ordinary text. Text health is read from the dialogs.
+
+    python benchmarks/on_smollm2.py drift --out FILE.json
+    python benchmarks/on_smollm2.py explore|confirm --facts counterfact_core.csv.gz --out FILE.json
+"""
+
+from __future__ import annotations
+
+import argparse
+import csv
+import dataclasses
+import gzip
+import json
+import random
+import shutil
+from collections import defaultdict
+from pathlib import Path
+
+import numpy as np
+import torch
+from equal_cost import over_groups
+from screen import family_of
+from stamp import measured_on
+
+import holdfast
+from holdfast import drift
+from holdfast.analysis.collapse import collapse_of, without_collapsed
+from holdfast.analysis.decay import decay
+from holdfast.analysis.health import broken_share
+from holdfast.analysis.series import read_series
+from holdfast.drift.dialogs import read_user_turns
+from holdfast.drift.traces import read_traces
+from holdfast.models.requests import Request
+from holdfast.study.calibrate import Plan, calibrate
+from holdfast.study.capability import Capability, Item
+
+ROOT = Path(__file__).parent.parent
+RESULTS = ROOT / "benchmarks" / "results"
+SAMPLING = holdfast.Sampling(temperature=0.7, top_p=0.9, max_new_tokens=60)
+ROUNDS, ASK_AT = 8, 4
+DRIFT_SEEDS, DRIFT_TALKS = (1, 2), 96
+# How the user's side is played in `drift`.
+SIDES = ("scripted", "suite", "persona", "empty")
+EXPLORED = (
+    "boost:factor=2,4,8",
+    "split-softmax:exponent=0.7,0.5",
+    "repetition:probability=1",
+    "guidance:scale=1.5",
+    "hold:fraction=0.5,1",
+    "spotlight:target=0.1",
+    "prompt-strength:scale=1.5",
+)
+CONFIRMED: tuple[str, ...] = ()
+STAGES = {  # half of the families, seeds, conversations of a setting, facts of a conversation
+    "explore": ("explore", (31,), 48, 6, EXPLORED),
+    "confirm": ("confirm", (32, 33), 96, 7, CONFIRMED),
+}
+NAMES = ("Rex", "Luna", "Max", "Bella", "Oscar", "Milo", "Ruby", "Leo")
+PETS = ("cat", "dog", "horse", "parrot")
+
+
+def prompts(half: str | None) -> drift.Suite:
+    """The prompts that the model follows, of one half of the families or of all."""
+    suite = drift.load_suite("everyday")
+    rows = json.loads((RESULTS / "screen_smollm2.json").read_text())["prompts"]
+    kept = {row["id"] for row in rows if row["passes"] and half in (None, row["half"])}
+
+    def second_half(rule):
+        return dataclasses.replace(rule, probes=rule.probes[len(rule.probes) // 2 :])
+
+    cases = (
+        dataclasses.replace(case, rules=tuple(map(second_half, case.rules)))
+        if case.rules
+        else second_half(case)
+        for case in suite.cases
+        if case.id in kept
+    )
+    return dataclasses.replace(suite, cases=tuple(cases))
+
+
+def facts(model, file: Path, count: int, seed: int) -> Capability:
+    """Facts that the model completes rightly, outside of any dialog, each with three other objects
+    of its relation.
+    """
+    with gzip.open(file, "rt", encoding="utf-8") as lines:
+        rows = [row for row in csv.DictReader(lines) if row["label"] == "1"]
+    objects = defaultdict(set)
+    for row in rows:
+        objects[row["relation"]].add(row["true_target"])
+    rng = random.Random(f"facts {seed}")
+    rng.shuffle(rows)
+    known: list[Item] = []
+    for start in range(0, len(rows), 256):
+        items = []
+        for row in rows[start : start + 256]:
+            others = sorted(objects[row["relation"]] - {row["true_target"]})
+            if len(others) < 3:
+                continue
+            choices = [*rng.sample(others, 3), row["true_target"]]
+            rng.shuffle(choices)
+            begun = row["relation"].format(row["subject"])
+            replies = tuple(f"{begun} {choice}." for choice in choices)
+            asked = f"Complete the sentence: {begun} ..."
+            items.append(Item(asked, replies, choices.index(row["true_target"])))
+        requests = [Request(({"role": "user", "content": item.asked},)) for item in items]
+        scored = model.session().score(requests, [item.replies for item in items])
+        known += [
+            item
+            for item, scores in zip(items, scored, strict=True)
+            if int(np.argmax(scores.log_probabilities)) == item.answer
+        ]
+        print(f"{len(known)} facts known of {start + len(items)}", flush=True)
+        if len(known) >= count:
+            return Capability(f"{count} facts, seed {seed}", tuple(known[:count]), lettered=False)
+    raise SystemExit(f"The model knows {len(known)} of the facts, and {count} are asked.")
+
+
+def recall(model, records, fixes, seed: int, each: int) -> np.ndarray:
+    """The share [fix, conversation] of questions about what the user said that are answered right
+    behind the dialogs of the model as it is: which of four names a pet has.
+    """
+    shares = np.full((len(fixes), len(records)), np.nan)
+    for place, fix in enumerate(fixes):
+        rng = random.Random(f"recall {seed}")
+        chats, replies, answers = [], [], []
+        for record in records:
+            turns = [
+                {"role": "user" if t["speaker"] == "user" else "assistant", "content": t["text"]}
+                for t in record["turns"][: 2 * (ASK_AT - 1)]
+            ]
+            for _ in range(each):
+                names, pet = rng.sample(NAMES, 4), rng.choice(PETS)
+                answer, at = rng.randrange(4), 2 * rng.randrange(ASK_AT)
+                told = [
+                    {"role": "user", "content": f"My {pet} is called {names[answer]}."},
+                    {"role": "assistant", "content": "That is a nice name."},
+                ]
+                asked = {"role": "user", "content": f"What is the name of my {pet}?"}
+                system = {"role": "system", "content": record["agent"]["system_prompt"]}
+                chats.append((system, *turns[:at], *told, *turns[at:], asked))
+                replies.append([f"Your {pet} is called {name}." for name in names])
+                answers.append(answer)
+        scored = model.session().score([Request(chat, fix) for chat in chats], replies)
+        right = [
+            int(np.argmax(scores.log_probabilities)) == answer
+            for scores, answer in zip(scored, answers, strict=True)
+        ]
+        shares[place] = np.reshape(right, (len(records), each)).mean(1)
+    return shares
+
+
+def text() -> Capability:
+    """Ordinary English text: what the users of the package's dialogs say."""
+    rows = (ROOT / "src/holdfast/assets/user_turns/everyday.jsonl").read_text().splitlines()
+    passages = [" ".join(json.loads(row)) for row in rows]
+    asked = "Please write the next part of the text."
+    items = tuple(Item(asked, (passage,), None) for passage in passages)
+    return Capability("the user's side of everyday dialogs", items, lettered=False)
+
+
+def estimates(values: np.ndarray, groups: list[str]) -> list[dict | None]:
+    """Of each column, its mean over the rows that have one, with an interval over groups."""
+    return [
+        over_groups(column, groups) if np.isfinite(column).any() else None for column in values.T
+    ]
+
+
+def drift_row(series, groups_by: dict[int, str]) -> dict:
+    """Stability, adoption and mass by round, and their change from the first to the last."""
+    groups = [groups_by[record["conversation"]] for record in series.records]
+    row: dict = {"conversations": len(series.records)}
+    for name in ("stability", "adoption"):
+        values = series.values(name)
+        if np.isfinite(values).any():
+            row[name] = estimates(values, groups)
+            row[f"{name}_change"] = over_groups(values[:, -1] - values[:, 0], groups)
+    row["mass"] = estimates(series.mass, groups) if np.isfinite(series.mass).any() else None
+    return row
+
+
+def drift_of(model, runs: Path, seed: int, side: str) -> dict:
+    """One run of `drift`, as a part of the record."""
+    suite, folder = prompts(None), runs / f"drift-{side}-{seed}"
+    if side == "persona":
+        suite = dataclasses.replace(suite, personas=drift.load_suite("bot").personas)
+    settings = drift.Settings(
+        rounds=ROUNDS,
+        conversations=DRIFT_TALKS,
+        seed=seed,
+        sampling=SAMPLING,
+        user_prompt="auto" if side == "scripted" else side,
+        adoption=side == "suite",
+        pairs="in-turn",
+    )
+    cast = drift.Cast(user_turns="everyday" if side == "scripted" else None)
+    traces = side in ("scripted", "suite") and seed == DRIFT_SEEDS[0]
+    run = drift.run(model, suite, folder, settings, cast=cast, running=drift.Running(traces=traces))
+    series = read_series(run)[0]
+    families = {r["conversation"]: family_of(r["agent"]["id"]) for r in series.records}
+    collapse = collapse_of(series)
+    row = {"seed": seed, "user": side, **drift_row(series, families)}
+    agents = [record["agent"]["category"] for record in series.records]
+    row["categories"] = {}
+    for category in sorted(set(agents)):
+        own = series.rows(np.array([agent == category for agent in agents]))
+        own_families = [families[record["conversation"]] for record in own.records]
+        row["categories"][category] = {
+            "conversations": len(own.records),
+            "stability": estimates(own.stability, own_families),
+            "change": over_groups(own.stability[:, -1] - own.stability[:, 0], own_families),
+        }
+    kept = without_collapsed(series, collapse)
+    row["collapsed"] = DRIFT_TALKS - len(kept.records)
+    row["without_collapsed"] = drift_row(kept, families) if kept.records else None
+    turns = [t for r in series.records for t in r["turns"] if t["speaker"] == "agent"]
+    row["cut"] = round(float(np.mean([t["stop_reason"] == "length" for t in turns])), 3)
+    if traces:
+        dialogs = [read_traces(folder, "none", int(n)) for n in series.conversations]
+        row["decay"] = decay(dialogs)
+    return row
+
+
+def scores(records, method: str, count: int) -> np.ndarray:
+    """Mean stability over the rounds, [conversation]."""
+    values = np.full(count, np.nan)
+    for record in records:
+        if record["method"] == method:
+            asked = [p["score"] for p in record["probes"] if p["kind"] == "stability"]
+            values[record["conversation"]] = np.mean(asked)
+    return values
+
+
+def setting_rows(model, stage: str, seed: int, runs: Path, file: Path) -> list[dict]:
+    """A row per setting of `explore` or `confirm`, all of them paired with none."""
+    half, _, talks, each, sweeps = STAGES[stage]
+    suite, folder = prompts(half), runs / f"{stage}-{seed}"
+    plan = Plan(seed=seed, rounds=ROUNDS, ask_at=ASK_AT, conversations=talks, sampling=SAMPLING)
+    turns = read_user_turns("everyday")
+    known = facts(model, file, talks * each, seed)
+    stability, asked = calibrate(model, suite, known, folder, list(sweeps), plan, user_turns=turns)
+    beside = runs / f"{stage}-{seed}-text"
+    if not (beside / "stability").exists():
+        shutil.copytree(folder / "stability", beside / "stability")
+    _, read = calibrate(model, suite, text(), beside, list(sweeps), plan, user_turns=turns)
+    names = list(dict.fromkeys(record["method"] for record in stability.records))
+    plain = sorted(
+        (r for r in stability.records if r["method"] == "none"), key=lambda r: r["conversation"]
+    )
+    families = [family_of(record["agent"]["id"]) for record in plain]
+    fixes = [() if name == "none" else tuple(holdfast.methods.parse(name)) for name in names]
+    recalled = recall(model, plain, fixes, seed, 7)
+    right, nats = (by_conversation(run.records, talks) for run in (asked, read))
+    rows = []
+    for place, name in enumerate(names):
+        score = {m: scores(stability.records, m, talks) for m in (name, "none")}
+        rounds = {m: by_round(stability.records, m, talks) for m in (name, "none")}
+        broken = np.full(talks, np.nan)
+        for record in stability.records:
+            if record["method"] == name:
+                broken[record["conversation"]] = broken_share(record)
+        row = {
+            "method": name,
+            "stability": over_groups(score[name], families),
+            "by_round": [round(float(v), 3) for v in np.nanmean(rounds[name], 0)],
+            "gain": over_groups(score[name] - score["none"], families),
+            "gain_last_round": over_groups(rounds[name][:, -1] - rounds["none"][:, -1], families),
+            "facts": over_groups(right[name], families),
+            "points_lost": over_groups(100 * (right["none"] - right[name]), families),
+            "recall": over_groups(recalled[place], families),
+            "recall_points_lost": over_groups(100 * (recalled[0] - recalled[place]), families),
+            "log_probability_of_text": over_groups(nats[name], families),
+            "broken": over_groups(broken, families),
+        }
+        gains = defaultdict(list)
+        for record, gain in zip(plain, score[name] - score["none"], strict=True):
+            gains[record["agent"]["category"]].append(float(gain))
+        row["gain_by_category"] = {
+            category: {"mean": round(float(np.mean(values)), 3), "conversations": len(values)}
+            for category, values in sorted(gains.items())
+        }
+        rows.append(row)
+        print(json.dumps(row), flush=True)
+    return rows
+
+
+def by_conversation(records, count: int) -> dict[str, np.ndarray]:
+    """Per method the mean score of the items that each conversation was asked, [conversation]."""
+    values = defaultdict(lambda: np.full(count, np.nan))
+    for record in records:
+        asked = [probe["score"] for probe in record["probes"]]
+        values[record["method"]][record["conversation"]] = np.mean(asked)
+    return values
+
+
+def by_round(records, method: str, count: int) -> np.ndarray:
+    """Stability, [conversation, round]."""
+    values = np.full((count, ROUNDS), np.nan)
+    for record in records:
+        if record["method"] == method:
+            for number in range(1, ROUNDS + 1):
+                asked = [
+                    p["score"]
+                    for p in record["probes"]
+                    if p["kind"] == "stability" and p["round"] == number
+                ]
+                if asked:
+                    values[record["conversation"], number - 1] = np.mean(asked)
+    return values
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("stage", choices=("drift", *STAGES))
+    parser.add_argument("--facts", type=Path, help="the CounterFact core")
+    parser.add_argument("--side", choices=SIDES, help="of drift, one part alone, with no record")
+    parser.add_argument("--runs", type=Path, default=Path("runs/smollm2"))
+    parser.add_argument("--out", type=Path)
+    parser.add_argument("--threads", type=int, default=2)
+    arguments = parser.parse_args()
+    torch.set_num_threads(arguments.threads)
+    model = holdfast.load("smollm2", dtype="bfloat16")
+    record = {
+        "benchmark": "on_smollm2",
+        "stage": arguments.stage,
+        "measured_on": measured_on(model),
+        "sampling": dataclasses.asdict(SAMPLING),
+        "rounds": ROUNDS,
+    }
+    if arguments.stage == "drift":
+        chosen = [arguments.side] if arguments.side else SIDES
+        record["runs"] = [
+            drift_of(model, arguments.runs, seed, side) for side in chosen for seed in DRIFT_SEEDS
+        ]
+        record["prompts"] = [case.id for case in prompts(None).cases]
+    else:
+        half, seeds, talks, each, _ = STAGES[arguments.stage]
+        record |= {"conversations": talks, "facts": talks * each}
+        record["prompts"] = [case.id for case in prompts(half).cases]
+        record["families"] = len({family_of(name) for name in record["prompts"]})
+        record["seeds"] = [
+            {
+                "seed": seed,
+                "settings": setting_rows(
+                    model, arguments.stage, seed, arguments.runs, arguments.facts
+                ),
+            }
+            for seed in seeds
+        ]
+    if arguments.out:
+        arguments.out.write_text(json.dumps(record, indent=1) + "\n")
+
+
+if __name__ == "__main__":
+    main()
