@@ -2,7 +2,7 @@
 PYTHON ?= python3
 BIN := .venv/bin
 
-.PHONY: demo serve real-models test lint docs integrations records vllm-test clean
+.PHONY: demo demo-real serve real-models test lint docs integrations records vllm-test clean
 .DEFAULT_GOAL := test
 
 .venv/ready: pyproject.toml constraints.txt
@@ -15,11 +15,16 @@ BIN := .venv/bin
 demo: .venv/ready
 	HF_HUB_OFFLINE=1 $(BIN)/holdfast drift --suite starter --conversations 96 --rounds 8 --method none --method split-softmax:exponent=0.5 --out runs/demo --report report.html
 
+# The same on a published chat model, SmolLM2-135M-Instruct, which is downloaded first (93 MB).
+demo-real: .venv/ready
+	$(BIN)/python benchmarks/real_models.py smollm2
+	HF_HUB_OFFLINE=1 $(BIN)/holdfast drift --model smollm2 --dtype bfloat16 --suite examples/small-model.yaml --pairs balanced --user-turns everyday --conversations 32 --rounds 8 --temperature 0.7 --max-new-tokens 60 --method none --method boost:factor=4 --out runs/demo-real --report report-real.html
+
 # The default model behind an OpenAI-compatible server, with the playground at its address.
 serve: .venv/ready
 	HF_HUB_OFFLINE=1 $(BIN)/holdfast serve
 
-# Two real chat models, 330 MB, into ~/.cache/holdfast/models: --model smollm2 and gemma-3-270m.
+# Two real models, 330 MB, into ~/.cache/holdfast/models: --model smollm2 and gemma-3-270m.
 real-models: .venv/ready
 	$(BIN)/python benchmarks/real_models.py
 

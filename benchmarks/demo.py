@@ -1,6 +1,7 @@
-"""What `make demo` measures, how long it takes, and its picture: the one of the README.
+"""What `make demo` or `make demo-real` measures, how long it takes, and its picture.
 
     python benchmarks/demo.py
+    python benchmarks/demo.py --target demo-real
 
 The command is read from the Makefile. Its run is made anew, since a resumed one takes no time.
 """
@@ -26,13 +27,17 @@ FIGURE = "drift.png"
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--target", choices=("demo", "demo-real"), default="demo")
     parser.add_argument("--runs", type=Path, default=Path("runs/record-demo"))
-    parser.add_argument("--out", type=Path, default=ROOT / "benchmarks" / "results" / "demo.json")
+    parser.add_argument("--out", type=Path, help="default: benchmarks/results/TARGET.json")
     arguments = parser.parse_args()
+    name = arguments.target.replace("-", "_")
+    arguments.out = arguments.out or ROOT / "benchmarks" / "results" / f"{name}.json"
     shutil.rmtree(arguments.runs, ignore_errors=True)
-    stamp = measured_on(holdfast.load())
+    words = demo_words(arguments.target)
+    model = words[words.index("--model") + 1] if "--model" in words else "default"
+    stamp = measured_on(holdfast.load(model))
 
-    words = demo_words()
     places = {"--out": arguments.runs, "--report": arguments.runs / "report.html"}
     for option, place in places.items():
         words[words.index(option) + 1] = str(place)
@@ -47,8 +52,8 @@ def main() -> None:
     shutil.copyfile(arguments.runs / "report_figures" / FIGURE, picture)
     summary = json.loads((arguments.runs / "summary.json").read_text())
     record = {
-        "benchmark": "demo",
-        "command": " ".join(["holdfast", *demo_words()]),
+        "benchmark": name,
+        "command": " ".join(["holdfast", *demo_words(arguments.target)]),
         "measured_on": stamp,
         "seconds": round(seconds, 1),
         "processor_seconds": round(busy, 1),
@@ -73,10 +78,10 @@ def processor_seconds() -> float:
     return sum(each.ru_utime + each.ru_stime for each in used)
 
 
-def demo_words() -> list[str]:
-    """The words of the command that `make demo` runs, without `holdfast`."""
+def demo_words(target: str = "demo") -> list[str]:
+    """The words of the command that a target of the Makefile runs, without `holdfast`."""
     makefile = (ROOT / "Makefile").read_text()
-    (line,) = re.findall(r"^demo:.*\n\t.*/holdfast (.*)$", makefile, re.MULTILINE)
+    (line,) = re.findall(rf"^{target}:.*\n(?:\t.*\n)*?\t.*/holdfast (.*)$", makefile, re.MULTILINE)
     return shlex.split(line)
 
 

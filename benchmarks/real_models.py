@@ -9,6 +9,7 @@ with its digest. No code of the packages is run.
 
 from __future__ import annotations
 
+import argparse
 import hashlib
 import shutil
 import subprocess
@@ -36,9 +37,15 @@ LICENCES = {
 
 
 def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("names", nargs="*", metavar="NAME", help="default: all of them")
+    names = parser.parse_args().names or list(REAL_MODELS)
+    if unknown := set(names) - set(REAL_MODELS):
+        parser.error(f"no model {unknown.pop()!r}; there are {', '.join(REAL_MODELS)}")
     folder = real_models_folder()
     folder.mkdir(parents=True, exist_ok=True)
-    for name, file in REAL_MODELS.items():
+    for name in names:
+        file = REAL_MODELS[name]
         if not is_whole(folder / file, DIGESTS[name]):
             install(name, folder / file)
         print(f"--model {name:<14} {folder / file} ({LICENCES[name]})")
