@@ -9,9 +9,6 @@ name, on the same heads as our PASTA, with the eager attention it needs.
     pip install --no-deps pastalib==0.1.3     # without it, its column is left out
     python benchmarks/attention.py --out benchmarks/results/attention.json
 
-On a GPU, of another shape (attention_cuda.py):
-
-    python benchmarks/attention.py --device cuda --out benchmarks/results/attention_cuda.json
 """
 
 from __future__ import annotations
@@ -253,30 +250,16 @@ def print_peak(name: str, dtype: torch.dtype, length: int) -> None:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--device", choices=["cpu", "cuda"], default="cpu")
     parser.add_argument("--threads", type=int, default=2)
-    parser.add_argument("--repetitions", type=int, help="default: 60, on a GPU 30")
+    parser.add_argument("--repetitions", type=int, default=60)
     parser.add_argument("--dtypes", nargs="+", default=["float32", "bfloat16"])
     parser.add_argument("--only", choices=["decode", "prefill", "memory"])
     parser.add_argument("--out", type=Path)
-    parser.add_argument(
-        "--rehearse",
-        action="store_true",
-        help="with --device cuda: a tiny shape on the CPU, in Triton's interpreter "
-        "(TRITON_INTERPRET=1)",
-    )
     parser.add_argument("--peak", help=argparse.SUPPRESS)
     parser.add_argument("--dtype", default="float32", help=argparse.SUPPRESS)
     parser.add_argument("--length", type=int, default=4096, help=argparse.SUPPRESS)
     arguments = parser.parse_args()
     torch.set_num_threads(arguments.threads)
-    if arguments.device == "cuda":
-        import attention_cuda
-
-        return attention_cuda.run(
-            arguments.rehearse, arguments.only, arguments.repetitions, arguments.out
-        )
-    arguments.repetitions = arguments.repetitions or 60
     AttentionInterface.register("eager formula", eager_formula)
     AttentionMaskInterface.register("eager formula", sdpa_mask)
     if arguments.peak:

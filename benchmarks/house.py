@@ -18,7 +18,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).parent.parent
 PACKAGE = ROOT / "src" / "holdfast"
-KERNELS = ("attention/cuda/", "attention/kernels.py")
+KERNELS = ("attention/kernels.py",)
 # Words of a private vocabulary, and the field's own (docs/contributing.md).
 GLOSSARY = {
     "knob": "parameter",

@@ -43,7 +43,6 @@ class Record:
             void.
         minutes: about how long it takes on 2 cores.
         beside: files and folders that it writes beside the record.
-        gpu: whether it needs one.
         python: that runs it, from the root; None: this one.
     """
 
@@ -52,7 +51,6 @@ class Record:
     default_model: bool
     minutes: int
     beside: tuple[str, ...] = ()
-    gpu: bool = False
     python: str | None = None
 
 
@@ -134,13 +132,6 @@ RECORDS = (
         30,
     ),
     Record("attention", "benchmarks/attention.py --out {out}", False, 40),
-    Record(
-        "attention_cuda",
-        "benchmarks/attention.py --device cuda --out {out}",
-        False,
-        30,
-        gpu=True,
-    ),
     Record("profiling", "benchmarks/profiling.py --out {out}", False, 10),
     Record("census", "benchmarks/census.py --out {out}", False, 12),
     Record(
@@ -151,11 +142,6 @@ RECORDS = (
         python=".venv-integrations/bin/python",
     ),
 )
-
-
-# Not measured on the weights that ship, or never on a GPU: there is no such record, and no document
-# quotes one.
-MISSING = ("attention_cuda",)
 
 
 @dataclass(frozen=True)
@@ -302,12 +288,6 @@ def replace(record: Record, runs: Path, corpus: Path | None) -> None:
     shutil.copyfile(fresh, old)
 
 
-def _has_gpu() -> bool:
-    import torch
-
-    return torch.cuda.is_available()
-
-
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("names", nargs="*", metavar="RECORD", help="default: all")
@@ -336,9 +316,6 @@ def main() -> None:
             )
         print(f"left out: {left[0].name}, which needs --self-dialogue FILE", flush=True)
         chosen = [record for record in chosen if record not in left]
-    if not arguments.names and not _has_gpu():
-        print("left out: attention_cuda, which needs a GPU", flush=True)
-        chosen = [record for record in chosen if not record.gpu]
     runs = arguments.runs.resolve()
     for record in chosen:
         replace(record, runs, arguments.self_dialogue)

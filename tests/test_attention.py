@@ -14,7 +14,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 
 import holdfast
 from holdfast import Boost, Pasta, Repetition, SplitSoftmax, Spotlight
-from holdfast.attention import Steering, adopt, holdfast_attention, layers, steered
+from holdfast.attention import Steering, adopt, holdfast_attention, kernels, layers, steered
 from holdfast.errors import ModelError, UsageError
 
 FLOAT32 = 1e-5  # of outputs and masses
@@ -555,3 +555,72 @@ def test_unsteered_an_adopted_model_runs_the_attention_that_it_had(kind, monkeyp
     assert (moved - wanted[0]).abs().max() > 1e-3
     with steered(None):
         assert torch.equal(model(ids, attention_mask=mask).logits, wanted[0])
+
+
+class CudaKernels:
+    """Stands in for the kernels of a GPU: computes on the CPU, and refuses what those refuse."""
+
+    def __init__(self):
+        self.called = []
+
+    def _attended(self, name, query, key, value, bias, causal, scale):
+        self.called.append(name)
+        assert query.shape[3] % 8 == 0 and not (causal and query.shape[2] != key.shape[2])
+        key, value = (s.repeat_interleave(query.shape[1] // s.shape[1], 1) for s in (key, value))
+        scores = query.double() @ key.double().mT * scale
+        if causal:
+            scores = scores.masked_fill(
+                ~torch.ones_like(scores, dtype=torch.bool).tril(), -torch.inf
+            )
+        scores = scores if bias is None else scores + bias.double()
+        output = (scores.softmax(-1) @ value.double()).to(query.dtype)
+        return output, scores.logsumexp(-1).float()
+
+    def _scaled_dot_product_flash_attention(
+        self, query, key, value, dropout, causal, debug, *, scale
+    ):
+        assert query.dtype in (torch.float16, torch.bfloat16)
+        return *self._attended("flash", query, key, value, None, causal, scale), None, None
+
+    def _scaled_dot_product_efficient_attention(
+        self, query, key, value, bias, compute_lse, dropout, causal, *, scale
+    ):
+        assert compute_lse and query.shape[1] == key.shape[1] and query.dtype != torch.float64
+        if bias is not None:
+            assert bias.isfinite().all() and bias.dtype == query.dtype
+            assert bias.shape == (*query.shape[:3], key.shape[2]) and bias.stride(2) % 16 == 0
+        output, lse = self._attended("efficient", query, key, value, bias, causal, scale)
+        padded = torch.nn.functional.pad(lse, (0, -lse.shape[2] % 32), value=torch.inf)
+        return output, padded, None, None
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
+@pytest.mark.parametrize("queries", [1, 9])
+def test_what_kernels_of_a_gpu_are_called_with(monkeypatch, dtype, queries):
+    draw = torch.Generator().manual_seed(queries)
+    query = torch.randn(2, 4, queries, 16, generator=draw).to(dtype)
+    key, value = torch.randn(2, 2, 2, 9, 16, generator=draw).to(dtype)
+    span = torch.zeros(2, 9, dtype=torch.bool)
+    span[0, 2:5] = span[1, 1:3] = True
+    mask = torch.ones(2, 1, queries, 9, dtype=torch.bool).tril(9 - queries)
+    mask[1, :, :, 0] = False
+
+    def steer(given, methods):
+        steering = Steering(span, [methods] * 2, trace=True)
+        with steered(steering):
+            out = holdfast_attention(Layer(), query, key, value, given, scaling=0.25)[0]
+        return out, steering.seen[0]
+
+    cases = [(given, m) for given in (None, mask) for m in ((SPLIT,), (BOOST,), (SPOT,), ())]
+    before = [steer(*case) for case in cases]
+    on_gpu = CudaKernels()
+    monkeypatch.setattr(kernels, "_ATEN", on_gpu)
+    monkeypatch.setattr(kernels, "_on_cpu", lambda query: False)
+    after = [steer(*case) for case in cases]
+    close = {"atol": BFLOAT16 if dtype == torch.bfloat16 else FLOAT32, "rtol": 0}
+    seeing = mask.any(-1)[:, 0, :, None, None]  # a query that sees nothing gives anything
+    for case, one, other in zip(cases, before, after, strict=True):
+        outputs = (one[0], other[0]) if case[0] is None else (one[0] * seeing, other[0] * seeing)
+        torch.testing.assert_close(*outputs, **close)
+        torch.testing.assert_close(one[1], other[1], **close)
+    assert {"efficient"} | ({"flash"} if dtype == torch.bfloat16 else set()) == set(on_gpu.called)

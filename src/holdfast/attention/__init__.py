@@ -12,7 +12,6 @@ of attention that is left alone.
     prefill.py     several queries per row: the outputs moved towards those of the span
     explicit.py    the same by explicit scores, block by block: soft caps, sinks, biases, values
                    narrower than keys
-    cuda/          all of it by kernels of our own, where there is a GPU
     layers.py      the attention of one layer in the pass under way
     compiled.py    the same as operations of a compiled pass
     interface.py   what transformers calls

@@ -53,7 +53,8 @@ def is_fused(query: Tensor, key: Tensor, value: Tensor) -> bool:
     ):
         return False
     if query.device.type == "cuda":
-        return query.shape[-1] <= 256 and query.shape[-1] % 8 == 0
+        size, narrow = query.shape[-1], query.dtype != torch.float64
+        return size <= 256 and size % 8 == 0 and narrow
     return query.device.type == "cpu"
 
 
@@ -74,12 +75,16 @@ def attend(
     Returns:
         The output [B, H, Q, D] and the log-sum-exp of the scores, float32 or wider, [B, H, Q].
     """
-    if query.device.type == "cpu":
+    if _on_cpu(query):
         output, lse = _ATEN._scaled_dot_product_flash_attention_for_cpu(
             query, key, value, 0.0, causal, attn_mask=mask, scale=scaling
         )
         return output, lse
     return _attend_on_cuda(query, key, value, mask, causal, scaling)
+
+
+def _on_cpu(query: Tensor) -> bool:
+    return query.device.type == "cpu"
 
 
 def _attend_on_cuda(

@@ -18,7 +18,6 @@ from transformers.masking_utils import ALL_MASK_ATTENTION_FUNCTIONS
 from transformers.modeling_utils import ALL_ATTENTION_FUNCTIONS
 
 from holdfast.attention.blocks import pass_in
-from holdfast.attention.cuda import steer
 from holdfast.attention.decode import read_step, step
 from holdfast.attention.explicit import Scoring, attend_explicitly, mass_at, uniform_at
 from holdfast.attention.extent import Starts
@@ -128,12 +127,9 @@ def _attend(
     """
     single, by_row = states.query.shape[2] == 1, steering is not None and steering.last is not None
     given = states.query, states.key, states.value, states.mask
-    if scoring is None and steering is not None:
-        if (on_gpu := steer.taken(steering, layer, *given)) is not None:
-            output = steer.attend(on_gpu, *given, states.causal, states.scaling)
-            return output, single or not by_row
-        if is_fused(*given[:3]) and _fits(steering, layer, states):
-            return _steer_fused(steering, layer, states), single
+    fuses = scoring is None and steering is not None and is_fused(*given[:3])
+    if steering is not None and fuses and _fits(steering, layer, states):
+        return _steer_fused(steering, layer, states), single
     scoring = Scoring(states.scaling, causal=states.causal) if scoring is None else scoring
     return attend_explicitly(steering, layer, *given, scoring), single or not by_row
 

@@ -30,8 +30,8 @@ from vllm.v1.attention.backends.flash_attn import (
 )
 from vllm.v1.kv_cache_interface import KVCacheSpec
 
-from holdfast.attention.cuda.arguments import LayerTable
 from holdfast.attention.table import layer_numbers
+from holdfast_vllm.gpu_table import LayerTable
 from holdfast_vllm.graphs import Buffers
 from holdfast_vllm.kernel import Queries, move, queries_of
 from holdfast_vllm.layers import note_layer, rows_of_pass

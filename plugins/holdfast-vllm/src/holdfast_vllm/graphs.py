@@ -14,8 +14,8 @@ from dataclasses import dataclass, field
 import torch
 from torch import Tensor
 
-from holdfast.attention.cuda.arguments import LayerTable
 from holdfast.attention.table import layer_numbers
+from holdfast_vllm.gpu_table import LayerTable
 from holdfast_vllm.kernel import Queries
 from holdfast_vllm.masses import Masses
 from holdfast_vllm.moved import Methods

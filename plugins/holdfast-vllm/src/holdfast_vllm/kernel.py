@@ -19,9 +19,7 @@ import triton
 import triton.language as tl
 from torch import Tensor
 
-from holdfast.attention.cuda.arguments import LayerTable, padded_size
-from holdfast.attention.cuda.product import product
-from holdfast.attention.cuda.table import moved, sigmoid
+from holdfast_vllm.gpu_table import LayerTable, moved, padded_size, product, sigmoid
 
 _LOG2E = 1.4426950408889634
 _NOWHERE = 2**30  # a column behind every context

@@ -1,5 +1,5 @@
 # mypy: disable-error-code="import-untyped, untyped-decorator, no-untyped-def, no-untyped-call"
-"""The steering table inside a kernel: from log-odds to weights, in float32.
+"""The steering table on a GPU: the numbers of a layer, and their formula inside a kernel.
 
 The logarithms of 1 + y and 1 - exp(-a) are written out as series where they would cancel: Triton
 has no log1p or expm1 that its interpreter knows.
@@ -7,11 +7,50 @@ has no log1p or expm1 that its interpreter knows.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import triton
 import triton.language as tl
+from torch import Tensor
 
 _LEAST = tl.constexpr(1e-37)  # keeps logarithms finite; sigmoid(-log(1e-37)) is 1 in float32
 _SURE = tl.constexpr(17.0)  # from here on log(sigmoid(x)) is -exp(-x) to float32's last bit
+
+
+@dataclass(frozen=True)
+class LayerTable:
+    """The steering table of a layer: x' = max(logit(sigmoid(x + bias)**exponent), floor).
+
+    x is the log-odds of the attention mass on the span. A query that sees no span, or nothing else,
+    keeps what it has.
+
+    Args:
+        bias: float32 [B, H]; 0 changes nothing.
+        exponent: float32 [B, H], at least 0; 1 changes nothing.
+        floor: float32 [B, H]; -inf changes nothing.
+    """
+
+    bias: Tensor
+    exponent: Tensor
+    floor: Tensor
+
+
+def padded_size(head_size: int) -> int:
+    """The power of two that holds a head: the matrix units take no other sizes."""
+    return max(16, 1 << (head_size - 1).bit_length())
+
+
+@triton.jit
+def product(left, right, added, WIDEN: tl.constexpr):
+    """`left` @ `right` + `added`, float32; no TF32 for float32 inputs.
+
+    WIDEN converts the inputs first, which changes no product: Triton's interpreter takes the bits
+    of bfloat16 for integers.
+    """
+    if WIDEN:
+        left = left.to(tl.float32)
+        right = right.to(tl.float32)
+    return tl.dot(left, right, added, input_precision="ieee")
 
 
 @triton.jit
@@ -41,23 +80,3 @@ def sigmoid(x):
     """Without an overflow on either side."""
     y = tl.exp(-tl.abs(x))
     return tl.where(x >= 0, 1.0, y) / (1.0 + y)
-
-
-@triton.jit
-def weights(span_top, span_total, rest_top, rest_total, bias, exponent, floor):
-    """What the outputs of span and rest are weighted with.
-
-    Args:
-        span_top, rest_top: the largest score of each group, in units of log(2).
-        span_total, rest_total: the sum of 2**(score - top) in each, 0 where it is not in sight.
-        bias, exponent, floor: of the table.
-    """
-    has_span = span_total > 0
-    has_rest = rest_total > 0
-    both = has_span & has_rest
-    tops = tl.where(both, span_top, 0.0) - tl.where(both, rest_top, 0.0)
-    totals = tl.log(tl.where(both, span_total, 1.0)) - tl.log(tl.where(both, rest_total, 1.0))
-    x = moved(tops * 0.6931471805599453 + totals, bias, exponent, floor)
-    on_span = tl.where(both, sigmoid(x), tl.where(has_span, 1.0, 0.0))
-    on_rest = tl.where(both, sigmoid(-x), tl.where(has_rest, 1.0, 0.0))
-    return on_span, on_rest
