@@ -9,8 +9,8 @@ from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 from holdfast import methods
-from holdfast.serve.guard import _SECURITY
-from holdfast.serve.page import page_files
+from holdfast.serve.app import page_files
+from holdfast.serve.guard import SECURITY_HEADERS
 
 KEY = "open-sesame"
 WORDS = [f" word{number}" for number in range(30)]
@@ -85,7 +85,7 @@ class _Handler(BaseHTTPRequestHandler):
 
     def _send(self, status, body, media_type):
         self.send_response(status)
-        for name, value in _SECURITY.items():
+        for name, value in SECURITY_HEADERS.items():
             self.send_header(name, value)
         self.send_header("Content-Type", media_type)
         self.send_header("Content-Length", str(len(body)))

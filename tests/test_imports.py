@@ -17,6 +17,7 @@ LAYERS = (
     "errors",
     "seeds",
     "knobs",
+    "validation",
     "files",
     "progress",
     "threads",

@@ -33,8 +33,8 @@ from holdfast.drift.selfchat import opening
 from holdfast.drift.settings import Settings
 from holdfast.drift.suites import SHIPPED, load_suite
 from holdfast.models.requests import Request
+from holdfast.serve.app import page_files
 from holdfast.serve.limits import Limits
-from holdfast.serve.page import page_files
 
 browser = pytest.fixture(scope="module")(open_browser)
 SOURCE = Path(__file__).parents[1] / "src"

@@ -28,7 +28,7 @@ TRY = """Open that address in a browser for the playground, or ask:
     '{{"messages": [{{"role": "system", "content": "Always reply in French."}},
       {{"role": "user", "content": "Do you like the garden?"}}], "steering": "boost:factor=2"}}'"""
 
-_NEEDS = ("starlette", "uvicorn", "prometheus_client")
+_NEEDS = ("fastapi", "uvicorn", "prometheus_client")
 _UNITS = {"": 1, "K": 2**10, "M": 2**20, "G": 2**30}
 
 

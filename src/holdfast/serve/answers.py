@@ -1,55 +1,165 @@
-"""OpenAI's shapes of an answer, whole and in chunks, with Holdfast's fields beside them."""
+"""OpenAI's answers, whole and in chunks, with Holdfast's fields beside them."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Literal, NotRequired, Protocol
 
-from holdfast.serve.asked import Asked
-from holdfast.serve.details import Details, shares
-from holdfast.serve.generation import Generation
-from holdfast.serve.speaking import Piece
+from typing_extensions import TypedDict
+
+from holdfast.serve.speaking import Piece, Spoken
+
+if TYPE_CHECKING:
+    from transformers import PreTrainedTokenizerFast
+
+_DIGITS = 4  # of masses
+_LOWEST = -9999.0  # in place of minus infinity, which JSON lacks; OpenAI's own number
+_REPLACED = "\ufffd"  # what a tokenizer writes for bytes that are no character
 
 
-@dataclass(frozen=True)
-class Head:
-    """What an answer and all its chunks begin with.
+class Share(TypedDict):
+    """The mass of a token, and the mass if every layer attended evenly; null without a span."""
 
-    Args:
-        id: of the answer.
-        created: seconds since 1970.
-        model: that is served.
-        fingerprint: of its weights and template.
+    mass: float | None
+    uniform: float | None
+
+
+class TokenMass(Share):
+    """A token with its mass, and, if requested, that of each [layer][head]."""
+
+    text: str
+    heads: NotRequired[list[list[float]]]
+
+
+class Masses(TypedDict):
+    """The masses of a choice, with `trace`; `end` is of the token that ended it."""
+
+    tokens: list[TokenMass]
+    end: NotRequired[Share]
+
+
+class Applied(TypedDict):
+    """The steering of an answer.
+
+    `why` says why nothing was applied; `edited` lists per choice the messages, from 0, that methods
+    edited; `span` holds first and last (exclusive) token of each part held on to; `round` counts
+    the user's messages.
     """
 
+    steering: str
+    applied: bool
+    why: NotRequired[str]
+    edited: NotRequired[list[list[int]]]
+    span: NotRequired[list[list[int]]]
+    round: NotRequired[int]
+
+
+class Cached(TypedDict):
+    """Tokens of a prompt that were not forwarded."""
+
+    cached_tokens: int
+
+
+class Usage(TypedDict):
+    """Tokens of an answer."""
+
+    prompt_tokens: int
+    completion_tokens: int
+    total_tokens: int
+    prompt_tokens_details: Cached
+
+
+class ReplyMessage(TypedDict):
+    """A reply as a message."""
+
+    role: Literal["assistant"]
+    content: str
+    refusal: None
+
+
+class _Choice(TypedDict):
+    index: int
+    logprobs: dict[str, Any] | None
+    finish_reason: Literal["stop", "length"] | None
+    holdfast: NotRequired[Masses]
+
+
+class ChatChoice(_Choice):
+    """A reply to a chat."""
+
+    message: ReplyMessage
+
+
+class ChatDelta(_Choice):
+    """A piece of a reply to a chat."""
+
+    delta: dict[str, str]
+
+
+class TextChoice(_Choice):
+    """A continuation of a text, or a piece of one."""
+
+    text: str
+
+
+class _Answer(TypedDict):
     id: str
+    object: str
     created: int
     model: str
-    fingerprint: str
+    system_fingerprint: str
+    usage: Usage
+    holdfast: Applied
 
-    def told(self, kind: str) -> dict[str, Any]:
-        """The fields, with the kind of object."""
-        return {
-            "id": self.id,
-            "object": kind,
-            "created": self.created,
-            "model": self.model,
-            "system_fingerprint": self.fingerprint,
-        }
+
+class ChatAnswer(_Answer):
+    """The answer of `/v1/chat/completions`."""
+
+    choices: list[ChatChoice]
+
+
+class CompletionAnswer(_Answer):
+    """The answer of `/v1/completions`."""
+
+    choices: list[TextChoice]
+
+
+class TokensAnswer(TypedDict):
+    """The answer of `/tokenize`; `span` as of an answer."""
+
+    tokens: list[int]
+    token_strs: list[str]
+    count: int
+    max_model_len: int | None
+    span: list[list[int]]
+
+
+class ErrorBody(TypedDict):
+    """One sentence, and for programs its kind, the field and a code."""
+
+    message: str
+    type: str
+    param: str | None
+    code: str | None
+
+
+class ErrorAnswer(TypedDict):
+    """An error as OpenAI has it."""
+
+    error: ErrorBody
 
 
 class Shapes(Protocol):
-    """What differs between chat completions and completions."""
+    """The difference between chat completions and completions."""
 
     prefix: str  # of ids
     whole: str  # kind of object
     chunk: str
 
-    def choice(self, index: int, piece: Piece, details: Details) -> dict[str, Any]:
+    def choice(self, index: int, piece: Piece, details: Details) -> Any:
         """A whole reply."""
 
-    def delta(self, index: int, piece: Piece, details: Details, first: bool) -> dict[str, Any]:
+    def delta(self, index: int, piece: Piece, details: Details, first: bool) -> Any:
         """A piece of one."""
 
 
@@ -58,22 +168,17 @@ class ChatShapes:
 
     prefix, whole, chunk = "chatcmpl-", "chat.completion", "chat.completion.chunk"
 
-    def choice(self, index: int, piece: Piece, details: Details) -> dict[str, Any]:
-        message = {"role": "assistant", "content": piece.text, "refusal": None}
-        return {"index": index, "message": message} | self._rest(piece, details)
+    def choice(self, index: int, piece: Piece, details: Details) -> ChatChoice:
+        message = ReplyMessage(role="assistant", content=piece.text, refusal=None)
+        logprobs = details.chat_logprobs(piece.tokens)
+        return {"message": message, **_choice(index, piece, details, logprobs)}
 
-    def delta(self, index: int, piece: Piece, details: Details, first: bool) -> dict[str, Any]:
-        told: dict[str, Any] = {"role": "assistant"} if first else {}
+    def delta(self, index: int, piece: Piece, details: Details, first: bool) -> ChatDelta:
+        delta = {"role": "assistant"} if first else {}
         if piece.text or first:
-            told["content"] = piece.text
-        return {"index": index, "delta": told} | self._rest(piece, details)
-
-    def _rest(self, piece: Piece, details: Details) -> dict[str, Any]:
-        rest: dict[str, Any] = {
-            "logprobs": details.chat_logprobs(piece.tokens),
-            "finish_reason": piece.finish_reason,
-        }
-        return _with_masses(rest, piece, details)
+            delta["content"] = piece.text
+        logprobs = details.chat_logprobs(piece.tokens)
+        return {"delta": delta, **_choice(index, piece, details, logprobs)}
 
 
 class CompletionShapes:
@@ -81,47 +186,97 @@ class CompletionShapes:
 
     prefix, whole, chunk = "cmpl-", "text_completion", "text_completion"
 
-    def choice(self, index: int, piece: Piece, details: Details) -> dict[str, Any]:
-        rest: dict[str, Any] = {
-            "index": index,
-            "text": piece.text,
-            "logprobs": details.completion_logprobs(piece.tokens),
-            "finish_reason": piece.finish_reason,
-        }
-        return _with_masses(rest, piece, details)
+    def choice(self, index: int, piece: Piece, details: Details) -> TextChoice:
+        logprobs = details.completion_logprobs(piece.tokens)
+        return {"text": piece.text, **_choice(index, piece, details, logprobs)}
 
-    def delta(self, index: int, piece: Piece, details: Details, first: bool) -> dict[str, Any]:
+    def delta(self, index: int, piece: Piece, details: Details, first: bool) -> TextChoice:
         return self.choice(index, piece, details)
 
 
-def _with_masses(choice: dict[str, Any], piece: Piece, details: Details) -> dict[str, Any]:
+def _choice(index: int, piece: Piece, details: Details, logprobs: dict[str, Any] | None) -> _Choice:
+    choice = _Choice(index=index, logprobs=logprobs, finish_reason=piece.finish_reason)
     if details.trace:
-        told: dict[str, Any] = {"tokens": details.masses(piece.tokens)}
+        masses = Masses(tokens=details.masses(piece.tokens))
         if piece.end_mass is not None:
-            told["end"] = shares(piece.end_mass, piece.end_uniform)
-        choice["holdfast"] = told
+            masses["end"] = _share(piece.end_mass, piece.end_uniform)
+        choice["holdfast"] = masses
     return choice
 
 
-def usage(prompts: Sequence[Generation], generated: int) -> dict[str, Any]:
-    """Tokens of an answer.
+class Details:
+    """Per-token details of one choice, as they come: log-probabilities and mass on the prompt.
 
     Args:
-        prompts: a generation of each prompt.
-        generated: tokens that were drawn and told.
+        tokenizer: of the model.
+        top: likeliest tokens at each position; None: no log-probabilities.
+        trace: False, True for the mean mass, "heads" for every head as well.
     """
-    read = sum(len(generation.prompt_ids) for generation in prompts)
-    cached = sum(generation.cached_tokens for generation in prompts)
-    return {
-        "prompt_tokens": read,
-        "completion_tokens": generated,
-        "total_tokens": read + generated,
-        "prompt_tokens_details": {"cached_tokens": cached},
-    }
+
+    def __init__(self, tokenizer: PreTrainedTokenizerFast, top: int | None, trace: bool | str):
+        self.top, self.trace = top, trace
+        self._tokenizer = tokenizer
+        self._characters = 0
+
+    def masses(self, tokens: Sequence[Spoken]) -> list[TokenMass]:
+        """Text and mass of each token."""
+        entries = []
+        for spoken in tokens:
+            token = spoken.token
+            entry: TokenMass = {"text": spoken.text, **_share(token.mass, token.uniform)}
+            if self.trace == "heads" and token.heads is not None:
+                entry["heads"] = [
+                    [round(head, _DIGITS) for head in layer] for layer in token.heads.tolist()
+                ]
+            entries.append(entry)
+        return entries
+
+    def chat_logprobs(self, tokens: Sequence[Spoken]) -> dict[str, Any] | None:
+        """Log-probabilities as chat completions have them; None where none are wanted."""
+        if self.top is None:
+            return None
+        content = [
+            self._entry(spoken.token.token_id, spoken.token.logprob)
+            | {"top_logprobs": [self._entry(*pair) for pair in spoken.token.top]}
+            for spoken in tokens
+        ]
+        return {"content": content, "refusal": None}
+
+    def completion_logprobs(self, tokens: Sequence[Spoken]) -> dict[str, Any] | None:
+        """Log-probabilities as completions have them, None where none are wanted; of several tokens
+        with the same text the likeliest is listed.
+        """
+        if self.top is None:
+            return None
+        offsets = []
+        for spoken in tokens:
+            offsets.append(self._characters)
+            self._characters += len(spoken.text)
+        return {
+            "tokens": [self._text(spoken.token.token_id) for spoken in tokens],
+            "token_logprobs": [_finite(spoken.token.logprob) for spoken in tokens],
+            "top_logprobs": [
+                {self._text(name): _finite(logprob) for name, logprob in reversed(spoken.token.top)}
+                for spoken in tokens
+            ],
+            "text_offset": offsets,
+        }
+
+    def _entry(self, token_id: int, logprob: float | None) -> dict[str, Any]:
+        text = self._text(token_id)
+        return {
+            "token": text,
+            "logprob": _finite(logprob),
+            "bytes": None if _REPLACED in text else list(text.encode()),
+        }
+
+    def _text(self, token_id: int) -> str:
+        return str(self._tokenizer.decode([token_id]))
 
 
-def applied(asked: Asked, generations: Sequence[Generation]) -> dict[str, Any]:
-    """What Holdfast says of an answer as a whole."""
-    told = asked.steered.told(asked.requests)
-    told["span"] = [list(span) for span in generations[0].span_ranges]
-    return told | ({"round": asked.round} if asked.round else {})
+def _share(mass: float | None, uniform: float | None) -> Share:
+    return Share(mass=mass and round(mass, _DIGITS), uniform=uniform and round(uniform, _DIGITS))
+
+
+def _finite(logprob: float | None) -> float:
+    return _LOWEST if logprob is None else max(logprob, _LOWEST)

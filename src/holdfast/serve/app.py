@@ -1,31 +1,68 @@
-"""The routes of the server, and what each answers."""
+"""The routes of the server, as a FastAPI application."""
 
 from __future__ import annotations
 
 import asyncio
 import functools
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Sequence
 from dataclasses import dataclass, replace
+from importlib.resources import files
+from pathlib import PurePath
 from typing import Any
 
+from fastapi import FastAPI
+from fastapi.exceptions import RequestValidationError
+from fastapi.routing import APIRoute
+from starlette.exceptions import HTTPException
 from starlette.middleware.cors import CORSMiddleware
-from starlette.routing import Route, Router
-from starlette.types import ASGIApp, Receive, Scope, Send
+from starlette.requests import Request
+from starlette.responses import PlainTextResponse, Response
+from starlette.types import ASGIApp
 
 from holdfast.serve import about
-from holdfast.serve.answers import ChatShapes, CompletionShapes
-from holdfast.serve.asked import ask_chat, ask_completion, ask_tokens, check_model
-from holdfast.serve.body_fields import chat_fields, completion_fields, tokenize_fields
-from holdfast.serve.fields import read_fields
-from holdfast.serve.generating import Generating
-from holdfast.serve.guard import Gate, guarded
+from holdfast.serve.answers import (
+    ChatAnswer,
+    ChatShapes,
+    CompletionAnswer,
+    CompletionShapes,
+    ErrorAnswer,
+    TokensAnswer,
+)
+from holdfast.serve.bodies import ChatBody, CompletionBody, TokenizeBody, within_limits
+from holdfast.serve.generating import Exchange
+from holdfast.serve.guard import Gate, Guard
 from holdfast.serve.metrics import MEDIA_TYPE
-from holdfast.serve.openapi import document
-from holdfast.serve.page import PageFile, page_files
-from holdfast.serve.selfchat import SelfChat
+from holdfast.serve.refusals import refusal_of_problem
+from holdfast.serve.requests import check_model, read_chat, read_completion, read_tokens
+from holdfast.serve.selfchat import SelfChat, selfchat_body
 from holdfast.serve.service import Service
-from holdfast.serve.wire import read_json, send_bytes, send_json
+from holdfast.serve.wire import Json, Writing, read_json
+from holdfast.validation import problem_of
+
+_ERRORS: dict[int | str, str] = {
+    400: "A field is missing, unknown, not implemented, or has a value not taken.",
+    401: "The API key is missing or wrong.",
+    404: "There is no such model here.",
+    408: "The body came too slowly.",
+    413: "The body is too large.",
+    415: "The body is not said to be JSON.",
+    421: "A server without an API key was asked under another name than its own.",
+    429: "Too many requests wait; `Retry-After` says when to come back.",
+    500: "The server failed on this request.",
+    503: "The server is shutting down.",
+    504: "The reply was not complete within the server's limit.",
+    "default": "Any other error.",
+}
+_TYPES = {
+    ".html": "text/html; charset=utf-8",
+    ".css": "text/css; charset=utf-8",
+    ".js": "text/javascript; charset=utf-8",
+    ".svg": "image/svg+xml",
+}
+_FIRST = "index.html"  # stands at "/", all others below "/page/"
+
+Answer = Callable[[Any, float], Awaitable[Response]]
 
 
 def application(service: Service, gate: Gate, origins: Sequence[str] = ()) -> ASGIApp:
@@ -33,97 +70,200 @@ def application(service: Service, gate: Gate, origins: Sequence[str] = ()) -> AS
 
     Args:
         service: what it serves.
-        gate: who may ask.
-        origins: sites whose pages may ask, as browsers name them; none unless told.
+        gate: who may send requests.
+        origins: sites whose pages may send them, as browsers name them.
     """
+    app = FastAPI(
+        title="Holdfast",
+        version=service.version,
+        description="OpenAI's chat completions, held to their system prompt.",
+        docs_url=None,  # pages of another host
+        redoc_url=None,
+        redirect_slashes=False,
+        default_response_class=Json,
+        responses={s: {"description": d, "model": ErrorAnswer} for s, d in _ERRORS.items()},
+        exception_handlers={HTTPException: _raise},  # the guard answers all errors alike
+    )
+    app.router.route_class = _JsonRoute
+    app.state.limits = service.limits
+    _add_generating(app, service)
+    _add_about(app, service)
     page = page_files()
+    for path, file in page.items():
+        app.add_route(path, functools.partial(_file, file), ["GET"], include_in_schema=False)
+    document = app.openapi()
+    document["components"]["securitySchemes"] = {"key": {"type": "http", "scheme": "bearer"}}
+    document["security"] = [{}, {"key": []}]
     gate = replace(gate, open_paths=gate.open_paths | page.keys())  # the page asks for the key
-    routes = _routes(service) + [_get_file(path, file) for path, file in page.items()]
-    paths = frozenset(route.path for route in routes)
-    router = Router(routes, redirect_slashes=False)
-    app = guarded(router, gate, service.metrics, paths)
-    if not origins:
-        return app
-    return CORSMiddleware(
-        app, allow_origins=origins, allow_methods=["GET", "POST"], allow_headers=["*"]
+    paths = frozenset({*document["paths"], *page, "/openapi.json"})
+    app.add_middleware(Guard, gate=gate, metrics=service.metrics, paths=paths)
+    if origins:
+        app.add_middleware(
+            CORSMiddleware,
+            allow_origins=origins,
+            allow_methods=["GET", "POST"],
+            allow_headers=["*"],
+        )
+    return app
+
+
+async def _raise(request: Request, error: Exception) -> Response:
+    raise error
+
+
+async def _file(file: PageFile, request: Request) -> Response:
+    return Response(file.body, media_type=file.media_type)
+
+
+class _JsonRequest(Request):
+    """A request whose body was read and parsed."""
+
+    def __init__(self, request: Request, value: Any):
+        super().__init__(request.scope, request.receive)
+        self._value = value
+
+    async def body(self) -> bytes:
+        return b"{}"
+
+    async def json(self) -> Any:
+        return self._value
+
+
+class _JsonRoute(APIRoute):
+    """A route that reads its body within the server's limits, and refuses it in one sentence."""
+
+    def get_route_handler(self) -> Callable[[Request], Coroutine[Any, Any, Response]]:
+        handle = super().get_route_handler()
+        if self.body_field is None:
+            return handle
+        model = self.body_field.field_info.annotation
+
+        async def read_first(request: Request) -> Response:
+            request.state.arrived = time.monotonic()
+            value = await read_json(request, request.app.state.limits)
+            try:
+                return await handle(_JsonRequest(request, value))
+            except RequestValidationError as error:
+                errors = [{**entry, "loc": entry["loc"][1:]} for entry in error.errors()]
+                raise refusal_of_problem(problem_of(errors, model, value)) from None
+
+        return read_first
+
+
+def _post(app: FastAPI, path: str, model: Any, answer: Answer, **documented: Any) -> None:
+    """Adds a route whose body is of a model that is known when the server starts."""
+
+    async def endpoint(request: Request, body: Any) -> Response:
+        return await answer(body, request.state.arrived)
+
+    endpoint.__annotations__["body"] = model
+    app.post(path, **documented)(endpoint)
+
+
+def _add_generating(app: FastAPI, service: Service) -> None:
+    limits, default, tokenizer = service.limits, service.default, service.model.tokenizer
+    stream = {200: {"content": {"text/event-stream": {"schema": {"type": "string"}}}}}
+
+    async def chat(body: ChatBody, arrived: float) -> Response:
+        check_model(body.model, service.name)
+        submission = read_chat(body, default, limits)
+        return Writing(Exchange(service, submission, ChatShapes(), arrived).answer)
+
+    async def completion(body: CompletionBody, arrived: float) -> Response:
+        check_model(body.model, service.name)
+        submission = read_completion(body, default, limits, tokenizer)
+        return Writing(Exchange(service, submission, CompletionShapes(), arrived).answer)
+
+    async def tokens(body: TokenizeBody, arrived: float) -> Response:
+        check_model(body.model, service.name)
+        request = read_tokens(body, limits)
+        return Json(await asyncio.to_thread(about.tokens, service, request))
+
+    _post(
+        app,
+        "/v1/chat/completions",
+        within_limits(ChatBody, limits),
+        chat,
+        summary="Answers a chat.",
+        response_model=ChatAnswer,
+        responses=stream,
+    )
+    _post(
+        app,
+        "/v1/completions",
+        within_limits(CompletionBody, limits),
+        completion,
+        summary="Continues a text, without a chat template.",
+        response_model=CompletionAnswer,
+        responses=stream,
+    )
+    _post(
+        app,
+        "/v1/selfchat",
+        selfchat_body(service),
+        SelfChat(service).answer,
+        summary="A conversation of the drift benchmark, sent while it is held.",
+        response_model=None,
+        responses=stream,
+    )
+    _post(
+        app,
+        "/tokenize",
+        within_limits(TokenizeBody, limits),
+        tokens,
+        summary="A chat's tokens, and which of them are held on to.",
+        response_model=TokensAnswer,
     )
 
 
-def _routes(service: Service) -> list[Route]:
-    limits = service.limits
-    chat = chat_fields(limits)
-    ask = functools.partial(ask_chat, default=service.default, limits=limits)
-    ask_plain = functools.partial(
-        ask_completion,
-        default=service.default,
-        limits=limits,
-        tokenizer=service.model.tokenizer,
-    )
-    completions = completion_fields(limits)
+def _add_about(app: FastAPI, service: Service) -> None:
     since = int(time.time())
-    return [
-        _post("/v1/chat/completions", Generating(service, chat, ask, ChatShapes())),
-        _post("/v1/completions", Generating(service, completions, ask_plain, CompletionShapes())),
-        _post("/v1/selfchat", SelfChat(service)),
-        _post("/tokenize", _Tokenize(service)),
-        _get("/v1/models", lambda: about.models(service, since)),
-        _get("/v1/steering", lambda: about.steering(service)),
-        _get("/openapi.json", functools.cache(lambda: document(service))),
-        _get("/version", lambda: about.version(service)),
-        _get("/health", lambda: {"status": "ok"}),
-        Route("/ready", _Ready(service), methods=["GET"]),
-        Route("/metrics", _Metrics(service), methods=["GET"]),
-    ]
 
+    @app.get("/v1/models")
+    async def models() -> dict[str, Any]:
+        """The model that is served."""
+        return about.models(service, since)
 
-def _post(path: str, app: ASGIApp) -> Route:
-    return Route(path, app, methods=["POST"])
+    @app.get("/v1/steering")
+    async def steering() -> dict[str, Any]:
+        """The methods that the model can be steered by, with their parameters as JSON Schema."""
+        return about.steering(service)
 
+    @app.get("/version")
+    async def version() -> dict[str, str]:
+        """Versions."""
+        return about.version(service)
 
-def _get(path: str, tell: Callable[[], dict[str, Any]]) -> Route:
-    return Route(path, _Telling(tell), methods=["GET"])
+    @app.get("/health")
+    async def health() -> dict[str, str]:
+        """Whether the process answers."""
+        return {"status": "ok"}
 
+    @app.get("/ready", response_model=dict[str, bool])
+    async def ready() -> Response:
+        """Whether new requests are taken; 503 where not."""
+        is_ready = service.engine.ready
+        return Json({"ready": is_ready}, 200 if is_ready else 503)
 
-def _get_file(path: str, file: PageFile) -> Route:
-    return Route(path, file, methods=["GET"])
-
-
-@dataclass(frozen=True)
-class _Telling:
-    """A route that answers every request alike."""
-
-    tell: Callable[[], dict[str, Any]]
-
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        await send_json(send, self.tell())
+    @app.get("/metrics", response_class=PlainTextResponse)
+    async def metrics() -> Response:
+        """Metrics for Prometheus."""
+        return Response(service.metrics.exposition(), media_type=MEDIA_TYPE)
 
 
 @dataclass(frozen=True)
-class _Ready:
-    """Whether new requests are taken."""
+class PageFile:
+    """A file of the playground."""
 
-    service: Service
-
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        ready = self.service.engine.ready
-        await send_json(send, {"ready": ready}, 200 if ready else 503)
+    body: bytes
+    media_type: str
 
 
-@dataclass(frozen=True)
-class _Metrics:
-    service: Service
-
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        await send_bytes(send, self.service.metrics.exposition(), MEDIA_TYPE)
-
-
-@dataclass(frozen=True)
-class _Tokenize:
-    service: Service
-
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        limits = self.service.limits
-        values = read_fields(await read_json(scope, receive, limits), tokenize_fields(limits))
-        check_model(values["model"], self.service.name)
-        request = ask_tokens(values, limits)
-        await send_json(send, await asyncio.to_thread(about.tokens, self.service, request))
+def page_files() -> dict[str, PageFile]:
+    """The playground's files by their paths: no path of a request is ever looked up on disk."""
+    made = {}
+    for entry in (files("holdfast") / "serve" / "page").iterdir():
+        if media_type := _TYPES.get(PurePath(entry.name).suffix):
+            path = "/" if entry.name == _FIRST else f"/page/{entry.name}"
+            made[path] = PageFile(entry.read_bytes(), media_type)
+    return made

@@ -1,4 +1,4 @@
-"""The two routes that generate: read, submit, answer in time, and leave no row behind."""
+"""Replies to one request: submitted together, sent whole or as they are drawn."""
 
 from __future__ import annotations
 
@@ -6,83 +6,83 @@ import asyncio
 import itertools
 import secrets
 import time
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Coroutine, Sequence
+from dataclasses import replace
 from typing import Any
 
-from starlette.types import Receive, Scope, Send
+from starlette.types import Send
 
 from holdfast.errors import Busy, Draining, HoldfastError, PromptError
 from holdfast.models.requests import Request
-from holdfast.serve.answers import Head, Shapes
-from holdfast.serve.asked import Asked, check_model
-from holdfast.serve.exchange import Exchange
-from holdfast.serve.fields import Table, read_fields
+from holdfast.serve.answers import Applied, Cached, Details, Shapes, Usage
 from holdfast.serve.generation import Generation
 from holdfast.serve.metrics import Stopwatch
 from holdfast.serve.refusals import failed, out_of_order, refusal_of, too_slow
+from holdfast.serve.requests import Submission
 from holdfast.serve.service import Service
-from holdfast.serve.wire import read_json, send_json, start_events, while_client_stays
+from holdfast.serve.speaking import Piece, Spoken, speak
+from holdfast.serve.wire import end_events, send_event, send_json, start_events
 
 _numbers = itertools.count(1)
 
 
-@dataclass(frozen=True)
-class Generating:
-    """The ASGI application of a route that generates.
+class Exchange:
+    """A request and its replies.
 
     Args:
-        service: that it belongs to.
-        fields: of the body.
-        ask: what the values of the fields ask for.
-        shapes: of the answer.
+        service: that answers.
+        submission: the request.
+        shapes: of its answer.
+        arrived: when it came, as `time.monotonic` has it.
     """
 
-    service: Service
-    fields: Table
-    ask: Callable[[Mapping[str, Any]], Asked]
-    shapes: Shapes
+    def __init__(self, service: Service, submission: Submission, shapes: Shapes, arrived: float):
+        self.service, self.submission, self.shapes = service, submission, shapes
+        self._arrived = arrived
+        self._generations = list[Generation]()
+        self._stopwatches = list[Stopwatch]()
 
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        arrived = time.monotonic()
-        values = read_fields(await read_json(scope, receive, self.service.limits), self.fields)
-        check_model(values["model"], self.service.name)
-        asked = self.ask(values)
-        await while_client_stays(receive, self._answer(asked, arrived, send))
+    async def answer(self, send: Send) -> None:
+        """Answers in time, and leaves no row behind, whatever becomes of it.
 
-    async def _answer(self, asked: Asked, arrived: float, send: Send) -> None:
-        """Answers in time, and leaves no row behind, whatever becomes of it."""
-        exchange = Exchange(asked, self._head(), self.shapes, self.service.model.tokenizer)
+        Raises:
+            Refusal: the time is over, or the request cannot be answered.
+            Busy, Draining: it is not taken.
+        """
         seconds = self.service.limits.seconds
         try:
-            async with asyncio.timeout(seconds - (time.monotonic() - arrived)):
-                await self._submit_all(exchange, arrived)
-                await _tell(exchange, send)
+            async with asyncio.timeout(seconds - (time.monotonic() - self._arrived)):
+                await self._submit_all()
+                await self._send(send)
         except TimeoutError:
             raise too_slow(seconds) from None
         finally:
-            exchange.close()
+            for generation in self._generations:
+                generation.cancel()
             self.service.metrics.note_answer(
-                exchange.usage(), exchange.stopwatches, asked.round, bool(asked.steered.methods)
+                self._usage(),
+                self._stopwatches,
+                self.submission.round,
+                bool(self.submission.steering.methods),
             )
 
-    async def _submit_all(self, exchange: Exchange, arrived: float) -> None:
+    async def _submit_all(self) -> None:
         """Submits all choices at once, so that no other request takes the room between them."""
-        requests, top = self._watched(exchange.asked), exchange.asked.top_logprobs
-        tasks = [asyncio.ensure_future(self._submit(request, top)) for request in requests]
+        tasks = [asyncio.ensure_future(self._submit(request)) for request in self._watched()]
         try:
             await asyncio.wait(tasks)
         finally:
             for task in tasks:
                 if task.done() and not task.cancelled() and task.exception() is None:
-                    exchange.add(task.result(), Stopwatch(arrived))
+                    self._generations.append(task.result())
+                    self._stopwatches.append(Stopwatch(self._arrived))
                 task.cancel()
         for task in tasks:
             task.result()
 
-    async def _submit(self, request: Request, top_logprobs: int | None) -> Generation:
+    async def _submit(self, request: Request) -> Generation:
         try:
-            return await self.service.engine.submit(request, top_logprobs)
+            return await self.service.engine.submit(request, self.submission.top_logprobs)
         except (Busy, Draining):
             raise
         except PromptError as error:
@@ -92,27 +92,110 @@ class Generating:
                 raise out_of_order() from None
             raise refusal_of(error, "steering") from None
 
-    def _watched(self, asked: Asked) -> tuple[Request, ...]:
+    def _watched(self) -> Sequence[Request]:
         """The requests, traced for the metrics where it is this one's turn."""
-        every = self.service.watched
+        every, requests = self.service.watched, self.submission.requests
         if not every or next(_numbers) % every:
-            return asked.requests
-        first, *others = asked.requests
-        return replace(first, trace=True), *others
+            return requests
+        return replace(requests[0], trace=True), *requests[1:]
 
-    def _head(self) -> Head:
-        name = self.shapes.prefix + secrets.token_hex(12)
-        fingerprint = f"fp_{self.service.model.fingerprint[:12]}"
-        return Head(name, int(time.time()), self.service.name, fingerprint)
+    async def _send(self, send: Send) -> None:
+        """Sends the answer; what goes wrong from here on is no fault of the request's."""
+        try:
+            if self.submission.stream:
+                await start_events(send)
+                await self._stream(send)
+            else:
+                await send_json(send, await self._whole())
+        except HoldfastError as error:
+            raise failed(error) from None
+
+    async def _whole(self) -> dict[str, Any]:
+        choices = await _together([self._choice(i) for i in range(len(self._generations))])
+        head = self._head(self.shapes.whole)
+        return head | {"choices": choices, "usage": self._usage(), "holdfast": self._applied()}
+
+    async def _stream(self, send: Send) -> None:
+        chunk = self._head(self.shapes.chunk)
+        usage = self.submission.include_usage
+        if usage:
+            chunk["usage"] = None
+        first: dict[str, Any] = {"holdfast": self._applied()}
+        for index in range(len(self._generations)):
+            empty = self.shapes.delta(index, Piece((), ""), self._details(), True)
+            await send_event(send, chunk | {"choices": [empty]} | first)
+            first = {}
+
+        async def send_delta(choice: Any) -> None:
+            await send_event(send, chunk | {"choices": [choice]})
+
+        await _together([self._deltas(i, send_delta) for i in range(len(self._generations))])
+        if usage:
+            await send_event(send, chunk | {"choices": [], "usage": self._usage()})
+        await end_events(send)
+
+    async def _choice(self, index: int) -> Any:
+        tokens, piece = list[Spoken](), Piece((), "")
+        async for piece in self._pieces(index):
+            tokens += piece.tokens
+        text = "".join(spoken.text for spoken in tokens)
+        whole = replace(piece, tokens=tuple(tokens), text=text)
+        return self.shapes.choice(index, whole, self._details())
+
+    async def _deltas(
+        self, index: int, send_delta: Callable[[Any], Coroutine[Any, Any, None]]
+    ) -> None:
+        details = self._details()
+        async for piece in self._pieces(index):
+            await send_delta(self.shapes.delta(index, piece, details, False))
+
+    async def _pieces(self, index: int) -> Any:
+        tokenizer = self.service.model.tokenizer
+        async for piece in speak(self._generations[index], tokenizer, self.submission.stops):
+            self._stopwatches[index].note(piece)
+            yield piece
+
+    def _details(self) -> Details:
+        submission = self.submission
+        return Details(self.service.model.tokenizer, submission.top_logprobs, submission.trace)
+
+    def _head(self, kind: str) -> dict[str, Any]:
+        return {
+            "id": self.shapes.prefix + secrets.token_hex(12),
+            "object": kind,
+            "created": int(time.time()),
+            "model": self.service.name,
+            "system_fingerprint": f"fp_{self.service.model.fingerprint[:12]}",
+        }
+
+    def _usage(self) -> Usage:
+        """Tokens, as OpenAI counts them: each prompt once."""
+        prompts = self._generations[:: self.submission.per_prompt]
+        read = sum(len(generation.prompt_ids) for generation in prompts)
+        generated = sum(watch.tokens for watch in self._stopwatches)
+        return Usage(
+            prompt_tokens=read,
+            completion_tokens=generated,
+            total_tokens=read + generated,
+            prompt_tokens_details=Cached(cached_tokens=sum(g.cached_tokens for g in prompts)),
+        )
+
+    def _applied(self) -> Applied:
+        report = self.submission.steering.report(self.submission.requests)
+        report["span"] = [list(span) for span in self._generations[0].span_ranges]
+        if self.submission.round:
+            report["round"] = self.submission.round
+        return report
 
 
-async def _tell(exchange: Exchange, send: Send) -> None:
-    """Tells the answer; what goes wrong from here on is no fault of the request's."""
+async def _together(works: Sequence[Coroutine[Any, Any, Any]]) -> list[Any]:
+    """Does all of them at once; where one fails, the others are cancelled, and its error raised."""
+    if len(works) == 1:
+        return [await works[0]]
+    tasks = [asyncio.ensure_future(work) for work in works]
     try:
-        if exchange.asked.stream:
-            await start_events(send)
-            await exchange.stream(send)
-        else:
-            await send_json(send, await exchange.whole())
-    except HoldfastError as error:
-        raise failed(error) from None
+        return list(await asyncio.gather(*tasks))
+    finally:
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)

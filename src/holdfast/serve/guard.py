@@ -1,4 +1,4 @@
-"""What stands in front of every route: who may ask, how errors are told, what browsers may do."""
+"""In front of every route: the key, the host, errors in OpenAI's shape, headers for browsers."""
 
 from __future__ import annotations
 
@@ -8,17 +8,17 @@ import time
 import traceback
 from dataclasses import dataclass
 
+from starlette.datastructures import Headers
 from starlette.exceptions import HTTPException
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from holdfast.errors import Busy, Draining, HoldfastError
 from holdfast.serve.metrics import Metrics
 from holdfast.serve.refusals import Refusal, broken, busy, draining, refusal_of
-from holdfast.serve.wire import GONE, ClientGone, headers_of, send_data, send_event, send_json
+from holdfast.serve.wire import CLIENT_CLOSED, ClientLeft, end_events, send_event, send_json
 
 _LOG = logging.getLogger("holdfast.serve")
-_OPEN = ("/health", "/ready")
-_SECURITY = {
+SECURITY_HEADERS = {
     "content-security-policy": (
         "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self';"
         " img-src 'self' data:; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
@@ -29,32 +29,31 @@ _SECURITY = {
     "cross-origin-opener-policy": "same-origin",
     "cache-control": "no-store",
 }
-_HEADERS = [(name.encode(), value.encode()) for name, value in _SECURITY.items()]
 
 
 @dataclass(frozen=True)
 class Gate:
-    """Who may ask.
+    """Who may send requests.
 
     Args:
         key: that every request bears; "" where none is needed.
         open_paths: that need none.
-        hosts: names under which a server without a key may be asked, so that no page of another
-            site reaches it under a name of its own (DNS rebinding); () for any.
+        hosts: names under which a server without a key is reached, so that no page of another site
+            reaches it under a name of its own (DNS rebinding); () for any.
     """
 
     key: str = ""
-    open_paths: frozenset[str] = frozenset(_OPEN)
+    open_paths: frozenset[str] = frozenset({"/health", "/ready"})
     hosts: tuple[str, ...] = ()
 
     def check(self, scope: Scope) -> None:
         """Lets a request pass.
 
         Raises:
-            Refusal: it bears another key, or asks for another host.
+            Refusal: it bears another key, or is for another host.
         """
-        headers = headers_of(scope)
-        if self.hosts and _host(headers.get(b"host", b"")) not in self.hosts:
+        headers = Headers(scope=scope)
+        if self.hosts and _host(headers.get("host", "")) not in self.hosts:
             raise Refusal(
                 "This server answers under its own address alone, as it has no API key; start it"
                 " with --api-key-env to use it under other names.",
@@ -63,7 +62,7 @@ class Gate:
             )
         if not self.key or scope["path"] in self.open_paths:
             return
-        given = headers.get(b"authorization", b"")
+        given = headers.get("authorization", "").encode("latin-1")
         if not hmac.compare_digest(given, b"Bearer " + self.key.encode()):
             raise Refusal(
                 "The API key is missing or wrong; send it as Authorization: Bearer KEY.",
@@ -73,38 +72,36 @@ class Gate:
             )
 
 
-def guarded(app: ASGIApp, gate: Gate, metrics: Metrics, paths: frozenset[str]) -> ASGIApp:
-    """The application behind its gate; all its errors are told in OpenAI's shape.
+class Guard:
+    """The middleware around all routes, whose errors it answers.
 
     Args:
         app: the routes.
-        gate: who may ask.
+        gate: who may send requests.
         metrics: where requests are counted.
         paths: that are counted by name; all others are "other".
     """
 
-    async def answer(scope: Scope, receive: Receive, send: Send) -> None:
+    def __init__(self, app: ASGIApp, gate: Gate, metrics: Metrics, paths: frozenset[str]):
+        self.app, self.gate, self.metrics, self.paths = app, gate, metrics, paths
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
-            if scope["type"] == "lifespan":
-                await app(scope, receive, send)
-            return
-        arrived, out = time.monotonic(), _Out(send)
-        scope["app"] = app  # routes then raise what they refuse, and leave the telling to us
+            return await self.app(scope, receive, send)
+        arrived, sender = time.monotonic(), _Sender(send)
         try:
-            gate.check(scope)
-            await app(scope, receive, out.send)
-        except ClientGone:
-            out.status = GONE
+            self.gate.check(scope)
+            await self.app(scope, receive, sender.send)
+        except ClientLeft:
+            sender.status = CLIENT_CLOSED
         except Exception as error:
-            await out.tell(_refusal(error))
-        path = scope["path"] if scope["path"] in paths else "other"
-        metrics.requests.labels(path, str(out.status)).inc()
-        metrics.seconds.observe(time.monotonic() - arrived)
-
-    return answer
+            await sender.refuse(_refusal(error))
+        path = scope["path"] if scope["path"] in self.paths else "other"
+        self.metrics.requests.labels(path, str(sender.status)).inc()
+        self.metrics.seconds.observe(time.monotonic() - arrived)
 
 
-class _Out:
+class _Sender:
     """The way out to a client, which knows how far an answer has come."""
 
     def __init__(self, send: Send):
@@ -115,27 +112,26 @@ class _Out:
     async def send(self, message: Message) -> None:
         if message["type"] == "http.response.start":
             self.status = message["status"]
-            given = {name for name, _ in message["headers"]}
-            message["headers"] = [
-                *message["headers"],
-                *(header for header in _HEADERS if header[0] not in given),
-            ]
+            present = {name for name, _ in message["headers"]}
+            added = ((k.encode(), v.encode()) for k, v in SECURITY_HEADERS.items())
+            extra = [header for header in added if header[0] not in present]
+            message["headers"] = [*message["headers"], *extra]
         else:
             self._more = message.get("more_body", False)
         await self._send(message)
 
-    async def tell(self, refusal: Refusal) -> None:
-        """An error: as the answer, or as the last event of a stream that has begun."""
+    async def refuse(self, refusal: Refusal) -> None:
+        """Sends an error: as the answer, or as the last event of a stream that has begun."""
         if not self.status:
             await send_json(self.send, refusal.body(), refusal.status, refusal.headers)
         elif self._more:
             self.status = refusal.status
             await send_event(self.send, refusal.body())
-            await send_data(self.send, b"", more=False)
+            await end_events(self.send, b"")
 
 
 def _refusal(error: Exception) -> Refusal:
-    """What is told of an error."""
+    """The refusal that answers an error."""
     match error:
         case Refusal():
             return error
@@ -149,8 +145,8 @@ def _refusal(error: Exception) -> Refusal:
             return Refusal("There is nothing at this path; see /openapi.json.", status=404)
         case HTTPException(status_code=405):
             allowed = (error.headers or {}).get("Allow", "")
-            told = f"This path takes {allowed} alone."
-            return Refusal(told, status=405, headers={"Allow": allowed})
+            message = f"This path takes {allowed} alone."
+            return Refusal(message, status=405, headers={"Allow": allowed})
         case HTTPException():
             return Refusal(error.detail, status=error.status_code)
     # its own words may quote a chat, so they stay out of the log
@@ -159,7 +155,7 @@ def _refusal(error: Exception) -> Refusal:
     return broken()
 
 
-def _host(header: bytes) -> str:
+def _host(header: str) -> str:
     """The name in a Host header, without its port."""
-    name = header.decode("latin-1").lower()
+    name = header.lower()
     return name[1:].split("]")[0] if name.startswith("[") else name.split(":")[0]

@@ -1,4 +1,4 @@
-"""Every way a request is refused, and how it is told: OpenAI's error shape.
+"""Every way a request is refused, in OpenAI's error shape.
 
 {"error": {"message": SENTENCE, "type": KIND, "param": FIELD or null, "code": WORD or null}}
 """
@@ -7,9 +7,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any
 
 from holdfast.errors import HoldfastError, PromptTooLong, UnknownName
+from holdfast.serve.answers import ErrorAnswer
+from holdfast.validation import Problem
 
 _LONGEST = 600  # characters of a sentence: what it quotes is the client's, and may be long
 _END = 200  # of them at its end, where the cure stands
@@ -22,6 +23,12 @@ _TYPES = {
     500: "server_error",
     503: "unavailable_error",
     504: "timeout_error",
+}
+_INVALID = "invalid_value"
+_CODES = {
+    "missing": "missing_required_parameter",
+    "extra_forbidden": "unknown_field",
+    "unsupported": "unsupported",
 }
 
 
@@ -43,8 +50,8 @@ class Refusal(Exception):
     status: int = 400
     headers: Mapping[str, str] = field(default_factory=dict)
 
-    def body(self) -> dict[str, Any]:
-        """What the client is told."""
+    def body(self) -> ErrorAnswer:
+        """The refusal as JSON."""
         message = self.message
         if len(message) > _LONGEST:
             message = f"{message[: _LONGEST - _END]} … {message[-_END:]}"
@@ -58,22 +65,27 @@ class Refusal(Exception):
         }
 
 
-def refused_field(param: str, message: str, code: str = "invalid_value") -> Refusal:
+def refused_field(param: str, message: str, code: str = _INVALID) -> Refusal:
     """A field whose value is not taken."""
     return Refusal(message, param, code)
 
 
+def refusal_of_problem(problem: Problem) -> Refusal:
+    """A body that does not have the form of its model."""
+    return Refusal(problem.sentence, problem.field or None, _CODES.get(problem.kind, _INVALID))
+
+
 def refusal_of(error: HoldfastError, param: str | None = None) -> Refusal:
-    """What is told of an error that belongs to a request."""
+    """The refusal of a request by an error of its own."""
     if isinstance(error, PromptTooLong):
         return Refusal(str(error), "messages", "context_length_exceeded")
-    code = "unknown_name" if isinstance(error, UnknownName) else "invalid_value"
+    code = "unknown_name" if isinstance(error, UnknownName) else _INVALID
     return Refusal(str(error), param, code)
 
 
-def busy(told: str) -> Refusal:
+def busy(message: str) -> Refusal:
     """The queue is full."""
-    return Refusal(told, code="queue_full", status=429, headers={"Retry-After": "1"})
+    return Refusal(message, code="queue_full", status=429, headers={"Retry-After": "1"})
 
 
 def draining() -> Refusal:

@@ -1,4 +1,4 @@
-"""`/v1/selfchat`: one conversation of the drift benchmark, told while it is held.
+"""`/v1/selfchat`: one conversation of the drift benchmark, sent while it is held.
 
 The model talks with itself under two system prompts of a suite, and is probed at every round; what
 follows what is the benchmark's own (`drift.selfchat`). Its requests run beside all others of the
@@ -8,12 +8,15 @@ server, and see the dialog as text, as over any endpoint.
 from __future__ import annotations
 
 import asyncio
+import copy
 import functools
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, Literal
 
-from starlette.types import Receive, Scope, Send
+from pydantic import create_model
+from starlette.responses import Response
+from starlette.types import Send
 
 from holdfast.drift.cases import Case, Persona, Suite
 from holdfast.drift.dialog import Dialog
@@ -26,45 +29,31 @@ from holdfast.methods import spell
 from holdfast.models.protocol import Job
 from holdfast.models.requests import Reply, Request
 from holdfast.sampling import Sampling
-from holdfast.serve.details import Details
-from holdfast.serve.fields import Table, number, read_fields, table, text, whole, word
+from holdfast.serve.answers import Details, TokenMass
+from holdfast.serve.bodies import SelfChatBody, within_limits
 from holdfast.serve.generation import Generation
 from holdfast.serve.refusals import too_slow
+from holdfast.serve.requests import read_spec
 from holdfast.serve.service import Service
 from holdfast.serve.speaking import Spoken, speak
-from holdfast.serve.steering_fields import read_spelling
-from holdfast.serve.wire import read_json, send_data, send_event, start_events, while_client_stays
+from holdfast.serve.wire import Writing, end_events, send_event, start_events
 
-MOST_ROUNDS = 16
-_SEEDS = 2**63 - 1
 _PATIENCE = 0.25  # seconds until a turn is submitted again where the queue is full
-_SAMPLING = Sampling()
-
-Tell = Callable[[dict[str, Any]], Awaitable[None]]
 
 
-def selfchat_fields(service: Service) -> Table:
-    """The fields of a request to `/v1/selfchat`."""
-    limits = service.limits
-    longest = min(_SAMPLING.max_new_tokens, limits.tokens)
-    first = "starter" if service.suite is None else service.suite.name
-    return table(
-        word("suite", service.suites, first, "Whose prompts, probes and measures."),
-        whole(
-            "conversation", 0, _SEEDS, 0, "Which of a run's: names its pair, starter and probes."
-        ),
-        whole("seed", 0, _SEEDS, 0, "Of pairs, starters, probes and every draw."),
-        whole("rounds", 1, MOST_ROUNDS, 8, "A round is a turn of each side."),
-        text("steering", 20_000, "Methods of the agent alone; without, the server's default."),
-        number("temperature", 0, 2, _SAMPLING.temperature, "0 takes the likeliest token."),
-        number("top_p", 0, 1, _SAMPLING.top_p, "Mass of the nucleus.", above_low=True),
-        whole("max_completion_tokens", 1, limits.tokens, longest, "New tokens of a reply at most."),
-    )
+def selfchat_body(service: Service) -> type[SelfChatBody]:
+    """The body of a request to this server: it knows the suites, the operator's own first."""
+    default = "starter" if service.suite is None else service.suite.name
+    field = copy.copy(SelfChatBody.model_fields["suite"])
+    field.default = default
+    suites: Any = Literal[service.suites]
+    body = create_model("SelfChatBody", __base__=SelfChatBody, suite=(suites, field))
+    return within_limits(body, service.limits)
 
 
 @dataclass(frozen=True)
 class SelfChat:
-    """The ASGI application of the route.
+    """The conversations of a server.
 
     Args:
         service: that it belongs to.
@@ -72,46 +61,51 @@ class SelfChat:
 
     service: Service
 
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        limits = self.service.limits
-        fields = selfchat_fields(self.service)
-        values = read_fields(await read_json(scope, receive, limits), fields)
-        methods = self.service.default
-        if values["steering"] is not None:
-            methods = read_spelling(values["steering"])
-        settings = _settings(values)
-        suite = self.service.suite
-        if suite is None or values["suite"] != suite.name:
-            suite = await asyncio.to_thread(_suite, values["suite"])
-        dialog = Dialog(draw_pairing(suite, settings, values["conversation"]))
-        first = opening(dialog, methods, settings)
-        start = _start(dialog, spell(methods), settings)
-        await while_client_stays(receive, self._hold(dialog, first, start, send))
-
-    async def _hold(self, dialog: Dialog, first: Job, start: dict[str, Any], send: Send) -> None:
-        """Holds the conversation within the time of as many requests as it has rounds.
+    async def answer(self, body: SelfChatBody, arrived: float) -> Response:
+        """Begins a conversation.
 
         Raises:
-            Busy: the queue is full, before anything is told.
+            Refusal: its methods are malformed.
+        """
+        methods = self.service.default
+        if body.steering is not None:
+            methods = read_spec(body.steering)
+        sampling = Sampling(body.temperature, body.top_p, body.max_completion_tokens)
+        settings = Settings(rounds=body.rounds, seed=body.seed, sampling=sampling)
+        suite = self.service.suite
+        if suite is None or body.suite != suite.name:
+            suite = await asyncio.to_thread(_suite, body.suite)
+        dialog = Dialog(draw_pairing(suite, settings, body.conversation))
+        first = opening(dialog, methods, settings)
+        start = _start(dialog, spell(methods), settings)
+        return Writing(functools.partial(self._converse, dialog, first, start))
+
+    async def _converse(
+        self, dialog: Dialog, first: Job, start: dict[str, Any], send: Send
+    ) -> None:
+        """Runs the conversation within the time of as many requests as it has rounds.
+
+        Raises:
+            Busy: the queue is full, before anything is sent.
             Refusal: the time is over.
         """
         seconds = self.service.limits.seconds * start["rounds"]
-        news = _News(dialog, functools.partial(send_event, send))
+        updates = _Updates(dialog, functools.partial(send_event, send))
         try:
             async with asyncio.timeout(seconds):
                 generation = await self.service.engine.submit(_by_itself(first.request))
                 await start_events(send)
                 await send_event(send, start)
-                await self._follow(self._answer(first, generation), news)
+                await self._follow(self._answer(first, generation), updates)
         except TimeoutError:
             raise too_slow(seconds) from None
         ended = {"ended": dialog.ended} if dialog.ended else {}
         await send_event(send, {"type": "end", **ended})
-        await send_data(send, b"data: [DONE]\n\n", more=False)
+        await end_events(send)
 
-    async def _follow(self, first: Awaitable[_Answered], news: _News) -> None:
-        """Waits for the first answer and for all that follow from it, each told as it comes."""
-        await news.tell([])
+    async def _follow(self, first: Awaitable[_Answered], updates: _Updates) -> None:
+        """Waits for the first answer and for all that follow from it, each sent as it comes."""
+        await updates.send_new([])
         tasks = {asyncio.ensure_future(first)}
         try:
             while tasks:
@@ -119,7 +113,7 @@ class SelfChat:
                 for task in done:
                     answered = task.result()
                     following = await asyncio.to_thread(answered.follow)  # scores a probe
-                    await news.tell(answered.tokens)
+                    await updates.send_new(answered.tokens)
                     tasks |= {asyncio.ensure_future(self._submit(job)) for job in following}
         finally:
             for task in tasks:
@@ -131,9 +125,7 @@ class SelfChat:
         while True:
             try:
                 generation = await self.service.engine.submit(_by_itself(job.request))
-            except (
-                PromptError
-            ):  # no room is left, which ends a dialog of the benchmark; the first had some
+            except PromptError:  # no room is left, which ends the dialog; the first had some
                 return _Answered(job, Reply("", (), "context"), [])
             except Busy:
                 await asyncio.sleep(_PATIENCE)
@@ -154,40 +146,35 @@ class SelfChat:
 
 @dataclass(frozen=True)
 class _Answered:
-    """A job with its reply, and what is told of the reply's tokens."""
+    """A job with its reply, and the details of the reply's tokens."""
 
     job: Job
     reply: Reply
-    tokens: list[dict[str, Any]]
+    tokens: list[TokenMass]
 
     def follow(self) -> list[Job]:
-        """What the reply leads to."""
+        """The jobs that the reply leads to."""
         return list(self.job.then(self.reply))
 
 
 @dataclass
-class _News:
-    """What a dialog has come to since it was last told."""
+class _Updates:
+    """The turns and probes of a dialog that were not sent yet."""
 
     dialog: Dialog
-    send: Tell
+    send: Callable[[dict[str, Any]], Awaitable[None]]
     turns: int = 0
     probes: int = 0
 
-    async def tell(self, tokens: list[dict[str, Any]]) -> None:
-        """Tells new turns and probes; `tokens` are those of the latest reply."""
+    async def send_new(self, tokens: list[TokenMass]) -> None:
+        """Sends new turns and probes; `tokens` are those of the latest reply."""
         turns, probes = self.dialog.turns[self.turns :], self.dialog.probes[self.probes :]
         self.turns, self.probes = len(self.dialog.turns), len(self.dialog.probes)
         for turn in turns:
-            told = {"tokens": tokens} if turn["speaker"] == "agent" and tokens else {}
-            await self.send({"type": "turn", **turn, **told})
+            masses = {"tokens": tokens} if turn["speaker"] == "agent" and tokens else {}
+            await self.send({"type": "turn", **turn, **masses})
         for probe in probes:
             await self.send({"type": "probe", **probe})
-
-
-def _settings(values: Mapping[str, Any]) -> Settings:
-    sampling = Sampling(values["temperature"], values["top_p"], values["max_completion_tokens"])
-    return Settings(rounds=values["rounds"], seed=values["seed"], sampling=sampling)
 
 
 @functools.cache

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 from tokenizers.decoders import DecodeStream
 
@@ -17,6 +17,8 @@ from holdfast.serve.generation import Generation, Token
 
 if TYPE_CHECKING:
     from transformers import PreTrainedTokenizerFast
+
+Finish = Literal["stop", "length"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,7 +44,7 @@ class Piece:
 
     tokens: tuple[Spoken, ...]
     text: str
-    finish_reason: str | None = None
+    finish_reason: Finish | None = None
     end_mass: float | None = None
     end_uniform: float | None = None
 
@@ -153,6 +155,6 @@ async def speak(
     yield whole
 
 
-def _piece(tokens: tuple[Spoken, ...], finish_reason: str | None = None) -> Piece:
+def _piece(tokens: tuple[Spoken, ...], finish_reason: Finish | None = None) -> Piece:
     text = tokens[0].text if len(tokens) == 1 else "".join(spoken.text for spoken in tokens)
     return Piece(tokens, text, finish_reason)

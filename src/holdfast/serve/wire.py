@@ -1,39 +1,72 @@
-"""JSON in and out, server-sent events, and what happens when a client goes away."""
+"""JSON in and out, server-sent events, and the end of work whose client has left."""
 
 from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Coroutine, Mapping
+from collections.abc import Callable, Coroutine, Mapping
 from typing import Any
 
-from starlette.types import Message, Receive, Scope, Send
+from starlette.requests import Request
+from starlette.responses import JSONResponse, Response
+from starlette.types import Receive, Scope, Send
 
 from holdfast.serve.limits import Limits
 from holdfast.serve.refusals import Refusal
 
-GONE = 499  # nginx's number for a client that closed its connection
-_JSON = b"application/json"
+CLIENT_CLOSED = 499  # nginx's number for a client that closed its connection
 
 
-class ClientGone(Exception):
+class ClientLeft(Exception):
     """Nobody is there any more to be answered."""
 
 
-def headers_of(scope: Scope) -> dict[bytes, bytes]:
-    """The headers of a request; of several with one name the last."""
-    return dict(scope["headers"])
+class Json(JSONResponse):
+    """JSON in ASCII, so that any text can be written."""
+
+    def render(self, content: Any) -> bytes:
+        return to_json(content)
 
 
-async def read_json(scope: Scope, receive: Receive, limits: Limits) -> Any:
+class Writing(Response):
+    """An answer that is written while it is computed, and given up when its client leaves.
+
+    Args:
+        write: writes all of it; it is cancelled, and cleans up in its `finally`.
+    """
+
+    def __init__(self, write: Callable[[Send], Coroutine[Any, Any, None]]):
+        self._write = write
+        super().__init__()
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        writing = asyncio.ensure_future(self._write(send))
+        leaving = asyncio.ensure_future(_disconnect(receive))
+        try:
+            await asyncio.wait({writing, leaving}, return_when=asyncio.FIRST_COMPLETED)
+            if not writing.done():
+                raise ClientLeft
+            writing.result()
+        finally:
+            for task in (writing, leaving):
+                task.cancel()
+            await asyncio.gather(writing, leaving, return_exceptions=True)
+
+
+async def _disconnect(receive: Receive) -> None:
+    while (await receive())["type"] != "http.disconnect":
+        pass
+
+
+async def read_json(request: Request, limits: Limits) -> Any:
     """The body of a request.
 
     Raises:
         Refusal: it is no JSON, too large, or too slow in coming.
-        ClientGone: it never came to its end.
+        ClientLeft: it never came to its end.
     """
-    headers = headers_of(scope)
-    if headers.get(b"content-type", b"").split(b";")[0].strip().lower() != _JSON:
+    kind = request.headers.get("content-type", "")
+    if kind.split(";")[0].strip().lower() != "application/json":
         raise Refusal(
             "The body is JSON; send the header Content-Type: application/json.",
             code="unsupported_media_type",
@@ -41,7 +74,7 @@ async def read_json(scope: Scope, receive: Receive, limits: Limits) -> Any:
         )
     try:
         async with asyncio.timeout(limits.upload_seconds):
-            raw = await _read_body(headers, receive, limits.body_bytes)
+            raw = await _read_bytes(request, limits.body_bytes)
     except TimeoutError:
         raise Refusal(
             f"The body did not arrive within {limits.upload_seconds:g} s; send it at once.",
@@ -51,25 +84,19 @@ async def read_json(scope: Scope, receive: Receive, limits: Limits) -> Any:
     return parse_json(raw)
 
 
-async def _read_body(headers: Mapping[bytes, bytes], receive: Receive, most: int) -> bytes:
-    declared = headers.get(b"content-length", b"0")
-    if declared.isdigit() and int(declared[:20]) > most:
-        raise _too_large(most)
-    parts, size, more = list[bytes](), 0, True
-    while more:
-        message = await receive()
+async def _read_bytes(request: Request, most: int) -> bytes:
+    length = request.headers.get("content-length", "0")
+    size, parts, more = int(length[:20]) if length.isdigit() else 0, list[bytes](), True
+    while more and size <= most:
+        message = await request.receive()
         if message["type"] == "http.disconnect":
-            raise ClientGone
+            raise ClientLeft
         parts.append(message.get("body", b""))
-        size += len(parts[-1])
-        if size > most:
-            raise _too_large(most)
+        size = max(size, sum(map(len, parts)))
         more = message.get("more_body", False)
-    return b"".join(parts)
-
-
-def _too_large(most: int) -> Refusal:
-    return Refusal(
+    if size <= most:
+        return b"".join(parts)
+    raise Refusal(
         f"The body is larger than the {most} bytes that this server takes; send a shorter chat.",
         code="body_too_large",
         status=413,
@@ -78,23 +105,33 @@ def _too_large(most: int) -> Refusal:
 
 
 def parse_json(raw: bytes) -> Any:
-    """JSON as its standard has it: no NaN, no name twice in one object.
+    """JSON as its standard has it: no NaN, no name twice in one object, 1.0 a whole number.
 
     Raises:
         Refusal: something else.
     """
     try:
-        return json.loads(raw.decode(), parse_constant=_no_number, object_pairs_hook=_once)
+        return json.loads(
+            raw.decode(),
+            parse_constant=_refuse_constant,
+            parse_float=_number,
+            object_pairs_hook=_unique,
+        )
     except (ValueError, RecursionError) as error:
-        told = "nested too deeply" if isinstance(error, RecursionError) else str(error)
-        raise Refusal(f"The body is not JSON: {told}.", code="invalid_json") from None
+        why = "nested too deeply" if isinstance(error, RecursionError) else str(error)
+        raise Refusal(f"The body is not JSON: {why}.", code="invalid_json") from None
 
 
-def _no_number(word: str) -> None:
+def _refuse_constant(word: str) -> None:
     raise ValueError(f"{word} is no number of JSON")
 
 
-def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+def _number(digits: str) -> int | float:
+    number = float(digits)
+    return int(number) if number.is_integer() else number
+
+
+def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     made: dict[str, Any] = {}
     for name, value in pairs:
         if name in made:
@@ -104,29 +141,18 @@ def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 
 def to_json(value: Any) -> bytes:
-    """Compact JSON, in ASCII, so that any text can be written."""
+    """Compact JSON."""
     return json.dumps(value, separators=(",", ":"), allow_nan=False).encode()
 
 
 async def send_json(
     send: Send, value: Any, status: int = 200, headers: Mapping[str, str] | None = None
 ) -> None:
-    """A whole answer."""
-    await send_bytes(send, to_json(value), "application/json", status, headers)
-
-
-async def send_bytes(
-    send: Send,
-    body: bytes,
-    media_type: str,
-    status: int = 200,
-    headers: Mapping[str, str] | None = None,
-) -> None:
-    """A whole answer of another kind."""
-    raw = [(b"content-type", media_type.encode()), (b"content-length", str(len(body)).encode())]
-    raw += [(name.lower().encode(), value.encode()) for name, value in (headers or {}).items()]
-    await send({"type": "http.response.start", "status": status, "headers": raw})
-    await send({"type": "http.response.body", "body": body})
+    """Sends a whole answer."""
+    response = Json(value, status, headers)
+    start = {"type": "http.response.start", "status": status, "headers": response.raw_headers}
+    await send(start)
+    await send({"type": "http.response.body", "body": response.body})
 
 
 async def start_events(send: Send) -> None:
@@ -136,39 +162,11 @@ async def start_events(send: Send) -> None:
 
 
 async def send_event(send: Send, value: Any) -> None:
-    """One event."""
-    await send_data(send, b"data: " + to_json(value) + b"\n\n")
+    """Sends one event."""
+    body = b"data: " + to_json(value) + b"\n\n"
+    await send({"type": "http.response.body", "body": body, "more_body": True})
 
 
-async def send_data(send: Send, body: bytes, more: bool = True) -> None:
-    """A part of a stream."""
-    await send({"type": "http.response.body", "body": body, "more_body": more})
-
-
-async def while_client_stays(receive: Receive, work: Coroutine[Any, Any, None]) -> None:
-    """Does the work of an answer, and gives it up as soon as its client goes away.
-
-    Args:
-        receive: of the request, whose body has been read.
-        work: what to do; it is cancelled, and cleans up in its `finally`.
-
-    Raises:
-        ClientGone: it was given up.
-        Exception: the work's own.
-    """
-    working, gone = asyncio.ensure_future(work), asyncio.ensure_future(_gone(receive))
-    try:
-        await asyncio.wait({working, gone}, return_when=asyncio.FIRST_COMPLETED)
-        if not working.done():
-            raise ClientGone
-        working.result()
-    finally:
-        for task in (working, gone):
-            task.cancel()
-        await asyncio.gather(working, gone, return_exceptions=True)
-
-
-async def _gone(receive: Receive) -> None:
-    message: Message = {"type": ""}
-    while message["type"] != "http.disconnect":
-        message = await receive()
+async def end_events(send: Send, mark: bytes = b"data: [DONE]\n\n") -> None:
+    """Ends a stream of events."""
+    await send({"type": "http.response.body", "body": mark, "more_body": False})

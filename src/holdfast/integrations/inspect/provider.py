@@ -37,10 +37,10 @@ from holdfast.integrations.inspect.reading import DEFAULT_TOKENS, read_call, tok
 from holdfast.methods import parse
 from holdfast.models.loading import load
 from holdfast.models.requests import Request
-from holdfast.serve.asked import Asked
-from holdfast.serve.details import Details
+from holdfast.serve.answers import Details
 from holdfast.serve.engine_thread import EngineThread
 from holdfast.serve.generation import Generation
+from holdfast.serve.requests import Submission
 from holdfast.serve.speaking import Spoken, speak
 
 ARGUMENTS = (
@@ -132,14 +132,14 @@ class HoldfastAPI(ModelAPI):
                 reply is answered with the stop reason `model_length`.
         """
         began = time.monotonic()
-        asked = read_call(input, tools, config, self.methods, self.model)
+        submission = read_call(input, tools, config, self.methods, self.model)
         engine, generations = self._running(), list[Generation]()
         try:
-            for request in asked.requests:
-                generations.append(await engine.submit(request, asked.top_logprobs))
+            for request in submission.requests:
+                generations.append(await engine.submit(request, submission.top_logprobs))
             choices = [
-                await self._choice(asked, request, generation)
-                for request, generation in zip(asked.requests, generations, strict=True)
+                await self._choice(submission, request, generation)
+                for request, generation in zip(submission.requests, generations, strict=True)
             ]
         except PromptTooLong as error:
             return ModelOutput.from_content(self.model_name, str(error), "model_length")
@@ -165,11 +165,11 @@ class HoldfastAPI(ModelAPI):
         return self._engine
 
     async def _choice(
-        self, asked: Asked, request: Request, generation: Generation
+        self, submission: Submission, request: Request, generation: Generation
     ) -> tuple[ChatCompletionChoice, int]:
         """A reply, and the number of its tokens."""
         tokens, finish, masses = list[Spoken](), "stop", list[float]()
-        async for piece in speak(generation, self.model.tokenizer, asked.stops):
+        async for piece in speak(generation, self.model.tokenizer, submission.stops):
             tokens += piece.tokens
             masses += [
                 spoken.token.mass for spoken in piece.tokens if spoken.token.mass is not None
@@ -178,13 +178,13 @@ class HoldfastAPI(ModelAPI):
                 finish = piece.finish_reason
                 masses += [] if piece.end_mass is None else [piece.end_mass]
         text = "".join(spoken.text for spoken in tokens)
-        details = Details(self.model.tokenizer, asked.top_logprobs, asked.trace)
+        details = Details(self.model.tokenizer, submission.top_logprobs, submission.trace)
         logprobs = details.chat_logprobs(tokens)
         written = [spoken.token.token_id for spoken in tokens]
-        told = asked.steered.told([request]) | tokens_of(written, text, self.model)
+        told = submission.steering.report([request]) | tokens_of(written, text, self.model)
         if masses:
             told["masses"] = masses
-        if asked.trace == "heads":
+        if submission.trace == "heads":
             told["tokens"] = details.masses(tokens)
         message = ChatMessageAssistant(
             content=text, model=self.model_name, source="generate", metadata=told

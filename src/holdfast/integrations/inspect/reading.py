@@ -19,11 +19,10 @@ from holdfast.errors import UsageError
 from holdfast.methods import Method
 from holdfast.models.local import LocalModel
 from holdfast.models.requests import Spelled
-from holdfast.serve.asked import Asked, ask_chat, dialog_seed
-from holdfast.serve.body_fields import chat_fields
-from holdfast.serve.fields import read_fields
+from holdfast.serve.bodies import ChatBody, read_body
 from holdfast.serve.limits import Limits
 from holdfast.serve.refusals import Refusal
+from holdfast.serve.requests import Submission, dialog_seed, read_chat
 
 # nobody shares this engine, so a request may take what it likes
 LIMITS = Limits(tokens=1 << 20, messages=1 << 20, choices=1 << 10, emphasis=1 << 10)
@@ -66,7 +65,7 @@ def read_call(
     config: GenerateConfig,
     default: Sequence[Method],
     model: LocalModel,
-) -> Asked:
+) -> Submission:
     """The requests that a call of `generate` makes.
 
     Args:
@@ -86,16 +85,17 @@ def read_call(
         )
     body = _fields(config) | {"messages": [_plain(message) for message in messages]}
     try:
-        values = read_fields(body | (config.extra_body or {}), chat_fields(LIMITS), "The call")
-        asked = ask_chat(values, default, LIMITS)
+        chat = read_body(ChatBody, body | (config.extra_body or {}), "The call")
+        submission = read_chat(chat, default, LIMITS)
     except Refusal as refusal:
         raise UsageError(refusal.message) from None
     # seeds name draws here, one for each call; what a method repeats is decided once per dialog
     told: dict[str, Any] = {
-        "conversation_seed": dialog_seed(values["messages"]),
+        "conversation_seed": dialog_seed(chat.chat),
         "spelled": _spelled(messages, model),
     }
-    return replace(asked, requests=tuple(replace(each, **told) for each in asked.requests))
+    requests = tuple(replace(request, **told) for request in submission.requests)
+    return replace(submission, requests=requests)
 
 
 def tokens_of(token_ids: Sequence[int], text: str, model: LocalModel) -> dict[str, Any]:

@@ -1,0 +1,353 @@
+"""The bodies of requests, as Pydantic models: what each route takes, and what it refuses by name.
+
+The published document is made from them (`app`).
+"""
+
+from __future__ import annotations
+
+import copy
+import json
+from collections.abc import Mapping
+from typing import Annotated, Any, Literal, TypeVar
+
+from annotated_types import Le, MaxLen
+from pydantic import (
+    ConfigDict,
+    Field,
+    ValidationError,
+    ValidationInfo,
+    create_model,
+    field_validator,
+    model_validator,
+)
+from pydantic_core import PydanticCustomError
+
+from holdfast.chat.emphasis import Part
+from holdfast.chat.messages import Message
+from holdfast.serve.limits import Limits
+from holdfast.serve.refusals import refusal_of_problem, refused_field
+from holdfast.validation import StrictModel, problem_of, shortened
+
+Model = TypeVar("Model", bound="Body")
+
+MAX_SEED = 2**63 - 1
+_MAX_TEXT = 100_000  # characters of an emphasised text
+_MAX_SPEC = 20_000  # characters of methods, which may list every head of a model
+_JOINT = "\n"  # between the texts of one message, as vLLM puts them together
+
+Name = Annotated[str, Field(max_length=1_000)]
+Text = Annotated[str, Field(min_length=1, max_length=_MAX_TEXT)]
+Stop = Annotated[str, Field(min_length=1, max_length=1_000)]
+Count = Annotated[int, Field(ge=0)]
+Seed = Annotated[int, Field(ge=0, le=MAX_SEED)]
+Ids = Annotated[list[Count], Field(min_length=1)]
+Occurrence = Annotated[
+    tuple[Text, Annotated[int, Field(ge=1)]],
+    Field(strict=False, description="a text, and which occurrence of it, from 1"),
+]
+Characters = Annotated[
+    tuple[Count, Count, Count],
+    Field(strict=False, description="message from 0, first and last character"),
+]
+
+
+def _allow_null(schema: dict[str, Any]) -> None:
+    """A field that is not required may be null, which is as if it were left out."""
+    for name, field in schema.get("properties", {}).items():
+        if name not in schema.get("required", ()) and None not in field.get("enum", ()):
+            kept = {key: field.pop(key) for key in ("description", "default") if key in field}
+            field.pop("title", None)
+            schema["properties"][name] = {"anyOf": [field, {"type": "null"}], **kept}
+
+
+class Body(StrictModel):
+    """An object of a request."""
+
+    model_config = ConfigDict(json_schema_extra=_allow_null)
+
+    @model_validator(mode="before")
+    @classmethod
+    def _leave_out_null(cls, body: Any) -> Any:
+        if not isinstance(body, Mapping):
+            return body
+        optional = {name for name, field in cls.model_fields.items() if not field.is_required()}
+        return {k: v for k, v in body.items() if v is not None or k not in optional}
+
+    @field_validator("*", mode="before")
+    @classmethod
+    def _refuse_unsupported(cls, value: Any, info: ValidationInfo) -> Any:
+        _check_encodable(str(info.field_name), value)
+        extra = cls.model_fields[str(info.field_name)].json_schema_extra
+        if not isinstance(extra, dict) or "enum" not in extra:
+            return value
+        taken: list[Any] = extra["enum"]  # type: ignore[assignment]
+        if any(_is_same(value, known) for known in taken):
+            return None
+        cure = " or ".join(json.dumps(known) for known in taken if known is not None)
+        raise PydanticCustomError(
+            "unsupported",
+            "{field} is not implemented here, so {value} is refused; leave it out{cure}.",
+            {
+                "field": info.field_name,
+                "value": shortened(value),
+                "cure": f" or give {cure}" if cure else "",
+            },
+        )
+
+
+def _check_encodable(name: str, value: Any) -> None:
+    """Refuses half of a pair of surrogates, which JSON can write and no tokenizer can read."""
+    for text in value if isinstance(value, list) else [value]:
+        if isinstance(text, list):
+            _check_encodable(name, text)
+        elif isinstance(text, str) and not text.isascii():
+            try:
+                text.encode()
+            except UnicodeEncodeError as error:
+                raise PydanticCustomError(
+                    "half_character",
+                    "{field} holds {value} at character {number}, which is half a character; send"
+                    " whole ones.",
+                    {"field": name, "value": repr(text[error.start]), "number": error.start},
+                ) from None
+
+
+def _is_same(value: Any, known: Any) -> bool:
+    """Equal as JSON is, where 0 and 0.0 are, and false and 0 are not."""
+    return bool(value == known) and isinstance(value, bool) == isinstance(known, bool)
+
+
+def _unsupported(*neutral: Any) -> Any:
+    """A field of OpenAI's that is taken where it changes nothing, and refused where it would."""
+    values = " or ".join(f"`{json.dumps(value)}`" for value in neutral)
+    told = f"Not implemented: leave it out{f' or give {values}' if values else ''}."
+    return Field(None, json_schema_extra={"enum": [*neutral, None]}, description=told)
+
+
+def _ignored(why: str) -> Any:
+    """A field that is taken and changes nothing, as it could change no reply."""
+    return Field(None, description=f"Changes nothing: {why}.")
+
+
+class TextPart(Body):
+    """A part of a message; this server reads text alone."""
+
+    type: Literal["text"]
+    text: str
+
+
+class ChatMessage(Body):
+    """A message, with what OpenAI's clients send back of an assistant's."""
+
+    role: Literal["system", "developer", "user", "assistant"]
+    content: str | Annotated[list[TextPart], Field(min_length=1)]
+    name: Any = _unsupported([])
+    refusal: Any = _unsupported([])
+    audio: Any = _unsupported([])
+    function_call: Any = _unsupported([])
+    tool_calls: Any = _unsupported([])
+    annotations: Any = _unsupported([])
+
+    def plain(self) -> Message:
+        """The message as a chat template reads it."""
+        role = "system" if self.role == "developer" else self.role
+        if isinstance(self.content, str):
+            return {"role": role, "content": self.content}
+        return {"role": role, "content": _JOINT.join(part.text for part in self.content)}
+
+
+class VllmArguments(Body):
+    """The steering of a request under the names of the vLLM plug-in."""
+
+    holdfast: str | None = Field(None, max_length=_MAX_SPEC)
+    holdfast_text: Text | None = None
+    holdfast_trace: bool | Literal[0, 1] = False
+
+
+class SpanFields(Body):
+    """What a reply is held to in place of the system prompt, and where that one stands."""
+
+    model: Name | None = Field(None, description="Without it, the model that is served.")
+    emphasis: list[Text | Occurrence | Characters] = Field(
+        [], max_length=64, description="Held on to in place of the system prompt."
+    )
+    marks: bool = Field(False, description="Whether `*like this*` is emphasis, `\\*` an asterisk.")
+    system_as: Literal["role", "first-user"] = Field(
+        "role", description="`first-user` is for models without a system role."
+    )
+
+    @property
+    def parts(self) -> tuple[Part, ...]:
+        """The emphasis, as requests take it."""
+        return tuple(self.emphasis)
+
+
+class TokenizeBody(SpanFields):
+    """The body of `/tokenize`."""
+
+    messages: list[ChatMessage] | None = Field(None, min_length=1, description="Or `prompt`.")
+    prompt: str | None = Field(None, description="A text, without a chat template.")
+
+
+class StreamOptions(Body):
+    """What a stream tells beside the reply."""
+
+    include_usage: bool = Field(False, description="Whether a last chunk counts the tokens.")
+    include_obfuscation: Any = _unsupported(False)
+
+
+class GeneratingBody(SpanFields):
+    """The fields of every request for a reply."""
+
+    temperature: float = Field(1.0, ge=0, le=2, description="0 takes the likeliest token.")
+    top_p: float = Field(1.0, gt=0, le=1, description="Mass of the nucleus that is drawn from.")
+    max_tokens: int | None = Field(None, ge=1, description="New tokens at most.")
+    n: int = Field(1, ge=1, description="Replies; the i-th, from 0, draws with `seed` + i.")
+    seed: Seed | None = Field(None, description="Names the draws; without it, a random one.")
+    stop: Stop | Annotated[list[Stop], Field(max_length=4)] = Field(
+        [], description="Texts that end a reply, and are not part of it."
+    )
+    stream: bool = Field(False, description="Whether the reply comes in server-sent events.")
+    stream_options: StreamOptions | None = Field(None, description="Needs `stream`.")
+    steering: str | None = Field(
+        None,
+        max_length=_MAX_SPEC,
+        description="Methods that hold on to the system prompt, or to the emphasis:"
+        " `boost:factor=2`, several joined by `+`, or `none`; `/v1/steering` lists them.",
+    )
+    trace: bool | Literal["heads"] = Field(
+        False,
+        description="Whether each token comes with its mass on the prompt: true for the mean over"
+        " all heads, `heads` for every head as well.",
+    )
+    vllm_xargs: VllmArguments | None = Field(
+        None, description="Steering, emphasis and trace by the names of the vLLM plug-in."
+    )
+    user: Name | None = _ignored("this server keeps nothing by user")
+    safety_identifier: Name | None = _ignored("this server keeps nothing by user")
+    prompt_cache_key: Name | None = _ignored("prefixes are shared wherever they agree")
+    metadata: dict[str, str] | None = _ignored("it is for stored replies, and none is stored")
+    store: Any = _unsupported(False)
+    service_tier: Any = _unsupported("auto", "default")
+    frequency_penalty: Any = _unsupported(0)
+    presence_penalty: Any = _unsupported(0)
+    logit_bias: Any = _unsupported({})
+
+    @property
+    def token_limit(self) -> int | None:
+        """New tokens at most, where the body says so."""
+        return self.max_tokens
+
+    @property
+    def stops(self) -> tuple[str, ...]:
+        """The texts that end a reply."""
+        return (self.stop,) if isinstance(self.stop, str) else tuple(self.stop)
+
+
+class ChatBody(GeneratingBody):
+    """The body of `/v1/chat/completions`."""
+
+    messages: list[ChatMessage] = Field(
+        min_length=1, description="The chat so far; `developer` is read as `system`."
+    )
+    max_completion_tokens: int | None = Field(None, ge=1, description="The same as `max_tokens`.")
+    logprobs: bool = Field(False, description="Whether each token has its log-probability.")
+    top_logprobs: int | None = Field(
+        None, ge=0, le=20, description="Likeliest tokens at each position; needs `logprobs`."
+    )
+    tools: Any = _unsupported([])
+    tool_choice: Any = _unsupported("none", "auto")
+    parallel_tool_calls: bool | None = _ignored("there are no tool calls")
+    functions: Any = _unsupported([])
+    function_call: Any = _unsupported("none", "auto")
+    response_format: Any = _unsupported({"type": "text"})
+    modalities: Any = _unsupported(["text"])
+    audio: Any = _unsupported()
+    prediction: Any = _unsupported()
+    reasoning_effort: Any = _unsupported()
+    verbosity: Any = _unsupported()
+    web_search_options: Any = _unsupported()
+
+    @property
+    def token_limit(self) -> int | None:
+        same = self.max_completion_tokens
+        if self.max_tokens and same and self.max_tokens != same:
+            raise refused_field(
+                "max_tokens",
+                f"max_tokens is {self.max_tokens} and max_completion_tokens {same}; give one.",
+            )
+        return self.max_tokens or same
+
+    @property
+    def chat(self) -> list[Message]:
+        """The messages as a chat template reads them."""
+        return [message.plain() for message in self.messages]
+
+
+class CompletionBody(GeneratingBody):
+    """The body of `/v1/completions`."""
+
+    prompt: str | Ids | Annotated[list[str | Ids], Field(min_length=1)] = Field(
+        description="A text, a list of token ids, or a list of either; no chat template."
+    )
+    logprobs: int | None = Field(
+        None, ge=0, le=5, description="Likeliest tokens at each position, beside the drawn one."
+    )
+    echo: Any = _unsupported(False)
+    suffix: Any = _unsupported("")
+    best_of: Any = _unsupported(1)
+
+    @property
+    def prompts(self) -> list[str | list[int]]:
+        """The texts and token ids that are continued."""
+        match self.prompt:
+            case [int(), *_]:
+                return [self.prompt]  # type: ignore[list-item]
+            case list():
+                return list(self.prompt)  # type: ignore[arg-type]
+        return [self.prompt]
+
+
+class SelfChatBody(Body):
+    """The body of `/v1/selfchat`."""
+
+    suite: str = Field("starter", description="Whose prompts, probes and measures.")
+    conversation: Seed = Field(0, description="Which of a run's: its pair, starter and probes.")
+    seed: Seed = Field(0, description="Of pairs, starters, probes and every draw.")
+    rounds: int = Field(8, ge=1, le=16, description="A round is a turn of each side.")
+    steering: str | None = Field(
+        None, max_length=_MAX_SPEC, description="Of the agent; without, the server's default."
+    )
+    temperature: float = Field(1.0, ge=0, le=2, description="0 takes the likeliest token.")
+    top_p: float = Field(0.9, gt=0, le=1, description="Mass of the nucleus.")
+    max_completion_tokens: int = Field(400, ge=1, description="New tokens of a reply at most.")
+
+
+def within_limits(body: type[Model], limits: Limits) -> type[Model]:
+    """A body whose numbers end where the limits of a server do."""
+    most = {
+        "max_tokens": Le(limits.tokens),
+        "max_completion_tokens": Le(limits.tokens),
+        "n": Le(limits.choices),
+        "messages": MaxLen(limits.messages),
+    }
+    fields = {}
+    for name in most.keys() & body.model_fields.keys():
+        field = copy.copy(body.model_fields[name])
+        field.metadata = [*field.metadata, most[name]]
+        if isinstance(field.default, int):
+            field.default = min(field.default, limits.tokens)
+        fields[name] = (field.annotation, field)
+    return create_model(body.__name__, __base__=body, __doc__=body.__doc__, **fields)  # type: ignore[call-overload]
+
+
+def read_body(body: type[Model], value: Any, whole: str = "The body") -> Model:
+    """A body as its model has it.
+
+    Raises:
+        Refusal: it is not one; names the first field that is wrong.
+    """
+    try:
+        return body.model_validate(value)
+    except ValidationError as error:
+        raise refusal_of_problem(problem_of(error, body, value, whole)) from None

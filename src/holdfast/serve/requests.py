@@ -1,0 +1,379 @@
+"""Bodies as requests for the engine: what is drawn, and which methods steer it."""
+
+from __future__ import annotations
+
+import hashlib
+import itertools
+import secrets
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from itertools import zip_longest
+from typing import TYPE_CHECKING
+
+from holdfast.chat.emphasis import Part
+from holdfast.chat.messages import Message, shortened
+from holdfast.errors import HoldfastError
+from holdfast.methods import (
+    Kind,
+    Method,
+    acts_in_front,
+    edit_messages,
+    kind_of,
+    of_kind,
+    parse,
+    spell,
+)
+from holdfast.models.requests import Request
+from holdfast.sampling import Sampling
+from holdfast.serve.answers import Applied
+from holdfast.serve.bodies import ChatBody, CompletionBody, GeneratingBody, SpanFields, TokenizeBody
+from holdfast.serve.limits import Limits
+from holdfast.serve.refusals import Refusal, refusal_of, refused_field
+
+if TYPE_CHECKING:
+    from transformers import PreTrainedTokenizerFast
+
+_MAX_DEPTH = 2  # of brackets in a spec, which is parsed anew at each level
+
+
+@dataclass(frozen=True)
+class Steering:
+    """The methods of a reply.
+
+    Args:
+        methods: those that its request names, or the server's.
+        why: there are none; "" where there are some.
+    """
+
+    methods: tuple[Method, ...]
+    why: str = ""
+
+    def report(self, requests: Sequence[Request]) -> Applied:
+        """The steering as the answer with these choices reports it.
+
+        A method that edits messages may draw no edit; then nothing was applied.
+        """
+        report = Applied(steering=spell(self.methods), applied=not self.why)
+        if self.why:
+            return {**report, "why": self.why}
+        editing = of_kind(self.methods, Kind.MESSAGES)
+        if not editing:
+            return report
+        report["edited"] = [_edited(request) for request in requests]
+        if len(editing) == len(self.methods) and not any(report["edited"]):
+            report["applied"] = False
+            report["why"] = f"{spell(editing)} drew no edit of this chat's messages"
+        return report
+
+
+@dataclass(frozen=True)
+class Submission:
+    """A body as requests.
+
+    Args:
+        requests: one per choice, in the order of their index.
+        per_prompt: choices of each prompt, which follow one another.
+        steering: of all of them.
+        round: of the dialog, from 1; 0 where there is no dialog.
+        stops: texts that end a reply.
+        top_logprobs: likeliest tokens at each position; None: no log-probabilities at all.
+        trace: False, True, or "heads".
+        stream: whether the reply is sent as it is drawn.
+        include_usage: whether a last chunk counts the tokens.
+    """
+
+    requests: tuple[Request, ...]
+    per_prompt: int
+    steering: Steering
+    round: int
+    stops: tuple[str, ...]
+    top_logprobs: int | None
+    trace: bool | str
+    stream: bool
+    include_usage: bool
+
+
+@dataclass(frozen=True)
+class _Wish:
+    """The steering fields of a body, under whichever names they came."""
+
+    steering: str | None
+    emphasis: tuple[Part, ...]
+    trace: bool | str
+
+
+def read_chat(body: ChatBody, default: Sequence[Method], limits: Limits) -> Submission:
+    """The requests of a chat completion.
+
+    Args:
+        body: of the request.
+        default: the server's steering.
+        limits: of the server.
+
+    Raises:
+        Refusal: fields that do not go together, or emphasis that is not in the chat.
+    """
+    wish, messages = _wish(body), body.chat
+    request = _request(messages, body, wish.emphasis, _sampling(body, limits), limits)
+    steering = _choose_methods(wish, default, has_prompt(messages) or bool(request.emphasis))
+    if body.seed is None:
+        request = replace(request, conversation_seed=dialog_seed(messages))
+    if body.top_logprobs and not body.logprobs:
+        raise refused_field(
+            "top_logprobs",
+            f'top_logprobs {body.top_logprobs} needs logprobs; add "logprobs": true.',
+        )
+    seed, trace = _seed(body), wish.trace
+    requests = tuple(_steer(request, steering, seed + i, trace) for i in range(body.n))
+    top = (body.top_logprobs or 0) if body.logprobs else None
+    rounds = sum(message["role"] == "user" for message in messages)
+    return _submission(body, requests, steering, rounds, top, trace)
+
+
+def read_completion(
+    body: CompletionBody,
+    default: Sequence[Method],
+    limits: Limits,
+    tokenizer: PreTrainedTokenizerFast,
+) -> Submission:
+    """The requests of a completion, as `read_chat`.
+
+    Args:
+        body: of the request.
+        default: the server's steering, which needs emphasis here.
+        limits: of the server.
+        tokenizer: of the model, for prompts that are given as token ids.
+
+    Raises:
+        Refusal: as `read_chat`; or token ids that are no text's.
+    """
+    wish, prompts = _wish(body), body.prompts
+    if len(prompts) * body.n > limits.choices:
+        raise refused_field(
+            "n",
+            f"{len(prompts)} prompts with n {body.n} are more than the {limits.choices} choices"
+            " that this server takes; send fewer at once.",
+        )
+    sampling, seed = _sampling(body, limits), _seed(body)
+    requests, steering = list[Request](), Steering(())
+    for prompt in prompts:
+        text = prompt if isinstance(prompt, str) else _text_of(prompt, tokenizer)
+        messages = [{"role": "user", "content": text}]
+        first = _request(messages, body, wish.emphasis, sampling, limits, plain=True)
+        steering = _choose_methods(wish, default, bool(first.emphasis))
+        chat_only = next(filter(_works_on_messages, steering.methods), None)
+        if wish.steering is None and chat_only is not None:
+            why = f"{chat_only.name} works on the messages of a chat, and this is none"
+            steering = Steering((), why)
+        for _ in range(body.n):
+            requests.append(_steer(first, steering, seed + len(requests), wish.trace))
+    return _submission(body, tuple(requests), steering, 0, body.logprobs, wish.trace)
+
+
+def read_tokens(body: TokenizeBody, limits: Limits) -> Request:
+    """The chat or text whose tokens a body of `/tokenize` wants.
+
+    Raises:
+        Refusal: emphasis that is not in the chat.
+    """
+    if (body.messages is None) == (body.prompt is None):
+        raise refused_field("messages", "Give messages or a prompt, one of the two.")
+    messages = [message.plain() for message in body.messages or ()]
+    if body.prompt is not None:
+        messages = [{"role": "user", "content": body.prompt}]
+    plain = body.prompt is not None
+    return _request(messages, body, body.parts, Sampling(), limits, plain)
+
+
+def read_spec(spec: str) -> tuple[Method, ...]:
+    """The methods of a spec string that came over the wire, which names no files.
+
+    Raises:
+        Refusal: it is malformed.
+    """
+    steps = ((character == "[") - (character == "]") for character in spec)
+    if max(itertools.accumulate(steps), default=0) > _MAX_DEPTH:
+        raise refused_field("steering", f"steering nests brackets deeper than {_MAX_DEPTH}.")
+    try:
+        return parse(spec, files=False)
+    except HoldfastError as error:
+        raise refusal_of(error, "steering") from None
+
+
+def dialog_seed(messages: Sequence[Message]) -> int:
+    """The same for all turns of a dialog: methods that edit messages stand by what they did."""
+    first = next((m["content"] for m in messages if m["role"] == "user"), "")
+    system = [m["content"] for m in messages if m["role"] == "system"]
+    return int.from_bytes(hashlib.sha256(repr((system, first)).encode()).digest()[:8], "big")
+
+
+def has_prompt(messages: Sequence[Message]) -> bool:
+    """Whether a chat has a system prompt with words."""
+    return any(message["role"] == "system" and message["content"].strip() for message in messages)
+
+
+def check_model(name: str | None, served: str) -> None:
+    """Refuses another model than the one that is served.
+
+    Raises:
+        Refusal: with the status that OpenAI gives it.
+    """
+    if name is not None and name != served:
+        message = f"There is no model {name[:100]!r} here; this server has {served!r}."
+        raise Refusal(message, "model", "model_not_found", 404)
+
+
+def _submission(
+    body: GeneratingBody,
+    requests: tuple[Request, ...],
+    steering: Steering,
+    rounds: int,
+    top_logprobs: int | None,
+    trace: bool | str,
+) -> Submission:
+    options = body.stream_options
+    if options is not None and not body.stream:
+        raise refused_field(
+            "stream_options", 'stream_options needs a stream; add "stream": true, or leave it out.'
+        )
+    return Submission(
+        requests,
+        body.n,
+        steering,
+        rounds,
+        body.stops,
+        top_logprobs,
+        trace,
+        body.stream,
+        options is not None and options.include_usage,
+    )
+
+
+def _wish(body: GeneratingBody) -> _Wish:
+    """The steering that a body asks for.
+
+    Raises:
+        Refusal: something is given twice, with different values.
+    """
+    own, theirs = _Wish(body.steering, body.parts, body.trace), body.vllm_xargs
+    if theirs is None:
+        return own
+    words = () if theirs.holdfast_text is None else (theirs.holdfast_text,)
+    values = (theirs.holdfast, words, bool(theirs.holdfast_trace))
+    merged = []
+    for name, given, value in zip(
+        ("steering", "emphasis", "trace"),
+        (own.steering, own.emphasis, own.trace),
+        values,
+        strict=True,
+    ):
+        if given and value and given != value:
+            raise refused_field(
+                "vllm_xargs",
+                f"{name} is {shortened(given)}, and vllm_xargs gives {shortened(value)}; give it"
+                " once.",
+            )
+        merged.append(value or given)
+    return _Wish(*merged)  # type: ignore[arg-type]
+
+
+def _choose_methods(wish: _Wish, default: Sequence[Method], has_span: bool) -> Steering:
+    """The methods of a request, whose chat has something to hold on to or has not.
+
+    Raises:
+        Refusal: it names methods, and there is nothing to hold on to.
+    """
+    if wish.steering is None:
+        if not default:
+            return Steering((), "neither the request nor the server asks for steering")
+        if has_span or not _needs_span(default):
+            return Steering(tuple(default))
+        return Steering((), "there is no system prompt and no emphasis to hold on to")
+    chosen = read_spec(wish.steering)
+    if not chosen:
+        return Steering((), "the request asks for none")
+    if not has_span and _needs_span(chosen):
+        raise refused_field(
+            "steering",
+            f"steering {spell(chosen)} holds on to a system prompt or to emphasis, and there is"
+            " neither; add one, or ask for steering none.",
+            "nothing_to_hold",
+        )
+    return Steering(chosen)
+
+
+def _needs_span(chosen: Sequence[Method]) -> bool:
+    """Whether some method has nothing to do without a system prompt or emphasis."""
+    return not all(acts_in_front([method]) for method in chosen)
+
+
+def _works_on_messages(method: Method) -> bool:
+    return kind_of(method) in (Kind.MESSAGES, Kind.STREAM)
+
+
+def _edited(request: Request) -> list[int]:
+    """The messages, from 0, that the model is not shown as they were sent."""
+    shown = edit_messages(request.messages, request.methods, request.editing_seed)
+    pairs = zip_longest(request.messages, shown)
+    return [number for number, (sent, edited) in enumerate(pairs) if sent != edited]
+
+
+def _steer(request: Request, steering: Steering, seed: int, trace: bool | str) -> Request:
+    try:
+        return replace(request, methods=steering.methods, seed=seed, trace=bool(trace))
+    except HoldfastError as error:
+        raise refusal_of(error, "steering") from None
+
+
+def _request(
+    messages: list[Message],
+    body: SpanFields,
+    emphasis: tuple[Part, ...],
+    sampling: Sampling,
+    limits: Limits,
+    plain: bool = False,
+) -> Request:
+    field = "marks" if body.marks else "emphasis"
+    try:
+        request = Request(
+            messages,
+            sampling=sampling,
+            system_as=body.system_as,
+            emphasis=emphasis,
+            marks=body.marks,
+            plain=plain,
+        )
+    except HoldfastError as error:
+        raise refusal_of(error, field) from None
+    if len(request.emphasis) > limits.emphasis:
+        raise refused_field(
+            field,
+            f"{len(request.emphasis)} parts are emphasised, and this server takes"
+            f" {limits.emphasis} at most.",
+        )
+    return request
+
+
+def _sampling(body: GeneratingBody, limits: Limits) -> Sampling:
+    return Sampling(body.temperature, body.top_p, body.token_limit or limits.tokens)
+
+
+def _seed(body: GeneratingBody) -> int:
+    return secrets.randbits(62) if body.seed is None else body.seed
+
+
+def _text_of(ids: list[int], tokenizer: PreTrainedTokenizerFast) -> str:
+    """The text that is tokenized to these ids.
+
+    Raises:
+        Refusal: there is none.
+    """
+    text = str(tokenizer.decode(ids)) if max(ids) < len(tokenizer) else ""
+    for known in (text, text.removeprefix(str(tokenizer.bos_token))):
+        if known and list(tokenizer(known).input_ids) == ids:
+            return known
+    raise refused_field(
+        "prompt",
+        f"The prompt's {len(ids)} token ids are not those that their text is tokenized to; send the"
+        " text.",
+    )

@@ -1,0 +1,238 @@
+"""One way to check what comes from outside: a Pydantic model, and its errors as sentences.
+
+A model describes a suite or the body of a request once. From its JSON Schema follow the documents
+that are published, and the words with which an error says what a field takes.
+"""
+
+from __future__ import annotations
+
+import difflib
+import json
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from pydantic import BaseModel, ConfigDict, TypeAdapter, ValidationError
+
+Path = tuple[str | int, ...]
+Schema = Mapping[str, Any]
+
+_FEW = 12  # names that a sentence lists
+_WORDS = {"boolean": "true or false", "object": "an object", "null": "empty"}
+
+
+class StrictModel(BaseModel):
+    """A model that converts nothing and knows all of its fields."""
+
+    model_config = ConfigDict(strict=True, extra="forbid", frozen=True, allow_inf_nan=False)
+
+
+@dataclass(frozen=True)
+class Problem:
+    """The first thing that is wrong with a value.
+
+    Args:
+        path: of names and indices, to where it is wrong.
+        kind: Pydantic's name for the error, such as "missing" or "extra_forbidden".
+        sentence: names the field, its value, and what it takes.
+    """
+
+    path: Path
+    kind: str
+    sentence: str
+
+    @property
+    def field(self) -> str:
+        """The path as it is written: `messages[0].content`."""
+        return written(self.path)
+
+
+def written(path: Path) -> str:
+    """A path as it is written: `messages[0].content`."""
+    parts = (f"[{part}]" if isinstance(part, int) else f".{str(part)[:60]}" for part in path)
+    return "".join(parts).removeprefix(".")
+
+
+def problem_of(
+    error: ValidationError | Sequence[Mapping[str, Any]],
+    model: Any,
+    value: Any,
+    whole: str = "The body",
+) -> Problem:
+    """The first error of a validation as a sentence.
+
+    Args:
+        error: Pydantic's, or its list of errors.
+        model: which the value was validated against.
+        value: that was validated.
+        whole: what a sentence calls the value as a whole.
+    """
+    listed = error.errors(include_url=False) if isinstance(error, ValidationError) else error
+    # a misspelt name explains that its field is missing
+    first = next((entry for entry in listed if entry["type"] == "extra_forbidden"), listed[0])
+    # every branch of a union has its errors; those furthest in belong to the branch that was meant
+    related = [entry for entry in listed if entry["loc"][:1] == first["loc"][:1]]
+    entry = max(related, key=lambda entry: (len(_path(entry, value)), _is_of_range(entry)))
+    path = _path(entry, value)
+    return Problem(path, entry["type"], _sentence(entry, path, _schema_of(model), value, whole))
+
+
+def _is_of_range(entry: Mapping[str, Any]) -> bool:
+    """Whether a value is of the right type, so that its branch is the one that was meant."""
+    return entry["type"] != "missing" and not entry["type"].endswith("_type")
+
+
+def _path(entry: Mapping[str, Any], value: Any) -> Path:
+    """The location of an error without the names of union branches."""
+    path: list[str | int] = []
+    for part in entry["loc"]:
+        if (isinstance(value, dict) and part in value) or (
+            isinstance(value, list) and isinstance(part, int) and part < len(value)
+        ):
+            value = value[part]
+            path.append(part)
+    if entry["type"] == "missing":
+        path.append(entry["loc"][-1])
+    return tuple(path)
+
+
+def _sentence(entry: Mapping[str, Any], path: Path, schema: Schema, value: Any, whole: str) -> str:
+    name = written(path) or whole
+    match entry["type"]:
+        case "extra_forbidden":
+            known = _schema_at(schema, path[:-1], value).get("properties", ())
+            owner = written(path[:-1]) or whole
+            return f"{owner} has a field {shortened(path[-1])}, unknown here; " + nearest(
+                str(path[-1]), known
+            )
+        case "missing":
+            taken = expected(_schema_at(schema, path, value), schema)
+            return f"{name} is missing; give {taken}."
+        case "value_error":
+            return str(entry["ctx"]["error"])
+        case "unsupported" | "half_character":
+            return str(entry["msg"])
+    given = _value_at(value, path)
+    seen = f"a list of {len(given)}" if isinstance(given, list) else shortened(given)
+    return f"{name} is {expected(_schema_at(schema, path, value), schema)}, not {seen}."
+
+
+def nearest(name: str, known: Sequence[str] | Mapping[str, Any]) -> str:
+    """The cure for an unknown name: the nearest known one, or all of a few."""
+    if near := difflib.get_close_matches(name[:60], known, n=1, cutoff=0.6):
+        return f"did you mean {near[0]!r}?"
+    return f"known are {', '.join(known)}." if 0 < len(known) <= _FEW else "leave it out."
+
+
+def shortened(value: object) -> str:
+    """A value as an error shows it; a number of thousands of digits has no decimal form."""
+    try:
+        text = repr(value)
+    except ValueError:
+        return "a number of thousands of digits"
+    return text if len(text) <= 60 else text[:59] + "…"
+
+
+def _schema_of(model: Any) -> Schema:
+    return TypeAdapter(model).json_schema()
+
+
+def _value_at(value: Any, path: Path) -> Any:
+    for part in path:
+        value = value[part]
+    return value
+
+
+def _schema_at(schema: Schema, path: Path, value: Any) -> Schema:
+    """The schema of a part of a value; a union where several branches have that part."""
+    root, branches = schema, _branches(schema, value, schema)
+    for part in path:
+        parts = [_child(branch, part) for branch in branches]
+        value = value.get(part) if isinstance(value, dict) else value[part]
+        branches = [branch for child in parts for branch in _branches(child, value, root)]
+    return branches[0] if len(branches) == 1 else {"anyOf": branches}
+
+
+def _child(schema: Schema, part: str | int) -> Schema:
+    if isinstance(part, int):
+        items = schema.get("prefixItems", ())
+        child: Schema = items[part] if part < len(items) else schema.get("items", {})
+        return child
+    other: Schema = schema.get("additionalProperties") or {}
+    return schema.get("properties", {}).get(part, other)
+
+
+def _branches(schema: Schema, value: Any, root: Schema) -> list[Schema]:
+    """The branches of a union that a value can belong to: those of its type, or else all."""
+    schema = _resolve(schema, root)
+    if "anyOf" not in schema:
+        return [schema]
+    branches = [_resolve(branch, root) for branch in schema["anyOf"]]
+    branches = [branch for branch in branches if branch.get("type") != "null"]
+    if len(branches) == 1:
+        return _branches(branches[0], value, root)
+    same = [
+        branch
+        for branch in branches
+        if isinstance(value, (list, dict)) and isinstance(value, _container(branch))
+    ]
+    fitting = [b for b in same if len(b.get("prefixItems", value)) == len(value)]
+    return fitting or same or branches
+
+
+def _container(schema: Schema) -> type | tuple[()]:
+    return {"array": list, "object": dict}.get(schema.get("type", ""), ())
+
+
+def _resolve(schema: Schema, root: Schema) -> Schema:
+    reference = schema.get("$ref")
+    return root["$defs"][reference.rpartition("/")[2]] if reference else schema
+
+
+def expected(schema: Schema, root: Schema | None = None) -> str:
+    """What a schema takes, in words: "a whole number from 1 to 16"."""
+    schema = _resolve(schema, root or schema)
+    if "anyOf" in schema:
+        branches = [branch for branch in schema["anyOf"] if branch.get("type") != "null"]
+        return " or ".join(expected(branch, root) for branch in branches)
+    if "enum" in schema or "const" in schema:
+        values = schema.get("enum", [schema.get("const")])
+        return " or ".join(v if isinstance(v, str) else json.dumps(v) for v in values)
+    kind = schema.get("type", "")
+    if kind in ("number", "integer"):
+        return ("a whole number" if kind == "integer" else "a number") + _range(schema)
+    if kind == "string":
+        return "a text" + _length(schema, "minLength", "maxLength", "characters")
+    if kind == "array":
+        return _list_in_words(schema, root)
+    return _WORDS.get(kind, "another value")
+
+
+def _list_in_words(schema: Schema, root: Schema | None) -> str:
+    if parts := schema.get("prefixItems"):
+        if "description" in schema:
+            return f"[{schema['description']}]"
+        return f"[{', '.join(expected(part, root) for part in parts)}]"
+    item = _resolve(schema.get("items", {}), root or schema)
+    plural = {"string": "texts", "integer": "whole numbers", "array": "lists"}
+    entries = plural.get(str(item.get("type")), "entries")
+    return "a list" + _length(schema, "minItems", "maxItems", entries, f" of {entries}")
+
+
+def _range(schema: Schema) -> str:
+    low, high = schema.get("minimum"), schema.get("maximum", math.inf)
+    above, below = schema.get("exclusiveMinimum"), schema.get("exclusiveMaximum")
+    if low is None and above is None:
+        return ""
+    first = f" above {above}" if low is None else f" from {low}"
+    if below is not None:
+        return f"{first} to below {below}"
+    return f"{first} to {high}" if high < math.inf else f"{first} upwards"
+
+
+def _length(schema: Schema, least: str, most: str, unit: str, otherwise: str = "") -> str:
+    low, high = schema.get(least, 0), schema.get(most)
+    if high is not None:
+        return f" of {low} to {high} {unit}" if low else f" of at most {high} {unit}"
+    return f" of {low} or more {unit}" if low else otherwise
