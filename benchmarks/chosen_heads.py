@@ -33,7 +33,7 @@ from holdfast.analysis.statistics import estimate, paired_difference
 from holdfast.models.requests import Request
 from holdfast.records import read_run
 from holdfast.report.calibration import answer
-from holdfast.report.calibration_figures import write_calibration_figures
+from holdfast.report.study_figures import write_calibration_figures
 from holdfast.seeds import seed_of
 from holdfast.study.calibrate import Plan, calibrate, choose_prompts
 from holdfast.study.capability import load_capability

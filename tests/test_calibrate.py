@@ -32,9 +32,9 @@ from holdfast.errors import (
     UnknownName,
     UsageError,
 )
-from holdfast.report import calibration_page
+from holdfast.report import calibration as calibration_report
 from holdfast.report.calibration import answer, chance_line, next_step, sizes_needed, table
-from holdfast.report.calibration_figures import write_calibration_figures
+from holdfast.report.study_figures import write_calibration_figures
 from holdfast.study.calibrate import DEFAULT_SWEEPS, Plan, calibrate, choose_prompts
 from holdfast.study.capability import Capability, Item, load_capability
 
@@ -495,11 +495,11 @@ def test_a_setting_that_changes_no_answer_may_be_chosen():
 
 
 def test_the_page_has_the_digits_and_verdicts_of_the_terminal():
-    _, none, fix = calibration_page.setting_rows(sampled(0.055, 0, 5))
+    _, none, fix = calibration_report.setting_rows(sampled(0.055, 0, 5))
     told = "higher", "+0.055 [", "cannot tell: its interval includes 0"
     assert none[3:5] == ("", "") and fix[3].startswith(told[1]) and fix[4] == told[0]
     assert fix[2].startswith("0.555 [") and fix[5].startswith("60.0 [")
-    assert calibration_page.setting_rows(sampled(0.0005, 0, 5))[2][4] == told[2]
+    assert calibration_report.setting_rows(sampled(0.0005, 0, 5))[2][4] == told[2]
     printed = table(sampled(0.055, 0, 5))
     assert fix[3] in printed and fix[6] in printed
 
@@ -560,7 +560,7 @@ def test_a_model_that_guesses_has_no_capability_to_lose():
     assert "guessing 25.0 %" in line and "another --capability" in line
     assert next_step(guessing, chosen).startswith("give a --capability")
     assert "capability (chance 25.0)" in table(guessing)
-    assert "capability (chance 25.0)" in calibration_page.setting_rows(guessing)[0]
+    assert "capability (chance 25.0)" in calibration_report.setting_rows(guessing)[0]
 
 
 def test_a_budget_is_refused_before_the_sweeps_where_the_model_guesses(

@@ -29,7 +29,7 @@ from holdfast.report.calibration import (
     sizes_needed,
     unprompted_lines,
 )
-from holdfast.report.calibration_figures import write_calibration_figures
+from holdfast.report.study_figures import write_calibration_figures
 from holdfast.study.calibrate import Plan, choose_prompts, conversations
 from holdfast.study.calibration_talks import too_small, usual_draws
 

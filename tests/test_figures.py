@@ -12,9 +12,8 @@ from synthetic_run import write_run
 from holdfast.analysis.calibration import Calibration, Candidate
 from holdfast.analysis.series import read_series
 from holdfast.records import read_run
-from holdfast.report.calibration_figures import write_calibration_figures
-from holdfast.report.decay_figures import write_decay_figures
 from holdfast.report.figures import write_figures
+from holdfast.report.study_figures import write_calibration_figures, write_trace_figures
 
 TOUCH = 0.5  # pixels at 100 dots per inch: boxes hold a little air
 
@@ -160,7 +159,7 @@ def test_labels_of_a_trace_do_not_overlap(drawn, tmp_path, rounds, early, late):
             "within_rounds": {"r": 0.1, "low": -0.2, "high": 0.3},
         },
     }
-    write_decay_figures(found, tmp_path, [found])
+    write_trace_figures(found, tmp_path, [found])
     figures = drawn()
     for name, figure in figures.items():
         assert overlapping(figure) == [], name

@@ -13,9 +13,8 @@ from tiny import chat, model
 from holdfast.analysis.study_summary import write_geometry_summaries
 from holdfast.chat.prompt import render
 from holdfast.errors import KnobOutOfRange, ModelError
-from holdfast.report.document import write_document
-from holdfast.report.geometry import write_geometry_figures
-from holdfast.report.geometry_page import geometry_document
+from holdfast.report.geometry import geometry_page
+from holdfast.report.study_figures import write_geometry_figures
 from holdfast.study import geometry, hidden_states
 
 SMALL = geometry.Sizes(instances=2, generated=6, trials=50, conversations=2, rounds=2)
@@ -48,11 +47,9 @@ def test_a_study_tells_what_it_found_and_draws_it(tmp_path):
     ]
     assert all(path.stat().st_size > 2000 for path in files)
     write_geometry_summaries(found, tmp_path / "out")
-    page = read_page(
-        write_document(
-            geometry_document(found, lines, tmp_path / "out"), tmp_path / "out" / "report.html"
-        )
-    )
+    path = tmp_path / "out" / "report.html"
+    path.write_text(geometry_page(found, lines, tmp_path / "out"), encoding="utf-8")
+    page = read_page(path)
     assert page.tags.count("img") == 2 and {"states", "norms", "theory", "data", "about"} <= set(
         page.ids
     )

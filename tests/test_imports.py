@@ -178,4 +178,4 @@ def test_html_is_written_by_templates_alone():
             called = [node.func for node in nodes if isinstance(node, ast.Call)]
             if any(isinstance(name, ast.Name) and name.id == "Environment" for name in called):
                 made_in.append(path.name)
-    assert made_in == ["environment.py"]
+    assert made_in == ["page.py"]

@@ -12,8 +12,7 @@ from synthetic_run import write_run
 from holdfast import report
 from holdfast.analysis.series import read_series
 from holdfast.records import read_run
-from holdfast.report.panels import panel
-from holdfast.report.rounds import numbered
+from holdfast.report.charts import numbered, panel
 
 browser = pytest.fixture(scope="module")(open_browser)
 
@@ -39,7 +38,7 @@ def test_an_axis_numbers_the_first_the_last_and_round_numbers_between(rounds):
 def test_curves_of_many_rounds_have_no_dot_for_each(runs):
     for rounds, folder in runs.items():
         chart = panel(read_series(read_run(folder)), "stability").chart
-        assert {curve.dots for curve in chart.curves} == {rounds == 8}
+        assert {curve.has_dots for curve in chart.curves} == {rounds == 8}
 
 
 def test_tables_of_many_rounds_go_down_the_page(runs, tmp_path):

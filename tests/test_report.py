@@ -32,11 +32,11 @@ from holdfast.analysis.statistics import (
 from holdfast.errors import RecordsError, UsageError
 from holdfast.records import open_run, read_run
 from holdfast.report import sentences, wording
-from holdfast.report.charts import Line, line_chart, round_top
+from holdfast.report.charts import Chart, Curve, round_top
 from holdfast.report.conversations import pack, script_chunks, script_json
-from holdfast.report.environment import environment
 from holdfast.report.next_step import Finding, finding_of, next_step
-from holdfast.report.prompts import LEAST_DRAWN
+from holdfast.report.page import environment
+from holdfast.report.sections import LEAST_DRAWN
 from holdfast.report.terminal import left_out
 
 # a percentile of 10,000 resamples of scores with sd 0.5 and n = 60 moves by about 0.0015
@@ -577,21 +577,18 @@ def test_how_many_conversations_would_tell(tmp_path):
 def test_terminal_table(tmp_path):
     text = report.table(read_run(write_run(tmp_path / "run", conversations=12)), details=True)
     lines = text.splitlines()
-    assert (
-        lines[0].split("  ")[0].strip() == ""
-        and "none (12 conversations)" in lines[0]
-        and METHODS[1] in lines[0]
-    )
-    assert re.fullmatch(r"round +stability +adoption +stability +adoption", lines[1])
+    assert re.split(" {2,}", lines[0].strip()) == ["none", METHODS[1]]
+    assert lines[1].split() == ["12", "conversations"] * 2
+    assert re.fullmatch(r"round +stability +adoption +stability +adoption", lines[2])
     cell = r"\d\.\d\d (?:\[\d\.\d\d, \d\.\d\d\]|\(all alike\))"
     for round in range(1, 9):
-        assert re.fullmatch(rf" +{round}  {cell} +{cell} +{cell} +{cell}", lines[1 + round])
+        assert re.fullmatch(rf" +{round}  {cell} +{cell} +{cell} +{cell}", lines[2 + round])
     assert f"{METHODS[1]} minus none, on the same 12 conversations:" in text
     assert text.count(", cannot tell") == 8 and "falls" not in text
     assert "Only 12 conversations, too few for a verdict" in " ".join(text.split())
     assert max(map(len, lines)) <= 100
     series = read_series(read_run(tmp_path / "run"))
-    assert wording.plain(estimate_columns(series[0].stability)[7]) in lines[9]
+    assert wording.plain(estimate_columns(series[0].stability)[7]) in lines[10]
 
 
 def test_the_short_terminal_table_has_the_sentences_and_stability_alone(tmp_path):
@@ -836,12 +833,12 @@ def drawn(chart):
 
 def test_chart_puts_values_where_they_belong():
     points = [Estimate(9, 1.0, 0.3, 0.9, 1.0), Estimate(9, 0.0, 0.3, 0.0, 0.1)]
-    svg = drawn(line_chart([Line("a<b", points, 0)], 2, "t<", "d"))
+    svg = drawn(Chart("t<", "d", [Curve("a<b", points, 0)], 2))
     assert 'aria-label="t&lt;. d"' in svg
     assert re.search(r'class="curve s0" points="34\.0,12\.0 418\.0,260\.0"', svg)
     whisker = re.search(r'class="whisker s0" d="([^"]*)"', svg)[1]
     assert whisker.count("h4") == 2, "ends beyond 0 and 1 have no cap"
-    single = drawn(line_chart([Line("one", points[:1], 0)], 1, "t", "d"))
+    single = drawn(Chart("t", "d", [Curve("one", points[:1], 0)], 1))
     assert single.count("interval") == 1
 
 

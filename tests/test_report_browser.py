@@ -27,7 +27,6 @@ from test_pages import hostile, rewrite
 from holdfast import report
 from holdfast.analysis.series import label_runs, read_series
 from holdfast.records import read_run
-from holdfast.report.document import write_document
 from holdfast.report.drift_page import render_page
 
 pytestmark = needs_browser
@@ -449,7 +448,7 @@ def test_data_is_downloaded_from_the_page_alone(browser, tmp_path):
 
 @pytest.mark.parametrize(("width", "dark"), [(1280, False), (390, True), (320, False)])
 def test_pages_of_other_commands_fit_and_can_be_read(browser, tmp_path, width, dark):
-    out = write_document(hostile(tmp_path), tmp_path / "page.html")
+    out = hostile(tmp_path)
     visit(browser, out, width, dark)
     look(browser, f"document-{width}")
     assert browser.get_log("browser") == []

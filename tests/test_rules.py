@@ -136,11 +136,8 @@ def test_each_rule_is_compared_under_each_method(wavering, tmp_path):
     assert pairs[1].mean.mean == pytest.approx((3 * 5 / 6 + 1 / 6) / 5)
     text = report.table(wavering, details=True)
     table = text[text.index("Rule by method, minus none") :]
-    assert "signs, none" in table and "+1.00 (all alike), higher" in table
-    assert (
-        "cannot tell, as none of 24 differ: short with boost:factor=4 (round 5); short with"
-        " boost:factor=4 (all rounds)"
-    ) in " ".join(table.split())
+    assert "signs, boost:factor=4" in table and "+1.00 (all alike), higher" in table
+    assert "  cannot tell, as none of 24 differ\n" in table
     page = report.write([wavering.folder], tmp_path / "report.html").read_text()
     assert "<h3>Rule by method</h3>" in page and "against none" in page
     prompts = page[page.index('id="prompt-table"') :]

@@ -21,7 +21,7 @@ from holdfast.cli import main
 from holdfast.drift.traces import TurnTrace, read_traces, write_traces
 from holdfast.errors import KnobOutOfRange, ModelError, RecordsError, UsageError
 from holdfast.records import Run
-from holdfast.report.decay import lines
+from holdfast.report.trace import lines
 from holdfast.study.decay import Dialog, Sizes, check
 
 LAYERS, HEADS = 2, 3

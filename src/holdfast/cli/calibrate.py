@@ -346,15 +346,15 @@ def _print_result(
     from holdfast.records import read_run
     from holdfast.report.calibration import (
         answer,
+        calibration_page,
         chance_line,
         detail_lines,
         rejected_line,
         table,
         unprompted_lines,
     )
-    from holdfast.report.calibration_figures import write_calibration_figures
-    from holdfast.report.calibration_page import calibration_document
     from holdfast.report.endings import failure_lines
+    from holdfast.report.study_figures import write_calibration_figures
 
     out, file = arguments.out, arguments.out / "method.json"
     chosen, stability = pick(calibration, budget), read_run(out / "stability")
@@ -371,7 +371,7 @@ def _print_result(
         tell_figures(figures)
     for what, line in failure_lines(read_run(out / "capability").failures):
         print(f"{what.capitalize()}: {line}.")
-    write_page(arguments, calibration_document(calibration, chosen, out), page)
+    write_page(arguments, calibration_page(calibration, chosen, out), page)
     written = arguments.budget is not None and chosen.recommended
     if written:
         write_method_file(calibration, chosen, file)

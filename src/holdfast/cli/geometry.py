@@ -65,8 +65,8 @@ def run(arguments: argparse.Namespace) -> None:
     from holdfast.analysis.study_summary import DIALOGS, write_geometry_summaries
     from holdfast.analysis.summary import refuse_other_command
     from holdfast.drift.benchmark import check_folder
-    from holdfast.report.geometry import write_geometry_figures
-    from holdfast.report.geometry_page import geometry_document
+    from holdfast.report.geometry import geometry_page
+    from holdfast.report.study_figures import write_geometry_figures
     from holdfast.study.geometry import Sizes, settings_for, study
 
     check_prices(arguments)
@@ -92,4 +92,4 @@ def run(arguments: argparse.Namespace) -> None:
     geometry = study(model, suite, arguments.out, sizes, tell, Bar.of("round"), command_line())
     tell_figures(write_geometry_figures(geometry, arguments.out))
     write_geometry_summaries(geometry, arguments.out)
-    write_page(arguments, geometry_document(geometry, told, arguments.out), page)
+    write_page(arguments, geometry_page(geometry, told, arguments.out), page)

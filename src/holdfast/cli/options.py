@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from holdfast.errors import UsageError
+from holdfast.files import write_whole
 from holdfast.knobs import whole_number
 
 # options that only a model behind a URL has, and what they are where nobody gives them
@@ -336,11 +337,9 @@ def page_path(arguments: argparse.Namespace, folder: Path) -> Path:
     return check_page(arguments.report or folder / "report.html", page_option(arguments))
 
 
-def write_page(arguments: argparse.Namespace, document, page: Path) -> None:
+def write_page(arguments: argparse.Namespace, html: str, page: Path) -> None:
     """Writes a page and prints where it is."""
-    from holdfast.report.document import write_document
-
-    write_document(document, page, f"another place with {page_option(arguments)}")
+    write_whole(page, html, f"another place with {page_option(arguments)}")
     print(f"Report: {page.resolve()}")
 
 

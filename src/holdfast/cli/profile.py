@@ -128,8 +128,7 @@ def run(arguments: argparse.Namespace) -> None:
     from holdfast.analysis.profile import choose_heads, read_gains
     from holdfast.analysis.summary import refuse_other_command
     from holdfast.report import write_summary
-    from holdfast.report.profile import write_profile
-    from holdfast.report.profile_page import profile_document
+    from holdfast.report.profile import profile_page, write_profile
     from holdfast.study.profiling import Plan, check_folder, estimate, profile, read_samples
     from holdfast.study.task_samples import task_samples
 
@@ -196,7 +195,7 @@ def run(arguments: argparse.Namespace) -> None:
         print(*lines, sep="\n")
         told[name] = [line for line in lines if not line.startswith(("Ranking:", "Figure:"))]
         write_summary(arguments.out / name)
-    write_page(arguments, profile_document(arguments.out, told), page)
+    write_page(arguments, profile_page(arguments.out, told), page)
     if arguments.top is not None:
         best = getattr(methods, arguments.combine)(rankings, arguments.top)
         gains = [read_gains(arguments.out / name) for name in samples]

@@ -109,8 +109,7 @@ def add_parser(commands) -> None:
 def run(arguments: argparse.Namespace) -> None:
     from holdfast import methods, tasks
     from holdfast.report import write_summary
-    from holdfast.report.tasks import table
-    from holdfast.report.tasks_page import tasks_document
+    from holdfast.report.tasks import table, tasks_page
     from holdfast.tasks.evaluate import check_folder
 
     check_prices(arguments)
@@ -152,4 +151,4 @@ def run(arguments: argparse.Namespace) -> None:
         )
     print(table(run), end="")
     write_summary(arguments.out)
-    write_page(arguments, tasks_document(run), page)
+    write_page(arguments, tasks_page(run), page)

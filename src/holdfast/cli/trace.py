@@ -84,9 +84,8 @@ def run(arguments: argparse.Namespace) -> None:
     from holdfast.analysis.study_summary import MODELS, write_trace_summaries
     from holdfast.analysis.summary import refuse_other_command
     from holdfast.drift.benchmark import check_folder
-    from holdfast.report.decay import lines
-    from holdfast.report.decay_figures import write_decay_figures
-    from holdfast.report.decay_page import decay_document
+    from holdfast.report.study_figures import write_trace_figures
+    from holdfast.report.trace import lines, trace_page
     from holdfast.report.wording import count_of
     from holdfast.study.decay import Sizes, check, hold, settings_for
 
@@ -131,6 +130,6 @@ def run(arguments: argparse.Namespace) -> None:
         traces.append(describe(model.name, *dialogs, head))
         write_whole(folder / "trace.json", json.dumps(traces[-1], indent=1) + "\n")
         print(*lines(traces[-1]), sep="\n")
-    tell_figures(write_decay_figures(traces[0], arguments.out / "figures", traces[1:]))
+    tell_figures(write_trace_figures(traces[0], arguments.out / "figures", traces[1:]))
     write_trace_summaries(traces, arguments.out)
-    write_page(arguments, decay_document(traces, arguments.out), page)
+    write_page(arguments, trace_page(traces, arguments.out), page)

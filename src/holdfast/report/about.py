@@ -8,182 +8,13 @@ from typing import Any
 
 from holdfast.analysis.collapse import collapsed_from, model_turns
 from holdfast.analysis.endings import count_endings
-from holdfast.analysis.series import Series
-from holdfast.analysis.statistics import MIN_PROMPTS, RESAMPLES
-from holdfast.analysis.verdicts import LEAST, LEAST_MOVED
 from holdfast.records import RunData, command_of
 from holdfast.report.endings import ending_lines, failure_lines
 from holdfast.report.sentences import default_prompt_sentence
 
-_PROBED = {
-    "in-place": (
-        "Round 1 is probed before anything has been said: it is the model with its prompt and no"
-        " load."
-    ),
-    "after-round": (
-        "Here the probe follows the agent’s turn of its round (as in the paper’s released code), so"
-        " round 1 already carries one exchange."
-    ),
-}
-_TURNS = (
-    " The user opens with a drawn starter. A round is one turn of each (Li et al. 2024, section 3)."
-    " The user model may also have the prompt of a persona, which nothing measures, or none."
-)
-_CONVERSATIONS = {
-    "one model": (
-        "Two copies of the model talk: the user copy has one system prompt, the agent copy another."
-        + _TURNS
-    ),
-    "two models": (
-        "Two models talk: the user model has one system prompt, the agent another, and the probes"
-        " are the agent’s." + _TURNS
-    ),
-    "scripted": (
-        "The user’s messages come from a script, whatever the agent answers: no model plays the"
-        " user, and there is no prompt of its own to adopt. A round is a message of the script and"
-        " the agent’s answer."
-    ),
-    "replayed": (
-        "Dialogs that people had are replayed turn by turn: what was said and answered stays as it"
-        " was recorded, under the system prompt of the agent, and the model answers the probes"
-        " alone. A round is what the user said and what was answered."
-    ),
-}
-DEFINITIONS = (
-    ("Round", "One turn of the user and one of the agent."),
-    (
-        "Probe",
-        (
-            "A question asked in a copy of the dialog at a round, whose reply is scored and thrown"
-            " away."
-        ),
-    ),
-    (
-        "Stability",
-        "The score, from 0 to 1, of the agent’s reply to the probe of its own system prompt.",
-    ),
-    ("Adoption", "The same for the probe of the user’s system prompt, which the agent never saw."),
-    (
-        "Mass",
-        "The share of the agent’s attention that falls on its system prompt while it replies.",
-    ),
-    (
-        "Divergence",
-        "How far its replies are from those of a fresh dialog, in nats per token.",
-    ),
-)
-TERMS = (
-    (
-        "Probe",
-        (
-            "In each round the dialog is forked and a probe question is asked; the reply is scored"
-            " and thrown away, so probes never enter the dialog."
-        ),
-    ),
-    (
-        "Stability",
-        (
-            "The score, from 0 to 1, of the agent’s reply to the probe of its own prompt, by that"
-            " prompt’s measure: a deterministic function of the text, unless it says that a model"
-            " judged."
-        ),
-    ),
-    (
-        "Adoption",
-        (
-            "The same with the user’s probe and the user’s measure: whether the agent has taken on"
-            " a prompt that it was never given. A reply can pass a measure by chance; the value at"
-            " round 1 shows how often."
-        ),
-    ),
-    (
-        "Band",
-        (
-            f"95 % percentile bootstrap interval of the mean, {RESAMPLES:,} resamples with a fixed"
-            " seed. The unit is the conversation, as rounds of one conversation depend on each"
-            " other. Where every conversation scored the same, the interval has no width, which is"
-            " a limit of the bootstrap and not certainty: “all alike” stands there."
-        ),
-    ),
-    (
-        "Cannot tell",
-        (
-            f"A difference counts only if there are at least {LEAST} conversations, its interval"
-            f" lies on one side of 0, and at least {LEAST_MOVED} conversations differ at all. Below"
-            f" {LEAST} the interval is too narrow: with no difference at all, it finds one in up to"
-            " 1 of 4 runs of 3 conversations and 1 of 10 runs of 10."
-        ),
-    ),
-    (
-        "Other prompts",
-        (
-            "The interval of the mean for prompts like those of the run: prompts are resampled,"
-            f" each with all of its conversations. It takes {MIN_PROMPTS} prompts; a run with fewer"
-            " speaks for its own prompts only."
-        ),
-    ),
-    (
-        "Whisker",
-        (
-            "One standard deviation between conversations, as in the paper’s figures. It describes"
-            " how unlike conversations are, not how well the mean is known; ends beyond 0 or 1 are"
-            " cut."
-        ),
-    ),
-    (
-        "Difference",
-        (
-            "Methods are compared conversation by conversation on the same pairs of prompts; the"
-            " interval is that of the mean difference. No correction is made for looking at several"
-            " methods, rounds or categories."
-        ),
-    ),
-    (
-        "Attention mass",
-        (
-            "Attention weights summed over the words of the system prompt, averaged over heads,"
-            " layers and tokens of a reply."
-        ),
-    ),
-    (
-        "Divergence",
-        (
-            "KL(q || p), in nats, mean over the tokens of the agent’s reply as it was written and"
-            " the one that ended it: q is the distribution of the next token under the dialog so"
-            " far, p that under a fresh dialog, which has the system prompt and the last message"
-            " alone; both at temperature 1, over the whole vocabulary, and under the method of the"
-            " reply. In round 1 the two are one. After Dongre et al. 2025 (arXiv 2510.07777), whose"
-            " p is another model."
-        ),
-    ),
-)
-# left out where nothing of the kind was measured
-_ONLY_MEASURED = {"Adoption": "adoption", "Mass": "mass", "Divergence": "divergence"}
 
-
-def definitions(series: Sequence[Series]) -> list[tuple[str, str]]:
-    """The words of the figures, a sentence each; those alone of which something was recorded."""
-    return [
-        term
-        for term in DEFINITIONS
-        if (kind := _ONLY_MEASURED.get(term[0])) is None
-        or any(item.measured(kind) for item in series)
-    ]
-
-
-def drift_terms(runs: Sequence[RunData]) -> list[tuple[str, str]]:
-    """The terms of a drift run: who talked in these runs comes first, and the probe has the place
-    that it had in them.
-    """
-    kinds = sorted({_conversation_of(run.manifest) for run in runs})
-    talks = " ".join(_CONVERSATIONS[kind] for kind in kinds)
-    diverged = any(setting(run.manifest, "divergence") for run in runs)
-    terms = [term for term in TERMS if term[0] != "Divergence" or diverged]
-    return [("The conversation", talks), *probed_terms(terms, runs)]
-
-
-def _conversation_of(manifest: Mapping[str, Any]) -> str:
-    """Which of the conversations a run held."""
+def conversation_kind(manifest: Mapping[str, Any]) -> str:
+    """Who talked in a run."""
     identity = manifest.get("identity", {})
     return (
         "replayed"
@@ -194,15 +25,6 @@ def _conversation_of(manifest: Mapping[str, Any]) -> str:
         if "user_model" in identity
         else "one model"
     )
-
-
-def probed_terms(
-    terms: Sequence[tuple[str, str]], runs: Sequence[RunData]
-) -> list[tuple[str, str]]:
-    """The terms, that of the probe with the place it had in these runs."""
-    places = sorted({str(setting(run.manifest, "probe_at", "in-place")) for run in runs})
-    told = " ".join(_PROBED.get(place, place) for place in places)
-    return [(name, f"{meaning} {told}" if name == "Probe" else meaning) for name, meaning in terms]
 
 
 @dataclass(frozen=True)

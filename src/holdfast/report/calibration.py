@@ -1,26 +1,30 @@
-"""The sentences of a calibration: the table of every setting, the recommendation, its reasons, and
-the sizes that would decide.
+"""The sentences and the page of a calibration: the table of every setting, the recommendation, its
+reasons, and the sizes that would decide.
 """
 
 from __future__ import annotations
 
 import math
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 
 from holdfast.analysis.baseline import NEVER_FOLLOWED, UNINFORMATIVE, Baseline, baseline_beside
-from holdfast.analysis.calibration import MOST_BROKEN, Calibration, Candidate
+from holdfast.analysis.calibration import FOLDERS, MOST_BROKEN, Calibration, Candidate
 from holdfast.analysis.choice import Near, Pick, front
 from holdfast.analysis.rules import rule_rows
 from holdfast.analysis.series import NO_FIX, read_series
 from holdfast.analysis.statistics import Estimate, estimate
+from holdfast.analysis.summary import NAME, spread
 from holdfast.analysis.verdicts import CANNOT_TELL, LEAST, tell
-from holdfast.records import RunData
+from holdfast.records import RunData, read_run
+from holdfast.report.downloads import json_file, table_files
+from holdfast.report.page import Table, pictures, render_study
 from holdfast.report.sentences import baseline_hint, default_prompt_sentence
-from holdfast.report.wording import aligned, percent, plain, with_interval
+from holdfast.report.wording import aligned, percent, plain, signed, with_interval
 
 _HEALTH = ("broken", "perplexity")
-HEALTH = ("broken", "perplexity")
 _MOST = 100  # times as much work: beyond, nobody wants to know how many
 
 
@@ -149,26 +153,18 @@ def table(calibration: Calibration) -> str:
     """Every setting: its stability, its capability, and both against none with 95 % intervals; a
     star marks the Pareto front.
     """
-    rows: list[tuple[str, ...]] = [
-        (
-            "",
-            "method",
-            "stability",
-            "against none",
-            "",
-            capability_head(calibration),
-            "points lost",
-            *HEALTH,
-        )
-    ]
-    for candidate, star in zip(calibration.candidates, front(calibration), strict=True):
-        rows.append(("*" if star else "", *_cells(calibration, candidate)))
+    head, *rows = setting_rows(calibration)
+    short = [("", head[0], *head[2:4], "", *head[5:])]
+    for method, star, stability, against, verdict, capability, *others in rows:
+        stability, capability = (text.partition(" ")[0] for text in (stability, capability))
+        word = verdict.partition(":")[0]
+        short.append((star, method, stability, against, word, capability, *others))
     count = len(calibration.none.stability)
     note = (
         f"{count} conversations per setting, 95 % intervals. * no setting is both more stable and"
         f" cheaper. Points are {calibration.unit} on {calibration.about['capability']}."
     )
-    return "\n".join([*aligned(rows), note, *health_lines(calibration)])
+    return "\n".join([*aligned(short), note, *health_lines(calibration)])
 
 
 def health_lines(calibration: Calibration) -> list[str]:
@@ -194,7 +190,7 @@ def health_lines(calibration: Calibration) -> list[str]:
     return lines
 
 
-def health_cells(candidate: Candidate) -> tuple[str, str]:
+def _health_cells(candidate: Candidate) -> tuple[str, str]:
     """The share of broken replies, and the perplexity of replies under the model as it is."""
     share = None if candidate.broken is None else float(np.nanmean(candidate.broken))
     perplexity = candidate.perplexity
@@ -204,7 +200,7 @@ def health_cells(candidate: Candidate) -> tuple[str, str]:
     )
 
 
-def capability_head(calibration: Calibration) -> str:
+def _capability_head(calibration: Calibration) -> str:
     """'capability (chance 25.0)'."""
     chance = calibration.chance
     return "capability" if chance is None else f"capability (chance {chance:.1f})"
@@ -275,25 +271,114 @@ def _unprompted(baseline: Baseline) -> list[str]:
     return [*([default_prompt_sentence(baseline.default)] if baseline.default else []), *lines]
 
 
-def _cells(calibration: Calibration, candidate: Candidate) -> tuple[str, ...]:
-    against, verdict, lost = "", "", ""
-    if candidate is not calibration.none:
-        gain = calibration.gain(candidate)
-        against, verdict = signed_to(gain, 3), tell(gain).word("higher", "lower")
-        lost = signed_to(calibration.drop(candidate), 1)
-    return (
-        candidate.method,
-        f"{estimate(candidate.stability).mean:.3f}",
-        against,
-        verdict,
-        f"{estimate(candidate.capability).mean:.1f}",
-        lost,
-        *health_cells(candidate),
-    )
-
-
 def signed_to(value: Estimate, digits: int = 2) -> str:
     """A difference with its interval, to so many digits: '+0.055 [+0.039, +0.071]'."""
     if value.mean is None:
         return "not measured"
     return with_interval(value, lambda number: f"{round(number, digits) + 0.0:+.{digits}f}")
+
+
+def calibration_page(calibration: Calibration, chosen: Pick, folder: Path) -> str:
+    """The HTML of the page of a calibration whose figures and summary lie in `folder`."""
+    runs = {name: read_run(folder / name) for name in FOLDERS}
+    headline, _, more = answer(calibration, chosen).partition(". ")
+    chance = chance_line(calibration)
+    summary = (folder / NAME).read_text(encoding="utf-8")
+    return render_study(
+        "calibrate",
+        f"{headline.rstrip('.')}.",
+        runs,
+        (
+            f"{len(calibration.none.stability)} conversations per setting",
+            f"{len(calibration.candidates)} settings",
+            calibration.about["capability"],
+        ),
+        lines=(more, rejected_line(calibration, chosen), chance and f"{chance}."),
+        calibration=calibration,
+        chosen=chosen,
+        notes=[*detail_lines(calibration), *health_lines(calibration)],
+        settings=Table("Every setting, with 95 % intervals", setting_rows(calibration)),
+        trade_off=pictures(
+            folder, trade_off="Stability against points lost; whiskers are 95 % intervals"
+        ),
+        by_round=pictures(folder, by_round="Stability by round; whiskers are 95 % intervals"),
+        unprompted=_unprompted_table(runs["stability"]),
+        unprompted_lines=unprompted_lines(runs["stability"]),
+        downloads=[
+            *table_files(
+                "settings", "every setting: the numbers of the figures", _numbers(calibration)
+            ),
+            json_file(NAME, "what the run found, as in its folder", summary),
+        ],
+    )
+
+
+def _unprompted_table(run: RunData) -> Table | None:
+    """The score of each prompt or rule at round 1 with the system prompt and without; None where
+    it was not asked.
+    """
+    baseline = baseline_beside(run, read_series(run)[0])
+    if baseline is None:
+        return None
+    what = "rule" if baseline.by_rule else "prompt"
+    rows = [(what, "n", "with it", "without", "difference", "verdict")]
+    for row in baseline.cases:
+        scores = plain(row.prompted), plain(row.unprompted), signed(row.difference)
+        rows.append((row.name, str(row.n), *scores, row.verdict))
+    return Table("Round 1 with the system prompt and without, with 95 % intervals", rows)
+
+
+def setting_rows(calibration: Calibration) -> list[tuple[str, ...]]:
+    """The table of every setting, its head first, with the digits that the terminal has."""
+    rows: list[tuple[str, ...]] = [
+        (
+            "method",
+            "Pareto front",
+            "stability",
+            "against none",
+            "verdict",
+            _capability_head(calibration),
+            "points lost",
+            *_HEALTH,
+        )
+    ]
+    for candidate, star in zip(calibration.candidates, front(calibration), strict=True):
+        rows.append(_row(calibration, candidate, star))
+    return rows
+
+
+def _row(calibration: Calibration, candidate: Candidate, star: bool) -> tuple[str, ...]:
+    against, verdict, lost = "", "", ""
+    if candidate is not calibration.none:
+        gain = calibration.gain(candidate)
+        against, lost = signed_to(gain, 3), signed_to(calibration.drop(candidate), 1)
+        verdict = ": ".join(filter(None, (tell(gain).word("higher", "lower"), tell(gain).why)))
+    return (
+        candidate.method,
+        "*" if star else "",
+        with_interval(estimate(candidate.stability), lambda number: f"{number:.3f}"),
+        against,
+        verdict,
+        with_interval(estimate(candidate.capability), lambda number: f"{number:.1f}"),
+        lost,
+        *_health_cells(candidate),
+    )
+
+
+def _numbers(calibration: Calibration) -> list[tuple[Any, ...]]:
+    rows: list[tuple[Any, ...]] = [
+        ("method", "quantity", "round", "n", "mean", "low", "high", "sd")
+    ]
+    for candidate in calibration.candidates:
+        quantities = {
+            "stability": estimate(candidate.stability),
+            "gain": calibration.gain(candidate),
+            "capability": estimate(candidate.capability),
+            "points_lost": calibration.drop(candidate),
+        }
+        for name, value in quantities.items():
+            rows.append((candidate.method, name, None, *spread(value).values()))
+    for candidate in calibration.candidates:
+        for number, column in enumerate(candidate.by_round.T, start=1):
+            rows.append((candidate.method, "stability", number, *spread(estimate(column)).values()))
+    return rows

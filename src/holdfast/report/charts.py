@@ -1,4 +1,5 @@
-"""Where the marks of a chart stand, in user units of its SVG; `templates/charts.svg.j2` draws them.
+"""The charts of the page: curves by round, drawn by `templates/charts.svg.j2` in user units of its
+SVG, and how series look there.
 
 Colours come from the style sheet of the page, so they follow light and dark.
 """
@@ -6,22 +7,35 @@ Colours come from the style sheet of the page, so they follow light and dark.
 from __future__ import annotations
 
 import itertools
+import json
 import math
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
-from holdfast.analysis.statistics import Estimate
-from holdfast.report.rounds import MOST_DOTS, numbered
+from holdfast.analysis.series import KINDS, Series
+from holdfast.analysis.statistics import Estimate, estimate_columns
+from holdfast.report.wording import with_interval
 
 COLOURS = 6  # --series-0 to --series-5 in page.css, and as many dash patterns
+MOST_ACROSS = 16  # rounds that a table has as columns; more go down
+MOST_DOTS = 24  # means of a curve that have a dot each
+CAPTIONS = {
+    "stability": ("Keeps its own prompt", "stability, scored by its own probe"),
+    "adoption": ("Takes on the other’s prompt", "adoption, scored by the user’s probe"),
+    "mass": (
+        "Attention mass on the agent’s system prompt",
+        "mean over heads, layers and tokens of its replies",
+    ),
+    "divergence": ("Divergence from a fresh dialog", "nats per token of its replies"),
+}
+_NUMBERED = 12  # rounds, all of which an axis numbers
+_STEPS = (1, 2, 5, 10, 20, 25, 50, 100)
 _Point = tuple[float, float]
 
 
 @dataclass(frozen=True)
-class Line:
-    """One curve: its estimates per round, its colour (an index) and whether it is dashed (a
-    control).
-    """
+class Curve:
+    """The estimates of a series by round, its colour (an index) and whether it is dashed."""
 
     label: str
     points: Sequence[Estimate]
@@ -37,179 +51,197 @@ class Line:
             if point.mean is not None
         ]
 
-
-@dataclass(frozen=True)
-class Frame:
-    """The plotting area in user units; y runs from 0 to top."""
-
-    width: float
-    height: float
-    left: float
-    right: float
-    above: float
-    below: float
-    rounds: int
-    top: float = 1.0
-
-    def x(self, round: int) -> float:
-        span = self.width - self.left - self.right
-        return self.left + (span * (round - 1) / (self.rounds - 1) if self.rounds > 1 else span / 2)
-
-    def y(self, value: float) -> float:
-        inside = min(max(value, 0.0), self.top)
-        return self.above + (self.height - self.above - self.below) * (1 - inside / self.top)
-
-
-@dataclass(frozen=True)
-class Level:
-    """A horizontal line of the grid, or the axis, with its number; "" for none."""
-
-    y: float
-    is_axis: bool
-    label: str
-
-
-@dataclass(frozen=True)
-class Curve:
-    """One line as it is drawn.
-
-    Attributes:
-        colour, dashed: its look.
-        path: its means.
-        band: the outline of its 95 % intervals; empty where there are fewer than two.
-        bar: x and both ends of its only interval; None where there are none or several.
-        whisker: an SVG path of hairlines, one standard deviation each; "" for none.
-        dots: whether its means have dots.
-    """
-
-    colour: int
-    dashed: bool
-    path: tuple[_Point, ...]
-    band: tuple[_Point, ...]
-    bar: tuple[float, float, float] | None
-    whisker: str
-    dots: bool
-
-
-@dataclass(frozen=True)
-class End:
-    """The last mean of a curve, written beside its end."""
-
-    x: float
-    y: float
-    colour: int
-    text: str
+    @property
+    def has_dots(self) -> bool:
+        """Whether its means are few enough to have a dot each."""
+        return len(self.measured) <= MOST_DOTS
 
 
 @dataclass(frozen=True)
 class Chart:
-    """A line chart by round: band = 95 % interval, hairline whiskers = one standard deviation,
-    dots = means.
-    """
-
-    frame: Frame
-    title: str
-    describe: str
-    small: bool
-    levels: tuple[Level, ...]
-    ticks: tuple[int, ...]
-    curves: tuple[Curve, ...]
-    ends: tuple[End, ...]
-
-
-@dataclass(frozen=True)
-class Spark:
-    """A tiny curve for a table cell, from 0 to 1; decorative, as the cells beside it hold the
-    numbers.
-    """
-
-    path: tuple[_Point, ...]
-    width: int = 76
-    height: int = 28
-
-
-@dataclass(frozen=True)
-class Mark:
-    """A mean and its interval on an axis around a line at 0; decorative, as above.
-
-    Attributes:
-        x: of the mean; None where there is none.
-        low, high: ends of the interval; None where there is none.
-    """
-
-    x: float | None
-    low: float | None = None
-    high: float | None = None
-    width: int = 150
-    height: int = 20
-
-    @property
-    def middle(self) -> float:
-        """Where 0 is."""
-        return self.width / 2
-
-
-def line_chart(
-    lines: Sequence[Line],
-    rounds: int,
-    title: str,
-    describe: str,
-    *,
-    top: float = 1.0,
-    small: bool = False,
-) -> Chart:
-    """The marks of one panel.
+    """Curves by round: band = 95 % interval, hairline whiskers = one standard deviation, dots =
+    means.
 
     Args:
-        lines: the curves; a curve without any mean is left out.
+        title, description: read to those who do not see the chart.
+        curves: those with a mean.
         rounds: length of the x axis.
-        title, describe: read to those who do not see the chart.
-        top: largest y value.
+        top: largest y value; the axis starts at 0.
         small: for small multiples, with fewer labels and no whiskers.
+        width, height, left, right, above, below: the plotting area and its margins.
     """
-    lines = [line for line in lines if line.measured]
-    frame = (
-        Frame(240, 150, 26, 34, 10, 22, rounds, top)
-        if small
-        else Frame(460, 300, 34, 42, 12, 40, rounds, top)
-    )
-    aside = [4.0 * (place - (len(lines) - 1) / 2) for place in range(len(lines))]
-    return Chart(
-        frame=frame,
-        title=title,
-        describe=describe,
-        small=small,
-        levels=tuple(_levels(frame, small)),
-        ticks=_ticks(rounds, small),
-        curves=tuple(_curve(frame, line, small, dx) for line, dx in zip(lines, aside, strict=True)),
-        ends=tuple(_ends(frame, lines, small)),
-    )
+
+    title: str
+    description: str
+    curves: Sequence[Curve]
+    rounds: int
+    top: float = 1.0
+    small: bool = False
+    width: int = 460
+    height: int = 300
+    left: int = 34
+    right: int = 42
+    above: int = 12
+    below: int = 40
+
+    @property
+    def levels(self) -> tuple[float, ...]:
+        """The shares of the y axis that have a line."""
+        return (0, 0.5, 1) if self.small else (0, 0.25, 0.5, 0.75, 1)
+
+    @property
+    def ticks(self) -> tuple[int, ...]:
+        """The rounds that are numbered."""
+        return tuple(dict.fromkeys((1, self.rounds))) if self.small else numbered(self.rounds)
+
+    def x(self, round: int) -> float:
+        """Where a round is."""
+        span = self.width - self.left - self.right
+        return self.left + (span * (round - 1) / (self.rounds - 1) if self.rounds > 1 else span / 2)
+
+    def y(self, value: float) -> float:
+        """Where a value is; values outside the axis are at its ends."""
+        inside = min(max(value, 0.0), self.top)
+        return self.above + (self.height - self.above - self.below) * (1 - inside / self.top)
+
+    def path(self, curve: Curve) -> list[_Point]:
+        """The means of a curve."""
+        return [(self.x(number), self.y(mean)) for number, mean, _ in curve.measured]
+
+    def band(self, curve: Curve) -> list[_Point]:
+        """The outline of its intervals; two points of a curve with a single interval."""
+        ends = [
+            (self.x(number), self.y(point.low), self.y(point.high))
+            for number, _, point in curve.measured
+            if point.low is not None and point.high is not None
+        ]
+        return [(x, high) for x, _, high in ends] + [(x, low) for x, low, _ in reversed(ends)]
+
+    def whiskers(self, curve: Curve) -> str:
+        """An SVG path of hairlines of one standard deviation, those of several curves side by side;
+        an end that leaves the axis is cut there and has no cap.
+        """
+        aside = 4.0 * (self.curves.index(curve) - (len(self.curves) - 1) / 2)
+        path = ""
+        for number, mean, point in curve.measured:
+            if point.sd is None:
+                continue
+            x, ends = self.x(number) + aside, (mean - point.sd, mean + point.sd)
+            path += f"M{x:.1f} {self.y(ends[0]):.1f}V{self.y(ends[1]):.1f}"
+            for end in ends:
+                if 0 <= end <= self.top:
+                    path += f"M{x - 2:.1f} {self.y(end):.1f}h4"
+        return path
+
+    @property
+    def ends(self) -> Iterator[tuple[float, float, int, str]]:
+        """The last mean of each curve beside its end, pushed apart where they would overlap: x, y,
+        colour and text.
+        """
+        gap = 12.0 if self.small else 14.0
+        floor = self.height - self.below + 2
+        last = [(*curve.measured[-1][:2], curve.colour) for curve in self.curves]
+        last.sort(key=lambda end: (self.y(end[1]), end[2]))
+        heights = [self.y(mean) for _, mean, _ in last]
+        for above, below in itertools.pairwise(range(len(last))):
+            heights[below] = max(heights[below], heights[above] + gap)
+        for place, (number, mean, colour) in enumerate(last):
+            height = min(heights[place], floor - (len(last) - 1 - place) * gap)
+            yield self.x(number), height, colour, f"{mean:.{2 if self.top > 0.5 else 3}f}"
 
 
-def spark_line(values: Sequence[float | None]) -> Spark:
-    """The curve of values from 0 to 1."""
-    spark = Spark(())
-    step = (spark.width - 6) / max(1, len(values) - 1)
-    path = tuple(
-        (3 + place * step, 3 + (spark.height - 6) * (1 - value))
-        for place, value in enumerate(values)
-        if value is not None
-    )
-    return Spark(path)
+def small(chart: Chart) -> Chart:
+    """The chart as one of small multiples."""
+    return replace(chart, small=True, width=240, height=150, left=26, right=34, above=10, below=22)
 
 
-def difference_mark(value: Estimate, reach: float) -> Mark:
-    """The marks of a difference on an axis from -reach to +reach."""
-    middle = Mark(None).middle
+def chart_of(
+    series: Sequence[Series], estimates: Sequence[Sequence[Estimate]], title: str, top: float = 1.0
+) -> Chart:
+    """The chart of estimates by series; those of a series that has none are empty."""
+    pairs = zip(looks(series), estimates, strict=True)
+    curves = [replace(look, points=points) for look, points in pairs]
+    curves = [curve for curve in curves if curve.measured]
+    parts = []
+    for curve in curves:
+        (first, start, _), (last, end, _) = curve.measured[0], curve.measured[-1]
+        parts.append(f"{curve.label}: {start:.2f} at round {first}, {end:.2f} at round {last}")
+    description = "; ".join(parts) + "."
+    return Chart(title, description, curves, max(item.rounds for item in series), top)
 
-    def x(number: float) -> float:
-        return middle + (middle - 4) * max(-1.0, min(1.0, number / reach))
 
-    if value.mean is None:
-        return Mark(None)
-    if value.low is None or value.high is None:
-        return Mark(x(value.mean))
-    return Mark(x(value.mean), x(value.low), x(value.high))
+def looks(series: Sequence[Series]) -> list[Curve]:
+    """The look that every series has everywhere on the page, without points; other runs than the
+    first are dashed, and so are colours used a second time.
+    """
+    return [
+        Curve(item.label, (), place % COLOURS, item.run != series[0].run or place >= COLOURS)
+        for place, item in enumerate(series)
+    ]
+
+
+@dataclass(frozen=True)
+class Panel:
+    """A chart by round whose values can be read off; readings is JSON: per round, [colour, label,
+    value, interval, sd] of each series.
+    """
+
+    title: str
+    meaning: str
+    rounds: int
+    readings: str
+    chart: Chart
+
+
+def panel(series: Sequence[Series], kind: str) -> Panel:
+    """The chart of one of `series.MEASURED`."""
+    estimates = [estimate_columns(item.values(kind)) for item in series]
+    title, meaning = CAPTIONS[kind]
+    means = [point for points in estimates for point in points if point.mean is not None]
+    top = 1.0 if kind in KINDS else round_top([(p.mean or 0) + (p.sd or 0.0) for p in means])
+    chart = chart_of(series, estimates, title, top)
+    readings = [
+        [
+            [look.colour, look.label, *cell]
+            for look, points in zip(looks(series), estimates, strict=True)
+            if number < len(points) and (cell := cell_of(points[number], kind))
+        ]
+        for number in range(chart.rounds)
+    ]
+    return Panel(title, meaning, chart.rounds, json.dumps(readings), chart)
+
+
+def number_rows(
+    series: Sequence[Series], kinds: Sequence[str]
+) -> list[tuple[str, str, int, list[tuple[str, str, str] | None]]]:
+    """Panels as a table: label, kind, conversations, and the cell of every round."""
+    return [
+        (
+            item.label,
+            kind,
+            len(item.records),
+            [cell_of(point, kind) for point in estimate_columns(item.values(kind))],
+        )
+        for kind in kinds
+        for item in series
+        if item.measured(kind)
+    ]
+
+
+def cell_of(point: Estimate, kind: str) -> tuple[str, str, str] | None:
+    """Mean, interval and standard deviation as text; None where nothing was measured."""
+    if point.mean is None:
+        return None
+    digits = 2 if kind in KINDS else 3
+    value, _, interval = with_interval(point, lambda number: f"{number:.{digits}f}").partition(" ")
+    return value, interval, "" if point.sd is None else f"{point.sd:.{digits}f}"
+
+
+def spark_path(values: Sequence[float | None]) -> list[_Point]:
+    """A tiny curve of values from 0 to 1, 76 by 28 units with a margin of 3."""
+    step = 70 / max(1, len(values) - 1)
+    places = enumerate(values)
+    return [(3 + at * step, 3 + 22 * (1 - value)) for at, value in places if value is not None]
 
 
 def round_top(values: Sequence[float]) -> float:
@@ -223,68 +255,14 @@ def round_top(values: Sequence[float]) -> float:
     )
 
 
-def _levels(frame: Frame, small: bool) -> Iterator[Level]:
-    for share in (0, 0.5, 1) if small else (0, 0.25, 0.5, 0.75, 1):
-        value = share * frame.top
-        label = "" if small and share == 0.5 else f"{value:.3g}"  # 0, 0.25, 1: as short as can be
-        yield Level(frame.y(value), share == 0, label)
+def numbered(rounds: int) -> tuple[int, ...]:
+    """The rounds that an axis numbers: all, or the first, the last, and round numbers between.
 
-
-def _ticks(rounds: int, small: bool) -> tuple[int, ...]:
-    """The rounds that are numbered."""
-    if small:
-        return (1, rounds) if rounds > 1 else (1,)
-    return numbered(rounds)
-
-
-def _curve(frame: Frame, line: Line, small: bool, dx: float) -> Curve:
-    bounded = [
-        (frame.x(number), frame.y(point.low), frame.y(point.high))
-        for number, _, point in line.measured
-        if point.low is not None and point.high is not None
-    ]
-    several = len(bounded) > 1
-    upper = [(x, high) for x, _, high in bounded]
-    lower = [(x, low) for x, low, _ in reversed(bounded)]
-    return Curve(
-        colour=line.colour,
-        dashed=line.dashed,
-        path=tuple((frame.x(number), frame.y(mean)) for number, mean, _ in line.measured),
-        band=(*upper, *lower) if several else (),
-        bar=bounded[0] if bounded and not several else None,  # one round has no width to fill
-        whisker="" if small else "".join(_whiskers(frame, line, dx)),
-        dots=not small and len(line.measured) <= MOST_DOTS,
-    )
-
-
-def _whiskers(frame: Frame, line: Line, dx: float) -> Iterator[str]:
-    """Hairlines of one standard deviation; an end that leaves 0 to 1 is cut at the edge and has no
-    cap.
+    >>> numbered(3), numbered(32), numbered(100)
+    ((1, 2, 3), (1, 5, 10, 15, 20, 25, 32), (1, 10, 20, 30, 40, 50, 60, 70, 80, 90, 100))
     """
-    for number, mean, point in line.measured:
-        if point.sd is None:
-            continue
-        x, ends = frame.x(number) + dx, (mean - point.sd, mean + point.sd)
-        yield f"M{x:.1f} {frame.y(ends[0]):.1f}V{frame.y(ends[1]):.1f}"
-        for end in ends:
-            if 0 <= end <= frame.top:
-                yield f"M{x - 2:.1f} {frame.y(end):.1f}h4"
-
-
-def _ends(frame: Frame, lines: Sequence[Line], small: bool) -> list[End]:
-    """The last mean of each curve at its end, pushed apart where they would overlap."""
-    gap = 12.0 if small else 14.0
-    floor = frame.height - frame.below + 2
-    digits = 2 if frame.top > 0.5 else 3
-    last = [(line, *line.measured[-1][:2]) for line in lines]
-    last.sort(key=lambda end: (frame.y(end[2]), end[0].colour))
-    heights = [frame.y(mean) for _, _, mean in last]
-    for above, below in itertools.pairwise(range(len(last))):
-        heights[below] = max(heights[below], heights[above] + gap)
-    for place in range(len(last)):
-        room = (len(last) - 1 - place) * gap
-        heights[place] = min(heights[place], floor - room)
-    return [
-        End(frame.x(number), height, line.colour, f"{mean:.{digits}f}")
-        for (line, number, mean), height in zip(last, heights, strict=True)
-    ]
+    step = next((step for step in _STEPS if rounds <= _NUMBERED * step), rounds)
+    if step == 1:
+        return tuple(range(1, rounds + 1))
+    between = [number for number in range(step, rounds, step) if rounds - number > step / 2]
+    return (1, *between, rounds)

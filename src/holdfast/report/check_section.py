@@ -10,7 +10,7 @@ from holdfast.analysis.checks import FAIL, PASS, UNDECIDED, Cell, PromptCheck
 from holdfast.analysis.rule_checks import rules_of
 from holdfast.analysis.series import Series
 from holdfast.analysis.statistics import NOTHING, Estimate
-from holdfast.report.charts import Chart, Line, line_chart
+from holdfast.report.charts import Chart, Curve
 from holdfast.report.checks import (
     fall_text,
     numbers_text,
@@ -173,10 +173,10 @@ def _chart(name: str, cells: Sequence[Cell], bar: float | None) -> Chart:
         NOTHING if cell.mean != cell.mean else Estimate(0, cell.mean, None, cell.low, cell.high)
         for cell in cells
     ]
-    lines = [Line(name, points, _CURVE)]
+    curves = [Curve(name, points, _CURVE)]
     told = "; ".join(f"round {cell.round}: {numbers_text(cell)}" for cell in cells)
     if bar is not None:
         level = [Estimate(0, bar, None, None, None)] * len(cells)
-        lines.insert(0, Line("bar", level, _BAR, dashed=True))
+        curves.insert(0, Curve("bar", level, _BAR, dashed=True))
         told = f"{told}; the bar is {bar:g}"
-    return line_chart(tuple(lines), len(cells), f"Keeps {name}", f"{told}.", small=True)
+    return Chart(f"Keeps {name}", f"{told}.", [c for c in curves if c.measured], len(cells))

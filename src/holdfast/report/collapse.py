@@ -11,9 +11,8 @@ from holdfast.analysis.comparisons import baseline_of, compare, overall_change
 from holdfast.analysis.series import NO_FIX, Series
 from holdfast.analysis.statistics import estimate_columns
 from holdfast.records import RunData
-from holdfast.report.document import Table
-from holdfast.report.overview import judged
-from holdfast.report.wording import count_of, percent, plain
+from holdfast.report.page import Table
+from holdfast.report.wording import count_of, percent, plain, with_verdict
 
 _REPEATED = (
     ("other", "repeat the other speaker"),
@@ -150,6 +149,6 @@ def _reading(series: Sequence[Series], item: Series) -> tuple[str, str, str, str
     return (
         plain(points[0]),
         plain(points[-1]),
-        judged(overall_change(item, "stability"), "rises", "falls"),
-        judged(pair.stability_last, "higher", "lower") if pair else "–",
+        with_verdict(overall_change(item, "stability"), "rises", "falls"),
+        with_verdict(pair.stability_last, "higher", "lower") if pair else "–",
     )

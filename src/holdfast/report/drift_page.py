@@ -7,51 +7,29 @@ from collections.abc import Sequence
 from holdfast.analysis.baseline import Baseline, baseline_beside
 from holdfast.analysis.check_file import Check, read_check
 from holdfast.analysis.figure_data import figure_rows
-from holdfast.analysis.series import Series
+from holdfast.analysis.series import KINDS, MEASURED, Series
 from holdfast.analysis.summary import spelled, summarise
 from holdfast.drift.cases import NO_CATEGORY
 from holdfast.records import RunData
-from holdfast.report.about import about_runs, definitions, drift_terms, setting
+from holdfast.report.about import about_runs, conversation_kind, setting
+from holdfast.report.charts import CAPTIONS, COLOURS, looks, number_rows, panel
 from holdfast.report.check_section import check_headline, check_lines, check_sections
 from holdfast.report.collapse import collapse_lines, collapse_section
 from holdfast.report.conversations import pack, script_chunks, script_json
 from holdfast.report.downloads import Download, json_file, table_files
-from holdfast.report.judges import judges_section
+from holdfast.report.judges import read_agreements
 from holdfast.report.next_step import finding_of, next_step
 from holdfast.report.page import render
-from holdfast.report.panels import legend
-from holdfast.report.prompts import prompts_section
 from holdfast.report.sections import (
-    SHOWN_CATEGORIES,
     accuracy_section,
-    attention_section,
     categories_section,
-    divergence_section,
-    drift_section,
     methods_section,
+    prompts_section,
     rules_section,
 )
 from holdfast.report.sentences import counted, opening
 
-# a section is a template `drift_ID.html.j2`; it is left out where what it reads is empty
-SECTIONS = (
-    ("check", "Check"),
-    ("drift", "Round by round"),
-    ("accuracy", "Accuracy"),
-    ("rules", "Rules"),
-    ("methods", "Methods"),
-    ("categories", "Categories"),
-    ("baseline", "Measures"),
-    ("judges", "Judges"),
-    ("prompts", "Prompts"),
-    ("attention", "Attention"),
-    ("divergence", "Divergence"),
-    ("collapse", "Breakdown"),
-    ("conversations", "Conversations"),
-    ("data", "Data"),
-    ("about", "How it was measured"),
-)
-
+SHOWN_CATEGORIES = 6  # the rest is folded
 _NAMED = (
     ("model", "model"),
     ("user_model", "user model"),
@@ -73,43 +51,44 @@ def render_page(runs: Sequence[RunData], labels: Sequence[str], series: Sequence
         entry["probedAfter"] = setting(manifest, "probe_at") == "after-round"
     checks = [read_check(run) for run in runs]
     baseline = baseline_beside(runs[0], series[0])
-    rules = rules_section(series, baseline)
+    rules = rules_section(series)
     categories = _agent_categories(series)
     unsorted = rules is not None or categories == [NO_CATEGORY]
     one_category = unsorted and len(categories) < 2  # the whole run again
-    parts = {
-        "check": check_sections(checks, labels, series),
-        "drift": drift_section(series),
-        "accuracy": accuracy_section(series),
-        "rules": rules,
-        "methods": methods_section(series),
-        "categories": [] if one_category else categories_section(series),
-        "baseline": baseline,
-        "judges": judges_section(runs),
-        "prompts": prompts_section(series),
-        "attention": attention_section(series),
-        "divergence": divergence_section(series),
-        "collapse": collapse_section(series),
-    }
-    always = ("conversations", "data", "about")
+    shown = list(zip(looks(series), series, strict=True))
+    kinds = {kind: [look for look, item in shown if item.measured(kind)] for kind in MEASURED}
+    measured = {kind: there for kind, there in kinds.items() if there}
     first, *lines = _opening(runs[0], checks[0], series, baseline)
     return render(
         "drift.html.j2",
         "drift" if checks[0] is None else "check",
         first,
-        lines,
-        _facts(runs, series),
-        [(name, title) for name, title in SECTIONS if name in always or parts[name]],
-        scripts=("page.js", "conversations.js"),
-        **parts,
+        lines=lines,
+        facts=_facts(runs, series),
         series=series,
         rounds=max(item.rounds for item in series),
-        legend=legend(series),
-        definitions=definitions(series),
+        looks=looks(series),
+        colours={item: place % COLOURS for place, item in enumerate(series)},
+        measured=measured,
+        scored=[kind for kind in KINDS if kind in measured],
+        panel=panel,
+        number_rows=number_rows,
+        check=check_sections(checks, labels, series),
+        accuracy=accuracy_section(series),
+        rules=rules,
+        methods=methods_section(series),
+        categories={} if one_category else categories_section(series),
+        CAPTIONS=CAPTIONS,
         shown_categories=SHOWN_CATEGORIES,
+        baseline=baseline,
+        judges=[agreement for run in runs for agreement in read_agreements(run.folder)],
+        prompts=prompts_section(series),
+        collapse=collapse_section(series),
         agent_categories=categories,
         downloads=_downloads(runs, labels, series),
-        terms=drift_terms(runs),
+        conversation_kinds=sorted({conversation_kind(run.manifest) for run in runs}),
+        probe_places=sorted({str(setting(run.manifest, "probe_at", "in-place")) for run in runs}),
+        diverged=any(setting(run.manifest, "divergence") for run in runs),
         runs=about_runs(runs, labels),
         index=script_json(index),
         chunks=script_chunks(chunks),

@@ -1,11 +1,13 @@
-"""The page's figures as SVG and PNG files, through matplotlib (imported only here, and only when
-called).
+"""Figures as SVG and PNG files through matplotlib, which is imported only when one is drawn: their
+style, their parts, and the figures of a drift run.
 """
 
 from __future__ import annotations
 
 import io
+import textwrap
 from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -15,9 +17,7 @@ from holdfast.analysis.comparisons import by_category
 from holdfast.analysis.series import KINDS, Series
 from holdfast.analysis.statistics import Estimate, estimate_columns
 from holdfast.files import write_whole
-from holdfast.report.charts import round_top
-from holdfast.report.labels import legend_below
-from holdfast.report.rounds import MOST_DOTS
+from holdfast.report.charts import MOST_DOTS, round_top
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -30,12 +30,13 @@ NAMES = {
     "mass": "attention mass on the prompt",
     "divergence": "divergence from a fresh dialog, nats per token",
 }
-_OF_TURNS = {  # what a figure of them says of its curves
+_BAND = "band: 95 % bootstrap interval"
+_OF_TURNS = {
     "mass": "mean over heads, layers and tokens of the agent’s replies",
-    "divergence": "mean over the tokens of the agent’s replies; band: 95 % bootstrap interval",
+    "divergence": f"mean over the tokens of the agent’s replies; {_BAND}",
 }
 _STYLE: Any = {
-    "font.family": "DejaVu Sans",
+    "font.family": "sans-serif",
     "font.size": 9,
     "axes.spines.top": False,
     "axes.spines.right": False,
@@ -51,6 +52,9 @@ _STYLE: Any = {
     "xtick.color": "#555555",
     "ytick.color": "#555555",
 }
+_SIZES = (None, 8, 7, 6)  # of a legend's letters, the largest that fits is taken
+_PER_INCH, _SMALL_PER_INCH = 15, 20  # letters of a note, and of a name in the smallest size
+_LEGEND_HEIGHT = 0.8  # inches of a figure's height that a legend may take
 
 
 def write_figures(series: Sequence[Series], folder: Path, whiskers: bool = False) -> list[Path]:
@@ -59,15 +63,24 @@ def write_figures(series: Sequence[Series], folder: Path, whiskers: bool = False
 
     With `whiskers`, all but the categories show one standard deviation, as the papers do. The bytes
     depend on the records alone: no date, fixed identifiers."""
+    looks = {
+        item: _Look(
+            item.label,
+            COLOURS[place % len(COLOURS)],
+            "--" if place >= len(COLOURS) or item.run != series[0].run else "-",
+            whiskers,
+        )
+        for place, item in enumerate(series)
+    }
     with styled():
-        figures = {"drift": _drift(series, whiskers)}
+        figures = {"drift": _drift(looks)}
         for kind in KINDS:
-            drawn = _categories(series, kind)
+            drawn = _categories(looks, kind)
             if drawn is not None:
                 figures[f"categories_{kind}"] = drawn
         for kind, note in _OF_TURNS.items():
             if any(item.measured(kind) for item in series):
-                figures[kind] = _of_turns(series, kind, note, whiskers)
+                figures[kind] = _of_turns(looks, kind, note)
         return save(figures, folder)
 
 
@@ -90,65 +103,7 @@ def save(figures: dict[str, Figure], folder: Path) -> list[Path]:
     return written
 
 
-def _drift(series: Sequence[Series], whiskers: bool) -> Figure:
-    kinds = [kind for kind in KINDS if any(item.measured(kind) for item in series)]
-    figure, axes = panels(
-        len(kinds), len(kinds), 4.6 if len(kinds) > 1 else 6.4, 3.2
-    )  # one panel alone has to hold the note
-    for kind, axis in zip(kinds, axes, strict=True):
-        _draw(
-            axis,
-            series,
-            [estimate_columns(item.values(kind)) for item in series],
-            whiskers=whiskers,
-        )
-        axis.set(title=NAMES[kind], xlabel="round", ylim=(0, 1.02))
-    told = "; whisker: one standard deviation" if whiskers else ""
-    _legend(figure, f"band: 95 % bootstrap interval over conversations{told}")
-    return figure
-
-
-def _of_turns(series: Sequence[Series], kind: str, note: str, whiskers: bool) -> Figure:
-    """What was measured of the agent's turns, by round."""
-    figure, axes = panels(1, 1, 4.6, 3.2)
-    shown = [item for item in series if item.measured(kind)]
-    estimates = [estimate_columns(item.values(kind)) for item in shown]
-    _draw(
-        axes[0],
-        shown,
-        estimates,
-        whiskers=whiskers,
-        colours=[list(series).index(item) for item in shown],
-    )
-    highest = [
-        point.mean + (point.sd or 0)
-        for points in estimates
-        for point in points
-        if point.mean is not None
-    ]
-    axes[0].set(title=NAMES[kind], xlabel="round", ylim=(0, round_top(highest)))
-    _legend(figure, note)
-    return figure
-
-
-def _categories(series: Sequence[Series], kind: str) -> Figure | None:
-    by_series = [by_category(item, kind) for item in series]
-    names = sorted({name for categories in by_series for name in categories})
-    if not names:
-        return None
-    figure, axes = panels(len(names), min(3, len(names)), 2.6, 2.1)
-    for name, axis in zip(names, axes, strict=False):
-        present = [place for place, categories in enumerate(by_series) if name in categories]
-        _draw(
-            axis,
-            [series[place] for place in present],
-            [by_series[place][name] for place in present],
-            whiskers=False,
-            colours=present,
-        )
-        axis.set(title=name.replace("_", " ").replace("$", r"\$"), ylim=(0, 1.02))
-    _legend(figure, f"{NAMES[kind]}, by category and round; band: 95 % bootstrap interval")
-    return figure
+# --- Parts of figures
 
 
 def panels(count: int, across: int, width: float, height: float) -> tuple[Figure, list[Axes]]:
@@ -165,66 +120,155 @@ def panels(count: int, across: int, width: float, height: float) -> tuple[Figure
 
 def means(points: Sequence[Estimate]) -> np.ndarray:
     """The means, [point]; NaN, which is not drawn, where nothing was measured."""
-    return np.array([np.nan if point.mean is None else point.mean for point in points])
+    return np.array([point.mean for point in points], dtype=float)
 
 
 def whiskers(points: Sequence[Estimate]) -> np.ndarray:
     """How far the intervals reach below and above the means, [2, point]; 0 where there is none."""
-    reach = [
-        (0.0, 0.0)
-        if point.mean is None or point.low is None or point.high is None
-        else (max(0.0, point.mean - point.low), max(0.0, point.high - point.mean))
-        for point in points
-    ]
-    return np.array(reach).T.reshape(2, len(points))
+    mean, low, high = np.array([(p.mean, p.low, p.high) for p in points], dtype=float).T
+    return np.nan_to_num(np.maximum([mean - low, high - mean], 0))
 
 
-def _draw(
-    axis: Axes,
-    series: Sequence[Series],
-    estimates: Sequence[Sequence[Estimate]],
-    *,
-    whiskers: bool,
-    colours: Sequence[int] | None = None,
+def error_bars(
+    axis: Axes, x: Any, y: Any, colour: str, up: Any, across: Any = None, alpha: float = 0.35
 ) -> None:
-    from matplotlib.ticker import MaxNLocator
+    """Hairlines around points, as far as `up` and `across` reach."""
+    axis.errorbar(
+        x,
+        y,
+        up,
+        across,
+        fmt="none",
+        ecolor=colour,
+        alpha=alpha,
+        elinewidth=0.7,
+        capsize=1.5,
+    )
 
-    for at, (item, points) in enumerate(zip(series, estimates, strict=True)):
-        index = colours[at] if colours else at
-        colour, style = (
-            COLOURS[index % len(COLOURS)],
-            "--" if index >= len(COLOURS) or _is_control(series, item) else "-",
+
+def legend_below(
+    figure: Figure, handles: Sequence[Any], names: Sequence[str], note: str = "", columns: int = 2
+) -> None:
+    """The legend under the figure, in as many columns and as large as fits.
+
+    A name too long for a line is cut, and the figure grows where the legend is high.
+    """
+    from matplotlib.backends.backend_agg import FigureCanvasAgg
+
+    title = textwrap.fill(note, int(figure.get_figwidth() * _PER_INCH)) if note else None
+    room = int(figure.get_figwidth() * _SMALL_PER_INCH)
+    short = [name if len(name) <= room else f"{name[: room - 1]}…" for name in names]
+    sizes = [(size, across) for size in _SIZES for across in range(columns, 0, -1)]
+    for size, across in sizes:
+        legend = figure.legend(
+            handles,
+            short,
+            loc="outside lower left",
+            frameon=False,
+            ncols=across,
+            fontsize=size,
+            title=title,
+            title_fontsize=8,
+            alignment="left",
         )
+        box = legend.get_window_extent(FigureCanvasAgg(figure).get_renderer())
+        if box.width <= figure.bbox.width or (size, across) == sizes[-1]:
+            extra = max(0.0, box.height / figure.dpi - _LEGEND_HEIGHT)
+            figure.set_figheight(figure.get_figheight() + extra)
+            return
+        legend.remove()
+
+
+# --- A drift run
+
+
+@dataclass(frozen=True)
+class _Look:
+    """A series in every figure of a run; whiskers are standard deviations."""
+
+    label: str
+    colour: str
+    style: str
+    whiskers: bool
+
+    def draw(self, axis: Axes, points: Sequence[Estimate], aside: float = 0.0) -> None:
+        """Draws a curve with its band; whiskers stand `aside` by a part of a round."""
         rounds = np.arange(1, len(points) + 1)
         mean, low, high, sd = np.array(
             [(point.mean, point.low, point.high, point.sd) for point in points], dtype=float
         ).T
         if np.isnan(mean).all():
-            continue
-        axis.fill_between(rounds, low, high, color=colour, alpha=0.15, linewidth=0)
-        if whiskers:
-            axis.errorbar(
-                rounds + 0.05 * (at - (len(series) - 1) / 2),
-                mean,
-                sd,
-                fmt="none",
-                ecolor=colour,
-                alpha=0.35,
-                elinewidth=0.7,
-                capsize=1.5,
-            )
+            return
+        axis.fill_between(rounds, low, high, color=self.colour, alpha=0.15, linewidth=0)
+        if self.whiskers:
+            error_bars(axis, rounds + aside, mean, self.colour, sd)
         axis.plot(
             rounds,
             mean,
-            style,
-            color=colour,
+            self.style,
+            color=self.colour,
             linewidth=1.6,
             marker="o" if len(points) <= MOST_DOTS else "",
             markersize=3,
             gid="curve",
-            label=item.label.replace("$", r"\$"),
+            label=self.label.replace("$", r"\$"),
         )
+
+
+def _draw(axis: Axes, curves: Sequence[tuple[_Look, Sequence[Estimate]]], title: str) -> None:
+    from matplotlib.ticker import MaxNLocator
+
+    for place, (look, points) in enumerate(curves):
+        look.draw(axis, points, 0.05 * (place - (len(curves) - 1) / 2))
+    axis.set(title=title, ylim=(0, 1.02))
     axis.xaxis.set_major_locator(MaxNLocator(integer=True))
+
+
+def _drift(looks: dict[Series, _Look]) -> Figure:
+    kinds = [kind for kind in KINDS if any(item.measured(kind) for item in looks)]
+    # one panel alone has to hold the note
+    figure, axes = panels(len(kinds), len(kinds), 4.6 if len(kinds) > 1 else 6.4, 3.2)
+    for kind, axis in zip(kinds, axes, strict=True):
+        curves = [(look, estimate_columns(item.values(kind))) for item, look in looks.items()]
+        _draw(axis, curves, NAMES[kind])
+        axis.set_xlabel("round")
+    has_whiskers = any(look.whiskers for look in looks.values())
+    deviation = "; whisker: one standard deviation" if has_whiskers else ""
+    _legend(figure, f"{_BAND} over conversations{deviation}")
+    return figure
+
+
+def _of_turns(looks: dict[Series, _Look], kind: str, note: str) -> Figure:
+    """A quantity of the agent's turns, by round."""
+    figure, (axis,) = panels(1, 1, 4.6, 3.2)
+    curves = [
+        (look, estimate_columns(item.values(kind)))
+        for item, look in looks.items()
+        if item.measured(kind)
+    ]
+    _draw(axis, curves, NAMES[kind])
+    points = [point for _, points in curves for point in points if point.mean is not None]
+    top = round_top([(point.mean or 0.0) + (point.sd or 0.0) for point in points])
+    axis.set(xlabel="round", ylim=(0, top))
+    _legend(figure, note)
+    return figure
+
+
+def _categories(looks: dict[Series, _Look], kind: str) -> Figure | None:
+    by_series = {item: by_category(item, kind) for item in looks}
+    names = sorted({name for categories in by_series.values() for name in categories})
+    if not names:
+        return None
+    figure, axes = panels(len(names), min(3, len(names)), 2.6, 2.1)
+    for name, axis in zip(names, axes, strict=False):
+        curves = [
+            (replace(look, whiskers=False), by_series[item][name])
+            for item, look in looks.items()
+            if name in by_series[item]
+        ]
+        _draw(axis, curves, name.replace("_", " ").replace("$", r"\$"))
+    _legend(figure, f"{NAMES[kind]}, by category and round; {_BAND}")
+    return figure
 
 
 def _legend(figure: Figure, note: str) -> None:
@@ -239,7 +283,3 @@ def _legend(figure: Figure, note: str) -> None:
     }
     order = sorted(curves, key=lambda label: COLOURS.index(str(curves[label].get_color())))
     legend_below(figure, [curves[label] for label in order], order, note)
-
-
-def _is_control(series: Sequence[Series], item: Series) -> bool:
-    return item.run != series[0].run

@@ -1,73 +1,54 @@
-"""The figures of `holdfast geometry`: embedding norms (Li et al. 2024, Figure 7), and hidden states
-round by round.
-"""
+"""The page of `holdfast geometry`."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from holdfast.report.figures import COLOURS, panels, save, styled
-from holdfast.report.labels import legend_below
+from holdfast.analysis.study_summary import DIALOGS
+from holdfast.analysis.summary import NAME
+from holdfast.records import read_run
+from holdfast.report.downloads import json_file, table_files
+from holdfast.report.page import Table, pictures, render_study
 
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
-
-_LABELS = {
-    "all": "all tokens so far",
-    "system": "system prompt",
-    "user": "user, equally many tokens",
-    "agent": "agent, equally many tokens",
-}
+_COLUMNS = [(q, who) for q in ("dimension", "angle") for who in ("all", "system", "user", "agent")]
 
 
-def write_geometry_figures(geometry: dict[str, Any], folder: Path) -> list[Path]:
-    """Writes `norms` and `hidden_states`, each as SVG and PNG, from what `study.geometry.study`
-    measured; returns the files.
+def geometry_page(geometry: dict[str, Any], lines: Sequence[str], folder: Path) -> str:
+    """The HTML of the page of a study of geometry.
+
+    Args:
+        geometry: as `study.geometry.study` returns it.
+        lines: the results in words, as it tells them.
+        folder: with its figures, dialogs and summary.
     """
-    with styled():
-        return save(
-            {
-                "norms": _norms(geometry["model"], geometry["embedding_norms"]),
-                "hidden_states": _hidden_states(geometry),
-            },
+    run = read_run(folder / DIALOGS)
+    theory = [line for line in lines if line.startswith(("Theorem", "Proposition"))]
+    rows = [
+        (row["round"], *(row[quantity][who] for quantity, who in _COLUMNS))
+        for row in geometry["hidden_states"]
+    ]
+    averages = [("round", *(f"{quantity}, {who}" for quantity, who in _COLUMNS))]
+    averages += [(str(number), *(f"{value:.2f}" for value in values)) for number, *values in rows]
+    numbers = [("round", *(f"{quantity}_{who}" for quantity, who in _COLUMNS)), *rows]
+    summary = (folder / NAME).read_text(encoding="utf-8")
+    return render_study(
+        "geometry",
+        f"How the hidden states of {geometry['model']} spread over {rows[-1][0]} rounds, and the"
+        " theory checked.",
+        {DIALOGS: run},
+        (f"{len(run.records)} dialogs", f"suite {geometry['suite']}"),
+        read=[line for line in lines if line not in theory],
+        theory=theory,
+        states=pictures(
             folder,
-        )
-
-
-def write_norms(model: str, norms: Sequence[float], folder: Path) -> list[Path]:
-    """Writes `norms` alone, as SVG and PNG."""
-    with styled():
-        return save({"norms": _norms(model, norms)}, folder)
-
-
-def _norms(model: str, norms: Sequence[float]) -> Figure:
-    figure, (axis,) = panels(1, 1, 4.6, 3.0)
-    axis.hist(norms, bins=60, density=True, color=COLOURS[1])
-    axis.set(title=f"norms of the embeddings of {model}", xlabel="norm", ylabel="density")
-    return figure
-
-
-def _hidden_states(geometry: dict[str, Any]) -> Figure:
-    figure, axes = panels(2, 2, 4.6, 3.2)
-    rows = geometry["hidden_states"]
-    for axis, quantity, title in zip(
-        axes,
-        ("dimension", "angle"),
-        ("effective dimension", "opening angle in radians (95 % of the tokens)"),
-        strict=True,
-    ):
-        for colour, (name, label) in zip(COLOURS, _LABELS.items(), strict=False):
-            axis.plot(
-                [row["round"] for row in rows],
-                [row[quantity][name] for row in rows],
-                marker="o",
-                markersize=3,
-                color=colour,
-                label=label,
-            )
-        axis.set(title=title, xlabel="round", xticks=[row["round"] for row in rows])
-        axis.set_ylim(bottom=0)
-    legend_below(figure, *axes[0].get_legend_handles_labels())
-    return figure
+            hidden_states="Effective dimension and opening angle, averaged over layers and dialogs",
+        ),
+        norms=pictures(folder, norms="Li et al. 2024, Figure 7"),
+        averages=Table("Averages over layers and dialogs, without intervals", averages),
+        downloads=[
+            *table_files("hidden_states", "the numbers of the figure", numbers),
+            json_file(NAME, "what was found, as in its folder", summary),
+        ],
+    )

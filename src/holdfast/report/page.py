@@ -1,31 +1,69 @@
-"""The skeleton that every page shares: one file that loads nothing, and runs no script but its
-own.
+"""Pages: one file each that loads nothing and runs no script but its own, from a template of
+`templates/`.
+
+What comes from records, models or command lines is text everywhere and is escaped. Only the style
+sheet, the scripts, and the data that this package packs for them are handed over as `Markup`.
 """
 
 from __future__ import annotations
 
 import base64
+import functools
 import hashlib
-from collections.abc import Sequence
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from markupsafe import Markup
+from jinja2 import Environment, FileSystemLoader, StrictUndefined
+from markupsafe import Markup, escape
 
-from holdfast.report.environment import environment
+from holdfast.analysis.collapse import LASTING
+from holdfast.analysis.comparisons import overall_change
+from holdfast.analysis.statistics import MIN_PROMPTS, RESAMPLES
+from holdfast.analysis.verdicts import CANNOT_TELL, LEAST, LEAST_MOVED, tell
+from holdfast.drift.judges import LEAST_KAPPA
+from holdfast.records import RunData
+from holdfast.report.about import about_runs
+from holdfast.report.charts import MOST_ACROSS, small, spark_path
+from holdfast.report.judges import counts_text
+from holdfast.report.sentences import broken_text, default_prompt_sentence, fall
+from holdfast.report.wording import other_prompts, plain, signed, signed_number
 from holdfast.version import __version__
 
 _HERE = Path(__file__).parent
+
+
+@dataclass(frozen=True)
+class Table:
+    """Rows of text, the first the head and the first cell of each other its name."""
+
+    caption: str
+    rows: Sequence[Sequence[str]]
+
+
+@dataclass(frozen=True)
+class Picture:
+    """A figure: its title, and an SVG or PNG file, which the page takes in."""
+
+    title: str
+    path: Path
+
+    @property
+    def address(self) -> str:
+        """The picture as a data address."""
+        kind = "svg+xml" if self.path.suffix == ".svg" else "png"
+        return f"data:image/{kind};base64,{base64.b64encode(self.path.read_bytes()).decode()}"
 
 
 def render(
     template: str,
     command: str,
     headline: str,
-    lines: Sequence[str],
-    facts: Sequence[str],
-    navigation: Sequence[tuple[str, str]],
-    scripts: Sequence[str] = ("page.js",),
+    *,
+    lines: Sequence[str] = (),
+    facts: Sequence[str] = (),
     **values: Any,
 ) -> str:
     """The HTML of a page.
@@ -34,14 +72,10 @@ def render(
         template: a file of `templates` that extends `skeleton.html.j2`.
         command: whose page it is, such as "drift".
         headline: the first line.
-        lines: what stands under it.
-        facts: what was measured, in a few words each.
-        navigation: the id and the title of every section.
-        scripts: the files that are its script.
+        lines: the sentences under it; empty ones are left out.
+        facts: what was measured, in a few words each; empty ones are left out.
         values: what the template itself reads.
     """
-    script = "".join((_HERE / name).read_text(encoding="utf-8") for name in scripts)
-    digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
     return (
         environment()
         .get_template(template)
@@ -49,13 +83,113 @@ def render(
             command="report" if command in ("drift", "check") else command,
             kind=f"{command} report",
             headline=headline,
-            lines=lines,
+            lines=[line for line in lines if line],
             facts=[fact for fact in facts if fact],
-            navigation=navigation,
-            style=Markup((_HERE / "page.css").read_text(encoding="utf-8")),
-            script=Markup(script),
-            script_hash=f"sha256-{digest}",
-            version=__version__,
+            navigation=[],  # filled by the sections
             **values,
         )
     )
+
+
+def render_study(
+    command: str,
+    headline: str,
+    runs: Mapping[str, RunData],
+    facts: Sequence[str],
+    lines: Sequence[str] = (),
+    **values: Any,
+) -> str:
+    """The HTML of a page of a command other than `drift`, whose template is named after it.
+
+    Args:
+        command, headline, lines, values: as of `render`.
+        runs: the runs it was made from, by name; how they were measured stands at its end.
+        facts: what was measured; the model of the first run, and the day it began, follow.
+    """
+    manifest = next(iter(runs.values())).manifest
+    model = manifest.get("identity", {}).get("model")
+    return render(
+        f"{command}.html.j2",
+        command,
+        headline,
+        lines=lines,
+        facts=(
+            *facts,
+            f"model {model}" if model else "",
+            str(manifest.get("created") or "")[:10],
+        ),
+        runs=about_runs(list(runs.values()), list(runs)),
+        **values,
+    )
+
+
+def pictures(folder: Path, **titles: str) -> list[Picture]:
+    """The figures of a folder by name, those that are there."""
+    paths = [(title, folder / f"{name}.svg") for name, title in titles.items()]
+    return [Picture(title, path) for title, path in paths if path.is_file()]
+
+
+@functools.cache
+def environment() -> Environment:
+    """Where templates come from, and what they may call."""
+    made = Environment(
+        loader=FileSystemLoader(_HERE / "templates"),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    made.filters |= {
+        "plain": plain,
+        "signed": signed,
+        "signed_number": signed_number,
+        "tell": tell,
+        "other_prompts": other_prompts,
+        "minus": minus,
+        "whole": _whole,
+        "small": small,
+        "spark_path": spark_path,
+        "counts": counts_text,
+        "spaced": lambda name: name.replace("_", " "),
+        "px": lambda number: f"{number:.1f}",
+        "short": lambda number: f"{number:g}",
+    }
+    made.globals |= {
+        "CANNOT_TELL": CANNOT_TELL,
+        "LASTING": LASTING,
+        "LEAST": LEAST,
+        "LEAST_KAPPA": LEAST_KAPPA,
+        "LEAST_MOVED": LEAST_MOVED,
+        "MIN_PROMPTS": MIN_PROMPTS,
+        "MOST_ACROSS": MOST_ACROSS,
+        "RESAMPLES": RESAMPLES,
+        "broken_text": broken_text,
+        "change": overall_change,
+        "default_prompt_sentence": default_prompt_sentence,
+        "fall": fall,
+        "file": _file,
+        "hash_of": _hash_of,
+        "version": __version__,
+    }
+    return made
+
+
+def minus(text: str) -> str:
+    """Numbers with a true minus sign in place of the hyphen that terminals get."""
+    return re.sub(r"(?<![\w.])-(?=[0-9])", "\N{MINUS SIGN}", text)
+
+
+def _whole(text: str) -> Markup:
+    """The text escaped; a number stays on one line with the word before it and its percent sign."""
+    words = r"(\b(?:round|passes|from|the same)) (?=[0-9])|(?<=[0-9]) (?=%)"
+    return Markup(re.sub(words, "\\1\N{NO-BREAK SPACE}", str(escape(text))))
+
+
+def _file(*names: str) -> Markup:
+    """The style sheet, or scripts in a row."""
+    return Markup("".join((_HERE / name).read_text(encoding="utf-8") for name in names))
+
+
+def _hash_of(script: str) -> str:
+    """The hash by which a page allows its own script."""
+    return "sha256-" + base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()

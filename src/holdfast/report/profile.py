@@ -1,11 +1,10 @@
-"""What a profile of heads shows: a heat map of layers and heads, and lines for people."""
+"""The lines, the figure and the page of a profile of heads."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
-
-import numpy as np
+from typing import Any
 
 from holdfast.analysis.profile import (
     Gains,
@@ -17,12 +16,13 @@ from holdfast.analysis.profile import (
     write_ranking,
 )
 from holdfast.analysis.statistics import Estimate
+from holdfast.analysis.summary import spelled, spread, summarise
 from holdfast.analysis.verdicts import LEAST, tell
-from holdfast.report.figures import panels, save, styled
+from holdfast.records import read_run
+from holdfast.report.downloads import Download, json_file, table_files
+from holdfast.report.page import Table, pictures, render_study
+from holdfast.report.study_figures import write_heat_map
 from holdfast.report.wording import with_interval
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
 
 _SHOWN = 5
 
@@ -33,8 +33,7 @@ def write_profile(folder: Path) -> list[str]:
     """
     profile = read_profile(folder)
     ranking = write_ranking(folder)
-    with styled():
-        files = save({"heads": _heat_map(profile)}, folder)
+    files = write_heat_map(profile, folder)
     return [
         *profile_lines(profile, read_gains(folder)),
         f"Ranking: {ranking.resolve()}",
@@ -88,22 +87,53 @@ def _given_up(profile: Profile, gains: Gains) -> list[str]:
     ]
 
 
-def _heat_map(profile: Profile) -> Figure:
-    layers, heads = profile.shape.layers, profile.shape.heads
-    grid = np.full((layers, heads), np.nan)
-    for (layer, head), score in profile.scores.items():
-        grid[layer, head] = score - profile.unsteered
-    widest = float(np.nanmax(np.abs(grid))) or 1.0
-    by = "right answer’s log-probability" if profile.by == "probability" else "accuracy"
-    figure, (axis,) = panels(1, 1, max(4.6, 0.35 * heads + 2), max(3.0, 0.25 * layers + 1.2))
-    image = axis.imshow(grid, cmap="RdBu_r", vmin=-widest, vmax=widest, aspect="auto")
-    axis.set(
-        title=f"{profile.method} on one head: change of the {by}",
-        xlabel="head",
-        ylabel="layer",
-        xticks=range(heads),
-        yticks=range(layers),
+def profile_page(folder: Path, lines: Mapping[str, Sequence[str]]) -> str:
+    """The HTML of the page of the profiles in `folder`, one folder per task.
+
+    Args:
+        folder: of the command.
+        lines: by task, the text under its title.
+    """
+    runs = {name: read_run(folder / name) for name in lines}
+    files: list[Download] = []
+    tasks = []
+    for name, run in runs.items():
+        profile, gains = read_profile(folder / name), read_gains(folder / name)
+        head = ("head", "score", "gain", "95 % interval", "samples")
+        rows: list[tuple[str, ...]] = [head]
+        numbers: list[tuple[Any, ...]] = [
+            ("layer", "head", "score", "n", "gain", "low", "high", "sd")
+        ]
+        for layer, number in profile.ranking.heads:
+            score, gain = profile.scores[layer, number], gains[layer, number]
+            interval = "" if gain.low is None else f"[{gain.low:+.4f}, {gain.high:+.4f}]"
+            rows.append(
+                (f"{layer}.{number}", f"{score:.4f}", f"{gain.mean:+.4f}", interval, str(gain.n))
+            )
+            numbers.append((layer, number, round(score, 6), *spread(gain).values()))
+        files += table_files(f"heads-{name}", f"every head on {name}, best first", numbers)
+        summary = spelled(summarise(run))
+        files.append(json_file(f"summary-{name}.json", "what was found, as in its folder", summary))
+        tasks.append(
+            {
+                "name": name,
+                "lines": lines[name],
+                "pictures": pictures(
+                    folder / name, heads=f"{name}: what steering each head alone changes"
+                ),
+                "table": Table(f"{name}: every head, best first", rows),
+            }
+        )
+    samples = (
+        f"{len({record['conversation'] for record in run.records})} samples of {name}"
+        for name, run in runs.items()
     )
-    axis.grid(visible=False)
-    figure.colorbar(image, ax=axis)
-    return figure
+    model = next(iter(runs.values())).manifest["identity"]["model"]
+    return render_study(
+        "profile",
+        f"The heads of {model}, ranked by what steering each alone changes on {', '.join(runs)}.",
+        runs,
+        (", ".join(samples),),
+        tasks=tasks,
+        downloads=files,
+    )

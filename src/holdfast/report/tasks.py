@@ -1,13 +1,18 @@
-"""The table of `holdfast tasks`: every metric of every task under every baseline and method."""
+"""The table and the page of `holdfast tasks`: every metric of every task under every prompt and
+method.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from typing import Any
 
+from holdfast.analysis.summary import NAME, spelled, spread, summarise
 from holdfast.analysis.tasks import ZERO_SHOT, Average, Result, averages, compared, read_results
 from holdfast.records import RunData
+from holdfast.report.downloads import json_file, table_files
 from holdfast.report.endings import failure_lines
+from holdfast.report.page import Table, render_study
 from holdfast.report.wording import aligned, plain, signed
 from holdfast.tasks.metrics import LEAST_FLUENCY
 
@@ -110,3 +115,48 @@ def _label(result: Result) -> str:
 
 def _number(value: float | None) -> str:
     return "–" if value is None else f"{value:.2f}"
+
+
+def tasks_page(run: RunData) -> str:
+    """The HTML of the page of a run of tasks."""
+    results = read_results(run)
+    settings = run.manifest["identity"]["settings"]
+    by_task: dict[str, list[Result]] = {}
+    for result in results:
+        by_task.setdefault(result.task, []).append(result)
+    counts = sorted({len(result.numbers) for result in results})
+    samples = str(counts[0]) if len(counts) == 1 else f"{counts[0]} to {counts[-1]}"
+    variants = ", ".join(dict.fromkeys(result.variant for result in results))
+    numbers: list[tuple[Any, ...]] = [
+        ("task", "variant", "metric", "n", "mean", "low", "high", "sd")
+    ]
+    for result in results:
+        numbers += [
+            (result.task, result.variant, metric, *spread(item).values())
+            for metric, item in result.estimates().items()
+        ]
+    return render_study(
+        "tasks",
+        f"{', '.join(by_task)} under {variants}, on {samples} samples each.",
+        {run.folder.name: run},
+        (
+            f"{samples} {settings['split']} samples per task",
+            f"{settings['instruction']} instruction",
+        ),
+        tasks=[
+            {"name": name, "notes": notes(there), "table": _page_table(name, there)}
+            for name, there in by_task.items()
+        ],
+        average=average_lines(results),
+        downloads=[
+            *table_files("scores", "every metric of every task", numbers),
+            json_file(NAME, "what the run found, as in its folder", spelled(summarise(run))),
+        ],
+    )
+
+
+def _page_table(task: str, results: Sequence[Result]) -> Table:
+    metrics = list(dict.fromkeys(metric for result in results for metric in result.scores))
+    rows = [("prompt or method", *metrics, "fluency", "consistency")]
+    rows += [(result.variant, *cells(result, metrics)) for result in results]
+    return Table(f"{task}: means with 95 % intervals", rows)

@@ -1,37 +1,34 @@
-"""What a run prints when it ends, in plain text: in short, or in every detail."""
+"""The text that a run prints when it ends: in short, or in every detail."""
 
 from __future__ import annotations
 
-import itertools
 import textwrap
 from collections.abc import Sequence
-
-import numpy as np
 
 from holdfast.analysis.accuracy import accuracy_of
 from holdfast.analysis.baseline import Baseline, baseline_beside
 from holdfast.analysis.comparisons import baseline_of, compare, overall_change
-from holdfast.analysis.rules import RuleComparison, RuleRow, compare_rules, rule_rows
+from holdfast.analysis.rules import RuleRow, compare_rules, rule_rows
 from holdfast.analysis.series import KINDS, Series, read_series
-from holdfast.analysis.statistics import estimate_columns
+from holdfast.analysis.statistics import Estimate, estimate_columns
 from holdfast.analysis.verdicts import CANNOT_TELL, INCLUDES_ZERO, tell
 from holdfast.records import RunData
+from holdfast.report.charts import numbered
 from holdfast.report.collapse import collapse_lines
 from holdfast.report.next_step import finding_of, next_step
-from holdfast.report.overview import (
-    WIDTH,
-    against_none,
-    by_round,
-    judged,
-    listed,
-    no_pairs,
-    rules_by_method,
+from holdfast.report.sentences import (
+    baseline_hint,
+    baseline_lines,
+    broken_text,
+    counted,
+    fall,
+    opening,
 )
-from holdfast.report.sentences import baseline_hint, baseline_lines, broken_text, fall, opening
-from holdfast.report.wording import aligned, plain, signed
+from holdfast.report.wording import aligned, other_prompts, plain, signed, with_verdict
 
-_ACROSS = 2  # methods side by side: 80 columns
-_RULES_ACROSS = 3  # rules side by side, whose names are longer
+WIDTH = 100
+_MOST_ROUNDS = 24  # lines; the page has every round
+_MOST_ACROSS = 10  # rounds as columns
 
 
 def table(run: RunData, details: bool = False) -> str:
@@ -51,13 +48,22 @@ def table(run: RunData, details: bool = False) -> str:
     sentences = [part for line in lines for part in _wrapped(line)]
     notes = _notes(series, baseline)
     if details:
-        paragraphs = [*_in_detail(series, baseline), [*_accuracies(series), *notes]]
-        paragraphs.append(sentences)
+        paragraphs = [
+            _by_round(series),
+            [*_changes(series), *_comparisons(series)],
+            *_rules(series, baseline),
+            [*_accuracies(series), *notes],
+            sentences,
+        ]
+    elif len(series) > 1:
+        means = _means(series)
+        paragraphs = [sentences, means, _against_none(series), _rules_by_method(series), notes]
     else:
-        paragraphs = [sentences, *_in_short(series, baseline), notes]
-    rules = rule_rows(series[:1])
-    if rules and not baseline:
-        paragraphs.append(_wrapped(baseline_hint(rules)))
+        rules = _rules_by_method(series, baseline)
+        paragraphs = [sentences, _by_round(series), _accuracies(series), rules, notes]
+    rows = rule_rows(series[:1])
+    if rows and not baseline:
+        paragraphs.append(_wrapped(baseline_hint(rows)))
     return "\n\n".join("\n".join(lines) for lines in paragraphs if lines) + "\n"
 
 
@@ -83,21 +89,8 @@ def _wrapped(line: str) -> list[str]:
     return textwrap.wrap(line, WIDTH)
 
 
-def _in_short(series: Sequence[Series], baseline: Baseline | None) -> list[list[str]]:
-    """Paragraphs; of a single method with its adoption and the intervals of every round."""
-    rules = rules_by_method(series, baseline)
-    if len(series) > 1:
-        return [by_round(series), against_none(series), rules]
-    return [_block(series), _accuracies(series), rules]
-
-
-def _in_detail(series: Sequence[Series], baseline: Baseline | None) -> list[list[str]]:
-    blocks = [_block(series[at : at + _ACROSS]) for at in range(0, len(series), _ACROSS)]
-    return [*blocks, [*_changes(series), *_comparisons(series)], *_rules(series, baseline)]
-
-
 def _notes(series: Sequence[Series], baseline: Baseline | None) -> list[str]:
-    """Why there are no intervals, and what the probes score without a system prompt."""
+    """Why there are no intervals, and the scores without a system prompt."""
     lines = []
     if any(len(item.records) < 2 for item in series):
         lines.append(
@@ -108,144 +101,98 @@ def _notes(series: Sequence[Series], baseline: Baseline | None) -> list[str]:
     return lines
 
 
-def _block(series: Sequence[Series]) -> list[str]:
-    columns: list[tuple[str, list[str]]] = []
-    groups = []
+# --- By round
+
+
+def _means(series: Sequence[Series]) -> list[str]:
+    """Mean stability by round, a line per method."""
+    rounds = max(item.rounds for item in series)
+    numbers = range(1, rounds + 1) if rounds <= _MOST_ACROSS else numbered(rounds)
+    rows = [["round", *(f"{number:>4}" for number in numbers)]]
     for item in series:
-        measured = [
-            kind for kind in KINDS if kind == "stability" or not np.isnan(item.values(kind)).all()
-        ]
-        cells = [
-            (kind, [plain(e) for e in estimate_columns(item.values(kind))]) for kind in measured
-        ]
-        columns += cells
-        groups.append((f"{item.method} ({len(item.records)} conversations)", len(cells)))
-    widths = [max(len(head), *map(len, cells)) for head, cells in columns]
-    for position, (name, count) in zip(_starts(groups), groups, strict=True):
-        room = sum(widths[position : position + count]) + 2 * (count - 1)
-        widths[position + count - 1] += max(0, len(name) - room)
-    top = "       " + "  ".join(
-        name.ljust(sum(widths[at : at + count]) + 2 * (count - 1))
-        for at, (name, count) in zip(_starts(groups), groups, strict=True)
-    )
-    head = "round  " + "  ".join(
-        name.ljust(width) for (name, _), width in zip(columns, widths, strict=True)
-    )
-    body = [
-        f"{row + 1:>5}  "
-        + "  ".join(
-            cells[row].ljust(width) for (_, cells), width in zip(columns, widths, strict=True)
-        )
-        for row in (number - 1 for number in listed(series[0].rounds))
-    ]
-    return [line.rstrip() for line in (top, head, *body)]
+        means = [_mean(point) for point in estimate_columns(item.stability)]
+        means += ["–"] * (rounds - len(means))
+        rows.append([item.method, *(f"{means[number - 1]:>4}" for number in numbers)])
+    return [f"Stability by round, {counted(series)}:", *aligned(rows, "  ")]
 
 
-def _rules(series: Sequence[Series], baseline: Baseline | None) -> list[list[str]]:
-    """Paragraphs: for each method its rules by round, and when each was lost; nothing without
-    rules.
-    """
-    paragraphs = []
+def _by_round(series: Sequence[Series]) -> list[str]:
+    """Every score of every method with its interval; rounds go down."""
+    listed = _listed(series[0].rounds)
+    columns = [["", "", "round", *(f"{number:>5}" for number in listed)]]
     for item in series:
-        rows = rule_rows([item])
-        if not rows:
-            continue
-        blocks = [
-            _rule_block(rows[at : at + _RULES_ACROSS], item.rounds)
-            for at in range(0, len(rows), _RULES_ACROSS)
-        ]
-        title = f"Rule by rule, {item.method}: stability by round, and its change to the last"
-        blocks[0].insert(0, title)
-        paragraphs += [*blocks, [line for row in rows for line in _rule_lines(row, baseline)]]
-    return [*paragraphs, _rules_compared(series)]
+        kinds = [kind for kind in KINDS if kind == "stability" or item.measured(kind)]
+        for kind in kinds:
+            points = estimate_columns(item.values(kind))
+            head = (item.method, f"{len(item.records)} conversations") if kind == kinds[0] else ""
+            cells = (plain(points[number - 1]) for number in listed)
+            columns.append([*(head or ("", "")), kind, *cells])
+    return _side_by_side(columns)
 
 
-def _rule_lines(row: RuleRow, baseline: Baseline | None) -> list[str]:
-    """Whether and when a rule was lost."""
-    if row.never_followed:
-        return [f"  {row.name}: {fall(row)}"]
-    moved = f"{signed(row.changes[-1])}; " if row.series.rounds > 1 else ""
-    return [f"  {row.name}: {moved}{fall(row, baseline)}", f"    {broken_text(row)}"]
+def _listed(rounds: int) -> Sequence[int]:
+    """The rounds that are lines; of many, those that an axis would number."""
+    return range(1, rounds + 1) if rounds <= _MOST_ROUNDS else numbered(rounds)
 
 
-def _rules_compared(series: Sequence[Series]) -> list[str]:
-    """A table of each rule under each method, minus no fix; nothing of one method."""
-    compared = compare_rules(series, rule_rows(series))
-    if not compared:
-        return []
-    rows = [("", f"at round {series[0].rounds}", "over all rounds")]
-    for against, pairs in itertools.groupby(compared, lambda pair: pair.against):
-        rows.append((f"{against.name}, {against.series.method}", plain(against.points[-1]), ""))
-        rows += [
-            (
-                f"  {pair.row.series.method}",
-                judged(pair.last, "higher", "lower"),
-                judged(pair.mean, "higher", "lower"),
-            )
-            for pair in pairs
-        ]
-    baseline = compared[0].against.series.method
-    return [
-        f"Rule by method, minus {baseline} on the same conversations:",
-        *aligned(rows, "  "),
-        *_reasons(compared, series[0].rounds),
-    ]
-
-
-def _reasons(compared: Sequence[RuleComparison], rounds: int) -> list[str]:
-    """Why the table cannot tell, with the places of each reason; without those where the interval
-    includes 0, which can be seen in the table.
-    """
-    places: dict[str, list[str]] = {}
-    for pair in compared:
-        for value, at in ((pair.last, f"round {rounds}"), (pair.mean, "all rounds")):
-            if (why := tell(value).why) and why != INCLUDES_ZERO:
-                place = f"{pair.row.name} with {pair.row.series.method} ({at})"
-                places.setdefault(why, []).append(place)
-    lines = []
-    for why, there in places.items():
-        told = "; ".join(there) if len(there) < 2 * len(compared) else "everywhere"
-        lines += textwrap.wrap(
-            f"{CANNOT_TELL}, as {why}: {told}",
-            WIDTH,
-            initial_indent="  ",
-            subsequent_indent="    ",
-        )
-    return lines
+def _mean(value: Estimate) -> str:
+    return "–" if value.mean is None else f"{value.mean:.2f}"
 
 
 def _accuracies(series: Sequence[Series]) -> list[str]:
     """At the first and the last round, where all rules of a prompt are scored on one reply."""
     lines = []
     for item in series:
-        accuracy = accuracy_of(item)
-        if accuracy is not None:
+        if accuracy := accuracy_of(item):
+            first, last = (
+                {"prompt": accuracy.prompt_level[at], "instruction": accuracy.instruction_level[at]}
+                for at in (0, -1)
+            )
             lines.append(f"Accuracy, {item.method}, at round 1 and round {item.rounds}:")
-            for name, points in (
-                ("prompt level", accuracy.prompt_level),
-                ("instruction level", accuracy.instruction_level),
-            ):
-                lines.append(f"  {name}: {plain(points[0])} and {plain(points[-1])}")
+            lines += [f"  {n} level: {plain(first[n])} and {plain(last[n])}" for n in first]
     return lines
 
 
-def _rule_block(rows: Sequence[RuleRow], rounds: int) -> list[str]:
-    numbers = listed(rounds)
-    cells = [[row.name, *(plain(row.points[number - 1]) for number in numbers)] for row in rows]
-    widths = [max(map(len, column)) for column in cells]
-    names = ["round", *(f"{number:>5}" for number in numbers)]
-    padded = [
-        [cell.ljust(width) for cell in column] for column, width in zip(cells, widths, strict=True)
-    ]
-    return ["  ".join(row).rstrip() for row in zip(names, *padded, strict=True)]
+# --- Differences
 
 
-def _starts(groups: Sequence[tuple[str, int]]) -> list[int]:
-    starts, at = [], 0
-    for _, count in groups:
-        starts.append(at)
-        at += count
-    return starts
+def _against_none(series: Sequence[Series]) -> list[str]:
+    """The gain of each method in the last round and over all; nothing of one method."""
+    rows: list[tuple[str, str, str]] = []
+    apart: list[str] = []
+    gains: list[Estimate] = []
+    against = ""
+    for item in series:
+        if (baseline := baseline_of(series, item)) is None:
+            continue
+        if (pair := compare(item, baseline)) is None:
+            apart.append(_no_pairs(item, baseline))
+            continue
+        last, mean = pair.stability_last, pair.stability_mean
+        against = against or baseline.method
+        rows = rows or [("", f"round {item.rounds}", "all rounds")]
+        rows.append((item.method, _verdict(last), _verdict(mean)))
+        if last.other_prompts or mean.other_prompts:
+            rows.append(("", other_prompts(last), other_prompts(mean)))
+        gains += [last, mean]
+    if not rows:
+        return apart
+    title = f"Difference from {against} in stability, on the same conversations [95 % interval]:"
+    return [title, *aligned(rows, "  "), *_reasons(gains), *apart]
+
+
+def _verdict(value: Estimate) -> str:
+    return f"{signed(value)}, {tell(value).word('higher', 'lower')}"
+
+
+def _reasons(values: Sequence[Estimate]) -> list[str]:
+    """Why a table cannot tell; that an interval includes 0 can be seen in it."""
+    reasons = dict.fromkeys(tell(value).why for value in values)
+    return [f"  {CANNOT_TELL}, as {why}" for why in reasons if why not in ("", INCLUDES_ZERO)]
+
+
+def _no_pairs(item: Series, baseline: Series) -> str:
+    return f"{item.method} and {baseline.method} share no conversations, so they are not compared."
 
 
 def _changes(series: Sequence[Series]) -> list[str]:
@@ -255,7 +202,7 @@ def _changes(series: Sequence[Series]) -> list[str]:
     for item in series:
         moved = {kind: overall_change(item, kind) for kind in KINDS}
         lines += [
-            f"  {item.method}: {kind} {judged(value, 'rises', 'falls')}"
+            f"  {item.method}: {kind} {with_verdict(value, 'rises', 'falls')}"
             for kind, value in moved.items()
             if value.mean is not None
         ]
@@ -268,16 +215,98 @@ def _comparisons(series: Sequence[Series]) -> list[str]:
         if (baseline := baseline_of(series, item)) is None:
             continue
         if (pairs := compare(item, baseline)) is None:
-            lines.append(no_pairs(item, baseline))
+            lines.append(_no_pairs(item, baseline))
             continue
         lines.append(f"{item.method} minus {baseline.method}, on the same {pairs.n} conversations:")
-        for kind, last, mean in (
-            ("stability", pairs.stability_last, pairs.stability_mean),
-            ("adoption", pairs.adoption_last, pairs.adoption_mean),
-        ):
-            if mean.mean is not None:
-                lines += [
-                    f"  {kind} at round {item.rounds} {judged(last, 'higher', 'lower')}",
-                    f"  {kind} over all rounds {judged(mean, 'higher', 'lower')}",
-                ]
+        names = (f"at round {item.rounds}", "over all rounds")
+        lines += [
+            f"  {kind} {names[at % 2]} {with_verdict(value, 'higher', 'lower')}"
+            for at, (kind, value) in enumerate(
+                zip((*KINDS[:1] * 2, *KINDS[1:] * 2), pairs.estimates, strict=True)
+            )
+            if value.mean is not None
+        ]
     return lines
+
+
+# --- Rules
+
+
+def _rules_by_method(series: Sequence[Series], baseline: Baseline | None = None) -> list[str]:
+    """A line per rule: the first method's first and last round, and the last of the others; of one
+    method, with intervals and when the rule was lost. Nothing without rules.
+    """
+    rows = rule_rows(series)
+    if not rows:
+        return []
+    first, names = series[0], list(dict.fromkeys(row.name for row in rows))
+    write = plain if len(series) == 1 else _mean
+    columns = [["", "", *names]]
+    if first.rounds > 1:
+        start = {row.name: write(row.points[0]) for row in rows if row.series is first}
+        columns.append([first.method, "round 1", *(start.get(name, "") for name in names)])
+    words = {
+        (pair.row.series, pair.row.name): tell(pair.last).word("higher", "lower")
+        for pair in compare_rules(series, rows)
+        if tell(pair.last).sign
+    }
+    for item in series:
+        cells = {
+            row.name: f"{write(row.points[-1])} {words.get((item, row.name), '')}".rstrip()
+            for row in rows
+            if row.series is item
+        }
+        columns.append([item.method, f"round {item.rounds}", *(cells.get(n, "") for n in names)])
+    title = f"Stability by rule and method (higher, lower: a clear difference from {first.method}):"
+    if len(series) == 1:
+        columns.append(["", "", *(fall(row, baseline) for row in rows)])
+        title = "Rule by rule, stability:"
+    return [title, *_side_by_side(columns)]
+
+
+def _rules(series: Sequence[Series], baseline: Baseline | None) -> list[list[str]]:
+    """Paragraphs: for each method its rules by round, and when each was lost; then each rule under
+    each method, minus no fix. Nothing without rules.
+    """
+    paragraphs = []
+    for item in series:
+        if rows := rule_rows([item]):
+            listed = _listed(item.rounds)
+            columns = [["round", *(f"{number:>5}" for number in listed)]]
+            columns += [[row.name, *(plain(row.points[at - 1]) for at in listed)] for row in rows]
+            title = f"Rule by rule, {item.method}: stability by round, and its change to the last"
+            paragraphs.append([title, *_side_by_side(columns)])
+            paragraphs.append([line for row in rows for line in _rule_lines(row, baseline)])
+    if compared := compare_rules(series, rule_rows(series)):
+        cells = [("", f"at round {series[0].rounds}", "over all rounds")]
+        for pair in compared:
+            last, mean = (with_verdict(v, "higher", "lower") for v in (pair.last, pair.mean))
+            cells.append((f"{pair.row.name}, {pair.row.series.method}", last, mean))
+        baseline_method = compared[0].against.series.method
+        values = [value for pair in compared for value in (pair.last, pair.mean)]
+        title = f"Rule by method, minus {baseline_method} on the same conversations:"
+        paragraphs.append([title, *aligned(cells, "  "), *_reasons(values)])
+    return paragraphs
+
+
+def _rule_lines(row: RuleRow, baseline: Baseline | None) -> list[str]:
+    """Whether and when a rule was lost."""
+    if row.never_followed:
+        return [f"  {row.name}: {fall(row)}"]
+    moved = f"{signed(row.changes[-1])}; " if row.series.rounds > 1 else ""
+    return [f"  {row.name}: {moved}{fall(row, baseline)}", f"    {broken_text(row)}"]
+
+
+def _side_by_side(columns: Sequence[Sequence[str]]) -> list[str]:
+    """Columns as lines; those that do not fit stand below, again behind the first column."""
+    blocks: list[list[Sequence[str]]] = []
+    room = 0
+    for column in columns[1:]:
+        width = 2 + max(map(len, column))
+        if not blocks or width > room:
+            blocks.append([columns[0]])
+            room = WIDTH - max(map(len, columns[0]))
+        blocks[-1].append(column)
+        room -= width
+    paragraphs = [aligned(list(zip(*block, strict=True))) for block in blocks]
+    return [line for lines in paragraphs for line in ("", *lines)][1:]

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from holdfast.analysis.statistics import Estimate
+from holdfast.analysis.verdicts import tell
 
 _MOST_DIGITS = 6
 
@@ -38,6 +39,14 @@ def plain(value: Estimate) -> str:
 def signed(value: Estimate) -> str:
     """'+0.09 [+0.02, +0.15]'; without the interval where there is none."""
     return with_interval(value, signed_number, _not_zero)
+
+
+def with_verdict(value: Estimate, above: str, below: str) -> str:
+    """'-0.31 [-0.40, -0.22], falls; other prompts [-0.43, -0.19]', or '+0.02 [-0.02, +0.07], cannot
+    tell'.
+    """
+    others = f"; {other_prompts(value)}" if value.other_prompts else ""
+    return f"{signed(value)}, {tell(value).word(above, below)}{others}"
 
 
 def signed_number(number: float) -> str:

@@ -10,8 +10,7 @@ from pathlib import Path
 
 from holdfast.analysis.verdicts import CONTRADICTED, SUPPORTED, UNDECIDED
 from holdfast.files import write_whole
-from holdfast.report.document import Picture, Table
-from holdfast.report.page import render
+from holdfast.report.page import Picture, Table, render
 from holdfast.reproduce.findings import Claim, Figure
 
 _WORDS = {
@@ -41,14 +40,12 @@ def write_page(figures: Sequence[Figure], title: str, facts: Sequence[str], out:
     counts = Counter(claim.verdict for figure in figures for claim in figure.claims)
     summary = ", ".join(f"{counts[verdict]} {verdict}" for verdict in _WORDS if counts[verdict])
     shown = [_shown(figure) for figure in figures]
-    navigation = [(figure.anchor, figure.name) for figure in shown]
     html = render(
         "reproduction.html.j2",
         "reproduce",
         title,
-        [f"Claims: {summary}."],
-        facts,
-        navigation,
+        lines=[f"Claims: {summary}."],
+        facts=facts,
         figures=shown,
         words=_WORDS,
     )

@@ -11,8 +11,7 @@ from holdfast.analysis.series import Series, read_series
 from holdfast.analysis.statistics import Estimate, change, paired_difference
 from holdfast.analysis.verdicts import CONTRADICTED, SUPPORTED, UNDECIDED
 from holdfast.records import read_run
-from holdfast.report.decay_figures import write_decay_figures
-from holdfast.report.geometry import write_norms
+from holdfast.report.study_figures import write_norms, write_trace_figures
 from holdfast.reproduce.findings import Claim, Figure, claim_that, pngs, spelled
 from holdfast.reproduce.li2024.setup import Setup
 from holdfast.study import decay
@@ -29,7 +28,7 @@ _NARROW, _WIDE = 0.2, 0.5
 def figure_4(setup: Setup) -> list[Figure]:
     """Attention to the prompt decays between turns, not within them."""
     trace = _trace(setup, setup.model, "figure-4")
-    images = write_decay_figures(trace, setup.figures("4"))
+    images = write_trace_figures(trace, setup.figures("4"))
     layer, head = trace["shown_head"]
     claims = (
         *_decay_claims(f"head {layer}.{head}, whose mass falls most", trace["head"]),
@@ -113,7 +112,7 @@ def figure_8(setup: Setup) -> list[Figure]:
         return [Figure("8", _TRAINED, "Not run.", (), claims)]
     chat = _trace(setup, setup.model, "figure-4")
     base = _trace(setup, setup.base, "figure-8-base")
-    images = write_decay_figures(chat, setup.figures("8"), [base])
+    images = write_trace_figures(chat, setup.figures("8"), [base])
     ours, theirs = _series(setup, "figure-4").mass, _series(setup, "figure-8-base").mass
     more = paired_difference(np.nanmean(ours, 1), np.nanmean(theirs, 1))
     fall = change(ours)

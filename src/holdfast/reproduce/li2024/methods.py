@@ -13,7 +13,7 @@ from holdfast.analysis.calibration import Calibration, Candidate, read_calibrati
 from holdfast.analysis.choice import ahead_at_cost
 from holdfast.analysis.statistics import estimate, row_means
 from holdfast.analysis.verdicts import all_of, judge
-from holdfast.report.calibration_figures import write_calibration_figures
+from holdfast.report.study_figures import write_calibration_figures
 from holdfast.reproduce.findings import Claim, Figure, claim_that, pngs, spelled
 from holdfast.reproduce.li2024.setup import Setup
 from holdfast.study.calibrate import Plan, calibrate, choose_prompts, units_of

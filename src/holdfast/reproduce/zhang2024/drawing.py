@@ -12,8 +12,15 @@ import numpy as np
 
 from holdfast.analysis.statistics import Estimate, estimate
 from holdfast.analysis.tasks import Result
-from holdfast.report.figures import COLOURS, means, panels, save, styled, whiskers
-from holdfast.report.labels import legend_below
+from holdfast.report.figures import (
+    COLOURS,
+    legend_below,
+    means,
+    panels,
+    save,
+    styled,
+    whiskers,
+)
 
 _FLUENCY = "fluency"
 

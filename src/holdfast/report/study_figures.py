@@ -1,0 +1,416 @@
+"""The figures of calibrate, trace, geometry and profile."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from holdfast.analysis.calibration import Calibration, Candidate
+from holdfast.analysis.choice import front
+from holdfast.analysis.profile import Profile
+from holdfast.analysis.statistics import estimate, estimate_columns
+from holdfast.report.figures import (
+    COLOURS,
+    error_bars,
+    legend_below,
+    means,
+    panels,
+    save,
+    styled,
+    whiskers,
+)
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+    from matplotlib.transforms import Bbox
+
+_DARK = "#222222"
+_LINES = ("-", "--", ":", "-.")
+_LONG = 28  # letters of a sweep's name in the legend
+_BINS = 6
+_STEPS = (6, 12, 20, 30, 42, 56, 72)  # points from a label to its point, nearest first
+_WAYS = ((1, 0.6), (-1, 0.6), (1, -0.9), (-1, -0.9), (0, 1), (0, -1), (1, 0), (-1, 0))
+_DOT = 3  # points around a point, for its marker
+_FAR = 15  # points; a label beyond is joined to its point by a line
+_GROUPS = {
+    "all": "all tokens so far",
+    "system": "system prompt",
+    "user": "user, equally many tokens",
+    "agent": "agent, equally many tokens",
+}
+
+
+# --- calibrate
+
+
+def write_calibration_figures(calibration: Calibration, budget: float, folder: Path) -> list[Path]:
+    """Writes `trade_off`, stability against cost (Li et al. 2024, Figure 5), and `by_round`,
+    stability by round at equal cost (Figure 6); returns the files.
+
+    Args:
+        calibration: all candidates; all conversations are drawn.
+        budget: the cost, in points, to which `by_round` takes each method as close as its sweep
+            comes.
+        folder: where to.
+    """
+    with styled():
+        return save(
+            {"trade_off": _trade_off(calibration), "by_round": _by_round(calibration, budget)},
+            folder,
+        )
+
+
+def _trade_off(calibration: Calibration) -> Figure:
+    figure, (axis,) = panels(1, 1, 6.4, 4.4)
+    none = calibration.none
+    start = float(np.nanmean(none.stability))
+    axis.axhline(start, color="#888888", linewidth=0.8, linestyle=":")
+    axis.plot(0, start, marker="s", markersize=5, color=_DARK, linestyle="", label="none")
+    labels: list[_Label] = []
+    for number in range(len(calibration.names)):
+        labels += _draw_sweep(axis, calibration, number, start)
+    corners = sorted(
+        (calibration.mean_drop(candidate), float(np.nanmean(candidate.stability)))
+        for candidate, star in zip(calibration.candidates, front(calibration), strict=True)
+        if star
+    )
+    axis.plot(
+        *zip(*corners, strict=True),
+        linestyle="",
+        marker="o",
+        markersize=10,
+        markerfacecolor="none",
+        markeredgecolor=_DARK,
+        markeredgewidth=0.9,
+        label="Pareto front",
+    )
+    axis.set(
+        title="what a method gives, and what it costs",
+        xlabel=f"lost on {_short(calibration)}: {calibration.unit}",
+        ylabel="stability, mean over rounds",
+    )
+    axis.set_ylim(max(0.0, axis.get_ylim()[0]), min(1.02, axis.get_ylim()[1]))
+    axis.grid(True, axis="x")
+    note = (
+        f"{len(none.stability)} conversations per setting; whiskers: 95 % bootstrap intervals of"
+        " the paired difference to none"
+    )
+    legend_below(figure, *axis.get_legend_handles_labels(), note)
+    _place_labels(figure, axis, labels)
+    return figure
+
+
+def _draw_sweep(axis: Axes, calibration: Calibration, number: int, start: float) -> list[_Label]:
+    """Draws a sweep from the stability without a fix; returns the labels of its candidates."""
+    candidates = calibration.sweeps[number]
+    drops = [calibration.drop(candidate) for candidate in candidates]
+    gains = [calibration.gain(candidate) for candidate in candidates]
+    x, y = means(drops), means([estimate(candidate.stability) for candidate in candidates])
+    colour, line = _look(number)
+    # the difference to none is what is measured, so the whiskers are those of the paired
+    # differences, in both directions
+    error_bars(axis, x, y, colour, whiskers(gains), whiskers(drops), alpha=0.3)
+    axis.plot(
+        [0, *x],
+        [start, *y],
+        line,
+        color=colour,
+        linewidth=1.3,
+        marker="o",
+        markersize=4,
+        markevery=slice(1, None),
+        label=_label(*calibration.names[number]),
+    )
+    return [
+        _Label(candidate.value, at, level, colour)
+        for candidate, at, level in zip(candidates, x, y, strict=True)
+    ]
+
+
+def _by_round(calibration: Calibration, budget: float) -> Figure:
+    figure, (axis,) = panels(1, 1, 6.4, 3.8)
+    shown: list[tuple[Candidate, str, str, str]] = [(calibration.none, _DARK, "--", "none")]
+    for number, (name, parameter) in enumerate(calibration.names):
+        closest = calibration.closest(calibration.sweeps[number], budget)
+        lost = f"{calibration.mean_drop(closest):+.1f} lost"
+        label = f"{_label(name, parameter)}={closest.value} ({lost})"
+        shown.append((closest, *_look(number), label))
+    for place, (candidate, colour, line, label) in enumerate(shown):
+        points = estimate_columns(candidate.by_round)
+        rounds = np.arange(1, len(points) + 1) + 0.06 * (place - (len(shown) - 1) / 2)
+        there = ~np.isnan(means(points))
+        x, y = rounds[there], means(points)[there]
+        error_bars(axis, x, y, colour, whiskers(points)[:, there])
+        axis.plot(x, y, line, color=colour, linewidth=1.5, marker="o", markersize=3, label=label)
+    axis.set(
+        title=f"stability by round, each method at its setting closest to {budget:g} points lost",
+        xlabel="round",
+        ylabel="stability",
+        xticks=range(1, calibration.none.by_round.shape[1] + 1),
+        ylim=(0, 1.02),
+    )
+    note = (
+        f"lost on {_short(calibration)}, {calibration.unit}; whiskers: 95 % bootstrap intervals"
+        " over conversations"
+    )
+    legend_below(figure, *axis.get_legend_handles_labels(), note)
+    return figure
+
+
+def _look(number: int) -> tuple[str, str]:
+    """The colour and the line of a sweep."""
+    return COLOURS[(number + 1) % len(COLOURS)], _LINES[(number + 1) // len(COLOURS) % len(_LINES)]
+
+
+def _label(name: str, parameter: str) -> str:
+    """A sweep in the legend; a list of many heads is cut."""
+    short = name if len(name) <= _LONG else name[: _LONG - 3] + "..."
+    return f"{short}, {parameter}".replace("$", r"\$")
+
+
+def _short(calibration: Calibration) -> str:
+    """The capability, without the folders of its file."""
+    kind, _, where = calibration.about["capability"].partition(":")
+    if kind == "mmlu":
+        return "MMLU"
+    return " ".join(filter(None, (kind, where.rstrip("/").rsplit("/", 1)[-1]))).replace("$", r"\$")
+
+
+@dataclass(frozen=True)
+class _Label:
+    """A text, where it belongs in the units of the data, and its colour."""
+
+    text: str
+    x: float
+    y: float
+    colour: str
+
+
+def _place_labels(figure: Figure, axis: Axes, labels: Sequence[_Label]) -> None:
+    """Writes every label as near to its point as it can stand without touching another.
+
+    The figure must be finished otherwise: the place of everything else decides.
+    """
+    from matplotlib.backends.backend_agg import FigureCanvasAgg
+    from matplotlib.transforms import Bbox
+
+    renderer = FigureCanvasAgg(figure).get_renderer()
+    figure.draw_without_rendering()  # settles the layout
+    inside = axis.get_window_extent(renderer)
+    points = axis.transData.transform([(label.x, label.y) for label in labels]).reshape(-1, 2)
+    taken = [Bbox.from_extents(x, y, x, y).padded(_DOT * figure.dpi / 72) for x, y in points]
+
+    def annotate(label: _Label, text: str, **style: Any) -> Any:
+        made = axis.annotate(text, (label.x, label.y), textcoords="offset points", **style)
+        made.set_in_layout(False)
+        return made
+
+    for label in sorted(labels, key=lambda label: (label.x, label.y)):
+        text = annotate(
+            label, label.text, xytext=(0, 0), fontsize=7, color=label.colour, va="center"
+        )
+        for across, up, side in _places():
+            text.xyann = (across, up)
+            text.set_horizontalalignment(side)
+            box = text.get_window_extent(renderer).padded(1)
+            if _is_free(box, inside, taken):
+                break
+        taken.append(box)
+        if max(map(abs, text.xyann)) > _FAR:
+            line = {"arrowstyle": "-", "color": label.colour, "linewidth": 0.4, "alpha": 0.6}
+            annotate(label, "", xytext=text.xyann, arrowprops=line)
+
+
+def _is_free(box: Bbox, inside: Bbox, taken: Sequence[Bbox]) -> bool:
+    """Whether a box lies inside the axes and touches no other."""
+    whole = (
+        inside.x0 <= box.x0 and box.x1 <= inside.x1 and inside.y0 <= box.y0 and box.y1 <= inside.y1
+    )
+    return whole and not any(box.overlaps(other) for other in taken)
+
+
+def _places() -> Iterator[tuple[float, float, str]]:
+    """Offsets in points with the side that is set there, nearest first."""
+    for step in _STEPS:
+        for across, up in _WAYS:
+            yield across * step, up * step, {1: "left", -1: "right", 0: "center"}[across]
+
+
+# --- trace
+
+
+def write_trace_figures(
+    trace: dict[str, Any], folder: Path, compared: Sequence[dict[str, Any]] = ()
+) -> list[Path]:
+    """Writes `decay` (Li et al. 2024, Figures 4 and 8), `heads`, `mass_and_behaviour` and, with
+    `compared`, `models`, each as SVG and PNG, of traces as `analysis.decay.describe` returns them.
+    """
+    layer, head = trace["shown_head"]
+    curves = trace["curves"]
+    last = f"drop from round 1 to {trace['rounds']}"
+    with styled():
+        figures = {
+            "decay": _decay(
+                [
+                    (f"head {layer}.{head}", curves["head"], None),
+                    ("average over heads", curves["average"], curves["uniform"]),
+                ]
+            ),
+            "heads": _heat_maps(
+                {"mass in round 1": trace["heads"]["first_round"], last: trace["heads"]["drop"]}
+            ),
+            "mass_and_behaviour": _behaviour(trace),
+        }
+        if compared:
+            figures["models"] = _decay(
+                [
+                    (model["model"], model["curves"]["average"], model["curves"]["uniform"])
+                    for model in (trace, *compared)
+                ]
+            )
+        return save(figures, folder)
+
+
+def _decay(shown: Sequence[tuple[str, list[list[float]], list[list[float]] | None]]) -> Figure:
+    """One line per round, the later the darker; dashed: even attention."""
+    from matplotlib import colormaps
+    from matplotlib.ticker import MaxNLocator
+
+    figure, axes = panels(len(shown), len(shown), 4.8, 3.2)
+    for axis, (title, rounds, uniform) in zip(axes, shown, strict=True):
+        shades = colormaps["viridis_r"](np.linspace(0.1, 0.95, len(rounds)))
+        for number, (curve, colour) in enumerate(zip(rounds, shades, strict=True)):
+            steps, label = range(1, len(curve) + 1), f"round {number + 1}"
+            axis.plot(steps, curve, color=colour, linewidth=1.5, label=label)
+            if uniform:
+                even = uniform[number]
+                steps = range(1, len(even) + 1)
+                axis.plot(steps, even, "--", color=colour, linewidth=0.8, alpha=0.7)
+        axis.set(title=title, xlabel="generated token", ylabel="mass on the system prompt")
+        axis.set_ylim(bottom=0)
+        axis.xaxis.set_major_locator(MaxNLocator(integer=True))
+    axes[-1].plot([], [], "--", color="#777777", linewidth=0.8, label="even attention")
+    legend_below(figure, *axes[-1].get_legend_handles_labels(), columns=5)
+    return figure
+
+
+def _heat_maps(values_by_title: Mapping[str, Any]) -> Figure:
+    """Values by layer and head."""
+    figure, axes = panels(len(values_by_title), len(values_by_title), 4.0, 2.8)
+    for axis, (title, rows) in zip(axes, values_by_title.items(), strict=True):
+        values = np.array(rows)
+        low, high = min(0.0, float(values.min())), float(values.max()) or 1.0
+        image = axis.imshow(values, aspect="auto", cmap="Greens", vmin=low, vmax=high)
+        axis.set(title=title, xlabel="head", ylabel="layer")
+        axis.grid(False)
+        for ticks, size in ((axis.set_xticks, values.shape[1]), (axis.set_yticks, values.shape[0])):
+            ticks(range(0, size, max(1, size // 8)))
+        figure.colorbar(image, ax=axis)
+    return figure
+
+
+def _behaviour(trace: dict[str, Any]) -> Figure:
+    """The mean score of the probes in equally full bins of mass, by early and late rounds."""
+    figure, (axis,) = panels(1, 1, 5.2, 3.2)
+    probes, half = np.array(trace["behaviour"]["probes"]), trace["rounds"] // 2
+    groups = (
+        ("all rounds", probes),
+        (_rounds(1, half), probes[probes[:, 0] <= half]),
+        (_rounds(half + 1, trace["rounds"]), probes[probes[:, 0] > half]),
+    )
+    for colour, (label, rows) in zip(COLOURS, groups, strict=False):
+        parts = np.array_split(rows[rows[:, 1].argsort()], min(_BINS, max(1, len(rows) // 5)))
+        x, y = np.array([part[:, 1:3].mean(0) for part in parts]).T
+        axis.plot(x, y, marker="o", markersize=3.5, color=colour, label=label)
+    within = trace["behaviour"]["within_rounds"]
+    note = (
+        "r not measurable"
+        if within["r"] is None
+        else f"r = {within['r']:+.2f} [{within['low']:+.2f}, {within['high']:+.2f}] within rounds"
+    )
+    axis.set(
+        title=note,
+        xlabel="mean mass on the system prompt, equally full bins",
+        ylabel="mean stability",
+        ylim=(0, 1.02),
+    )
+    legend_below(figure, *axis.get_legend_handles_labels(), columns=3)
+    return figure
+
+
+def _rounds(first: int, last: int) -> str:
+    return f"round {first}" if first == last else f"rounds {first} to {last}"
+
+
+# --- geometry
+
+
+def write_geometry_figures(geometry: dict[str, Any], folder: Path) -> list[Path]:
+    """Writes `norms` (Li et al. 2024, Figure 7) and `hidden_states`, each as SVG and PNG, of a
+    geometry as `study.geometry.study` returns it; returns the files.
+    """
+    with styled():
+        norms = _norms(geometry["model"], geometry["embedding_norms"])
+        return save({"norms": norms, "hidden_states": _hidden_states(geometry)}, folder)
+
+
+def write_norms(model: str, norms: Sequence[float], folder: Path) -> list[Path]:
+    """Writes `norms` alone, as SVG and PNG."""
+    with styled():
+        return save({"norms": _norms(model, norms)}, folder)
+
+
+def _norms(model: str, norms: Sequence[float]) -> Figure:
+    figure, (axis,) = panels(1, 1, 4.6, 3.0)
+    axis.hist(norms, bins=60, density=True, color=COLOURS[1])
+    axis.set(title=f"norms of the embeddings of {model}", xlabel="norm", ylabel="density")
+    return figure
+
+
+def _hidden_states(geometry: dict[str, Any]) -> Figure:
+    figure, axes = panels(2, 2, 4.6, 3.2)
+    rows = geometry["hidden_states"]
+    rounds = [row["round"] for row in rows]
+    titles = {
+        "dimension": "effective dimension",
+        "angle": "opening angle in radians (95 % of the tokens)",
+    }
+    for axis, (quantity, title) in zip(axes, titles.items(), strict=True):
+        for colour, (name, label) in zip(COLOURS, _GROUPS.items(), strict=False):
+            values = [row[quantity][name] for row in rows]
+            axis.plot(rounds, values, marker="o", markersize=3, color=colour, label=label)
+        axis.set(title=title, xlabel="round", xticks=rounds)
+        axis.set_ylim(bottom=0)
+    legend_below(figure, *axes[0].get_legend_handles_labels())
+    return figure
+
+
+# --- profile
+
+
+def write_heat_map(profile: Profile, folder: Path) -> list[Path]:
+    """Writes `heads`, the change that steering each head alone makes, as SVG and PNG."""
+    layers, heads = profile.shape.layers, profile.shape.heads
+    grid = np.full((layers, heads), np.nan)
+    for (layer, head), score in profile.scores.items():
+        grid[layer, head] = score - profile.unsteered
+    widest = float(np.nanmax(np.abs(grid))) or 1.0
+    by = "right answer’s log-probability" if profile.by == "probability" else "accuracy"
+    with styled():
+        figure, (axis,) = panels(1, 1, max(4.6, 0.35 * heads + 2), max(3.0, 0.25 * layers + 1.2))
+        image = axis.imshow(grid, cmap="RdBu_r", vmin=-widest, vmax=widest, aspect="auto")
+        axis.set(
+            title=f"{profile.method} on one head: change of the {by}",
+            xlabel="head",
+            ylabel="layer",
+            xticks=range(heads),
+            yticks=range(layers),
+        )
+        axis.grid(visible=False)
+        figure.colorbar(image, ax=axis)
+        return save({"heads": figure}, folder)

@@ -1,0 +1,177 @@
+"""The lines and the page of `holdfast trace`: how the mass on the system prompt decays, and whether
+it goes with the score.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from holdfast.analysis.statistics import Estimate
+from holdfast.analysis.study_summary import MODELS
+from holdfast.analysis.summary import NAME
+from holdfast.analysis.verdicts import LEAST, tell
+from holdfast.records import read_run
+from holdfast.report.downloads import csv_file, json_file
+from holdfast.report.page import Table, pictures, render_study
+from holdfast.report.wording import with_interval
+
+_CHANGES = (
+    ("between_turns", "between turns"),
+    ("within_turns", "within turns"),
+    ("slope", "slope per token"),
+)
+_WHERE = (
+    ("all", "over all"),
+    ("within_rounds", "within rounds"),
+    ("within_dialogs", "within dialogs"),
+    ("between_dialogs", "between dialogs"),
+)
+
+
+def lines(trace: dict[str, Any]) -> list[str]:
+    """The decay of the mass on the system prompt, and whether it goes with the score."""
+    layer, head = trace["shown_head"]
+    chosen = "" if trace["head_was_given"] else ", whose mass falls most in these dialogs"
+    sentences = [
+        _decay_line(trace, "average", "all heads"),
+        _decay_line(trace, "head", f"head {layer}.{head}{chosen}"),
+        _behaviour_line(trace["behaviour"]),
+    ]
+    if trace["whole_dialogs"] < LEAST:
+        sentences.append(
+            f"{trace['whole_dialogs']} whole dialogs are an example and not a measurement, "
+            f"which takes {LEAST}."
+        )
+    return sentences
+
+
+def _decay_line(trace: dict[str, Any], name: str, title: str) -> str:
+    row = trace[name]
+    between, within = row["between_turns"], row["within_turns"]
+    first, last = (_mass(row["mass"][at]) for at in (0, -1))
+    return (
+        f"{trace['model']}, {title}: mass {first} in round 1, {last} in"
+        f" round {trace['rounds']}. Log of the mass between turns"
+        f" {_judged(between['real'], 'rises', 'falls')} (even attention"
+        f" {_text(between['uniform'])}); within turns"
+        f" {_judged(within['real'], 'rises', 'falls')} (even attention"
+        f" {_text(within['uniform'])})."
+    )
+
+
+def _mass(mean: dict[str, Any]) -> str:
+    """0.148 [0.140, 0.156]."""
+    return with_interval(_estimate(mean), lambda value: f"{value:.3f}")
+
+
+def _behaviour_line(behaviour: dict[str, Any]) -> str:
+    words = "they rise together", "one falls as the other rises"
+    parts = [f"{where} r = {_judged(behaviour[name], *words)}" for name, where in _WHERE]
+    return f"Mass and score of the probes: {'; '.join(parts)}."
+
+
+def _text(change: dict[str, Any]) -> str:
+    """+0.123 [+0.100, +0.145]."""
+    if change.get("low") is None:
+        return "not measurable"
+    return with_interval(_estimate(change), lambda value: f"{value:+.3f}")
+
+
+def _judged(change: dict[str, Any], above: str, below: str) -> str:
+    """+0.123 [+0.100, +0.145], rises; or, cannot tell."""
+    return f"{_text(change)}, {tell(_estimate(change)).word(above, below)}"
+
+
+def _estimate(value: dict[str, Any]) -> Estimate:
+    """A change or a correlation as it stands in the JSON."""
+    mean = value["mean"] if "mean" in value else value["r"]
+    return Estimate(value["n"], mean, None, value["low"], value["high"], value.get("moved"))
+
+
+def trace_page(traces: Sequence[dict[str, Any]], folder: Path) -> str:
+    """The HTML of the page of one or two traced models.
+
+    Args:
+        traces: as `analysis.decay.describe` returns them.
+        folder: with the runs, `figures` and the summary.
+    """
+    runs = {name: read_run(folder / name) for name, _ in zip(MODELS, traces, strict=False)}
+    first, last = (_share(traces[0]["average"]["mass"][at]) for at in (0, -1))
+    figures, rounds = folder / "figures", traces[0]["rounds"]
+    changes = "Change of the logarithm of the mass over a dialog, with 95 % intervals"
+    correlations = "Correlation of a probe’s mass with its score, with 95 % intervals"
+    summary = (folder / NAME).read_text(encoding="utf-8")
+    return render_study(
+        "trace",
+        f"Of the attention of {traces[0]['model']}, its system prompt gets {first} in round 1 and"
+        f" {last} in round {rounds}.",
+        runs,
+        (f"{traces[0]['dialogs']} dialogs of {rounds} rounds",),
+        decay=pictures(
+            figures,
+            decay="Mass at each generated token; the later the round, the darker",
+            models="The models side by side",
+        ),
+        changes=Table(changes, _changes(traces)),
+        heads=pictures(figures, heads="Mass in round 1, and its drop, in every head"),
+        behaviour=pictures(
+            figures, mass_and_behaviour="Stability of the probes by their mean mass"
+        ),
+        correlations=Table(correlations, _correlations(traces)),
+        words=[line for trace in traces for line in lines(trace)],
+        downloads=[
+            csv_file("curves.csv", "the mass at every step of every round", _curves(traces)),
+            json_file(NAME, "what was found, as in its folder", summary),
+        ],
+    )
+
+
+def _share(mass: dict[str, Any]) -> str:
+    """'3.3 % [3.0, 3.6]'."""
+    share, _, interval = with_interval(_estimate(mass), lambda s: f"{100 * s:.1f}").partition(" ")
+    return f"{share} % {interval}".rstrip()
+
+
+def _changes(traces: Sequence[dict[str, Any]]) -> list[tuple[str, ...]]:
+    rows: list[tuple[str, ...]] = [
+        ("model and heads", "change", "measured", "even attention", "difference")
+    ]
+    for trace in traces:
+        for name, title in (
+            ("average", "all heads"),
+            ("head", "head {}.{}".format(*trace["shown_head"])),
+        ):
+            for key, words in _CHANGES:
+                change = trace[name][key]
+                rows.append(
+                    (
+                        f"{trace['model']}, {title}",
+                        words,
+                        *(_text(change[kind]) for kind in ("real", "uniform", "difference")),
+                    )
+                )
+    return rows
+
+
+def _correlations(traces: Sequence[dict[str, Any]]) -> list[tuple[str, ...]]:
+    rows: list[tuple[str, ...]] = [
+        ("model", "over all probes", "within rounds", "within dialogs", "between dialogs")
+    ]
+    for trace in traces:
+        kinds = ("all", "within_rounds", "within_dialogs", "between_dialogs")
+        rows.append((trace["model"], *(_text(trace["behaviour"][kind]) for kind in kinds)))
+    return rows
+
+
+def _curves(traces: Sequence[dict[str, Any]]) -> list[tuple[Any, ...]]:
+    rows: list[tuple[Any, ...]] = [("model", "curve", "round", "token", "mass")]
+    for trace in traces:
+        for name, rounds in trace["curves"].items():
+            for number, curve in enumerate(rounds, start=1):
+                rows += [
+                    (trace["model"], name, number, token, mass)
+                    for token, mass in enumerate(curve, start=1)
+                ]
+    return rows
