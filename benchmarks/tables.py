@@ -9,6 +9,7 @@ A test holds that the documents say what the records say.
 
 from __future__ import annotations
 
+import functools
 import re
 import sys
 from pathlib import Path
@@ -32,6 +33,7 @@ from tabled.catalogue import catalogue_table, short_catalogue
 from tabled.costs import chosen_page, chosen_summary, stage_page, stage_tables
 from tabled.papers import claims_page, methods_table, reproduction_line
 from tabled.reading import RESULTS, ROOT
+from tabled.real import real_drift_table, settings_table, window_table
 from tabled.speed import (
     attention_table,
     census_line,
@@ -111,6 +113,10 @@ def documents() -> dict[Path, str]:
         ("bot", bot_table),
         ("screen_smollm2", screen_table),
         ("divergence", divergence_table),
+        ("smollm2_drift", real_drift_table),
+        ("smollm2_explored", functools.partial(settings_table, "smollm2_explored")),
+        ("smollm2_confirmed", functools.partial(settings_table, "smollm2_confirmed")),
+        ("window", window_table),
     ):
         if (RESULTS / f"{name}.json").exists():
             tables[name] = table()

@@ -516,6 +516,10 @@ FIXED = replace(MODEL, drifts=True, fix="boost:factor=4")
             "Next: raise a, and let b, so that",
         ),
         (
+            replace(FIXED, helps=True, scripted=True, cures=("raise a",)),
+            "serve the model with this fix",
+        ),
+        (
             replace(FIXED, helps=True, never_followed=("a", "b", "c")),
             "reword the prompt or use another model, for the agent never follows “a” and “b” and 1",
         ),

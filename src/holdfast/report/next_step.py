@@ -31,6 +31,7 @@ class Finding:
         suite: as a command takes it.
         endpoint: whether another program runs the model, which `holdfast serve` does not load.
         replayed: whether the conversations are recorded dialogs, whose number is given.
+        scripted: whether the user's messages are given, so that no reply can derail them.
         conversations, rounds: of the first series.
         drifts: whether its stability clearly falls.
         is_steady: whether a fall of 10 points or more is ruled out.
@@ -46,6 +47,7 @@ class Finding:
     suite: str = "starter"
     endpoint: bool = False
     replayed: bool = False
+    scripted: bool = False
     conversations: int = LEAST
     rounds: int = 8
     drifts: bool = False
@@ -60,7 +62,7 @@ class Finding:
 def next_step(found: Finding) -> str:
     """One sentence that says what to do next."""
     more = "replay {} dialogs" if found.replayed else "repeat the command with --conversations {}"
-    if found.cures:
+    if found.cures and not (found.helps and found.scripted):
         return f"Next: {', and '.join(found.cures)}, so that the conversations do not break down."
     if found.conversations < LEAST:
         return f"Next: {more.format(LEAST)}, the fewest for a verdict."
@@ -113,6 +115,7 @@ def finding_of(run: RunData, series: Sequence[Series]) -> Finding:
         suite=shlex.quote(_option(words, "--suite") or "starter"),
         endpoint=model.startswith(("http://", "https://", "vllm:")),
         replayed="dialogs" in identity,
+        scripted=any("scripted" in record for record in first.records),
         conversations=len(first.records),
         rounds=first.rounds,
         drifts=drifts,

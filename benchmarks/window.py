@@ -1,0 +1,168 @@
+"""What happens when the prompt leaves the window: Gemma 3 270M, most of whose layers see the last
+512 tokens, beside SmolLM2, whose layers see everything.
+
+Both read the same dialogs, those that on_smollm2.py recorded with scripted user messages, each
+continued by the turns of the next one, so that the prompt is out of sight at the end. At the end of
+every second round: the attention mass on the system prompt, by kind of layer, and whether a reply
+that keeps the prompt's rule is likelier, behind a probe, than one that breaks it, by the
+labelled replies of the suite. Gemma is a base model, so it reads the dialog as a transcript.
+
+    python benchmarks/window.py --dialogs runs/smollm2/drift-scripted-1 --out FILE.json
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+from pathlib import Path
+
+import numpy as np
+import torch
+from equal_cost import over_groups
+from on_smollm2 import prompts
+from screen import family_of
+from stamp import measured_on
+
+import holdfast
+from holdfast.models.requests import Request
+from holdfast.records import read_run
+
+TRANSCRIPT = (
+    "{{ bos_token }}{% for message in messages %}{{ {'system': 'Instructions', 'user': 'User',"
+    " 'assistant': 'Assistant'}[message.role] }}: {{ message.content }}\n\n{% endfor %}"
+    "{% if add_generation_prompt %}Assistant:{% endif %}"
+)
+
+
+READ = (1, 2, 4, 6, 8, 10, 12, 14, 16)  # rounds at whose end is measured
+
+
+def history(record: dict, rounds: int) -> list[dict]:
+    """The system prompt and the first rounds."""
+    turns = [
+        {"role": "user" if t["speaker"] == "user" else "assistant", "content": t["text"]}
+        for t in record["turns"][: 2 * rounds]
+    ]
+    return [{"role": "system", "content": record["agent"]["system_prompt"]}, *turns]
+
+
+def windowed(model) -> list[bool]:
+    """Of each layer, whether it sees a window of the tokens only."""
+    config = model.hf_model.config.get_text_config()
+    kinds = getattr(config, "layer_types", None) or ["full_attention"] * config.num_hidden_layers
+    return [kind == "sliding_attention" for kind in kinds]
+
+
+def window_of(model) -> int:
+    """Tokens that its windowed layers see."""
+    return getattr(model.hf_model.config.get_text_config(), "sliding_window", None) or 2**30
+
+
+@torch.inference_mode()
+def masses(model, records) -> list[list[dict]]:
+    """Per dialog and round, at the last token of the agent's turn: tokens from the prompt to it,
+    and the mass on the prompt and that of even attention, by kind of layer.
+    """
+    local, window = np.array(windowed(model)), window_of(model)
+    rows = []
+    for record in records:
+        row = []
+        for number in READ:
+            chats = holdfast.encode_chats([history(record, number)], model.tokenizer)
+            with holdfast.steering(model.hf_model, chats.span_mask, [], trace=True) as steered:
+                model.hf_model(**chats.inputs, logits_to_keep=1)
+            mass = steered.traces[0].mass[:, :, -1].mean(1).numpy()
+            span, length = chats.span_mask[0], chats.input_ids.shape[1]
+            seen = span[-window:]
+            row.append(
+                {
+                    "distance": length - 1 - int(span.nonzero()[-1]),
+                    "full": [mass[~local].mean(), span.float().mean()],
+                    "windowed": [mass[local].mean(), seen.float().mean()] if local.any() else None,
+                }
+            )
+        rows.append(row)
+    return rows
+
+
+def preferences(model, records) -> np.ndarray:
+    """[dialog, round]: how often a reply that keeps the rule is likelier, per token, than the one
+    that breaks it, behind a probe in the round's place.
+    """
+    cases = {case.id: case for case in prompts(None).cases}
+    values = np.full((len(records), len(READ)), np.nan)
+    for place, record in enumerate(records):
+        asked, replies, rounds = [], [], []
+        for at, number in enumerate(READ):
+            for rule in cases[record["agent"]["id"]].all_rules:
+                probe = {"role": "user", "content": rule.probes[0]}
+                asked.append(Request((*history(record, number - 1), probe)))
+                replies.append([rule.follows[0], rule.breaks[0]])
+                rounds.append(at)
+        scored = model.session().score(asked, replies)
+        kept = np.array(
+            [np.diff(np.array(s.log_probabilities) / np.array(s.tokens))[0] < 0 for s in scored]
+        )
+        for at in range(len(READ)):
+            values[place, at] = kept[np.array(rounds) == at].mean()
+    return values
+
+
+def measure(name: str, records) -> dict:
+    model = holdfast.load(name, dtype="bfloat16")
+    if model.tokenizer.chat_template is None:
+        model.tokenizer.chat_template = TRANSCRIPT
+    groups = [family_of(record["agent"]["id"]) for record in records]
+    traced, kept = masses(model, records), preferences(model, records)
+    rounds = []
+    for at, number in enumerate(READ):
+        cells = [row[at] for row in traced]
+        row = {
+            "round": number,
+            "distance": round(float(np.mean([cell["distance"] for cell in cells])), 1),
+            "keeps": over_groups(kept[:, at], groups),
+        }
+        for kind in ("full", "windowed"):
+            pairs = [cell[kind] for cell in cells]
+            if None not in pairs:
+                mass, even = np.array(pairs).T
+                row[f"mass_{kind}"] = over_groups(mass, groups)
+                row[f"even_{kind}"] = round(float(even.mean()), 5)
+        rounds.append(row)
+        print(name, json.dumps(row), flush=True)
+    return {
+        "model": name,
+        "fingerprint": model.fingerprint,
+        "layers": len(windowed(model)),
+        "windowed_layers": sum(windowed(model)),
+        "window": window_of(model) if any(windowed(model)) else None,
+        "change_of_keeps": over_groups(kept[:, -1] - kept[:, 0], groups),
+        "rounds": rounds,
+    }
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--dialogs", type=Path, required=True, help="a run of on_smollm2.py drift")
+    parser.add_argument("--count", type=int, default=48)
+    parser.add_argument("--out", type=Path, required=True)
+    parser.add_argument("--threads", type=int, default=2)
+    arguments = parser.parse_args()
+    torch.set_num_threads(arguments.threads)
+    records = sorted(read_run(arguments.dialogs).records, key=lambda r: r["conversation"])
+    following = [*records[1:], records[0]]
+    records = [
+        {**record, "turns": [*record["turns"], *more["turns"]]}
+        for record, more in zip(records, following, strict=True)
+    ][: arguments.count]
+    record = {
+        "benchmark": "window",
+        "measured_on": measured_on(),
+        "dialogs": len(records),
+        "models": [measure(name, records) for name in ("smollm2", "gemma-3-270m")],
+    }
+    arguments.out.write_text(json.dumps(record, indent=1) + "\n")
+
+
+if __name__ == "__main__":
+    main()
