@@ -16,8 +16,8 @@ from statistics import fmean
 import pytest
 
 import holdfast
-from holdfast.drift import suite_file as suite_file_fields
 from holdfast.drift.cases import Persona, Rule
+from holdfast.drift.suite_file import CaseEntry, SuiteDocument
 from holdfast.drift.suites import CATEGORIES, Case, load_suite
 from holdfast.errors import HoldfastError, UnknownName, UsageError
 from holdfast.measures import build
@@ -252,11 +252,11 @@ def test_a_case_with_rules_is_read(suite_file):
     [
         (
             ("id: signs", "id: proud"),
-            r"line 12, case 'pizza', rule 2: the id 'proud' is taken by an earlier rule",
+            r"line 12, case 'pizza', rule 'proud': the id 'proud' is taken by an earlier rule",
         ),
         (
             ("      - id: signs\n        probes", "      - probes"),
-            r"case 'pizza', rule 1 lacks the field 'id'",
+            r"case 'pizza', rule 1: the field 'id' is missing; give a text",
         ),
         (
             ("        probe: Why is it cold?\n", ""),
@@ -272,16 +272,16 @@ def test_a_case_with_rules_is_read(suite_file):
         ),
         (
             ("        probe: Why", "        prob: Why"),
-            r"line 12, case 'pizza', rule 'proud' has an unknown field 'prob'; did you mean",
+            r"line 12, case 'pizza', rule 'proud' has a field 'prob', unknown here; did you mean",
         ),
         (
             ("    rules:", "    probe: Hi?\n    rules:"),
             r"case 'pizza' has both 'rules' and 'probe'; move 'probe' into one of the rules",
         ),
-        (("    rules:", "    rules: []\n    follows:"), r"has both 'rules' and 'follows'"),
+        (("    rules:", "    follows: [x]\n    rules:"), r"has both 'rules' and 'follows'"),
         (
             ('["You are Ada.", "You are Max."]', "You are Ada."),
-            r"the field 'personas' is 'You are Ada.', not a list",
+            r"the field 'personas' has to be a list of texts .*, not 'You are Ada.'",
         ),
         (
             ('["Ciao, Tony"]', '["Tony, ciao"]'),
@@ -307,10 +307,11 @@ def test_bad_rule_is_named(suite_file, change, message):
 
 def test_an_empty_list_of_rules_is_named(suite_file):
     with pytest.raises(
-        UsageError, match=r"case 'p': the field 'rules' is an empty list, not a list of rules"
+        UsageError,
+        match=r"case 'p': the field 'rules' has to be .* not empty, not a list of 0",
     ):
         load_suite(suite_file("cases: [{id: p, system_prompt: Hi., rules: []}]"))
-    with pytest.raises(UsageError, match=r"case 'p', rule 1 is 'signs', not a rule"):
+    with pytest.raises(UsageError, match=r"case 'p', rule 1 has to be an object, not 'signs'"):
         load_suite(suite_file("cases: [{id: p, system_prompt: Hi., rules: [signs]}]"))
 
 
@@ -428,11 +429,11 @@ def swap(suite, case):
         ),
         (
             ("    category: shop\n    system_prompt: A", "    category:\n    system_prompt: A"),
-            r"line 5, case 'one': the field 'category' is empty",
+            r"line 5, case 'one': the field 'category' has to be a text .*, not None",
         ),
         (
             ("    system_prompt: SHOUT.\n", ""),
-            r"line 10, case 'two' lacks the field 'system_prompt'",
+            r"line 10, case 'two': the field 'system_prompt' is missing",
         ),
         (("    measure: one_sentence\n", ""), r"line 5, case 'one' lacks the field 'measure'"),
         (("    probe: How are you?\n", ""), r"case 'one' has neither 'probe' nor 'probes'"),
@@ -442,19 +443,19 @@ def swap(suite, case):
         ),
         (
             ("category: shop", "categry: shop"),
-            r"case 'one' has an unknown field 'categry'; did you mean 'category'",
+            r"case 'one' has a field 'categry', unknown here; did you mean 'category'",
         ),
-        (("name: mine", "nmae: mine"), r"unknown field 'nmae'; did you mean 'name'"),
+        (("name: mine", "nmae: mine"), r"has a field 'nmae', unknown here; did you mean 'name'"),
         (("id: two", "id: one"), r"line 10: the id 'one' is taken by the case at line 5"),
-        (("id: one", "id: 7"), r"line 5, case 1: the field 'id' is 7, not a text"),
-        (("- id: one\n    ", "- "), r"line 5, case 1 lacks the field 'id'"),
+        (("id: one", "id: 7"), r"line 5, case 1: the field 'id' has to be a text .*, not 7"),
+        (("- id: one\n    ", "- "), r"line 5, case 1: the field 'id' is missing"),
         (
             ("system_prompt: SHOUT.", "system_prompt: yes"),
-            r"case 'two': the field 'system_prompt' is True, not a text",
+            r"case 'two': the field 'system_prompt' has to be a text .*, not True",
         ),
         (
             ("system_prompt: SHOUT.", "system_prompt: ' '"),
-            r"the field 'system_prompt' is ' ', not a text",
+            r"the field 'system_prompt' has to be a text that is not empty, not ' '",
         ),
         (
             ("measure: one_sentence", "measure: one_sentense"),
@@ -466,11 +467,17 @@ def swap(suite, case):
         ),
         (("{name: upper_case}", "{regex: '('}"), r"case 'two': "),
         (("{name: upper_case}", "{python: os.getcwd}"), r"case 'two': .*allow_code="),
-        (('["What now?", "Where to?"]', "[]"), r"case 'two': the field 'probes' is an empty list"),
-        (('["What now?", "Where to?"]', '["What now?", 3]'), r"'probes\[1\]' is 3, not a text"),
+        (
+            ('["What now?", "Where to?"]', "[]"),
+            r"the field 'probes' has to be .*, not a list of 0",
+        ),
+        (
+            ('["What now?", "Where to?"]', '["What now?", 3]'),
+            r"'probes\[1\]' has to be .*, not 3",
+        ),
         (
             ('["Hello there."]', "Hello there."),
-            r"the field 'starters' is 'Hello there.', not a list",
+            r"the field 'starters' has to be a list of texts .*, not 'Hello there.'",
         ),
         (
             ("    category: shop\n", "    category: shop\n    category: pub\n"),
@@ -489,10 +496,10 @@ def test_bad_case_is_named(suite_file, change, message):
     ("text", "message"),
     [
         ("", r"mine\.yaml is empty; it needs the field 'cases'"),
-        ("- a\n- b\n", r"holds a list, not a suite"),
-        ("name: x\n", r"has no cases \('cases' is empty\)"),
-        ("name: x\ncases: []\n", r"has no cases \('cases' is an empty list\)"),
-        ("cases: [hello]\n", r"line 1, case 1 is 'hello', not a case"),
+        ("- a\n- b\n", r"holds \['a', 'b'\], not a suite"),
+        ("name: x\n", r"the field 'cases' is missing; give a list"),
+        ("name: x\ncases: []\n", r"the field 'cases' has to be .* not empty, not a list of 0"),
+        ("cases: [hello]\n", r"line 1, case 1 has to be an object, not 'hello'"),
         ("a: \x00", r"not valid YAML"),
         ("a: &x [*x]", r"cannot be read as YAML \(ValueError: Circular reference"),
         (GOOD.replace("id: one", "id: " + "9" * 5000), r"cannot be read as YAML \(ValueError"),
@@ -618,9 +625,8 @@ def test_what_the_document_of_suites_shows_works(tmp_path):
 def test_fields_of_a_suite_are_in_its_document():
     text = (Path(__file__).parent.parent / "docs" / "suites.md").read_text(encoding="utf-8")
     for field in {
-        *suite_file_fields.SUITE_FIELDS,
-        *suite_file_fields.CASE_FIELDS,
-        *suite_file_fields.RULE_FIELDS,
+        *SuiteDocument.model_fields,
+        *CaseEntry.model_fields,
     }:
         assert f"`{field}`" in text, field
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import difflib
 import json
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -58,7 +58,7 @@ def problem_of(
     error: ValidationError | Sequence[Mapping[str, Any]],
     model: Any,
     value: Any,
-    whole: str = "The body",
+    name: Callable[[Path], str] = lambda path: written(path) or "The body",
 ) -> Problem:
     """The first error of a validation as a sentence.
 
@@ -66,7 +66,7 @@ def problem_of(
         error: Pydantic's, or its list of errors.
         model: which the value was validated against.
         value: that was validated.
-        whole: what a sentence calls the value as a whole.
+        name: what a sentence calls the part of the value at a path, and at () the whole.
     """
     listed = error.errors(include_url=False) if isinstance(error, ValidationError) else error
     # a misspelt name explains that its field is missing
@@ -75,7 +75,7 @@ def problem_of(
     related = [entry for entry in listed if entry["loc"][:1] == first["loc"][:1]]
     entry = max(related, key=lambda entry: (len(_path(entry, value)), _is_of_range(entry)))
     path = _path(entry, value)
-    return Problem(path, entry["type"], _sentence(entry, path, _schema_of(model), value, whole))
+    return Problem(path, entry["type"], _sentence(entry, path, model, value, name))
 
 
 def _is_of_range(entry: Mapping[str, Any]) -> bool:
@@ -97,25 +97,26 @@ def _path(entry: Mapping[str, Any], value: Any) -> Path:
     return tuple(path)
 
 
-def _sentence(entry: Mapping[str, Any], path: Path, schema: Schema, value: Any, whole: str) -> str:
-    name = written(path) or whole
+def _sentence(
+    entry: Mapping[str, Any], path: Path, model: Any, value: Any, name: Callable[[Path], str]
+) -> str:
+    schema = TypeAdapter(model).json_schema()
     match entry["type"]:
         case "extra_forbidden":
             known = _schema_at(schema, path[:-1], value).get("properties", ())
-            owner = written(path[:-1]) or whole
-            return f"{owner} has a field {shortened(path[-1])}, unknown here; " + nearest(
-                str(path[-1]), known
-            )
+            cure = nearest(str(path[-1]), known)
+            return f"{name(path[:-1])} has a field {shortened(path[-1])}, unknown here; {cure}"
         case "missing":
             taken = expected(_schema_at(schema, path, value), schema)
-            return f"{name} is missing; give {taken}."
+            return f"{name(path)} is missing; give {taken}."
         case "value_error":
             return str(entry["ctx"]["error"])
         case "unsupported" | "half_character":
             return str(entry["msg"])
     given = _value_at(value, path)
     seen = f"a list of {len(given)}" if isinstance(given, list) else shortened(given)
-    return f"{name} is {expected(_schema_at(schema, path, value), schema)}, not {seen}."
+    taken = expected(_schema_at(schema, path, value), schema)
+    return f"{name(path)} has to be {taken}, not {seen}."
 
 
 def nearest(name: str, known: Sequence[str] | Mapping[str, Any]) -> str:
@@ -132,10 +133,6 @@ def shortened(value: object) -> str:
     except ValueError:
         return "a number of thousands of digits"
     return text if len(text) <= 60 else text[:59] + "…"
-
-
-def _schema_of(model: Any) -> Schema:
-    return TypeAdapter(model).json_schema()
 
 
 def _value_at(value: Any, path: Path) -> Any:
@@ -235,4 +232,6 @@ def _length(schema: Schema, least: str, most: str, unit: str, otherwise: str = "
     low, high = schema.get(least, 0), schema.get(most)
     if high is not None:
         return f" of {low} to {high} {unit}" if low else f" of at most {high} {unit}"
+    if low == 1:
+        return f"{otherwise} that is not empty"
     return f" of {low} or more {unit}" if low else otherwise

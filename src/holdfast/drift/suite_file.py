@@ -22,48 +22,101 @@ cases:
 from __future__ import annotations
 
 import contextlib
-import difflib
 import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
+
+from pydantic import Field, StringConstraints, ValidationError
 
 from holdfast.drift.cases import NO_CATEGORY, Case, Rule, Suite, generic_starters, personas_of
 from holdfast.drift.safe_yaml import CaseLines, read_yaml
 from holdfast.errors import UsageError
 from holdfast.measures import Measure, build
 from holdfast.measures.judging import check_labels
+from holdfast.validation import Path as FieldPath
+from holdfast.validation import StrictModel, problem_of, shortened, written
 
-SUITE_FIELDS = ("name", "starters", "personas", "notes", "cases")
-RULE_FIELDS = ("id", "probe", "probes", "measure", "follows", "breaks")
-BESIDE_RULES = RULE_FIELDS[1:]  # which a case with rules leaves to them
-CASE_FIELDS = ("id", "category", "system_prompt", *BESIDE_RULES, "rules")
 FOLLOWED = 0.5  # the least score of a reply that keeps to its prompt
+Text = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1)]
+Texts = Annotated[list[Text], Field(min_length=1)]
+
+
+class RuleEntry(StrictModel):
+    """An entry under 'rules'; a case with one rule has the same fields."""
+
+    id: Text
+    probe: Text = ""
+    probes: Texts = Field([])
+    measure: str | dict[str, Any] = ""
+    follows: Texts = Field([])
+    breaks: Texts = Field([])
+
+
+class CaseEntry(RuleEntry):
+    """An entry under 'cases'."""
+
+    category: Text = NO_CATEGORY
+    system_prompt: Text
+    rules: list[RuleEntry] = Field([], min_length=1)
+
+
+class SuiteDocument(StrictModel):
+    """A suite as its file has it."""
+
+    name: Text = ""
+    starters: Texts = Field([])
+    personas: Texts = Field([])
+    notes: Texts = Field([])
+    cases: list[CaseEntry] = Field(min_length=1)
 
 
 @dataclass(frozen=True)
-class Place:
-    """Where a case stands.
+class _Places:
+    """Where the entries of a document stand, for messages.
 
     Args:
-        source: what its document is called in messages.
-        lines: of the case and of its rules; None where they are not known.
+        source: what the document is called.
+        root: the document as plain data.
+        lines: of its cases and their rules.
     """
 
     source: str
-    lines: CaseLines | None
+    root: Any
+    lines: list[CaseLines]
 
-    @property
-    def case(self) -> str:
-        """The case's place, for a message."""
-        return f"{self.source}, line {self.lines.case}" if self.lines else self.source
+    def of(self, case: int, rule: int | None = None) -> str:
+        """An entry under 'cases', or under its 'rules', by numbers from 0."""
+        lines = self.lines[case] if case < len(self.lines) else None
+        entry = self.root["cases"][case]
+        name = f"case {_id_of(entry, case)}"
+        line = lines.case if lines else None
+        if rule is not None:
+            rules = entry["rules"]
+            name += f", rule {_id_of(rules[rule], rule)}"
+            line = lines.rules[rule] if lines and rule < len(lines.rules) else line
+        return f"{self.source}, line {line}, {name}" if line else f"{self.source}, {name}"
 
-    def rule(self, number: int) -> str:
-        """The place of a rule of it, from 1; the case's own where that is not known."""
-        if self.lines is None or number > len(self.lines.rules):
-            return self.case
-        return f"{self.source}, line {self.lines.rules[number - 1]}"
+    def line(self, case: int) -> str:
+        """The line of a case."""
+        return f"line {self.lines[case].case}" if case < len(self.lines) else "its place"
+
+    def name(self, path: FieldPath) -> str:
+        """A part of the document."""
+        match path:
+            case ("cases", int(case), "rules", int(rule), *rest):
+                place = self.of(case, rule)
+            case ("cases", int(case), *rest):
+                place = self.of(case)
+            case _:
+                place, rest = self.source, list(path)
+        return f"{place}: the field {written(tuple(rest))!r}" if rest else place
+
+
+def _id_of(entry: Any, number: int) -> str:
+    name = entry.get("id") if isinstance(entry, dict) else None
+    return repr(name) if isinstance(name, str) else str(number + 1)
 
 
 def parse_suite(
@@ -90,37 +143,31 @@ def parse_suite(
     """
     root, lines = read_yaml(text, source)
     if not isinstance(root, dict):
-        what = "is empty" if root is None else f"holds {describe(root)}, not a suite"
+        what = "is empty" if root is None else f"holds {shortened(root)}, not a suite"
         raise UsageError(f"{source} {what}; it needs the field 'cases', a list.")
-    refuse_unknown_fields(root, SUITE_FIELDS, source)
-    entries = root.get("cases")
-    if not isinstance(entries, list) or not entries:
-        raise UsageError(
-            f"{source} has no cases ('cases' is {describe(entries)}); list at least one system"
-            " prompt there."
-        )
-    cases = []
-    places: dict[str, str] = {}
+    places = _Places(source, root, lines)
+    try:
+        document = SuiteDocument.model_validate(root)
+    except ValidationError as error:
+        raise UsageError(problem_of(error, SuiteDocument, root, places.name).sentence) from None
     with modules_in(folder if allow_code else None):
-        for number, entry in enumerate(entries, start=1):
-            place = Place(source, lines[number - 1] if number <= len(lines) else None)
-            case = read_case(entry, place, number, allow_code)
-            if case.id in places:
+        cases = list[Case]()
+        for number, entry in enumerate(document.cases):
+            taken = next((n for n, case in enumerate(cases) if case.id == entry.id), None)
+            if taken is not None:
                 raise UsageError(
-                    f"{place.case}: the id {case.id!r} is taken by {places[case.id]}; give "
-                    "every case its own."
+                    f"{source}, {places.line(number)}: the id {entry.id!r} is taken by the case at"
+                    f" {places.line(taken)}; give every case its own."
                 )
-            known = place.lines
-            places[case.id] = f"the case at line {known.case}" if known else "an earlier case"
+            cases.append(_case(entry, number, places, allow_code))
             if check:
-                check_examples(case, place)
-            cases.append(case)
+                _check_examples(cases[-1], number, places)
     return Suite(
-        name=text_of(root, "name", source) if "name" in root else name,
+        name=document.name or name,
         cases=tuple(cases),
-        starters=texts(root, "starters", source) if "starters" in root else generic_starters(),
-        notes=texts(root, "notes", source) if "notes" in root else (),
-        personas=personas_of(texts(root, "personas", source)) if "personas" in root else (),
+        starters=tuple(document.starters) or generic_starters(),
+        notes=tuple(document.notes),
+        personas=personas_of(document.personas),
     )
 
 
@@ -134,181 +181,87 @@ def modules_in(folder: Path | None) -> Iterator[None]:
     if folder is None:
         yield
         return
-    place, before = folder.resolve(), set(sys.modules)
-    sys.path.insert(0, str(place))
+    location, before = folder.resolve(), set(sys.modules)
+    sys.path.insert(0, str(location))
     try:
         yield
     finally:
-        sys.path.remove(str(place))
+        sys.path.remove(str(location))
         for name in set(sys.modules) - before:
             file = getattr(sys.modules[name], "__file__", None)
-            if file and Path(file).is_relative_to(place):
+            if file and Path(file).is_relative_to(location):
                 del sys.modules[name]
 
 
-def check_examples(case: Case, place: Place) -> None:
+def _check_examples(case: Case, case_number: int, places: _Places) -> None:
     """Refuses a measure that scores the examples of its own rule on the wrong side, and a judge
     with too few of them to be checked by the run.
     """
-    for number, rule in enumerate(case.all_rules, start=1):
-        where = f"{place.rule(number)}, case {case.id!r}"
-        where += f", rule {rule.id!r}" if rule.id else ""
+    for number, rule in enumerate(case.all_rules):
+        where = places.of(case_number, number if case.rules else None)
         if rule.measure.judged:
             check_labels(rule.follows, rule.breaks, f"{where}: the judge")
             continue
-        for field, replies in (("follows", rule.follows), ("breaks", rule.breaks)):
-            for reply in replies:
-                score = rule.measure.score(reply)
-                if (score.value >= FOLLOWED) != (field == "follows"):
-                    limit = "at least" if field == "follows" else "below"
-                    raise UsageError(
-                        f"{where}: the reply {reply[:60]!r} under {field!r} scores"
-                        f" {score.value:.2f} ({score.reason}), and needs {limit} {FOLLOWED};"
-                        f" correct the measure {rule.measure.name!r} or the example."
-                    )
+        examples = [("follows", reply) for reply in rule.follows]
+        examples += [("breaks", reply) for reply in rule.breaks]
+        for field, reply in examples:
+            score = rule.measure.score(reply)
+            if (score.value >= FOLLOWED) != (field == "follows"):
+                limit = "at least" if field == "follows" else "below"
+                raise UsageError(
+                    f"{where}: the reply {reply[:60]!r} under {field!r} scores {score.value:.2f}"
+                    f" ({score.reason}), and needs {limit} {FOLLOWED}; correct the measure"
+                    f" {rule.measure.name!r} or the example."
+                )
 
 
-def read_case(entry: Any, written: Place, number: int, allow_code: bool) -> Case:
-    """One entry under 'cases'; its number names it in messages until its id is known."""
-    name = f"case {number}"
-    if isinstance(entry, dict) and isinstance(entry.get("id"), str):
-        name = f"case {entry['id']!r}"
-    place = f"{written.case}, {name}"
-    if not isinstance(entry, dict):
-        raise UsageError(
-            f"{place} is {describe(entry)}, not a case; write its fields"
-            f" ({', '.join(CASE_FIELDS)})."
-        )
-    refuse_unknown_fields(entry, CASE_FIELDS, place)
-    category = text_of(entry, "category", place) if "category" in entry else NO_CATEGORY
-    if "rules" in entry:
+def _case(entry: CaseEntry, number: int, places: _Places, allow_code: bool) -> Case:
+    place = places.of(number)
+    if not entry.rules:
+        rule = _rule(entry, place, allow_code)
         return Case(
-            id=text_of(entry, "id", place),
-            category=category,
-            system_prompt=text_of(entry, "system_prompt", place),
-            rules=read_rules(entry, written, name, allow_code),
+            entry.id,
+            entry.category,
+            entry.system_prompt,
+            rule.probes,
+            rule.measure,
+            rule.follows,
+            rule.breaks,
         )
-    probes, measure = read_probes(entry, place), read_measure(entry, place, allow_code)
-    return Case(
-        id=text_of(entry, "id", place),
-        category=category,
-        system_prompt=text_of(entry, "system_prompt", place),
-        probes=probes,
-        measure=measure,
-        follows=read_examples(entry, "follows", place),
-        breaks=read_examples(entry, "breaks", place),
-    )
-
-
-def read_rules(
-    entry: dict[Any, Any], written: Place, case: str, allow_code: bool
-) -> tuple[Rule, ...]:
-    """The rules of a case that has several; `case` names it in messages."""
-    place = f"{written.case}, {case}"
-    beside = next((field for field in BESIDE_RULES if field in entry), None)
-    if beside:
+    of_rules = [name for name in RuleEntry.model_fields if name != "id"]
+    if beside := next((name for name in of_rules if name in entry.model_fields_set), None):
         raise UsageError(
             f"{place} has both 'rules' and {beside!r}; move {beside!r} into one of the rules."
         )
-    listed = entry["rules"]
-    if not isinstance(listed, list) or not listed:
-        raise UsageError(
-            f"{place}: the field 'rules' is {describe(listed)}, not a list of rules; write one "
-            f"with {', '.join(RULE_FIELDS)}."
-        )
-    rules: dict[str, Rule] = {}
-    for number, item in enumerate(listed, start=1):
-        place = f"{written.rule(number)}, {case}, rule"
-        rule = read_rule(item, place, number, allow_code)
-        if rule.id in rules:
+    ids = [rule.id for rule in entry.rules]
+    for index, name in enumerate(ids):
+        if name in ids[:index]:
             raise UsageError(
-                f"{place} {number}: the id {rule.id!r} is taken by an earlier rule; give "
-                "every rule its own."
+                f"{places.of(number, index)}: the id {name!r} is taken by an earlier rule; give"
+                " every rule its own."
             )
-        rules[str(rule.id)] = rule
-    return tuple(rules.values())
+    rules = [
+        _rule(rule, places.of(number, index), allow_code) for index, rule in enumerate(entry.rules)
+    ]
+    return Case(entry.id, entry.category, entry.system_prompt, rules=tuple(rules))
 
 
-def read_rule(item: Any, place: str, number: int, allow_code: bool) -> Rule:
-    """One entry under 'rules'."""
-    if not isinstance(item, dict):
-        raise UsageError(
-            f"{place} {number} is {describe(item)}, not a rule; write its fields "
-            f"({', '.join(RULE_FIELDS)})."
-        )
-    place = f"{place} {item['id']!r}" if isinstance(item.get("id"), str) else f"{place} {number}"
-    refuse_unknown_fields(item, RULE_FIELDS, place)
-    name = text_of(item, "id", place)
-    probes, measure = read_probes(item, place), read_measure(item, place, allow_code)
-    follows, breaks = (read_examples(item, field, place) for field in ("follows", "breaks"))
-    return Rule(name, probes, measure, follows, breaks)
-
-
-def read_probes(entry: dict[Any, Any], place: str) -> tuple[str, ...]:
-    """The question or questions of a case or rule."""
-    if ("probe" in entry) == ("probes" in entry):
-        many = "both 'probe' and 'probes'" if "probe" in entry else "neither 'probe' nor 'probes'"
+def _rule(entry: RuleEntry, place: str, allow_code: bool) -> Rule:
+    if bool(entry.probe) == bool(entry.probes):
+        many = "both 'probe' and 'probes'" if entry.probe else "neither 'probe' nor 'probes'"
         raise UsageError(f"{place} has {many}; give one of the two.")
-    return (text_of(entry, "probe", place),) if "probe" in entry else texts(entry, "probes", place)
+    probes = (entry.probe,) if entry.probe else tuple(entry.probes)
+    measure = _measure(entry, place, allow_code)
+    name = None if isinstance(entry, CaseEntry) else entry.id
+    return Rule(name, probes, measure, tuple(entry.follows), tuple(entry.breaks))
 
 
-def read_measure(entry: dict[Any, Any], place: str, allow_code: bool) -> Measure:
-    """The measure of a case or rule."""
-    if "measure" not in entry:
+def _measure(entry: RuleEntry, place: str, allow_code: bool) -> Measure:
+    if "measure" not in entry.model_fields_set:
         raise UsageError(
             f"{place} lacks the field 'measure'; name one of those that `holdfast measures` lists."
         )
     try:
-        return build(entry["measure"], allow_code)
+        return build(entry.measure, allow_code)
     except UsageError as error:
         raise UsageError(f"{place}: {error}") from error
-
-
-def read_examples(entry: dict[Any, Any], field: str, place: str) -> tuple[str, ...]:
-    """The replies that keep to a case or rule, or those that do not, as far as they are given."""
-    return texts(entry, field, place) if field in entry else ()
-
-
-def refuse_unknown_fields(mapping: dict[Any, Any], known: Iterable[str], place: str) -> None:
-    """A field that nobody reads would be a wish that nobody grants."""
-    known = list(known)
-    for field in mapping:
-        if field not in known:
-            near = difflib.get_close_matches(str(field), known, n=1)
-            cure = f"did you mean {near[0]!r}?" if near else f"known are {', '.join(known)}."
-            raise UsageError(f"{place} has an unknown field {field!r}; {cure}")
-
-
-def text_of(mapping: dict[Any, Any], field: str, place: str) -> str:
-    """A field that holds a text with something in it; outer spaces are dropped."""
-    if field not in mapping:
-        raise UsageError(f"{place} lacks the field {field!r}; add it.")
-    value = mapping[field]
-    if not isinstance(value, str) or not value.strip():
-        raise UsageError(
-            f"{place}: the field {field!r} is {describe(value)}, not a text; write one, in quotes"
-            " if need be."
-        )
-    return value.strip()
-
-
-def texts(mapping: dict[Any, Any], field: str, place: str) -> tuple[str, ...]:
-    """A field that holds a list of one or more texts."""
-    value = mapping[field]
-    if not isinstance(value, list) or not value:
-        raise UsageError(
-            f'{place}: the field {field!r} is {describe(value)}, not a list of texts; write ["...",'
-            ' "..."].'
-        )
-    return tuple(
-        text_of({f"{field}[{i}]": item}, f"{field}[{i}]", place) for i, item in enumerate(value)
-    )
-
-
-def describe(value: Any) -> str:
-    """A value as a message shows it."""
-    if value is None:
-        return "empty"
-    if isinstance(value, list):
-        return "a list" if value else "an empty list"
-    return "a mapping" if isinstance(value, dict) else repr(value)[:60]

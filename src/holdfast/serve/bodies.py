@@ -26,7 +26,7 @@ from holdfast.chat.emphasis import Part
 from holdfast.chat.messages import Message
 from holdfast.serve.limits import Limits
 from holdfast.serve.refusals import refusal_of_problem, refused_field
-from holdfast.validation import StrictModel, problem_of, shortened
+from holdfast.validation import StrictModel, problem_of, shortened, written
 
 Model = TypeVar("Model", bound="Body")
 
@@ -350,4 +350,5 @@ def read_body(body: type[Model], value: Any, whole: str = "The body") -> Model:
     try:
         return body.model_validate(value)
     except ValidationError as error:
-        raise refusal_of_problem(problem_of(error, body, value, whole)) from None
+        problem = problem_of(error, body, value, lambda path: written(path) or whole)
+        raise refusal_of_problem(problem) from None
