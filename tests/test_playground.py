@@ -288,7 +288,7 @@ def test_a_third_column_answers_what_was_asked_before_it_came(browser, served):
     )
     assert (
         browser.execute_script(
-            "return document.querySelector('[data-column=\"2\"] .spelled').textContent"
+            "return document.querySelector('[data-column=\"2\"] .spec').textContent"
         )
         == "spotlight:target=0.3"
     )
@@ -541,7 +541,7 @@ def test_a_link_holds_the_page_and_nothing_is_sent(browser, quick):
     )
     for text in ("one", "two"):
         say(browser, text)
-    page = "return [...document.querySelectorAll('.spelled, .asked .text, .reply .text, .mass, #emphasised .chip, #dialog-chart .end')].map((n) => n.textContent)"
+    page = "return [...document.querySelectorAll('.spec, .question .text, .reply .text, .mass, #emphasised .chip, #dialog-chart .end')].map((n) => n.textContent)"
     before, asked = browser.execute_script(page), len(quick.bodies)
     browser.execute_script("document.querySelector('#link').click()")
     wait(browser, "location.hash.length > 3")
@@ -754,7 +754,7 @@ def test_the_page_begins_with_the_servers_default_method_and_the_operators_promp
         visit(browser, f"{running.url}/")
         chosen = "return [...document.querySelectorAll('[data-role=method]')].map((s) => s.value)"
         assert browser.execute_script(chosen) == ["none", "split-softmax"]
-        spelled = "return [...document.querySelectorAll('.spelled')].map((s) => s.textContent)"
+        spelled = "return [...document.querySelectorAll('.spec')].map((s) => s.textContent)"
         assert browser.execute_script(spelled) == ["none", "split-softmax:exponent=0.4"]
         names = (
             "return [...document.querySelectorAll('#examples button')].map((b) => b.textContent)"

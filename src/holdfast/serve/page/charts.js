@@ -1,63 +1,150 @@
-// The charts of the page: mass by turn of the dialog; stability and mass by round of self-chats.
+// Charts: mass by turn of the dialog; stability and mass by round of self-chats. A line per column,
+// which grows as they come.
 
-import { lineChart } from "./chart.js";
-import { byId } from "./dom.js";
+import { byId, draw, make } from "./dom.js";
 import { LETTERS, massOf, mean, roundsOf, uniformOf } from "./state.js";
+import { share } from "./tokens.js";
 
-/** Makes the charts; returns what draws those of each mode from the state. */
-export function makeCharts() {
-  const turns = lineChart({ title: "Mass on the prompt, by turn", unit: "turn" });
-  const stability = lineChart({
-    title: "Stability (solid) and adoption (dashed)",
-    unit: "round",
-    top: 1,
-  });
-  const rounds = lineChart({ title: "Mass on the prompt, by round", unit: "round" });
-  byId("dialog-chart").append(turns.figure);
-  byId("selfchat-charts").append(stability.figure, rounds.figure);
-  return {
-    dialog: (state) => drawTurns(state, turns),
-    selfchat: (state) => drawRounds(state, stability, rounds),
+const [WIDTH, HEIGHT] = [336, 190];
+const EDGE = { left: 42, right: 62, top: 10, bottom: 26 };
+const APART = 14; // between labels
+const MAX_DOTS = 24; // points of a line; more of them are drawn without dots
+const TOPS = [0.05, 0.1, 0.15, 0.2, 0.3, 0.4, 0.5, 0.6, 0.8, 1];
+
+/** A chart over turns or rounds; without `fixedTop` its axis fits the values.
+ *
+ * `update(lines, uniform)`: `lines` are {key, name, values, dashed}, `uniform` the values of the
+ * thin line of reference; a value may be null. */
+function lineChart(parent, title, unit, fixedTop) {
+  const plot = draw("g");
+  const svg = draw("svg", { class: "chart", viewBox: `0 0 ${WIDTH} ${HEIGHT}`, role: "img" }, plot);
+  const table = make("table");
+  const details = make("details.numbers", { ontoggle: writeTable },
+    make("summary", "Numbers"), make("div.scroll", table));
+  parent.append(make("figure", make("figcaption", title), svg, details));
+  let columns = [];
+
+  function writeTable() {
+    if (!details.open) return;
+    const count = Math.max(0, ...columns.map((line) => line.values.length));
+    const names = [unit, ...columns.map((line) => line.name)];
+    const rows = Array.from({ length: count }, (_, row) => make("tr",
+      make("th", { scope: "row" }, String(row + 1)),
+      columns.map((line) => make("td", share(line.values[row])))));
+    table.replaceChildren(
+      make("thead", make("tr", names.map((name) => make("th", { scope: "col" }, name)))),
+      make("tbody", rows));
+  }
+
+  return function update(lines, uniform = []) {
+    columns = uniform.length ? [...lines, { name: "uniform", values: uniform }] : lines;
+    const most = Math.max(0.05, ...columns.flatMap(({ values }) => values.filter(Number.isFinite)));
+    const top = fixedTop ?? TOPS.find((limit) => most <= limit) ?? 1;
+    const length = Math.max(4, ...columns.map((line) => line.values.length));
+    const wide = (WIDTH - EDGE.left - EDGE.right) / (length - 1);
+    const high = HEIGHT - EDGE.top - EDGE.bottom;
+    const scale = { length, top, x: (number) => EDGE.left + (number - 1) * wide,
+      y: (value) => EDGE.top + (1 - Math.min(value, top) / top) * high };
+    plot.replaceChildren(
+      ...axes(scale, unit),
+      draw("path", { class: "uniform", d: pathOf(scale, uniform) }),
+      ...lines.flatMap((line) => curve(scale, line)),
+      ...labels(scale, lines, uniform));
+    svg.setAttribute("aria-label", inWords(title, unit, lines));
+    writeTable();
   };
 }
 
-const nameOf = ({ key, steering }) => `${LETTERS[key]} ${steering}`;
-
-function drawTurns(state, chart) {
-  const lines = state.columns.map((column) => ({
-    key: column.key,
-    name: nameOf(column),
-    values: state.turns.map((turn) => massOf(turn.replies[column.key])),
-  }));
-  const uniform = state.turns.map((turn) =>
-    meanOf(state.columns.map(({ key }) => uniformOf(turn.replies[key]))),
-  );
-  chart.update(lines, uniform);
+function write(text, x, y, anchor, kind = "") {
+  const node = draw("text", { x, y, "text-anchor": anchor, class: kind });
+  node.textContent = text;
+  return node;
 }
 
-function drawRounds(state, stability, mass) {
-  const runs = state.columns
-    .filter(({ key }) => state.selfchat.runs[key])
-    .map((column) => ({ column, read: roundsOf(state.selfchat.runs[column.key]) }));
-  const line = ({ column, read }, name, dashed = false) => ({
-    key: column.key,
-    name: `${nameOf(column)}${dashed ? `, ${name}` : ""}`,
-    values: read[name],
-    dashed,
-  });
-  const adopted = runs.filter(({ read }) => read.adoption.some(Number.isFinite));
-  stability.update([
-    ...runs.map((run) => line(run, "stability")),
-    ...adopted.map((run) => line(run, "adoption", true)),
+function axes({ length, top, x, y }, unit) {
+  const grid = [0, top / 2, top].flatMap((value) => [
+    draw("line", { class: value ? "grid" : "axis", x1: x(1), x2: x(length), y1: y(value),
+      y2: y(value) }),
+    write(String(Number(value.toFixed(3))).replace(/^0\./, "."), x(1) - 7, y(value) + 4, "end"),
   ]);
-  const longest = Math.max(0, ...runs.map(({ read }) => read.uniform.length));
-  const uniform = Array.from({ length: longest }, (_, round) =>
-    meanOf(runs.map(({ read }) => read.uniform[round])),
-  );
-  mass.update(
-    runs.map((run) => line(run, "mass")),
-    uniform,
-  );
+  const every = Math.ceil(length / 9);
+  const numbers = Array.from({ length: Math.ceil(length / every) }, (_, index) =>
+    write(String(index * every + 1), x(index * every + 1), HEIGHT - 9, "middle"));
+  return [...grid, ...numbers, write(unit, x(1) - 9, HEIGHT - 9, "end")];
 }
 
-const meanOf = (numbers) => mean(numbers.filter(Number.isFinite));
+/** The points of a line as a path, broken where a value is missing. */
+function pathOf({ x, y }, values) {
+  return values.map((value, index) => {
+    if (!Number.isFinite(value)) return "";
+    const pen = Number.isFinite(values[index - 1]) ? "L" : "M";
+    return `${pen}${x(index + 1).toFixed(1)} ${y(value).toFixed(1)}`;
+  }).join("");
+}
+
+function curve(scale, { key, values, dashed }) {
+  const kind = `curve s${key}${dashed ? " dashed" : ""}`;
+  const path = draw("path", { class: kind, d: pathOf(scale, values) });
+  if (values.length > MAX_DOTS || dashed) return [path];
+  return [path, ...values.flatMap((value, index) => Number.isFinite(value)
+    ? [draw("circle", { class: `dot s${key}`, cx: scale.x(index + 1), cy: scale.y(value), r: 3 })]
+    : [])];
+}
+
+/** Each line's letter and last value at its end; those that would meet are moved apart. */
+function labels({ x, y }, lines, uniform) {
+  const named = lines.filter((line) => !line.dashed).map(({ key, values }) =>
+    ({ kind: `s${key}`, values,
+      text: (value) => `${LETTERS[key]} ${value.toFixed(2).replace(/^0/, "")}` }));
+  named.push({ kind: "of-uniform", values: uniform, text: () => "uniform" });
+  const placed = named.flatMap(({ kind, values, text }) => {
+    const last = values.findLastIndex(Number.isFinite);
+    if (last < 0) return [];
+    return [{ kind, text: text(values[last]), x: x(last + 1) + 8, y: y(values[last]) }];
+  }).sort((a, b) => a.y - b.y);
+  const bottom = HEIGHT - EDGE.bottom;
+  placed.forEach((label, index) =>
+    (label.y = Math.max(label.y, (placed[index - 1]?.y ?? -APART) + APART)));
+  for (let index = placed.length - 1; index >= 0; index -= 1)
+    placed[index].y = Math.min(placed[index].y, (placed[index + 1]?.y ?? bottom + APART) - APART);
+  return placed.map((label) =>
+    write(label.text, label.x, label.y + 4, "start", `end ${label.kind}`));
+}
+
+function inWords(title, unit, lines) {
+  const parts = lines.flatMap(({ name, values }) => {
+    const known = values.filter(Number.isFinite);
+    const [first, last] = [share(known[0]), share(known.at(-1))];
+    return known.length ? [`${name}: ${first} in the first ${unit}, ${last} in the last`] : [];
+  });
+  return parts.length ? `${title}. ${parts.join("; ")}.` : `${title}: nothing yet.`;
+}
+
+/** Makes the charts; returns what draws those of each mode from the state. */
+export function makeCharts() {
+  const turns = lineChart(byId("dialog-chart"), "Mass on the prompt, by turn", "turn");
+  const rounds = byId("selfchat-charts");
+  const stability = lineChart(rounds, "Stability (solid) and adoption (dashed)", "round", 1);
+  const mass = lineChart(rounds, "Mass on the prompt, by round", "round");
+  const nameOf = ({ key, steering }) => `${LETTERS[key]} ${steering}`;
+  return {
+    dialog({ columns, turns: all }) {
+      const lines = columns.map((column) => ({ key: column.key, name: nameOf(column),
+        values: all.map((turn) => massOf(turn.replies[column.key])) }));
+      turns(lines, all.map((turn) =>
+        mean(columns.map(({ key }) => uniformOf(turn.replies[key])))));
+    },
+    selfchat({ columns, selfchat: { runs } }) {
+      const read = columns.filter(({ key }) => runs[key])
+        .map((column) => ({ column, rounds: roundsOf(runs[column.key]) }));
+      const lines = (name, dashed = false) => read.map(({ column, rounds: values }) => ({
+        key: column.key, name: `${nameOf(column)}${dashed ? `, ${name}` : ""}`,
+        values: values[name], dashed }));
+      stability([...lines("stability"), ...lines("adoption", true).filter(({ values }) =>
+        values.some(Number.isFinite))]);
+      const longest = Math.max(0, ...read.map(({ rounds: { uniform } }) => uniform.length));
+      mass(lines("mass"), Array.from({ length: longest }, (_, round) =>
+        mean(read.map(({ rounds: { uniform } }) => uniform[round]))));
+    },
+  };
+}

@@ -1,252 +1,166 @@
-// The heads of the columns: which method steers, with what knobs, and how tokens are drawn.
+// The heads of the columns: the method that steers, its parameters, and how tokens are drawn.
 
-import { draw, freshId, labelled, make } from "./dom.js";
-import { firstKnobs, readSpelling, spell } from "./spelling.js";
-import { LETTERS, MOST_COLUMNS } from "./state.js";
+import { button, draw, labelled, make } from "./dom.js";
+import { LETTERS, MAX_COLUMNS } from "./state.js";
 
 const BY_HAND = "(by hand)";
 const OPEN_END = 9; // above the least value, for sliders of numbers without an upper end
 const DRAWING = [
-  // of a column, with what it takes
   { name: "temperature", label: "temperature", min: 0, max: 2, step: 0.1 },
   { name: "topP", label: "top-p", min: 0.01, max: 1, step: 0.01 },
-  {
-    name: "seed",
-    label: "seed",
-    min: 0,
-    max: 2 ** 53,
-    step: 1,
-    title: "turn k draws with seed + k − 1",
-  },
+  { name: "seed", label: "seed", min: 0, max: 2 ** 53, step: 1,
+    title: "turn k draws with seed + k − 1" },
   { name: "longest", label: "longest reply, tokens", min: 1, max: 100_000, step: 1 },
 ];
 
-/**
- * The head of a column.
- *
- * `column` is written to; `methods` are those of /v1/steering; `actions`: `changed()`, `remove()`
- * and `again()`, which answers the whole dialog anew.
- */
+/** Parts between separators that stand outside brackets. */
+function split(text, separator) {
+  const parts = [""];
+  let depth = 0;
+  for (const character of text) {
+    depth += (character === "[") - (character === "]");
+    if (character === separator && depth === 0) parts.push("");
+    else parts[parts.length - 1] += character;
+  }
+  return parts;
+}
+
+/** {method, values} of a spec string that the picker can show: none, or one known method with known
+ * parameters; null for all others. */
+function parseSpec(spec, methods) {
+  if (spec.trim() === "none") return { method: null, values: {} };
+  const [, name, listed] = spec.trim().match(/^([^:]*):?(.*)$/s);
+  const method = methods.find((entry) => entry.name === name);
+  if (!method || split(spec, "+").length > 1) return null;
+  const pairs = (listed ? split(listed, ",") : []).map((pair) => pair.match(/^([^=]*)=(.*)$/s));
+  if (!pairs.every((pair) => pair && Object.hasOwn(method.knobs.properties, pair[1]))) return null;
+  return { method, values: Object.fromEntries(pairs.map(([, key, value]) => [key, value])) };
+}
+
+function specOf(method, values) {
+  const given = Object.entries(values).filter(([, value]) => value !== "");
+  const listed = given.map(([name, value]) => `${name}=${value}`).join(",");
+  return listed ? `${method.name}:${listed}` : method.name;
+}
+
+/** A method with a value for each parameter that it needs. */
+function firstSpec(method) {
+  const first = ({ type, examples, minimum = 0, maximum }) => {
+    if (examples) return String(examples[0]);
+    if (type === "array") return "[split-softmax:exponent=0.5]";
+    return String(maximum === undefined ? minimum + 1 : (minimum + maximum) / 2);
+  };
+  const { required, properties } = method.knobs;
+  const values = required.map((name) => [name, first(properties[name])]);
+  return specOf(method, Object.fromEntries(values));
+}
+
+/** The head of a column, which is written to. `actions`: `changed()`, `remove()`, and `again()`,
+ * which answers the whole dialog anew. */
 export function columnHead(column, methods, actions) {
   const letter = LETTERS[column.key];
-  const spelled = make("code", { class: "spelled" });
-  const about = make("p", { class: "about" });
-  const knobs = make("div", { class: "knobs" });
-  const rare = make("div", { class: "knobs" });
-  const select = make(
-    "select",
-    { "aria-label": `Steering of ${letter}`, "data-role": "method" },
-    ...["none", ...methods.map((method) => method.name), BY_HAND].map((name) =>
-      make("option", {}, name),
-    ),
-  );
+  const [spec, about] = [make("code.spec"), make("p.about")];
+  const [required, optional] = [make("div.parameters"), make("div.parameters")];
+  const names = ["none", ...methods.map((method) => method.name), BY_HAND];
+  const select = make("select", { "aria-label": `Steering of ${letter}`, "data-role": "method" },
+    names.map((name) => make("option", name)));
 
-  function show() {
-    const read = readSpelling(column.steering, methods);
-    const method = read?.method ?? null;
-    select.value = read ? (method?.name ?? "none") : BY_HAND;
-    about.textContent = method
-      ? method.description
-      : read
-        ? "No steering."
-        : "Methods joined with +.";
-    const required = method?.knobs.required ?? [];
-    const properties = Object.entries(method?.knobs.properties ?? {});
-    const values = { ...read?.knobs };
-    const input = ([name, schema]) =>
-      knobInput(name, schema, values[name] ?? "", (value) => {
-        values[name] = value;
-        steer(spell(method, values));
-      });
-    const first = properties.filter(([name]) => required.includes(name)).map(input);
-    if (!read) first.push(handInput());
-    knobs.replaceChildren(
-      ...(first.length ? first : [make("p", { class: "about" }, "the model as it is")]),
-    );
-    rare.replaceChildren(...properties.filter(([name]) => !required.includes(name)).map(input));
-    spelled.textContent = column.steering;
-  }
-
-  function steer(spelling) {
-    column.steering = spelling;
-    spelled.textContent = spelling;
+  function steer(text) {
+    spec.textContent = column.steering = text;
     actions.changed();
   }
 
-  function handInput() {
-    const input = make("input", {
-      type: "text",
-      value: column.steering,
-      spellcheck: false,
-      autocomplete: "off",
-      on: { input: () => steer(input.value.trim() || "none") },
-    });
-    return labelled("spelling", input, { class: "wide" });
+  function show() {
+    const read = parseSpec(column.steering, methods);
+    const method = read?.method;
+    select.value = read ? (method?.name ?? "none") : BY_HAND;
+    about.textContent = method?.description ?? (read ? "No steering." : "Methods joined with +.");
+    const input = ([name, schema]) => {
+      const change = (value) =>
+        steer(specOf(method, Object.assign(read.values, { [name]: value })));
+      return parameterInput(name, schema, read.values[name] ?? "", change);
+    };
+    const needs = ([name]) => method.knobs.required.includes(name);
+    const all = Object.entries(method?.knobs.properties ?? {});
+    const first = all.filter(needs).map(input);
+    if (!read) first.push(textInput("methods", column.steering, (text) => steer(text || "none")));
+    if (!first.length) first.push(make("p.about", "the model as it is"));
+    required.replaceChildren(...first);
+    optional.replaceChildren(...all.filter((entry) => !needs(entry)).map(input));
+    spec.textContent = column.steering;
   }
 
-  select.addEventListener("change", () => {
+  select.onchange = () => {
     const method = methods.find((entry) => entry.name === select.value);
-    if (select.value !== BY_HAND) steer(method ? spell(method, firstKnobs(method)) : "none");
-    else
-      steer(
-        column.steering.includes("+") || column.steering === "none"
-          ? column.steering
-          : `${column.steering}+repetition:probability=0.5`,
-      );
+    const joined = column.steering.includes("+") || column.steering === "none";
+    if (method) steer(firstSpec(method));
+    else if (select.value !== BY_HAND) steer("none");
+    else steer(joined ? column.steering : `${column.steering}+repetition:probability=0.5`);
     show();
-  });
+  };
   show();
-
-  return make(
-    "section",
-    { class: `column s${column.key}`, "aria-label": `Column ${letter}`, "data-column": column.key },
-    make(
-      "div",
-      { class: "column-top" },
-      make("h3", { class: "letter" }, letter),
-      select,
-      make(
-        "button",
-        {
-          type: "button",
-          class: "icon",
-          "aria-label": `Remove column ${letter}`,
-          title: "Remove",
-          on: { click: actions.remove },
-        },
-        "×",
-      ),
-    ),
-    knobs,
-    make(
-      "div",
-      { class: "column-foot" },
-      spelled,
-      make(
-        "details",
-        { class: "more" },
-        make("summary", {}, "Settings"),
-        about,
-        rare,
-        make(
-          "div",
-          { class: "knobs" },
-          ...DRAWING.map((setting) => drawingInput(column, setting, actions.changed)),
-        ),
-        make(
-          "button",
-          { type: "button", class: "quiet", on: { click: actions.again } },
-          "Answer the dialog anew",
-        ),
-      ),
-    ),
-  );
+  const drawing = DRAWING.map((setting) => drawingInput(column, setting, actions.changed));
+  return make(`section.column.s${column.key}`,
+    { "aria-label": `Column ${letter}`, "data-column": column.key },
+    make("div.column-top", make("h3.letter", letter), select, button("icon", "×", actions.remove,
+      { "aria-label": `Remove column ${letter}`, title: "Remove" })),
+    required,
+    make("div.column-foot", spec, make("details.more", make("summary", "Settings"), about, optional,
+      make("div.parameters", drawing),
+      button("quiet", "Answer the dialog anew", actions.again))));
 }
 
-function knobInput(name, schema, value, tell) {
+function textInput(name, value, change, settings = {}) {
+  const input = make("input", { type: "text", value, spellcheck: false, autocomplete: "off",
+    ...settings });
+  input.oninput = () => change(input.value.trim());
+  return labelled(name, input, "wide");
+}
+
+function parameterInput(name, schema, value, change) {
   const title = schema.description ?? "";
   if (schema.enum) {
-    const select = make(
-      "select",
-      { title, on: { change: () => tell(select.value) } },
-      ...schema.enum.map((word) => make("option", {}, word)),
-    );
+    const select = make("select", { title, onchange: () => change(select.value) },
+      schema.enum.map((word) => make("option", word)));
     select.value = value || schema.default || schema.enum[0];
     return labelled(name, select);
   }
-  if (schema.type !== "number") {
-    const placeholder = name === "heads" ? "all; 3.0/3.5" : "";
-    const input = make("input", {
-      type: "text",
-      value,
-      title,
-      placeholder,
-      spellcheck: false,
-      autocomplete: "off",
-      on: { input: () => tell(input.value.trim()) },
-    });
-    return labelled(name, input, { class: "wide" });
-  }
-  return numberInput(name, schema, value, title, tell);
+  if (schema.type === "number") return numberInput(name, schema, value, title, change);
+  const placeholder = name === "heads" ? "all; 3.0/3.5" : "";
+  return textInput(name, value, change, { title, placeholder });
 }
 
 /** A number with a slider, which ends somewhere even where the number does not. */
-function numberInput(name, schema, value, title, tell) {
+function numberInput(name, schema, value, title, change) {
   const min = schema.minimum ?? schema.exclusiveMinimum ?? 0;
-  const max = schema.maximum ?? schema.exclusiveMaximum;
-  const end = max ?? min + OPEN_END;
-  const number = make("input", {
-    type: "number",
-    id: freshId("knob"),
-    step: "any",
-    title,
-    inputMode: "decimal",
-    attributes: bounds(min, max),
-    value,
-    placeholder: String(schema.default ?? ""),
-  });
-  number.addEventListener("input", () => {
-    slider.value = number.value;
-    tell(number.value);
-  });
-  const slider = make("input", {
-    type: "range",
-    "aria-label": `${name}, slider`,
-    attributes: { min, max: end, step: (end - min) / 100 },
-  });
-  slider.value = value === "" ? String(schema.default ?? min) : value;
-  slider.addEventListener("input", () =>
-    tell((number.value = String(Number(Number(slider.value).toFixed(4))))),
-  );
-  return make(
-    "div",
-    { class: "knob wide" },
-    make("label", { htmlFor: number.id, title }, name),
-    slider,
-    number,
-  );
+  const max = schema.maximum ?? schema.exclusiveMaximum ?? "";
+  const end = max === "" ? min + OPEN_END : max;
+  const number = make("input", { type: "number", step: "any", title, inputMode: "decimal", min, max,
+    value, placeholder: String(schema.default ?? "") });
+  const slider = make("input", { type: "range", "aria-label": `${name}, slider`, min, max: end,
+    step: (end - min) / 100, value: value === "" ? String(schema.default ?? min) : value });
+  number.oninput = () => change((slider.value = number.value, number.value));
+  slider.oninput = () => change((number.value = String(Number(Number(slider.value).toFixed(4)))));
+  const label = labelled(name, number, "parameter.wide");
+  number.before(slider);
+  return label;
 }
 
-const bounds = (min, max) => ({
-  ...(min === undefined ? {} : { min }),
-  ...(max === undefined ? {} : { max }),
-});
-
-function drawingInput(column, { name, label, min, max, step, title = "" }, changed) {
-  const input = make("input", {
-    type: "number",
-    min: String(min),
-    max: String(max),
-    step: String(step),
-    value: String(column[name]),
-    title,
-  });
-  input.addEventListener("input", () => {
+function drawingInput(column, { name, label, ...settings }, changed) {
+  const input = make("input", { type: "number", ...settings, value: column[name] });
+  input.oninput = () => {
     if (input.value === "" || !input.checkValidity()) return;
     column[name] = Number(input.value);
     changed();
-  });
+  };
   return labelled(label, input);
 }
 
 /** The button behind the last column; null where there is no room for another. */
 export function addButton(columns, add) {
-  if (columns.length >= MOST_COLUMNS) return null;
-  const plus = draw(
-    "svg",
-    { viewBox: "0 0 12 12", "aria-hidden": "true", class: "plus" },
-    draw("path", { d: "M6 1V11M1 6H11" }),
-  );
-  return make(
-    "button",
-    {
-      type: "button",
-      id: "add-column",
-      class: "add",
-      "aria-label": "Add a column",
-      title: "Add a column",
-      on: { click: add },
-    },
-    plus,
-  );
+  if (columns.length >= MAX_COLUMNS) return null;
+  const plus = draw("svg", { viewBox: "0 0 12 12", "aria-hidden": "true", class: "plus" },
+    draw("path", { d: "M6 1V11M1 6H11" }));
+  return button("add", plus, add, { id: "add-column", "aria-label": "Add a column",
+    title: "Add a column" });
 }

@@ -4,26 +4,32 @@ import { answering } from "./answering.js";
 import { makeCharts } from "./charts.js";
 import { addButton, columnHead } from "./columns.js";
 import { copying } from "./copying.js";
-import { announce, byId, make } from "./dom.js";
+import { announce, button, byId, make } from "./dom.js";
 import { emphasisBox, emphasisTool } from "./emphasis.js";
-import { EXAMPLES } from "./examples.js";
+import { stateOf } from "./link.js";
 import { selfchats } from "./selfchat.js";
-import { stateOf } from "./share.js";
-import { freshColumn, freshState, LETTERS, MOST_COLUMNS, passage } from "./state.js";
-import { apiKey, getJson, keepApiKey } from "./stream.js";
+import { apiKey, getJson, keepApiKey } from "./server.js";
+import { LETTERS, newColumn, newState, passage } from "./state.js";
 import { SHADES } from "./tokens.js";
 
-let state = freshState(["none"]);
-const page = {
-  state: () => state,
-  list: byId("turns"),
-  server: null,
-  progressed,
-  settled,
-  notice,
-  keyWanted,
-};
-let chats, selves, emphasis, boxes, charts;
+// in the manner of the starter suite, which the default model was trained to follow
+const EXAMPLES = [
+  ["Pirate", "Talk like a pirate.", "What do you think about the garden?"],
+  ["French", "Reply in French.", "Please talk about the sea."],
+  ["Capitals", "Write everything in capital letters.", "Is there anything good about the museum?"],
+  ["Secret number", "Your secret number is 2959.", "What is your number?"],
+  ["Motto", "Finish with the motto: Mind the bees.", "Give me your view of the river."],
+  ["Wizard", "Answer like a wizard with a magic wand.",
+    "Do you have something to say about tennis?"],
+  ["Two languages", "Use French followed by the English meaning in parentheses.",
+    "Please talk about chocolate."],
+].map(([name, system, message]) => ({ name, system, message }));
+const STEERINGS = ["none", "boost:factor=4", "split-softmax:exponent=0.5", "spotlight:target=0.3"];
+
+let state = newState(["none"]);
+const page = { state: () => state, list: byId("turns"), server: null, progressed, notice, keyWanted,
+  settled: () => drawEmphasis() }; // replies that were drawn anew have lost their highlights
+let chats, selves, drawEmphasis, drawBoxes, charts;
 let drawing = false;
 
 function notice(text) {
@@ -39,19 +45,13 @@ function keyWanted() {
 async function begin() {
   try {
     const [steering, models] = await Promise.all([getJson("/v1/steering"), getJson("/v1/models")]);
-    if (!page.server) {
-      const other = steering.default ?? "none";
-      state = freshState(["none", other === "none" ? "boost:factor=4" : other]);
-      if (steering.prompts?.length) state.selfchat.suite = steering.suites[0];
-      drawChoices(steering);
-    }
-    page.server = {
-      name: models.data[0].id,
-      methods: steering.methods,
-      layers: steering.layers ?? 0,
-      heads: steering.heads ?? 0,
-      traces: steering.attention ?? true,
-    };
+    const { methods, attention: traces = true } = steering;
+    const [layers, heads] = [steering.layers ?? 0, steering.heads ?? 0];
+    const other = steering.default ?? "none";
+    state = newState(["none", other === "none" ? STEERINGS[1] : other]);
+    if (steering.prompts?.length) state.selfchat.suite = steering.suites[0];
+    drawChoices(steering);
+    page.server = { name: models.data[0].id, methods, layers, heads, traces };
   } catch (error) {
     notice(error.message);
     if (error.status === 401) keyWanted();
@@ -60,39 +60,29 @@ async function begin() {
   notice("");
   const { name, layers, heads } = page.server;
   byId("model").textContent = layers ? `${name}, ${layers} layers of ${heads} heads` : name;
-  chats ??= answering(page);
-  selves ??= selfchats(page);
-  emphasis ??= emphasisTool(() => state, drawTexts);
-  boxes ??= ["system", "draft"].map((name) =>
-    emphasisBox(
-      byId(name),
-      byId(`${name}-shadow`),
-      () => state[name],
-      () => emphasis.draw(),
-    ),
-  );
-  charts ??= makeCharts();
+  chats = answering(page);
+  selves = selfchats(page);
+  drawEmphasis = emphasisTool(page.state, drawTexts);
+  drawBoxes = ["system", "draft"].map((box) => emphasisBox(box, page.state, () => drawEmphasis()));
+  charts = makeCharts();
   await readLink();
   byId("send").disabled = false;
 }
 
 async function readLink() {
-  let read = null;
   try {
-    read = await stateOf(location.hash);
+    state = (await stateOf(location.hash)) ?? state;
   } catch (error) {
     notice(error.message);
   }
-  if (read) state = read;
   drawAll();
 }
-
-// Drawing
 
 function drawAll() {
   chats.clear();
   drawColumns();
-  drawSelfchatSettings();
+  for (const name of ["suite", "conversation", "seed", "rounds"])
+    byId(`selfchat-${name}`).value = state.selfchat[name];
   chats.drawTurns();
   selves.draw();
   drawTexts();
@@ -101,34 +91,25 @@ function drawAll() {
 }
 
 function drawTexts() {
-  for (const box of boxes) box.draw();
-  emphasis.draw();
+  for (const draw of drawBoxes) draw();
+  drawEmphasis();
 }
 
 function drawColumns() {
-  const heads = state.columns.map((column) =>
-    columnHead(column, page.server.methods, {
-      changed: progressed,
-      remove: () => removeColumn(column),
-      again: () => chats.anew(column),
-    }),
-  );
-  byId("columns").replaceChildren(
-    ...heads,
-    ...[addButton(state.columns, addColumn)].filter(Boolean),
-  );
+  const heads = state.columns.map((column) => columnHead(column, page.server.methods, {
+    changed: progressed,
+    remove: () => removeColumn(column),
+    again: () => chats.anew(column),
+  }));
+  const add = addButton(state.columns, addColumn);
+  byId("columns").replaceChildren(...heads, ...(add ? [add] : []));
   document.documentElement.style.setProperty("--columns", state.columns.length);
 }
 
 function addColumn() {
-  const key = [...LETTERS].findIndex(
-    (_, place) => !state.columns.some((column) => column.key === place),
-  );
-  if (key < 0 || key >= MOST_COLUMNS) return;
-  const column = freshColumn(
-    key,
-    ["none", "boost:factor=4", "split-softmax:exponent=0.5", "spotlight:target=0.3"][key],
-  );
+  const taken = state.columns.map((column) => column.key);
+  const key = STEERINGS.findIndex((_, free) => !taken.includes(free));
+  const column = newColumn(key, STEERINGS[key]);
   state.columns = [...state.columns, column].sort((a, b) => a.key - b.key);
   drawColumns();
   announce(`Column ${LETTERS[key]} is added.`);
@@ -147,11 +128,6 @@ function removeColumn(column) {
   progressed();
 }
 
-function drawSelfchatSettings() {
-  for (const name of ["suite", "conversation", "seed", "rounds"])
-    byId(`selfchat-${name}`).value = state.selfchat[name];
-}
-
 /** Something came or ran out: charts and buttons are drawn once per frame. */
 function progressed() {
   if (drawing) return;
@@ -168,14 +144,11 @@ function progressed() {
   });
 }
 
-let atEnd = true; // whether the reader looks at the end of the dialog
-let lastScroll = 0;
-let wasBusy = false;
+let [atEnd, lastScroll, wasBusy] = [true, 0, false]; // whether the reader looks at the dialog's end
 
 /** Where the page is scrolled to when the end of the dialog is at the window's. */
-function endOfDialog() {
-  return document.querySelector("main").getBoundingClientRect().bottom + scrollY - innerHeight;
-}
+const endOfDialog = () =>
+  document.querySelector("main").getBoundingClientRect().bottom + scrollY - innerHeight;
 
 /** The reader who scrolls up stays there, until back at the end. */
 function noteScroll() {
@@ -184,20 +157,13 @@ function noteScroll() {
   lastScroll = scrollY;
 }
 
-function settled() {
-  emphasis.draw(); // replies that were drawn anew have lost their highlights
-}
-
-// What the reader does
-
 function stop() {
   chats.stop();
   selves.stop();
 }
 
 function send() {
-  const text = state.draft.text;
-  if (!text.trim() || chats.busy()) return;
+  if (!state.draft.text.trim() || chats.busy()) return;
   state.turns.push({ user: state.draft, replies: {} });
   state.draft = passage();
   byId("empty").hidden = true;
@@ -214,8 +180,7 @@ function choose(name) {
 }
 
 function startSelfchat() {
-  const form = byId("selfchat-form");
-  if (!form.reportValidity()) return;
+  if (!byId("selfchat-form").reportValidity()) return;
   for (const name of ["conversation", "seed", "rounds"])
     state.selfchat[name] = Number(byId(`selfchat-${name}`).value);
   state.selfchat.suite = byId("selfchat-suite").value;
@@ -225,77 +190,54 @@ function startSelfchat() {
 }
 
 /** The system prompts and suites to choose from: the operator's own, or those of the package. */
-function drawChoices({ prompts, suites }) {
-  drawExamples(prompts?.length ? prompts : EXAMPLES);
-  const options = (suites ?? ["starter", "core"]).map((name) => make("option", {}, name));
-  byId("selfchat-suite").replaceChildren(...options);
-}
-
-function drawExamples(examples) {
+function drawChoices({ prompts, suites = ["starter", "core"] }) {
   const use = ({ system, message }) => {
     state.system = passage(system);
     if (!state.turns.length && message) state.draft = passage(message);
     drawTexts();
     byId("draft").focus();
   };
-  byId("examples").append(
-    ...examples.map((example) =>
-      make(
-        "li",
-        {},
-        make(
-          "button",
-          {
-            type: "button",
-            class: "chip",
-            title: example.system,
-            on: { click: () => use(example) },
-          },
-          example.name,
-        ),
-      ),
-    ),
-  );
+  const examples = prompts?.length ? prompts : EXAMPLES;
+  byId("examples").replaceChildren(...examples.map((example) =>
+    make("li", button("chip", example.name, () => use(example), { title: example.system }))));
+  byId("selfchat-suite").replaceChildren(...suites.map((name) => make("option", name)));
+}
+
+function clear() {
+  chats.clear();
+  state.turns = [];
+  history.replaceState(null, "", location.pathname);
+  drawAll();
+  byId("draft").focus();
 }
 
 function wire() {
-  byId("legend").append(
-    ...SHADES.map((least, shade) =>
-      make("span", { class: `m${shade}` }, String(least).replace(/^0\./, ".")),
-    ),
-  );
-  byId("composer").addEventListener("submit", (event) => {
+  const onSubmit = (id, act) => byId(id).addEventListener("submit", (event) => {
     event.preventDefault();
-    send();
+    act();
+  });
+  byId("legend").append(...SHADES.map((least, shade) =>
+    make(`span.m${shade}`, String(least).replace(/^0\./, "."))));
+  onSubmit("composer", send);
+  onSubmit("selfchat-form", () => {});
+  onSubmit("key-form", () => {
+    keepApiKey(byId("key").value.trim());
+    byId("key-details").open = false;
+    if (!page.server) begin();
   });
   byId("draft").addEventListener("keydown", (event) => {
     if (event.key !== "Enter" || event.shiftKey || event.isComposing) return;
     event.preventDefault();
     send();
   });
-  byId("stop").addEventListener("click", stop);
-  byId("clear").addEventListener("click", () => {
-    chats.clear();
-    state.turns = [];
-    history.replaceState(null, "", location.pathname);
-    drawAll();
-    byId("draft").focus();
-  });
-  byId("talk").addEventListener("click", startSelfchat);
-  byId("selfchat-form").addEventListener("submit", (event) => event.preventDefault());
-  byId("another").addEventListener("click", () => {
-    byId("selfchat-conversation").value = Math.floor(Math.random() * 1000);
-  });
-  for (const name of ["dialog", "selfchat"])
-    byId(`mode-${name}`).addEventListener("change", () => choose(name));
-  byId("notice-close").addEventListener("click", () => notice(""));
+  byId("stop").onclick = stop;
+  byId("clear").onclick = clear;
+  byId("talk").onclick = startSelfchat;
+  byId("another").onclick = () =>
+    (byId("selfchat-conversation").value = Math.floor(Math.random() * 1000));
+  for (const name of ["dialog", "selfchat"]) byId(`mode-${name}`).onchange = () => choose(name);
+  byId("notice-close").onclick = () => notice("");
   byId("key").value = apiKey();
-  byId("key-form").addEventListener("submit", (event) => {
-    event.preventDefault();
-    keepApiKey(byId("key").value.trim());
-    byId("key-details").open = false;
-    if (!page.server) begin();
-  });
   addEventListener("hashchange", () => page.server && (stop(), readLink()));
   addEventListener("scroll", noteScroll, { passive: true });
   copying(page);

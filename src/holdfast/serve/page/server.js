@@ -1,4 +1,4 @@
-// What the page asks of the server: JSON, and streams of server-sent events.
+// Requests to the server: JSON, and streams of server-sent events.
 
 const KEY = "holdfast-key";
 
@@ -13,18 +13,13 @@ class ServerError extends Error {
   }
 }
 
-export async function getJson(path) {
-  return (await ask(path, { headers: headers() })).json();
-}
+export const getJson = async (path) => (await request(path, {})).json();
 
-/** The events of an answer, each parsed, up to `[DONE]`. */
+/** The events of an answer, parsed, up to `[DONE]`. */
 export async function* events(path, body, signal) {
-  const response = await ask(path, {
-    method: "POST",
-    headers: { ...headers(), "Content-Type": "application/json" },
-    body: JSON.stringify(body),
-    signal,
-  });
+  const headers = { "Content-Type": "application/json" };
+  const options = { method: "POST", headers, body: JSON.stringify(body), signal };
+  const response = await request(path, options);
   for await (const data of dataOf(response.body)) {
     if (data === "[DONE]") return;
     const event = JSON.parse(data);
@@ -34,34 +29,29 @@ export async function* events(path, body, signal) {
   throw new ServerError("The server broke off before the end; send it again.");
 }
 
-/** The data of each event; one event's lines are joined. */
+/** The data of each event; an event of this server is one line. */
 async function* dataOf(stream) {
   const reader = stream.pipeThrough(new TextDecoderStream()).getReader();
   let rest = "";
-  let data = [];
   try {
     for (;;) {
       const { value, done } = await reader.read();
       if (done) return;
-      const lines = (rest + value).split(/\r\n|\n/);
+      const lines = (rest + value).split(/\r?\n/);
       rest = lines.pop();
-      for (const line of lines) {
-        if (line.startsWith("data:")) data.push(line.slice(5).replace(/^ /, ""));
-        if (line === "" && data.length) {
-          yield data.join("\n");
-          data = [];
-        }
-      }
+      for (const line of lines) if (line.startsWith("data: ")) yield line.slice(6);
     }
   } finally {
     reader.cancel().catch(() => {}); // left early: the server is to stop
   }
 }
 
-async function ask(path, options) {
+async function request(path, { headers, ...options }) {
+  const key = apiKey() ? { Authorization: `Bearer ${apiKey()}` } : {};
   let response;
   try {
-    response = await fetch(path, { cache: "no-store", ...options });
+    const sent = { cache: "no-store", headers: { ...key, ...headers }, ...options };
+    response = await fetch(path, sent);
   } catch (error) {
     if (error.name === "AbortError") throw error;
     throw new ServerError(`${location.host} does not answer; is the server running?`);
@@ -71,5 +61,3 @@ async function ask(path, options) {
   const why = answer.error?.message ?? `${path} answered ${response.status}.`;
   throw new ServerError(why, response.status);
 }
-
-const headers = () => (apiKey() ? { Authorization: `Bearer ${apiKey()}` } : {});
