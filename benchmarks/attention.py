@@ -35,7 +35,7 @@ from transformers import (
 from transformers.masking_utils import sdpa_mask
 
 from holdfast import Pasta, SplitSoftmax
-from holdfast.attention import IMPLEMENTATION, Steering, steered
+from holdfast.attention import IMPLEMENTATION, SteeringSpec, steered
 
 try:
     from pastalib import pasta as pastalib
@@ -101,7 +101,7 @@ def variants(model, rows: int, prompt: int) -> dict:
 
     def with_(*methods, trace=False):
         return lambda columns: steered(
-            Steering(
+            SteeringSpec(
                 span[:, :columns], [methods] * rows, trace, prompt=[min(prompt, columns)] * rows
             )
         )

@@ -14,7 +14,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 
 import holdfast
 from holdfast import Boost, Pasta, Repetition, SplitSoftmax, Spotlight
-from holdfast.attention import Steering, adopt, holdfast_attention, kernels, layers, steered
+from holdfast.attention import SteeringSpec, adopt, holdfast_attention, kernels, layers, steered
 from holdfast.errors import ModelError, UsageError
 
 FLOAT32 = 1e-5  # of outputs and masses
@@ -148,12 +148,12 @@ def test_outputs_and_masses_are_those_of_the_papers(methods, kind, shape, dtype)
             seen[0, :, :, :10] &= masked == "left"
         for prompt in ((14, 14, 14), (11, 13, 12)):
             span = spans(kind, keys) & (torch.arange(keys) < torch.tensor(prompt)[:, None])
-            steering = Steering(span, methods, trace=True, prompt=prompt)
-            with steered(steering), torch.inference_mode():
+            steering = SteeringSpec(span, methods, trace=True, prompt=prompt)
+            with steered(steering) as state, torch.inference_mode():
                 out, _ = holdfast_attention(
                     Layer(), q, k, v, None if masked == "not" else seen, scaling=0.25
                 )
-            with steered(Steering(span, methods, prompt=prompt)), torch.inference_mode():
+            with steered(SteeringSpec(span, methods, prompt=prompt)), torch.inference_mode():
                 untraced, _ = holdfast_attention(
                     Layer(), q, k, v, None if masked == "not" else seen, scaling=0.25
                 )
@@ -165,7 +165,7 @@ def test_outputs_and_masses_are_those_of_the_papers(methods, kind, shape, dtype)
                 FLOAT32 if dtype == torch.float32 else BFLOAT16
             )
             if dtype == torch.float32:
-                assert (steering.seen[0].double() - mass[..., -1]).abs().max() < FLOAT32
+                assert (state.seen[0].double() - mass[..., -1]).abs().max() < FLOAT32
 
 
 @pytest.mark.parametrize("groups", [1, 2, 4])
@@ -174,7 +174,7 @@ def test_grouped_and_multi_query_attention(groups, queries):
     q, k, v = drawn(queries, 14, groups, torch.float32)
     seen = torch.ones(queries, 14, dtype=torch.bool).tril(14 - queries).expand(3, 1, -1, -1)
     methods = [(SPLIT,), (KEEP,), ()]
-    with steered(Steering(spans("even", 14), methods, prompt=[12] * 3)), torch.inference_mode():
+    with steered(SteeringSpec(spans("even", 14), methods, prompt=[12] * 3)), torch.inference_mode():
         out, _ = holdfast_attention(Layer(groups), q, k, v, None, scaling=0.25)
     assert (
         out.double() - wanted(q, k, v, seen, spans("even", 14), methods, [12] * 3, 0.25)[0]
@@ -213,8 +213,8 @@ def test_what_the_fused_kernels_lack_is_right_too(extra, queries):
         given[2, ..., 3:8] = torch.finfo(torch.float32).min  # this row does not see the span
         seen = given == 0
     q.requires_grad_(extra == "gradients")
-    steering = Steering(spans("even", 14), methods, trace=True, prompt=[12] * 3)
-    with steered(steering):
+    steering = SteeringSpec(spans("even", 14), methods, trace=True, prompt=[12] * 3)
+    with steered(steering) as state:
         out, _ = holdfast_attention(Layer(), q, k, v, given, scaling=0.25, **kwargs)
     expected, mass = wanted(
         q.detach(),
@@ -229,7 +229,7 @@ def test_what_the_fused_kernels_lack_is_right_too(extra, queries):
         kwargs.get("softcap"),
     )
     assert (out.double() - expected).abs().max() < FLOAT32
-    assert (steering.seen[0].double() - mass[..., -1]).abs().max() < FLOAT32
+    assert (state.seen[0].double() - mass[..., -1]).abs().max() < FLOAT32
     if extra == "gradients":
         out.sum().backward()
         assert q.grad.isfinite().all() and q.grad.abs().sum() > 0
@@ -249,8 +249,8 @@ def test_masses_within_1e_minus_30_of_0_and_1(queries, toward):
     k[:, :, 3:8] += toward * 70 / 4
     seen = torch.ones(queries, 14, dtype=torch.bool).tril(14 - queries).expand(3, 1, -1, -1)
     methods = [(SplitSoftmax(0.01),), (Boost(1e20),), (Pasta(1e-20, None, "scale"),)]
-    steering = Steering(spans("even", 14), methods, trace=True)
-    with steered(steering), torch.inference_mode():
+    steering = SteeringSpec(spans("even", 14), methods, trace=True)
+    with steered(steering) as state, torch.inference_mode():
         out, _ = holdfast_attention(Layer(), q, k, v, None, scaling=0.25)
     assert out.isfinite().all()
     if toward < 0:  # the mass is 1e-30; near 1 the oracle itself would divide by 0
@@ -258,9 +258,9 @@ def test_masses_within_1e_minus_30_of_0_and_1(queries, toward):
         assert (
             (out.double() - expected).abs().max() < 10 * FLOAT32
         )  # scores of 70 have a rounding of 4e-6, times 20 in the exponent
-        assert (steering.seen[0].double() - mass[..., -1]).abs().max() < 10 * FLOAT32
+        assert (state.seen[0].double() - mass[..., -1]).abs().max() < 10 * FLOAT32
     else:
-        assert (steering.seen[0] > 1 - FLOAT32).all()
+        assert (state.seen[0] > 1 - FLOAT32).all()
 
 
 @pytest.mark.parametrize("queries", [1, 14])
@@ -271,9 +271,9 @@ def test_the_neutral_knob_is_unsteered_attention(method, queries):
     q, k, v = drawn(queries, 14, 2, torch.float32)
     with torch.inference_mode():
         plain, _ = holdfast_attention(Layer(), q, k, v, None, scaling=0.25)
-        with steered(Steering(spans("even", 14), [(method,)] * 3)):
+        with steered(SteeringSpec(spans("even", 14), [(method,)] * 3)):
             out, _ = holdfast_attention(Layer(), q, k, v, None, scaling=0.25)
-        traced = Steering(spans("even", 14), [()] * 3, trace=True)
+        traced = SteeringSpec(spans("even", 14), [()] * 3, trace=True)
         with steered(traced):
             read, _ = holdfast_attention(Layer(), q, k, v, None, scaling=0.25)
     assert (out - plain).abs().max() < 1e-6
@@ -305,7 +305,7 @@ def test_long_prompts_never_hold_scores_of_all_queries_and_keys(softcap):
     span[0, 5:200], span[0, 90] = True, False
     kwargs = {} if softcap is None else {"softcap": softcap}
     largest = Largest()
-    with steered(Steering(span, [(SPLIT,)], trace=True)), torch.inference_mode(), largest:
+    with steered(SteeringSpec(span, [(SPLIT,)], trace=True)), torch.inference_mode(), largest:
         holdfast_attention(Layer(), q, k, v, None, scaling=0.25, **kwargs)
     assert largest.numbers <= 2**23 < 2 * length**2
 
@@ -544,7 +544,7 @@ def test_unsteered_an_adopted_model_runs_the_attention_that_it_had(kind, monkeyp
         *(model.generate(ids, **g) for g in (given, static)),
     )
     assert adopt(model)
-    with steered(Steering(span, [(SPLIT,)] * 2)):
+    with steered(SteeringSpec(span, [(SPLIT,)] * 2)):
         moved = model(ids, attention_mask=mask, use_cache=False).logits
     monkeypatch.setattr(layers, "attend_explicitly", None)  # not called
     found = (
@@ -606,10 +606,10 @@ def test_what_kernels_of_a_gpu_are_called_with(monkeypatch, dtype, queries):
     mask[1, :, :, 0] = False
 
     def steer(given, methods):
-        steering = Steering(span, [methods] * 2, trace=True)
-        with steered(steering):
+        steering = SteeringSpec(span, [methods] * 2, trace=True)
+        with steered(steering) as state:
             out = holdfast_attention(Layer(), query, key, value, given, scaling=0.25)[0]
-        return out, steering.seen[0]
+        return out, state.seen[0]
 
     cases = [(given, m) for given in (None, mask) for m in ((SPLIT,), (BOOST,), (SPOT,), ())]
     before = [steer(*case) for case in cases]

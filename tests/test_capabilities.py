@@ -69,7 +69,7 @@ class Empty(Louder):
 )
 def test_every_method_declares_its_kind_and_what_that_needs(made):
     assert isinstance(type(made).kind, Kind) and made.kind is methods.kind_of(made)
-    assert type(made).needs == methods.needs_of(made) >= NEEDS[made.kind]
+    assert methods.needs_of(made) == NEEDS[made.kind]
 
 
 def test_methods_are_told_by_their_kind():

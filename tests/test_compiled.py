@@ -15,7 +15,7 @@ from transformers import CompileConfig, DynamicCache
 
 import holdfast
 from holdfast import Boost, Pasta, SplitSoftmax, Spotlight
-from holdfast.attention import Steering, steered
+from holdfast.attention import SteeringSpec, steered
 from holdfast.errors import ModelError, UsageError
 
 ROUNDING = 2e-5  # logits of three layers of large random weights
@@ -166,7 +166,7 @@ def test_a_compiled_model_takes_steering_by_the_call():
     plain = made(ids, use_cache=False).logits
     for methods in METHODS:
         wanted = eagerly(made, ids, None, span, methods)
-        with steered(Steering(span, [tuple(methods)] * 2)):
+        with steered(SteeringSpec(span, [tuple(methods)] * 2)):
             assert apart(compiled(ids, use_cache=False).logits, wanted) < ROUNDING
     assert apart(compiled(ids, use_cache=False).logits, plain) < ROUNDING
     assert backend.graphs == 1

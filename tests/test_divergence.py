@@ -27,7 +27,7 @@ from holdfast import (
     connect,
     drift,
 )
-from holdfast.attention import Steering, steered
+from holdfast.attention import SteeringSpec, steered
 from holdfast.chat.prompt import render
 from holdfast.cli import main
 from holdfast.drift.dialog import Dialog
@@ -53,7 +53,7 @@ def plain_logits(tiny, prompt_ids, span, reply, methods=()):
     whole = torch.tensor([tuple(prompt_ids) + tuple(reply)])
     shifts = tuple(m for m in methods if isinstance(m, ShiftsAttention)) if any(span) else ()
     held = torch.tensor([tuple(span) + (False,) * len(reply)])
-    steering = Steering(held, [shifts], prompt=[len(prompt_ids)]) if shifts else None
+    steering = SteeringSpec(held, [shifts], prompt=[len(prompt_ids)]) if shifts else None
     with torch.inference_mode(), steered(steering):
         logits = tiny.hf_model(input_ids=whole, use_cache=False).logits
     return logits[0, len(prompt_ids) - 1 :].double()

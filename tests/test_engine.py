@@ -30,7 +30,7 @@ from holdfast import (
     SplitSoftmax,
     Spotlight,
 )
-from holdfast.attention import Steering, steered
+from holdfast.attention import SteeringSpec, steered
 from holdfast.chat.prompt import render
 from holdfast.errors import ModelError, PromptError, UsageError
 from holdfast.models.protocol import Job
@@ -254,7 +254,7 @@ def by_hand(tiny, messages, next_logits, count):
 
 def last_logits(tiny, ids, methods=(), span=()):
     steering = (
-        Steering(torch.tensor([list(span) + [False] * (len(ids) - len(span))]), [methods])
+        SteeringSpec(torch.tensor([list(span) + [False] * (len(ids) - len(span))]), [methods])
         if methods
         else None
     )
@@ -524,17 +524,17 @@ def test_a_thread_forwards_only_what_is_new_and_a_fork_leaves_no_trace():
         render(messages, tiny.tokenizer).span_mask
     )
     last = len(kept[1].prompt_ids) + 3
-    steering = Steering(span[:, :last], [()], trace=True)
-    with steered(steering), torch.inference_mode():
+    steering = SteeringSpec(span[:, :last], [()], trace=True)
+    with steered(steering) as state, torch.inference_mode():
         tiny.hf_model(whole[:, :last], use_cache=False)
-    seen = torch.stack([layer[0] for layer in steering.seen])
+    seen = torch.stack([layer[0] for layer in state.seen])
     assert torch.allclose(seen, kept[1].trace.mass[:, :, 3], atol=ROUNDING)
 
 
 @torch.inference_mode()
 def attention_of(tiny, ids, span=None, methods=()):
     """Last hidden states, steered or not."""
-    steering = None if span is None else Steering(span, [methods] * len(ids), trace=True)
+    steering = None if span is None else SteeringSpec(span, [methods] * len(ids), trace=True)
     with steered(steering):
         return tiny.hf_model.model(ids, use_cache=False).last_hidden_state, steering
 
@@ -551,7 +551,7 @@ def test_the_neutral_knob_is_the_unsteered_model_and_leaving_restores_it():
     assert (moved - plain).abs().max() > 0.1
     with (
         pytest.raises(RuntimeError, match="boom"),
-        steered(Steering(span, [(SplitSoftmax(0.3),)] * 2)),
+        steered(SteeringSpec(span, [(SplitSoftmax(0.3),)] * 2)),
     ):
         tiny.hf_model.model(ids)
         raise RuntimeError("boom")
@@ -574,8 +574,8 @@ def test_split_softmax_equals_the_float64_oracle_and_leaves_the_mass_it_promised
     )
     span = torch.zeros(2, keys, dtype=torch.bool)
     span[0, :3], span[1, 2:6] = True, True
-    steering = Steering(span, [(SplitSoftmax(0.4),), ()], trace=True)
-    with steered(steering):
+    steering = SteeringSpec(span, [(SplitSoftmax(0.4),), ()], trace=True)
+    with steered(steering) as state:
         out, _ = holdfast_attention(Layer(), q, k, v, None, scaling=0.25)
     scores = (q.double() @ k.double().repeat_interleave(2, 1).transpose(-1, -2)) * 0.25
     causal = torch.ones(queries, keys, dtype=torch.bool).tril(keys - queries)
@@ -598,7 +598,7 @@ def test_split_softmax_equals_the_float64_oracle_and_leaves_the_mass_it_promised
                     atol=1e-5,
                 )
         left = (weights[row, :, -1] * span[row]).sum(-1) ** exponent
-        assert torch.allclose(steering.seen[0][row].double(), left, atol=1e-5)
+        assert torch.allclose(state.seen[0][row].double(), left, atol=1e-5)
 
 
 def test_rows_of_one_batch_carry_their_own_methods():
@@ -623,7 +623,7 @@ def test_two_threads_never_see_each_others_steering():
     entered, leave, seen = threading.Event(), threading.Event(), []
 
     def steer():
-        with steered(Steering(span, [(SplitSoftmax(0.1),)])):
+        with steered(SteeringSpec(span, [(SplitSoftmax(0.1),)])):
             tiny.hf_model.model(ids)
             entered.set()
             leave.wait(10)
@@ -651,7 +651,7 @@ def test_a_model_without_the_attention_interface_is_refused_by_name():
     other = AutoModelForCausalLM.from_config(config)
     with (
         pytest.raises(ModelError, match="attention interface"),
-        steered(Steering(torch.ones(1, 4, dtype=torch.bool), [()], trace=True)),
+        steered(SteeringSpec(torch.ones(1, 4, dtype=torch.bool), [()], trace=True)),
     ):
         other(torch.ones(1, 4, dtype=torch.long))
 

@@ -360,20 +360,6 @@ def test_heads_that_are_no_pairs_are_refused(heads):
         SplitSoftmax(0.5, heads)
 
 
-def test_split_softmax_gives_the_mass_itself():
-    log_odds = (
-        torch.cat([torch.linspace(-80, 80, 641), torch.tensor([-math.inf, math.inf])])
-        .view(1, 1, -1)
-        .expand(1, 3, -1)
-    )
-    for exponent in (0, *EXPONENTS, 1):
-        for heads in (None, {(2, 1)}):
-            method = SplitSoftmax(exponent, heads)
-            assert torch.allclose(
-                method.mass(log_odds.clone(), 2), method.shift(log_odds, 2).sigmoid(), atol=ROUNDING
-            )
-
-
 # PASTA, InstABoost and GUIDE, Spotlight
 
 

@@ -234,9 +234,9 @@ def test_the_thread_used_longest_ago_is_evicted_first():
 def test_steering_is_made_when_rows_come_or_go_and_not_at_every_step(monkeypatch):
     from holdfast.engine import runner
 
-    tiny, made, passes, steering = model(), [], [], runner.Steering
+    tiny, made, passes, steering = model(), [], [], runner.SteeringSpec
     monkeypatch.setattr(
-        runner, "Steering", lambda *given, **named: made.append(1) or steering(*given, **named)
+        runner, "SteeringSpec", lambda *given, **named: made.append(1) or steering(*given, **named)
     )
     forward = Runner.forward
     monkeypatch.setattr(

@@ -21,7 +21,7 @@ from holdfast import (
     SplitSoftmax,
     Spotlight,
 )
-from holdfast.attention import Steering, steered
+from holdfast.attention import SteeringSpec, steered
 from holdfast.chat.prompt import render
 from holdfast.engine.rows import Row
 from holdfast.engine.scoring import score_rows
@@ -74,7 +74,9 @@ def by_full_forward(tiny, messages, methods, reply, seed=0):
         chosen = shifts if any(prompt.span_mask) else ()
         with (
             torch.inference_mode(),
-            steered(Steering(span, [chosen], prompt=[len(prompt.token_ids)]) if chosen else None),
+            steered(
+                SteeringSpec(span, [chosen], prompt=[len(prompt.token_ids)]) if chosen else None
+            ),
         ):
             logits.append(
                 tiny.hf_model(input_ids=whole, use_cache=False)

@@ -23,7 +23,7 @@ from transformers import DynamicCache, MllamaForCausalLM, MllamaTextConfig, Text
 
 import holdfast
 from holdfast import Boost, Pasta, SplitSoftmax
-from holdfast.attention import Steering, holdfast_attention, steered
+from holdfast.attention import SteeringSpec, holdfast_attention, steered
 from holdfast.errors import ModelError, PromptError, UsageError
 
 ROUNDING = 2e-5  # logits of three layers of large random weights
@@ -931,7 +931,7 @@ def test_gradients_are_those_of_the_formula(exponent, start):
         for steer in (False, True):
             inputs = [states.clone().requires_grad_() for states in drawn]
             if steer:
-                with steered(Steering(span, [(SplitSoftmax(exponent),)] * 2)):
+                with steered(SteeringSpec(span, [(SplitSoftmax(exponent),)] * 2)):
                     output = holdfast_attention(Layer(), *inputs, seen, scaling=0.25)[0].transpose(
                         1, 2
                     )

@@ -5,11 +5,12 @@ from __future__ import annotations
 import itertools
 import math
 
+import oracles
 import pytest
 import torch
 
 from holdfast import Boost, Pasta, SplitSoftmax, Spotlight
-from holdfast.methods.table import TableEntry, raised, table_row
+from holdfast.methods.table import LayerTable, TableEntry, layer_table, table_row
 
 # Of log-odds, relative to 1 + |log-odds|, in float64: a few roundings of numbers up to 60.
 DOUBLE = 5e-14
@@ -30,11 +31,11 @@ SINGLE = [
 
 
 def by_the_entry(entry, log_odds):
-    """The family's formula, one number at a time; what is not in sight stays so."""
-    results = []
-    for x in log_odds.tolist():
-        moved = raised(x + entry.bias, entry.exponent)
-        results.append(x if math.isinf(x) else max(moved, entry.floor))
+    """The family's formula by the oracle; what is not in sight stays so."""
+    numbers = entry.bias, entry.exponent, entry.floor
+    results = [
+        x if math.isinf(x) else oracles.steering_table(x, *numbers) for x in log_odds.tolist()
+    ]
     return torch.tensor(results, dtype=torch.double)
 
 
@@ -100,3 +101,25 @@ def test_a_list_of_methods_has_an_entry_on_every_head():
     assert table_row((SplitSoftmax(0.5), Boost(4))) is None
     assert table_row((Pasta(0.01),)).span_includes_generated
     assert table_row((Pasta(0.01), Spotlight(0.3))) is None
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+@pytest.mark.parametrize("numbers", [(0.7, 0.4, -1.0), (1.4, 1, -math.inf), (0, 0, -math.inf)])
+def test_the_mass_and_what_is_left_follow_from_the_moved_log_odds(numbers, dtype):
+    table = LayerTable.of([[TableEntry(*numbers)] * 2]).to(dtype, torch.device("cpu"))
+    log_odds = LOG_ODDS.to(dtype).expand(1, 2, -1)
+    moved = table.shift(log_odds)
+    finite = log_odds.isfinite()
+    left = torch.nn.functional.logsigmoid(-moved)
+    rounding = 1e-6 if dtype == torch.float32 else 1e-13
+    assert torch.allclose(table.mass(log_odds), moved.sigmoid(), atol=rounding, rtol=0)
+    near = finite & (moved < 80)  # beyond that, what is left is no number of float32
+    assert torch.allclose(table.log_rest(log_odds)[near], left[near], atol=1e-5, rtol=1e-5)
+
+
+def test_rows_of_a_layer_share_the_numbers_of_their_kind():
+    rows = [(Boost(4),), (), (Boost(4),), (Spotlight(0.3, {(1, 0)}),)]
+    table = layer_table(rows, 1, 2)
+    assert table.numbers[0].tolist() == [[math.log(4)] * 2, [0, 0], [math.log(4)] * 2, [0, 0]]
+    assert (table.numbers[2] > -math.inf).tolist() == [[False] * 2] * 3 + [[True, False]]
+    assert table.adds and table.floors and not table.powers

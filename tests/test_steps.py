@@ -16,7 +16,7 @@ from transformers import DynamicCache, StaticCache
 
 import holdfast
 from holdfast import Pasta, SplitSoftmax
-from holdfast.attention import Steering, holdfast_attention, steered
+from holdfast.attention import SteeringSpec, holdfast_attention, steered
 from holdfast.attention.extent import Extent
 from holdfast.attention.kernels import attend
 
@@ -114,7 +114,7 @@ def test_a_steering_that_is_kept_between_steps_waits_for_no_device():
     for rows in EVERYWHERE + MIXED:
         span = torch.zeros(3, 9, dtype=torch.bool)
         span[:, 2:6] = True
-        steering = Steering(span, rows, prompt=[9, 8, 7], follows=False)
+        steering = SteeringSpec(span, rows, prompt=[9, 8, 7], follows=False)
         for step, keys in enumerate((12, 13, 14)):
             q, k = torch.randn(3, 4, 1, 16), torch.randn(3, 2, keys, 16)
             v, lengths = torch.randn_like(k), torch.tensor([keys, keys - 1, keys - 2])
@@ -126,7 +126,9 @@ def test_a_steering_that_is_kept_between_steps_waits_for_no_device():
 
             waits = waits_of(run)
             assert not step or waits == []
-            fresh = Steering(torch.nn.functional.pad(span, (0, keys - 9)), rows, prompt=[9, 8, 7])
+            fresh = SteeringSpec(
+                torch.nn.functional.pad(span, (0, keys - 9)), rows, prompt=[9, 8, 7]
+            )
             assert torch.equal(run(), run(steering=fresh))
 
 
@@ -172,7 +174,7 @@ def test_shared_keys_and_values_are_never_repeated(queries, masked, methods):
     layer.num_key_value_groups = 8
     storages = Storages()
     for prompt in (keys, 512):
-        with steered(Steering(span, [tuple(methods)], trace=True, prompt=[prompt])), storages:
+        with steered(SteeringSpec(span, [tuple(methods)], trace=True, prompt=[prompt])), storages:
             holdfast_attention(layer, query, key, value, mask, scaling=0.1)
     assert 8 * queries * keys <= key.numel(), "scores and masks of all heads are no larger"
     assert storages.largest <= key.numel()
@@ -185,13 +187,13 @@ def test_chosen_heads_read_their_keys_where_they_are(monkeypatch):
         given.append((query.shape[1], key))
         return attend(query, key, *others)
 
-    monkeypatch.setattr("holdfast.attention.prefill.attend", noted)
+    monkeypatch.setattr("holdfast.attention.merge.attend", noted)
     torch.manual_seed(0)
     query, key = torch.randn(1, 8, 14, 16), torch.randn(1, 4, 14, 16)
     span = torch.zeros(1, 14, dtype=torch.bool)
     span[:, 3:8] = True
     methods = (SplitSoftmax(0.3, {(0, 1), (0, 4), (0, 5)}),)
-    with steered(Steering(span, [methods])), torch.inference_mode():
+    with steered(SteeringSpec(span, [methods])), torch.inference_mode():
         holdfast_attention(Layer(4), query, key, torch.randn_like(key), None, scaling=0.25)
     assert [heads for heads, _ in given] == [8, 1, 1, 2, 2]
     assert all(place_of(own) == place_of(key) for _, own in given)

@@ -13,7 +13,7 @@ import pytest
 import torch
 import triton
 import triton.language as tl
-from holdfast_vllm.gpu_table import LayerTable, moved
+from holdfast_vllm.gpu_table import KernelTable, moved
 from holdfast_vllm.kernel import Queries, move, queries_of
 
 DEVICE = torch.device("cuda" if torch.cuda.is_available() else "cpu")
@@ -42,7 +42,7 @@ def entries(rows, heads):
          [30, 1, -math.inf], [0, 0, -math.inf]]
     )  # fmt: skip
     chosen = table[torch.arange(rows * heads) % len(table)].reshape(rows, heads, 3)
-    return LayerTable(*(part.contiguous().to(DEVICE) for part in chosen.unbind(-1)))
+    return KernelTable(*(part.contiguous().to(DEVICE) for part in chosen.unbind(-1)))
 
 
 def attended(query, keys, values, pages, length, scaling):
@@ -145,7 +145,7 @@ def test_a_key_that_takes_all_the_weight_elsewhere_cancels_nothing():
     output = torch.einsum("hk,khd->hd", scores.softmax(-1), value).float()[None].to(DEVICE)
     lse = scores.logsumexp(-1).float()[:, None].to(DEVICE)
     queries = queries_of([(0, 0, 1, 39)], [((4, 20),)], [NOWHERE], 1, DEVICE)
-    table = LayerTable(
+    table = KernelTable(
         *(torch.tensor([[entry]], device=DEVICE) for entry in (0.0, 1.0, math.log(0.3 / 0.7)))
     )
     move(output, lse, query, keys, values, pages, queries, table, 32**-0.5)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from holdfast.methods.kinds import EVERY_MODEL
+from holdfast.methods.kinds import EVERY_MODEL, needs_of
 from holdfast.methods.knob import knobs_of, required_knobs
 from holdfast.methods.registry import METHODS, summary
 
@@ -46,7 +46,7 @@ def example(method: type) -> str:
 
 def works_on(method: type) -> str:
     """Which models a method can be used on."""
-    if method.needs <= EVERY_MODEL:
+    if needs_of(method) <= EVERY_MODEL:
         return "any model or endpoint"
     return "local models" + (", once fitted" if "file" in knobs_of(method) else "")
 

@@ -24,7 +24,7 @@ import pytest
 import torch
 
 import holdfast
-from holdfast.attention import Steering, steered
+from holdfast.attention import SteeringSpec, steered
 from holdfast.chat.prompt import render
 from holdfast.methods import parse
 
@@ -113,16 +113,17 @@ def reference(
     mask = torch.zeros(1, prompt, dtype=torch.bool)
     for first, last in ranges:
         mask[0, first:last] = True
-    steering = Steering(mask, [parse(spec)], trace=True)
-    cached, logits = None, []
+    steering = SteeringSpec(mask, [parse(spec)], trace=True)
+    cached, logits, masses = None, [], []
     for piece in [list(ids[:prompt]), *([token] for token in ids[prompt:])]:
-        with steered(steering) if ranges else nullcontext():
+        with steered(steering) if ranges else nullcontext() as state:
             passed = model().hf_model(
                 input_ids=torch.tensor([piece]), past_key_values=cached, use_cache=True
             )
         cached = passed.past_key_values
         logits.append(passed.logits[0])
-    masses = [torch.stack([mass[0] for mass in layers]) for layers in steering.passes]
+        if state is not None:
+            masses.append(torch.stack([mass[0] for mass in state.seen]))
     return torch.cat(logits).log_softmax(-1), masses
 
 

@@ -33,7 +33,7 @@ from holdfast.attention.checks import (
     refuse_checkpointing,
 )
 from holdfast.attention.reaching import check_reached
-from holdfast.attention.steering import PASS, AttentionTrace, Pass, Steering
+from holdfast.attention.steering import PASS, AttentionTrace, Pass, PassState, SteeringSpec
 from holdfast.errors import ModelError, UsageError
 from holdfast.states.hooks import edited
 
@@ -61,7 +61,7 @@ class Steered:
 
     model: ref[PreTrainedModel]
     name: str
-    steering: Steering
+    steering: SteeringSpec
     states: BlockStates | None
     origin: CacheOrigin | None
     spec: str
@@ -208,8 +208,8 @@ class OpenModel:
     def prepare(self, plain: Callable[..., Any], args: Any, kwargs: dict[str, Any]) -> Any:
         """`prepare_inputs_for_generation`, in which the masks of static caches are made."""
         begun, first = self._pass_here(), bool(kwargs.get("is_first_iteration"))
-        if first and begun.steering is not None:
-            check_padding(begun.steering, kwargs.get("attention_mask"))
+        if first and begun.state is not None:
+            check_padding(begun.state, kwargs.get("attention_mask"))
         token = PASS.set(begun)
         try:
             inputs = plain(*args, **kwargs)
@@ -239,14 +239,14 @@ class OpenModel:
     @contextmanager
     def _pass(self, given: Mapping[str, Any]) -> Iterator[Pass]:
         begun, first = self._next_pass()
-        block, steering, edits = begun.block, begun.steering, None
+        block, state, edits = begun.block, begun.state, None
         origin = None if block is None else block.origin
         continues = claim_cache(given.get("past_key_values"), origin, self.name)
         model = self.model()
         assert model is not None, "it is running"
-        if block is not None and steering is not None:
+        if block is not None and state is not None:
             config = model.config.get_text_config()
-            before = check_pass(steering, given, config, continues=continues, first=first)
+            before = check_pass(state, given, config, continues=continues, first=first)
             refuse_checkpointing(model)
             if block.states is not None:
                 edits = edits_of_pass(block.states, given, before)
@@ -271,16 +271,16 @@ class OpenModel:
         (begun, first), outer = self._next_pass(), PASS.get()
         if outer is not None and outer.model is self:
             outer = outer.outer  # it was interrupted
-        block, steering, model = begun.block, begun.steering, self.model()
-        if block is not None and steering is not None and model is not None:
+        block, state, model = begun.block, begun.state, self.model()
+        if block is not None and state is not None and model is not None:
             if block.states is not None:
                 raise ModelError(
                     f"A compiled pass of {self.name} cannot have its keys, hidden states or "
                     "attention outputs edited; run it not compiled, or use attention methods."
                 )
-            if given["input_ids"].shape[1] > 1 or steering.span.shape[1] == 1:
+            if given["input_ids"].shape[1] > 1 or state.spec.span.shape[1] == 1:
                 config = model.config.get_text_config()
-                check_pass(steering, given, config, continues=False, first=first)
+                check_pass(state, given, config, continues=False, first=first)
             elif not block.count:
                 raise UsageError(
                     f"A compiled step of {self.name} goes on behind keys that were cached before "
@@ -288,7 +288,7 @@ class OpenModel:
                 )
             else:
                 refuse_attention_weights(given)
-        PASS.set(Pass(steering, self, block, outer=outer))
+        PASS.set(Pass(state, self, block, outer=outer))
 
     def end_compiled(self) -> None:
         """The compiled pass ends.
@@ -303,17 +303,17 @@ class OpenModel:
 
     def _finish(self, begun: Pass, cache: Any) -> None:
         """Notes what a pass did that has ended well."""
-        block, steering, model = begun.block, begun.steering, self.model()
-        if block is None or steering is None or model is None:
+        block, state, model = begun.block, begun.state, self.model()
+        if block is None or state is None or model is None:
             return
-        check_reached(model, steering, self.implementation)
+        check_reached(model, state, self.implementation)
         mark_cache(cache, block.origin)
         block.count += 1
-        block.passes += [(threading.get_ident(), layers) for layers in steering.passes if layers]
+        block.passes += [(threading.get_ident(), layers) for layers in state.passes if layers]
 
     def _pass_here(self) -> Pass:
         block = self.block_here()
-        return Pass(None if block is None else block.steering.for_a_pass(), self, block)
+        return Pass(None if block is None else PassState(block.steering), self, block)
 
     def _next_pass(self) -> tuple[Pass, bool | None]:
         """The pass that begins, and whether it is the first of a `generate`; None outside one."""

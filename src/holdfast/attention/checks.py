@@ -9,7 +9,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from holdfast.attention.steering import Steering
+from holdfast.attention.steering import PassState
 from holdfast.errors import ModelError, UsageError
 from holdfast.methods.protocols import InPass
 
@@ -94,7 +94,7 @@ def cached_tokens(cache: Any) -> int:
 
 
 def check_pass(
-    steering: Steering,
+    state: PassState,
     given: Mapping[str, Any],
     config: Any,
     *,
@@ -104,7 +104,7 @@ def check_pass(
     """Refuses a pass that the span mask does not fit; returns the columns before its tokens.
 
     Args:
-        steering: of the pass.
+        state: of the pass.
         given: its arguments by name.
         config: of the text model.
         continues: whether its cache was filled in the same block.
@@ -118,7 +118,7 @@ def check_pass(
     refuse_attention_weights(given)
     if not isinstance(ids, Tensor) or ids.ndim < 2:
         return 0
-    tokens, width = ids.shape[1], steering.span.shape[1]
+    tokens, width = ids.shape[1], state.spec.span.shape[1]
     step = continues and tokens == 1  # the cache is not asked, which may wait for the device
     before = 0 if step else cached_tokens(given.get("past_key_values"))
     mask = given.get("attention_mask")
@@ -127,9 +127,9 @@ def check_pass(
         caches = given.get("use_cache")
         caches = getattr(config, "use_cache", True) if caches is None else caches
         _check_width(width, tokens, before, bool(caches), first)
-        check_padding(steering, mask)
-    if steering.trace and tokens > 1 and mask is not None and mask.shape[1] >= tokens:
-        steering.last = _last_tokens(mask[:, -tokens:])
+        check_padding(state, mask)
+    if state.spec.trace and tokens > 1 and mask is not None and mask.shape[1] >= tokens:
+        state.last = _last_tokens(mask[:, -tokens:])
     return width if step else before
 
 
@@ -157,13 +157,13 @@ def _check_width(width: int, tokens: int, before: int, caches: bool, first: bool
     )
 
 
-def check_padding(steering: Steering, mask: Tensor | None) -> None:
+def check_padding(state: PassState, mask: Tensor | None) -> None:
     """Refuses a span on tokens that an attention mask [row, token] hides.
 
     Raises:
         UsageError: names the first such row.
     """
-    span = steering.span
+    span = state.spec.span
     if mask is None or mask.ndim != 2 or mask.shape[0] % span.shape[0]:
         return
     if mask.shape[1] < span.shape[1]:

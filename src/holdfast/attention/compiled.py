@@ -222,7 +222,7 @@ def _(query, key, value, *others):  # type: ignore[no-untyped-def]
 def _check_window(module: Any, keys: int) -> None:
     """Refuses a layer whose keys begin no one knows where: its masks were made in the graph."""
     current = PASS.get()
-    if current is None or current.steering is None or current.steering.knows_columns(keys):
+    if current is None or current.state is None or current.state.knows_columns(keys):
         return
     config = module.config.get_text_config()
     kinds = getattr(config, "layer_types", None)

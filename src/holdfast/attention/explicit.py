@@ -14,8 +14,9 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
+from holdfast.attention.kernels import LayerInputs
 from holdfast.attention.plan import additive, visible
-from holdfast.attention.steering import Steering
+from holdfast.attention.steering import PassState
 
 _SCORES = 2**21  # held at a time; more queries than that are taken in blocks, which changes no bit
 
@@ -40,33 +41,28 @@ class Scoring:
 
 
 def attend_explicitly(
-    steering: Steering | None,
-    layer: int,
-    query: Tensor,
-    key: Tensor,
-    value: Tensor,
-    mask: Tensor | None,
-    scoring: Scoring,
+    state: PassState | None, layer: int, inputs: LayerInputs, scoring: Scoring
 ) -> Tensor:
     """Attention of all queries, [B, H, Q, D of the values], moved where a method touches this
-    layer; notes the mass if asked to.
+    layer; notes the mass of the last query if asked to.
     """
+    query, key, value, mask = inputs.query, inputs.key, inputs.value, inputs.mask
     grouped = query.unflatten(1, (key.shape[1], -1))
     block = max(1, _SCORES // (query.shape[0] * query.shape[1] * key.shape[2]))
-    groups = None if steering is None else _groups(steering, query, key)
+    groups = None if state is None else _groups(state, query, key)
     outputs = []
     for start in range(0, query.shape[2], block):
         scores = _scores(grouped[..., start : start + block, :], key, mask, scoring, start)
         sink = scoring.sinks
         if sink is not None and sink.shape[2] > 1:
             sink = sink[..., start : start + block]
-        if steering is not None and groups is not None and steering.touches(layer):
-            scores = scores + _change(steering, layer, scores, groups, sink)
+        if state is not None and groups is not None and state.spec.touches(layer):
+            scores = scores + _change(state, layer, scores, groups, sink)
         weights = _softmax(scores, sink)
         mixed = weights.to(value.dtype).unflatten(1, (key.shape[1], -1)).flatten(2, 3) @ value
         outputs.append(mixed.unflatten(2, (-1, scores.shape[2])).flatten(1, 2))
-    if steering is not None and groups is not None and steering.trace:
-        steering.note((weights[:, :, -1] * groups.span[:, :, 0]).sum(-1).float())
+    if state is not None and groups is not None and state.spec.trace:
+        state.note((weights[:, :, -1] * groups.span[:, :, 0]).sum(-1).float())
     return torch.cat(outputs, 2)
 
 
@@ -105,21 +101,21 @@ class _Groups:
     generated: Tensor
 
 
-def _groups(steering: Steering, query: Tensor, key: Tensor) -> _Groups:
-    span, generated = steering.columns(query.shape[0], key.shape[2])
+def _groups(state: PassState, query: Tensor, key: Tensor) -> _Groups:
+    span, generated = state.columns(query.shape[0], key.shape[2])
     generated = torch.zeros_like(span) if generated is None else generated
     return _Groups(span[:, None, None], generated[:, None, None])
 
 
 def _change(
-    steering: Steering, layer: int, scores: Tensor, groups: _Groups, sink: Tensor | None
+    state: PassState, layer: int, scores: Tensor, groups: _Groups, sink: Tensor | None
 ) -> Tensor:
     """What to add to the scores, [B, H, q, K], so that the masses are those the methods ask for."""
     span, generated = _log_mass(scores, groups.span), _log_mass(scores, groups.generated)
     rest = _log_mass(scores, ~groups.span & ~groups.generated)
     if sink is not None:
         rest = torch.logaddexp(rest, sink.to(scores.dtype))
-    rule = steering.list_rule(scores.shape[0], layer, scores.shape[1])
+    rule = state.spec.list_rule(scores.shape[0], layer, scores.shape[1])
     moved_span, moved_generated = rule.shift_groups(span, generated, rest)
     change = torch.where(span.isfinite(), moved_span - span, 0.0)[..., None] * groups.span
     behind = torch.where(generated.isfinite(), moved_generated - generated, 0.0)[..., None]
@@ -139,16 +135,30 @@ def _log_mass(scores: Tensor, members: Tensor) -> Tensor:
     )
 
 
-def mass_at(
-    steering: Steering,
-    layer: int,
-    query: Tensor,
-    key: Tensor,
-    mask: Tensor | None,
-    scoring: Scoring,
-    places: Tensor,
+def note_trace(state: PassState, layer: int, inputs: LayerInputs, scoring: Scoring) -> None:
+    """Notes what is traced of a layer and is not noted yet: the mass on the span, and what it would
+    be if the layer attended evenly.
+    """
+    query, keys, mask = inputs.query, inputs.key.shape[2], inputs.mask
+    if state.last is not None:
+        places = state.last.to(query.device)
+    else:
+        places = torch.full((query.shape[0],), query.shape[2] - 1, device=query.device)
+    if not state.has_noted or (state.last is not None and query.shape[2] > 1):
+        state.note(_mass_at(state, layer, inputs, scoring, places))
+    state.uniform[layer] = state.plans.get(
+        "uniform",
+        inputs.size,
+        mask,
+        lambda: _uniform_at(state, keys, mask, inputs.causal, places),
+    )
+
+
+def _mass_at(
+    state: PassState, layer: int, inputs: LayerInputs, scoring: Scoring, places: Tensor
 ) -> Tensor:
     """The mass on the span, [B, H], at the query `places` [B] of each row, as it was moved."""
+    query, key, mask = inputs.query, inputs.key, inputs.mask
     rows = torch.arange(query.shape[0], device=query.device)
 
     def chosen(states: Tensor | None) -> Tensor | None:
@@ -163,14 +173,14 @@ def mass_at(
     scoring = Scoring(scoring.scaling, scoring.softcap, chosen(scoring.bias), sink)
     grouped = query[rows, :, places][:, :, None].unflatten(1, (key.shape[1], -1))
     scores = _scores(grouped, key, chosen(mask), scoring, 0)
-    groups = _groups(steering, query, key)
-    if steering.touches(layer):
-        scores = scores + _change(steering, layer, scores, groups, sink)
+    groups = _groups(state, query, key)
+    if state.spec.touches(layer):
+        scores = scores + _change(state, layer, scores, groups, sink)
     return (_softmax(scores, sink) * groups.span)[:, :, 0].sum(-1).float()
 
 
-def uniform_at(
-    steering: Steering, keys: int, mask: Tensor | None, causal: bool, places: Tensor
+def _uniform_at(
+    state: PassState, keys: int, mask: Tensor | None, causal: bool, places: Tensor
 ) -> Tensor:
     """The mass on the span, [B], if the query `places` [B] of each row attended evenly to the keys
     that it sees. A key that only some heads see counts as seen.
@@ -183,7 +193,7 @@ def uniform_at(
         seen = visible(mask[torch.arange(rows, device=places.device), :, last]).any(1)
     elif causal:
         seen = torch.arange(keys, device=places.device) <= places[:, None]
-    span = steering.columns(rows, keys)[0].to(places.device)
+    span = state.columns(rows, keys)[0].to(places.device)
     return (span & seen).sum(-1) / seen.sum(-1).clamp(min=1)
 
 

@@ -13,8 +13,8 @@ _ATEN = torch.ops.aten
 
 
 @dataclass(frozen=True)
-class States:
-    """What one layer attends with.
+class LayerInputs:
+    """Queries, keys and values of one layer.
 
     Args:
         query: [B, H, Q, D].

@@ -1,7 +1,9 @@
 """The attention of one layer in the pass under way, and the mask it gets.
 
-In a steered pass it is steered. In any other it is the attention that the model had before it got
-ours, for a while or for good, with the masks that go with it.
+`attend_layer` is the whole path of a steered layer. It takes one of two routes: the outputs of the
+span and of the other keys are merged by their log-sum-exps (`merge.py`), or, where no fused kernel
+gives those, scores are computed (`explicit.py`). A layer that is not steered has the attention that
+the model had before it got ours, for a while or for good, with the masks that go with it.
 """
 
 from __future__ import annotations
@@ -18,17 +20,16 @@ from transformers.masking_utils import ALL_MASK_ATTENTION_FUNCTIONS
 from transformers.modeling_utils import ALL_ATTENTION_FUNCTIONS
 
 from holdfast.attention.blocks import pass_in
-from holdfast.attention.decode import read_step, step
-from holdfast.attention.explicit import Scoring, attend_explicitly, mass_at, uniform_at
+from holdfast.attention.explicit import Scoring, attend_explicitly, note_trace
 from holdfast.attention.extent import Starts
-from holdfast.attention.kernels import States, is_fused
-from holdfast.attention.prefill import prefill
-from holdfast.attention.steering import PASS, Pass, Steering
+from holdfast.attention.kernels import LayerInputs, is_fused
+from holdfast.attention.merge import attend_merged
+from holdfast.attention.steering import PASS, Pass, PassState
 from holdfast.errors import ModelError
 
 IMPLEMENTATION = "holdfast"
-# By `id` of each configuration that has our attention for a while or for good, what it had before.
-_PLAIN: dict[int, str] = {}
+# Configurations, which need not be hashable, with the attention that each had before ours.
+_PLAIN: list[tuple[weakref.ref[Any], str]] = []
 _REFUSED = ("block_indices", "cache")  # sparse blocks, and paged caches of continuous batching
 
 
@@ -42,39 +43,45 @@ def attend_layer(
 ) -> tuple[Tensor, Any]:
     """`holdfast_attention` of a pass that is not compiled."""
     current = pass_in(module)
-    steering = _steering_of(module, current)
-    if current is None or current.steering is None:  # else its masks are not of the form before
+    state = _state_of(module, current)
+    if current is None or current.state is None:  # else its masks are not of the form before
         plain = _plain_attention(module, attention_mask, kwargs)
         if plain is not None:
             result: tuple[Tensor, Any] = plain(module, query, key, value, attention_mask, **kwargs)
             return result
-    if steering is None and attention_mask is None and _sees_all(module, current):
+    if state is None and attention_mask is None and _sees_all(module, current):
         kwargs["is_causal"] = False
-    own = _own_scoring(module, query, key, kwargs)
-    layer = 0 if steering is None else _enter(steering, module)
-    if own is None and (steering is None or not (steering.trace or steering.touches(layer))):
+    extras = _extras_of(module, kwargs)
+    layer = 0 if state is None else _enter(state, module)
+    steers = state is not None and (state.spec.trace or state.spec.touches(layer))
+    if extras is None and not steers:
         return sdpa_attention_forward(module, query, key, value, attention_mask, **kwargs)
     _refuse(module, attention_mask, kwargs)
-    states = _states_of(module, query, key, value, attention_mask, kwargs)
-    scoring = Scoring(states.scaling, *(own or (None, None, None)), states.causal)
-    output, noted = _attend(steering, layer, states, None if own is None else scoring)
-    if output is None:
-        given = states.query, states.key, states.value, states.mask
-        output = sdpa_attention_forward(module, *given, **kwargs)[0]
+    inputs = _inputs_of(module, query, key, value, attention_mask, kwargs)
+    scoring = Scoring(inputs.scaling, *(extras or (None, None, None)), inputs.causal)
+    if state is not None and extras is None and _merges(state, layer, inputs):
+        output = attend_merged(state, layer, inputs)
     else:
-        output = output.transpose(1, 2).contiguous()
-    if steering is not None and steering.trace:
-        places, keys = noted_queries(steering, query), states.key.shape[2]
-        if not noted:
-            mass = mass_at(steering, layer, states.query, states.key, states.mask, scoring, places)
-            steering.note(mass)
-        steering.uniform[layer] = steering.plans.get(
-            "uniform",
-            states.size,
-            states.mask,
-            lambda: uniform_at(steering, keys, states.mask, states.causal, places),
-        )
-    return output, None
+        output = attend_explicitly(state, layer, inputs, scoring)
+    if state is not None and state.spec.trace:
+        note_trace(state, layer, inputs, scoring)
+    if output is None:  # nothing is moved here
+        given = inputs.query, inputs.key, inputs.value, inputs.mask
+        return sdpa_attention_forward(module, *given, **kwargs)[0], None
+    return output.transpose(1, 2).contiguous(), None
+
+
+def _merges(state: PassState, layer: int, inputs: LayerInputs) -> bool:
+    """Whether outputs can be merged by log-sum-exps: there is a kernel that gives these, one mask
+    for all heads, and two groups of keys.
+    """
+    mask = inputs.mask
+    if mask is not None and (
+        mask.ndim != 4 or mask.shape[1] != 1 or mask.shape[2] != inputs.query.shape[2]
+    ):
+        return False
+    two = not state.spec.touches(layer) or state.is_two_groups(inputs.key.shape[2])
+    return two and is_fused(inputs.query, inputs.key, inputs.value)
 
 
 def _refuse(module: torch.nn.Module, mask: object, kwargs: dict[str, Any]) -> None:
@@ -90,15 +97,15 @@ def _refuse(module: torch.nn.Module, mask: object, kwargs: dict[str, Any]) -> No
         )
 
 
-def _states_of(
+def _inputs_of(
     module: torch.nn.Module,
     query: Tensor,
     key: Tensor,
     value: Tensor,
     mask: Tensor | None,
     kwargs: dict[str, Any],
-) -> States:
-    """What the layer attends with: as many keys as its mask, or its causality, tells of."""
+) -> LayerInputs:
+    """The keys that the mask, or causality, covers; static caches have more."""
     causal = kwargs.get("is_causal")
     causal = (
         query.shape[2] > 1
@@ -115,47 +122,24 @@ def _states_of(
         mask = _only_chosen(mask, kwargs["indices"], key.shape[2], causal)
     scaling = kwargs.get("scaling")
     scaling = query.shape[-1] ** -0.5 if scaling is None else scaling
-    return States(query, key, value, mask, causal, scaling)
-
-
-def _attend(
-    steering: Steering | None, layer: int, states: States, scoring: Scoring | None
-) -> tuple[Tensor | None, bool]:
-    """The output, [B, H, Q, D], and whether the mass that was asked for is noted.
-
-    None where the unsteered output will do. `scoring` is that of a model which has its own.
-    """
-    single, by_row = states.query.shape[2] == 1, steering is not None and steering.last is not None
-    given = states.query, states.key, states.value, states.mask
-    fuses = scoring is None and steering is not None and is_fused(*given[:3])
-    if steering is not None and fuses and _fits(steering, layer, states):
-        return _steer_fused(steering, layer, states), single
-    scoring = Scoring(states.scaling, causal=states.causal) if scoring is None else scoring
-    return attend_explicitly(steering, layer, *given, scoring), single or not by_row
-
-
-def noted_queries(steering: Steering, query: Tensor) -> Tensor:
-    """The query of each row whose mass is noted, [B]."""
-    if steering.last is not None:
-        return steering.last.to(query.device)
-    return torch.full((query.shape[0],), query.shape[2] - 1, device=query.device)
+    return LayerInputs(query, key, value, mask, causal, scaling)
 
 
 def mask_layer(**kwargs: Any) -> Tensor | None:
     """A mask as transformers' interface has it: SDPA's.
 
-    Tells the steering where the keys of a cache stand.
+    Notes in the state where the keys of a cache stand.
     """
     current, config = PASS.get(), kwargs.get("config")
     if current is not None and current.model is not None and not current.model.has_config(config):
         current = None  # of another model, which runs in the middle of that pass
-    name = _PLAIN.get(id(config), "sdpa")
-    if current is not None and current.steering is not None:
+    name = _plain_name(config)
+    if current is not None and current.state is not None:
         name = "sdpa"
         if "allow_is_bidirectional_skip" not in kwargs:  # else it is of an encoder's keys
             q_length, kv_length = int(kwargs.get("q_length", 0)), int(kwargs.get("kv_length", 0))
             first = _starts_of(current, kv_length) or int(kwargs.get("kv_offset", 0))
-            current.steering.place(kwargs.get("q_offset", 0), q_length, first, kv_length)
+            current.state.place(kwargs.get("q_offset", 0), q_length, first, kv_length)
     if current is not None and current.positions is not None:
         return _mask_by_positions(current, name, **kwargs)
     mask: Tensor | None = ALL_MASK_ATTENTION_FUNCTIONS[name](**kwargs)
@@ -194,40 +178,42 @@ def _mask_by_positions(
     return torch.zeros_like(seen, dtype=dtype).masked_fill_(~seen, torch.finfo(dtype).min)
 
 
-def steering_of(module: torch.nn.Module) -> Steering | None:
-    """The steering of this module's pass; None for another model's, or cross-attention.
+def state_of(module: torch.nn.Module) -> PassState | None:
+    """The state of this module's pass; None for another model's, or cross-attention.
 
     Raises:
         UsageError: as `pass_in`.
     """
-    return _steering_of(module, pass_in(module))
+    return _state_of(module, pass_in(module))
 
 
-def _steering_of(module: torch.nn.Module, current: Pass | None) -> Steering | None:
+def _state_of(module: torch.nn.Module, current: Pass | None) -> PassState | None:
     if current is None or (current.model is not None and module in current.model.cross):
         return None
-    return current.steering
+    return current.state
 
 
 def note_plain(configs: Sequence[tuple[Any, str | None]]) -> None:
     """Notes the attention that configurations of a model had before they got ours."""
+    forget_plain(configs)
     for config, name in configs:
         if name is not None and name != IMPLEMENTATION:
-            _PLAIN[id(config)] = name
+            _PLAIN.append((weakref.ref(config), name))
 
 
 def forget_plain(configs: Sequence[tuple[Any, str | None]]) -> None:
     """Forgets it, where they have got that attention back."""
-    for config, name in configs:
-        if name is not None and name != IMPLEMENTATION:
-            _PLAIN.pop(id(config), None)
+    restored = [config for config, name in configs if name not in (None, IMPLEMENTATION)]
+    _PLAIN[:] = [
+        (known, name)
+        for known, name in _PLAIN
+        if (alive := known()) is not None and not any(alive is config for config in restored)
+    ]
 
 
-def note_adopted(configs: Sequence[tuple[Any, str | None]]) -> None:
-    """The same, for as long as the configurations live."""
-    note_plain(configs)
-    for config, _ in configs:
-        weakref.finalize(config, _PLAIN.pop, id(config), None)
+def _plain_name(config: object) -> str:
+    """The attention that a configuration had before ours; "sdpa" where none is noted."""
+    return next((name for known, name in _PLAIN if known() is config), "sdpa")
 
 
 def _plain_attention(
@@ -238,7 +224,7 @@ def _plain_attention(
     None for SDPA, and where eager attention is not given what it takes: masks of another form, as
     in a compiled pass, or indices.
     """
-    name = _PLAIN.get(id(getattr(module, "config", None)), "sdpa")
+    name = _plain_name(getattr(module, "config", None))
     eager = _is_additive(mask) and kwargs.get("indices") is None
     if name == "sdpa" or (name == "eager" and not eager):
         return None
@@ -254,24 +240,24 @@ def _is_additive(mask: object) -> bool:
 
 def _sees_all(module: torch.nn.Module, current: Pass | None) -> bool:
     """Whether this is cross-attention that, without a mask, SDPA alone would take for causal."""
-    name = _PLAIN.get(id(getattr(module, "config", None)), "sdpa")
+    name = _plain_name(getattr(module, "config", None))
     crosses = current is not None and current.model is not None and module in current.model.cross
     return crosses and name != "sdpa"
 
 
-def _enter(steering: Steering, module: torch.nn.Module) -> int:
+def _enter(state: PassState, module: torch.nn.Module) -> int:
     layer: int | None = getattr(module, "layer_idx", None)
     if layer is None:
         raise ModelError(
             f"{type(module).__name__} does not tell its layer, so it cannot be steered; use prompt "
             "methods such as repetition."
         )
-    steering.enter(layer)
+    state.enter(layer)
     return layer
 
 
-def _own_scoring(
-    module: torch.nn.Module, query: Tensor, key: Tensor, kwargs: dict[str, Any]
+def _extras_of(
+    module: torch.nn.Module, kwargs: dict[str, Any]
 ) -> tuple[float | None, Tensor | None, Tensor | None] | None:
     """Soft cap, bias and sinks of a model that has any; SDPA would leave them out or raise."""
     for refused in _REFUSED:
@@ -301,22 +287,3 @@ def _only_chosen(mask: Tensor | None, indices: Tensor, keys: int, causal: bool) 
     if mask is None:
         return chosen.tril() if causal else chosen
     return mask & chosen if mask.dtype == torch.bool else mask.masked_fill(~chosen, -torch.inf)
-
-
-def _fits(steering: Steering, layer: int, states: States) -> bool:
-    """Whether the fused path covers this pass: one mask for all heads, and two groups of keys."""
-    mask = states.mask
-    if mask is not None and (
-        mask.ndim != 4 or mask.shape[1] != 1 or mask.shape[2] != states.query.shape[2]
-    ):
-        return False
-    return not steering.touches(layer) or steering.is_two_groups(states.key.shape[2])
-
-
-def _steer_fused(steering: Steering, layer: int, states: States) -> Tensor | None:
-    """The steered output, [B, H, Q, D]; None where the unsteered one will do."""
-    if states.query.shape[2] > 1:
-        return prefill(steering, layer, states) if steering.touches(layer) else None
-    if steering.touches(layer):
-        return step(steering, layer, states)
-    return read_step(steering, states)

@@ -17,6 +17,7 @@ from typing import Any
 from weakref import WeakKeyDictionary, WeakSet, finalize, ref
 
 import torch
+from torch import Tensor
 from transformers import PreTrainedModel
 
 from holdfast.attention.blocks import LOCK, OPEN, OpenModel, Steered, entered
@@ -28,9 +29,10 @@ from holdfast.attention.compiled import (
     forget,
     number_modules,
 )
-from holdfast.attention.door import Door, has_door
+from holdfast.attention.explicit import Scoring, attend_explicitly, note_trace
 from holdfast.attention.interface import IMPLEMENTATION
-from holdfast.attention.layers import forget_plain, note_adopted, note_plain
+from holdfast.attention.kernels import LayerInputs
+from holdfast.attention.layers import forget_plain, note_plain, state_of
 from holdfast.attention.reaching import (
     REACHED,
     check_reachable,
@@ -92,12 +94,12 @@ def _open(model: PreTrainedModel) -> OpenModel:
         WeakSet(module for name, module in named if _attends_elsewhere(name, module)),
     )
     replaced = {name: vars(model)[name] for name in _WRAPPED if name in vars(model)}
-    doors: list[torch.nn.Module] = []
-    opened.restore = lambda: _restore(model, opened, doors, replaced)
+    patched: list[torch.nn.Module] = []
+    opened.restore = lambda: _restore(model, opened, patched, replaced)
     note_plain(opened.before)
     OPEN[model] = opened
     try:
-        doors += _switch(model)
+        patched += _switch(model)
         opened.implementation = model.config.get_text_config()._attn_implementation
         number_modules(model, open_blocks=True)
         if plain is not None:
@@ -143,15 +145,16 @@ def _plain_copy(part: torch.nn.Module, opened: OpenModel, memo: dict[int, Any]) 
     shell = copy.copy(part)
     for name in _WRAPPED:
         vars(shell).pop(name, None)
-    made = memo[id(part)] = copy.deepcopy(shell, memo)
-    for config, implementation in opened.before:
-        if id(config) in memo:
-            memo[id(config)]._attn_implementation_internal = implementation
+    made = copy.deepcopy(shell, memo)
+    for config, copied in zip(_configs_of(part), _configs_of(made), strict=True):
+        for own, implementation in opened.before:
+            if own is config:
+                copied._attn_implementation_internal = implementation
     forget(made)
     if any(implementation == IMPLEMENTATION for _, implementation in opened.before):
         number_modules(made, open_blocks=False)
     for module in made.modules():
-        if isinstance(vars(module).get("_attn"), Door):
+        if isinstance(vars(module).get("_attn"), GPTJPatch):
             del module._attn
         _unhook(module)
     return made
@@ -193,7 +196,7 @@ def _refuse_steered_cache(module: torch.nn.Module, args: Any, kwargs: dict[str, 
 def _restore(
     model: PreTrainedModel,
     opened: OpenModel,
-    doors: list[torch.nn.Module],
+    patched: list[torch.nn.Module],
     replaced: dict[str, Any],
 ) -> None:
     """Makes a model as it was."""
@@ -202,7 +205,7 @@ def _restore(
         for name in _WRAPPED:
             vars(part).pop(name, None)
     vars(model).update(replaced)
-    _switch_back(doors, opened.before)
+    _switch_back(patched, opened.before)
     forget_plain(opened.before)
     forget(model)
     if any(implementation == IMPLEMENTATION for _, implementation in opened.before):
@@ -212,40 +215,47 @@ def _restore(
 
 def adopt(model: PreTrainedModel) -> bool:
     """Gives a model this package's attention for good; False, and leaves it, if that cannot be."""
-    before, doors = _implementations(model), list[torch.nn.Module]()
+    before, patched = _implementations(model), list[torch.nn.Module]()
     try:
         check_reachable(model)
         plain = logits_of(model)
-        doors = _switch(model)
+        patched = _switch(model)
         probe(model, plain)
         number_modules(model, open_blocks=False)
-        note_adopted(before)
+        note_plain(before)
     except ModelError:
-        _switch_back(doors, before)
+        _switch_back(patched, before)
         return False
     return True
 
 
 def _implementations(model: PreTrainedModel) -> Configs:
     """The configurations that a switch changes, each with its attention implementation."""
-    if any(has_door(module) for module in model.modules()):
+    if any(is_like_gptj(module) for module in model.modules()):
         return []
-    found: list[Any] = [getattr(module, "config", None) for module in model.modules()]
-    configs = {id(c): c for c in found if hasattr(c, "_attn_implementation_internal")}
-    configs[id(model.config)] = model.config
-    for name in model.config.sub_configs:
-        if (config := getattr(model.config, name, None)) is not None:
-            configs[id(config)] = config
-    return [(config, config._attn_implementation_internal) for config in configs.values()]
+    return [(config, config._attn_implementation_internal) for config in _configs_of(model)]
+
+
+def _configs_of(part: Any) -> list[Any]:
+    """The configurations of a model and of its parts, each once, in the order of its modules."""
+    found: list[Any] = [getattr(module, "config", None) for module in part.modules()]
+    found = [config for config in found if hasattr(config, "_attn_implementation_internal")]
+    whole = part.config
+    found += [whole, *(getattr(whole, name, None) for name in whole.sub_configs)]
+    configs: list[Any] = []
+    for config in found:
+        if config is not None and not any(config is known for known in configs):
+            configs.append(config)
+    return configs
 
 
 def _switch(model: PreTrainedModel) -> list[torch.nn.Module]:
-    """Gives a model our attention; returns the modules that got a door."""
-    if with_doors := [module for module in model.modules() if has_door(module)]:
-        doors = [module for module in with_doors if "_attn" not in vars(module)]
-        for module in doors:
-            vars(module)["_attn"] = Door(module)
-        return doors
+    """Gives a model our attention; returns the modules that got a patch."""
+    if like_gptj := [module for module in model.modules() if is_like_gptj(module)]:
+        patched = [module for module in like_gptj if "_attn" not in vars(module)]
+        for module in patched:
+            vars(module)["_attn"] = GPTJPatch(module)
+        return patched
     text = model.config.get_text_config()
     names = [name for name in model.config.sub_configs if getattr(model.config, name, None) is text]
     try:
@@ -259,8 +269,53 @@ def _switch(model: PreTrainedModel) -> list[torch.nn.Module]:
     return []
 
 
-def _switch_back(doors: list[torch.nn.Module], before: Configs) -> None:
-    for module in doors:
+def _switch_back(patched: list[torch.nn.Module], before: Configs) -> None:
+    for module in patched:
         vars(module).pop("_attn", None)
     for config, implementation in before:
         config._attn_implementation_internal = implementation
+
+
+def is_like_gptj(module: torch.nn.Module) -> bool:
+    return (
+        hasattr(type(module), "_attn")
+        and hasattr(module, "scale_attn")
+        and getattr(module, "layer_idx", None) is not None
+    )
+
+
+class GPTJPatch:
+    """Stands in for `_attn` of a module like GPT-J's, which has no interface to attention.
+
+    It computes softmax(query @ key / scale_attn + mask) @ value there. Unsteered passes keep the
+    module's own.
+    """
+
+    def __init__(self, module: Any):
+        self.module = module
+
+    def __call__(
+        self, query: Tensor, key: Tensor, value: Tensor, attention_mask: Tensor | None = None
+    ) -> Any:
+        state, module = state_of(self.module), self.module
+        layer = module.layer_idx
+        if state is not None:
+            state.enter(layer)
+        if state is None or not (state.spec.trace or state.spec.touches(layer)):
+            return type(module)._attn(module, query, key, value, attention_mask)
+        if module.training and module.attn_dropout.p:
+            raise ModelError(
+                f"Attention with dropout {module.attn_dropout.p} cannot be steered; call "
+                "model.eval() first."
+            )
+        wide = torch.promote_types(query.dtype, torch.float32)
+        causal, scaling = (
+            attention_mask is None and query.shape[2] > 1,
+            1 / float(module.scale_attn),
+        )
+        given = query.to(wide), key.to(wide), value, attention_mask
+        inputs, scoring = LayerInputs(*given, causal, scaling), Scoring(scaling, causal=causal)
+        output = attend_explicitly(state, layer, inputs, scoring)
+        if state.spec.trace:
+            note_trace(state, layer, inputs, scoring)
+        return output, None

@@ -10,7 +10,7 @@ from torch import Tensor
 from transformers import PreTrainedModel
 
 from holdfast.attention.checks import cached_tokens
-from holdfast.attention.steering import NEVER_REACHED, PASS, Pass, Steering, steered
+from holdfast.attention.steering import NEVER_REACHED, PASS, Pass, PassState, SteeringSpec
 from holdfast.errors import ModelError, UsageError
 from holdfast.methods.protocols import Rehearses, ShiftsAttention
 
@@ -79,12 +79,12 @@ def layers_with_attention(model: PreTrainedModel) -> frozenset[int] | None:
     return frozenset(layer for layer in layers if layer >= 0)
 
 
-def check_reached(model: PreTrainedModel, steering: Steering, implementation: str | None) -> None:
+def check_reached(model: PreTrainedModel, state: PassState, implementation: str | None) -> None:
     """Refuses a pass in which steering did not reach every layer that it reached at first.
 
     Args:
         model: whose pass has ended.
-        steering: of the pass.
+        state: of the pass.
         implementation: the name of the attention that the model was switched to.
 
     Raises:
@@ -93,10 +93,10 @@ def check_reached(model: PreTrainedModel, steering: Steering, implementation: st
     count = getattr(model.config.get_text_config(), "num_hidden_layers", None)
     missed = [
         layer
-        for layer in sorted(set(REACHED.get(model, ())) - steering.entered)
+        for layer in sorted(set(REACHED.get(model, ())) - state.entered)
         if count is None or layer < count
     ]
-    if steering.calls and not missed:
+    if state.calls and not missed:
         return
     name, now = type(model).__name__, model.config.get_text_config()._attn_implementation
     if now != implementation:
@@ -151,10 +151,12 @@ def plain_logits(model: PreTrainedModel) -> Tensor:
 
 def probe(model: PreTrainedModel, plain: Tensor) -> None:
     """Forwards two tokens, once per model: does its attention arrive here, and do logits stay?"""
+    spec = SteeringSpec(torch.tensor([[True, False]], device=model.device), [()], trace=True)
+    state = PassState(spec)
     try:
-        state = Steering(torch.tensor([[True, False]], device=model.device), [()], trace=True)
-        with steered(state):
-            ours, cache = _forward(model, state, use_cache=True)
+        ours, cache = _forward(model, state, use_cache=True)
+        if not state.calls:
+            raise ModelError(NEVER_REACHED)
     except (ModelError, ValueError, TypeError, KeyError, RuntimeError, AttributeError) as error:
         why = " ".join(str(error).split())[:200] if state.calls else NEVER_REACHED
         raise ModelError(unreachable(model, why)) from error
@@ -174,10 +176,10 @@ def logits_of(model: PreTrainedModel) -> Tensor:
 
 @torch.inference_mode()
 def _forward(
-    model: PreTrainedModel, steering: Steering | None, use_cache: bool = False
+    model: PreTrainedModel, state: PassState | None, use_cache: bool = False
 ) -> tuple[Tensor, object]:
     """The logits of two tokens, and the cache."""
-    token = PASS.set(Pass(steering))  # not that of a block around this one
+    token = PASS.set(Pass(state))  # not that of a block around this one
     try:
         output = model(input_ids=torch.tensor([[0, 1]], device=model.device), use_cache=use_cache)
         return output.logits.float(), getattr(output, "past_key_values", None)

@@ -1,4 +1,4 @@
-"""What methods make of log-odds: by the numbers of the table, or one method after another."""
+"""Methods that no steering table holds: one after another."""
 
 from __future__ import annotations
 
@@ -8,9 +8,8 @@ from typing import Protocol
 
 import torch
 from torch import Tensor
-from torch.nn.functional import logsigmoid, softplus
+from torch.nn.functional import softplus
 
-from holdfast.attention.table import LayerNumbers
 from holdfast.methods.protocols import ShiftsAttention
 
 
@@ -32,44 +31,25 @@ class Rule(Protocol):
 
 
 @dataclass(frozen=True)
-class TableRule:
-    """The three numbers of the table."""
-
-    layer: LayerNumbers
-
-    def mass(self, log_odds: Tensor) -> Tensor:
-        bias, exponent, floor = self.layer.numbers.unsqueeze(-1)
-        moved = log_odds + bias if self.layer.adds else log_odds
-        if self.layer.powers:
-            # A power of 0 of no mass at all would be 1.
-            mass = logsigmoid(moved).mul_(exponent).exp_().masked_fill_(moved == -torch.inf, 0.0)
-        else:
-            mass = moved.sigmoid()
-        if self.layer.floors:
-            mass = mass.maximum(floor.sigmoid()).masked_fill_(moved == -torch.inf, 0.0)
-        return mass
-
-    def log_rest(self, log_odds: Tensor) -> Tensor:
-        bias, exponent, floor = self.layer.numbers.unsqueeze(-1)
-        moved = log_odds + bias if self.layer.adds else log_odds
-        if self.layer.powers:
-            left = logsigmoid(moved).mul_(exponent).expm1_().neg_().log_()
-        else:
-            left = softplus(moved).neg_()
-        if self.layer.floors:
-            left = left.minimum(softplus(floor).neg())
-        return left.masked_fill_(moved == -torch.inf, 0.0)
-
-    def on(self, heads: Sequence[int] | None) -> TableRule:
-        return TableRule(self.layer.on(heads))
-
-
-@dataclass(frozen=True)
-class Lane:
+class MethodGroup:
     """Rows with the same methods; `rows` is None where these are all."""
 
     methods: tuple[ShiftsAttention, ...]
     rows: Tensor | None
+
+
+def method_groups(
+    rows: Sequence[tuple[ShiftsAttention, ...]], device: torch.device | str
+) -> list[MethodGroup]:
+    """The rows of a batch grouped by their methods; rows without any are in no group."""
+    places: dict[tuple[ShiftsAttention, ...], list[int]] = {}
+    for row, methods in enumerate(rows):
+        if methods:
+            places.setdefault(methods, []).append(row)
+    return [
+        MethodGroup(methods, None if len(some) == len(rows) else torch.tensor(some, device=device))
+        for methods, some in places.items()
+    ]
 
 
 @dataclass(frozen=True)
@@ -77,13 +57,13 @@ class ListRule:
     """Lists of methods that no table holds, or methods of one's own: one after another.
 
     Args:
-        lanes: rows grouped by their methods; rows without any are in none.
+        groups: rows grouped by their methods; rows without any are in none.
         layer: counted from 0.
         count: the heads of the layer.
         heads: those whose log-odds are given; None: all.
     """
 
-    lanes: Sequence[Lane]
+    groups: Sequence[MethodGroup]
     layer: int
     count: int
     heads: Sequence[int] | None = None
@@ -95,7 +75,7 @@ class ListRule:
         return softplus(self.shift(log_odds)).neg()
 
     def on(self, heads: Sequence[int] | None) -> ListRule:
-        return ListRule(self.lanes, self.layer, self.count, heads)
+        return ListRule(self.groups, self.layer, self.count, heads)
 
     def shift(self, log_odds: Tensor) -> Tensor:
         """The log-odds instead; methods see those of all heads of the layer."""
@@ -107,13 +87,13 @@ class ListRule:
 
     def _shift(self, log_odds: Tensor) -> Tensor:
         shifted = log_odds.clone()
-        for lane in self.lanes:
-            moved = log_odds if lane.rows is None else log_odds[lane.rows]
-            for method in lane.methods:
+        for group in self.groups:
+            moved = log_odds if group.rows is None else log_odds[group.rows]
+            for method in group.methods:
                 moved = method.shift(moved, self.layer)
-            if lane.rows is None:
+            if group.rows is None:
                 return moved
-            shifted[lane.rows] = moved
+            shifted[group.rows] = moved
         return shifted
 
     def shift_groups(self, span: Tensor, generated: Tensor, rest: Tensor) -> tuple[Tensor, Tensor]:
@@ -123,10 +103,10 @@ class ListRule:
         span against both.
         """
         moved = span.clone(), generated.clone()
-        for lane in self.lanes:
-            where = slice(None) if lane.rows is None else lane.rows
+        for group in self.groups:
+            where = slice(None) if group.rows is None else group.rows
             both = span[where], generated[where]
-            for method in lane.methods:
+            for method in group.methods:
                 both = _shift_one(method, self.layer, *both, rest[where])
             moved[0][where], moved[1][where] = both
         return moved

@@ -1,12 +1,12 @@
-"""What the attention of a forward pass is to do; set for the pass alone, in its own context."""
+"""The steering of a forward pass: what is to be done, and where the pass stands."""
 
 from __future__ import annotations
 
-import copy
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any
 
 import torch
@@ -14,11 +14,10 @@ from torch import Tensor
 
 from holdfast.attention.extent import Extent, Groups, Starts
 from holdfast.attention.plan import Plans
-from holdfast.attention.rules import Lane, ListRule, Rule, TableRule
-from holdfast.attention.table import LayerNumbers, layer_numbers
+from holdfast.attention.rules import ListRule, MethodGroup, Rule, method_groups
 from holdfast.errors import ModelError, UsageError
 from holdfast.methods.protocols import ShiftsAttention
-from holdfast.methods.table import table_row
+from holdfast.methods.table import LayerTable, layer_table, table_row
 
 
 @dataclass(frozen=True)
@@ -37,41 +36,24 @@ class AttentionTrace:
     uniform: Tensor | None = None
 
 
-@dataclass
-class _Known:
-    """What is found out once about a batch, and serves all its passes."""
+@dataclass(frozen=True, eq=False)
+class SteeringSpec:
+    """What attention does to the rows of a batch: in one pass, or in all that a block covers.
 
-    extent: Extent | None = None
-    numbers: dict[tuple[int | None, int, torch.dtype], LayerNumbers] = field(default_factory=dict)
-    lanes: dict[int, list[Lane]] = field(default_factory=dict)
-    on_device: tuple[Tensor, Tensor] | None = None
-
-
-@dataclass
-class Steering:
-    """What attention does: in one pass in `steered`, in all that a block covers.
-
-    One that is kept while a batch has the same rows costs nothing but its passes: what there is to
-    know on the host is found once.
+    What there is to know on the host is computed once and kept, so that a spec which is used while
+    a batch has the same rows costs nothing but its passes. Where a pass stands in the sequence is
+    in `PassState`.
 
     Args:
         span: bool [batch, key], True on the keys to hold on to; later keys are not in the span. The
             rows of a pass may be a multiple of these (beams, several replies to a prompt), each
             row's copies in a run.
         methods: per row, the attention methods in order.
-        trace: whether `passes` collects the mass at the last query.
+        trace: whether the mass at the last query is wanted.
         prompt: per row, the number of columns before the first generated one; None: as many as
             `span` has.
-        follows: whether `span` has every column of this pass; False: it has the prompt's, and
-            passes go on behind it.
-        passes: per pass, [batch, head] of every layer, in order.
-        calls: how often attention was called.
-        last: per row of this pass, the query whose mass is noted; None: the last one of each,
-            behind which padding may stand otherwise.
-        layers: heads by layer that noted its mass.
-        entered: the layers that were reached in this pass.
-        uniform: by layer of the latest pass, the mass [batch] if it attended evenly.
-        plans: what layers of a pass share.
+        follows: whether `span` has every column of a pass; False: it has the prompt's, and passes
+            go on behind it.
     """
 
     span: Tensor
@@ -79,6 +61,143 @@ class Steering:
     trace: bool = False
     prompt: Sequence[int] | None = None
     follows: bool = True
+    _tables: dict[tuple[int | None, int, torch.dtype], LayerTable] = field(
+        default_factory=dict, repr=False
+    )
+    _groups: dict[int, list[MethodGroup]] = field(default_factory=dict, repr=False)
+
+    def __post_init__(self) -> None:
+        if len(self.methods) != self.span.shape[0]:
+            raise UsageError(
+                f"There are methods for {len(self.methods)} rows and a span of"
+                f" {self.span.shape[0]}; give each row its own."
+            )
+
+    # Rows and heads
+
+    @cached_property
+    def rows(self) -> list[tuple[ShiftsAttention, ...]]:
+        """The methods of each row."""
+        return [tuple(methods) for methods in self.methods]
+
+    @cached_property
+    def prompts(self) -> list[int]:
+        """Per row, the first generated column."""
+        return [self.span.shape[1]] * len(self.span) if self.prompt is None else list(self.prompt)
+
+    @cached_property
+    def includes(self) -> list[bool]:
+        """Per row, whether generated tokens count as its span."""
+        return [any(method.span_includes_generated for method in row) for row in self.rows]
+
+    @cached_property
+    def disagrees(self) -> bool:
+        """Whether methods of one row disagree on what the span is."""
+        sets = ({method.span_includes_generated for method in row} for row in set(self.rows))
+        return any(len(seen) > 1 for seen in sets)
+
+    @cached_property
+    def extent(self) -> Extent:
+        """Where the span stands; reads it on the host."""
+        includes = [False] * len(self.rows) if self.disagrees else self.includes
+        return Extent.of(self.span, self.prompts, includes)
+
+    @cached_property
+    def on_device(self) -> tuple[Tensor, Tensor]:
+        """`prompts` and `includes`, [row, 1] each, on the device."""
+        device = self.span.device
+        starts = torch.tensor(self.prompts).to(device, non_blocking=True)
+        includes = torch.tensor(self.includes).to(device, non_blocking=True)
+        return starts[:, None], includes[:, None]
+
+    @cached_property
+    def _moves(self) -> bool:
+        return any(self.rows)
+
+    @cached_property
+    def _in_family(self) -> bool:
+        return all(table_row(row) is not None for row in set(self.rows))
+
+    @cached_property
+    def _by_head(self) -> bool:
+        return any(method.heads is not None for row in set(self.rows) for method in row)
+
+    @cached_property
+    def _heads(self) -> dict[int, list[int]] | None:
+        """The heads that some method moves, by layer; None for all of them."""
+        named = [method.heads for row in set(self.rows) for method in row]
+        heads: dict[int, list[int]] = {}
+        for layer, head in sorted({pair for chosen in named for pair in chosen or ()}):
+            heads.setdefault(layer, []).append(head)
+        return None if None in named else heads
+
+    def touches(self, layer: int) -> bool:
+        """Whether any method moves a head of this layer."""
+        return self._moves and (self._heads is None or layer in self._heads)
+
+    def heads(self, layer: int) -> list[int] | None:
+        """The heads of this layer that some method moves, in order; None for all."""
+        return None if self._heads is None else self._heads.get(layer, [])
+
+    def copies_of(self, rows: int) -> int:
+        """How many rows of a pass belong to each row of the span.
+
+        Raises:
+            UsageError: no whole number does.
+        """
+        count = self.span.shape[0]
+        if rows % count:
+            raise UsageError(
+                f"The span mask has {count} rows and the model's batch {rows}; give one row per"
+                " prompt."
+            )
+        return rows // count
+
+    # What methods do
+
+    def rule(self, rows: int, layer: int, heads: int, dtype: torch.dtype) -> Rule:
+        """What the methods of a pass of so many rows do in a layer with so many heads.
+
+        Args:
+            rows, layer, heads: of the pass, and the layer.
+            dtype: of queries; log-odds are float32 or wider.
+        """
+        if not self._in_family:
+            return self.list_rule(rows, layer, heads)
+        wide = torch.promote_types(dtype, torch.float32)
+        key = (layer if self._by_head else None, rows, wide)
+        if key not in self._tables:
+            copies = self.copies_of(rows)
+            table = layer_table([row for row in self.rows for _ in range(copies)], layer, heads)
+            self._tables[key] = table.to(wide, self.span.device)
+        return self._tables[key]
+
+    def list_rule(self, rows: int, layer: int, heads: int) -> ListRule:
+        """The methods themselves, row by row, one after another."""
+        if rows not in self._groups:
+            copies = self.copies_of(rows)
+            every = [row for row in self.rows for _ in range(copies)]
+            self._groups[rows] = method_groups(every, self.span.device)
+        return ListRule(self._groups[rows], layer, heads)
+
+
+@dataclass(eq=False)
+class PassState:
+    """Where the passes under one spec stand in the sequence, and what they leave behind.
+
+    Args:
+        spec: what attention does.
+        passes: per pass, the mass [batch, head] of every layer, in order, where it is traced.
+        calls: how often attention was called.
+        last: per row of this pass, the query whose mass is noted; None: the last one of each,
+            behind which padding may stand otherwise.
+        layers: heads by layer that noted its mass.
+        entered: the layers that were reached.
+        uniform: by layer of the latest pass, the mass [batch] if it attended evenly.
+        plans: what layers of a pass share.
+    """
+
+    spec: SteeringSpec
     passes: list[list[Tensor]] = field(default_factory=list)
     calls: int = 0
     last: Tensor | None = None
@@ -92,49 +211,15 @@ class Steering:
     _layer: int = -1
     _noted: bool = False  # the mass of the present layer
 
-    def __post_init__(self) -> None:
-        self._rows = [tuple(methods) for methods in self.methods]
-        self.methods = self._rows
-        if len(self._rows) != self.span.shape[0]:
-            raise UsageError(
-                f"There are methods for {len(self._rows)} rows and a span of"
-                f" {self.span.shape[0]}; give each row its own."
-            )
-        width = self.span.shape[1]
-        self._prompt = [width] * len(self.span) if self.prompt is None else list(self.prompt)
-        self.prompt = self._prompt
-        kinds = set(self._rows)
-        self._every = {method for methods in kinds for method in methods}
-        self.moves = bool(self._every)
-        self._in_family = all(table_row(methods) is not None for methods in kinds)
-        self._includes = [any(m.span_includes_generated for m in methods) for methods in self._rows]
-        # Methods of one row that disagree on what the span is.
-        self._mixed = any(
-            len({method.span_includes_generated for method in methods}) > 1 for methods in kinds
-        )
-        named = [method.heads for method in self._every]
-        self._heads = (
-            None
-            if None in named
-            else {pair for heads in named if heads is not None for pair in heads}
-        )
-        self._per_layer = any(heads is not None for heads in named)
-        self._known = _Known()
+    @property
+    def has_noted(self) -> bool:
+        """Whether the present layer has its mass."""
+        return self._noted
 
     @property
     def seen(self) -> list[Tensor]:
         """[batch, head] of every layer of the latest pass, in order."""
         return self.passes[-1] if self.passes else []
-
-    def for_a_pass(self) -> Steering:
-        """The same for one pass, whose state no other thread's pass sees."""
-        made = copy.copy(self)
-        made.passes, made.plans, made._offsets, made.entered = [], Plans(), {}, set()
-        made.calls, made.last, made._seen, made._layer = 0, None, 0, -1
-        made._inside = made._noted = False
-        return made
-
-    # A pass
 
     def note(self, mass: Tensor) -> None:
         """Keeps the mass [batch, head] of the present layer.
@@ -167,8 +252,8 @@ class Steering:
     def place(
         self, q_offset: int | Tensor, q_length: int, kv_offset: int | Starts, kv_length: int
     ) -> None:
-        """Told before each pass, for each kind of cache: of `kv_length` keys the first is column
-        `kv_offset`; a static cache has its length `q_offset` on the device.
+        """Notes, before each pass and for each kind of cache, that of `kv_length` keys the first is
+        column `kv_offset`; a static cache has its length `q_offset` on the device.
         """
         if self._inside:
             self._offsets.clear()
@@ -182,7 +267,7 @@ class Steering:
             self._seen = seen if first or self._seen is None else max(self._seen, seen)
 
     def knows_columns(self, keys: int) -> bool:
-        """Whether it was told where a cache of `keys` keys begins."""
+        """Whether it is known where a cache of `keys` keys begins."""
         return keys in self._offsets
 
     def first_column(self, keys: int) -> int | Starts:
@@ -193,8 +278,8 @@ class Steering:
             UsageError: there are fewer keys than the span mask has tokens, and the model does not
                 say which.
         """
-        width, seen = self.span.shape[1], self._seen if self._offsets else keys
-        if seen is not None and not self.follows and seen < width:
+        width, seen = self.spec.span.shape[1], self._seen if self._offsets else keys
+        if seen is not None and not self.spec.follows and seen < width:
             raise UsageError(
                 f"The span mask has {width} tokens and this pass sees {seen}; give a mask of the"
                 " whole prompt, and forward it at once."
@@ -206,46 +291,25 @@ class Steering:
                 f"A layer has {keys} keys for {'other' if seen is None else seen} tokens, so they"
                 " are not tokens and cannot be steered; use prompt methods."
             )
-        return max(0, width - keys) if self.follows else 0
-
-    # Which heads, and which keys
-
-    def touches(self, layer: int) -> bool:
-        """Whether any method moves a head of this layer."""
-        return self.moves and (self._heads is None or any(own == layer for own, _ in self._heads))
-
-    def heads(self, layer: int) -> list[int] | None:
-        """The heads of this layer that some method moves, in order; None for all."""
-        if not self.moves:
-            return []
-        if self._heads is None:
-            return None
-        return sorted(head for own, head in self._heads if own == layer)
-
-    def branch(self, layer: int) -> int | None:
-        """What tells apart layers in which methods do different things; None if all do the same."""
-        return layer if self._per_layer else None
+        return max(0, width - keys) if self.spec.follows else 0
 
     def has_generated(self, keys: int) -> bool:
         """Whether generated keys are in sight that some method counts as the span."""
         first = self.first_column(keys)
-        firsts = first.columns if isinstance(first, Starts) else [first] * len(self._prompt)
-        every = zip(firsts, self._includes, self._prompt, strict=True)
+        firsts = first.columns if isinstance(first, Starts) else [first] * len(self.spec.prompts)
+        every = zip(firsts, self.spec.includes, self.spec.prompts, strict=True)
         return any(own and first + keys > start for first, own, start in every)
 
     def is_two_groups(self, keys: int) -> bool:
         """Whether each row's keys fall into two groups that all its methods agree on."""
-        return not self._mixed or not self.has_generated(keys)
+        return not self.spec.disagrees or not self.has_generated(keys)
 
     def groups(self, keys: int) -> Groups:
         """Where the two groups stand among the keys."""
-        if self._known.extent is None:
-            includes = self._includes if not self._mixed else [False] * len(self._includes)
-            self._known.extent = Extent.of(self.span, self._prompt, includes)
-        first = self.first_column(keys)
+        first, extent = self.first_column(keys), self.spec.extent
         if isinstance(first, Starts):
-            return self._known.extent.groups_behind(first.columns, keys)
-        return self._known.extent.groups(first, first + keys)
+            return extent.groups_behind(first.columns, keys)
+        return extent.groups(first, first + keys)
 
     def columns(self, rows: int, keys: int) -> tuple[Tensor, Tensor | None]:
         """The span over the keys of a layer, bool [row, key], and the generated ones that are not
@@ -256,93 +320,30 @@ class Steering:
             span = torch.nn.functional.pad(span, (0, keys - span.shape[1]))
         generated = None
         if self.has_generated(keys):
-            first, (starts, _) = self.first_column(keys), self._row_tensors()
+            first, (starts, _) = self.first_column(keys), self.spec.on_device
             places = torch.arange(keys, device=span.device)
             places = places + (first.on_device if isinstance(first, Starts) else first)
             generated = (places >= starts) & ~span
-        if (copies := self.copies_of(rows)) > 1:
+        if (copies := self.spec.copies_of(rows)) > 1:
             span = span.repeat_interleave(copies, 0)
             generated = None if generated is None else generated.repeat_interleave(copies, 0)
         return span, generated
 
     def span_over(self, keys: int) -> Tensor:
         """The span over the keys of a layer, bool [row of the span, key or fewer]."""
-        first, width = self.first_column(keys), self.span.shape[1]
+        first, width = self.first_column(keys), self.spec.span.shape[1]
         if not isinstance(first, Starts):
-            return self.span[:, first : first + keys]
-        columns = first.on_device + torch.arange(keys, device=self.span.device)
-        return self.span.gather(1, columns.clamp(max=width - 1)) & (columns < width)
+            return self.spec.span[:, first : first + keys]
+        columns = first.on_device + torch.arange(keys, device=self.spec.span.device)
+        return self.spec.span.gather(1, columns.clamp(max=width - 1)) & (columns < width)
 
     def members(self, rows: int, keys: int) -> Tensor:
         """The first of the two groups, bool [row, key]."""
         span, generated = self.columns(rows, keys)
         if generated is None:
             return span
-        includes = self._row_tensors()[1].repeat_interleave(self.copies_of(rows), 0)
+        includes = self.spec.on_device[1].repeat_interleave(self.spec.copies_of(rows), 0)
         return span | (generated & includes)
-
-    def _row_tensors(self) -> tuple[Tensor, Tensor]:
-        """`prompt` and whether generated tokens count as the span, [row, 1], on the device."""
-        if self._known.on_device is None:
-            device = self.span.device
-            starts = torch.tensor(self._prompt).to(device, non_blocking=True)
-            includes = torch.tensor(self._includes).to(device, non_blocking=True)
-            self._known.on_device = starts[:, None], includes[:, None]
-        return self._known.on_device
-
-    # What methods do
-
-    def rule(self, rows: int, layer: int, heads: int, dtype: torch.dtype) -> Rule:
-        """What the methods of a pass of so many rows do in a layer with so many heads.
-
-        Args:
-            rows, layer, heads: of the pass, and the layer.
-            dtype: of queries; log-odds are float32 or wider.
-        """
-        if self._in_family:
-            return TableRule(self.numbers(rows, layer, heads, dtype))
-        return self.list_rule(rows, layer, heads)
-
-    def numbers(self, rows: int, layer: int, heads: int, dtype: torch.dtype) -> LayerNumbers:
-        """The table of a layer; all methods must be of the family."""
-        wide = torch.promote_types(dtype, torch.float32)
-        name = (self.branch(layer), rows, wide)
-        if name not in self._known.numbers:
-            copies = self.copies_of(rows)
-            each = [methods for methods in self._rows for _ in range(copies)]
-            self._known.numbers[name] = layer_numbers(each, layer, heads, wide, self.span.device)
-        return self._known.numbers[name]
-
-    def list_rule(self, rows: int, layer: int, heads: int) -> ListRule:
-        """The methods themselves, row by row, one after another."""
-        if rows not in self._known.lanes:
-            copies = self.copies_of(rows)
-            places: dict[tuple[ShiftsAttention, ...], list[int]] = {}
-            for row in range(rows):
-                if methods := self._rows[row // copies]:
-                    places.setdefault(methods, []).append(row)
-            self._known.lanes[rows] = [
-                Lane(
-                    methods,
-                    None if len(own) == rows else torch.tensor(own, device=self.span.device),
-                )
-                for methods, own in places.items()
-            ]
-        return ListRule(self._known.lanes[rows], layer, heads)
-
-    def copies_of(self, rows: int) -> int:
-        """How many rows of this pass belong to each row of the span.
-
-        Raises:
-            UsageError: no whole number does.
-        """
-        own = self.span.shape[0]
-        if rows % own:
-            raise UsageError(
-                f"The span mask has {own} rows and the model's batch {rows}; give one row per"
-                " prompt."
-            )
-        return rows // own
 
 
 @dataclass(frozen=True)
@@ -350,7 +351,7 @@ class Pass:
     """A forward pass under way.
 
     Args:
-        steering: what its attention does; None: nothing.
+        state: of its steering; None where there is none.
         model: the `OpenModel` whose pass it is; None for one of this package's decode loop, which
             says itself what to steer.
         block: that steers it; None for a plain pass, and for one of the decode loop.
@@ -360,7 +361,7 @@ class Pass:
         outer: of a compiled pass, the one that it interrupts.
     """
 
-    steering: Steering | None
+    state: PassState | None
     model: Any = None
     block: Any = None
     positions: Tensor | None = None
@@ -377,22 +378,23 @@ PASS: ContextVar[Pass | None] = ContextVar("holdfast_pass", default=None)
 
 @contextmanager
 def steered(
-    steering: Steering | None, positions: Tensor | None = None, starts: Starts | None = None
-) -> Iterator[None]:
-    """Applies `steering` to the forward pass inside, in this thread alone.
+    spec: SteeringSpec | None, positions: Tensor | None = None, starts: Starts | None = None
+) -> Iterator[PassState | None]:
+    """Steers the forward pass inside, in this thread alone.
 
     Args:
-        steering: what its attention does; None: nothing.
+        spec: what its attention does; None: nothing.
         positions: of every query, as in `Pass`.
         starts: of the keys of windowed layers, as in `Pass`.
 
     Raises:
         ModelError: a pass inside the block never reached the attention registered here.
     """
-    token = PASS.set(Pass(steering, positions=positions, starts=starts))
+    state = None if spec is None else PassState(spec)
+    token = PASS.set(Pass(state, positions=positions, starts=starts))
     try:
-        yield
+        yield state
     finally:
         PASS.reset(token)
-    if steering is not None and not steering.calls:
+    if state is not None and not state.calls:
         raise ModelError(NEVER_REACHED)

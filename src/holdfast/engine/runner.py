@@ -18,7 +18,7 @@ from transformers.cache_utils import (
     LinearAttentionLayer,
 )
 
-from holdfast.attention import IMPLEMENTATION, Steering, steered
+from holdfast.attention import IMPLEMENTATION, SteeringSpec, steered
 from holdfast.engine.batch import Batch
 from holdfast.engine.cache import Slots
 from holdfast.engine.dummy_layer import DummyLayer
@@ -49,7 +49,7 @@ class Output:
 class _Latest(threading.local):
     """The steering of this thread's latest steered pass, and its rows."""
 
-    steering: Steering | None = None
+    spec: SteeringSpec | None = None
     rows: object = None
 
 
@@ -165,17 +165,19 @@ class Runner:
         Raises:
             ModelError: it is to be steered, and the model's attention is not reached.
         """
-        steering = self._steering_of(batch)
+        spec = self._spec_of(batch)
         alike = batch.level and batch.starts is None
         positions = None if alike or not self._interface else batch.positions
         read, kept = {"input_ids": batch.ids}, self._kept(batch)
-        with steered(steering, positions, batch.starts), edited(self.hf_model, batch.edits):
+        with (
+            steered(spec, positions, batch.starts) as state,
+            edited(self.hf_model, batch.edits),
+        ):
             output = self.call(read, batch.positions, self._mask(batch), batch.cache, kept)
         mass = uniform = None
-        if steering is not None and batch.trace:
-            mass = torch.stack([layer.float() for layer in steering.seen], 1)
-            uniform = torch.stack(list(steering.uniform.values()), 1)
-            steering.passes.clear()
+        if state is not None and batch.trace:
+            mass = torch.stack([layer.float() for layer in state.seen], 1)
+            uniform = torch.stack(list(state.uniform.values()), 1)
         cache = getattr(output, "past_key_values", None)
         return Output(output.logits[:, -batch.logits :], mass, cache, uniform)
 
@@ -212,7 +214,7 @@ class Runner:
             **{name: value for name, value in options.items() if name in self.accepts},
         )
 
-    def _steering_of(self, batch: Batch) -> Steering | None:
+    def _spec_of(self, batch: Batch) -> SteeringSpec | None:
         """What attention does in a pass; kept from step to step while the rows stay the same.
 
         So what there is to know of it on the host is found once, and a step reads no device for it.
@@ -220,13 +222,12 @@ class Runner:
         if not (batch.trace or any(batch.methods)):
             return None
         rows, latest = (batch.methods, batch.prompts, batch.trace), self._latest
-        steering = latest.steering
-        if steering is None or steering.span is not batch.span or latest.rows != rows:
-            steering = Steering(
+        if latest.spec is None or latest.spec.span is not batch.span or latest.rows != rows:
+            latest.spec = SteeringSpec(
                 batch.span, batch.methods, batch.trace, batch.prompts, follows=False
             )
-            latest.steering, latest.rows = steering, rows
-        return steering
+            latest.rows = rows
+        return latest.spec
 
     def _kept(self, batch: Batch) -> int | Tensor:
         """The last tokens, whose logits are wanted.
@@ -247,5 +248,5 @@ class Runner:
         seen = (keys <= batch.positions[:, :, None])[:, None]
         if not self._additive:
             return seen
-        least = torch.finfo(self.hf_model.dtype).min
-        return torch.where(seen, 0.0, least).to(self.hf_model.dtype)
+        dtype = self.hf_model.dtype
+        return torch.zeros_like(seen, dtype=dtype).masked_fill_(~seen, torch.finfo(dtype).min)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, ClassVar
 from holdfast.methods.fitted import Fitted
 from holdfast.methods.heads import HeadSet
 from holdfast.methods.key_heads import chosen_heads, layers_of_heads
-from holdfast.methods.kinds import NEEDS, Ability, Kind
+from holdfast.methods.kinds import Kind
 from holdfast.methods.knob import KEY_HEADS, Number, Whole, check_knobs, fitted_file, knob
 
 if TYPE_CHECKING:
@@ -48,7 +48,6 @@ class AdaSeka:
 
     name: ClassVar[str] = "ada-seka"
     kind: ClassVar[Kind] = Kind.KEYS
-    needs: ClassVar[frozenset[Ability]] = NEEDS[kind]
     source: ClassVar[str] = "Li et al. 2026, arXiv 2603.01281"
     reads_query: ClassVar[bool] = True
     edits_values: ClassVar[bool] = False

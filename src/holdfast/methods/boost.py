@@ -4,19 +4,15 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, ClassVar
+from typing import ClassVar
 
-from holdfast.methods.heads import HeadSet, only_on
-from holdfast.methods.kinds import NEEDS, Ability, Kind
-from holdfast.methods.knob import HEADS, Number, check_knobs, knob
-from holdfast.methods.table import TableEntry
-
-if TYPE_CHECKING:
-    from torch import Tensor
+from holdfast.methods.heads import HeadSet
+from holdfast.methods.knob import HEADS, Number, knob
+from holdfast.methods.table import TableEntry, TableMethod
 
 
 @dataclass(frozen=True)
-class Boost:
+class Boost(TableMethod):
     """Multiplies the attention weights on the span by a factor and renormalises.
 
     InstABoost (arXiv 2506.13734) with M = `factor`; GUIDE (arXiv 2409.19001) adds delta = log(M) to
@@ -31,8 +27,6 @@ class Boost:
     """
 
     name: ClassVar[str] = "boost"
-    kind: ClassVar[Kind] = Kind.LOG_ODDS
-    needs: ClassVar[frozenset[Ability]] = NEEDS[kind]
     source: ClassVar[str] = (
         "InstABoost, arXiv 2506.13734; GUIDE, arXiv 2409.19001, with delta = log(factor)"
     )
@@ -41,16 +35,7 @@ class Boost:
     factor: float = field(metadata=knob("the factor M; 1 changes nothing", Number(1), "4"))
     heads: HeadSet | None = field(default=None, metadata=HEADS)
 
-    def __post_init__(self) -> None:
-        check_knobs(self)
-
     @property
     def table_entry(self) -> TableEntry:
-        """The three numbers of `shift` on the heads it touches."""
+        """A bias of log(M)."""
         return TableEntry(bias=math.log(self.factor))
-
-    def shift(self, log_odds: Tensor, layer: int) -> Tensor:
-        """Log-odds of the boosted span, [batch, head, query] like `log_odds`."""
-        if self.factor == 1:
-            return log_odds
-        return only_on(self.heads, layer, log_odds + math.log(self.factor), log_odds)

@@ -7,7 +7,7 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, ClassVar
 
 from holdfast.methods.fitted import Fitted
-from holdfast.methods.kinds import NEEDS, Ability, Kind
+from holdfast.methods.kinds import Kind
 from holdfast.methods.knob import LAYERS, Number, check_knobs, fitted_file, knob
 from holdfast.methods.layers import LayerSet
 
@@ -42,7 +42,6 @@ class Capping:
 
     name: ClassVar[str] = "capping"
     kind: ClassVar[Kind] = Kind.RESIDUAL
-    needs: ClassVar[frozenset[Ability]] = NEEDS[kind]
     source: ClassVar[str] = "Lu et al. 2026, arXiv 2601.10387"
     reply_only: ClassVar[bool] = False
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, ClassVar
 
-from holdfast.methods.kinds import NEEDS, Ability, Kind
+from holdfast.methods.kinds import Kind
 from holdfast.methods.knob import Number, check_knobs, knob
 
 if TYPE_CHECKING:
@@ -42,7 +42,6 @@ class Directer:
 
     name: ClassVar[str] = "directer"
     kind: ClassVar[Kind] = Kind.SCORES
-    needs: ClassVar[frozenset[Ability]] = NEEDS[kind]
     source: ClassVar[str] = "Kang and Kim 2026, arXiv 2603.06745"
 
     scale: float = field(

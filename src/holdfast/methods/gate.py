@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, ClassVar
 
-from holdfast.methods.kinds import NEEDS, Ability, Kind
+from holdfast.methods.kinds import Kind
 from holdfast.methods.knob import AttentionMethods, Number, check_knobs, knob
 from holdfast.methods.protocols import ShiftsAttention
 
@@ -35,7 +35,6 @@ class Gate:
 
     name: ClassVar[str] = "gate"
     kind: ClassVar[Kind] = Kind.GATE
-    needs: ClassVar[frozenset[Ability]] = NEEDS[kind]
     source: ClassVar[str] = "after Kang and Kim 2026, arXiv 2603.06745"
 
     methods: tuple[ShiftsAttention, ...] = field(

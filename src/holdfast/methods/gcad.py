@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, ClassVar
 
 from holdfast.methods.fitted import Fitted
-from holdfast.methods.kinds import NEEDS, Ability, Kind
+from holdfast.methods.kinds import Kind
 from holdfast.methods.knob import LAYERS, Number, Word, check_knobs, fitted_file, knob
 from holdfast.methods.layers import LayerSet
 
@@ -41,7 +41,6 @@ class Gcad:
 
     name: ClassVar[str] = "gcad"
     kind: ClassVar[Kind] = Kind.OUTPUTS
-    needs: ClassVar[frozenset[Ability]] = NEEDS[kind]
     source: ClassVar[str] = "after Kang et al. 2026, arXiv 2605.10664"
 
     file: Fitted = field(metadata=fitted_file("gcad"))

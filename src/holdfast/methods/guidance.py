@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, ClassVar
 
 from holdfast.chat.messages import Message
 from holdfast.methods.contrast import PLAUSIBILITY, contrasted
-from holdfast.methods.kinds import NEEDS, Ability, Kind
+from holdfast.methods.kinds import Kind
 from holdfast.methods.knob import Number, check_knobs, knob
 
 if TYPE_CHECKING:
@@ -35,7 +35,6 @@ class Guidance:
 
     name: ClassVar[str] = "guidance"
     kind: ClassVar[Kind] = Kind.STREAM
-    needs: ClassVar[frozenset[Ability]] = NEEDS[kind]
     source: ClassVar[str] = "Li et al. 2024, eq. 5"
 
     scale: float = field(

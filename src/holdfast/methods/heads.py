@@ -5,15 +5,10 @@ from __future__ import annotations
 import itertools
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
-from functools import lru_cache
-from typing import TYPE_CHECKING, Any, Protocol, TypeVar, cast
+from typing import Any, Protocol, TypeVar, cast
 
 from holdfast import knobs
 from holdfast.errors import KnobOutOfRange, UsageError
-
-if TYPE_CHECKING:
-    import torch
-    from torch import Tensor
 
 
 class _OnHeads(Protocol):
@@ -207,29 +202,3 @@ def with_heads(method: M, heads: Iterable[Head] | None) -> M:
         )
     chosen: M = replace(cast(Any, method), heads=heads)
     return chosen
-
-
-def only_on(heads: HeadSet | None, layer: int, shifted: Tensor, log_odds: Tensor) -> Tensor:
-    """Keeps `shifted` on the heads chosen in this layer and `log_odds` on all others; both [batch,
-    head, query].
-    """
-    if heads is None:
-        return shifted
-    chosen = mask_of(heads, layer, log_odds.shape[1], log_odds.device)
-    return log_odds if chosen is None else shifted.where(chosen, log_odds)
-
-
-@lru_cache(maxsize=4096)
-def mask_of(heads: HeadSet, layer: int, count: int, device: torch.device) -> Tensor | None:
-    """Bool [head, 1], True on the heads chosen in this layer; None if there are none."""
-    import torch
-
-    chosen = [head for chosen_layer, head in heads if chosen_layer == layer]
-    if not chosen:
-        return None
-    if max(chosen) >= count:
-        raise UsageError(f"Layer {layer} has {count} heads, so there is no head {max(chosen)}.")
-    with torch.inference_mode(False):  # it is kept for passes with gradients too
-        mask = torch.zeros(count, 1, dtype=torch.bool, device=device)
-        mask[chosen] = True
-    return mask

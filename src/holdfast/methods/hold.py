@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, ClassVar
 
 from holdfast.chat.messages import Message
 from holdfast.methods.heads import HeadSet
-from holdfast.methods.kinds import NEEDS, Ability, Kind
+from holdfast.methods.kinds import Kind
 from holdfast.methods.knob import HEADS, Number, Whole, check_knobs, knob
-from holdfast.methods.table import TableEntry
+from holdfast.methods.table import TableEntry, TableMethod
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -22,7 +22,7 @@ _LEAST, _MOST = 1e-9, 1 - 1e-6
 
 
 @dataclass(frozen=True)
-class Floors:
+class Floors(TableMethod):
     """What `Hold` becomes once the first reply is rehearsed: the least mass of each head.
 
     Args:
@@ -31,8 +31,6 @@ class Floors:
     """
 
     name: ClassVar[str] = "floors"
-    kind: ClassVar[Kind] = Kind.LOG_ODDS
-    needs: ClassVar[frozenset[Ability]] = NEEDS[kind]
     span_includes_generated: ClassVar[bool] = False
 
     least: tuple[tuple[float, ...], ...]
@@ -40,7 +38,7 @@ class Floors:
 
     @cached_property
     def table_entries(self) -> dict[tuple[int, int], TableEntry]:
-        """The three numbers of `shift`, by (layer, head)."""
+        """A floor for each head that has one, by (layer, head)."""
         return {
             (layer, head): TableEntry(floor=least)
             for layer, row in enumerate(self.least)
@@ -52,17 +50,6 @@ class Floors:
     def heads(self) -> HeadSet:
         """The heads that have a floor."""
         return HeadSet(self.table_entries)
-
-    def shift(self, log_odds: Tensor, layer: int) -> Tensor:
-        """Log-odds of the raised mass, [batch, head, query] like `log_odds`; a query that sees no
-        span keeps -inf.
-        """
-        none = TableEntry()
-        floors = [
-            self.table_entries.get((layer, head), none).floor for head in range(log_odds.shape[1])
-        ]
-        least = log_odds.new_tensor(floors)[None, :, None]
-        return log_odds.maximum(least).where(log_odds > -math.inf, log_odds)
 
 
 @dataclass(frozen=True)
@@ -90,7 +77,6 @@ class Hold:
 
     name: ClassVar[str] = "hold"
     kind: ClassVar[Kind] = Kind.REHEARSED
-    needs: ClassVar[frozenset[Ability]] = NEEDS[kind]
     source: ClassVar[str] = "ours, with the floor of Spotlight, arXiv 2505.12025"
 
     fraction: float = field(

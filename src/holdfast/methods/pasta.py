@@ -4,20 +4,16 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, ClassVar
+from typing import ClassVar
 
 from holdfast.errors import KnobOutOfRange
-from holdfast.methods.heads import HeadSet, only_on
-from holdfast.methods.kinds import NEEDS, Ability, Kind
+from holdfast.methods.heads import HeadSet
 from holdfast.methods.knob import HEADS, Number, Word, check_knobs, knob
-from holdfast.methods.table import TableEntry
-
-if TYPE_CHECKING:
-    from torch import Tensor
+from holdfast.methods.table import TableEntry, TableMethod
 
 
 @dataclass(frozen=True)
-class Pasta:
+class Pasta(TableMethod):
     """Scales down the attention to the rest of the prompt by alpha on chosen heads, and
     renormalises.
 
@@ -40,8 +36,6 @@ class Pasta:
     """
 
     name: ClassVar[str] = "pasta"
-    kind: ClassVar[Kind] = Kind.LOG_ODDS
-    needs: ClassVar[frozenset[Ability]] = NEEDS[kind]
     source: ClassVar[str] = "Zhang et al. 2024, eq. 2"
 
     alpha: float = field(
@@ -72,11 +66,5 @@ class Pasta:
 
     @property
     def table_entry(self) -> TableEntry:
-        """The three numbers of `shift` on the heads it touches."""
+        """A bias of -log(alpha)."""
         return TableEntry(bias=-math.log(self.alpha))
-
-    def shift(self, log_odds: Tensor, layer: int) -> Tensor:
-        """Log-odds of the set that keeps its weights, [batch, head, query] like `log_odds`."""
-        if self.alpha == 1:
-            return log_odds
-        return only_on(self.heads, layer, log_odds - math.log(self.alpha), log_odds)

@@ -17,7 +17,7 @@ from holdfast.methods.key_heads import (
     projection,
     rank_covering,
 )
-from holdfast.methods.kinds import NEEDS, Ability, Kind
+from holdfast.methods.kinds import Kind
 from holdfast.methods.knob import KEY_HEADS, Number, check_knobs, fitted_file, knob
 
 if TYPE_CHECKING:
@@ -51,7 +51,6 @@ class Prism:
 
     name: ClassVar[str] = "prism"
     kind: ClassVar[Kind] = Kind.KEYS
-    needs: ClassVar[frozenset[Ability]] = NEEDS[kind]
     source: ClassVar[str] = "Ge et al. 2026, arXiv 2603.10705"
     reads_query: ClassVar[bool] = False
 

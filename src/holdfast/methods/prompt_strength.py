@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, ClassVar
 
 from holdfast.chat.messages import Message
 from holdfast.methods.contrast import PLAUSIBILITY, contrasted
-from holdfast.methods.kinds import NEEDS, Ability, Kind
+from holdfast.methods.kinds import Kind
 from holdfast.methods.knob import Number, Text, check_knobs, knob
 
 if TYPE_CHECKING:
@@ -39,7 +39,6 @@ class PromptStrength:
 
     name: ClassVar[str] = "prompt-strength"
     kind: ClassVar[Kind] = Kind.STREAM
-    needs: ClassVar[frozenset[Ability]] = NEEDS[kind]
     source: ClassVar[str] = "Dong et al. 2026, arXiv 2601.06403"
 
     scale: float = field(

@@ -9,7 +9,7 @@ from typing import ClassVar
 
 from holdfast.chat.messages import Message
 from holdfast.errors import PromptError
-from holdfast.methods.kinds import NEEDS, Ability, Kind
+from holdfast.methods.kinds import Kind
 from holdfast.methods.knob import Number, check_knobs, knob
 
 
@@ -33,7 +33,6 @@ class Repetition:
 
     name: ClassVar[str] = "repetition"
     kind: ClassVar[Kind] = Kind.MESSAGES
-    needs: ClassVar[frozenset[Ability]] = NEEDS[kind]
     source: ClassVar[str] = "Li et al. 2024, section 6.1"
 
     probability: float = field(

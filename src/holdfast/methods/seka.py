@@ -16,7 +16,7 @@ from holdfast.methods.key_heads import (
     projection,
     rank_covering,
 )
-from holdfast.methods.kinds import NEEDS, Ability, Kind
+from holdfast.methods.kinds import Kind
 from holdfast.methods.knob import KEY_HEADS, Number, check_knobs, fitted_file, knob
 
 if TYPE_CHECKING:
@@ -50,7 +50,6 @@ class Seka:
 
     name: ClassVar[str] = "seka"
     kind: ClassVar[Kind] = Kind.KEYS
-    needs: ClassVar[frozenset[Ability]] = NEEDS[kind]
     source: ClassVar[str] = "Li et al. 2026, arXiv 2603.01281"
     reads_query: ClassVar[bool] = False
     edits_values: ClassVar[bool] = False

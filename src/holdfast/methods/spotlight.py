@@ -4,19 +4,15 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, ClassVar
+from typing import ClassVar
 
-from holdfast.methods.heads import HeadSet, only_on
-from holdfast.methods.kinds import NEEDS, Ability, Kind
-from holdfast.methods.knob import HEADS, Number, check_knobs, knob
-from holdfast.methods.table import TableEntry
-
-if TYPE_CHECKING:
-    from torch import Tensor
+from holdfast.methods.heads import HeadSet
+from holdfast.methods.knob import HEADS, Number, knob
+from holdfast.methods.table import TableEntry, TableMethod
 
 
 @dataclass(frozen=True)
-class Spotlight:
+class Spotlight(TableMethod):
     """Raises the attention mass on the span to a target where it is lower, and leaves it where it
     is not.
 
@@ -33,8 +29,6 @@ class Spotlight:
     """
 
     name: ClassVar[str] = "spotlight"
-    kind: ClassVar[Kind] = Kind.LOG_ODDS
-    needs: ClassVar[frozenset[Ability]] = NEEDS[kind]
     source: ClassVar[str] = "Spotlight, arXiv 2505.12025, made exact"
     span_includes_generated: ClassVar[bool] = False
 
@@ -43,23 +37,9 @@ class Spotlight:
     )
     heads: HeadSet | None = field(default=None, metadata=HEADS)
 
-    def __post_init__(self) -> None:
-        check_knobs(self)
-
     @property
     def table_entry(self) -> TableEntry:
-        """The three numbers of `shift` on the heads it touches."""
+        """A floor of logit(psi)."""
         if self.target == 0:
             return TableEntry()
         return TableEntry(floor=math.log(self.target) - math.log1p(-self.target))
-
-    def shift(self, log_odds: Tensor, layer: int) -> Tensor:
-        """Log-odds of the raised mass, [batch, head, query] like `log_odds`; a query that sees no
-        span keeps -inf.
-        """
-        if self.target == 0:
-            return log_odds
-        raised = log_odds.clamp(min=math.log(self.target) - math.log1p(-self.target)).where(
-            log_odds > -math.inf, log_odds
-        )
-        return only_on(self.heads, layer, raised, log_odds)

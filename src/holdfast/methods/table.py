@@ -1,22 +1,34 @@
-"""The closed family of log-odds methods: three numbers say what a method does.
+"""The steering table: three numbers per head say what an attention method does.
 
 With x the log-odds of the attention mass on the span,
 
     x1 = x + bias;   x2 = logit(sigmoid(x1)**exponent);   x' = max(x2, floor)
 
-InstABoost, GUIDE and PASTA have a bias, split-softmax an exponent, Spotlight a floor. `table_row`
-gives those of a list of methods, on every head; it needs no tensor.
+InstABoost, GUIDE and PASTA have a bias, split-softmax an exponent, Spotlight a floor. A method
+declares its entry; the formula itself is written here and nowhere else, in `LayerTable`.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from functools import lru_cache
-from typing import Any
+from typing import TYPE_CHECKING, Any, ClassVar, Protocol
 
+from holdfast.errors import UsageError
+from holdfast.methods.kinds import Kind
+from holdfast.methods.knob import check_knobs
 from holdfast.methods.protocols import ShiftsAttention
+
+if TYPE_CHECKING:
+    import torch
+    from torch import Tensor
+
+# sigmoid(-100) = 4e-44 is about the least that float32 tells from 0: all mass is on the span
+_SURE = 100.0
+_TAIL = 40.0  # from here on 1 - pi < 1e-17, and 1 - pi**k equals k * (1 - pi) to double precision
+_LEAST = 1e-38  # of an exponent whose logarithm is taken
 
 
 @dataclass(frozen=True)
@@ -41,25 +53,138 @@ class TableEntry:
         """
         if later.bias != 0 and self.exponent != 1:
             return None
-        floor = raised(self.floor + later.bias, later.exponent)
-        return TableEntry(
-            self.bias + later.bias,
-            self.exponent * later.exponent,
-            max(floor, later.floor),
+        floor = later.floor
+        if self.floor > -math.inf:
+            moved = LayerTable.of([[TableEntry(later.bias, later.exponent)]])
+            floor = max(floor, moved.shift(moved.numbers.new_full((1, 1, 1), self.floor)).item())
+        return TableEntry(self.bias + later.bias, self.exponent * later.exponent, floor)
+
+
+@dataclass(frozen=True)
+class LayerTable:
+    """The entries of one layer's heads, and what they make of log-odds.
+
+    Log-odds are float32 or wider, [row, head, query]: -inf where the span is not in sight, which
+    stays so.
+
+    Args:
+        numbers: float32 or wider [3, row, head]: bias, exponent, floor; head is 1 where all heads
+            have the same.
+        adds: whether some bias is not 0; `powers` and `floors` likewise.
+    """
+
+    numbers: Tensor
+    adds: bool
+    powers: bool
+    floors: bool
+
+    @classmethod
+    def of(cls, entries: Sequence[Sequence[TableEntry]]) -> LayerTable:
+        """The table of entries [row][head], float64 on the host."""
+        import torch
+
+        with torch.inference_mode(False):  # it is kept for passes with gradients too
+            numbers = torch.tensor(
+                [[[entry.bias, entry.exponent, entry.floor] for entry in row] for row in entries],
+                dtype=torch.double,
+            ).permute(2, 0, 1)
+        bias, exponent, floor = numbers
+        return cls(
+            numbers,
+            adds=bool((bias != 0).any()),
+            powers=bool((exponent != 1).any()),
+            floors=bool((floor > -math.inf).any()),
         )
 
+    @property
+    def only_adds(self) -> bool:
+        """Whether all there is to do can be done by adding to scores."""
+        return not (self.powers or self.floors)
 
-def raised(log_odds: float, exponent: float) -> float:
-    """The log-odds of sigmoid(log_odds)**exponent; where there is no mass there is none after."""
-    if exponent == 1 or math.isinf(log_odds):
-        return log_odds
-    if exponent == 0:
-        return math.inf
-    log_mass = min(log_odds, 0.0) - math.log1p(math.exp(-abs(log_odds)))
-    power = exponent * log_mass
-    if power == 0:  # 1 - mass underflows, and (1 - mass**k) is k * (1 - mass)
-        return log_odds - math.log(exponent)
-    return power - math.log(-math.expm1(power))
+    def on(self, heads: Sequence[int] | None) -> LayerTable:
+        """The same for some heads of the layer; None: all."""
+        if heads is None or self.numbers.shape[2] == 1:
+            return self
+        return LayerTable(self.numbers[:, :, heads], self.adds, self.powers, self.floors)
+
+    def to(self, dtype: torch.dtype, device: torch.device) -> LayerTable:
+        """The same in another dtype, on a device."""
+        numbers = self.numbers.to(dtype).contiguous().to(device, non_blocking=True)
+        return LayerTable(numbers, self.adds, self.powers, self.floors)
+
+    def shift(self, log_odds: Tensor) -> Tensor:
+        """x', of any gradient; finite for finite x: at most 100, or x + bias where that is larger.
+
+        Infinities stay (a query that sees no span, or nothing else).
+        """
+        bias, exponent, floor = self._numbers
+        moved = log_odds + bias if self.adds else log_odds
+        if self.powers:
+            # Beyond the tail, the gradient of what is not taken would be infinite.
+            log_mass = exponent.clamp(min=_LEAST) * _log_sigmoid(moved.clamp(max=_TAIL))
+            raised = log_mass - (-log_mass.expm1()).log()
+            # Where 1 - pi underflows, the log above would be infinite.
+            raised = raised.where(moved < _TAIL, moved - exponent.clamp(min=_LEAST).log())
+            raised = raised.minimum(moved.clamp(min=_SURE))
+            raised = raised.where(exponent > 0, moved.clamp(min=_SURE))
+            moved = raised.where(exponent != 1, moved)
+        moved = moved.maximum(floor) if self.floors else moved
+        return moved.where(log_odds > -math.inf, log_odds)
+
+    def mass(self, log_odds: Tensor) -> Tensor:
+        """The moved mass, sigmoid(x'), by fewer operations."""
+        bias, exponent, floor = self._numbers
+        moved = log_odds + bias if self.adds else log_odds
+        if self.powers:
+            # A power of 0 of no mass at all would be 1.
+            mass = _log_sigmoid(moved).mul_(exponent).exp_().masked_fill_(moved == -math.inf, 0.0)
+        else:
+            mass = moved.sigmoid()
+        if self.floors:
+            mass = mass.maximum(floor.sigmoid()).masked_fill_(moved == -math.inf, 0.0)
+        return mass
+
+    def log_rest(self, log_odds: Tensor) -> Tensor:
+        """The logarithm of what is left for the rest, log(sigmoid(-x'))."""
+        bias, exponent, floor = self._numbers
+        moved = log_odds + bias if self.adds else log_odds
+        if self.powers:
+            left = _log_sigmoid(moved).mul_(exponent).expm1_().neg_().log_()
+        else:
+            left = _log_sigmoid(-moved)
+        if self.floors:
+            left = left.minimum(_log_sigmoid(-floor))
+        return left.masked_fill_(moved == -math.inf, 0.0)
+
+    @property
+    def _numbers(self) -> Tensor:
+        return self.numbers.unsqueeze(-1)
+
+
+def _log_sigmoid(log_odds: Tensor) -> Tensor:
+    from torch.nn.functional import logsigmoid
+
+    return logsigmoid(log_odds)
+
+
+class TableMethod(ShiftsAttention, Protocol):
+    """An attention method that says what it does in `table_entry`; `shift` follows from that."""
+
+    kind: ClassVar[Kind] = Kind.LOG_ODDS
+
+    def __post_init__(self) -> None:
+        check_knobs(self)
+
+    @property
+    def table_entry(self) -> TableEntry:
+        """The entry of the heads that it touches; `table_entries` has those of single heads."""
+        return TableEntry()
+
+    def shift(self, log_odds: Tensor, layer: int) -> Tensor:
+        """The moved log-odds, [batch, head, query] like `log_odds`."""
+        like = log_odds.dtype, log_odds.device
+        method: Any = self
+        return _table_of_one(method, layer, log_odds.shape[1], *like).shift(log_odds)
 
 
 @dataclass(frozen=True)
@@ -77,7 +202,15 @@ class TableRow:
     span_includes_generated: bool
 
     def entries(self, layer: int, heads: int) -> list[TableEntry]:
-        """The entry of each head of a layer."""
+        """The entry of each head of a layer.
+
+        Raises:
+            UsageError: a method names a head that the layer lacks.
+        """
+        if missing := [head for at, head in self.heads if at == layer and head >= heads > 1]:
+            raise UsageError(
+                f"Layer {layer} has {heads} heads, so there is no head {max(missing)}."
+            )
         return [self.heads.get((layer, head), self.everywhere) for head in range(heads)]
 
 
@@ -85,11 +218,11 @@ class TableRow:
 def table_row(methods: tuple[ShiftsAttention, ...]) -> TableRow | None:
     """The methods of one row as numbers; None where their list is outside of the family.
 
-    It is outside where a method has no numbers, where a bias stands behind a power on the same
-    head, and where some methods count generated tokens as the span and others do not.
+    It is outside where a method has no entry, where a bias stands behind a power on the same head,
+    and where some methods count generated tokens as the span and others do not.
     """
     sets = {method.span_includes_generated for method in methods}
-    if len(sets) > 1 or not all(map(_has_numbers, methods)):
+    if len(sets) > 1 or not all(map(_has_entry, methods)):
         return None
     named = frozenset().union(*(method.heads or () for method in methods))
     everywhere = _composed(_entry(method) for method in methods if method.heads is None)
@@ -103,17 +236,48 @@ def table_row(methods: tuple[ShiftsAttention, ...]) -> TableRow | None:
     return TableRow(everywhere, inside, True in sets) if len(inside) == len(heads) else None
 
 
+def layer_table(rows: Sequence[tuple[ShiftsAttention, ...]], layer: int, heads: int) -> LayerTable:
+    """The table of a layer with so many heads, for the methods of each row, which are all of the
+    family; float64 on the host.
+
+    Raises:
+        UsageError: a method names a head that the layer lacks.
+    """
+    kinds = {methods: number for number, methods in enumerate(dict.fromkeys(rows))}
+    named = any(method.heads is not None for methods in kinds for method in methods)
+    table = _table_of_kinds(tuple(kinds), layer, heads if named else 1)
+    return replace(table, numbers=table.numbers[:, [kinds[methods] for methods in rows]])
+
+
+@lru_cache(maxsize=4096)
+def _table_of_kinds(
+    kinds: tuple[tuple[ShiftsAttention, ...], ...], layer: int, heads: int
+) -> LayerTable:
+    rows = [table_row(methods) for methods in kinds]
+    return LayerTable.of([row.entries(layer, heads) for row in rows if row is not None])
+
+
+@lru_cache(maxsize=4096)
+def _table_of_one(
+    method: Any, layer: int, heads: int, dtype: torch.dtype, device: torch.device
+) -> LayerTable:
+    import torch
+
+    with torch.inference_mode(False):  # it is kept for passes with gradients too
+        return layer_table([(method,)], layer, heads).to(dtype, device)
+
+
 def _moves(method: ShiftsAttention, pair: tuple[int, int]) -> bool:
     return method.heads is None or pair in method.heads
 
 
-def _has_numbers(method: ShiftsAttention) -> bool:
+def _has_entry(method: ShiftsAttention) -> bool:
     names = ("table_entry", "table_entries")
     return any(getattr(method, name, None) is not None for name in names)
 
 
 def _entry(method: Any, pair: tuple[int, int] | None = None) -> TableEntry:
-    """The numbers of a method on a head that it moves; None: on any."""
+    """The entry of a method on a head that it moves; None: on any."""
     by_head: Mapping[tuple[int, int], TableEntry] | None = getattr(method, "table_entries", None)
     entry: TableEntry = by_head[pair] if by_head is not None and pair else method.table_entry
     return entry

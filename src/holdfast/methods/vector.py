@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, ClassVar
 
 from holdfast.methods.fitted import Fitted
-from holdfast.methods.kinds import NEEDS, Ability, Kind
+from holdfast.methods.kinds import Kind
 from holdfast.methods.knob import LAYERS, Number, Word, check_knobs, fitted_file, knob
 from holdfast.methods.layers import LayerSet
 
@@ -39,7 +39,6 @@ class Vector:
 
     name: ClassVar[str] = "vector"
     kind: ClassVar[Kind] = Kind.RESIDUAL
-    needs: ClassVar[frozenset[Ability]] = NEEDS[kind]
     source: ClassVar[str] = "after arXiv 2507.21509 and arXiv 2410.12877"
 
     file: Fitted = field(metadata=fitted_file("vector"))

@@ -17,7 +17,7 @@ from holdfast.attention.blocks import Steered, entered
 from holdfast.attention.checks import CacheOrigin
 from holdfast.attention.patching import open_block
 from holdfast.attention.reaching import check_methods
-from holdfast.attention.steering import Steering
+from holdfast.attention.steering import SteeringSpec
 from holdfast.errors import ModelError, UsageError
 from holdfast.methods import Kind, Method, in_pass, of_kind, parse, spell, states_methods
 from holdfast.methods.protocols import InPass
@@ -77,7 +77,7 @@ def steering(
     block = Steered(
         ref(model),
         type(model).__name__,
-        Steering(span.to(model.device), attention, trace, follows=False),
+        SteeringSpec(span.to(model.device), attention, trace, follows=False),
         states,
         CacheOrigin(tuple(rows), span.cpu(), spec, width_matters),
         spec,

@@ -24,7 +24,7 @@ import torch
 from torch import Tensor
 from transformers.cache_utils import Cache, DynamicLayer
 
-from holdfast.attention import Steering, steered
+from holdfast.attention import SteeringSpec, steered
 from holdfast.methods import ShiftsAttention
 from holdfast.methods.heads import Head, HeadSet, with_heads
 from holdfast.study.side_by_side import (
@@ -132,11 +132,11 @@ class HeadPasses:
         steering = None
         with ExitStack() as inside:
             if attending is None:
-                steering = _steering(group, [row for _ in group.prompts for row in methods], copies)
+                steering = _spec(group, [row for _ in group.prompts for row in methods], copies)
             else:
                 cache[layer] = _Rows(base.computed[layer], 1, first)
                 heads, together = _together(methods)
-                each = _steering(group, [together] * len(group.prompts), 1)
+                each = _spec(group, [together] * len(group.prompts), 1)
                 inside.enter_context(heads_apart(attending, each, heads))
             inside.enter_context(last_columns(self._twin.by_column, group.extent.read))
             return self._forward(
@@ -159,7 +159,7 @@ class HeadPasses:
         group: Group,
         columns: slice,
         cache: Cache,
-        steering: Steering | None = None,
+        steering: SteeringSpec | None = None,
         **read: Tensor,
     ) -> Tensor:
         """A pass of these columns through all layers from this one on: the logits that are read."""
@@ -170,10 +170,10 @@ class HeadPasses:
             return self._twin.forward(layers, mask, positions, cache, group.extent.read, **read)
 
 
-def _steering(group: Group, methods: Sequence[Sequence[ShiftsAttention]], copies: int) -> Steering:
+def _spec(group: Group, methods: Sequence[Sequence[ShiftsAttention]], copies: int) -> SteeringSpec:
     """The steering of a pass with so many rows of each prompt; `methods` has those of every row."""
     span = group.span.repeat_interleave(copies, 0)
-    return Steering(span, methods, prompt=[group.extent.end] * len(methods))
+    return SteeringSpec(span, methods, prompt=[group.extent.end] * len(methods))
 
 
 def _together(

@@ -17,7 +17,7 @@ from torch.nn import Module
 from torch.utils.hooks import RemovableHandle
 from transformers.cache_utils import Cache
 
-from holdfast.attention import Steering, steered
+from holdfast.attention import SteeringSpec, steered
 from holdfast.engine.runner import Runner
 from holdfast.errors import ModelError
 
@@ -253,7 +253,7 @@ def last_columns(modules: Sequence[Module], count: int) -> Iterator[None]:
 
 
 @contextmanager
-def heads_apart(attending: Attending, steering: Steering, heads: Sequence[int]) -> Iterator[None]:
+def heads_apart(attending: Attending, spec: SteeringSpec, heads: Sequence[int]) -> Iterator[None]:
     """Inside, each row gets another head steered, and the attention is computed once per prompt.
 
     With `o` what enters the output projection W, `o'` the same with all these heads steered, and
@@ -261,7 +261,7 @@ def heads_apart(attending: Attending, steering: Steering, heads: Sequence[int]) 
 
     Args:
         attending: of a layer whose rows are one prompt's as often as there are heads, in a run.
-        steering: of the prompts, with all these heads steered.
+        spec: of the prompts, with all these heads steered.
         heads: of this layer, by row of a prompt.
     """
     copies, projection = len(heads), attending.projection
@@ -280,7 +280,7 @@ def heads_apart(attending: Attending, steering: Steering, heads: Sequence[int]) 
 
     def widen(module: Module, args: tuple[Any, ...], kwargs: dict[str, Any], output: Any) -> Any:
         base = output[0] if isinstance(output, tuple) else output
-        with steered(steering), last_columns([projection], 0):
+        with steered(spec), last_columns([projection], 0):
             module.forward(*args, **kwargs)  # without these hooks
         plain, moved = mixed
         change = (moved - plain).reshape(*plain.shape[:-1], -1, attending.size)[..., heads, :]

@@ -1,4 +1,4 @@
-"""Moved attention of several queries of one row: `holdfast.attention.prefill`, by fused kernels."""
+"""Moved attention of several queries of one row, by `holdfast.attention.merge`."""
 
 from __future__ import annotations
 
@@ -7,10 +7,10 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from holdfast.attention.kernels import States, attend
+from holdfast.attention.kernels import LayerInputs, attend
+from holdfast.attention.merge import move_several
 from holdfast.attention.plan import additive
-from holdfast.attention.prefill import prefill
-from holdfast.attention.steering import Steering
+from holdfast.attention.steering import PassState, SteeringSpec
 from holdfast_vllm.layers import LayerPass
 from holdfast_vllm.masses import Masses
 from holdfast_vllm.moved import on_rank
@@ -31,7 +31,7 @@ class Chunk:
 
     moved: Move
     pages: Tensor
-    steering: Steering
+    steering: PassState
     mask: Tensor | None
 
     @classmethod
@@ -41,7 +41,7 @@ class Chunk:
         pages = table[moved.row : moved.row + 1, : -(-length // size)].long()
         span = members([admitted], length, three=True)[0]
         methods = on_rank(admitted.methods, *heads)
-        steering = Steering(span, [methods], prompt=[admitted.prompt])
+        steering = PassState(SteeringSpec(span, [methods], prompt=[admitted.prompt]))
         mask = None
         if moved.position:
             positions = torch.arange(moved.position, length)[:, None]
@@ -55,11 +55,11 @@ class Chunk:
 
     def moves_layer(self, layer: int, heads: int) -> bool:
         """Whether outputs of this layer are written."""
-        return self.steering.touches(layer)
+        return self.steering.spec.touches(layer)
 
     def run(self, states: LayerPass, masses: Masses) -> None:
         """Writes the moved outputs; masses are not its part."""
-        if not self.steering.touches(states.number):
+        if not self.steering.spec.touches(states.number):
             return
         key, value = (
             part[:, :, : self.moved.length] for part in in_order(states.cache, self.pages)
@@ -67,10 +67,10 @@ class Chunk:
         rows = slice(self.moved.first, self.moved.first + self.moved.count)
         asked = states.query[rows].transpose(0, 1)[None]
         whole = self.mask is None
-        result = prefill(
+        result = move_several(
             self.steering,
             states.number,
-            States(asked, key, value, self.mask, whole, states.scaling),
+            LayerInputs(asked, key, value, self.mask, whole, states.scaling),
         )
         if result is None:  # all keys are of one group
             mask = None if self.mask is None else additive(self.mask, asked.dtype)

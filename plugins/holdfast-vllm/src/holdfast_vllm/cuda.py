@@ -30,8 +30,8 @@ from vllm.v1.attention.backends.flash_attn import (
 )
 from vllm.v1.kv_cache_interface import KVCacheSpec
 
-from holdfast.attention.table import layer_numbers
-from holdfast_vllm.gpu_table import LayerTable
+from holdfast.methods.table import layer_table
+from holdfast_vllm.gpu_table import KernelTable
 from holdfast_vllm.graphs import Buffers
 from holdfast_vllm.kernel import Queries, move, queries_of
 from holdfast_vllm.layers import note_layer, rows_of_pass
@@ -224,8 +224,8 @@ class Impl(FlashAttentionImpl):
 @lru_cache(_KEPT)
 def _table(
     methods: tuple[Methods, ...], layer: int, heads: int, device: torch.device
-) -> LayerTable:
+) -> KernelTable:
     """The steering table of a layer, a row for each run of queries."""
-    made = layer_numbers(methods, layer, heads, torch.float32, device)
+    made = layer_table(methods, layer, heads).to(torch.float32, device)
     numbers = made.numbers.expand(3, len(methods), heads)
-    return LayerTable(*(part.contiguous() for part in numbers.unbind(0)))
+    return KernelTable(*(part.contiguous() for part in numbers.unbind(0)))

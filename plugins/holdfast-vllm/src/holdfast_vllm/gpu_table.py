@@ -18,7 +18,7 @@ _SURE = tl.constexpr(17.0)  # from here on log(sigmoid(x)) is -exp(-x) to float3
 
 
 @dataclass(frozen=True)
-class LayerTable:
+class KernelTable:
     """The steering table of a layer: x' = max(logit(sigmoid(x + bias)**exponent), floor).
 
     x is the log-odds of the attention mass on the span. A query that sees no span, or nothing else,

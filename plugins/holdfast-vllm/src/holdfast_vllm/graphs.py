@@ -14,8 +14,8 @@ from dataclasses import dataclass, field
 import torch
 from torch import Tensor
 
-from holdfast.attention.table import layer_numbers
-from holdfast_vllm.gpu_table import LayerTable
+from holdfast.methods.table import layer_table
+from holdfast_vllm.gpu_table import KernelTable
 from holdfast_vllm.kernel import Queries
 from holdfast_vllm.masses import Masses
 from holdfast_vllm.moved import Methods
@@ -75,10 +75,10 @@ class Buffers:
             all_rows.most,
         )
 
-    def layer(self, number: int) -> tuple[LayerTable, Tensor]:
+    def layer(self, number: int) -> tuple[KernelTable, Tensor]:
         """The table of a layer, and where its mass goes."""
         place = self.places[number]
-        return LayerTable(*self.tables[place].unbind(0)), self.mass[place]
+        return KernelTable(*self.tables[place].unbind(0)), self.mass[place]
 
     def write(self, moves: Sequence[Move], methods: Sequence[Methods]) -> None:
         """Tells the next replay what it moves.
@@ -108,7 +108,7 @@ class Buffers:
         host, heads = torch.device("cpu"), self.tables.shape[-1]
         named = any(method.heads is not None for methods in by_row for method in methods)
         layers = list(self.places) if named else list(self.places)[:1]
-        numbers = [layer_numbers(by_row, each, heads, torch.float32, host) for each in layers]
+        numbers = [layer_table(by_row, each, heads).to(torch.float32, host) for each in layers]
         told = torch.stack([each.numbers.expand(3, len(by_row), heads) for each in numbers])
         self.tables.copy_(told.expand_as(self.tables))
         self.written = by_row

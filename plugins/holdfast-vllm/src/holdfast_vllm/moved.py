@@ -13,11 +13,10 @@ from functools import lru_cache
 import torch
 from torch import Tensor
 
-from holdfast.attention.rules import Lane, ListRule, Rule, TableRule
-from holdfast.attention.table import layer_numbers
+from holdfast.attention.rules import ListRule, Rule, method_groups
 from holdfast.methods import HeadSet, ShiftsAttention
 from holdfast.methods.heads import with_heads
-from holdfast.methods.table import table_row
+from holdfast.methods.table import LayerTable, layer_table, table_row
 from holdfast_vllm.moves import Sight
 
 _KEPT = 1024  # rules of layers, for the passes to come
@@ -37,8 +36,8 @@ def move(scores: Tensor, seen: Sight, rule: Rule, notes: bool) -> tuple[Tensor, 
         Weights like `scores`, and the mass, float32 [row, head, query]; None where it is neither
         wanted nor needed.
     """
-    if isinstance(rule, TableRule) and rule.layer.only_adds and not notes:
-        bias = rule.layer.numbers[0, :, :, None, None]
+    if isinstance(rule, LayerTable) and rule.only_adds and not notes:
+        bias = rule.numbers[0, :, :, None, None]
         return torch.addcmul(scores + seen.hidden, bias, seen.first).softmax(-1), None
     grouped = scores + seen.bias
     weights = grouped.softmax(-1)
@@ -71,14 +70,8 @@ def rule_of(rows: tuple[Methods, ...], layer: int, heads: int, three: bool) -> R
     another.
     """
     if not three and all(table_row(methods) is not None for methods in rows):
-        device = torch.device("cpu")
-        return TableRule(layer_numbers(rows, layer, heads, torch.float32, device))
-    lanes = []
-    for methods in dict.fromkeys(rows):
-        own = [row for row, other in enumerate(rows) if other == methods]
-        if methods:
-            lanes.append(Lane(methods, None if len(own) == len(rows) else torch.tensor(own)))
-    return ListRule(lanes, layer, heads)
+        return layer_table(rows, layer, heads).to(torch.float32, torch.device("cpu"))
+    return ListRule(method_groups(rows, "cpu"), layer, heads)
 
 
 def touches(rows: Sequence[Methods], layer: int) -> bool:

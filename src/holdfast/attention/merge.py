@@ -1,0 +1,386 @@
+# mypy: disable-error-code="no-untyped-call"
+"""Steered attention by fused kernels that return log-sum-exps: no score is held in memory.
+
+One query per row attends to each group of keys by itself, and the outputs are merged by the moved
+mass; where all there is to do is to add to the log-odds, it is added to the scores in one call.
+
+Several queries attend to all keys as ever, attend to the span again, for the heads that are moved,
+and are moved to the output of the span: with pi the mass on the span and pi' the moved one,
+
+    out' = out + c * (out_span - out),    c = (pi' - pi) / (1 - pi),
+
+so the masks of the model stay in its own call, and c = 0 leaves every bit as it was. As methods
+raise the mass, c is in [0, 1]. A whole prompt whose rows share one span attends to span and rest
+apart instead, and no score is computed twice. Nothing here asks the device what it holds.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from itertools import groupby
+
+import torch
+from torch import Tensor
+from torch.nn.functional import softplus
+
+from holdfast.attention.extent import Range
+from holdfast.attention.kernels import LayerInputs, attend
+from holdfast.attention.plan import Part, additive, masked_part, over
+from holdfast.attention.rules import Rule
+from holdfast.attention.steering import PassState
+from holdfast.methods.table import LayerTable
+
+# Taken at a time where outputs are merged, so that what is moved stays near the processor.
+_QUERIES = 1024
+# Numbers of an additive mask held for a whole pass; larger ones are made for each block and layer.
+_MASK = 2**24
+_BLOCK = 2**22  # numbers of a mask of one block
+_SURE = -1e-7  # log of the largest mass of the span told from 1: beyond it out_span equals out
+
+
+def attend_merged(state: PassState, layer: int, inputs: LayerInputs) -> Tensor | None:
+    """The steered output, [B, H, Q, D]; None where the unsteered one will do. Notes the mass of a
+    single query if asked to.
+    """
+    if not state.spec.touches(layer):
+        return _read_one(state, inputs) if inputs.query.shape[2] == 1 else None
+    if inputs.query.shape[2] > 1:
+        return move_several(state, layer, inputs)
+    return _move_one(state, layer, inputs)
+
+
+# One query per row
+
+
+@dataclass(frozen=True)
+class StepPlan:
+    """The two groups of a pass of one query; None where a group is empty in every row.
+
+    Args:
+        span, rest: the groups; `proper` is the span without generated tokens.
+        unseen: [B or 1, 1, 1], added to the log-odds of rows that do not see both: -inf where the
+            span is not in sight, else inf; None where every row sees both.
+    """
+
+    span: Part | None
+    rest: Part | None
+    proper: Part | None
+    unseen: Tensor | None
+
+
+def _move_one(state: PassState, layer: int, inputs: LayerInputs) -> Tensor | None:
+    """Attention of one query per row, [B, H, 1, D], moved; None if no row has anything to move."""
+    rows, heads = inputs.query.shape[:2]
+    rule = state.spec.rule(rows, layer, heads, inputs.query.dtype)
+    if isinstance(rule, LayerTable) and rule.only_adds and not state.spec.trace:
+        return _step_by_bias(state, rule, inputs)
+    plan = _plan(state, inputs)
+    if plan.span is None or plan.rest is None:
+        if state.spec.trace:
+            _note_all_or_nothing(state, plan, inputs)
+        return None
+    rest, rest_lse = _attend_part(inputs, plan.rest)
+    attended, span_lse = _attend_part(inputs, plan.span)
+    log_odds = span_lse - rest_lse
+    if plan.unseen is not None:
+        log_odds = log_odds.add_(plan.unseen)
+    mass = rule.mass(log_odds)
+    if state.spec.trace:
+        state.note(_proper_mass(inputs, plan, mass, span_lse)[..., 0].float())
+    return lerp(rest, attended, mass.reshape(attended.shape[:3])).reshape(inputs.query.shape)
+
+
+def _plan(state: PassState, inputs: LayerInputs) -> StepPlan:
+    return state.plans.get("step", inputs.size, inputs.mask, lambda: _made(state, inputs))
+
+
+def _made(state: PassState, inputs: LayerInputs) -> StepPlan:
+    rows, keys, dtype = inputs.query.shape[0], inputs.key.shape[2], inputs.query.dtype
+    groups, mask = state.groups(keys), inputs.mask
+    parts = groups.span, groups.rest, groups.proper
+    plain = all(part is None or part.uniform for part in parts)
+    members = None if plain else state.members(rows, keys)
+    others = None if members is None else ~members
+    span, rest = (
+        None if part is None else masked_part(part, over(mask, part), held, dtype)
+        for part, held in ((groups.span, members), (groups.rest, others))
+    )
+    proper = span
+    if groups.proper is not None and groups.proper is not groups.span:
+        columns = state.columns(rows, keys)[0]
+        proper = masked_part(groups.proper, over(mask, groups.proper), columns, dtype)
+    elif groups.proper is None:
+        proper = None
+    if span is None or rest is None or (mask is None and groups.certain):
+        return StepPlan(span, rest, proper, None)
+    return StepPlan(span, rest, proper, _unseen(span, rest))
+
+
+def _unseen(span: Part, rest: Part) -> Tensor | None:
+    """What to add to log-odds where a group is not in sight; of neither, there is no span."""
+    unseen = None
+    if rest.fully_masked is not None:
+        unseen = torch.zeros(rest.fully_masked.shape, device=rest.fully_masked.device)
+        unseen = unseen.masked_fill_(rest.fully_masked, torch.inf)
+    if span.fully_masked is not None:
+        before = torch.zeros((), device=span.fully_masked.device) if unseen is None else unseen
+        unseen = torch.where(span.fully_masked, -torch.inf, before)
+    return unseen
+
+
+def _step_by_bias(state: PassState, table: LayerTable, inputs: LayerInputs) -> Tensor:
+    """One attention call, with what the methods add on the scores of the group's keys."""
+    rows, keys = inputs.query.shape[0], inputs.key.shape[2]
+    wide = table.numbers.dtype
+    members = state.plans.get(
+        "members", inputs.size, None, lambda: state.members(rows, keys).to(wide)[:, None]
+    )
+    bias = table.numbers[0].unsqueeze(-1) * members
+    if inputs.mask is not None:
+        bias = bias + whole_mask(state, inputs, wide)[:, :, 0]
+    groups = inputs.key.shape[1]
+    bias = bias.expand(-1, inputs.query.shape[1], -1).unflatten(1, (groups, -1))
+    packed = inputs.packed
+    return attend(packed, inputs.key, inputs.value, bias, False, inputs.scaling)[0].reshape(
+        inputs.query.shape
+    )
+
+
+def whole_mask(state: PassState, inputs: LayerInputs, dtype: torch.dtype) -> Tensor:
+    """The mask over all keys, additive; made once per pass."""
+    mask = inputs.mask
+    assert mask is not None
+    return state.plans.get("whole", inputs.size, mask, lambda: additive(mask, dtype))
+
+
+def _read_one(state: PassState, inputs: LayerInputs) -> Tensor:
+    """Attention of one query per row as it is, [B, H, 1, D]; notes the mass on the span."""
+    plan, rows = _plan(state, inputs), inputs.query.shape[0]
+    if inputs.mask is None:
+        output, lse = attend(inputs.query, inputs.key, inputs.value, None, False, inputs.scaling)
+    else:
+        mask = whole_mask(state, inputs, inputs.query.dtype)
+        output, lse = attend(inputs.packed, inputs.key, inputs.value, mask, False, inputs.scaling)
+        output, lse = output.reshape(inputs.query.shape), lse.reshape(rows, -1, 1)
+    if plan.proper is None:
+        state.note(torch.zeros(inputs.query.shape[:2], device=inputs.query.device))
+    else:
+        held = _lse(inputs, plan.proper)
+        state.note((held - lse)[..., 0].clamp_(max=0).exp_().nan_to_num_(0.0).float())
+    return output
+
+
+def _note_all_or_nothing(state: PassState, plan: StepPlan, inputs: LayerInputs) -> None:
+    """Of a pass with one group: the mass is 1 or 0, but for generated tokens in the group."""
+    if plan.proper is None or plan.rest is not None:
+        state.note(torch.zeros(inputs.query.shape[:2], device=inputs.query.device))
+        return
+    assert plan.span is not None
+    share = _lse(inputs, plan.proper) - _lse(inputs, plan.span)
+    state.note(share[..., 0].clamp_(max=0).exp_().nan_to_num_(0.0).float())
+
+
+def _proper_mass(inputs: LayerInputs, plan: StepPlan, mass: Tensor, span_lse: Tensor) -> Tensor:
+    """The part of the moved mass that is on the span itself, [B, H, 1]."""
+    if plan.proper is plan.span:
+        return mass
+    if plan.proper is None:
+        return torch.zeros_like(mass)
+    share = (_lse(inputs, plan.proper) - span_lse).clamp_(max=0).exp_()
+    return mass * share
+
+
+def _attend_part(inputs: LayerInputs, part: Part) -> tuple[Tensor, Tensor]:
+    """Output [B, G, H/G, D] and log-sum-exp [B, H, 1] of one group."""
+    key, value = part.of(inputs.key), part.of(inputs.value)
+    output, lse = attend(inputs.packed, key, value, part.mask, False, inputs.scaling)
+    return output, lse.reshape(inputs.query.shape[0], -1, 1)
+
+
+def _lse(inputs: LayerInputs, part: Part) -> Tensor:
+    """Log-sum-exp [B, H, 1] of one group, -inf if none is seen; scores of one query are few."""
+    if inputs.query.dtype not in (torch.float32, torch.float64):
+        lse = _attend_part(inputs, part)[1]
+        return lse if part.fully_masked is None else lse.masked_fill(part.fully_masked, -torch.inf)
+    scores = (inputs.packed @ part.of(inputs.key).mT).mul_(inputs.scaling)
+    scores = scores if part.mask is None else scores.add_(part.mask)
+    return scores.logsumexp(-1).reshape(inputs.query.shape[0], -1, 1)
+
+
+# Several queries per row
+
+
+@dataclass(frozen=True)
+class Block:
+    """Queries [first, last) and the part of the span they see."""
+
+    first: int
+    last: int
+    part: Part
+    causal: bool = False
+
+
+def move_several(state: PassState, layer: int, inputs: LayerInputs) -> Tensor | None:
+    """Attention of several queries per row, [B, H, Q, D], moved; None where nothing is to move."""
+    rows, count, queries, _ = inputs.query.shape
+    heads, groups = state.spec.heads(layer), state.groups(inputs.key.shape[2])
+    span = groups.span
+    if span is None or groups.rest is None:
+        return None
+    rule = state.spec.rule(rows, layer, count, inputs.query.dtype)
+    whole_prompt = inputs.mask is None and inputs.causal and span.stop < queries
+    if whole_prompt and span.uniform and heads is None:
+        return _apart(rule, inputs, span)
+    output, lse = _attend_all(state, inputs)
+    _move(rule, inputs, output, lse, _blocks(state, inputs, span), heads)
+    return output
+
+
+def _attend_all(state: PassState, inputs: LayerInputs) -> tuple[Tensor, Tensor]:
+    """Output and log-sum-exp of attention as it is; a large mask is made in pieces."""
+    query, mask, dtype = inputs.query, inputs.mask, inputs.query.dtype
+    if mask is None:
+        return attend(query, inputs.key, inputs.value, None, inputs.causal, inputs.scaling)
+    if mask.numel() <= _MASK:
+        bias = whole_mask(state, inputs, dtype)
+        return attend(query, inputs.key, inputs.value, bias, False, inputs.scaling)
+    size = max(1, _MASK // (mask.shape[0] * mask.shape[3]))
+    pieces = [
+        attend(queries, inputs.key, inputs.value, additive(piece, dtype), False, inputs.scaling)
+        for queries, piece in zip(query.split(size, 2), mask.split(size, 2), strict=True)
+    ]
+    return torch.cat([output for output, _ in pieces], 2), torch.cat([lse for _, lse in pieces], 2)
+
+
+def _move(
+    rule: Rule,
+    inputs: LayerInputs,
+    output: Tensor,
+    lse: Tensor,
+    blocks: Sequence[Block],
+    heads: Sequence[int] | None,
+) -> None:
+    """Moves the output of `heads` (None: all) in place, by what those queries see of the span."""
+    for some, group in _by_key_heads(heads, inputs):
+        own, key, value = rule.on(some), inputs.key[:, group], inputs.value[:, group]
+        chosen = slice(None) if some is None else some
+        query, part_lse = inputs.query[:, chosen], lse[:, chosen]
+        for block in blocks:
+            between = slice(block.first, block.last)
+            attended, span_lse = attend(
+                query[:, :, between],
+                block.part.of(key),
+                block.part.of(value),
+                block.part.mask,
+                block.causal,
+                inputs.scaling,
+            )
+            if block.part.fully_masked is not None:
+                span_lse = span_lse.masked_fill(block.part.fully_masked, -torch.inf)
+            weight = _weight(own, span_lse - part_lse[:, :, between])
+            if some is None:
+                lerp(output[:, :, between], attended, weight)
+            else:
+                output[:, some, between] = lerp(output[:, some, between], attended, weight)
+
+
+def _by_key_heads(
+    heads: Sequence[int] | None, inputs: LayerInputs
+) -> list[tuple[list[int] | None, slice]]:
+    """The heads to move with the key heads that they share, which are views and never copied."""
+    if heads is None:
+        return [(None, slice(None))]
+    repeats = inputs.query.shape[1] // inputs.key.shape[1]
+    return [
+        (list(some), slice(group, group + 1))
+        for group, some in groupby(heads, lambda head: head // repeats)
+    ]
+
+
+def _weight(rule: Rule, log_mass: Tensor) -> Tensor:
+    """c of the module's formula, of the logarithm of the mass on the span."""
+    log_mass = log_mass.clamp_(max=_SURE)
+    log_odds = log_mass - (-log_mass.expm1()).log_()
+    return softplus(log_odds).add_(rule.log_rest(log_odds)).expm1_().neg_()
+
+
+def _apart(rule: Rule, inputs: LayerInputs, span: Range) -> Tensor:
+    """Causal attention of a whole prompt whose rows share one span, with all heads moved.
+
+    Queries behind the span attend to the span and, apart from it, to the rest. With the span cut
+    out, query i of those behind it still sees the keys up to its own if as many queries as there
+    are keys before the span are taken along; what those see is not used.
+    """
+    start, stop = span.start, span.stop
+    part = Part(start, stop)
+    first = replace(
+        inputs,
+        query=inputs.query[:, :, :stop],
+        key=inputs.key[:, :, :stop],
+        value=inputs.value[:, :, :stop],
+    )
+    scaling = inputs.scaling
+    output, lse = attend(first.query, first.key, first.value, None, True, scaling)
+    _move(rule, first, output, lse, [Block(start, stop, part, causal=True)], None)
+    key, value = (_without(part, own) for own in (inputs.key, inputs.value))
+    rest, rest_lse = attend(inputs.query[:, :, stop - start :], key, value, None, True, scaling)
+    behind = inputs.query[:, :, stop:]
+    attended, span_lse = attend(
+        behind, part.of(inputs.key), part.of(inputs.value), None, False, scaling
+    )
+    mass = rule.mass(span_lse - rest_lse[:, :, start:])
+    return torch.cat([output, lerp(rest[:, :, start:], attended, mass)], 2)
+
+
+def _without(part: Part, states: Tensor) -> Tensor:
+    """Keys or values without those of a part; a view where it stands at their beginning."""
+    behind = states[:, :, part.stop :]
+    return torch.cat([states[:, :, : part.start], behind], 2) if part.start else behind
+
+
+def _blocks(state: PassState, inputs: LayerInputs, span: Range) -> Sequence[Block]:
+    """The queries that may see the span; kept for the layers to come if their masks are small."""
+    held = state.plans.get("blocks", inputs.size, inputs.mask, list[Block])
+    if held:
+        return held
+    blocks = list(_made_blocks(state, inputs, span))
+    masks = [block.part.mask for block in blocks]
+    if sum(mask.numel() for mask in masks if mask is not None) <= _MASK:
+        held.extend(blocks)
+    return blocks
+
+
+def _made_blocks(state: PassState, inputs: LayerInputs, span: Range) -> list[Block]:
+    rows, queries, keys = inputs.query.shape[0], inputs.query.shape[2], inputs.key.shape[2]
+    members = None if span.uniform else state.members(rows, keys)
+    causal = inputs.causal and inputs.mask is None
+    blocks, first = [], span.start if causal else 0
+    if causal and span.uniform:  # the queries of the span itself
+        first = min(queries, span.stop)
+        blocks.append(Block(span.start, first, Part(span.start, first), causal=True))
+    size = _QUERIES
+    if inputs.mask is not None or not span.uniform:
+        size = max(1, min(size, _BLOCK // (rows * (span.stop - span.start))))
+    for start in range(first, queries, size):
+        stop = min(queries, start + size)
+        seen = over(None if inputs.mask is None else inputs.mask[:, :, start:stop], span)
+        if causal and not span.uniform:
+            seen = _causal(start, stop, span, inputs.key.device)
+        blocks.append(Block(start, stop, masked_part(span, seen, members, inputs.query.dtype)))
+    return blocks
+
+
+def _causal(first: int, last: int, span: Range, device: torch.device) -> Tensor:
+    """What the queries `first` to `last` see of the span where query i sees keys 0 to i."""
+    queries = torch.arange(first, last, device=device)[:, None]
+    return (torch.arange(span.start, span.stop, device=device) <= queries)[None, None]
+
+
+def lerp(output: Tensor, goal: Tensor, weight: Tensor) -> Tensor:
+    """Moves `output` [..., D] in place by the share `weight` [...] of its way to `goal`; half
+    precision rounds once, at the end.
+    """
+    if output.dtype == weight.dtype:
+        return output.lerp_(goal, weight.unsqueeze(-1))
+    return output.add_(goal.to(weight.dtype).sub_(output).mul_(weight.unsqueeze(-1)))
