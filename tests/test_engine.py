@@ -486,7 +486,7 @@ def test_a_prefill_stays_within_its_tokens_and_changes_no_reply(monkeypatch):
     monkeypatch.setattr(
         Decoder, "admit", lambda self, rows: widths.append(len(rows)) or admit(self, rows)
     )
-    monkeypatch.setattr("holdfast.engine.prefills._PREFILL", 100)
+    monkeypatch.setattr("holdfast.engine.scheduler._PREFILL", 100)
     assert [reply.token_ids for reply in tiny.generate_batch(requests)] == whole
     assert len(widths) > 2 and sum(widths) == 6
 

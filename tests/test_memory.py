@@ -15,10 +15,9 @@ from transformers.cache_utils import DynamicLayer
 from holdfast import Gate, Guidance, Request, Sampling, SplitSoftmax, drift
 from holdfast.engine.cache import Slots
 from holdfast.engine.decoder import Decoder
-from holdfast.engine.prefills import prefills
 from holdfast.engine.prefixes import KeysValues
 from holdfast.engine.running import Running
-from holdfast.engine.scheduler import Serving
+from holdfast.engine.scheduler import Serving, prefills
 from holdfast.engine.shared import SharedPrefixes
 from holdfast.errors import ModelError, PromptError, UsageError
 from holdfast.models.protocol import Job
@@ -93,7 +92,7 @@ def test_a_long_history_is_not_prefilled_beside_short_ones(monkeypatch):
     ]
     rows = [Running(session.render(request).row) for request in requests]
     assert len(prefills(rows)) == 1
-    monkeypatch.setattr("holdfast.engine.prefills._PADDED", 400)
+    monkeypatch.setattr("holdfast.engine.scheduler._PADDED", 400)
     assert sorted(map(len, prefills(rows))) == [1, 20]
     assert tiny.reuses_cache
 

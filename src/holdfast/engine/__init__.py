@@ -12,7 +12,7 @@ choosing.py    from logits to tokens: guidance, the draw, the gate's consent
 drawing.py     temperature and nucleus, from numbers that belong to the reply
 decoder.py     rows that generate, forwarded together
 scheduler.py   the one admission loop: submit, step, cancel
-scoring.py     log-probabilities of given replies; given.py, of those whose tokens are tried
+scoring.py     log-probabilities of given replies
 divergence.py  how far two chats part in what they expect of a reply
 memory.py      memory that ran out
 

@@ -21,7 +21,7 @@ from transformers.cache_utils import (
 from holdfast.attention import IMPLEMENTATION, SteeringSpec, steered
 from holdfast.engine.batch import Batch
 from holdfast.engine.cache import Slots
-from holdfast.engine.dummy_layer import DummyLayer
+from holdfast.engine.slot_layers import DummyLayer
 from holdfast.engine.state_layers import ATTENDING, RECURRENT
 from holdfast.states import attention_modules, edited
 

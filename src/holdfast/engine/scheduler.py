@@ -6,6 +6,7 @@ their replies alone, so that the same rows are computed by the same arithmetic.
 
 from __future__ import annotations
 
+import math
 from collections import deque
 from collections.abc import Hashable, Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -16,7 +17,6 @@ from torch import Tensor
 from holdfast.engine.choosing import LogProbability
 from holdfast.engine.decoder import Decoder
 from holdfast.engine.memory import halved, ran_out_of_memory
-from holdfast.engine.prefills import PASS, prefills
 from holdfast.engine.rows import Continuation, Row
 from holdfast.engine.runner import Runner
 from holdfast.engine.running import Running
@@ -27,6 +27,9 @@ from holdfast.errors import HoldfastError, ModelError
 _JOIN = 4
 _SPARE = 256  # steps in which what is kept for others is given up once
 _PATIENCE = 6  # times that a limit's regrowth takes twice as long
+_PASS = 128  # tokens that cost about as much as a forward pass costs beside its tokens
+_PREFILL = 16_384  # tokens of one prefill, padding included, unless a single row has more
+_PADDED = 65_536  # columns read in one prefill, unless at least a quarter is used
 
 
 class Handle:
@@ -239,7 +242,7 @@ class Scheduler:
         for first, *others in alike.values():
             leader = first.row.streams[0]
             gains = [self.shared.gain(other.row.streams[0], leader) for other in others]
-            if sum(gains) > PASS:
+            if sum(gains) > _PASS:
                 later += [other for other, gain in zip(others, gains, strict=True) if gain]
         return later
 
@@ -310,3 +313,31 @@ def name_error(error: Exception, name: str) -> None:
         error.args = (f"{name}: {error.on_command_line}", *error.args[1:])
     else:
         error.add_note(name)
+
+
+def prefills(rows: Sequence[Running]) -> list[list[Running]]:
+    """Rows that join, in groups that are prefilled together: of like length, at the least cost.
+
+    Rows are padded to the longest, and each pass costs something by itself.
+    """
+    ordered = sorted(rows, key=lambda running: running.fresh, reverse=True)
+    # of the first rows: their cost, and where their last group starts
+    least, start_of = [0.0], [0]
+    for stop in range(1, len(ordered) + 1):
+        costs, count, longest, tokens = [math.inf] * stop, 0, 0, 0
+        for start in reversed(range(stop)):
+            cached = ordered[start].cached
+            count += len(cached)
+            longest = max(longest, *cached)
+            tokens += sum(cached)
+            padded = count * ordered[start].fresh
+            fits = padded <= _PREFILL and count * longest <= max(_PADDED, 4 * tokens)
+            if fits or start == stop - 1:
+                costs[start] = least[start] + _PASS + padded
+        least.append(min(costs))
+        start_of.append(costs.index(least[-1]))
+    groups, stop = [], len(ordered)
+    while stop:
+        groups.append(ordered[start_of[stop] : stop])
+        stop = start_of[stop]
+    return groups

@@ -8,6 +8,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
 from torch import Tensor
 from transformers.cache_utils import (
@@ -16,7 +17,16 @@ from transformers.cache_utils import (
     LinearAttentionCacheLayerMixin,
 )
 
-from holdfast.engine.dummy_layer import DummyLayer
+if TYPE_CHECKING:
+    from transformers.cache_utils import DummyLayer as DummyLayer
+else:
+    try:
+        from transformers.cache_utils import DummyLayer  # since 5.23
+    except ImportError:
+
+        class DummyLayer:
+            """The layer of a cache that holds nothing, which an older transformers lacks."""
+
 
 SPARE_COLUMNS = 128  # spare columns taken at once when rows outgrow the slots
 _SPARE = 1.25  # of what is there, where more is taken

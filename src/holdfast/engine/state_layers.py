@@ -22,9 +22,9 @@ from transformers.cache_utils import (
 )
 
 from holdfast.engine import slot_layers
-from holdfast.engine.dummy_layer import DummyLayer
 from holdfast.engine.slot_layers import (
     CacheLayer,
+    DummyLayer,
     KeyLayer,
     Shared,
     States,

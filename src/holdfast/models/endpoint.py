@@ -16,6 +16,7 @@ from holdfast.models.answers import (
     Endpoint,
     FilteredReply,
     MalformedAnswer,
+    Streamed,
     read_answer,
     read_applied,
     read_reply,
@@ -39,7 +40,6 @@ from holdfast.models.served import (
     fetch_masses,
     traces_apart,
 )
-from holdfast.models.streamed import Streamed
 from holdfast.models.workers import Line, answer_jobs
 
 if TYPE_CHECKING:

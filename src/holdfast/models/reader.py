@@ -12,8 +12,8 @@ from holdfast.errors import HoldfastError, ModelError
 from holdfast.methods import Method
 from holdfast.models.rehearsals import Rehearsals, rehearsal_of, without_rehearsed
 from holdfast.models.rendering import Known, Rendered, render
+from holdfast.models.reply_tokens import known_replies
 from holdfast.models.requests import Request
-from holdfast.models.spelled import known_replies
 
 if TYPE_CHECKING:
     from holdfast.models.local import LocalModel

@@ -4,8 +4,7 @@ rotation, hidden states behind a layer, attention outputs.
     sites.py    where they are made in a model, found by its modules' interface
     checks.py   whether a model has what a method was fitted on
     edits.py    what is to be edited in one pass, row by row
-    hooks.py    a pass with its edits
-    around.py   what goes into attention and what comes out
+    hooks.py    a pass with its edits, and what goes into attention and comes out of it
 
 A pass without such methods registers no hook. Keys are edited in the pass that computes them, so
 what is cached is edited, and serves under the same methods alone.
@@ -13,10 +12,9 @@ what is cached is edited, and serves under the same methods alone.
 
 from __future__ import annotations
 
-from holdfast.states.around import around_attention
 from holdfast.states.checks import abilities, check_states
 from holdfast.states.edits import Edits, Lane
-from holdfast.states.hooks import edited, watched
+from holdfast.states.hooks import around_attention, edited, watched
 from holdfast.states.sites import Site, Sites, attention_modules, sites_of
 
 __all__ = [

@@ -6,7 +6,8 @@ are those of the pass under way, which a context variable says.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+import threading
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field
@@ -18,7 +19,7 @@ from torch import Tensor
 from holdfast.errors import ModelError
 from holdfast.methods.kinds import Kind, kind_of
 from holdfast.states.edits import Edits, Lane
-from holdfast.states.sites import Place, Site, Sites, hooked, sites_of, through
+from holdfast.states.sites import Place, Site, Sites, attention_modules, hooked, sites_of, through
 
 if TYPE_CHECKING:
     from transformers import PreTrainedModel
@@ -172,3 +173,48 @@ def _last_queries(current: _Pass, layer: int, lane: Lane, method: Any) -> Tensor
     queries = lane.of(current.queries[layer])
     rows = torch.arange(len(queries), device=queries.device)
     return queries[rows, lane.last]
+
+
+@dataclass(frozen=True)
+class Ends:
+    """The two ends of one layer's attention.
+
+    Args:
+        before: the hidden states that it reads, [row, token, size].
+        after: what it adds to the residual stream, [row, token, size].
+    """
+
+    before: Tensor
+    after: Tensor
+
+
+@contextmanager
+def around_attention(model: PreTrainedModel, layers: Sequence[int]) -> Iterator[Mapping[int, Ends]]:
+    """Both ends of attention in the latest pass of this thread, by layer.
+
+    Args:
+        model: whose passes run inside.
+        layers: of `attention_modules`.
+    """
+    seen: dict[int, Ends] = {}
+    modules, thread = attention_modules(model), threading.get_ident()
+
+    def noting(layer: int) -> Callable[..., None]:
+        def note(
+            module: torch.nn.Module, given: tuple[Any, ...], named: dict[str, Any], output: Any
+        ) -> None:
+            if threading.get_ident() == thread:
+                before = named["hidden_states"] if "hidden_states" in named else given[0]
+                after = output if isinstance(output, Tensor) else output[0]
+                seen[layer] = Ends(before, after)
+
+        return note
+
+    handles = [
+        modules[layer].register_forward_hook(noting(layer), with_kwargs=True) for layer in layers
+    ]
+    try:
+        yield seen
+    finally:
+        for handle in handles:
+            handle.remove()

@@ -1,16 +1,43 @@
-"""The tokens of given replies behind their chats."""
+"""The tokens of replies: those that a dialog comes with, and those of given texts."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from holdfast.chat.prompt import tokenize
 from holdfast.errors import PromptError
-from holdfast.models.rendering import Rendered
+from holdfast.models.rendering import Known, Rendered, all_rendered, render
+from holdfast.models.requests import Request
 
 if TYPE_CHECKING:
     from transformers import PreTrainedTokenizerFast
+
+
+def known_replies(request: Request, tokenizer: PreTrainedTokenizerFast) -> tuple[Known, ...]:
+    """What is known of a dialog whose replies come with their tokens: each is put behind the chat
+    that it answered, as a thread would have done.
+
+    Raises:
+        PromptError: tokens that spell another text, or a chat that cannot be rendered.
+    """
+    known: tuple[Known, ...] = ()
+    for place, token_ids in request.spelled:
+        reply = request.messages[place]["content"]
+        told = str(tokenizer.decode(list(token_ids), skip_special_tokens=True))
+        if told != reply:
+            raise PromptError(
+                f"The tokens of message {place} spell {told[:60]!r}, and it says {reply[:60]!r};"
+                " leave them out."
+            )
+        emphasis = tuple(part for part in request.emphasis if part[0] < place)
+        answered = replace(
+            request, messages=request.messages[:place], emphasis=emphasis, spelled=()
+        )
+        (before,) = all_rendered(render([answered], [""], [known], tokenizer, traces=False))
+        known = before.known((), token_ids, reply)
+    return known
 
 
 def spell_replies(
