@@ -61,7 +61,7 @@ def context(length: int) -> dict:
     import torch
     from transformers import LlamaConfig, LlamaForCausalLM
 
-    from holdfast.attention import adopt
+    from holdfast.attention import install
     from holdfast.engine.rows import Row, Stream
     from holdfast.engine.runner import Runner
     from holdfast.engine.scheduler import Scheduler
@@ -79,7 +79,7 @@ def context(length: int) -> dict:
         max_position_embeddings=32768,
     )
     model = LlamaForCausalLM(shape).eval()
-    assert adopt(model)
+    assert install(model)
     ids = torch.randint(6, 2048, (length,), generator=torch.Generator().manual_seed(1)).tolist()
     span = tuple(5 <= place < 155 for place in range(length))
     stream = Stream(tuple(ids), span, read_methods(STEERING))

@@ -25,7 +25,7 @@ from transformers import AutoConfig, AutoModelForCausalLM
 
 import holdfast
 from holdfast import Request, Sampling
-from holdfast.attention import adopt
+from holdfast.attention import install
 from holdfast.models.fingerprint import Fingerprint
 from holdfast.models.loading import reuses_cache, stop_ids
 from holdfast.models.local import LocalModel
@@ -90,7 +90,7 @@ def build(kind: str, tokenizer) -> tuple[LocalModel, transformers.PreTrainedMode
         torch.manual_seed(0)
         pair.append(AutoModelForCausalLM.from_config(config.__class__(**config.to_dict())).eval())
     mine, stock = pair
-    steerable = adopt(mine)
+    steerable = install(mine)
     model = LocalModel(
         kind,
         Fingerprint(mine, tokenizer),
@@ -203,7 +203,7 @@ def main() -> None:
         rows.append(
             {
                 "type": kind,
-                "goes_on": model.runner.goes_on,
+                "goes_on": model.runner.supports_chunked_prefill,
                 "ratio": {
                     "median": statistics.median(each),
                     "low": min(each),

@@ -25,7 +25,7 @@ import transformers
 from stamp import measured_on
 
 import holdfast
-from holdfast.attention import adopt
+from holdfast.attention import install
 from holdfast.methods import HeadSet, Pasta
 from holdfast.models.fingerprint import Fingerprint
 from holdfast.models.loading import reuses_cache
@@ -60,7 +60,7 @@ def build(width: int) -> LocalModel:
         max_position_embeddings=1024,
     )
     hf_model = transformers.LlamaForCausalLM(config).eval()
-    steerable = adopt(hf_model)
+    steerable = install(hf_model)
     with torch.no_grad():
         for parameter in hf_model.parameters():
             if parameter.ndim > 1:

@@ -14,7 +14,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 
 import holdfast
 from holdfast import Boost, Pasta, Repetition, SplitSoftmax, Spotlight
-from holdfast.attention import SteeringSpec, adopt, holdfast_attention, kernels, layers, steered
+from holdfast.attention import SteeringSpec, holdfast_attention, install, kernels, layers, steered
 from holdfast.errors import ModelError, UsageError
 
 FLOAT32 = 1e-5  # of outputs and masses
@@ -543,7 +543,7 @@ def test_unsteered_an_adopted_model_runs_the_attention_that_it_had(kind, monkeyp
         model(ids, attention_mask=mask).logits,
         *(model.generate(ids, **g) for g in (given, static)),
     )
-    assert adopt(model)
+    assert install(model)
     with steered(SteeringSpec(span, [(SPLIT,)] * 2)):
         moved = model(ids, attention_mask=mask, use_cache=False).logits
     monkeypatch.setattr(layers, "attend_explicitly", None)  # not called

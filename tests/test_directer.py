@@ -17,7 +17,7 @@ from tiny import chat, model
 
 import holdfast
 from holdfast import Boost, Directer, Gate, Guidance, Sampling, drift, methods
-from holdfast.attention import adopt
+from holdfast.attention import install
 from holdfast.engine import trials
 from holdfast.engine.decoder import Decoder
 from holdfast.errors import KnobOutOfRange, ModelError, UsageError
@@ -50,7 +50,7 @@ def made(kind: str):
 def widened(own):
     """The same model in float64, and another one of it that transformers runs eagerly."""
     ours, plain = (copy.deepcopy(own.hf_model).double() for _ in range(2))
-    adopt(ours)
+    install(ours)
     plain.set_attn_implementation("eager")
     return replace(own, hf_model=ours), plain
 

@@ -752,3 +752,28 @@ def test_guidance_reads_no_default_system_prompt_in_the_stream_without():
         assert int(guided(*streams).argmax()) == token
         streams = [[*ids, token] for ids in streams]
     assert replies[0].token_ids != replies[1].token_ids
+
+
+def test_rows_of_different_length_go_together_in_float64_under_eager_attention():
+    """GPT-J asks for no masks of ours: the engine makes them, in the model's own dtype."""
+    from transformers import AutoConfig, AutoModelForCausalLM
+
+    from holdfast.engine.batch import StreamState, spans_of
+    from holdfast.engine.passes import forward_slots
+    from holdfast.engine.rows import Stream
+    from holdfast.engine.runner import Runner
+
+    shape = {"vocab_size": 64, "n_embd": 48, "n_layer": 2, "n_head": 4, "rotary_dim": 8}
+    config = AutoConfig.for_model("gptj", **shape, bos_token_id=0, eos_token_id=1)
+    config._attn_implementation = "eager"
+    runner = Runner(AutoModelForCausalLM.from_config(config).double().eval())
+    rows = [StreamState(Stream(ids, (False,) * len(ids))) for ids in ((5, 6, 7), (1, 2, 3, 4, 5))]
+    slots = runner.slots()
+    for _ in rows:
+        slots.open(None)
+    with torch.inference_mode():
+        span = spans_of(rows, runner.device)
+        together = forward_slots(runner, slots, range(2), rows, [0, 0], span).logits[:, -1]
+        for row, logits in zip(rows, together, strict=True):
+            alone = runner.hf_model(torch.tensor([row.stream.token_ids])).logits[0, -1]
+            assert logits.dtype == torch.float64 and (logits - alone).abs().max() < 1e-12

@@ -58,10 +58,10 @@ def test_floors_are_numbers_of_the_table_head_by_head():
 
 def test_settling_takes_the_mean_mass_of_each_head():
     mass = torch.tensor([[[0.2, 0.4], [0.0, 0.0]], [[1.0, 1.0], [0.1, 0.1]]])
-    half = Hold(0.5).settle(mass).least
+    half = Hold(0.5).resolve(mass).least
     assert half[0][0] == pytest.approx(math.log(0.15 / 0.85), rel=1e-6) and half[0][1] == -math.inf
     assert half[1][0] == pytest.approx(0.0, abs=1e-6)
-    assert math.isfinite(Hold().settle(mass).least[1][0]), "a mass of 1 is no infinite floor"
+    assert math.isfinite(Hold().resolve(mass).least[1][0]), "a mass of 1 is no infinite floor"
 
 
 def test_its_spelling_needs_no_knob():
@@ -260,7 +260,7 @@ def test_what_cannot_be_held_is_refused_in_a_sentence():
 def test_rehearsed_methods_steer_a_block():
     tiny = model()
     methods = tiny.rehearse(TALK, [Hold()])
-    assert methods == (Hold().settle(_rehearsed(tiny)),)
+    assert methods == (Hold().resolve(_rehearsed(tiny)),)
     prompt = render(TALK, tiny.tokenizer)
     ids, span = torch.tensor([prompt.token_ids]), torch.tensor([prompt.span_mask])
     with holdfast.steering(tiny.hf_model, span, methods):

@@ -21,15 +21,15 @@ from holdfast.methods import (
     EditsMessages,
     EditsOutputs,
     Gate,
+    NeedsWarmup,
     Pasta,
-    Rehearses,
     Repetition,
     ScalesScores,
     ShiftsAttention,
     SplitSoftmax,
     Spotlight,
 )
-from holdfast.methods.knob import knobs_of, required_knobs
+from holdfast.methods.parameters import parameters_of, required_parameters
 
 ROUNDING = 1e-6  # a few float32 roundings, relative to the log-odds, absolute for weights
 EXPONENTS = (0.001, 0.1, 0.3, 0.5, 0.7, 0.9, 0.999)
@@ -198,7 +198,7 @@ def test_the_catalogue_names_what_parse_reads(fitted_here):
         "gcad",
     ]
     kinds = (ShiftsAttention, EditsMessages, EditsLogits, Gate)
-    kinds += (EditsKeys, EditsHidden, EditsOutputs, Rehearses, ScalesScores)
+    kinds += (EditsKeys, EditsHidden, EditsOutputs, NeedsWarmup, ScalesScores)
     for name, knobs, line in listed:
         own = {"gate": "[split-softmax:exponent=0.5],threshold=0.5", "boost": "2", "directer": "2"}
         value = own.get(name, f"{name}.safetensors" if knobs[0] == "file" else "0.5")
@@ -212,10 +212,13 @@ def test_a_method_is_registered_by_its_class_alone(fitted_here):
 
     assert [name for name, _, _ in methods.catalogue()] == [method.name for method in METHODS]
     for method in METHODS:
-        declared, fields = knobs_of(method), [field.name for field in dataclasses.fields(method)]
+        declared, fields = (
+            parameters_of(method),
+            [field.name for field in dataclasses.fields(method)],
+        )
         assert list(declared) == fields, f"a field of {method.name} is no knob"
         assert method.source and all(knob.description for knob in declared.values())
-        given = ",".join(f"{knob}={declared[knob].example}" for knob in required_knobs(method))
+        given = ",".join(f"{knob}={declared[knob].example}" for knob in required_parameters(method))
         (made,) = methods.parse(f"{method.name}:{given}")
         assert type(made) is method and methods.parse(methods.spell([made])) == (made,)
 

@@ -165,7 +165,7 @@ def test_a_mixed_batch_that_rows_join_and_leave_equals_each_row_alone(kind):
     tiny = double(kind)
     assert tiny.reuses_cache
     assert tiny.steerable == (kind not in ("mamba", "mamba2"))
-    assert tiny.runner.goes_on == (kind not in WHOLE)
+    assert tiny.runner.supports_chunked_prefill == (kind not in WHOLE)
     alone = replace(tiny, reuses_cache=False)
     talks = dialogs(tiny)
     together = turns(replace(tiny, batch_size=5).session(), talks)

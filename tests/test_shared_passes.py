@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 import torch
 
-from holdfast.attention import adopt
-from holdfast.engine.batch import Reading, spans_of
+from holdfast.attention import install
+from holdfast.engine.batch import StreamState, spans_of
 from holdfast.engine.passes import forward_slots
 from holdfast.engine.rows import Stream
 from holdfast.engine.runner import Runner
@@ -63,7 +63,7 @@ def build(kind):
     import census
 
     model = census.build(kind).float()
-    adopt(model)
+    install(model)
     return model
 
 
@@ -89,7 +89,7 @@ def test_rows_of_different_length_get_the_logits_that_each_gets_alone(kind):
 
     for _ in rows:
         slots.open(None)
-    made = [forward(slots, [Reading(stream) for stream in streams])]
+    made = [forward(slots, [StreamState(stream) for stream in streams])]
     kept = [slots.computed(slot) for slot in range(3)]
     for step in range(1, STEPS + 1):
         ends = [length + step for length in LENGTHS]
@@ -97,7 +97,7 @@ def test_rows_of_different_length_get_the_logits_that_each_gets_alone(kind):
             forward(
                 slots,
                 [
-                    Reading(stream, row[len(stream.token_ids) : end])
+                    StreamState(stream, row[len(stream.token_ids) : end])
                     for stream, row, end in zip(streams, rows, ends, strict=True)
                 ],
             )
@@ -106,12 +106,12 @@ def test_rows_of_different_length_get_the_logits_that_each_gets_alone(kind):
     expected = torch.stack([logits[-STEPS - 1 :] for logits in whole], 1)
     size = expected.abs().max()
     assert (torch.stack(made) - expected).abs().max() / size < TOLERANCE
-    if runner.goes_on:
+    if runner.supports_chunked_prefill:
         forks = runner.slots()
         for slot in (2, 0):  # other rows in other slots
             forks.open(kept[slot])
         readings = [
-            Reading(Stream(tuple(rows[slot]), (False,) * len(rows[slot]))) for slot in (2, 0)
+            StreamState(Stream(tuple(rows[slot]), (False,) * len(rows[slot]))) for slot in (2, 0)
         ]
         apart = forward(forks, readings) - expected[-1, [2, 0]]
         assert apart.abs().max() / size < TOLERANCE

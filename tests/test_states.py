@@ -13,7 +13,7 @@ from tiny import chat, model
 
 import holdfast
 from holdfast import methods
-from holdfast.engine.batch import Reading, batch_of, spans_of
+from holdfast.engine.batch import StreamState, batch_of, spans_of
 from holdfast.engine.rows import Stream
 from holdfast.errors import ModelError, UsageError
 from holdfast.methods import Ability, Boost, Capping, Gcad, Seka, SplitSoftmax, Vector
@@ -173,7 +173,7 @@ def apart_by(first: torch.Tensor, second: torch.Tensor) -> float:
 
 def run(own, stream: Stream, reply=(), methods=()) -> torch.Tensor:
     """The logits of every token, in one pass of the runner."""
-    reading = Reading(Stream(stream.token_ids, stream.span, tuple(methods)), list(reply))
+    reading = StreamState(Stream(stream.token_ids, stream.span, tuple(methods)), list(reply))
     device, count = own.runner.device, len(reading)
     batch = batch_of([reading], [0], spans_of([reading], device), device, logits=count)
     return own.runner.forward(batch).logits[0]
@@ -303,7 +303,7 @@ def test_keys_cached_under_one_steering_never_serve_another(method, tmp_path):
         alone = own.generate_batch([Request(grown, asked, GREEDY)])[0]
         if behind.prompt_ids == alone.prompt_ids:
             assert behind.token_ids == alone.token_ids, (kept, asked)
-        if kept != asked and asked and methods.acts_in_front(asked):
+        if kept != asked and asked and methods.affects_pre_span(asked):
             assert behind.forwarded >= len(behind.prompt_ids)
 
 

@@ -8,7 +8,7 @@ import torch
 from tokenizers import Tokenizer, decoders, models, pre_tokenizers, trainers
 from transformers import AutoConfig, AutoModelForCausalLM, PreTrainedTokenizerFast
 
-from holdfast.attention import adopt
+from holdfast.attention import install
 from holdfast.models.fingerprint import Fingerprint
 from holdfast.models.loading import reuses_cache, stop_ids
 from holdfast.models.local import LocalModel
@@ -70,7 +70,7 @@ def model(kind: str = "llama", seed: int = 0, **options) -> LocalModel:
     lists = {k: list(v) for k, v in options.items() if isinstance(v, tuple)}
     config = AutoConfig.for_model(kind, **{**SHAPE, **options, **lists})
     hf = AutoModelForCausalLM.from_config(config).eval()
-    steerable = adopt(hf)
+    steerable = install(hf)
     with torch.no_grad():
         for parameter in hf.parameters():
             if parameter.ndim > 1:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 from holdfast.methods.kinds import EVERY_MODEL, needs_of
-from holdfast.methods.knob import knobs_of, required_knobs
+from holdfast.methods.parameters import parameters_of, required_parameters
 from holdfast.methods.registry import METHODS, summary
 
 
@@ -13,7 +13,7 @@ def catalogue_table() -> str:
     """Every method with its knobs, from what its class declares."""
     lines = ["| method | what it does | knobs | works on | source |", "| --- " * 5 + "|"]
     for method in METHODS:
-        knobs = {name: told for name, told in knobs_of(method).items() if name != "heads"}
+        knobs = {name: told for name, told in parameters_of(method).items() if name != "heads"}
         told = "<br>".join(
             f"`{name}` {knob.values.words()}: {knob.description}" for name, knob in knobs.items()
         )
@@ -40,7 +40,9 @@ def row_of(*cells: str) -> str:
 
 def example(method: type) -> str:
     """How a method is spelled, with the knobs that it needs."""
-    required = [f"{name}={knobs_of(method)[name].example}" for name in required_knobs(method)]
+    required = [
+        f"{name}={parameters_of(method)[name].example}" for name in required_parameters(method)
+    ]
     return f"`{':'.join([method.name, *filter(None, [','.join(required)])])}`"
 
 
@@ -48,7 +50,7 @@ def works_on(method: type) -> str:
     """Which models a method can be used on."""
     if needs_of(method) <= EVERY_MODEL:
         return "any model or endpoint"
-    return "local models" + (", once fitted" if "file" in knobs_of(method) else "")
+    return "local models" + (", once fitted" if "file" in parameters_of(method) else "")
 
 
 def linked(source: str) -> str:

@@ -24,7 +24,7 @@ from __future__ import annotations
 
 from holdfast.attention.extent import Starts
 from holdfast.attention.interface import IMPLEMENTATION, holdfast_attention
-from holdfast.attention.patching import adopt
+from holdfast.attention.patching import install
 from holdfast.attention.reaching import check_methods, layers_with_attention
 from holdfast.attention.steering import AttentionTrace, PassState, SteeringSpec, steered
 
@@ -34,9 +34,9 @@ __all__ = [
     "PassState",
     "Starts",
     "SteeringSpec",
-    "adopt",
     "check_methods",
     "holdfast_attention",
+    "install",
     "layers_with_attention",
     "steered",
 ]

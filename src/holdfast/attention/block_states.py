@@ -1,4 +1,4 @@
-"""What a block of `holdfast.steering` edits besides attention: keys, hidden states, outputs."""
+"""Edits of a block of `holdfast.steering` besides attention: keys, hidden states, outputs."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class BlockStates:
 
 
 def edits_of_pass(states: BlockStates, given: Mapping[str, Any], before: int) -> Edits | None:
-    """What is edited in a pass of the block.
+    """The edits of a pass of the block.
 
     Args:
         states: of the block.

@@ -110,7 +110,7 @@ def _groups(state: PassState, query: Tensor, key: Tensor) -> _Groups:
 def _change(
     state: PassState, layer: int, scores: Tensor, groups: _Groups, sink: Tensor | None
 ) -> Tensor:
-    """What to add to the scores, [B, H, q, K], so that the masses are those the methods ask for."""
+    """The change of the scores, [B, H, q, K], that gives the masses the methods ask for."""
     span, generated = _log_mass(scores, groups.span), _log_mass(scores, groups.generated)
     rest = _log_mass(scores, ~groups.span & ~groups.generated)
     if sink is not None:

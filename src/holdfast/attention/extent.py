@@ -55,7 +55,7 @@ class Groups:
 
 @dataclass(frozen=True)
 class Extent:
-    """What is known of a batch for all its passes, in columns.
+    """Where the span of a batch stands in all its passes, in columns.
 
     Args:
         start, stop: of the columns that some row's span holds; both 0 where none does.

@@ -1,4 +1,4 @@
-"""What transformers calls: registered as the attention implementation "holdfast"."""
+"""The attention implementation "holdfast" that is registered with transformers."""
 
 from __future__ import annotations
 

@@ -161,7 +161,7 @@ def _mask_by_positions(
     dtype: torch.dtype = torch.float32,
     **_: Any,
 ) -> Tensor:
-    """What a model's own rule lets each query see, [row, 1, query, key], in the form of `plain`.
+    """The mask of a model's own rule, [row, 1, query, key], in the form of `plain`.
 
     Rules of transformers are functions of row, head, query and key; here a query is told by its
     position, and a key by its column, which is its position too.

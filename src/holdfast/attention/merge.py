@@ -118,7 +118,7 @@ def _made(state: PassState, inputs: LayerInputs) -> StepPlan:
 
 
 def _unseen(span: Part, rest: Part) -> Tensor | None:
-    """What to add to log-odds where a group is not in sight; of neither, there is no span."""
+    """Added to log-odds where a group is not in sight; where neither is, there is no span."""
     unseen = None
     if rest.fully_masked is not None:
         unseen = torch.zeros(rest.fully_masked.shape, device=rest.fully_masked.device)
@@ -372,7 +372,7 @@ def _made_blocks(state: PassState, inputs: LayerInputs, span: Range) -> list[Blo
 
 
 def _causal(first: int, last: int, span: Range, device: torch.device) -> Tensor:
-    """What the queries `first` to `last` see of the span where query i sees keys 0 to i."""
+    """The mask of the queries `first` to `last` over the span where query i sees keys 0 to i."""
     queries = torch.arange(first, last, device=device)[:, None]
     return (torch.arange(span.start, span.stop, device=device) <= queries)[None, None]
 

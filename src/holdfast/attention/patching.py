@@ -213,7 +213,7 @@ def _restore(
     _unwatch_caches(opened.model)
 
 
-def adopt(model: PreTrainedModel) -> bool:
+def install(model: PreTrainedModel) -> bool:
     """Gives a model this package's attention for good; False, and leaves it, if that cannot be."""
     before, patched = _implementations(model), list[torch.nn.Module]()
     try:

@@ -45,7 +45,7 @@ def over(mask: Tensor | None, group: Range) -> Tensor | None:
 
 @dataclass
 class Plans:
-    """What the layers of a pass share: by its kind, and the mask and size that it was made for."""
+    """Plans that the layers of a pass share: by kind, and the mask and size each was made for."""
 
     _made: list[tuple[str, tuple[int, int], Tensor | None, Any]] = field(default_factory=list)
 

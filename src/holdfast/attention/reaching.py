@@ -12,7 +12,7 @@ from transformers import PreTrainedModel
 from holdfast.attention.checks import cached_tokens
 from holdfast.attention.steering import NEVER_REACHED, PASS, Pass, PassState, SteeringSpec
 from holdfast.errors import ModelError, UsageError
-from holdfast.methods.protocols import Rehearses, ShiftsAttention
+from holdfast.methods.protocols import NeedsWarmup, ShiftsAttention
 
 # Of models that were probed, the heads of each layer with attention.
 REACHED: WeakKeyDictionary[PreTrainedModel, dict[int, int]] = WeakKeyDictionary()
@@ -20,7 +20,7 @@ REACHED: WeakKeyDictionary[PreTrainedModel, dict[int, int]] = WeakKeyDictionary(
 _APART = {torch.float32: 1e-3, torch.float64: 1e-3}
 
 
-def check_methods(model: PreTrainedModel, methods: Sequence[ShiftsAttention | Rehearses]) -> None:
+def check_methods(model: PreTrainedModel, methods: Sequence[ShiftsAttention | NeedsWarmup]) -> None:
     """Checks that every head named is a head of the model.
 
     Raises:

@@ -14,7 +14,7 @@ from holdfast.methods.protocols import ShiftsAttention
 
 
 class Rule(Protocol):
-    """What the methods of a batch do in one layer.
+    """How the methods of a batch change log-odds in one layer.
 
     Log-odds are float32 or wider, [row, head, query]: -inf where the span is not in sight, which
     stays so.

@@ -38,7 +38,7 @@ class AttentionTrace:
 
 @dataclass(frozen=True, eq=False)
 class SteeringSpec:
-    """What attention does to the rows of a batch: in one pass, or in all that a block covers.
+    """The steering of a batch's rows: in one pass, or in all that a block covers.
 
     What there is to know on the host is computed once and kept, so that a spec which is used while
     a batch has the same rows costs nothing but its passes. Where a pass stands in the sequence is
@@ -156,7 +156,7 @@ class SteeringSpec:
     # What methods do
 
     def rule(self, rows: int, layer: int, heads: int, dtype: torch.dtype) -> Rule:
-        """What the methods of a pass of so many rows do in a layer with so many heads.
+        """The rule that the methods of so many rows make in a layer with so many heads.
 
         Args:
             rows, layer, heads: of the pass, and the layer.

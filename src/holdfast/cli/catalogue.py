@@ -71,14 +71,14 @@ def method_lines(name: str) -> list[str]:
         UnknownName: there is no such method; suggests the nearest.
     """
     from holdfast.methods.kinds import Ability, needs_of
-    from holdfast.methods.knob import knobs_of, required_knobs
+    from holdfast.methods.parameters import parameters_of, required_parameters
     from holdfast.methods.registry import BY_NAME
     from holdfast.report.wording import aligned
 
     if name not in BY_NAME:
         raise UnknownName("method", name, BY_NAME)
     method = BY_NAME[name]
-    known, required = knobs_of(method), required_knobs(method)
+    known, required = parameters_of(method), required_parameters(method)
     rows = [
         (knob, declared.values.words(), _default(method, knob, required), declared.description)
         for knob, declared in known.items()

@@ -19,7 +19,7 @@ from holdfast.states.edits import Edits, Row, edits_of
 
 
 @dataclass(frozen=True)
-class Reading:
+class StreamState:
     """A stream and what was generated behind it: the tokens of one slot.
 
     Args:
@@ -52,7 +52,7 @@ class Reading:
 
 @dataclass(frozen=True)
 class Batch:
-    """What a forward pass reads and where it stands.
+    """The inputs of a forward pass, and where it stands.
 
     Args:
         ids: int64 [row, token], padded on the left.
@@ -84,7 +84,7 @@ class Batch:
 
 
 def batch_of(
-    readings: Sequence[Reading],
+    readings: Sequence[StreamState],
     computed: Sequence[int],
     span: Tensor,
     device: torch.device,
@@ -133,9 +133,9 @@ def batch_of(
 
 
 def _edits_of(
-    readings: Sequence[Reading], computed: Sequence[int], width: int, device: torch.device
+    readings: Sequence[StreamState], computed: Sequence[int], width: int, device: torch.device
 ) -> Edits | None:
-    """What is edited in a pass that forwards the readings behind what is computed of them."""
+    """The edits of a pass that forwards the tokens of each reading which are not computed yet."""
     if not any(reading.stream.states for reading in readings):
         return None
     rows = [
@@ -152,6 +152,6 @@ def _edits_of(
     return edits_of(rows, width, device)
 
 
-def spans_of(readings: Sequence[Reading], device: torch.device) -> Tensor:
+def spans_of(readings: Sequence[StreamState], device: torch.device) -> Tensor:
     """The spans of some readings' prompts, bool [row, column]."""
     return pad_sequence([reading.span for reading in readings], batch_first=True).to(device)

@@ -34,7 +34,7 @@ from holdfast.engine.window_layers import WindowLayer
 
 @dataclass(frozen=True)
 class _Made:
-    """What a pass made beside the slots.
+    """States, keys and values that a pass made beside the slots.
 
     Args:
         slots: of its rows.
@@ -49,7 +49,7 @@ class _Made:
 
 
 class Slots(Cache):
-    """What is computed of rows that come and go.
+    """Keys, values and states of rows that come and go.
 
     Args:
         layers: of the cache that the model would make, each of a kind in `HELD`.
@@ -57,8 +57,8 @@ class Slots(Cache):
 
     Attributes:
         lengths: tokens computed, by slot.
-        looked_at: whether a layer has asked in a pass for the length of the cache, which is one for
-            all rows.
+        seq_length_read: whether a layer has asked in a pass for the length of the cache, which is
+            one for all rows.
     """
 
     def __init__(self, layers: Sequence[CacheLayer], device: torch.device):
@@ -69,7 +69,7 @@ class Slots(Cache):
         super().__init__(layers=list(self._layers))
         self.device = device
         self.lengths = self._shared.lengths
-        self.looked_at = False
+        self.seq_length_read = False
         self._made: list[_Made] = []
 
     def open(self, computed: KeysValues | None, serves: int | None = None) -> None:
@@ -133,7 +133,7 @@ class Slots(Cache):
             every = replace(every, scaled=scaled.columns([0] * len(slots), every.count, starts))
             seen = replace(seen, scaled=scaled.columns(firsts, seen.count, starts))
         begun, again = starts[0] > 0, starts[0] < self.lengths[slots[0]]
-        self.looked_at = False
+        self.seq_length_read = False
         self._shared.current = Pass(
             rows, max(fresh), where, every, seen, sources, begun, again, factors
         )
@@ -232,7 +232,7 @@ class Slots(Cache):
         return placed[0], placed[1], placed[2], (placed[3], placed[4])
 
     def computed(self, slot: int, count: int | None = None, start: int = 0) -> KeysValues | None:
-        """What a row has computed of its first `count` tokens (None: of all), copied.
+        """Keys, values and states of a row's first `count` tokens (None: of all), copied.
 
         From the token `start` on, where every layer keeps all tokens. None where states have read
         tokens behind those, or windows have moved on.
@@ -286,4 +286,4 @@ class Slots(Cache):
     def _note_look(self) -> None:
         """Masks are made before the first layer writes; who asks later is a layer."""
         current = self._shared.current
-        self.looked_at |= current is not None and current.written
+        self.seq_length_read |= current is not None and current.written

@@ -18,8 +18,8 @@ Token = int | Exception  # or why there is none
 
 @dataclass(frozen=True, slots=True)
 class LogProbability:
-    """What a token was drawn from: the model under its methods, at temperature 1, the whole
-    vocabulary.
+    """Log-probabilities behind a drawn token: of the model under its methods, at temperature 1,
+    over the whole vocabulary.
 
     Args:
         drawn: the token's own log-probability, natural logarithm.

@@ -17,7 +17,7 @@ import torch
 from torch import Tensor
 from transformers.cache_utils import Cache
 
-from holdfast.engine.batch import Reading, batch_of, spans_of
+from holdfast.engine.batch import StreamState, batch_of, spans_of
 from holdfast.engine.choosing import (
     Drawn,
     Token,
@@ -40,7 +40,7 @@ from holdfast.threads import is_small, one_thread
 
 @dataclass
 class _Read:
-    """What a pass gave some rows.
+    """The outputs of a pass, by row.
 
     Args:
         rows: that drew nothing from it yet.
@@ -130,7 +130,7 @@ class Decoder:
 
     def _share(self, row: Running) -> None:
         """Lets other rows have what is computed of this one."""
-        if self.shared is None or not row.row.shares or not self.runner.goes_on:
+        if self.shared is None or not row.row.shares or not self.runner.supports_chunked_prefill:
             return
         for number, slot in enumerate(self._slots_of(row)):
             count = _serves(row.row, number) or self.slots.lengths[slot]
@@ -175,7 +175,7 @@ class Decoder:
     def _forward(
         self,
         slots: Sequence[int],
-        readings: Sequence[Reading] | None = None,
+        readings: Sequence[StreamState] | None = None,
         *,
         commit: bool = True,
     ) -> Output:
@@ -205,7 +205,7 @@ class Decoder:
         return output
 
     def _sort(self, slots: Sequence[int], output: Output) -> _Read:
-        """What a pass gave the slots, by row."""
+        """The outputs of the slots, by row."""
         places: dict[Running, list[int]] = {}
         for place, slot in enumerate(slots):
             row, number = self._owners[slot]
@@ -290,7 +290,7 @@ class Decoder:
                 row.masses[-1] = mass
         return [tokens[row] for row in read.rows]
 
-    def _on_layers(self, reading: Reading, layers: range) -> Reading:
+    def _on_layers(self, reading: StreamState, layers: range) -> StreamState:
         """The same under its attention methods on some layers alone."""
         stream = reading.stream
         methods = *stream.states, *on_layers(stream.attention, layers, self.runner.heads)
@@ -330,7 +330,7 @@ class Decoder:
     def _computed(self, row: Running) -> tuple[KeysValues | None, ...]:
         """The keys and values of a row that serve a longer prompt: its reply is history there."""
         kept: list[KeysValues | None] = []
-        if not self.runner.goes_on:
+        if not self.runner.supports_chunked_prefill:
             return ()
         for number, slot in enumerate(self._slots_of(row)):
             kept.append(self.slots.computed(slot, _serves(row.row, number)))
@@ -375,7 +375,7 @@ class Decoder:
 
 
 def _put(fallen: Sequence[tuple[Token, Tensor]], places: Sequence[int], drawn: Drawn) -> Drawn:
-    """What was drawn, with other tokens and logits in some places."""
+    """The draws, with other tokens and logits in some places."""
     tokens, logits = list(drawn.tokens), drawn.logits.clone()
     for place, (token, own) in zip(places, fallen, strict=True):
         tokens[place], logits[place] = token, own

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from holdfast.engine.batch import Reading, spans_of
+from holdfast.engine.batch import StreamState, spans_of
 from holdfast.engine.memory import in_memory
 from holdfast.engine.passes import forward_alone, forward_slots
 from holdfast.engine.rows import Row, Stream
@@ -98,7 +98,7 @@ def part_rows(runner: Runner, pairs: Sequence[Pair], batch_size: int) -> list[Pa
         pairs: with what is computed of their chats.
         batch_size: streams of one pass at most, unless a single pair has more.
     """
-    if not (runner.batched and runner.goes_on):
+    if not (runner.batched and runner.supports_chunked_prefill):
         return [_part_alone(runner, pair) for pair in pairs]
     parted: list[Parted] = []
     for group in _groups(pairs, min(batch_size, _STREAMS)):
@@ -132,7 +132,7 @@ def _part_together(runner: Runner, pairs: Sequence[Pair]) -> list[Parted]:
     slots = runner.slots()
     for stream in streams:
         slots.open(stream.known)
-    span = spans_of([Reading(stream) for stream in streams], runner.device)
+    span = spans_of([StreamState(stream) for stream in streams], runner.device)
     nats: list[list[float]] = [[] for _ in pairs]
     forwarded = [0] * len(pairs)
     for start in range(0, max(pair.tokens for pair in pairs), BLOCK):
@@ -141,7 +141,7 @@ def _part_together(runner: Runner, pairs: Sequence[Pair]) -> list[Parted]:
         whole = len(which) == len(streams)
         ends = [start + counts[owners[slot]] - 1 for slot in which]
         readings = [
-            Reading(streams[slot], list(pairs[owners[slot]].reply[:end]))
+            StreamState(streams[slot], list(pairs[owners[slot]].reply[:end]))
             for slot, end in zip(which, ends, strict=True)
         ]
         starts = [slots.lengths[slot] for slot in which]
@@ -168,7 +168,7 @@ def _part_together(runner: Runner, pairs: Sequence[Pair]) -> list[Parted]:
 def _part_alone(runner: Runner, pair: Pair) -> Parted:
     """A pair of a model whose rows run alone, whole."""
     read = list(pair.reply[: pair.tokens - 1])
-    readings = [Reading(stream, read) for stream in pair.streams]
+    readings = [StreamState(stream, read) for stream in pair.streams]
     logits = [forward_alone(runner, reading, pair.tokens) for reading in readings]
     return Parted(tuple(_divergence(pair, logits)), sum(map(len, readings)))
 

@@ -47,8 +47,8 @@ def halved(chats: int, model: str, batch_size: int) -> int:
 def in_memory(
     compute: Callable[[int], _Result], batch_size: int, chats: int, model: str
 ) -> _Result:
-    """What `compute` makes with so many chats at once; with half of them for as long as memory runs
-    out.
+    """The result of `compute` with so many chats at once; with half of them for as long as memory
+    runs out.
 
     Raises:
         ModelError: it ran out with a single one.

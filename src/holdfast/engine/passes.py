@@ -8,7 +8,7 @@ from dataclasses import replace
 import torch
 from torch import Tensor
 
-from holdfast.engine.batch import Reading, batch_of, spans_of
+from holdfast.engine.batch import StreamState, batch_of, spans_of
 from holdfast.engine.cache import Slots
 from holdfast.engine.runner import Output, Runner
 from holdfast.engine.scaled_keys import ScaledKeys
@@ -18,7 +18,7 @@ def forward_slots(
     runner: Runner,
     slots: Slots,
     which: Sequence[int],
-    readings: Sequence[Reading],
+    readings: Sequence[StreamState],
     starts: Sequence[int],
     span: Tensor,
     logits: int = 1,
@@ -38,8 +38,8 @@ def forward_slots(
     ends = [len(reading) for reading in readings]
     together: dict[Hashable, list[int]] = {}
     for place, slot in enumerate(which):
-        company = runner.company(starts[place], ends[place], slots.lengths[slot])
-        together.setdefault(company, []).append(place)
+        batch_key = runner.batch_key(starts[place], ends[place], slots.lengths[slot])
+        together.setdefault(batch_key, []).append(place)
     groups, outputs = list(together.values()), []
     for places in groups:
         whole = len(groups) == 1
@@ -50,12 +50,12 @@ def forward_slots(
         scaled = ScaledKeys.of([reading.scaled for reading in some], held, len(slots.layers))
         with slots.writing(mine, first, last, scaled) as kept:
             outputs.append(runner.forward(replace(batch, starts=kept)))
-        if slots.looked_at and not batch.level and runner.keep_alike():
+        if slots.seq_length_read and not batch.level and runner.require_equal_positions():
             return forward_slots(runner, slots, which, readings, starts, span, logits)
     return outputs[0] if len(groups) == 1 else _in_order(outputs, groups)
 
 
-def forward_alone(runner: Runner, reading: Reading, logits: int) -> Tensor:
+def forward_alone(runner: Runner, reading: StreamState, logits: int) -> Tensor:
     """The logits [token, vocabulary] of a row's last tokens; the whole row is forwarded, by itself.
 
     Args:

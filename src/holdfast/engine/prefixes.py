@@ -1,4 +1,4 @@
-"""What is computed of tokens outlives the pass that made it, so that no token is forwarded twice.
+"""Keys and values outlive the pass that computed them, so that no token is forwarded twice.
 
 They belong to token ids and to the steering under which they were made: a prefix is shared where
 both agree. Memory for them is bounded; what was used longest ago goes first, and is computed again
@@ -13,13 +13,13 @@ from dataclasses import dataclass, replace
 
 from torch import Tensor
 
-from holdfast.methods.kinds import Kind, acts_in_front, of_kind
+from holdfast.methods.kinds import Kind, affects_pre_span, of_kind
 from holdfast.methods.protocols import InPass
 
 
 @dataclass(frozen=True)
 class KeysValues:
-    """What is computed of the first tokens of one row.
+    """Keys, values and states of the first tokens of one row.
 
     Args:
         tokens: how many they are.
@@ -61,7 +61,7 @@ class KeysValues:
 
 @dataclass(eq=False)
 class Prefix:
-    """What is known of the first tokens of a dialog.
+    """The first tokens of a dialog, and what is computed of them.
 
     Args:
         token_ids: in order.
@@ -95,7 +95,7 @@ class Prefix:
         shared = min(_common(self.token_ids, token_ids), _common(self.span, span))
         shared = min(shared, len(token_ids) - 1)
         other = methods != self.methods
-        if other and acts_in_front((*methods, *self.methods)):
+        if other and affects_pre_span((*methods, *self.methods)):
             return 0
         if (other or _depend_on_prompt(methods)) and True in span[:shared]:
             shared = span.index(True)

@@ -1,4 +1,4 @@
-"""What the engine is asked for, and what it answers: token ids, spans and methods, no text."""
+"""Requests to the engine and its results: token ids, spans and methods, no text."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ class Stream:
 
     @property
     def known(self) -> KeysValues | None:
-        """What is computed of those tokens."""
+        """Keys and values of those tokens."""
         prefix, count = self.prefix, self.cached
         return prefix.keys_values.first(count) if prefix and prefix.keys_values and count else None
 
@@ -131,7 +131,7 @@ class Row:
 
 @dataclass(frozen=True)
 class Continuation:
-    """What a row became.
+    """The result of a row.
 
     Args:
         token_ids: generated tokens, without the one that ended the reply.

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Output:
-    """What a forward pass gives.
+    """The outputs of a forward pass.
 
     Args:
         logits: of the last tokens, [row, token, vocabulary].
@@ -102,8 +102,8 @@ class Runner:
     def _cache(self) -> DynamicCache:
         return DynamicCache(config=self.hf_model.config)
 
-    def company(self, start: int, end: int, computed: int) -> Hashable:
-        """What rows have in common that may share a pass.
+    def batch_key(self, start: int, end: int, computed: int) -> Hashable:
+        """A key that is equal for rows which may share a pass.
 
         States read padding, and go on from tokens or begin; some layers take their positions from
         the length of the cache.
@@ -116,7 +116,7 @@ class Runner:
         alike = self._alike_from is not None and end >= self._alike_from
         return states, (start, end) if alike else None
 
-    def keep_alike(self) -> bool:
+    def require_equal_positions(self) -> bool:
         """Notes that layers take positions from the length of the cache; False if it is known.
 
         Llama 4 does, for a scale that is 1 for as many tokens as its configuration says.
@@ -127,7 +127,7 @@ class Runner:
         return True
 
     @cached_property
-    def goes_on(self) -> bool:
+    def supports_chunked_prefill(self) -> bool:
         """Whether several tokens can be forwarded at once behind what is computed.
 
         Keys and values serve any number of tokens. States do where a pass of several tokens reads
@@ -215,7 +215,7 @@ class Runner:
         )
 
     def _spec_of(self, batch: Batch) -> SteeringSpec | None:
-        """What attention does in a pass; kept from step to step while the rows stay the same.
+        """The steering of a pass; kept from step to step while the rows stay the same.
 
         So what there is to know of it on the host is found once, and a step reads no device for it.
         """

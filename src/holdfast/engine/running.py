@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 from holdfast.attention import AttentionTrace
-from holdfast.engine.batch import Reading
+from holdfast.engine.batch import StreamState
 from holdfast.engine.choosing import Draw, LogProbability, Token
 from holdfast.engine.drawing import uniforms
 from holdfast.engine.prefixes import KeysValues
@@ -47,7 +47,7 @@ class Running:
     def __post_init__(self) -> None:
         self.uniforms = uniforms(self.row.seed, self.row.sampling.max_new_tokens)
         traced = self.row.trace
-        self.readings = [Reading(stream, self.generated, traced) for stream in self.row.streams]
+        self.readings = [StreamState(stream, self.generated, traced) for stream in self.row.streams]
         computed = [stream.known for stream in self.row.streams]
         self.known = self.known or [(each,) if each is not None else () for each in computed]
 

@@ -24,7 +24,7 @@ class KeyScale:
 
 @dataclass(frozen=True)
 class ScaledKeys:
-    """What the layers of a pass read.
+    """Keys that the layers of a pass read multiplied.
 
     Args:
         span: bool [row, column]; later columns are not in it.

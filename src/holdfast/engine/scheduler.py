@@ -69,7 +69,7 @@ class Handle:
         return self.cancelled or self.error is not None or self.continuation is not None
 
     def result(self) -> Continuation:
-        """What the row became; raises its own error where it has one.
+        """The result of the row; raises its own error where it has one.
 
         Raises:
             ModelError: it has not ended, or was cancelled.

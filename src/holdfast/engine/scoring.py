@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 import torch
 from torch import Tensor
 
-from holdfast.engine.batch import Reading, spans_of
+from holdfast.engine.batch import StreamState, spans_of
 from holdfast.engine.memory import in_memory
 from holdfast.engine.passes import forward_alone, forward_slots
 from holdfast.engine.prefixes import KeysValues, Prefix
@@ -26,7 +26,7 @@ _WHOLE = 2_048  # the same where every token's logits are wanted
 
 @dataclass(frozen=True)
 class Scored:
-    """What a model thinks of given replies to one chat.
+    """Scores of given replies to one chat.
 
     Args:
         log_probabilities: one per reply, the sum over its tokens, natural logarithm, at temperature
@@ -45,7 +45,7 @@ class Scored:
 
 @dataclass
 class _Forwarded:
-    """What a pass gave of one reading.
+    """The outputs of a pass for one reading.
 
     Args:
         logits: of its last tokens, [token, vocabulary].
@@ -75,11 +75,11 @@ def score_rows(
         The scores, and per row the keys and values of each stream's prompt, () of a model whose
         rows run alone.
     """
-    if not (runner.batched and runner.goes_on):
+    if not (runner.batched and runner.supports_chunked_prefill):
         return [
             _score_alone(runner, row, wanted) for row, wanted in zip(rows, replies, strict=True)
         ], [()] * len(rows)
-    prompts = [Reading(stream) for row in rows for stream in row.streams]
+    prompts = [StreamState(stream) for row in rows for stream in row.streams]
     read = iter(list(_forward_all(runner, prompts, batch_size, _PASS, keep=True)))
     heads = [[next(read) for _ in row.streams] for row in rows]
     totals, greedy, forwarded = [], [], []
@@ -97,7 +97,7 @@ def score_rows(
         if len(reply) > 1
     ]
     continued = [
-        Reading(_computed(stream, head), list(reply[:-1]))
+        StreamState(_computed(stream, head), list(reply[:-1]))
         for place, _, reply in behind
         for stream, head in zip(rows[place].streams, heads[place], strict=True)
     ]
@@ -141,7 +141,7 @@ def _computed(stream: Stream, head: _Forwarded) -> Stream:
 def _score_alone(runner: Runner, row: Row, wanted: Sequence[tuple[int, ...]]) -> Scored:
     values, greedy, forwarded = [], [], 0
     for reply in wanted:
-        readings = [Reading(stream, list(reply[:-1])) for stream in row.streams]
+        readings = [StreamState(stream, list(reply[:-1])) for stream in row.streams]
         logits = [forward_alone(runner, reading, len(reply)) for reading in readings]
         forwarded += sum(map(len, readings))
         expected = distribution(logits, row.guidance)
@@ -151,7 +151,7 @@ def _score_alone(runner: Runner, row: Row, wanted: Sequence[tuple[int, ...]]) ->
 
 
 def _forward_all(
-    runner: Runner, readings: Sequence[Reading], batch_size: int, limit: int, *, keep: bool
+    runner: Runner, readings: Sequence[StreamState], batch_size: int, limit: int, *, keep: bool
 ) -> Iterator[_Forwarded]:
     """The readings forwarded, in order.
 
@@ -173,9 +173,11 @@ def _forward_all(
             yield _Forwarded(logits[slot, -wanted:], slots.computed(slot) if keep else None)
 
 
-def _groups(readings: Sequence[Reading], batch_size: int, limit: int) -> Iterator[list[Reading]]:
+def _groups(
+    readings: Sequence[StreamState], batch_size: int, limit: int
+) -> Iterator[list[StreamState]]:
     """The readings in order, as many at a time as the padded pass has room for."""
-    group: list[Reading] = []
+    group: list[StreamState] = []
     longest = 0
     for reading in readings:
         fresh = len(reading) - reading.stream.cached

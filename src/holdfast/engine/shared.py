@@ -1,4 +1,4 @@
-"""What is computed of prompts and replies, shared by all prompts that begin with the same tokens
+"""Keys and values of prompts and replies, shared by all prompts that begin with the same tokens
 under the same steering.
 
 A radix tree over tokens: each segment keeps the keys and values of its own tokens, and others go
@@ -40,7 +40,7 @@ class _Segment:
     children: dict[tuple[int, int], _Segment] = field(default_factory=dict)
 
     @property
-    def stood_on(self) -> int:
+    def pinned_len(self) -> int:
         """How many first tokens it has to keep, as children have none of their own of them."""
         needed = (child.first for child in self.children.values() if child.stands_on_parent)
         return max(needed, default=self.first)
@@ -52,7 +52,7 @@ class _Segment:
 
 
 class SharedPrefixes:
-    """What is computed of prompts, within a number of bytes; what was used longest ago goes first.
+    """Keys and values of prompts, within a number of bytes; the least recently used go first.
 
     Args:
         limit: bytes of keys and values that are kept.
@@ -72,7 +72,7 @@ class SharedPrefixes:
         return len(self._used)
 
     def find(self, stream: Stream) -> tuple[KeysValues, ...]:
-        """What is computed of a stream's first tokens, piece behind piece; not of its last one."""
+        """Keys and values of a stream's first tokens, piece behind piece; not of its last one."""
         root = self._roots.get(stream.methods)
         if root is None:
             return ()
@@ -80,7 +80,7 @@ class SharedPrefixes:
             end = min(end, len(stream.token_ids) - 1)
             computed = segment.computed
             if computed is not None and segment.first < end and end >= computed.least:
-                if end > segment.stood_on or not segment.children:
+                if end > segment.pinned_len or not segment.children:
                     self._used[segment] = None
                     self._used.move_to_end(segment)
                 return _pieces(segment, end)
@@ -137,13 +137,13 @@ class SharedPrefixes:
     def _evict(self, segment: _Segment) -> None:
         """Forgets the end of a segment, behind what others stand on; or all of it."""
         del self._used[segment]
-        computed, stood_on = segment.computed, segment.stood_on
-        if computed is None or stood_on == computed.tokens:
+        computed, pinned_len = segment.computed, segment.pinned_len
+        if computed is None or pinned_len == computed.tokens:
             return
         self.size -= computed.size
-        if stood_on > segment.first:
-            segment.tokens = segment.tokens[: stood_on - segment.first]
-            segment.computed = computed.first(stood_on).copied()
+        if pinned_len > segment.first:
+            segment.tokens = segment.tokens[: pinned_len - segment.first]
+            segment.computed = computed.first(pinned_len).copied()
             self.size += segment.computed.size
             return
         segment.computed = None
@@ -168,7 +168,7 @@ def beginning(stream: Stream) -> Hashable:
 
 
 def _pieces(segment: _Segment, end: int) -> tuple[KeysValues, ...]:
-    """What is computed of the first `end` tokens, which end in a segment."""
+    """Keys and values of the first `end` tokens, which end in a segment."""
     pieces = list[KeysValues]()
     while segment.computed is not None and segment.parent is not None:
         pieces.append(segment.computed.first(end))

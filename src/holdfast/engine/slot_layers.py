@@ -1,4 +1,4 @@
-"""What the layers of the slots keep of each row: keys and values of every token.
+"""Layers of the slots that keep the keys and values of every token of each row.
 
 They are written in place, since what a pass wrote can be written again.
 """
@@ -83,7 +83,7 @@ class Pass:
 
 @dataclass
 class Window:
-    """What windowed layers keep of each slot: the tokens from `firsts` on.
+    """The tokens that windowed layers keep of each slot: those from `firsts` on.
 
     They keep some more than the window sees, so that a row is moved once in so many steps, and that
     a prompt which parts from a dialog at its latest question can go on from it.
@@ -117,7 +117,7 @@ class Window:
 
 @dataclass
 class Shared:
-    """What all layers know.
+    """State that all layers share.
 
     Were it the slots themselves, each would hold the other, and memory be freed only when cycles
     are collected.
@@ -165,7 +165,7 @@ class KeyLayer(DynamicLayer):
 
     @property
     def columns(self) -> Columns:
-        """What the pass under way reads."""
+        """The columns that the pass under way reads."""
         return self.shared.under_way.every
 
     def tensors(self, slot: int, length: int, start: int = 0) -> tuple[Tensor, ...]:
@@ -173,7 +173,7 @@ class KeyLayer(DynamicLayer):
         return tuple(store[slot, :, start:length].clone() for store in self.store)
 
     def states(self, slot: int) -> States:
-        """What a row's tokens became: of attention, nothing."""
+        """The states of a row: none, as this is attention."""
         return {}
 
     def move(self, last: int, slot: int, length: int) -> None:

@@ -61,7 +61,7 @@ class StateLayer(LinearAttentionLayer):
         return ()
 
     def states(self, slot: int) -> States:
-        """What a row's tokens became, copied."""
+        """The states of a row, copied."""
         return {name: state[slot].clone() for name, state in self.kept.items()}
 
     def move(self, last: int, slot: int, length: int) -> None:
@@ -96,7 +96,7 @@ class StateLayer(LinearAttentionLayer):
                 self.conv_kernel_size[number] = conv.shape[-1]
 
     def end(self) -> States:
-        """What the rows' states became in the pass that ends."""
+        """The rows' states behind the pass that ends."""
         self.shared.under_way.written = True
         made: dict[tuple[str, int], Tensor] = {}
         for number in range(self.number_of_states):

@@ -60,8 +60,8 @@ def rank(runner: Runner, rows: Sequence[Running], try_scaled: Try) -> None:
     together: dict[Hashable, list[Running]] = {}
     for row in rows:
         length = len(row.readings[0])
-        company = runner.company(length - 1, length, length)
-        together.setdefault((company, row.row.scaling), []).append(row)
+        batch_key = runner.batch_key(length - 1, length, length)
+        together.setdefault((batch_key, row.row.scaling), []).append(row)
     for group in together.values():
         method = group[0].row.scaling
         assert method is not None

@@ -22,7 +22,7 @@ class WindowLayer(KeyLayer):
 
     @property
     def columns(self) -> Columns:
-        """What the pass under way reads."""
+        """The columns that the pass under way reads."""
         return self.shared.under_way.kept
 
     def tensors(self, slot: int, length: int, start: int = 0) -> tuple[Tensor, ...]:
@@ -65,7 +65,7 @@ class WindowLayer(KeyLayer):
         self.keys = self.values = None
 
     def end(self) -> tuple[Tensor, ...]:
-        """What a pass of several tokens per row wrote beside the slots."""
+        """Keys and values that a pass of several tokens per row wrote beside the slots."""
         beside = () if self.keys is None or self.values is None else (self.keys, self.values)
         self.keys = self.values = None
         return beside

@@ -9,7 +9,14 @@ from holdfast.methods.fitted import Fitted
 from holdfast.methods.heads import HeadSet
 from holdfast.methods.key_heads import chosen_heads, layers_of_heads
 from holdfast.methods.kinds import Kind
-from holdfast.methods.knob import KEY_HEADS, Number, Whole, check_knobs, fitted_file, knob
+from holdfast.methods.parameters import (
+    KEY_HEADS,
+    Number,
+    Whole,
+    check_parameters,
+    fitted_file,
+    parameter,
+)
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -42,7 +49,7 @@ class AdaSeka:
         heads: (layer, key-value head) pairs, as of `Seka`; None for all.
 
     Raises:
-        KnobOutOfRange: a knob outside its range.
+        KnobOutOfRange: a parameter outside its range.
         UsageError: the file is none, or was fitted for another method.
     """
 
@@ -53,18 +60,20 @@ class AdaSeka:
     edits_values: ClassVar[bool] = False
 
     file: Fitted = field(metadata=fitted_file("ada-seka"))
-    gain: float = field(default=0.1, metadata=knob("g; 0 changes nothing", Number(0), "0.1"))
+    gain: float = field(default=0.1, metadata=parameter("g; 0 changes nothing", Number(0), "0.1"))
     directions: int = field(
-        default=5, metadata=knob("how many directions of each expert", Whole(1), "5")
+        default=5, metadata=parameter("how many directions of each expert", Whole(1), "5")
     )
     threshold: float = field(
         default=0.0,
-        metadata=knob("the least distance of relevant from irrelevant keys in a head", Number(0)),
+        metadata=parameter(
+            "the least distance of relevant from irrelevant keys in a head", Number(0)
+        ),
     )
     heads: HeadSet | None = field(default=None, metadata=KEY_HEADS)
 
     def __post_init__(self) -> None:
-        check_knobs(self)
+        check_parameters(self)
 
     @property
     def touched_layers(self) -> frozenset[int]:

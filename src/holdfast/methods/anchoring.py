@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, ClassVar
 from holdfast.chat.messages import Message
 from holdfast.methods.contrast import PLAUSIBILITY, contrasted
 from holdfast.methods.kinds import Kind
-from holdfast.methods.knob import Number, check_knobs, knob
+from holdfast.methods.parameters import Number, check_parameters, parameter
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -30,7 +30,7 @@ class Anchoring:
         plausibility: in [0, 1]; 0 sets no threshold.
 
     Raises:
-        KnobOutOfRange: a knob outside its range.
+        KnobOutOfRange: a parameter outside its range.
     """
 
     name: ClassVar[str] = "anchoring"
@@ -39,12 +39,14 @@ class Anchoring:
     masks_span: ClassVar[bool] = True
 
     strength: float = field(
-        metadata=knob("w; 1 changes nothing, 0 is the model without the span", Number(0), "1.5")
+        metadata=parameter(
+            "w; 1 changes nothing, 0 is the model without the span", Number(0), "1.5"
+        )
     )
     plausibility: float = field(default=0.0, metadata=PLAUSIBILITY)
 
     def __post_init__(self) -> None:
-        check_knobs(self)
+        check_parameters(self)
 
     def other(self, messages: Sequence[Message]) -> tuple[Message, ...]:
         """The same chat, of which the engine masks the span."""

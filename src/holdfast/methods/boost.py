@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import ClassVar
 
 from holdfast.methods.heads import HeadSet
-from holdfast.methods.knob import HEADS, Number, knob
+from holdfast.methods.parameters import HEADS, Number, parameter
 from holdfast.methods.table import TableEntry, TableMethod
 
 
@@ -32,7 +32,7 @@ class Boost(TableMethod):
     )
     span_includes_generated: ClassVar[bool] = False
 
-    factor: float = field(metadata=knob("the factor M; 1 changes nothing", Number(1), "4"))
+    factor: float = field(metadata=parameter("the factor M; 1 changes nothing", Number(1), "4"))
     heads: HeadSet | None = field(default=None, metadata=HEADS)
 
     @property

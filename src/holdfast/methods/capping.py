@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, ClassVar
 
 from holdfast.methods.fitted import Fitted
 from holdfast.methods.kinds import Kind
-from holdfast.methods.knob import LAYERS, Number, check_knobs, fitted_file, knob
 from holdfast.methods.layers import LayerSet
+from holdfast.methods.parameters import LAYERS, Number, check_parameters, fitted_file, parameter
 
 if TYPE_CHECKING:
     import torch
@@ -36,7 +36,7 @@ class Capping:
         layers: behind which hidden states are capped; None for those that the file chose.
 
     Raises:
-        KnobOutOfRange: a knob outside its range.
+        KnobOutOfRange: a parameter outside its range.
         UsageError: the file is none, or was fitted for another method.
     """
 
@@ -48,18 +48,18 @@ class Capping:
     file: Fitted = field(metadata=fitted_file("capping"))
     percentile: float = field(
         default=75.0,
-        metadata=knob(
+        metadata=parameter(
             "where the cap is among the projections of prompted replies", Number(0, 100), "75"
         ),
     )
     strength: float = field(
         default=1.0,
-        metadata=knob("how much of what exceeds the cap is taken away", Number(0, 1), "1"),
+        metadata=parameter("how much of what exceeds the cap is taken away", Number(0, 1), "1"),
     )
     layers: LayerSet | None = field(default=None, metadata=LAYERS)
 
     def __post_init__(self) -> None:
-        check_knobs(self)
+        check_parameters(self)
 
     @property
     def touched_layers(self) -> frozenset[int]:

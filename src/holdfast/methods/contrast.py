@@ -5,12 +5,12 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING
 
-from holdfast.methods.knob import Number, knob
+from holdfast.methods.parameters import Number, parameter
 
 if TYPE_CHECKING:
     from torch import Tensor
 
-PLAUSIBILITY = knob(
+PLAUSIBILITY = parameter(
     "tokens that the prompted model finds less than this times as likely as its best are"
     " never drawn",
     Number(0, 1),

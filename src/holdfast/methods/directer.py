@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, ClassVar
 
 from holdfast.methods.kinds import Kind
-from holdfast.methods.knob import Number, check_knobs, knob
+from holdfast.methods.parameters import Number, check_parameters, parameter
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -37,7 +37,7 @@ class Directer:
         threshold: beta, in [0, 1]; 0 takes every steered token, 1 none.
 
     Raises:
-        KnobOutOfRange: a knob outside its range.
+        KnobOutOfRange: a parameter outside its range.
     """
 
     name: ClassVar[str] = "directer"
@@ -45,14 +45,14 @@ class Directer:
     source: ClassVar[str] = "Kang and Kim 2026, arXiv 2603.06745"
 
     scale: float = field(
-        metadata=knob("alpha; 1 changes nothing, 100 is the paper's", Number(1), "100")
+        metadata=parameter("alpha; 1 changes nothing, 100 is the paper's", Number(1), "100")
     )
     threshold: float = field(
-        default=0.5, metadata=knob("beta; 0 takes every steered token, 1 none", Number(0, 1))
+        default=0.5, metadata=parameter("beta; 0 takes every steered token, 1 none", Number(0, 1))
     )
 
     def __post_init__(self) -> None:
-        check_knobs(self)
+        check_parameters(self)
 
     def may_change(self, unsteered: Tensor) -> Tensor:
         """Whether the unsteered model finds a second token plausible, bool [row].

@@ -1,4 +1,4 @@
-"""What a method has learned from a model: a safetensors file, told by its content.
+"""Files that hold what a method has learned from a model: safetensors, named by their content.
 
 The header's one key, `holdfast`, is JSON: the method, the model it was fitted on and that model's
 form, and what it was fitted on. Nothing in a file runs when it is read. Two files
@@ -255,7 +255,7 @@ def _digest(content: bytes) -> str:
 
 
 def _header_of(content: bytes) -> dict[str, Any]:
-    """What people wrote into the header of a safetensors file: its length in 8 bytes, then JSON."""
+    """The metadata of a safetensors file, whose header is its length in 8 bytes, then JSON."""
     length = int.from_bytes(content[:8], "little")
     if not 2 <= length <= min(len(content) - 8, _LONGEST_HEADER):
         raise ValueError("it has no header")

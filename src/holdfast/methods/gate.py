@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, ClassVar
 
 from holdfast.methods.kinds import Kind
-from holdfast.methods.knob import AttentionMethods, Number, check_knobs, knob
+from holdfast.methods.parameters import AttentionMethods, Number, check_parameters, parameter
 from holdfast.methods.protocols import ShiftsAttention
 
 if TYPE_CHECKING:
@@ -38,12 +38,12 @@ class Gate:
     source: ClassVar[str] = "after Kang and Kim 2026, arXiv 2603.06745"
 
     methods: tuple[ShiftsAttention, ...] = field(
-        metadata=knob(
+        metadata=parameter(
             "what the gate lets through", AttentionMethods(), "[split-softmax:exponent=0.5]"
         )
     )
     threshold: float = field(
-        metadata=knob(
+        metadata=parameter(
             "0 lets every token pass, 1 only those the unsteered model likes best",
             Number(0, 1),
             "0.1",
@@ -51,7 +51,7 @@ class Gate:
     )
 
     def __post_init__(self) -> None:
-        check_knobs(self)
+        check_parameters(self)
 
     def accepts(self, tokens: Tensor, other: Tensor) -> Tensor:
         """Whether the unsteered model finds tokens plausible.

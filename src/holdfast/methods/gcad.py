@@ -7,8 +7,15 @@ from typing import TYPE_CHECKING, ClassVar
 
 from holdfast.methods.fitted import Fitted
 from holdfast.methods.kinds import Kind
-from holdfast.methods.knob import LAYERS, Number, Word, check_knobs, fitted_file, knob
 from holdfast.methods.layers import LayerSet
+from holdfast.methods.parameters import (
+    LAYERS,
+    Number,
+    Word,
+    check_parameters,
+    fitted_file,
+    parameter,
+)
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -35,7 +42,7 @@ class Gcad:
         layers: whose attention is moved; None for those that the file chose.
 
     Raises:
-        KnobOutOfRange: a knob outside its range.
+        KnobOutOfRange: a parameter outside its range.
         UsageError: the file is none, or was fitted for another method.
     """
 
@@ -44,17 +51,17 @@ class Gcad:
     source: ClassVar[str] = "after Kang et al. 2026, arXiv 2605.10664"
 
     file: Fitted = field(metadata=fitted_file("gcad"))
-    gain: float = field(default=1.0, metadata=knob("g; 0 changes nothing", Number(0), "1"))
+    gain: float = field(default=1.0, metadata=parameter("g; 0 changes nothing", Number(0), "1"))
     sharpness: float = field(
-        default=1.0, metadata=knob("s, how sharply the gate opens; 0 gates nothing", Number(0))
+        default=1.0, metadata=parameter("s, how sharply the gate opens; 0 gates nothing", Number(0))
     )
     tokens: str = field(
-        default="all", metadata=knob("which tokens are moved", Word(("all", "reply")))
+        default="all", metadata=parameter("which tokens are moved", Word(("all", "reply")))
     )
     layers: LayerSet | None = field(default=None, metadata=LAYERS)
 
     def __post_init__(self) -> None:
-        check_knobs(self)
+        check_parameters(self)
 
     @property
     def touched_layers(self) -> frozenset[int]:

@@ -12,7 +12,7 @@ from holdfast.errors import KnobOutOfRange, UsageError
 
 
 class _OnHeads(Protocol):
-    """What touches some heads of a model, or all."""
+    """A method that touches some heads of a model, or all."""
 
     @property
     def heads(self) -> HeadSet | None: ...
@@ -24,7 +24,7 @@ Head = tuple[int, int]  # (layer, head), both counted from 0; heads are query he
 
 @dataclass(frozen=True)
 class Shape:
-    """What a head set or a profile was made for.
+    """The model that a head set or a profile was made for.
 
     Args:
         layers, heads: of the model.

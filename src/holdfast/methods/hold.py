@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, ClassVar
 from holdfast.chat.messages import Message
 from holdfast.methods.heads import HeadSet
 from holdfast.methods.kinds import Kind
-from holdfast.methods.knob import HEADS, Number, Whole, check_knobs, knob
+from holdfast.methods.parameters import HEADS, Number, Whole, check_parameters, parameter
 from holdfast.methods.table import TableEntry, TableMethod
 
 if TYPE_CHECKING:
@@ -23,7 +23,7 @@ _LEAST, _MOST = 1e-9, 1 - 1e-6
 
 @dataclass(frozen=True)
 class Floors(TableMethod):
-    """What `Hold` becomes once the first reply is rehearsed: the least mass of each head.
+    """The least mass of each head, into which `Hold` is resolved by a rehearsed first reply.
 
     Args:
         least: log-odds by layer and head, [layer][head]; -inf for none.
@@ -81,23 +81,23 @@ class Hold:
 
     fraction: float = field(
         default=1.0,
-        metadata=knob("of the first reply's mass; 0 changes nothing", Number(0), "1"),
+        metadata=parameter("of the first reply's mass; 0 changes nothing", Number(0), "1"),
     )
     tokens: int = field(
-        default=24, metadata=knob("how many tokens of a first reply are rehearsed", Whole(1))
+        default=24, metadata=parameter("how many tokens of a first reply are rehearsed", Whole(1))
     )
     heads: HeadSet | None = field(default=None, metadata=HEADS)
 
     def __post_init__(self) -> None:
-        check_knobs(self)
+        check_parameters(self)
 
     def first_turn(self, messages: Sequence[Message]) -> tuple[Message, ...]:
-        """What the rehearsed reply answers: everything up to the first user message."""
+        """The chat that the rehearsed reply answers: everything up to the first user message."""
         roles = [message["role"] for message in messages]
         end = roles.index("user") + 1 if "user" in roles else len(roles)
         return tuple(messages[:end])
 
-    def settle(self, mass: Tensor) -> Floors:
+    def resolve(self, mass: Tensor) -> Floors:
         """The floors.
 
         Args:

@@ -1,4 +1,4 @@
-"""What methods that edit keys have in common: fitted heads, chosen by how well they tell relevance.
+"""Fitted heads of methods that edit keys, chosen by how well they tell relevance.
 
 A file of theirs has, per layer and key-value head, singular vectors and values of a covariance of
 keys, and the mean distance between keys of relevant and irrelevant tokens.

@@ -26,14 +26,14 @@ if TYPE_CHECKING:
         GatesTokens,
         InPass,
         Method,
-        Rehearses,
+        NeedsWarmup,
         ScalesScores,
         ShiftsAttention,
     )
 
 
 class Kind(Enum):
-    """What a method sees and changes; each kind is one protocol (`holdfast.methods.protocols`)."""
+    """The kind of a method: each is one protocol of `holdfast.methods.protocols`."""
 
     LOG_ODDS = "attention"  # the log-odds of the mass on the span, in attention
     MESSAGES = "prompt"  # the chat, before it is rendered
@@ -47,7 +47,7 @@ class Kind(Enum):
 
 
 class Ability(Enum):
-    """What a model lets others see or change; the value is its name in sentences."""
+    """Something that a model lets others see or change; the value is its name in sentences."""
 
     MESSAGES = "messages"
     LOG_ODDS = "attention"
@@ -75,7 +75,7 @@ MEMBERS: dict[Kind, tuple[str, ...]] = {
     Kind.KEYS: ("name", "touched_layers", "reads_query", "edit_keys", "edit_values"),
     Kind.RESIDUAL: ("name", "touched_layers", "reply_only", "edit_hidden"),
     Kind.OUTPUTS: ("name", "touched_layers", "reply_only", "edit_outputs"),
-    Kind.REHEARSED: ("name", "tokens", "first_turn", "settle"),
+    Kind.REHEARSED: ("name", "tokens", "first_turn", "resolve"),
 }
 NEEDS: dict[Kind, frozenset[Ability]] = {
     Kind.LOG_ODDS: frozenset({Ability.LOG_ODDS}),
@@ -103,7 +103,7 @@ _TOLD_BY = {
     "edit_keys": Kind.KEYS,
     "edit_hidden": Kind.RESIDUAL,
     "edit_outputs": Kind.OUTPUTS,
-    "settle": Kind.REHEARSED,
+    "resolve": Kind.REHEARSED,
 }
 
 
@@ -128,7 +128,7 @@ def kind_of(method: object) -> Kind | None:
 
 
 def needs_of(method: object) -> frozenset[Ability]:
-    """What a method needs of a model: what its class declares, or else what its kind needs."""
+    """The abilities that a method needs: those its class declares, or else those of its kind."""
     declared: frozenset[Ability] | None = getattr(method, "needs", None)
     if declared is not None:
         return declared
@@ -157,7 +157,9 @@ def of_kind(methods: Iterable[Method], kind: Literal[Kind.RESIDUAL]) -> tuple[Ed
 @overload
 def of_kind(methods: Iterable[Method], kind: Literal[Kind.OUTPUTS]) -> tuple[EditsOutputs, ...]: ...
 @overload
-def of_kind(methods: Iterable[Method], kind: Literal[Kind.REHEARSED]) -> tuple[Rehearses, ...]: ...
+def of_kind(
+    methods: Iterable[Method], kind: Literal[Kind.REHEARSED]
+) -> tuple[NeedsWarmup, ...]: ...
 def of_kind(methods: Iterable[Method], kind: Kind) -> tuple[Any, ...]:
     """The methods of one kind, in their order."""
     return tuple(method for method in methods if kind_of(method) is kind)
@@ -193,12 +195,12 @@ def holds_span(method: Method) -> bool:
     return kind_of(method) in _HOLD_SPAN
 
 
-def draws_again(method: Method) -> bool:
+def resamples(method: Method) -> bool:
     """Whether a method may turn a token down, of which there can be one in a reply."""
     return kind_of(method) in _DRAW_AGAIN
 
 
-def acts_in_front(methods: Iterable[Method]) -> bool:
+def affects_pre_span(methods: Iterable[Method]) -> bool:
     """Whether some method moves tokens in front of the span too, and with them their keys."""
     return any(kind_of(method) in (Kind.RESIDUAL, Kind.OUTPUTS) for method in methods)
 

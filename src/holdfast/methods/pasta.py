@@ -8,7 +8,7 @@ from typing import ClassVar
 
 from holdfast.errors import KnobOutOfRange
 from holdfast.methods.heads import HeadSet
-from holdfast.methods.knob import HEADS, Number, Word, check_knobs, knob
+from holdfast.methods.parameters import HEADS, Number, Word, check_parameters, parameter
 from holdfast.methods.table import TableEntry, TableMethod
 
 
@@ -39,7 +39,7 @@ class Pasta(TableMethod):
     source: ClassVar[str] = "Zhang et al. 2024, eq. 2"
 
     alpha: float = field(
-        metadata=knob(
+        metadata=parameter(
             "the factor on the rest of the prompt; 1 changes nothing, the paper takes 0.01",
             Number(0, 1, above_low=True),
             "0.01",
@@ -48,7 +48,9 @@ class Pasta(TableMethod):
     heads: HeadSet | None = field(default=None, metadata=HEADS)
     generated: str = field(
         default="keep",
-        metadata=knob("whether the reply's own tokens keep their weight", Word(("keep", "scale"))),
+        metadata=parameter(
+            "whether the reply's own tokens keep their weight", Word(("keep", "scale"))
+        ),
     )
 
     def __post_init__(self) -> None:
@@ -57,7 +59,7 @@ class Pasta(TableMethod):
                 f"{self.name} takes alpha above 0 to 1, not 0: it would take away the rest of the"
                 " prompt; the paper's 0.01 does not."
             )
-        check_knobs(self)
+        check_parameters(self)
 
     @property
     def span_includes_generated(self) -> bool:

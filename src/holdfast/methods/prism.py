@@ -18,7 +18,7 @@ from holdfast.methods.key_heads import (
     rank_covering,
 )
 from holdfast.methods.kinds import Kind
-from holdfast.methods.knob import KEY_HEADS, Number, check_knobs, fitted_file, knob
+from holdfast.methods.parameters import KEY_HEADS, Number, check_parameters, fitted_file, parameter
 
 if TYPE_CHECKING:
     import torch
@@ -45,7 +45,7 @@ class Prism:
         heads: (layer, key-value head) pairs, as of `Seka`; None for all.
 
     Raises:
-        KnobOutOfRange: a knob outside its range.
+        KnobOutOfRange: a parameter outside its range.
         UsageError: the file is none, or was fitted for another method.
     """
 
@@ -56,25 +56,25 @@ class Prism:
 
     file: Fitted = field(metadata=fitted_file("prism"))
     gain: float = field(
-        default=0.4, metadata=knob("of keys; 0 leaves them as they are", Number(0), "0.4")
+        default=0.4, metadata=parameter("of keys; 0 leaves them as they are", Number(0), "0.4")
     )
     value_gain: float = field(
-        default=0.0, metadata=knob("of values; 0 leaves them as they are", Number(0))
+        default=0.0, metadata=parameter("of values; 0 leaves them as they are", Number(0))
     )
     coverage: float = field(
         default=0.9,
-        metadata=knob(
+        metadata=parameter(
             "gamma, the share of the singular values that the directions make up",
             Number(0, 1, above_low=True),
         ),
     )
     offset: float = field(
-        default=0.08, metadata=knob("delta, taken from the distance in each head", Number(0))
+        default=0.08, metadata=parameter("delta, taken from the distance in each head", Number(0))
     )
     heads: HeadSet | None = field(default=None, metadata=KEY_HEADS)
 
     def __post_init__(self) -> None:
-        check_knobs(self)
+        check_parameters(self)
 
     @property
     def touched_layers(self) -> frozenset[int]:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, ClassVar
 from holdfast.chat.messages import Message
 from holdfast.methods.contrast import PLAUSIBILITY, contrasted
 from holdfast.methods.kinds import Kind
-from holdfast.methods.knob import Number, Text, check_knobs, knob
+from holdfast.methods.parameters import Number, Text, check_parameters, parameter
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -42,18 +42,18 @@ class PromptStrength:
     source: ClassVar[str] = "Dong et al. 2026, arXiv 2601.06403"
 
     scale: float = field(
-        metadata=knob(
+        metadata=parameter(
             "alpha; 1 changes nothing, 0 is the model under the default prompt", Number(0), "1.5"
         )
     )
     default: str = field(
         default=DEFAULT_PROMPT,
-        metadata=knob("the prompt to contrast with, in double quotes", Text()),
+        metadata=parameter("the prompt to contrast with, in double quotes", Text()),
     )
     plausibility: float = field(default=0.0, metadata=PLAUSIBILITY)
 
     def __post_init__(self) -> None:
-        check_knobs(self)
+        check_parameters(self)
 
     def other(self, messages: Sequence[Message]) -> tuple[Message, ...]:
         """The chat under the default prompt."""

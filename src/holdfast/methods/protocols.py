@@ -1,4 +1,4 @@
-"""What a steering method can be.
+"""The protocols of steering methods.
 
 A method is a frozen dataclass that has the functions of one protocol below, and says which in
 `kind` and `needs` (`holdfast.methods.kinds`).
@@ -113,7 +113,7 @@ class ScalesScores(Method, Protocol):
 
     @property
     def scale(self) -> float:
-        """What scores on the span are multiplied by."""
+        """The factor on scores of the span."""
 
     def may_change(self, unsteered: Tensor) -> Tensor:
         """Whether steering is worth trying, bool [row], by the logits [row, vocabulary]."""
@@ -190,7 +190,7 @@ class EditsHidden(Method, Protocol):
 
 @runtime_checkable
 class EditsOutputs(Method, Protocol):
-    """What attention adds to the hidden states is moved, in some layers."""
+    """An output method: the outputs of attention are moved in some layers."""
 
     @property
     def touched_layers(self) -> frozenset[int]:
@@ -211,7 +211,7 @@ class EditsOutputs(Method, Protocol):
 
 
 @runtime_checkable
-class Rehearses(Method, Protocol):
+class NeedsWarmup(Method, Protocol):
     """A method that becomes an attention method once it has seen the model's reply to a chat's
     first turn: the reply is rehearsed, greedy and under the other methods of the list.
     """
@@ -221,11 +221,11 @@ class Rehearses(Method, Protocol):
         """Of the rehearsed reply, at most."""
 
     def first_turn(self, messages: Sequence[Message]) -> tuple[Message, ...]:
-        """What the rehearsed reply answers: the first messages of a chat, the same however far it
-        has gone on.
+        """The first messages of a chat, which the rehearsed reply answers: the same however far the
+        chat has gone on.
         """
 
-    def settle(self, mass: Tensor) -> ShiftsAttention:
+    def resolve(self, mass: Tensor) -> ShiftsAttention:
         """The attention method that it becomes.
 
         Args:

@@ -15,7 +15,7 @@ from holdfast.methods.gcad import Gcad
 from holdfast.methods.guidance import Guidance
 from holdfast.methods.hold import Hold
 from holdfast.methods.kinds import Ability, kind_of, needs_of
-from holdfast.methods.knob import Knob, knobs_of, required_knobs
+from holdfast.methods.parameters import Parameter, parameters_of, required_parameters
 from holdfast.methods.pasta import Pasta
 from holdfast.methods.prism import Prism
 from holdfast.methods.prompt_strength import PromptStrength
@@ -49,7 +49,7 @@ BY_NAME: dict[str, type[Any]] = {method.name: method for method in METHODS}
 
 def catalogue() -> list[tuple[str, tuple[str, ...], str]]:
     """Name, knobs and one line of every method, for help texts."""
-    return [(method.name, tuple(knobs_of(method)), summary(method)) for method in METHODS]
+    return [(method.name, tuple(parameters_of(method)), summary(method)) for method in METHODS]
 
 
 def schema() -> list[dict[str, Any]]:
@@ -79,12 +79,12 @@ def summary(method: type[Any]) -> str:
 
 def _knobs_schema(method: type[Any]) -> dict[str, Any]:
     defaults = {field.name: field.default for field in dataclasses.fields(method)}
-    required = required_knobs(method)
+    required = required_parameters(method)
     properties = {
-        name: {"description": knob.description, **knob.values.schema()}
+        name: {"description": parameter.description, **parameter.values.schema()}
         | ({} if name in required or defaults[name] is None else {"default": defaults[name]})
-        | _examples(knob)
-        for name, knob in knobs_of(method).items()
+        | _examples(parameter)
+        for name, parameter in parameters_of(method).items()
     }
     return {
         "type": "object",
@@ -94,8 +94,8 @@ def _knobs_schema(method: type[Any]) -> dict[str, Any]:
     }
 
 
-def _examples(knob: Knob) -> dict[str, Any]:
+def _examples(parameter: Parameter) -> dict[str, Any]:
     """A number to begin with, where one is declared."""
-    if not knob.example or knob.values.schema()["type"] != "number":
+    if not parameter.example or parameter.values.schema()["type"] != "number":
         return {}
-    return {"examples": [float(knob.example)]}
+    return {"examples": [float(parameter.example)]}

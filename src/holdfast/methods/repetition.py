@@ -10,7 +10,7 @@ from typing import ClassVar
 from holdfast.chat.messages import Message
 from holdfast.errors import PromptError
 from holdfast.methods.kinds import Kind
-from holdfast.methods.knob import Number, check_knobs, knob
+from holdfast.methods.parameters import Number, check_parameters, parameter
 
 
 @dataclass(frozen=True)
@@ -36,11 +36,11 @@ class Repetition:
     source: ClassVar[str] = "Li et al. 2024, section 6.1"
 
     probability: float = field(
-        metadata=knob("that a user message gets it; 0 changes nothing", Number(0, 1), "0.5")
+        metadata=parameter("that a user message gets it; 0 changes nothing", Number(0, 1), "0.5")
     )
 
     def __post_init__(self) -> None:
-        check_knobs(self)
+        check_parameters(self)
 
     def edit(self, messages: Sequence[Message], seed: int) -> tuple[Message, ...]:
         """Returns the messages with the repetitions in them; an empty system prompt leaves them

@@ -17,7 +17,7 @@ from holdfast.methods.key_heads import (
     rank_covering,
 )
 from holdfast.methods.kinds import Kind
-from holdfast.methods.knob import KEY_HEADS, Number, check_knobs, fitted_file, knob
+from holdfast.methods.parameters import KEY_HEADS, Number, check_parameters, fitted_file, parameter
 
 if TYPE_CHECKING:
     import torch
@@ -44,7 +44,7 @@ class Seka:
             that read it: with grouped queries, head h those from h * n to h * n + n - 1.
 
     Raises:
-        KnobOutOfRange: a knob outside its range.
+        KnobOutOfRange: a parameter outside its range.
         UsageError: the file is none, or was fitted for another method.
     """
 
@@ -57,26 +57,28 @@ class Seka:
     file: Fitted = field(metadata=fitted_file("seka"))
     gain: float = field(
         default=1.0,
-        metadata=knob("g+, along relevant directions; 0 changes nothing", Number(0), "1"),
+        metadata=parameter("g+, along relevant directions; 0 changes nothing", Number(0), "1"),
     )
     rest_gain: float = field(
-        default=0.0, metadata=knob("g-, along directions of irrelevant keys", Number(0))
+        default=0.0, metadata=parameter("g-, along directions of irrelevant keys", Number(0))
     )
     coverage: float = field(
         default=0.9,
-        metadata=knob(
+        metadata=parameter(
             "gamma, the share of the singular values that the directions make up",
             Number(0, 1, above_low=True),
         ),
     )
     threshold: float = field(
         default=0.0,
-        metadata=knob("the least distance of relevant from irrelevant keys in a head", Number(0)),
+        metadata=parameter(
+            "the least distance of relevant from irrelevant keys in a head", Number(0)
+        ),
     )
     heads: HeadSet | None = field(default=None, metadata=KEY_HEADS)
 
     def __post_init__(self) -> None:
-        check_knobs(self)
+        check_parameters(self)
 
     @property
     def touched_layers(self) -> frozenset[int]:

@@ -9,7 +9,7 @@
     seka:file=seka.safetensors,gain=1   a file of `holdfast fit`; `spell` names its content
     method.json                         a file {"method": SPEC}, as `holdfast calibrate` writes it
 
-A sweep gives one knob several values: `split-softmax:exponent=0.9,0.7,0.5`.
+A sweep gives one parameter several values: `split-softmax:exponent=0.9,0.7,0.5`.
 """
 
 from __future__ import annotations
@@ -24,7 +24,8 @@ from typing import Any
 from holdfast.errors import UnknownName, UsageError
 from holdfast.methods.fitted import Fitted, read_fitted
 from holdfast.methods.head_files import read_heads, spell_heads
-from holdfast.methods.knob import (
+from holdfast.methods.layers import LayerSet, read_layers, spell_layers
+from holdfast.methods.parameters import (
     AttentionMethods,
     FittedFile,
     Heads,
@@ -32,10 +33,9 @@ from holdfast.methods.knob import (
     Text,
     Values,
     Word,
-    knobs_of,
-    required_knobs,
+    parameters_of,
+    required_parameters,
 )
-from holdfast.methods.layers import LayerSet, read_layers, spell_layers
 from holdfast.methods.protocols import Method
 from holdfast.methods.registry import BY_NAME
 
@@ -50,9 +50,10 @@ def parse(spec: str, *, files: bool = True) -> tuple[Method, ...]:
         files: whether it may name files; never where it comes from somebody else.
 
     Raises:
-        UnknownName: no such method or knob; the message suggests the nearest.
-        KnobOutOfRange: a value outside its knob's range.
-        UsageError: the spelling is malformed, a knob is missing, or it names a file and may not.
+        UnknownName: no such method or parameter; the message suggests the nearest.
+        KnobOutOfRange: a value outside its parameter's range.
+        UsageError: the spelling is malformed, a parameter is missing, or it
+            names a file and may not.
     """
     if is_file(spec):
         if not files:
@@ -65,11 +66,11 @@ def parse(spec: str, *, files: bool = True) -> tuple[Method, ...]:
 
 @dataclass(frozen=True)
 class Sweep:
-    """One method, or several joined by "+", with one knob at one value or several.
+    """One method, or several joined by "+", with one parameter at one value or several.
 
     Args:
-        name: of the methods, with the knobs that stay.
-        knob: the name of the knob that does not.
+        name: of the methods, with the parameters that stay.
+        knob: the name of the parameter that does not.
         values: its values as they were spelled.
         settings: the methods at each value.
     """
@@ -81,36 +82,38 @@ class Sweep:
 
 
 def parse_sweep(spec: str) -> Sweep:
-    """Reads a sweep: a spelling of methods in which one knob has several values, joined by ",".
+    """Reads a sweep: a spec string in which one parameter has several values, joined by ",".
 
-    Where every knob has one value, the sweep is this one setting.
+    Where every parameter has one value, the sweep is this one setting.
 
     Raises:
-        UsageError: no knob is named, or more than one has several values, or as `parse`.
+        UsageError: no parameter is named, or more than one has several values, or as `parse`.
     """
     parts = [_read_part(text, spec, swept=True) for text in _split(spec, "+")]
-    place, knob = _swept_knob(parts, spec)
+    place, parameter = _swept_parameter(parts, spec)
     before, part, after = parts[:place], parts[place], parts[place + 1 :]
-    values = part.knobs[knob]
+    values = part.knobs[parameter]
     settings = tuple(
-        tuple(_make(chosen) for chosen in (*before, part.at(knob, value), *after))
+        tuple(_make(chosen) for chosen in (*before, part.at(parameter, value), *after))
         for value in values
     )
     if len(set(settings)) < len(settings):
         raise UsageError(
-            f"The sweep {spec!r} gives {knob} the same value twice; give each value once."
+            f"The sweep {spec!r} gives {parameter} the same value twice; give each value once."
         )
-    stays = "+".join(chosen.spelled() for chosen in (*before, part.without(knob), *after))
-    return Sweep(stays, knob, values, settings)
+    stays = "+".join(chosen.spelled() for chosen in (*before, part.without(parameter), *after))
+    return Sweep(stays, parameter, values, settings)
 
 
-def _swept_knob(parts: Sequence[_Part], spec: str) -> tuple[int, str]:
-    """The number of the part, and its knob, that has several values; else the first knob."""
-    places = [(place, knob) for place, part in enumerate(parts) for knob in part.knobs]
-    swept = [(place, knob) for place, knob in places if len(parts[place].knobs[knob]) > 1]
+def _swept_parameter(parts: Sequence[_Part], spec: str) -> tuple[int, str]:
+    """The part, by its number, and the parameter that has several values; else the first one."""
+    places = [(place, parameter) for place, part in enumerate(parts) for parameter in part.knobs]
+    swept = [
+        (place, parameter) for place, parameter in places if len(parts[place].knobs[parameter]) > 1
+    ]
     if len(swept) < 2 and places:
         return (swept or places)[0]
-    named = " and ".join(knob for _, knob in swept)
+    named = " and ".join(parameter for _, parameter in swept)
     why = f"gives several values to {named}" if named else "names no parameter"
     raise UsageError(
         f"The sweep {spec!r} {why}; give one parameter one value or several,"
@@ -164,33 +167,33 @@ def spell(methods: Sequence[Method]) -> str:
 
 @dataclass(frozen=True)
 class _Part:
-    """One method of a spelling, and each knob with the values it is given."""
+    """One method of a spelling, and each parameter with the values it is given."""
 
     method: type[Any]
     knobs: Mapping[str, tuple[str, ...]]
 
-    def at(self, knob: str, value: str) -> _Part:
-        return _Part(self.method, {**self.knobs, knob: (value,)})
+    def at(self, parameter: str, value: str) -> _Part:
+        return _Part(self.method, {**self.knobs, parameter: (value,)})
 
-    def without(self, knob: str) -> _Part:
-        return _Part(self.method, {k: v for k, v in self.knobs.items() if k != knob})
+    def without(self, parameter: str) -> _Part:
+        return _Part(self.method, {k: v for k, v in self.knobs.items() if k != parameter})
 
     def spelled(self) -> str:
-        knobs = [f"{knob}={','.join(values)}" for knob, values in self.knobs.items()]
+        knobs = [f"{parameter}={','.join(values)}" for parameter, values in self.knobs.items()]
         return f"{self.method.name}:{','.join(knobs)}" if knobs else str(self.method.name)
 
 
 def _read_part(text: str, spec: str, swept: bool = False) -> _Part:
-    """In a sweep, what follows a comma without a "=" is another value of the knob before it."""
+    """In a sweep, text behind a comma without "=" is another value of the parameter before it."""
     name, _, listed = (side.strip() for side in text.partition(":"))
     method = _class_of(name, spec)
     knobs: dict[str, tuple[str, ...]] = {}
     for pair in _split(listed, ",") if listed else ():
-        knob, equals, value = (side.strip() for side in pair.partition("="))
-        if equals and knob not in knobs:
-            knobs[knob] = (value,)
+        parameter, equals, value = (side.strip() for side in pair.partition("="))
+        if equals and parameter not in knobs:
+            knobs[parameter] = (value,)
         elif swept and knobs and not equals:
-            knobs[next(reversed(knobs))] += (knob,)
+            knobs[next(reversed(knobs))] += (parameter,)
         else:
             owner, form = ("A sweep", "KNOB=VALUE,VALUE") if swept else (name, "KNOB=VALUE")
             raise UsageError(
@@ -201,18 +204,18 @@ def _read_part(text: str, spec: str, swept: bool = False) -> _Part:
 
 def _make(part: _Part, files: bool = True) -> Method:
     """The method that a part spells, whose knobs have one value each."""
-    name, known = part.method.name, knobs_of(part.method)
-    for knob in part.knobs:
-        if knob not in known:
-            raise UnknownName("parameter", knob, known, owner=name)
-    if missing := next((k for k in required_knobs(part.method) if k not in part.knobs), None):
+    name, known = part.method.name, parameters_of(part.method)
+    for parameter in part.knobs:
+        if parameter not in known:
+            raise UnknownName("parameter", parameter, known, owner=name)
+    if missing := next((k for k in required_parameters(part.method) if k not in part.knobs), None):
         raise UsageError(
             f"{name} needs {missing}, as in {name}:{missing}={known[missing].example},"
             f" but got {part.spelled()!r}."
         )
     values = {
-        knob: _read_value(name, knob, known[knob].values, text, files)
-        for knob, (text,) in part.knobs.items()
+        parameter: _read_value(name, parameter, known[parameter].values, text, files)
+        for parameter, (text,) in part.knobs.items()
     }
     made: Method = part.method(**values)
     return made
@@ -232,7 +235,7 @@ def _class_of(name: str, spec: str) -> type[Any]:
     return BY_NAME[name]
 
 
-def _read_value(owner: str, knob: str, values: Values, text: str, files: bool) -> object:
+def _read_value(owner: str, parameter: str, values: Values, text: str, files: bool) -> object:
     match values:
         case Heads():
             if text.endswith(".json") and not files:
@@ -245,21 +248,21 @@ def _read_value(owner: str, knob: str, values: Values, text: str, files: bool) -
         case AttentionMethods():
             if not (text.startswith("[") and text.endswith("]")):
                 raise UsageError(
-                    f"{owner} takes {knob} in brackets, as in"
-                    f" {owner}:{knob}=[split-softmax:exponent=0.5], not {text!r}."
+                    f"{owner} takes {parameter} in brackets, as in"
+                    f" {owner}:{parameter}=[split-softmax:exponent=0.5], not {text!r}."
                 )
             return parse(text[1:-1], files=files)
         case Word():
             return text
         case Text():
-            return _read_text(owner, knob, text)
+            return _read_text(owner, parameter, text)
     try:
         return float(text)
     except ValueError:
-        raise UsageError(f"{owner} takes a number as {knob}, not {text!r}.") from None
+        raise UsageError(f"{owner} takes a number as {parameter}, not {text!r}.") from None
 
 
-def _read_text(owner: str, knob: str, text: str) -> str:
+def _read_text(owner: str, parameter: str, text: str) -> str:
     """A text as it is spelled: between double quotes, or as it stands."""
     if not text.startswith('"'):
         return text
@@ -267,7 +270,8 @@ def _read_text(owner: str, knob: str, text: str) -> str:
         return str(json.loads(text))
     except ValueError:
         raise UsageError(
-            f'{owner} takes {knob} between double quotes, with \\" for one inside, not {text!r}.'
+            f'{owner} takes {parameter} between double quotes, with \\" for one inside, not'
+            f" {text!r}."
         ) from None
 
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from typing import ClassVar
 
 from holdfast.methods.heads import HeadSet
-from holdfast.methods.knob import HEADS, Number, knob
+from holdfast.methods.parameters import HEADS, Number, parameter
 from holdfast.methods.table import TableEntry, TableMethod
 
 
@@ -31,7 +31,7 @@ class SplitSoftmax(TableMethod):
     span_includes_generated: ClassVar[bool] = False
 
     exponent: float = field(
-        metadata=knob(
+        metadata=parameter(
             "the power k; 1 changes nothing, 0 puts all mass on the span", Number(0, 1), "0.5"
         )
     )

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import ClassVar
 
 from holdfast.methods.heads import HeadSet
-from holdfast.methods.knob import HEADS, Number, knob
+from holdfast.methods.parameters import HEADS, Number, parameter
 from holdfast.methods.table import TableEntry, TableMethod
 
 
@@ -33,7 +33,7 @@ class Spotlight(TableMethod):
     span_includes_generated: ClassVar[bool] = False
 
     target: float = field(
-        metadata=knob("the mass psi; 0 changes nothing", Number(0, 1, below_high=True), "0.3")
+        metadata=parameter("the mass psi; 0 changes nothing", Number(0, 1, below_high=True), "0.3")
     )
     heads: HeadSet | None = field(default=None, metadata=HEADS)
 

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Protocol
 
 from holdfast.errors import UsageError
 from holdfast.methods.kinds import Kind
-from holdfast.methods.knob import check_knobs
+from holdfast.methods.parameters import check_parameters
 from holdfast.methods.protocols import ShiftsAttention
 
 if TYPE_CHECKING:
@@ -33,7 +33,7 @@ _LEAST = 1e-38  # of an exponent whose logarithm is taken
 
 @dataclass(frozen=True)
 class TableEntry:
-    """What a method of the family does on one head; the default changes nothing.
+    """The three numbers of a method on one head; the default changes nothing.
 
     Args:
         bias: added to the log-odds.
@@ -173,7 +173,7 @@ class TableMethod(ShiftsAttention, Protocol):
     kind: ClassVar[Kind] = Kind.LOG_ODDS
 
     def __post_init__(self) -> None:
-        check_knobs(self)
+        check_parameters(self)
 
     @property
     def table_entry(self) -> TableEntry:
@@ -189,7 +189,7 @@ class TableMethod(ShiftsAttention, Protocol):
 
 @dataclass(frozen=True)
 class TableRow:
-    """What the methods of one row come to.
+    """The entries that the methods of one row come to.
 
     Args:
         everywhere: on every head that is not named.

@@ -7,8 +7,15 @@ from typing import TYPE_CHECKING, ClassVar
 
 from holdfast.methods.fitted import Fitted
 from holdfast.methods.kinds import Kind
-from holdfast.methods.knob import LAYERS, Number, Word, check_knobs, fitted_file, knob
 from holdfast.methods.layers import LayerSet
+from holdfast.methods.parameters import (
+    LAYERS,
+    Number,
+    Word,
+    check_parameters,
+    fitted_file,
+    parameter,
+)
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -33,7 +40,7 @@ class Vector:
         layers: behind which it is added; None for the one that the file chose.
 
     Raises:
-        KnobOutOfRange: a knob outside its range.
+        KnobOutOfRange: a parameter outside its range.
         UsageError: the file is none, or was fitted for another method.
     """
 
@@ -43,15 +50,16 @@ class Vector:
 
     file: Fitted = field(metadata=fitted_file("vector"))
     factor: float = field(
-        default=0.5, metadata=knob("a; 0 changes nothing, 1 adds the difference", Number(0), "0.5")
+        default=0.5,
+        metadata=parameter("a; 0 changes nothing, 1 adds the difference", Number(0), "0.5"),
     )
     tokens: str = field(
-        default="all", metadata=knob("which tokens are moved", Word(("all", "reply")))
+        default="all", metadata=parameter("which tokens are moved", Word(("all", "reply")))
     )
     layers: LayerSet | None = field(default=None, metadata=LAYERS)
 
     def __post_init__(self) -> None:
-        check_knobs(self)
+        check_parameters(self)
 
     @property
     def touched_layers(self) -> frozenset[int]:

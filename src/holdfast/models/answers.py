@@ -45,7 +45,7 @@ class Endpoint:
 
 @dataclass(frozen=True)
 class Applied:
-    """What a server did to an answer.
+    """The steering that a server applied to an answer.
 
     Args:
         method: as it is spelled, or "none".
@@ -79,7 +79,7 @@ def read_answer(text: str) -> dict[str, object]:
 
 
 def read_applied(answer: dict[str, object]) -> Applied | None:
-    """What a server says of the steering of its answer; None where it says nothing."""
+    """The steering that an answer says was applied; None where it says nothing."""
     told = as_fields(answer.get("holdfast"))
     method = told.get("steering")
     if not isinstance(method, str):
@@ -207,7 +207,7 @@ def _billed(usage: dict[str, object]) -> tuple[int, int] | None:
 
 @dataclass
 class Streamed:
-    """What has arrived of a reply.
+    """A reply as far as it has arrived.
 
     Args:
         tell: takes each piece of its text.

@@ -1,4 +1,4 @@
-"""What chat models offer, and the refusal of what one of them does not."""
+"""The abilities of chat models, and the refusal of methods that need others."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from holdfast.errors import ModelError, UsageError
 from holdfast.methods import Method, spell
-from holdfast.methods.kinds import EVERY_MODEL, NEEDS, Ability, draws_again, in_words, needs_of
+from holdfast.methods.kinds import EVERY_MODEL, NEEDS, Ability, in_words, needs_of, resamples
 
 if TYPE_CHECKING:
     from transformers import PreTrainedModel
@@ -71,6 +71,6 @@ def check_needs(
         raise UsageError(
             f"{' and '.join(seconds)} each need a second stream, and there is one; use one of them."
         )
-    again = [method.name for method in methods if draws_again(method)]
+    again = [method.name for method in methods if resamples(method)]
     if len(again) > 1:
         raise UsageError(f"{' and '.join(again)} each draw a token again; use one of them.")

@@ -346,7 +346,7 @@ def _not_found(name: str, error: OSError, silence: str) -> str:
 
 
 def shorten(error: Exception) -> str:
-    """What an error says, on one line; with its kind where it says but a word."""
+    """The message of an error on one line; with its kind where it is but a word."""
     message = " ".join(str(error).split()).rstrip(".;")
     return cut(message if " " in message else f"{type(error).__name__}: {message}", 200)
 

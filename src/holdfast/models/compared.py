@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from holdfast.errors import UsageError
-from holdfast.methods import Method, draws_again
+from holdfast.methods import Method, resamples
 from holdfast.models.requests import Reply, Request
 
 
@@ -67,7 +67,7 @@ def check_comparable(methods: Sequence[Method]) -> None:
         UsageError: a method that draws tokens again, or a threshold under which some tokens are
             never drawn.
     """
-    if again := [method for method in methods if draws_again(method)]:
+    if again := [method for method in methods if resamples(method)]:
         raise UsageError(
             f"{again[0].name} draws tokens again, so replies under it have no distribution to"
             " compare; measure divergence without it."

@@ -35,7 +35,7 @@ class EncodedChats:
 
     @property
     def inputs(self) -> dict[str, Tensor]:
-        """What the model takes: `model.generate(**chats.inputs)`."""
+        """The model's arguments: `model.generate(**chats.inputs)`."""
         return {"input_ids": self.input_ids, "attention_mask": self.attention_mask}
 
 

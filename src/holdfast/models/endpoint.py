@@ -50,7 +50,7 @@ _LONGEST_WAIT = 8.0  # seconds before a malformed answer is asked for again
 
 @dataclass
 class Wire:
-    """What was learnt about the server's dialect."""
+    """The server's dialect, as far as its answers have shown it."""
 
     limit: str = "max_tokens"
     refused: frozenset[str] = frozenset()
@@ -75,7 +75,7 @@ class EndpointModel(Generation):
 
     @property
     def offers(self) -> frozenset[Ability]:
-        """What methods can use of it: the messages, and what the server says that it offers."""
+        """The abilities that methods can use: messages, and those that the server says it has."""
         return self._wire.served.offers
 
     @property
@@ -188,7 +188,7 @@ class EndpointModel(Generation):
 
     @property
     def served(self) -> Served:
-        """What the server says of its steering."""
+        """The steering that the server says it offers."""
         return self._wire.served
 
     def _with_masses(self, reply: Reply, name: object, body: dict[str, object]) -> Reply:

@@ -32,7 +32,7 @@ class Unanswered:
 
 @dataclass
 class Failures:
-    """What failed since the last request that was answered.
+    """The requests that failed since the last one that was answered.
 
     As long as failures follow one another, the server may be at fault and not what was asked, so
     what came of these requests waits. It is told when something is answered; a run that stops does

@@ -19,7 +19,7 @@ from holdfast.models.compared import Compared, Divergence, check_comparable
 from holdfast.models.protocol import request_names
 from holdfast.models.reader import Reader
 from holdfast.models.rehearsals import rehearsal_of
-from holdfast.models.rendering import Known, Rendered, all_rendered, render
+from holdfast.models.rendering import CachedDialog, Rendered, all_rendered, render
 from holdfast.models.reply_tokens import known_replies, spell_replies
 from holdfast.models.requests import Reply, Request
 
@@ -119,7 +119,7 @@ class GivenReplies:
     def spell(
         self, requests: Sequence[Request], replies: Sequence[Sequence[str]]
     ) -> list[tuple[Stream, list[tuple[int, ...]]]]:
-        """What `score` forwards: each chat's tokens and span, and the tokens of its replies.
+        """The inputs of `score`: each chat's tokens and span, and the tokens of its replies.
 
         Raises:
             PromptError, UsageError, ModelError: as `score`.
@@ -176,7 +176,7 @@ def _diverge(
     runner: Runner,
     tokenizer: PreTrainedTokenizerFast,
     compared: Sequence[Compared],
-    known_of: Callable[[Hashable], tuple[Known, ...]],
+    known_of: Callable[[Hashable], tuple[CachedDialog, ...]],
     batch_size: int,
 ) -> list[Divergence | None]:
     """The divergence of replies under methods that are checked.
@@ -203,7 +203,7 @@ def _diverge(
 
 def _pairs_of(
     compared: Sequence[Compared],
-    known_of: Callable[[Hashable], tuple[Known, ...]],
+    known_of: Callable[[Hashable], tuple[CachedDialog, ...]],
     tokenizer: PreTrainedTokenizerFast,
 ) -> list[Pair]:
     """The replies as the engine reads them.
@@ -228,7 +228,7 @@ def _pairs_of(
             traces=False,
         )
     )
-    dialogs: dict[Hashable, tuple[Known, ...]] = {}  # as far as they are rendered
+    dialogs: dict[Hashable, tuple[CachedDialog, ...]] = {}  # as far as they are rendered
     pairs = []
     for each, reference in zip(compared, references, strict=True):
         thread = each.request.thread
@@ -253,7 +253,7 @@ def _tokens_of(
     return spell_replies([asked], [[reply.text]], tokenizer)[0][0] if reply.text else ()
 
 
-def _behind(rendered: Rendered, known: Sequence[Known]) -> Row:
+def _behind(rendered: Rendered, known: Sequence[CachedDialog]) -> Row:
     """A chat as a row whose streams take over what they can of a thread."""
     streams = list(rendered.row.streams)
     for number, (stream, dialog) in enumerate(zip(streams, known, strict=False)):

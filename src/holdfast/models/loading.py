@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import torch
 
 from holdfast import knobs
-from holdfast.attention import adopt, layers_with_attention
+from holdfast.attention import install, layers_with_attention
 from holdfast.engine.state_layers import ATTENDING, HELD
 from holdfast.errors import ModelError, UsageError
 from holdfast.models.checkpoint import (
@@ -95,7 +95,7 @@ def load(
     model = placement.settle(model, source.name)
     model.eval()
     with explained(source, "model", silence):
-        steerable = adopt(model)
+        steerable = install(model)
     return LocalModel(
         name=source.name,
         identity=Fingerprint(
@@ -181,7 +181,7 @@ def reuses_cache(model: PreTrainedModel) -> bool:
     """Whether rows of different length share a pass, and go on from what they have computed.
 
     They do where every layer keeps what slots can hold, and where attention, if there is any, asks
-    for the masks of this package (so adopt the model first) and takes positions.
+    for the masks of this package (so install the model first) and takes positions.
     """
     from transformers.cache_utils import DynamicCache
 

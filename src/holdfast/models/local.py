@@ -189,7 +189,7 @@ class LocalModel(Generation):
 
     @cached_property
     def offers(self) -> frozenset[Ability]:
-        """What methods and studies can use of it."""
+        """The abilities that methods and studies can use."""
         attention = {Ability.LOG_ODDS, Ability.REHEARSAL} if self.steerable else set[Ability]()
         scored = self.reuses_cache and self.runner.scored_layers
         scores = {Ability.SCORES} if scored else set[Ability]()
@@ -197,7 +197,7 @@ class LocalModel(Generation):
 
     @property
     def runtime(self) -> dict[str, str | int]:
-        """What rounding depends on besides the model."""
+        """Versions and devices that rounding depends on."""
         import transformers
 
         device = self.hf_model.device
@@ -215,7 +215,7 @@ class LocalModel(Generation):
 
     @property
     def shape(self) -> Shape:
-        """What a head set made on this model is for.
+        """The shape that head sets made on this model are for.
 
         Raises:
             ModelError: its layers do not all have the same number of heads.

@@ -14,7 +14,7 @@ from holdfast.models.requests import Reply, Request
 
 @dataclass
 class Meter:
-    """What models were asked since it was made.
+    """Counts the requests and tokens of models since it was made.
 
     Attributes:
         requests: that were answered or failed, and replies that were scored.

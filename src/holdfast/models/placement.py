@@ -35,7 +35,7 @@ class Placement:
     dtype: torch.dtype | str
 
     def options(self) -> dict[str, Any]:
-        """What `from_pretrained` takes of it."""
+        """The arguments of `from_pretrained`."""
         mapped = {} if self.device_map is None else {"device_map": self.device_map}
         return {"dtype": self.dtype, **mapped}
 

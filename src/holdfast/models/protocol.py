@@ -1,4 +1,4 @@
-"""What every chat model can be asked, whether it runs here or behind an endpoint."""
+"""The protocol of chat models, whether they run here or behind an endpoint."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from holdfast.sampling import Sampling
 
 
 class Generation(Protocol):
-    """What a model that answers many chats does with one."""
+    """Answers one chat by answering many."""
 
     def generate_batch(self, requests: Sequence[Request]) -> list[Reply]:
         """Answers many chats, in the order given; the same as one by one, but faster."""
@@ -55,7 +55,7 @@ class ChatModel(Generation, Protocol):
 
     @property
     def runtime(self) -> dict[str, str | int]:
-        """What rounding depends on besides the model: a run is resumed only where it is the
+        """Versions and devices that rounding depends on: a run is resumed only where they are the
         same.
         """
 
@@ -71,7 +71,7 @@ class ChatModel(Generation, Protocol):
 
     @property
     def offers(self) -> frozenset[Ability]:
-        """What methods and studies can use of it; a method that needs more is refused."""
+        """The abilities that methods and studies can use; a method that needs more is refused."""
 
     def check(self, methods: Sequence[Method]) -> None:
         """Refuses methods that cannot be applied to this model, before anything is generated."""
@@ -153,6 +153,6 @@ def answer_all(
 
 
 def request_names(requests: Sequence[Request]) -> list[str]:
-    """What errors call each of several requests."""
+    """The name of each of several requests in errors."""
     count = len(requests)
     return [f"Request {n} of {count}" if count > 1 else "" for n in range(1, count + 1)]

@@ -11,7 +11,7 @@ from holdfast.engine.scheduler import name_error
 from holdfast.errors import HoldfastError, ModelError
 from holdfast.methods import Method
 from holdfast.models.rehearsals import Rehearsals, rehearsal_of, without_rehearsed
-from holdfast.models.rendering import Known, Rendered, render
+from holdfast.models.rendering import CachedDialog, Rendered, render
 from holdfast.models.reply_tokens import known_replies
 from holdfast.models.requests import Request
 
@@ -33,7 +33,7 @@ class Reader:
 
     def __init__(self, model: LocalModel):
         self.model, self.rehearsals = model, Rehearsals()
-        self._threads: dict[Hashable, tuple[Known, ...]] = {}
+        self._threads: dict[Hashable, tuple[CachedDialog, ...]] = {}
         self._prefixes = PrefixCache(model.prefix_bytes)
         self._checked: set[tuple[Method, ...]] = set()
         self._fingerprint = model.fingerprint
@@ -82,15 +82,15 @@ class Reader:
                 self._checked.clear()
             self._checked.add(methods)
 
-    def keep(self, asked: Rendered, known: tuple[Known, ...]) -> None:
+    def keep(self, asked: Rendered, known: tuple[CachedDialog, ...]) -> None:
         """Remembers what is known of a request's thread now."""
         thread = asked.request.thread
         assert thread is not None
         self._threads[thread] = known
         self._prefixes.keep(thread, [each.prefix for each in known])
 
-    def known_of(self, thread: Hashable) -> tuple[Known, ...]:
-        """What is known of a thread now, which counts as used."""
+    def known_of(self, thread: Hashable) -> tuple[CachedDialog, ...]:
+        """The dialog of a thread as it stands now, which counts as used."""
         self._prefixes.use(thread)
         return self._threads.get(thread, ())
 
@@ -122,7 +122,7 @@ class Reader:
         A fork that has to wait goes on from here, however far its thread gets meanwhile.
         """
         refused: dict[int, HoldfastError] = {}
-        known: dict[int, tuple[Known, ...]] = {}
+        known: dict[int, tuple[CachedDialog, ...]] = {}
         for number, (request, name) in enumerate(zip(requests, names, strict=True)):
             try:
                 self.check(request.methods)
@@ -143,7 +143,7 @@ class Reader:
         )
         return [refused.get(number) or next(rendered) for number in range(len(requests))]
 
-    def _known(self, request: Request) -> tuple[Known, ...]:
+    def _known(self, request: Request) -> tuple[CachedDialog, ...]:
         if request.thread is None:
             return known_replies(request, self.model.tokenizer)
         return self.known_of(request.thread)

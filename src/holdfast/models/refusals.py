@@ -29,7 +29,7 @@ _TOO_LONG = re.compile(  # OpenAI, vLLM; llama.cpp; Anthropic; Text Generation I
 
 
 def failure_of(error: OpenAIError, endpoint: Endpoint) -> ModelError:
-    """What an error of the official client means, after its retries.
+    """The error to raise for one of the official client, after its retries.
 
     Returns:
         A `RequestFailed` where other requests may still be answered, else a plain `ModelError`:
@@ -197,12 +197,12 @@ def _cure(words: str, refused: tuple[str, ...]) -> str:
 
 
 def words_of(error: APIStatusError, endpoint: Endpoint) -> str:
-    """What the server said, for a sentence."""
+    """The server's message, for a sentence."""
     return _cut(_words_of(error), endpoint)
 
 
 def _words_of(error: APIStatusError) -> str:
-    """What the server said, without its wrapping."""
+    """The server's message without its wrapping."""
     body = error.body
     if isinstance(body, dict):
         body = body.get("error") or body.get("message") or body.get("detail") or body

@@ -23,7 +23,7 @@ _Key = tuple[Hashable, ...]
 
 
 class Rehearsals:
-    """What rehearsed replies have shown, and the requests that wait for others."""
+    """Methods resolved by rehearsed replies, and the requests that wait for others."""
 
     def __init__(self) -> None:
         self._settled: dict[_Key, Mapping[Method, ShiftsAttention]] = {}
@@ -52,7 +52,7 @@ class Rehearsals:
             self._settled.pop(next(iter(self._settled)), None)
         trace = reply.trace
         self._settled[_key_of(request)] = {
-            method: method.settle(trace.mass[..., : method.tokens])
+            method: method.resolve(trace.mass[..., : method.tokens])
             for method in of_kind(request.methods, Kind.REHEARSED)
             if trace is not None
         }
@@ -123,7 +123,7 @@ def without_rehearsed(request: Request) -> Request:
 
 
 def _key_of(request: Request) -> _Key:
-    """What a rehearsal depends on."""
+    """A key of all that a rehearsal depends on."""
     first = of_kind(request.methods, Kind.REHEARSED)[0]
     messages = first.first_turn(request.messages)
     return (

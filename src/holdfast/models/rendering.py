@@ -27,8 +27,8 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class Known:
-    """What is known of one stream of a dialog.
+class CachedDialog:
+    """One stream of a dialog, as it was rendered, with its tokens.
 
     Args:
         text: as it was rendered, with the last reply.
@@ -78,8 +78,8 @@ class Rendered:
         computed: Sequence[KeysValues | None],
         token_ids: tuple[int, ...] = (),
         reply: str = "",
-    ) -> tuple[Known, ...]:
-        """What is known of the dialog now.
+    ) -> tuple[CachedDialog, ...]:
+        """The dialog as it stands now.
 
         Args:
             computed: per stream, keys and values of the first tokens, or None; () where there are
@@ -89,7 +89,7 @@ class Rendered:
         """
         keys_values: Sequence[KeysValues | None] = computed or [None] * len(self.texts)
         return tuple(
-            Known(
+            CachedDialog(
                 text + reply,
                 spans,
                 Prefix(
@@ -107,7 +107,7 @@ class Rendered:
 
 @dataclass(frozen=True)
 class _Chat:
-    """What one stream reads.
+    """The chat that one stream reads.
 
     Args:
         messages: as its methods edited them.
@@ -123,7 +123,7 @@ class _Chat:
 def render(
     requests: Sequence[Request],
     names: Sequence[str],
-    known: Sequence[Sequence[Known]],
+    known: Sequence[Sequence[CachedDialog]],
     tokenizer: PreTrainedTokenizerFast,
     *,
     traces: bool,
@@ -202,7 +202,7 @@ def _row(
     request: Request,
     name: str,
     prompts: Sequence[Prompt],
-    before: Sequence[Known],
+    before: Sequence[CachedDialog],
     mask: int | None,
     traces: bool,
 ) -> Rendered:
@@ -255,7 +255,7 @@ def mask_token(tokenizer: PreTrainedTokenizerFast) -> int:
 
 def _stream(
     prompt: Prompt,
-    before: Known | None,
+    before: CachedDialog | None,
     methods: tuple[InPass, ...],
     mask: int | None = None,
 ) -> Stream:
@@ -273,7 +273,9 @@ def _stream(
     return Stream.behind(prefix, token_ids, span, methods)
 
 
-def _continue(before: Known, prompt: Prompt) -> tuple[tuple[int, ...], tuple[bool, ...]] | None:
+def _continue(
+    before: CachedDialog, prompt: Prompt
+) -> tuple[tuple[int, ...], tuple[bool, ...]] | None:
     """The tokens and span of `prompt`, with those that are known kept as they were generated.
 
     The text behind them is taken from a tokenization of the whole, if a token starts exactly there;
@@ -291,7 +293,7 @@ def _continue(before: Known, prompt: Prompt) -> tuple[tuple[int, ...], tuple[boo
 
 
 def _chats(request: Request) -> list[_Chat]:
-    """What the streams of a request read; what a method repeats is emphasised in every place."""
+    """The chats that the streams of a request read; repeated text is emphasised in every place."""
     messages, mark = request.messages, ""
     if request.emphasis:
         mark = unused_character([message["content"] for message in messages])

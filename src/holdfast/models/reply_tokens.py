@@ -8,21 +8,21 @@ from typing import TYPE_CHECKING
 
 from holdfast.chat.prompt import tokenize
 from holdfast.errors import PromptError
-from holdfast.models.rendering import Known, Rendered, all_rendered, render
+from holdfast.models.rendering import CachedDialog, Rendered, all_rendered, render
 from holdfast.models.requests import Request
 
 if TYPE_CHECKING:
     from transformers import PreTrainedTokenizerFast
 
 
-def known_replies(request: Request, tokenizer: PreTrainedTokenizerFast) -> tuple[Known, ...]:
-    """What is known of a dialog whose replies come with their tokens: each is put behind the chat
-    that it answered, as a thread would have done.
+def known_replies(request: Request, tokenizer: PreTrainedTokenizerFast) -> tuple[CachedDialog, ...]:
+    """A dialog whose replies come with their tokens: each is put behind the chat that it answered,
+    as a thread would have done.
 
     Raises:
         PromptError: tokens that spell another text, or a chat that cannot be rendered.
     """
-    known: tuple[Known, ...] = ()
+    known: tuple[CachedDialog, ...] = ()
     for place, token_ids in request.spelled:
         reply = request.messages[place]["content"]
         told = str(tokenizer.decode(list(token_ids), skip_special_tokens=True))

@@ -1,4 +1,4 @@
-"""What a server says of its steering, and how it is asked for it."""
+"""Servers that steer: what they offer, and how they are asked for it."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _PATIENCE = 5.0  # seconds for the question whether a server steers
 
 @dataclass(frozen=True)
 class Served:
-    """What a server says of its steering; without arguments, that of an ordinary endpoint.
+    """The steering that a server offers; without arguments, that of an ordinary endpoint.
 
     Args:
         spelling: how it is asked, of `client.SPELLINGS`; "" where it does not steer.
@@ -49,7 +49,7 @@ class Served:
 
     @property
     def identity(self) -> str:
-        """What of it may change replies, for the model's fingerprint; "" for ordinary endpoints."""
+        """The part that may change replies, for the fingerprint; "" for ordinary endpoints."""
         engine = "" if self.spelling == "holdfast" else f"{self.spelling} "
         return f"Holdfast {engine}{self.fingerprint}".rstrip() if self.spelling else ""
 
@@ -193,7 +193,7 @@ def _for_vllm(fields: dict[str, Any], seed: int) -> dict[str, Any]:
 def _texts(
     messages: Sequence[Message], emphasis: Sequence[Range], system_as: str
 ) -> tuple[str, ...]:
-    """What vLLM is told to hold on to, which has no message and place; () for what it finds."""
+    """The texts that vLLM holds on to, as it knows no messages; () for those that it finds."""
     if emphasis:
         return tuple(messages[number]["content"][first:last] for number, first, last in emphasis)
     if system_as == "role":

@@ -292,7 +292,7 @@ class LocalSession:
     def spell(
         self, requests: Sequence[Request], replies: Sequence[Sequence[str]]
     ) -> list[tuple[Stream, list[tuple[int, ...]]]]:
-        """What `score` forwards; see `GivenReplies.spell`."""
+        """The inputs of `score`; see `GivenReplies.spell`."""
         return self._given.spell(requests, replies)
 
     def rehearse(self, request: Request) -> Request:

@@ -16,7 +16,7 @@ from holdfast.errors import HoldfastError
 from holdfast.methods import (
     Kind,
     Method,
-    acts_in_front,
+    affects_pre_span,
     edit_messages,
     kind_of,
     of_kind,
@@ -304,7 +304,7 @@ def _choose_methods(wish: _Wish, default: Sequence[Method], has_span: bool) -> S
 
 def _needs_span(chosen: Sequence[Method]) -> bool:
     """Whether some method has nothing to do without a system prompt or emphasis."""
-    return not all(acts_in_front([method]) for method in chosen)
+    return not all(affects_pre_span([method]) for method in chosen)
 
 
 def _works_on_messages(method: Method) -> bool:

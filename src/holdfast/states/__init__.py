@@ -1,5 +1,5 @@
-"""What a forward pass computes besides attention, edited where it is made: keys and values before
-rotation, hidden states behind a layer, attention outputs.
+"""Edits of what a forward pass computes besides attention: keys and values before rotation, hidden
+states behind a layer, attention outputs.
 
     sites.py    where they are made in a model, found by its modules' interface
     checks.py   whether a model has what a method was fitted on
@@ -13,13 +13,13 @@ what is cached is edited, and serves under the same methods alone.
 from __future__ import annotations
 
 from holdfast.states.checks import abilities, check_states
-from holdfast.states.edits import Edits, Lane
+from holdfast.states.edits import EditGroup, Edits
 from holdfast.states.hooks import around_attention, edited, watched
 from holdfast.states.sites import Site, Sites, attention_modules, sites_of
 
 __all__ = [
+    "EditGroup",
     "Edits",
-    "Lane",
     "Site",
     "Sites",
     "abilities",

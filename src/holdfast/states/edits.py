@@ -1,4 +1,4 @@
-"""What is to be edited in one forward pass: rows with the same methods share a lane."""
+"""The edits of one forward pass: rows with the same methods form a group."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ class Row:
 
 
 @dataclass(frozen=True)
-class Lane:
+class EditGroup:
     """Rows with the same methods.
 
     Args:
@@ -68,17 +68,17 @@ class Lane:
 
 @dataclass(frozen=True)
 class Edits:
-    """What hooks do in a pass.
+    """The edits that hooks make in a pass.
 
     Args:
-        lanes: with different methods; rows in none are left alone.
+        groups: with different methods; rows in none of them are left alone.
     """
 
-    lanes: tuple[Lane, ...]
+    groups: tuple[EditGroup, ...]
 
 
 def edits_of(rows: Sequence[Row], width: int, device: torch.device) -> Edits | None:
-    """What hooks do in a pass of these rows; None where they would do nothing.
+    """The edits of a pass of these rows; None where there are none.
 
     Args:
         rows: of the pass, in order.
@@ -89,12 +89,12 @@ def edits_of(rows: Sequence[Row], width: int, device: torch.device) -> Edits | N
     for place, row in enumerate(rows):
         if row.methods:
             places.setdefault(row.methods, []).append(place)
-    lanes = [
-        _lane(methods, own, rows, width, device)
+    groups = [
+        _group(methods, own, rows, width, device)
         for methods, own in places.items()
         if any(_acts(method, [rows[place] for place in own]) for method in methods)
     ]
-    return Edits(tuple(lanes)) if lanes else None
+    return Edits(tuple(groups)) if groups else None
 
 
 def _acts(method: EditsStates, rows: Sequence[Row]) -> bool:
@@ -110,13 +110,13 @@ def _holds(row: Row) -> bool:
     return row.first < len(row.span) and bool(row.span[row.first : row.first + row.tokens].any())
 
 
-def _lane(
+def _group(
     methods: tuple[EditsStates, ...],
     places: Sequence[int],
     rows: Sequence[Row],
     width: int,
     device: torch.device,
-) -> Lane:
+) -> EditGroup:
     own = [rows[place] for place in places]
     every = len(places) == len(rows)
     span = reply = last = None
@@ -134,7 +134,9 @@ def _lane(
         for number, row in enumerate(own):
             generated[number, row.padding + max(row.prompt - row.first, 0) :] = True
         reply = generated.to(device)
-    return Lane(methods, None if every else _on_device(tuple(places), device), span, reply, last)
+    return EditGroup(
+        methods, None if every else _on_device(tuple(places), device), span, reply, last
+    )
 
 
 @lru_cache(maxsize=256)

@@ -18,7 +18,7 @@ from torch import Tensor
 
 from holdfast.errors import ModelError
 from holdfast.methods.kinds import Kind, kind_of
-from holdfast.states.edits import Edits, Lane
+from holdfast.states.edits import EditGroup, Edits
 from holdfast.states.sites import Place, Site, Sites, attention_modules, hooked, sites_of, through
 
 if TYPE_CHECKING:
@@ -62,7 +62,7 @@ def edited(model: PreTrainedModel, edits: Edits | None) -> Iterator[None]:
 
 @contextmanager
 def watched(model: PreTrainedModel, wanted: Sequence[Site]) -> Iterator[dict[Site, dict[int, Any]]]:
-    """What the pass inside makes, by site and layer: [row, token, ...], as it is made."""
+    """The states of the pass inside, by site and layer: [row, token, ...], as they are made."""
     sites = sites_of(model)
     seen: dict[Site, dict[int, Any]] = {site: {} for site in wanted}
 
@@ -86,8 +86,8 @@ def watched(model: PreTrainedModel, wanted: Sequence[Site]) -> Iterator[dict[Sit
 def _touched(sites: Sites, edits: Edits) -> list[tuple[Site, int, Place]]:
     """The places that some method touches or reads, each once."""
     wanted: dict[tuple[Site, int], None] = {}
-    for lane in edits.lanes:
-        for method in lane.methods:
+    for group in edits.groups:
+        for method in group.methods:
             for layer in method.touched_layers:
                 wanted |= dict.fromkeys((site, layer) for site in _sites_of(method))
     missing = [(site, layer) for site, layer in wanted if layer not in sites.places[site]]
@@ -98,7 +98,7 @@ def _touched(sites: Sites, edits: Edits) -> list[tuple[Site, int, Place]]:
 
 
 def _sites_of(method: Any) -> tuple[Site, ...]:
-    """What a method edits or reads of a layer."""
+    """The parts of a layer that a method edits or reads."""
     kind = kind_of(method)
     if kind is Kind.RESIDUAL:
         return (Site.HIDDEN,)
@@ -128,51 +128,51 @@ def _hook(current: _Pass, site: Site, layer: int, place: Place) -> Callable[...,
 
 
 def _edit(current: _Pass, site: Site, layer: int, states: Tensor) -> Tensor:
-    """The states of a layer, [row, token, ...], as the lanes' methods leave them."""
-    for lane in current.edits.lanes:
-        own, first = lane.of(states), None
-        for method in lane.methods:
+    """The states of a layer, [row, token, ...], as the groups' methods leave them."""
+    for group in current.edits.groups:
+        own, first = group.of(states), None
+        for method in group.methods:
             if layer in method.touched_layers and site in _sites_of(method):
                 first = own if first is None else first
-                own = _edit_lane(current, site, layer, lane, method, own)
+                own = _edit_group(current, site, layer, group, method, own)
         if first is not None and own is not first:
-            states = lane.put(own, states)
+            states = group.put(own, states)
     return states
 
 
-def _edit_lane(
-    current: _Pass, site: Site, layer: int, lane: Lane, method: Any, states: Tensor
+def _edit_group(
+    current: _Pass, site: Site, layer: int, group: EditGroup, method: Any, states: Tensor
 ) -> Tensor:
-    """The states of a lane as one method leaves them, where it may touch them."""
+    """The states of a group as one method leaves them, where it may touch them."""
     if site in (Site.KEYS, Site.VALUES):
-        if lane.span is None:
+        if group.span is None:
             return states
         if site is Site.VALUES:
             changed = method.edit_values(states, layer)
         else:
-            changed = method.edit_keys(states, layer, _last_queries(current, layer, lane, method))
-        return states if changed is states else changed.where(lane.span[..., None, None], states)
+            changed = method.edit_keys(states, layer, _last_queries(current, layer, group, method))
+        return states if changed is states else changed.where(group.span[..., None, None], states)
     if site is Site.OUTPUTS:
-        changed = method.edit_outputs(states, layer, lane.of(current.queries[layer]))
+        changed = method.edit_outputs(states, layer, group.of(current.queries[layer]))
     else:
         changed = method.edit_hidden(states, layer)
-    if changed is states or not method.reply_only or lane.reply is None:
+    if changed is states or not method.reply_only or group.reply is None:
         return changed
-    return changed.where(lane.reply[..., None], states)
+    return changed.where(group.reply[..., None], states)
 
 
-def _last_queries(current: _Pass, layer: int, lane: Lane, method: Any) -> Tensor | None:
+def _last_queries(current: _Pass, layer: int, group: EditGroup, method: Any) -> Tensor | None:
     """The query of each prompt's last token, [row, head, size], for methods that read it."""
     if not method.reads_query:
         return None
-    if layer not in current.queries or lane.last is None:
+    if layer not in current.queries or group.last is None:
         raise ModelError(
             f"{method.name} reads the queries of layer {layer}, which makes its keys first; use a"
             " method that reads none, such as seka."
         )
-    queries = lane.of(current.queries[layer])
+    queries = group.of(current.queries[layer])
     rows = torch.arange(len(queries), device=queries.device)
-    return queries[rows, lane.last]
+    return queries[rows, group.last]
 
 
 @dataclass(frozen=True)

@@ -35,7 +35,7 @@ _NAMES = {
 
 
 class Site(Enum):
-    """What is edited or read of a layer; the value is its name in sentences."""
+    """A part of a layer that is edited or read; the value is its name in sentences."""
 
     QUERIES = "queries"
     KEYS = "keys"
@@ -200,7 +200,7 @@ def _in_front_of_rotation(
     attention: Mapping[int, torch.nn.Module],
     tokens: int,
 ) -> dict[tuple[Site, int], Tensor]:
-    """What was seen, with the projection in place of each norm that stands behind the rotation.
+    """The outputs that were seen, with the projection in place of each norm behind the rotation.
 
     Such a norm gives other keys to the same tokens at other positions.
     """
@@ -236,8 +236,8 @@ def _outputs(
     tokens: int,
     shift: int = 0,
 ) -> dict[tuple[Site, int], Tensor]:
-    """What each module gives in a pass of a few tokens, float32; those that it never calls are
-    left out.
+    """The output of each module in a pass of a few tokens, float32; modules that are never called
+    are left out.
     """
     outputs: dict[tuple[Site, int], Tensor] = {}
 
@@ -286,7 +286,7 @@ def hooked(
 
 
 def through(function: Callable[[Tensor], Tensor], output: Any) -> Any:
-    """What a module gives with its tensor, or the first of several, passed through a function."""
+    """A module's output with its tensor, or the first of several, passed through a function."""
     if isinstance(output, Tensor):
         return function(output)
     if isinstance(output, (tuple, list)) and output and isinstance(output[0], Tensor):

@@ -21,7 +21,7 @@ from holdfast.engine.scheduler import name_error
 from holdfast.errors import HoldfastError, ModelError, PromptTooLong
 from holdfast.methods import spell
 from holdfast.models.protocol import Job, answer_all
-from holdfast.models.rendering import Known, Rendered, all_rendered, render
+from holdfast.models.rendering import CachedDialog, Rendered, all_rendered, render
 from holdfast.models.requests import Reply, Request
 from holdfast_vllm.wire import METHODS, SEED, SPAN, TRACE
 
@@ -64,7 +64,7 @@ class VllmSession:
 
     def __init__(self, model: VllmModel):
         self.model = model
-        self._threads: dict[Hashable, tuple[Known, ...]] = {}
+        self._threads: dict[Hashable, tuple[CachedDialog, ...]] = {}
 
     def generate_batch(self, requests: Sequence[Request]) -> list[Reply]:
         """Answers requests in the order given.
@@ -232,5 +232,5 @@ class VllmSession:
         )
         return [refused.get(number) or next(rendered) for number in range(len(jobs))]
 
-    def _known(self, request: Request) -> tuple[Known, ...]:
+    def _known(self, request: Request) -> tuple[CachedDialog, ...]:
         return () if request.thread is None else self._threads.get(request.thread, ())

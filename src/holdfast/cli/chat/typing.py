@@ -14,7 +14,7 @@ from prompt_toolkit.history import FileHistory, History, InMemoryHistory
 
 from holdfast.cli.chat.commands import COMMANDS
 from holdfast.cli.chat.screen import Screen
-from holdfast.methods.knob import knobs_of, required_knobs
+from holdfast.methods.parameters import parameters_of, required_parameters
 from holdfast.methods.registry import BY_NAME, METHODS, summary
 from holdfast.methods.spec import NONE
 
@@ -69,14 +69,14 @@ def _complete_method(typed: str) -> Iterator[Completion]:
     name, colon, knobs = typed.partition(":")
     if colon and name in BY_NAME:
         begun = knobs.split(",")[-1]
-        for knob, declared in knobs_of(BY_NAME[name]).items():
+        for knob, declared in parameters_of(BY_NAME[name]).items():
             text = f"{knob}={declared.example}"
             if text.startswith(begun):
                 yield _completion(text, begun, declared.description)
         return
     for method in METHODS:
-        needed = required_knobs(method)
-        spelled = ",".join(f"{knob}={knobs_of(method)[knob].example}" for knob in needed)
+        needed = required_parameters(method)
+        spelled = ",".join(f"{knob}={parameters_of(method)[knob].example}" for knob in needed)
         text = f"{method.name}:{spelled}"
         if text.startswith(typed):
             yield _completion(text, typed, summary(method))

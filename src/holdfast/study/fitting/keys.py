@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from holdfast.engine.batch import Reading, batch_of, spans_of
+from holdfast.engine.batch import StreamState, batch_of, spans_of
 from holdfast.errors import ModelError
 from holdfast.models.local import LocalModel
 from holdfast.models.requests import Request
@@ -156,7 +156,7 @@ def _span_states(
     chat = [{"role": "user", "content": text}]
     request = Request(chat, emphasis=[(0, start, start + len(example.answer))])
     stream = model.session().render(request).row.streams[0]
-    reading = Reading(stream)
+    reading = StreamState(stream)
     device = model.runner.device
     batch = batch_of([reading], [0], spans_of([reading], device), device)
     with watched(model.hf_model, _SITES) as seen:

@@ -17,7 +17,7 @@ import torch
 from torch import Tensor
 
 from holdfast.chat.messages import Message
-from holdfast.engine.batch import Reading, batch_of, spans_of
+from holdfast.engine.batch import StreamState, batch_of, spans_of
 from holdfast.engine.rows import Stream
 from holdfast.errors import ModelError
 from holdfast.methods import HeadSet, Kind
@@ -214,7 +214,7 @@ def _forward(
     model: LocalModel, read: _Read, methods: tuple[_Crop, ...], sites: Sequence[Site]
 ) -> dict[Site, dict[int, Tensor]]:
     """What a pass over a chat and its reply makes."""
-    reading = Reading(replace(read.stream, methods=methods), list(read.reply))
+    reading = StreamState(replace(read.stream, methods=methods), list(read.reply))
     device = model.runner.device
     batch = batch_of([reading], [0], spans_of([reading], device), device)
     with watched(model.hf_model, sites) as seen:

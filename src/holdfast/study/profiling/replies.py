@@ -75,7 +75,7 @@ class Replies:
         """The tokens in front of the span, which no head changes, computed once."""
         model, prompt = self.material.model, self.material.prompts[number]
         count = prompt.before_span
-        if not (model.reuses_cache and model.runner.goes_on and count):
+        if not (model.reuses_cache and model.runner.supports_chunked_prefill and count):
             return None
         stream = Stream(prompt.token_ids[:count], prompt.span[:count])
         _, ((computed,),) = score_rows(model.runner, [Row((stream,))], [[(0,)]], model.batch_size)

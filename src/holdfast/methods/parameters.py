@@ -1,6 +1,6 @@
 """The knobs of a method as data on its class: what they take, and what they do in a line.
 
-    factor: float = field(metadata=knob("M; 1 changes nothing", Number(1), example="4"))
+    factor: float = field(metadata=parameter("M; 1 changes nothing", Number(1), example="4"))
 
 Checking, spelling, `holdfast methods` and `methods.schema` read them from there.
 """
@@ -21,20 +21,20 @@ from holdfast.methods.layers import LayerSet, checked_layers
 
 
 class Values(Protocol):
-    """What a knob takes."""
+    """The values that a parameter takes."""
 
-    def check(self, owner: str, knob: str, value: Any) -> object:
+    def check(self, owner: str, parameter: str, value: Any) -> object:
         """The value as it is kept.
 
         Raises:
-            UsageError: names `owner`, `knob`, the value and what is taken.
+            UsageError: names `owner`, `parameter`, the value and what is taken.
         """
 
     def words(self) -> str:
-        """What is taken, for people; "" where the description says so."""
+        """The values in words; "" where the description says so."""
 
     def schema(self) -> dict[str, Any]:
-        """What is taken, as JSON Schema."""
+        """The values as JSON Schema."""
 
 
 @dataclass(frozen=True)
@@ -46,9 +46,9 @@ class Number:
     above_low: bool = False
     below_high: bool = False
 
-    def check(self, owner: str, knob: str, value: Any) -> float:
+    def check(self, owner: str, parameter: str, value: Any) -> float:
         ends = {"above_low": self.above_low, "below_high": self.below_high}
-        return knobs.number_between(owner, knob, value, self.low, self.high, **ends)
+        return knobs.number_between(owner, parameter, value, self.low, self.high, **ends)
 
     def words(self) -> str:
         ends = {"above_low": self.above_low, "below_high": self.below_high}
@@ -67,9 +67,9 @@ class Whole:
 
     low: int
 
-    def check(self, owner: str, knob: str, value: Any) -> int:
+    def check(self, owner: str, parameter: str, value: Any) -> int:
         whole = isinstance(value, float) and value.is_integer()
-        return knobs.whole_number(owner, knob, int(value) if whole else value, self.low)
+        return knobs.whole_number(owner, parameter, int(value) if whole else value, self.low)
 
     def words(self) -> str:
         return f"a whole number from {self.low} upwards"
@@ -84,9 +84,9 @@ class Word:
 
     words_taken: tuple[str, ...]
 
-    def check(self, owner: str, knob: str, value: Any) -> str:
+    def check(self, owner: str, parameter: str, value: Any) -> str:
         if value not in self.words_taken:
-            raise UsageError(f"{owner} takes {knob} as {self.words()}, not {value!r}.")
+            raise UsageError(f"{owner} takes {parameter} as {self.words()}, not {value!r}.")
         return str(value)
 
     def words(self) -> str:
@@ -100,9 +100,9 @@ class Word:
 class Text:
     """Any text that is not empty; spelled in double quotes, as JSON has it."""
 
-    def check(self, owner: str, knob: str, value: Any) -> str:
+    def check(self, owner: str, parameter: str, value: Any) -> str:
         if not isinstance(value, str) or not value.strip():
-            raise UsageError(f"{owner} takes {knob} as a text, not {value!r}.")
+            raise UsageError(f"{owner} takes {parameter} as a text, not {value!r}.")
         return value
 
     def words(self) -> str:
@@ -116,7 +116,7 @@ class Text:
 class Heads:
     """(layer, head) pairs, or None for all heads."""
 
-    def check(self, owner: str, knob: str, value: Any) -> HeadSet | None:
+    def check(self, owner: str, parameter: str, value: Any) -> HeadSet | None:
         return checked_heads(owner, value)
 
     def words(self) -> str:
@@ -136,7 +136,7 @@ class Heads:
 class Layers:
     """Layers, or None for those that a fitted file chose."""
 
-    def check(self, owner: str, knob: str, value: Any) -> LayerSet | None:
+    def check(self, owner: str, parameter: str, value: Any) -> LayerSet | None:
         return checked_layers(owner, value)
 
     def words(self) -> str:
@@ -150,7 +150,7 @@ class Layers:
 class FittedFile:
     """A file that `holdfast fit` wrote for the method."""
 
-    def check(self, owner: str, knob: str, value: Any) -> Fitted:
+    def check(self, owner: str, parameter: str, value: Any) -> Fitted:
         if isinstance(value, Fitted) and value.method == owner:
             return value
         return read_fitted(str(value.path if isinstance(value, Fitted) else value), owner)
@@ -166,7 +166,7 @@ class FittedFile:
 class AttentionMethods:
     """Attention methods, at least one."""
 
-    def check(self, owner: str, knob: str, value: Any) -> tuple[object, ...]:
+    def check(self, owner: str, parameter: str, value: Any) -> tuple[object, ...]:
         methods = tuple(value)
         wrong = [method for method in methods if kind_of(method) is not Kind.LOG_ODDS]
         if wrong or not methods:
@@ -185,8 +185,8 @@ class AttentionMethods:
 
 
 @dataclass(frozen=True)
-class Knob:
-    """What is declared of a knob.
+class Parameter:
+    """The declaration of a parameter.
 
     Args:
         description: what it is, in a few words.
@@ -199,46 +199,46 @@ class Knob:
     example: str = ""
 
 
-def knob(description: str, values: Values, example: str = "") -> dict[str, Knob]:
-    """The metadata of a dataclass's field that is a knob."""
-    return {"knob": Knob(description, values, example)}
+def parameter(description: str, values: Values, example: str = "") -> dict[str, Parameter]:
+    """The metadata of a dataclass's field that is a parameter."""
+    return {"parameter": Parameter(description, values, example)}
 
 
-HEADS = knob("the heads that it touches; all of them without", Heads())
+HEADS = parameter("the heads that it touches; all of them without", Heads())
 
-KEY_HEADS = knob(
+KEY_HEADS = parameter(
     "the key-value heads that it touches, each for all query heads that read it; all without",
     Heads(),
 )
-LAYERS = knob("the layers that it touches; those that the file chose without", Layers())
+LAYERS = parameter("the layers that it touches; those that the file chose without", Layers())
 
 
-def fitted_file(method: str) -> dict[str, Knob]:
-    """The knob that names what `holdfast fit` has learned for a method."""
-    return knob("what was fitted on the model", FittedFile(), f"{method}{SUFFIX}")
+def fitted_file(method: str) -> dict[str, Parameter]:
+    """The parameter that names what `holdfast fit` has learned for a method."""
+    return parameter("what was fitted on the model", FittedFile(), f"{method}{SUFFIX}")
 
 
-def knobs_of(method: type[Any]) -> dict[str, Knob]:
+def parameters_of(method: type[Any]) -> dict[str, Parameter]:
     """The knobs that a class declares, in order."""
     return {
-        field.name: field.metadata["knob"]
+        field.name: field.metadata["parameter"]
         for field in dataclasses.fields(method)
-        if "knob" in field.metadata
+        if "parameter" in field.metadata
     }
 
 
-def required_knobs(method: type[Any]) -> tuple[str, ...]:
+def required_parameters(method: type[Any]) -> tuple[str, ...]:
     """The knobs that have no default."""
     required = [f.name for f in dataclasses.fields(method) if f.default is dataclasses.MISSING]
-    return tuple(name for name in required if name in knobs_of(method))
+    return tuple(name for name in required if name in parameters_of(method))
 
 
-def check_knobs(method: Any) -> None:
-    """Puts the checked value into every knob of a frozen dataclass; its `__post_init__`.
+def check_parameters(method: Any) -> None:
+    """Puts the checked value into every parameter of a frozen dataclass; its `__post_init__`.
 
     Raises:
-        UsageError: a value that its knob does not take; a number is a `KnobOutOfRange`.
+        UsageError: a value that its parameter does not take; a number is a `KnobOutOfRange`.
     """
-    for name, declared in knobs_of(type(method)).items():
+    for name, declared in parameters_of(type(method)).items():
         value = declared.values.check(method.name, name, getattr(method, name))
         object.__setattr__(method, name, value)
