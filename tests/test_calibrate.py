@@ -21,7 +21,7 @@ from tiny import model
 import holdfast
 from holdfast import Sampling, SplitSoftmax, cli, drift, methods
 from holdfast.analysis.calibration import Calibration, Candidate, half_of, read_calibration
-from holdfast.analysis.choice import ahead_at_cost, pareto, pick
+from holdfast.analysis.choice import ahead_at_cost, pareto, pick, times_needed
 from holdfast.analysis.study_summary import write_calibration_file, write_method_file
 from holdfast.drift.pairing import draw_pairing
 from holdfast.errors import (
@@ -509,9 +509,9 @@ def test_the_sizes_that_would_decide_are_ready_to_paste():
     close = sampled(0.2, 1, 30)
     chosen = pick(close, 5)
     sizes = sizes_needed(close, chosen)
-    assert not chosen.recommended and 1 < chosen.times_needed < 10
-    assert sizes["draws"] == math.ceil(chosen.times_needed)
-    assert sizes["questions"] == math.ceil(200 * chosen.times_needed)
+    assert not chosen.recommended and 1 < times_needed(close, chosen) < 10
+    assert sizes["draws"] == math.ceil(times_needed(close, chosen))
+    assert sizes["questions"] == math.ceil(200 * times_needed(close, chosen))
     assert sizes["count"] == 200 * sizes["draws"]
     far = sampled(0.2, 1, 400)
     assert sizes_needed(far, pick(far, 2)) == {}

@@ -16,7 +16,7 @@ from test_calibrate import SMALL, SUITE, run, sampled, synthetic
 
 from holdfast import cli, drift
 from holdfast.analysis.calibration import read_calibration
-from holdfast.analysis.choice import pick
+from holdfast.analysis.choice import pick, times_needed
 from holdfast.drift.cases import Persona
 from holdfast.drift.pairing import draw_pairing
 from holdfast.errors import AnotherRun, KnobOutOfRange, UsageError
@@ -213,8 +213,9 @@ def test_where_nothing_is_chosen_the_closest_is_named():
         " alike), points lost +3.0 ["
     )
     assert "; on all 80, stability +0.10 (all alike), points lost +1.6 [" in line
-    times = 2 * ((chosen.near.drop_of_all.high - chosen.near.drop_of_all.low) / 2 / 0.4) ** 2
-    assert chosen.times_needed == pytest.approx(times)
+    drop = calibration.drop(chosen.near)
+    times = 2 * ((drop.high - drop.low) / 2 / 0.4) ** 2
+    assert times_needed(calibration, chosen) == pytest.approx(times)
     assert sizes_needed(calibration, chosen) == {
         "draws": math.ceil(times),
         "questions": math.ceil(times * 80),

@@ -10,8 +10,7 @@ from page_outline import Outline
 from test_check import FAIL, PASS, ROUNDS, SHARES, SUITE, TERMS, UNDECIDED, Scripted, checked
 
 from holdfast import drift
-from holdfast.analysis.check_file import FILE, read_check, write_check
-from holdfast.analysis.check_summary import check_told
+from holdfast.analysis.check_file import FILE, check_json, read_check, write_check
 from holdfast.analysis.checks import Terms, check_prompts
 from holdfast.analysis.rule_checks import rules_of
 from holdfast.analysis.series import read_series
@@ -192,7 +191,7 @@ def test_the_page_without_a_bar_tells_which_rule_fell(tmp_path):
     assert told.endswith(
         "(30 conversations). The chance that this verdict is wrong is at most 5 %."
     )
-    assert json.loads(json.dumps(check_told(again)))["prompts"][0]["fall"]["rules"][0] == {
+    assert json.loads(json.dumps(check_json(again)))["prompts"][0]["fall"]["rules"][0] == {
         "rule": "signs",
         "fell": True,
         "round": 2,

@@ -11,7 +11,7 @@ from page_outline import Outline, read_page
 from synthetic_run import NASTY, write_run
 
 from holdfast import report
-from holdfast.analysis.figure_data import HEAD
+from holdfast.analysis.comparisons import HEAD
 from holdfast.analysis.series import read_series
 from holdfast.analysis.statistics import estimate_columns
 from holdfast.cli import main

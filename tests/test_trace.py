@@ -15,7 +15,7 @@ from tiny import model
 
 from holdfast import Sampling, drift
 from holdfast.analysis import decay
-from holdfast.analysis.behaviour import behaviour
+from holdfast.analysis.decay import behaviour
 from holdfast.chat.prompt import render
 from holdfast.cli import main
 from holdfast.drift.traces import TurnTrace, read_traces, write_traces

@@ -5,10 +5,10 @@ Nothing here draws, words a sentence for people, or loads a model; `holdfast.rep
 statistics.py    means, their intervals, paired differences
 verdicts.py      the one rule for what may be said of a number
 series.py        a drift run as matrices [conversation, round]; comparisons.py, rules.py,
-                 baseline.py, endings.py and figure_data.py read them
+                 baseline.py and endings.py read them
 tasks.py         a run of tasks
 profile.py       a profile of heads
 calibration.py   what each setting of a sweep gives and costs; choice.py which to take
-decay.py         attention mass by token; behaviour.py sets it beside the score
+decay.py         attention mass by token, and beside the score
 summary.py       summary.json of a run; study_summary.py that of a calibration, trace or geometry
 """

@@ -1,5 +1,5 @@
-"""`check.json`: what `holdfast check` asked of a run's prompts, from which page and summary derive
-its verdicts again.
+"""A check as JSON: `check.json`, its terms, from which page and summary derive the verdicts again;
+and its part of `summary.json`.
 
 The records alone do not say it: another bar or error may be asked of the same conversations, and an
 earlier run that they were compared with may be gone.
@@ -7,21 +7,23 @@ earlier run that they were compared with may be gone.
 
 from __future__ import annotations
 
-import dataclasses
 import json
+import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from holdfast.analysis.checks import PromptCheck, Terms, check_talks, talks_of
+from holdfast.analysis.checks import Cell, PromptCheck, Terms, check_talks, talks_of
 from holdfast.analysis.falls import Fall, RuleFall
+from holdfast.analysis.rule_checks import rules_of
 from holdfast.errors import HoldfastError, RecordsError
 from holdfast.files import write_whole
 from holdfast.records import RunData
 
 FILE = "check.json"
 SCHEMA = 1
+_DIGITS = 6  # as of all of the summary
 
 
 @dataclass(frozen=True)
@@ -52,9 +54,9 @@ def write_check(
         "schema": SCHEMA,
         "method": method,
         "rounds": rounds,
-        **dataclasses.asdict(terms),
+        **asdict(terms),
         "prompts": [checked.id for checked in checks],
-        "falls": {name: dataclasses.asdict(fall) for name, fall in falls.items()},
+        "falls": {name: asdict(fall) for name, fall in falls.items()},
     }
     text = json.dumps(asked, ensure_ascii=False, indent=1, allow_nan=False) + "\n"
     return write_whole(folder / FILE, text, "another folder with --out")
@@ -93,3 +95,51 @@ def read_check(run: RunData) -> Check | None:
 def _fall_of(told: Mapping[str, Any]) -> Fall:
     rules = tuple(RuleFall(**rule) for rule in told["rules"])
     return Fall(**{**told, "rules": rules, "not_compared": tuple(told["not_compared"])})
+
+
+# --- summary.json
+
+
+def check_json(check: Check) -> dict[str, Any]:
+    """A check as JSON: what was asked, and the verdict on every prompt and rule."""
+    return {
+        "method": check.method,
+        **asdict(check.terms),
+        "prompts": [_prompt_json(checked, check.terms.min_stability) for checked in check.prompts],
+    }
+
+
+def _prompt_json(checked: PromptCheck, bar: float | None) -> dict[str, Any]:
+    return {
+        "id": checked.id,
+        "verdict": checked.verdict,
+        "conversations": checked.decided_after,
+        "described": len(checked.records),
+        "unanswered": checked.unanswered,
+        "let_go": _cell_json(checked.let_go),
+        "lowest": _cell_json(checked.lowest),
+        "fall": _fall_json(checked.fall),
+        "rules": [
+            {"rule": rule.rule, "verdict": rule.verdict, "decided_by": _cell_json(rule.cell)}
+            for rule in rules_of(checked, bar)
+        ],
+        "cells": [_cell_json(cell) for cell in checked.cells],
+    }
+
+
+def _cell_json(cell: Cell | None) -> dict[str, Any] | None:
+    return None if cell is None else {name: _plain(value) for name, value in asdict(cell).items()}
+
+
+def _fall_json(fall: Fall | None) -> dict[str, Any] | None:
+    if fall is None:
+        return None
+    rules = [{name: _plain(value) for name, value in asdict(rule).items()} for rule in fall.rules]
+    return {**asdict(fall), "rules": rules, "not_compared": list(fall.not_compared)}
+
+
+def _plain(value: Any) -> Any:
+    """A value of JSON: numbers rounded, None for what was not measured."""
+    if not isinstance(value, float):
+        return value
+    return None if math.isnan(value) else round(value, _DIGITS) + 0.0

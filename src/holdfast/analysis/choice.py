@@ -16,7 +16,6 @@ from holdfast.analysis.statistics import (
     Estimate,
     bounds_of,
     estimate,
-    paired_difference,
     resampled_means,
 )
 from holdfast.analysis.verdicts import CONTRADICTED, LEAST, SUPPORTED, bounds, tell, too_few, within
@@ -29,42 +28,6 @@ _SAFE = 4.3
 
 
 @dataclass(frozen=True)
-class Near:
-    """The candidate that comes closest to a choice where none could be chosen.
-
-    gain and drop are those of the half that settings are chosen on; gain_of_all and drop_of_all of
-    all conversations.
-    """
-
-    method: str
-    gain: Estimate
-    drop: Estimate
-    gain_of_all: Estimate
-    drop_of_all: Estimate
-
-
-@dataclass(frozen=True)
-class Rejected:
-    """The most stable setting within the budget by the means of all conversations, where another
-    was chosen.
-
-    All but `method` are of the half that settings are chosen on.
-
-    Attributes:
-        method: of the setting.
-        gain, drop: against none.
-        ahead: its stability minus that of the chosen one.
-        drop_of_chosen: the points that the chosen one loses.
-    """
-
-    method: str
-    gain: Estimate
-    drop: Estimate
-    ahead: Estimate
-    drop_of_chosen: Estimate
-
-
-@dataclass(frozen=True)
 class Pick:
     """The candidate that one half of the conversations chose under a budget, and its numbers on the
     other half.
@@ -72,8 +35,8 @@ class Pick:
     stability_none, stability, gain and drop are those of the other half. none_fits: every candidate
     costs more than the budget. why: the reason why the other half does not show that the candidate
     is more stable and within the budget; "" where it shows both, and only then is it recommended.
-    near: what comes closest, where no candidate but none could be chosen. rejected: what the means
-    of all conversations would have chosen; None where they agree.
+    near: the candidate that comes closest, where none could be chosen. rejected: the most stable
+    one within the budget by the means of all conversations; None where that is the chosen one.
     """
 
     method: str
@@ -84,23 +47,24 @@ class Pick:
     drop: Estimate
     none_fits: bool
     why: str
-    near: Near | None = None
-    rejected: Rejected | None = None
+    near: Candidate | None = None
+    rejected: Candidate | None = None
 
     @property
     def recommended(self) -> bool:
         """Whether the evidence supports it."""
         return not self.why
 
-    @property
-    def times_needed(self) -> float | None:
-        """How many times as many conversations and questions would decide, if the means stay as
-        they are; None where no more of the same would.
-        """
-        if self.near is None:
-            return _times_needed(self.gain, self.drop, self.budget)
-        times = _times_needed(self.near.gain_of_all, self.near.drop_of_all, self.budget)
-        return None if times is None else 2 * times  # one half has to show it
+
+def times_needed(calibration: Calibration, chosen: Pick) -> float | None:
+    """How many times as many conversations and questions would decide, if the means stay as they
+    are; None where no more of the same would.
+    """
+    if chosen.near is None:
+        return _times_needed(chosen.gain, chosen.drop, chosen.budget)
+    gain, drop = calibration.gain(chosen.near), calibration.drop(chosen.near)
+    times = _times_needed(gain, drop, chosen.budget)
+    return None if times is None else 2 * times  # one half has to show it
 
 
 def _times_needed(gain: Estimate, drop: Estimate, budget: float) -> float | None:
@@ -248,7 +212,7 @@ def _margin(
 
 def _rejected(
     calibration: Calibration, best: Candidate, budget: float, keep: np.ndarray
-) -> Rejected | None:
+) -> Candidate | None:
     """The candidate that is more stable than the chosen one by the means of all conversations, and
     within the budget by them.
     """
@@ -259,19 +223,12 @@ def _rejected(
         and _stability(each) > _stability(best)
         and not (calibration.wrecks(each) or calibration.wrecks(each, keep))
     ]
-    if not within_budget:
-        return None
-    other = max(within_budget, key=_stability)
-    return Rejected(
-        other.method,
-        calibration.gain(other, keep),
-        calibration.drop(other, keep),
-        paired_difference(other.stability[keep], best.stability[keep]),
-        calibration.drop(best, keep),
-    )
+    return max(within_budget, key=_stability, default=None)
 
 
-def _near(calibration: Calibration, fitting: Sequence[Candidate], keep: np.ndarray) -> Near | None:
+def _near(
+    calibration: Calibration, fitting: Sequence[Candidate], keep: np.ndarray
+) -> Candidate | None:
     """Of those within the budget, the most stable; where there is none, the cheapest of those that
     gain anything on these conversations, or of all.
     """
@@ -283,17 +240,9 @@ def _near(calibration: Calibration, fitting: Sequence[Candidate], keep: np.ndarr
         return calibration.gain(candidate, keep).mean or 0.0
 
     if fitting:
-        closest = max(fitting, key=gained)
-    else:
-        gaining = [each for each in candidates if gained(each) > 0]
-        closest = min(gaining or candidates, key=lambda each: calibration.mean_drop(each, keep))
-    return Near(
-        closest.method,
-        calibration.gain(closest, keep),
-        calibration.drop(closest, keep),
-        calibration.gain(closest),
-        calibration.drop(closest),
-    )
+        return max(fitting, key=gained)
+    gaining = [each for each in candidates if gained(each) > 0]
+    return min(gaining or candidates, key=lambda each: calibration.mean_drop(each, keep))
 
 
 def _missing(

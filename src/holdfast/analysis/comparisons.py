@@ -1,16 +1,16 @@
-"""What the series of a drift run show beside one another: methods on the same pairs, categories,
-prompts.
+"""The series of a drift run beside one another: methods on the same pairs, categories, prompts, and
+the numbers of every figure.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
-from holdfast.analysis.series import Series, category_of, judge_of, same_pairs
+from holdfast.analysis.series import KINDS, MEASURED, Series, category_of, judge_of, same_pairs
 from holdfast.analysis.statistics import (
     Estimate,
     change,
@@ -19,6 +19,8 @@ from holdfast.analysis.statistics import (
     paired_difference,
     row_means,
 )
+
+HEAD = ("run", "method", "measure", "category", "round", "n", "mean", "low", "high", "sd")
 
 
 @dataclass(frozen=True)
@@ -194,3 +196,28 @@ def overall_mean(item: Series, kind: str) -> Estimate:
     2024, section 6.3).
     """
     return estimate(row_means(item.values(kind)))
+
+
+def figure_rows(series: Sequence[Series]) -> list[tuple[Any, ...]]:
+    """Every point of every figure under `HEAD`; the category is empty where all are taken
+    together.
+    """
+    rows: list[tuple[Any, ...]] = [HEAD]
+    for item in series:
+        for kind in MEASURED:
+            if item.measured(kind):
+                rows += _points(item, kind, "", estimate_columns(item.values(kind)))
+        for kind in KINDS:
+            for name, points in by_category(item, kind).items():
+                rows += _points(item, kind, name, points)
+    return rows
+
+
+def _points(
+    item: Series, kind: str, category: str, points: Sequence[Estimate]
+) -> Iterator[tuple[Any, ...]]:
+    for number, point in enumerate(points, start=1):
+        if point.mean is not None:
+            numbers = (point.mean, point.low, point.high, point.sd)
+            shown = (None if value is None else round(value, 6) for value in numbers)
+            yield (item.run, item.method, kind, category, number, point.n, *shown)

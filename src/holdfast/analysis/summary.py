@@ -17,8 +17,7 @@ import numpy as np
 
 from holdfast.analysis.accuracy import accuracy_of
 from holdfast.analysis.baseline import BaselineRow, baseline_beside
-from holdfast.analysis.check_file import read_check
-from holdfast.analysis.check_summary import check_told
+from holdfast.analysis.check_file import check_json, read_check
 from holdfast.analysis.collapse import COUNTED, collapse_of, without_collapsed
 from holdfast.analysis.comparisons import (
     PromptRow,
@@ -77,7 +76,7 @@ def summarise(run: RunData) -> dict[str, Any]:
     summary = summary_of(command, run.manifest.get("identity", {}), len(run.records), read(run))
     return {
         **summary,
-        **({} if (check := read_check(run)) is None else {"check": check_told(check)}),
+        **({} if (check := read_check(run)) is None else {"check": check_json(check)}),
     }
 
 

@@ -392,6 +392,7 @@ def _print_result(
 
 def _next_step(arguments: argparse.Namespace, calibration: Calibration, chosen: Pick) -> str:
     """The command or the change that the result calls for."""
+    from holdfast.analysis.choice import times_needed
     from holdfast.report.calibration import next_step, sizes_needed
     from holdfast.study.capability import load_capability
 
@@ -410,6 +411,6 @@ def _next_step(arguments: argparse.Namespace, calibration: Calibration, chosen: 
         sizes["questions"] = known
         short = f" ({spec} has only {known} questions, which may be too few)"
     larger = command_with(**sizes, out=f"{out}-{count}")
-    if chosen.times_needed is None:
+    if times_needed(calibration, chosen) is None:
         return f"at least {count:,} conversations per setting are needed{short}: {larger}"
     return f"about {count:,} conversations per setting should settle it{short}: {larger}"

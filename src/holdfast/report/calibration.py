@@ -12,10 +12,10 @@ import numpy as np
 
 from holdfast.analysis.baseline import NEVER_FOLLOWED, UNINFORMATIVE, Baseline, baseline_beside
 from holdfast.analysis.calibration import FOLDERS, MOST_BROKEN, Calibration, Candidate
-from holdfast.analysis.choice import Near, Pick, front
+from holdfast.analysis.choice import Pick, front, times_needed
 from holdfast.analysis.rules import rule_rows
 from holdfast.analysis.series import NO_FIX, read_series
-from holdfast.analysis.statistics import Estimate, estimate
+from holdfast.analysis.statistics import Estimate, estimate, paired_difference
 from holdfast.analysis.summary import NAME, spread
 from holdfast.analysis.verdicts import CANNOT_TELL, LEAST, tell
 from holdfast.records import RunData, read_run
@@ -47,7 +47,7 @@ def answer(calibration: Calibration, chosen: Pick) -> str:
         return (
             f"Nothing to recommend: on the {here} of {here + there} conversations that settings are"
             f" chosen on, {missing}."
-            f" {_nearest(chosen.near, here, here + there) if chosen.near else ''}"
+            f" {_nearest(calibration, chosen.near) if chosen.near else ''}"
         ).rstrip()
     numbers = (
         f"On the {there} of {here + there} conversations that it was not chosen on: stability"
@@ -69,23 +69,26 @@ def rejected_line(calibration: Calibration, chosen: Pick) -> str:
     other = chosen.rejected
     if other is None:
         return ""
-    here, count = int((~calibration.report).sum()), len(calibration.none.stability)
-    lost = f"it costs {signed_to(other.drop, 1)} points"
-    if (other.drop.mean or 0.0) > chosen.budget:
-        why = f"{lost}, on average more than {chosen.budget:g}"
-    elif (other.ahead.mean or 0.0) <= 0:
-        level = "" if tell(other.ahead).sign else ", so the two are level"
-        why = f"it is no more stable than {chosen.method}: {signed_to(other.ahead, 3)}{level}"
-    elif tell(other.gain).sign <= 0:
-        why = f"its gain of {signed_to(other.gain)} is not certain"
+    choosing, count = ~calibration.report, len(calibration.none.stability)
+    best = next(each for each in calibration.candidates if each.method == chosen.method)
+    gain, drop = calibration.gain(other, choosing), calibration.drop(other, choosing)
+    ahead = paired_difference(other.stability[choosing], best.stability[choosing])
+    cost = f"it costs {signed_to(drop, 1)} points"
+    if (drop.mean or 0.0) > chosen.budget:
+        why = f"{cost}, on average more than {chosen.budget:g}"
+    elif (ahead.mean or 0.0) <= 0:
+        level = "" if tell(ahead).sign else ", so the two are level"
+        why = f"it is no more stable than {chosen.method}: {signed_to(ahead, 3)}{level}"
+    elif tell(gain).sign <= 0:
+        why = f"its gain of {signed_to(gain)} is not certain"
     else:
         why = (
-            f"{lost} and {chosen.method} {signed_to(other.drop_of_chosen, 1)}, so the other half is"
-            f" less likely to show a cost of at most {chosen.budget:g}"
+            f"{cost} and {chosen.method} {signed_to(calibration.drop(best, choosing), 1)}, so the"
+            f" other half is less likely to show a cost of at most {chosen.budget:g}"
         )
     return (
-        f"{other.method} is more stable in the table, over all {count} conversations; on the {here}"
-        f" that settings are chosen on, {why}."
+        f"{other.method} is more stable in the table, over all {count} conversations; on the"
+        f" {int(choosing.sum())} that settings are chosen on, {why}."
     )
 
 
@@ -106,13 +109,15 @@ def chance_line(calibration: Calibration) -> str:
     )
 
 
-def _nearest(near: Near, here: int, count: int) -> str:
+def _nearest(calibration: Calibration, near: Candidate) -> str:
     """The setting that comes closest, with its numbers on the half and on all conversations."""
-    if near.gain_of_all.mean is None or near.gain_of_all.mean <= 0:
+    choosing, gain = ~calibration.report, calibration.gain(near)
+    if gain.mean is None or gain.mean <= 0:
         why = "it is no more stable there either"
     else:
-        why = f"{_both(near.gain_of_all, near.drop_of_all)}"
-    return f"The closest is {near.method}: {_both(near.gain, near.drop)}; on all {count}, {why}."
+        why = _both(gain, calibration.drop(near))
+    half = _both(calibration.gain(near, choosing), calibration.drop(near, choosing))
+    return f"The closest is {near.method}: {half}; on all {len(choosing)}, {why}."
 
 
 def _both(gain: Estimate, drop: Estimate) -> str:
@@ -126,7 +131,7 @@ def sizes_needed(calibration: Calibration, chosen: Pick) -> dict[str, int]:
     """
     plan, count = calibration.about["plan"], len(calibration.none.stability)
     fewest = 2 * LEAST / min(count, calibration.questions)
-    times = max(chosen.times_needed or 0.0, fewest)
+    times = max(times_needed(calibration, chosen) or 0.0, fewest)
     if times > _MOST or times <= 1:
         return {}
     option = "draws" if plan["conversations"] is None else "conversations"
@@ -143,8 +148,9 @@ def next_step(calibration: Calibration, chosen: Pick) -> str:
     near = chosen.near
     if calibration.at_chance:
         return "give a --capability that the model has; perplexity:FILE works with any model."
-    if near is not None and (near.gain_of_all.mean or 0.0) > 0:
-        most = math.ceil(near.drop_of_all.high or near.drop_of_all.mean or 0.0)
+    if near is not None and (calibration.gain(near).mean or 0.0) > 0:
+        drop = calibration.drop(near)
+        most = math.ceil(drop.high or drop.mean or 0.0)
         return f"raise --budget ({most} would admit {near.method}), or sweep weaker settings."
     return "sweep other methods or settings with --sweep; `holdfast methods` lists them."
 

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from holdfast.analysis.baseline import Baseline, baseline_beside
 from holdfast.analysis.check_file import Check, read_check
-from holdfast.analysis.figure_data import figure_rows
+from holdfast.analysis.comparisons import figure_rows
 from holdfast.analysis.series import KINDS, MEASURED, Series
 from holdfast.analysis.summary import spelled, summarise
 from holdfast.drift.cases import NO_CATEGORY
