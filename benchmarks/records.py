@@ -64,6 +64,12 @@ RECORDS = (
         False,
         10,
     ),
+    Record(
+        "smollm2_drift",
+        "benchmarks/on_smollm2.py drift --side scripted --runs {runs} --out {out}",
+        False,
+        20,
+    ),
     Record("drift_loop", "benchmarks/drift_loop.py --out {out}", True, 6),
     Record("divergence", "benchmarks/divergence.py --runs {runs} --out {out}", True, 7),
     Record("checking", "benchmarks/checking.py --out {out}", False, 2),

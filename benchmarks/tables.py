@@ -33,7 +33,7 @@ from tabled.catalogue import catalogue_table, short_catalogue
 from tabled.costs import chosen_page, chosen_summary, stage_page, stage_tables
 from tabled.papers import claims_page, methods_table, reproduction_line
 from tabled.reading import RESULTS, ROOT
-from tabled.real import real_drift_table, settings_table, window_table
+from tabled.real import real_decay_table, real_drift_table, settings_table, window_table
 from tabled.speed import (
     attention_table,
     census_line,
@@ -52,6 +52,8 @@ PAPERS = tuple(
     paper for paper in ("li2024", "zhang2024") if (RESULTS / paper / "findings.json").exists()
 )
 
+
+RECORDED = {"smollm2_decay": "smollm2_drift"}  # by table, where the record is called otherwise
 
 STAGES = (
     "equal_cost_explored",
@@ -114,11 +116,12 @@ def documents() -> dict[Path, str]:
         ("screen_smollm2", screen_table),
         ("divergence", divergence_table),
         ("smollm2_drift", real_drift_table),
+        ("smollm2_decay", real_decay_table),
         ("smollm2_explored", functools.partial(settings_table, "smollm2_explored")),
         ("smollm2_confirmed", functools.partial(settings_table, "smollm2_confirmed")),
         ("window", window_table),
     ):
-        if (RESULTS / f"{name}.json").exists():
+        if (RESULTS / f"{RECORDED.get(name, name)}.json").exists():
             tables[name] = table()
     if (RESULTS / "equal_cost_many.json").exists():
         tables["equal_cost"] = stage_tables("equal_cost_many")

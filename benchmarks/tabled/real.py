@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from tabled.reading import interval, markdown, read
 
+FEW = 10  # conversations, with fewer of which a category has no interval
 SIDES = {
     "scripted": "scripted messages",
     "suite": "a user model under another prompt",
@@ -16,9 +17,9 @@ def points(estimate: dict) -> str:
     return f"{estimate['mean']:+.1f} [{estimate['low']:+.1f}, {estimate['high']:+.1f}]"
 
 
-def fall(estimates: list[dict]) -> str:
+def fall(estimates: list[dict], digits: int = 2) -> str:
     """Of an estimate per round: the first, the middle and the last one."""
-    return " / ".join(f"{estimates[place]['mean']:.2f}" for place in (0, 3, -1))
+    return " / ".join(f"{estimates[place]['mean']:.{digits}f}" for place in (0, 3, -1))
 
 
 def real_drift_table() -> str:
@@ -48,11 +49,12 @@ def real_drift_table() -> str:
                     if kept
                     else "none is left"
                 ),
-                fall(run["mass"]) if run["mass"] else "",
+                fall(run["mass"], 3) if run["mass"] else "",
                 f"{100 * run['cut']:.0f} %",
             ]
         )
-    count = record["runs"][0]["conversations"]
+    count, sides = record["runs"][0]["conversations"], {run["user"] for run in record["runs"]}
+    only = f" --side {record['runs'][0]['user']}" if len(sides) == 1 else ""
     adopted = [
         f"{interval(run['adoption_change'])} (seed {run['seed']})"
         for run in record["runs"]
@@ -60,8 +62,8 @@ def real_drift_table() -> str:
     ]
     lines = [
         (
-            f"`python benchmarks/on_smollm2.py drift`: {count} conversations of"
-            f" {record['rounds']} rounds per row, between {len(record['prompts'])} prompts;"
+            f"`python benchmarks/on_smollm2.py drift{only}`: {count} conversations of"
+            f" {record['rounds']} rounds per row, of {len(record['prompts'])} prompts;"
             " intervals are over families of prompts."
         ),
         "",
@@ -72,20 +74,64 @@ def real_drift_table() -> str:
     return "\n".join([*lines, "", *by_category(record)])
 
 
+def real_decay_table() -> str:
+    """Where the mass on the prompt falls: within the agent's turns or between them."""
+    runs = [run for run in read("smollm2_drift")["runs"] if "decay" in run]
+    rows = [["the user's side", "seen in", "within turns", "between turns", "even attention"]]
+    lines = []
+    for run in runs:
+        decay = run["decay"]
+        layer, head = decay["shown_head"]
+        for name, changes in (
+            ("the average over heads", decay["average"]),
+            (f"head {layer}.{head}, whose mass falls most", decay["head"]),
+        ):
+            within, between = changes["within_turns"], changes["between_turns"]
+            even = f"{within['uniform']['mean']:+.2f} and {between['uniform']['mean']:+.2f}"
+            cells = [interval(within["real"]), interval(between["real"]), even]
+            rows.append([SIDES[run["user"]], name, *cells])
+        side = SIDES[run["user"]]
+        lines += ["", by_turn(decay["curves"]["average"], side), "", by_layer(decay["heads"], side)]
+    head = (
+        "The change of the logarithm of the mass over eight rounds, summed within the agent's turns"
+        " and between them; even attention falls by the last column's two numbers."
+    )
+    return "\n".join([head, "", *markdown(rows), *lines])
+
+
+def by_turn(curves: list[list[float]], side: str) -> str:
+    """The mean mass at the second and at the last token of a turn; the first is the template's."""
+    parts = [
+        f"{curves[number - 1][1]:.3f} to {curves[number - 1][-1]:.3f} in round {number}"
+        for number in (1, 2, 4, len(curves))
+    ]
+    return f"From a reply's second token to its last one, with {side}: {', '.join(parts)}."
+
+
+def by_layer(heads: dict, side: str) -> str:
+    """The mean mass of the layers' heads, in thirds of the layers."""
+    first, drop = ([sum(layer) / len(layer) for layer in heads[name]] for name in heads)
+    third = len(first) // 3
+    parts = []
+    for start in range(0, len(first), third):
+        part = slice(start, start + third)
+        then = sum(first[part]) / third
+        now = then - sum(drop[part]) / third
+        parts.append(f"{then:.3f} to {now:.3f} in layers {start} to {start + third - 1}")
+    return f"From round 1 to round 8 with {side}, the mass goes from {', '.join(parts)}."
+
+
 def by_category(record: dict) -> list[str]:
     """With scripted messages: the change of each category, and how many conversations it has."""
     runs = [run for run in record["runs"] if run["user"] == "scripted"]
     head = [f"seed {run['seed']}: rounds 1 / 4 / 8, change (n)" for run in runs]
     rows = [["category", *head]]
-    for category in sorted({name for run in runs for name in run["categories"]}):
+    for category in runs[0]["categories"]:
         cells = []
         for run in runs:
-            cell = run["categories"].get(category)
-            cells.append(
-                f"{fall(cell['stability'])}, {interval(cell['change'])} ({cell['conversations']})"
-                if cell
-                else ""
-            )
+            cell, count = run["categories"][category], run["categories"][category]["conversations"]
+            change = f", {interval(cell['change'])}" if count >= FEW else ""
+            cells.append(f"{fall(cell['stability'])}{change} ({count})")
         rows.append([category, *cells])
     return ["With scripted messages, by category:", "", *markdown(rows)]
 
