@@ -2,7 +2,7 @@
 PYTHON ?= python3
 BIN := .venv/bin
 
-.PHONY: demo demo-real serve real-models test lint docs integrations records vllm-test clean
+.PHONY: demo demo-real serve real-models test test-all lint docs integrations records vllm-test clean
 .DEFAULT_GOAL := test
 
 .venv/ready: pyproject.toml constraints.txt
@@ -32,8 +32,14 @@ real-models: .venv/ready
 # with one thread.
 WORKERS ?= $(shell n=$$(getconf _NPROCESSORS_ONLN); echo $$((n < 4 ? n : 4)))
 
+PYTEST := HF_HUB_OFFLINE=1 OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n $(WORKERS) --dist loadfile --no-loadscope-reorder
+
 test: .venv/ready
-	HF_HUB_OFFLINE=1 OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n $(WORKERS) --dist loadfile --no-loadscope-reorder
+	$(PYTEST) -m 'not slow'
+
+# The tests that are marked slow too.
+test-all: test
+	$(PYTEST) -m slow
 
 lint: .venv/ready
 	$(BIN)/ruff check .

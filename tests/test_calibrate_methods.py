@@ -127,6 +127,7 @@ def test_the_command_sweeps_a_method_of_scores(commanded, tmp_path, capsys):
     assert (tmp_path / "run" / "report.html").is_file()
 
 
+@pytest.mark.slow
 def test_a_served_sweep_takes_the_files_that_the_server_was_given(commanded, tmp_path, capsys):
     default = holdfast.load("default")
     given, other = (

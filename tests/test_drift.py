@@ -217,6 +217,7 @@ def run_in_child(out: Path) -> None:
     drift.run(exact(), SUITE, out, LONG, [(), (SplitSoftmax(0.3),)])
 
 
+@pytest.mark.slow
 def test_killed_at_20_moments_and_resumed_equals_uninterrupted(tmp_path):
     run_in_child(tmp_path / "whole")
     whole = (tmp_path / "whole" / "records.jsonl").stat().st_size

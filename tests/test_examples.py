@@ -37,6 +37,7 @@ def processor_seconds() -> float:
     return used.ru_utime + used.ru_stime
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", SCRIPTS)
 def test_the_script_runs(name, tmp_path):
     used = processor_seconds()

@@ -383,6 +383,7 @@ def smollm2() -> holdfast.LocalModel:
     return load("smollm2")
 
 
+@pytest.mark.slow
 def test_smollm2_is_as_transformers_loads_it_and_is_steered(smollm2):
     from transformers import AutoModelForCausalLM
 

@@ -223,6 +223,7 @@ def test_a_hub_that_cannot_be_reached_says_so_once(unreachable_hub, caplog, capf
     assert "Retrying" not in caplog.text + "".join(capfd.readouterr())
 
 
+@pytest.mark.slow
 def test_a_model_in_the_cache_is_loaded_where_the_hub_cannot_be_reached(
     folder, unreachable_hub, tmp_path
 ):

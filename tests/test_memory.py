@@ -383,6 +383,7 @@ def test_memory_that_never_suffices_ends_every_row_with_an_error(monkeypatch):
             handle.result()
 
 
+@pytest.mark.slow
 def test_a_server_keeps_nothing_of_requests_that_have_ended():
     tiny = replace(model(), prefix_memory=100_000)
     session = tiny.session(serves=True)

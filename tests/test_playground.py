@@ -628,6 +628,7 @@ const frame = () => new Promise(requestAnimationFrame);
 """
 
 
+@pytest.mark.slow
 @needs_browser
 def test_two_hundred_turns_do_not_make_it_slow(browser, quick):
     visit(browser, quick.url)

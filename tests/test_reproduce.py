@@ -52,6 +52,7 @@ def test_no_text_of_a_finding_becomes_markup(tmp_path):
     assert "Claims: 1 supported, 1 undecided." in text and "this run cannot tell" in text
 
 
+@pytest.mark.slow
 def test_the_smallest_scale_makes_every_figure_and_resumes(tmp_path, capsys):
     out = tmp_path / "run"
     assert main(["reproduce", "li2024", "--scale", "smallest", "--out", str(out)]) == 0

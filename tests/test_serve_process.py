@@ -50,6 +50,7 @@ def test_a_signal_while_the_model_is_loaded_ends_it_at_once(process, seconds):
     assert "Traceback" not in told and "Could not" not in told
 
 
+@pytest.mark.slow
 def test_a_signal_lets_what_runs_finish_and_refuses_what_is_new(process):
     lines = [process.stdout.readline(), process.stdout.readline()]
     assert lines[0] == "holdfast: loading default ...\n"

@@ -18,7 +18,7 @@ from tiny import model
 from holdfast.serve.guard import Gate
 from holdfast.serve.limits import Limits
 
-LIMITS = Limits(tokens=16, seconds=20, body_bytes=2_000_000, messages=20, choices=4)
+LIMITS = Limits(tokens=16, seconds=20, body_bytes=16_000_000, messages=20, choices=4)
 HELLO = [{"role": "user", "content": "hello there"}]
 BRIEF = [{"role": "system", "content": "be brief about music"}, *HELLO]
 

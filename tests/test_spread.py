@@ -213,6 +213,7 @@ def processes(monkeypatch):
         each.wait()
 
 
+@pytest.mark.slow
 def test_one_of_two_real_servers_is_killed_in_the_middle(processes, tmp_path, capsys):
     (killed, _), urls = processes
     options = ["--conversations", "6", "--rounds", "2", "--max-new-tokens", "40"]

@@ -65,6 +65,7 @@ def test_a_method_is_its_three_numbers(method):
     assert apart(by_the_entry(method.table_entry, LOG_ODDS), wanted) < DOUBLE
 
 
+@pytest.mark.slow
 def test_a_list_in_the_family_is_what_its_methods_do_one_after_another():
     outside = set()
     for count in (2, 3):

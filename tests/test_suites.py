@@ -123,6 +123,7 @@ def test_core_scores_low_without_its_prompt():
     assert unprompted <= LUCK and others <= LUCK
 
 
+@pytest.mark.slow
 def test_everyday_probes_and_unprompted_replies_score_nothing():
     """A name, a city or a number that a measure looks for occurs in no probe, and not by chance."""
     probes = {probe for case in EVERYDAY.cases for rule in case.all_rules for probe in rule.probes}

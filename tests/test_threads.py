@@ -38,6 +38,7 @@ def test_threads_sleep_where_the_user_said_nothing(use):
     assert policy(use) == "PASSIVE"
 
 
+@pytest.mark.slow
 def test_what_the_user_said_stays():
     assert policy("import holdfast; holdfast.load", OMP_WAIT_POLICY="ACTIVE") == "ACTIVE"
     assert policy("import holdfast; holdfast.load", GOMP_SPINCOUNT="1000") == "None"

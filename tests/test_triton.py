@@ -32,6 +32,7 @@ def run(*arguments: str | Path, **environment: str) -> str:
     return done.stdout
 
 
+@pytest.mark.slow
 def test_the_kernel_matches_the_formula_in_the_interpreter():
     printed = run(
         "-m", "pytest", "-p", "no:cacheprovider", CASES,

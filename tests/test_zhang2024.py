@@ -94,6 +94,7 @@ def test_head_sets_of_every_strategy_and_the_least_k_where_none_is_shared(tmp_pa
     assert study.candidates("multi-task", "json") == [frozenset(heads[3:5])]  # k = 5
 
 
+@pytest.mark.slow
 def test_the_smallest_scale_makes_every_table_and_figure_and_resumes(tmp_path, capsys):
     out = tmp_path / "run"
     assert main(["reproduce", "zhang2024", "--scale", "smallest", "--out", str(out)]) == 0
