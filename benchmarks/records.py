@@ -243,9 +243,9 @@ def told(record: Record, old: dict | list, new: dict | list) -> list[str]:
     lines = changes(old, new)
     count = f"{compared} numbers and verdicts compared, {len(lines)} changed."
     if not old:
-        count = "There was none."
+        count = "There was no earlier record."
     elif not compared:
-        count = "Its form is another, so that nothing can be compared."
+        count = "Its format has changed, so nothing can be compared."
     table = ["", "| what | before | now |", "| --- | --- | --- |", *lines] if lines else []
     return [f"### {record.name}", "", count, *table, ""]
 

@@ -172,8 +172,8 @@ def ifeval_table() -> str:
     lines += [
         "",
         (
-            "langdetect, which the harness asks for a reply's language, names another one from seed"
-            f" to seed for {record['unsure_languages']} of the {count:,}."
+            "langdetect, which the harness uses to detect a reply's language, changes its answer"
+            f" with the seed on {record['unsure_languages']} of the {count:,}."
         ),
     ]
     return "\n".join(lines)
@@ -223,9 +223,9 @@ def checking_table() -> str:
     wrong = "; ".join(f"{name}: {100 * share:.1f} %" for name, share in told.items())
     lines = [
         f"`python benchmarks/checking.py`: simulated, {settings['rounds']} rounds whose scores are"
-        " 0 or 1 and drawn each by itself, a bar of"
+        " independently 0 or 1, a bar of"
         f" {settings['bar']:g}, an error of {settings['error']:g}, at most"
-        f" {settings['budget']} conversations. Wrong verdicts where they are likeliest, in"
+        f" {settings['budget']} conversations. Wrong verdicts in the worst cases, in"
         f" {settings['checks']:,} checks: {wrong}.",
         "",
         "| true mean in every round | alone: pass / fail / undecided | conversations |"

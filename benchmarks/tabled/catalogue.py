@@ -11,7 +11,7 @@ from holdfast.methods.registry import METHODS, summary
 
 def catalogue_table() -> str:
     """Every method with its knobs, from what its class declares."""
-    lines = ["| method | what it does | knobs | works on | source |", "| --- " * 5 + "|"]
+    lines = ["| method | what it does | parameters | works on | source |", "| --- " * 5 + "|"]
     for method in METHODS:
         knobs = {name: told for name, told in parameters_of(method).items() if name != "heads"}
         told = "<br>".join(

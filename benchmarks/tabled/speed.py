@@ -72,11 +72,11 @@ def serve_table() -> str:
             "| --- | --- |",
             (
                 f"| {exact['requests']:,} requests with mixed steering from {exact['clients']}"
-                f" clients, of whom {exact['left']} went away in mid-reply: answered of those who"
-                f" stayed | {exact['answered']:,} of {stayed:,} |"
+                f" clients, {exact['left']} of them abandoned mid-reply: answered of the others"
+                f" | {exact['answered']:,} of {stayed:,} |"
             ),
             (
-                "| replies other than `generate_batch`'s with the same seed, float64; float32 |"
+                "| replies that differ from `generate_batch` with the same seed, float64; float32 |"
                 f" {exact['other_than_twin']}; {single['other_than_twin']} |"
             ),
             (
@@ -174,8 +174,8 @@ def ray_table() -> str:
     actors = ", ".join(f"{each['seconds']:.0f} s for {each['actors']}" for each in start["actors"])
     lines += [
         "",
-        f"Before that, once: {start['cluster_seconds']:.0f} s to start Ray, and for the actors"
-        f" {actors}. Conversations in which any way gave another reply than any other:"
+        f"In addition, once: {start['cluster_seconds']:.0f} s to start Ray, and for the actors"
+        f" {actors}. Conversations in which any two of these gave different replies:"
         f" {record['conversations_that_differ']}.",
     ]
     return "\n".join(lines)
