@@ -27,6 +27,7 @@ LEAST_MOVED = 6
 CANNOT_TELL = "cannot tell"
 INCLUDES_ZERO = "its interval includes 0"
 SUPPORTED, CONTRADICTED, UNDECIDED = "supported", "contradicted", "undecided"
+NOT_JUDGED = "not judged"  # nothing was measured, or the model scores 0 however it is asked
 
 
 @dataclass(frozen=True)

@@ -62,7 +62,18 @@ def add_parser(commands) -> None:
         metavar="synthetic|PATH|hub:NAME",
         help="zhang2024: as of holdfast tasks (default: synthetic)",
     )
-    add("--scale", default="small", metavar="smallest|small|paper", help="default: %(default)s")
+    add(
+        "--task",
+        action="append",
+        metavar="json|pronouns|bios|counterfact",
+        help="zhang2024: repeat for several, at least two (default: all four)",
+    )
+    add(
+        "--scale",
+        default="small",
+        metavar="smallest|brief|small|paper",
+        help="default: %(default)s",
+    )
     add("--seed", type=int, default=0, help="of every random draw (default: %(default)s)")
     add("--out", action=RunFolder, help="a folder (default: runs/PAPER)")
     add(
@@ -83,7 +94,7 @@ def run(arguments: argparse.Namespace) -> None:
 
     check_prices(arguments)
     foreign = {
-        "li2024": ("child", "data"),
+        "li2024": ("child", "data", "task"),
         "zhang2024": ("base", "endpoint", "price_in", "price_out"),  # no endpoint, no price
     }[arguments.paper]
     if given := next((name for name in foreign if getattr(arguments, name)), None):
@@ -138,6 +149,7 @@ def run(arguments: argparse.Namespace) -> None:
             arguments.replicas,
             tell=print,
             watch=Bar.of("sample"),
+            tasks=tuple(arguments.task or zhang2024.TASKS),
         )
         if arguments.dry_run:
             plan_zhang2024(pasta)

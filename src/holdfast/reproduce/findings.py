@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from holdfast.analysis.statistics import Estimate
-from holdfast.analysis.verdicts import judge, tell
+from holdfast.analysis.verdicts import NOT_JUDGED, judge, tell
 from holdfast.report.wording import with_interval
 
 
@@ -17,7 +17,7 @@ class Claim:
 
     Args:
         text: the claim in our words.
-        verdict: "supported", "contradicted" or "undecided" by this run.
+        verdict: "supported", "contradicted", "undecided" or "not judged" by this run.
         evidence: the numbers behind the verdict.
     """
 
@@ -57,6 +57,18 @@ class Figure:
 def claim_that(text: str, value: Estimate, sign: int, evidence: str) -> Claim:
     """The claim that an estimate lies on the side of `sign` (+1 or -1) of 0, judged."""
     return Claim(text, judge(value, sign), evidence + _reason(tell(value).why))
+
+
+def not_judged(claims: Iterable[Claim], why: str) -> tuple[Claim, ...]:
+    """The claims as they are where there is no `why`; else none of them is judged, with that
+    reason behind the evidence.
+    """
+    if not why:
+        return tuple(claims)
+    return tuple(
+        replace(claim, verdict=NOT_JUDGED, evidence=f"{claim.evidence} {why}".strip())
+        for claim in claims
+    )
 
 
 def _reason(why: str) -> str:

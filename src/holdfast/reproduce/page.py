@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
-from holdfast.analysis.verdicts import CONTRADICTED, SUPPORTED, UNDECIDED
+from holdfast.analysis.verdicts import CONTRADICTED, NOT_JUDGED, SUPPORTED, UNDECIDED
 from holdfast.files import write_whole
 from holdfast.report.page import Picture, Table, render
 from holdfast.reproduce.findings import Claim, Figure
@@ -17,6 +17,7 @@ _WORDS = {
     SUPPORTED: "supported by this run",
     CONTRADICTED: "contradicted by this run",
     UNDECIDED: "this run cannot tell",
+    NOT_JUDGED: "this run could not judge it",
 }
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import random
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from typing import Any
 
 from holdfast.chat.messages import Message
@@ -12,7 +13,7 @@ from holdfast.errors import UsageError
 from holdfast.seeds import seed_of
 from holdfast.tasks.data import Data
 from holdfast.tasks.files import load_files
-from holdfast.tasks.sample import Sample, Task
+from holdfast.tasks.sample import BIOGRAPHIES, Sample, Task
 from holdfast.tasks.settings import Settings
 from holdfast.tasks.synthetic import Shape, make_data
 from holdfast.tasks.variants import user_message
@@ -24,20 +25,26 @@ def load_data(wheres: Sequence[str], settings: Settings, shape: Shape = Shape())
     """Loads what the samples are made of.
 
     Args:
-        wheres: "synthetic", paths, or hub:OWNER/NAME; together they hold biographies once and
-            changed facts once at most.
+        wheres: "synthetic", paths, or hub:OWNER/NAME. Files hold biographies once and changed
+            facts once at most; "synthetic" supplies the kind that they lack.
         settings: which samples are wanted.
         shape: of synthetic texts.
 
     Raises:
         UsageError, HoldfastError: as `data.load_files`; or the same kind twice.
     """
-    sources = [
-        make_data(settings.seed, settings.split, settings.samples, shape)
-        if where == SYNTHETIC
-        else load_files(where, settings.seed)
-        for where in wheres
-    ]
+    files = [where for where in wheres if where != SYNTHETIC]
+    sources = [load_files(where, settings.seed) for where in files]
+    if SYNTHETIC in wheres:
+        made = make_data(settings.seed, settings.split, settings.samples, shape)
+        supplied = {kind for source in sources for kind in source.items}
+        if lacking := {kind: made.items[kind] for kind in made.items if kind not in supplied}:
+            sources.append(replace(made, items=lacking))
+        else:
+            raise UsageError(
+                f"{' and '.join(files)} hold biographies and changed facts, and --data synthetic"
+                " has nothing to add; leave it out."
+            )
     items: dict[str, Any] = {}
     for source in sources:
         for kind in source.items:
@@ -48,7 +55,7 @@ def load_data(wheres: Sequence[str], settings: Settings, shape: Shape = Shape())
             items[kind] = source.items[kind]
     name = " and ".join(source.name for source in sources)
     fingerprint = "-".join(source.fingerprint for source in sources)
-    candidates = next((source.candidates for source in sources if source.candidates), ())
+    candidates = next((source.candidates for source in sources if BIOGRAPHIES in source.items), ())
     return Data(name, fingerprint, items, candidates)
 
 

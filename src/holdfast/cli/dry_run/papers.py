@@ -64,10 +64,10 @@ def plan_zhang2024(setup: Zhang2024) -> None:
 
     check(setup)
     study = Study(setup)
-    for name in tasks.CATALOGUE:
+    for name in setup.tasks:
         samples, plan = study.profiling_of(name)
         print(f"profile {name}: {estimate(setup.model, samples, plan)}")
-    scale, count = setup.scale, len(tasks.CATALOGUE)
+    scale, count = setup.scale, len(setup.tasks)
     ways = len(tasks.BASELINES) - 1 + scale.draws + STEERED
     print(
         f"Table 1: {count} tasks of {scale.tested:,} test samples, each asked in at most {ways}"

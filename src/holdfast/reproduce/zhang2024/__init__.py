@@ -16,11 +16,11 @@ from holdfast.report.profile import write_profile
 from holdfast.reproduce.page import write_findings, write_page
 from holdfast.reproduce.zhang2024.figures import figure_2, figure_3
 from holdfast.reproduce.zhang2024.robustness import table_4, table_11, table_13, table_14
-from holdfast.reproduce.zhang2024.setup import SCALES, Scale, Setup, check, scale_of
+from holdfast.reproduce.zhang2024.setup import SCALES, TASKS, Scale, Setup, check, scale_of
 from holdfast.reproduce.zhang2024.study import Study
 from holdfast.reproduce.zhang2024.tables import table_1, table_5, table_7
 
-__all__ = ["SCALES", "Scale", "Setup", "check", "reproduce", "scale_of"]
+__all__ = ["SCALES", "TASKS", "Scale", "Setup", "check", "reproduce", "scale_of"]
 
 
 def reproduce(setup: Setup) -> Path:
@@ -55,8 +55,8 @@ def reproduce(setup: Setup) -> Path:
         f"model {setup.model.name}",
         f"data {' and '.join(setup.data)}",
         (
-            f"{scale.profiled} training, {scale.validated} validation and {scale.tested} test"
-            " samples of each task"
+            f"{scale.validated} validation and {scale.tested} test samples of each task; training"
+            f" samples: {', '.join(f'{scale.profiled_of(name)} {name}' for name in setup.tasks)}"
         ),
         f"seed {setup.seed}",
     ]

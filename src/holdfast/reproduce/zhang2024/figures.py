@@ -16,7 +16,7 @@ from holdfast.records import read_run
 from holdfast.reproduce.findings import Claim, Figure, claim_that, spelled
 from holdfast.reproduce.zhang2024.drawing import write_alphas, write_single_heads, write_sizes
 from holdfast.reproduce.zhang2024.results import HALVES, best_less_worst
-from holdfast.reproduce.zhang2024.setup import FREE, TASKS, pasta_on
+from holdfast.reproduce.zhang2024.setup import pasta_on
 from holdfast.reproduce.zhang2024.study import Study, values_of
 
 _ROBUST = 0.1  # a metric that changes by less is called robust
@@ -25,7 +25,7 @@ _ROBUST = 0.1  # a metric that changes by less is called robust
 def figure_2(study: Study) -> Figure:
     """All heads, a layer, one head (Figures 2, 4, 5 and 6, one per task)."""
     images, claims = [], []
-    for name in TASKS:
+    for name in study.setup.tasks:
         task_images, task_claims = _which_heads(study, name)
         images += task_images
         claims += task_claims
@@ -98,7 +98,7 @@ def _single_heads(study: Study, name: str) -> np.ndarray:
 def figure_3(study: Study) -> Figure:
     """How many heads, and how strongly."""
     images, claims = [], []
-    for name in FREE:
+    for name in study.setup.free:
         task_images, task_claims = _how_many_heads(study, name)
         images += task_images
         claims += task_claims

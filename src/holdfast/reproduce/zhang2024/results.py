@@ -18,7 +18,6 @@ from holdfast.analysis.statistics import (
 from holdfast.analysis.tasks import Result
 from holdfast.report.wording import with_interval
 from holdfast.reproduce.findings import Claim, claim_that, spelled
-from holdfast.reproduce.zhang2024.setup import TASKS
 from holdfast.reproduce.zhang2024.study import Study, values_of
 
 
@@ -57,13 +56,13 @@ def rows_of(study: Study, names: Sequence[str]) -> tuple[tuple[str, ...], ...]:
     """
     head = [
         "",
-        *(f"{name}: {' / '.join(tasks.CATALOGUE[name].metrics)}" for name in TASKS),
+        *(f"{name}: {' / '.join(tasks.CATALOGUE[name].metrics)}" for name in study.setup.tasks),
         "average",
         "less zero-shot [95 % interval]",
     ]
     rows = [tuple(head)]
     for row in names:
-        cells = [cell_of(study.tested[name].get(row)) for name in TASKS]
+        cells = [cell_of(study.tested[name].get(row)) for name in study.setup.tasks]
         values, more = average(study, row), difference(study, row, "zero-shot")
         rows.append(
             (

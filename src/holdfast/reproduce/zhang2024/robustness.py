@@ -13,14 +13,14 @@ from holdfast import tasks
 from holdfast.analysis.profile import rank_first
 from holdfast.analysis.statistics import Estimate, estimate, paired_difference
 from holdfast.analysis.tasks import ZERO_SHOT, Result
-from holdfast.analysis.verdicts import UNDECIDED
+from holdfast.analysis.verdicts import NOT_JUDGED, UNDECIDED
 from holdfast.errors import UsageError
 from holdfast.methods import spell
 from holdfast.records import read_run
 from holdfast.reproduce.findings import Claim, Figure, claim_that, spelled
 from holdfast.reproduce.zhang2024.child import make_child
 from holdfast.reproduce.zhang2024.results import HALVES, best_less_worst, cell_of
-from holdfast.reproduce.zhang2024.setup import FREE, TASKS, pasta_on
+from holdfast.reproduce.zhang2024.setup import pasta_on
 from holdfast.reproduce.zhang2024.study import Study, values_of
 
 if TYPE_CHECKING:
@@ -32,7 +32,7 @@ _Row = tuple[str, ...]
 
 def table_4(study: Study) -> Figure:
     """The instruction in other words."""
-    rows: list[_Row] = [("instruction", "method", *map(_metrics_of, FREE))]
+    rows: list[_Row] = [("instruction", "method", *map(_metrics_of, study.setup.free))]
     claims = []
     means: dict[str, list[float]] = {"zero-shot": [], "PASTA": []}
     for wording in _WORDINGS:
@@ -64,7 +64,7 @@ def table_4(study: Study) -> Figure:
 def _reworded(study: Study, wording: str) -> dict[str, list[Result]]:
     """By row, the answers of the free tasks to an instruction."""
     rows: dict[str, list[Result]] = {"zero-shot": [], "PASTA": []}
-    for name in FREE:
+    for name in study.setup.free:
         method = pasta_on(study.heads["multi-task", name])
         answers = study.ask(f"table-4-{wording}", name, [method], instruction=wording)
         rows["zero-shot"].append(answers[ZERO_SHOT])
@@ -85,8 +85,14 @@ def _mean_gain(steered: Sequence[Result], plain: Sequence[Result]) -> Estimate:
     return estimate(np.mean(gains, axis=0))
 
 
+_DRAWS = "few-shot prompting by draw of the demonstrations"
+_VARIES = "few-shot prompting varies with its demonstrations."
+
+
 def table_11(study: Study) -> Figure:
     """Few-shot prompting by draw of the demonstrations."""
+    if "pronouns" not in study.setup.tasks:
+        return _left_out("11", _DRAWS, _VARIES, "pronouns")
     result = study.tested["pronouns"]["few-shot"]
     names = list(result.scores)
     rows: list[_Row] = [("demonstrations", *names)]
@@ -98,16 +104,21 @@ def table_11(study: Study) -> Figure:
             score = np.mean(list(record["scores"].values()))
             values[record["conversation"], record["draw"] - 1] = score
     spread = best_less_worst(values)
-    text = "few-shot prompting varies with its demonstrations."
     return Figure(
         number="11",
-        title="few-shot prompting by draw of the demonstrations",
+        title=_DRAWS,
         how="Pronouns changing.",
         images=(),
-        claims=(claim_that(text, spread, +1, f"{HALVES}: {spelled(spread)}."),),
+        claims=(claim_that(_VARIES, spread, +1, f"{HALVES}: {spelled(spread)}."),),
         kind="Table",
         rows=tuple(rows),
     )
+
+
+def _left_out(number: str, title: str, text: str, task: str) -> Figure:
+    """A table of a task that is not among those to run."""
+    claim = Claim(text, NOT_JUDGED, f"The task {task} was not run.")
+    return Figure(number, title, "Not run.", (), (claim,), "Table")
 
 
 _CHILD = "heads of the model on a child of it, without profiling it"
@@ -128,7 +139,7 @@ def table_13(study: Study) -> Figure:
         claims = tuple(Claim(text, UNDECIDED, str(error)) for text in _TRANSFERS.values())
         return Figure("13", _CHILD, "Not run.", (), claims, "Table")
     answers = _on_child(study, child)
-    rows: list[_Row] = [("", *map(_metrics_of, TASKS))]
+    rows: list[_Row] = [("", *map(_metrics_of, setup.tasks))]
     rows += [(f"child, {row}", *map(cell_of, results)) for row, results in answers.items()]
     how = f"The model fine-tuned for {setup.scale.steps} steps on the tasks' training samples."
     return Figure(
@@ -145,7 +156,7 @@ def table_13(study: Study) -> Figure:
 def _on_child(study: Study, child: LocalModel) -> dict[str, list[Result]]:
     """By row, a child's answers to every task: without steering, and with the parent's heads."""
     rows: dict[str, list[Result]] = {"zero-shot": [], **{row: [] for row in _TRANSFERS}}
-    for name in TASKS:
+    for name in study.setup.tasks:
         steered = {strategy: pasta_on(study.heads[strategy, name]) for strategy in _TRANSFERS}
         answers = study.ask("table-13", name, steered.values(), model=child)
         rows["zero-shot"].append(answers[ZERO_SHOT])
@@ -160,9 +171,18 @@ def _transfers(answers: dict[str, list[Result]], strategy: str) -> Claim:
     return claim_that(_TRANSFERS[strategy], gain, +1, evidence)
 
 
+_FEWER = "fewer samples to profile on"
+
+
 def table_14(study: Study) -> Figure:
     """Fewer samples to profile on."""
     scale = study.setup.scale
+    text = (
+        f"profiled on {scale.fewer} samples instead of {scale.profiled}, PASTA still improves on"
+        " zero-shot."
+    )
+    if "json" not in study.setup.tasks:
+        return _left_out("14", _FEWER, text, "json")
     ranked = {
         scale.profiled: study.rankings["json"],
         scale.fewer: rank_first(study.profile_folder("json"), scale.fewer),
@@ -175,8 +195,7 @@ def table_14(study: Study) -> Figure:
     few, many = values_of(results[scale.fewer]), values_of(results[scale.profiled])
     gain, loss = paired_difference(few, values_of(zero)), paired_difference(few, many)
     claim = claim_that(
-        f"profiled on {scale.fewer} samples instead of {scale.profiled}, PASTA still improves on "
-        "zero-shot.",
+        text,
         gain,
         +1,
         f"Less zero-shot {spelled(gain)}; less the heads of {scale.profiled} samples"
@@ -189,7 +208,7 @@ def table_14(study: Study) -> Figure:
     ]
     return Figure(
         number="14",
-        title="fewer samples to profile on",
+        title=_FEWER,
         how=f"JSON formatting, the best {k} heads.",
         images=(),
         claims=(claim,),

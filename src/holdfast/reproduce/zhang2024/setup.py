@@ -18,9 +18,6 @@ if TYPE_CHECKING:
 
 TASKS = tuple(tasks.CATALOGUE)
 STRATEGIES = ("multi-task", "task-agnostic", "task-specific", "union")
-FREE = tuple(
-    name for name, task in tasks.CATALOGUE.items() if not task.chooses
-)  # the tasks of Table 4 and Figure 3, whose instruction is emphasised
 ALPHA = 0.01
 
 
@@ -37,6 +34,8 @@ class Scale:
         shares: of all heads, the k of the rankings.
         alphas: of Figure 3.
         steps: of the child's fine-tuning.
+        times: as many times `profiled` for the tasks that compare continuations, which costs far
+            less than writing replies.
     """
 
     profiled: int
@@ -47,10 +46,16 @@ class Scale:
     shares: tuple[float, ...]
     alphas: tuple[float, ...] = (0.05, 0.01, 0.002, 1e-3, 1e-4)
     steps: int = 60
+    times: int = 1
+
+    def profiled_of(self, task: str) -> int:
+        """Training samples that heads are ranked on for a task."""
+        return self.profiled * (self.times if tasks.CATALOGUE[task].chooses else 1)
 
 
 SCALES = {
     "smallest": Scale(4, 2, 4, 6, 2, (0.25, 0.75), (0.05, 1e-4), 2),
+    "brief": Scale(6, 3, 24, 40, 2, (0.05, 0.15, 0.4), times=5),
     "small": Scale(128, 24, 64, 200, 5, (0.0625, 0.125, 0.25, 0.375, 0.5, 0.625, 0.75)),
     "paper": Scale(1000, 200, 1000, 5000, 5, (0.01, 0.025, 0.05, 0.1, 0.25, 0.3, 0.4, 0.5, 0.6)),
 }
@@ -71,6 +76,7 @@ class Setup:
         replicas: processes that each model works in, as of `drift.run`; None: as many as pay.
         tell: takes one line per step.
         watch: told of every step that takes long, in samples.
+        tasks: those to run, at least two.
     """
 
     model: LocalModel
@@ -82,6 +88,12 @@ class Setup:
     replicas: int | None = 1
     tell: Callable[[str], None] = lambda line: None
     watch: Watch = unwatched
+    tasks: tuple[str, ...] = TASKS
+
+    @property
+    def free(self) -> tuple[str, ...]:
+        """The tasks of Table 4 and Figure 3: those whose instruction is emphasised."""
+        return tuple(name for name in self.tasks if not tasks.CATALOGUE[name].chooses)
 
 
 def scale_of(name: str) -> Scale:
@@ -103,6 +115,11 @@ def check(setup: Setup) -> None:
             another shape, or data that lacks samples.
         ModelError: attention that cannot be steered.
     """
+    if len(setup.tasks) < 2:
+        raise UsageError(
+            f"The strategies of PASTA compare the heads of several tasks, and --task names"
+            f" {' '.join(setup.tasks)} alone; give at least two, of {', '.join(TASKS)}."
+        )
     if not offers(setup.model, Ability.LAYERS):
         raise UsageError(
             f"{setup.model.name} does not show its layers, whose heads are to be steered one by"
@@ -121,13 +138,13 @@ def check(setup: Setup) -> None:
             " shape."
         )
     for split, count in (
-        ("train", setup.scale.profiled),
+        ("train", max(map(setup.scale.profiled_of, setup.tasks))),
         ("validation", setup.scale.validated),
         ("test", setup.scale.tested),
     ):
-        settings = tasks.Settings(TASKS, count, split, seed=setup.seed)
+        settings = tasks.Settings(setup.tasks, count, split, seed=setup.seed)
         data = tasks.load_data(setup.data, settings)
-        for name in TASKS:
+        for name in setup.tasks:
             tasks.draw_samples(data, tasks.CATALOGUE[name], settings)
 
 

@@ -27,7 +27,7 @@ from holdfast.methods import (
     spell,
     union,
 )
-from holdfast.reproduce.zhang2024.setup import ALPHA, STRATEGIES, TASKS, Setup, pasta_on
+from holdfast.reproduce.zhang2024.setup import ALPHA, STRATEGIES, Setup, pasta_on
 from holdfast.study.profiling import Plan, Samples, profile
 from holdfast.study.task_samples import task_samples
 
@@ -74,7 +74,7 @@ class Study:
     def rankings(self) -> dict[str, Ranking]:
         """Of each task, by steering every head alone (Algorithm 1)."""
         rankings = {}
-        for name in TASKS:
+        for name in self.setup.tasks:
             samples, plan = self.profiling_of(name)
             folder = self.profile_folder(name)
             with self.setup.watch(f"profile {name}", len(samples)) as progress:
@@ -92,8 +92,9 @@ class Study:
     def profiling_of(self, name: str) -> tuple[Samples, Plan]:
         """The samples that heads are ranked on for a task, and how."""
         scale, task = self.setup.scale, tasks.CATALOGUE[name]
-        settings = self._settings("train", scale.profiled, (name,))
-        samples = task_samples(self._data("train", scale.profiled, (name,)), task, settings)
+        count = scale.profiled_of(name)
+        settings = self._settings("train", count, (name,))
+        samples = task_samples(self._data("train", count, (name,)), task, settings)
         return samples, Plan(Pasta(ALPHA), by="accuracy", max_new_tokens=task.max_new_tokens)
 
     def profile_folder(self, name: str) -> Path:
@@ -109,7 +110,7 @@ class Study:
         """The different head sets of a strategy for a task, one per k; where none of these k gives
         any, of the least k that does.
         """
-        ranked = [self.rankings[judge] for judge in _others(strategy, name)]
+        ranked = [self.rankings[judge] for judge in self._others(strategy, name)]
         sets: list[HeadSet] = []
         for k in (*self.sizes, *range(self.sizes[-1] + 1, len(ranked[0].heads) + 1)):
             if sets and k > self.sizes[-1]:
@@ -133,25 +134,25 @@ class Study:
         """By task and steering, [sample]: what every candidate that it judges does on validation
         samples.
         """
-        wanted: dict[str, list[HeadSet]] = {name: [] for name in TASKS}
-        for name in TASKS:
+        wanted: dict[str, list[HeadSet]] = {name: [] for name in self.setup.tasks}
+        for name in self.setup.tasks:
             for strategy in STRATEGIES:
-                for judge in _judges(strategy, name):
+                for judge in self._judges(strategy, name):
                     wanted[judge] += self.candidates(strategy, name)
         return {
             name: self._validate("heads", name, list(map(pasta_on, dict.fromkeys(wanted[name]))))
-            for name in TASKS
+            for name in self.setup.tasks
         }
 
     @cached_property
     def heads(self) -> dict[tuple[str, str], HeadSet]:
         """By strategy and task, the set that does best on validation samples: of the task itself,
-        or, task-agnostic, of the three others.
+        or, task-agnostic, of the others.
         """
         scores, chosen = self.validated, {}
-        for name in TASKS:
+        for name in self.setup.tasks:
             for strategy in STRATEGIES:
-                judges = [scores[judge] for judge in _judges(strategy, name)]
+                judges = [scores[judge] for judge in self._judges(strategy, name)]
                 means = {
                     heads: np.mean([judge[pasta_on(heads)].mean() for judge in judges])
                     for heads in self.candidates(strategy, name)
@@ -165,7 +166,7 @@ class Study:
         Boost on PASTA's.
         """
         chosen = {}
-        for name in TASKS:
+        for name in self.setup.tasks:
             heads = self.heads["multi-task", name]
             options = _KNOBS | {
                 "split-softmax": tuple(
@@ -195,7 +196,7 @@ class Study:
     def tested(self) -> dict[str, dict[str, Result]]:
         """By task and row of Table 1, the answers to test samples."""
         tested = {}
-        for name in TASKS:
+        for name in self.setup.tasks:
             steered = self.methods(name)
             answers = self.ask(
                 "test", name, steered.values(), baselines=tasks.BASELINES, generate=True
@@ -257,17 +258,16 @@ class Study:
     def _data(self, split: str, count: int, names: tuple[str, ...]) -> tasks.Data:
         return tasks.load_data(self.setup.data, self._settings(split, count, names))
 
+    def _others(self, strategy: str, name: str) -> list[str]:
+        """The tasks whose rankings a strategy combines for a task."""
+        every = list(self.setup.tasks)
+        return [other for other in every if strategy != "task-agnostic" or other != name]
 
-def _others(strategy: str, name: str) -> list[str]:
-    """The tasks whose rankings a strategy combines for a task."""
-    return [other for other in TASKS if strategy != "task-agnostic" or other != name]
-
-
-def _judges(strategy: str, name: str) -> list[str]:
-    """The tasks whose validation samples choose among its candidates: its own, or, task-agnostic,
-    the three others.
-    """
-    return [name] if strategy != "task-agnostic" else [other for other in TASKS if other != name]
+    def _judges(self, strategy: str, name: str) -> list[str]:
+        """The tasks whose validation samples choose among a strategy's candidates for a task: its
+        own, or, task-agnostic, the others.
+        """
+        return self._others(strategy, name) if strategy == "task-agnostic" else [name]
 
 
 def values_of(result: Result) -> np.ndarray:

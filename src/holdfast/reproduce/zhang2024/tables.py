@@ -15,7 +15,7 @@ from holdfast.reproduce.zhang2024.results import (
     rows_of,
     share_of_best,
 )
-from holdfast.reproduce.zhang2024.setup import STRATEGIES, TASKS, pasta_on
+from holdfast.reproduce.zhang2024.setup import STRATEGIES, pasta_on
 from holdfast.reproduce.zhang2024.study import BOOST, CHOSEN_BOOST, Study
 
 _MODERATE = (0.02, 0.2)  # of all heads: the paper's 50 to 150 of LLaMA's 1,024 are 0.05 to 0.15
@@ -97,9 +97,9 @@ def table_7(study: Study) -> Figure:
     rows: list[tuple[str, ...]] = [("task", *STRATEGIES)]
     rows += [
         (name, *(str(len(study.heads[strategy, name])) for strategy in STRATEGIES))
-        for name in TASKS
+        for name in study.setup.tasks
     ]
-    shares = {name: _share(study, name, count) for name in TASKS}
+    shares = {name: _share(study, name, count) for name in study.setup.tasks}
     verdict = all_of(*(within(share, low, high, 0, 1) for share in shares.values()))
     told = "; ".join(
         f"{name} {with_interval(share, lambda value: f'{value:.0%}')}"
