@@ -66,7 +66,7 @@ def add_parser(commands) -> None:
         "--task",
         action="append",
         metavar="json|pronouns|bios|counterfact",
-        help="zhang2024: repeat for several, at least two (default: all four)",
+        help="zhang2024: repeat for several (default: all four)",
     )
     add(
         "--scale",

@@ -56,13 +56,13 @@ class Figure:
 
 def claim_that(text: str, value: Estimate, sign: int, evidence: str) -> Claim:
     """The claim that an estimate lies on the side of `sign` (+1 or -1) of 0, judged."""
+    if value.mean is None:
+        return Claim(text, NOT_JUDGED, evidence)
     return Claim(text, judge(value, sign), evidence + _reason(tell(value).why))
 
 
-def not_judged(claims: Iterable[Claim], why: str) -> tuple[Claim, ...]:
-    """The claims as they are where there is no `why`; else none of them is judged, with that
-    reason behind the evidence.
-    """
+def judged(claims: Iterable[Claim], why: str) -> tuple[Claim, ...]:
+    """The claims; where there is a reason why they cannot be judged, none of them is."""
     if not why:
         return tuple(claims)
     return tuple(

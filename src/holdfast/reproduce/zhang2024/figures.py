@@ -13,9 +13,9 @@ from holdfast.analysis.tasks import ZERO_SHOT, Result
 from holdfast.analysis.verdicts import within
 from holdfast.methods import HeadSet, Pasta, spell
 from holdfast.records import read_run
-from holdfast.reproduce.findings import Claim, Figure, claim_that, spelled
+from holdfast.reproduce.findings import Claim, Figure, claim_that, judged, spelled
 from holdfast.reproduce.zhang2024.drawing import write_alphas, write_single_heads, write_sizes
-from holdfast.reproduce.zhang2024.results import HALVES, best_less_worst
+from holdfast.reproduce.zhang2024.results import HALVES, best_less_worst, beyond_reach
 from holdfast.reproduce.zhang2024.setup import pasta_on
 from holdfast.reproduce.zhang2024.study import Study, values_of
 
@@ -41,7 +41,7 @@ def figure_2(study: Study) -> Figure:
     )
 
 
-def _which_heads(study: Study, name: str) -> tuple[list[Path], list[Claim]]:
+def _which_heads(study: Study, name: str) -> tuple[list[Path], tuple[Claim, ...]]:
     """One task: its images and claims."""
     shape = study.setup.model.shape
     whole = [
@@ -83,7 +83,7 @@ def _which_heads(study: Study, name: str) -> tuple[list[Path], list[Claim]]:
             f"{HALVES}: {spelled(spread)}.",
         ),
     ]
-    return images, claims
+    return images, judged(claims, beyond_reach(name, *values.values(), zero, single))
 
 
 def _single_heads(study: Study, name: str) -> np.ndarray:
@@ -111,7 +111,7 @@ def figure_3(study: Study) -> Figure:
     )
 
 
-def _how_many_heads(study: Study, name: str) -> tuple[list[Path], list[Claim]]:
+def _how_many_heads(study: Study, name: str) -> tuple[list[Path], tuple[Claim, ...]]:
     """One task: its images and claims."""
     options = study.candidates("multi-task", name)
     alphas = {
@@ -128,7 +128,7 @@ def _how_many_heads(study: Study, name: str) -> tuple[list[Path], list[Claim]]:
     ]
     asked = next(iter(answers[ZERO_SHOT].scores))
     claims = [*_size_claims(name, by_size, asked), _alpha_claim(name, by_alpha, asked)]
-    return images, claims
+    return images, judged(claims, beyond_reach(name, *map(values_of, answers.values())))
 
 
 def _size_claims(name: str, by_size: Mapping[int, Result], asked: str) -> list[Claim]:

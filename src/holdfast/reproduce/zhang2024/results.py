@@ -16,9 +16,38 @@ from holdfast.analysis.statistics import (
     resampled_means,
 )
 from holdfast.analysis.tasks import Result
+from holdfast.analysis.verdicts import LEAST
 from holdfast.report.wording import with_interval
-from holdfast.reproduce.findings import Claim, claim_that, spelled
+from holdfast.reproduce.findings import Claim, claim_that, judged, spelled
 from holdfast.reproduce.zhang2024.study import Study, values_of
+
+
+def beyond_reach(task: str, *scores: np.ndarray) -> str:
+    """Why a task cannot be judged on this model: every score of every row is 0; "" where it can.
+
+    Args:
+        task: its name.
+        scores: [sample, ...] of every row; fewer samples than a verdict needs show nothing.
+    """
+    if any(len(values) < LEAST or np.nan_to_num(values).any() for values in scores):
+        return ""
+    return f"Not judged: the model scores 0 on {task} in every row."
+
+
+def reach_of_average(study: Study) -> tuple[str, str]:
+    """What Table 1 says of the tasks that the model scores 0 on: why nothing can be judged if those
+    are all, and a remark on the evidence if they are some.
+    """
+    zeros = [
+        name
+        for name, results in study.tested.items()
+        if beyond_reach(name, *map(values_of, results.values()))
+    ]
+    if not zeros:
+        return "", ""
+    said = f"the model scores 0 on {' and '.join(zeros)} in every row."
+    whole = len(zeros) == len(study.tested)
+    return (f"Not judged: {said}", "") if whole else ("", f" In it {said}")
 
 
 def average(study: Study, row: str) -> np.ndarray | None:
@@ -46,8 +75,9 @@ def difference(study: Study, first: str, second: str) -> Estimate:
 def claim_of(study: Study, text: str, first: str, second: str, sign: int = +1) -> Claim:
     """The claim that the first row is above the second (`sign` +1) or below it (-1)."""
     value = difference(study, first, second)
-    evidence = f"Average of the tasks, {first} less {second}: {spelled(value)}."
-    return claim_that(text, value, sign, evidence)
+    why, remark = reach_of_average(study)
+    evidence = f"Average of the tasks, {first} less {second}: {spelled(value)}.{remark}"
+    return judged([claim_that(text, value, sign, evidence)], why)[0]
 
 
 def rows_of(study: Study, names: Sequence[str]) -> tuple[tuple[str, ...], ...]:

@@ -17,9 +17,9 @@ from holdfast.analysis.verdicts import NOT_JUDGED, UNDECIDED
 from holdfast.errors import UsageError
 from holdfast.methods import spell
 from holdfast.records import read_run
-from holdfast.reproduce.findings import Claim, Figure, claim_that, spelled
+from holdfast.reproduce.findings import Claim, Figure, claim_that, judged, spelled
 from holdfast.reproduce.zhang2024.child import make_child
-from holdfast.reproduce.zhang2024.results import HALVES, best_less_worst, cell_of
+from holdfast.reproduce.zhang2024.results import HALVES, best_less_worst, beyond_reach, cell_of
 from holdfast.reproduce.zhang2024.setup import pasta_on
 from holdfast.reproduce.zhang2024.study import Study, values_of
 
@@ -27,22 +27,29 @@ if TYPE_CHECKING:
     from holdfast.models.local import LocalModel
 
 _WORDINGS = ("original", "shortened", "rephrased")
+_WORDS = "the instruction in other words"
 _Row = tuple[str, ...]
 
 
 def table_4(study: Study) -> Figure:
     """The instruction in other words."""
-    rows: list[_Row] = [("instruction", "method", *map(_metrics_of, study.setup.free))]
-    claims = []
+    free = study.setup.free
+    if not free:
+        text = "with the instruction in other words, PASTA improves on zero-shot."
+        return _left_out("4", _WORDS, text, "json or pronouns")
+    rows: list[_Row] = [("instruction", "method", *map(_metrics_of, free))]
+    claims: list[Claim] = []
+    every: list[Result] = []
     means: dict[str, list[float]] = {"zero-shot": [], "PASTA": []}
     for wording in _WORDINGS:
         answers = _reworded(study, wording)
         for row, results in answers.items():
             rows.append((wording, row, *map(cell_of, results)))
             means[row].append(float(np.mean([values_of(result).mean() for result in results])))
+            every += results
         gain = _mean_gain(answers["PASTA"], answers["zero-shot"])
         text = f"with the {wording} instruction, PASTA improves on zero-shot."
-        claims.append(claim_that(text, gain, +1, f"Mean of both tasks: {spelled(gain)}."))
+        claims.append(claim_that(text, gain, +1, f"Mean of {' and '.join(free)}: {spelled(gain)}."))
     ranges = {row: max(values) - min(values) for row, values in means.items()}
     evidence = (
         f"Best less worst wording: zero-shot {ranges['zero-shot']:.3f}, PASTA {ranges['PASTA']:.3f}"
@@ -52,10 +59,10 @@ def table_4(study: Study) -> Figure:
     claims.append(Claim(text, UNDECIDED, evidence))
     return Figure(
         number="4",
-        title="the instruction in other words",
+        title=_WORDS,
         how="The heads of Table 1, multi-task.",
         images=(),
-        claims=tuple(claims),
+        claims=judged(claims, beyond_reach(" and ".join(free), *map(values_of, every))),
         kind="Table",
         rows=tuple(rows),
     )
@@ -109,7 +116,10 @@ def table_11(study: Study) -> Figure:
         title=_DRAWS,
         how="Pronouns changing.",
         images=(),
-        claims=(claim_that(_VARIES, spread, +1, f"{HALVES}: {spelled(spread)}."),),
+        claims=judged(
+            [claim_that(_VARIES, spread, +1, f"{HALVES}: {spelled(spread)}.")],
+            beyond_reach("pronouns", values_of(result)),
+        ),
         kind="Table",
         rows=tuple(rows),
     )
@@ -136,7 +146,7 @@ def table_13(study: Study) -> Figure:
             setup.model, setup.out / "child", setup.scale.steps, setup.seed
         )
     except UsageError as error:
-        claims = tuple(Claim(text, UNDECIDED, str(error)) for text in _TRANSFERS.values())
+        claims = tuple(Claim(text, NOT_JUDGED, str(error)) for text in _TRANSFERS.values())
         return Figure("13", _CHILD, "Not run.", (), claims, "Table")
     answers = _on_child(study, child)
     rows: list[_Row] = [("", *map(_metrics_of, setup.tasks))]
@@ -211,7 +221,7 @@ def table_14(study: Study) -> Figure:
         title=_FEWER,
         how=f"JSON formatting, the best {k} heads.",
         images=(),
-        claims=(claim,),
+        claims=judged([claim], beyond_reach("json", values_of(zero), few, many)),
         kind="Table",
         rows=tuple(rows),
     )

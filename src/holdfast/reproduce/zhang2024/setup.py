@@ -55,7 +55,7 @@ class Scale:
 
 SCALES = {
     "smallest": Scale(4, 2, 4, 6, 2, (0.25, 0.75), (0.05, 1e-4), 2),
-    "brief": Scale(6, 3, 24, 40, 2, (0.05, 0.15, 0.4), times=5),
+    "brief": Scale(8, 4, 24, 64, 2, (0.05, 0.15, 0.4), times=4),
     "small": Scale(128, 24, 64, 200, 5, (0.0625, 0.125, 0.25, 0.375, 0.5, 0.625, 0.75)),
     "paper": Scale(1000, 200, 1000, 5000, 5, (0.01, 0.025, 0.05, 0.1, 0.25, 0.3, 0.4, 0.5, 0.6)),
 }
@@ -76,7 +76,7 @@ class Setup:
         replicas: processes that each model works in, as of `drift.run`; None: as many as pay.
         tell: takes one line per step.
         watch: told of every step that takes long, in samples.
-        tasks: those to run, at least two.
+        tasks: those to run.
     """
 
     model: LocalModel
@@ -89,6 +89,11 @@ class Setup:
     tell: Callable[[str], None] = lambda line: None
     watch: Watch = unwatched
     tasks: tuple[str, ...] = TASKS
+
+    @property
+    def strategies(self) -> tuple[str, ...]:
+        """The ways to choose heads; of one task, whose heads are all that is shared, two."""
+        return STRATEGIES if len(self.tasks) > 1 else ("multi-task", "task-specific")
 
     @property
     def free(self) -> tuple[str, ...]:
@@ -115,11 +120,6 @@ def check(setup: Setup) -> None:
             another shape, or data that lacks samples.
         ModelError: attention that cannot be steered.
     """
-    if len(setup.tasks) < 2:
-        raise UsageError(
-            f"The strategies of PASTA compare the heads of several tasks, and --task names"
-            f" {' '.join(setup.tasks)} alone; give at least two, of {', '.join(TASKS)}."
-        )
     if not offers(setup.model, Ability.LAYERS):
         raise UsageError(
             f"{setup.model.name} does not show its layers, whose heads are to be steered one by"

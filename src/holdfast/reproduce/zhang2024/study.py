@@ -136,7 +136,7 @@ class Study:
         """
         wanted: dict[str, list[HeadSet]] = {name: [] for name in self.setup.tasks}
         for name in self.setup.tasks:
-            for strategy in STRATEGIES:
+            for strategy in self.setup.strategies:
                 for judge in self._judges(strategy, name):
                     wanted[judge] += self.candidates(strategy, name)
         return {
@@ -151,7 +151,7 @@ class Study:
         """
         scores, chosen = self.validated, {}
         for name in self.setup.tasks:
-            for strategy in STRATEGIES:
+            for strategy in self.setup.strategies:
                 judges = [scores[judge] for judge in self._judges(strategy, name)]
                 means = {
                     heads: np.mean([judge[pasta_on(heads)].mean() for judge in judges])
@@ -186,7 +186,8 @@ class Study:
     def methods(self, name: str) -> dict[str, Method]:
         """By row of Table 1, what steers a task."""
         rows: dict[str, Method] = {
-            f"PASTA, {strategy}": pasta_on(self.heads[strategy, name]) for strategy in STRATEGIES
+            f"PASTA, {strategy}": pasta_on(self.heads[strategy, name])
+            for strategy in self.setup.strategies
         }
         return rows | {
             _TOLD[kind]: method for (kind, task), method in self.knobs.items() if task == name

@@ -5,17 +5,18 @@ from __future__ import annotations
 import numpy as np
 
 from holdfast.analysis.statistics import Estimate
-from holdfast.analysis.verdicts import all_of, within
+from holdfast.analysis.verdicts import NOT_JUDGED, all_of, within
 from holdfast.report.wording import with_interval
 from holdfast.reproduce.findings import Claim, Figure
 from holdfast.reproduce.zhang2024.results import (
+    beyond_reach,
     claim_of,
     difference,
     points,
     rows_of,
     share_of_best,
 )
-from holdfast.reproduce.zhang2024.setup import STRATEGIES, pasta_on
+from holdfast.reproduce.zhang2024.setup import pasta_on
 from holdfast.reproduce.zhang2024.study import BOOST, CHOSEN_BOOST, Study
 
 _MODERATE = (0.02, 0.2)  # of all heads: the paper's 50 to 150 of LLaMA's 1,024 are 0.05 to 0.15
@@ -35,7 +36,9 @@ def table_1(study: Study) -> Figure:
         "methods by task (Tables 1 and 2 of the paper)",
         "PASTA at alpha 0.01, its heads chosen on validation samples. Below: methods that the paper"
         " does not have, each at its best validated knob. Average of the tasks, paired, with 95 %"
-        f" intervals: {told}.",
+        f" intervals: {told}."
+        + " Of one task, the heads that all tasks share (multi-task) are its own."
+        * (len(study.setup.tasks) == 1),
         (),
         (
             claim_of(
@@ -94,12 +97,15 @@ def table_7(study: Study) -> Figure:
     """How many heads."""
     shape = study.setup.model.shape
     count, low, high = shape.layers * shape.heads, *_MODERATE
-    rows: list[tuple[str, ...]] = [("task", *STRATEGIES)]
+    rows: list[tuple[str, ...]] = [("task", *study.setup.strategies)]
     rows += [
-        (name, *(str(len(study.heads[strategy, name])) for strategy in STRATEGIES))
+        (name, *(str(len(study.heads[strategy, name])) for strategy in study.setup.strategies))
         for name in study.setup.tasks
     ]
-    shares = {name: _share(study, name, count) for name in study.setup.tasks}
+    zeros = [
+        name for name in study.setup.tasks if beyond_reach(name, *study.validated[name].values())
+    ]
+    shares = {name: _share(study, name, count) for name in study.setup.tasks if name not in zeros}
     verdict = all_of(*(within(share, low, high, 0, 1) for share in shares.values()))
     told = "; ".join(
         f"{name} {with_interval(share, lambda value: f'{value:.0%}')}"
@@ -109,6 +115,10 @@ def table_7(study: Study) -> Figure:
         f"Of {count} heads, chosen on {study.setup.scale.validated} samples: {told} "
         f"(we call {low:.0%} to {high:.0%} moderate)."
     )
+    if zeros:
+        evidence += f" Left out: {' and '.join(zeros)}, on which every set of heads scores 0."
+    if not shares:
+        verdict, evidence = NOT_JUDGED, "Every set of heads scores 0 on every task."
     return Figure(
         "7",
         "how many heads are steered",
