@@ -67,11 +67,13 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--model", required=True)
     parser.add_argument("--dtype", default="bfloat16")
+    parser.add_argument("--chat-template", help="plain for a base model")
     parser.add_argument("--data", required=True, help="CounterFact, as of holdfast tasks")
     parser.add_argument("--count", type=int, default=600, help="facts to ask (default: 600)")
     parser.add_argument("--out", type=Path, required=True, help="a CSV file; about it, .json")
     arguments = parser.parse_args()
-    model = holdfast.load(arguments.model, dtype=arguments.dtype)
+    template = arguments.chat_template
+    model = holdfast.load(arguments.model, dtype=arguments.dtype, chat_template=template)
     known = known_facts(model, draw_facts(arguments.data, arguments.count))
     with arguments.out.open("w", encoding="utf-8", newline="") as file:
         rows = csv.writer(file)

@@ -14,8 +14,9 @@ import torch
 from tiny import SPECIAL, TEMPLATE, chat, model, tokenizer
 
 import holdfast
+from holdfast.chat.templates import render_text
 from holdfast.cli import main
-from holdfast.errors import ModelError, PromptError
+from holdfast.errors import ModelError, PromptError, UsageError
 from holdfast.models import gguf
 from holdfast.models.checkpoint import REAL_MODELS, find_source, real_models_folder
 from holdfast.sampling import Sampling
@@ -217,6 +218,17 @@ def test_a_file_without_a_template_answers_no_chat_but_continues_text(tmp_path):
     loaded = load(write(tmp_path / "base.gguf", template=None))
     with pytest.raises(PromptError, match=r"base\.gguf has no chat template"):
         loaded.generate(CHAT)
+
+
+def test_a_base_model_continues_the_messages_as_one_text(tmp_path):
+    path = write(tmp_path / "base.gguf", template=None)
+    loaded, file = load(path, chat_template="plain"), tmp_path / "mine.jinja"
+    chat = [{"role": "user", "content": "a"}, {"role": "assistant", "content": "b"}]
+    assert render_text([*chat, chat[0]], loaded.tokenizer).endswith("a\n\nb\n\na")
+    file.write_text("{{ messages[-1]['content'] }}!")
+    assert render_text(chat[:1], load(path, chat_template=str(file)).tokenizer) == "a!"
+    with pytest.raises(UsageError, match=r"'nowhere\.jinja' cannot be read.*give plain"):
+        holdfast.load(path, chat_template="nowhere.jinja")
 
 
 def test_a_template_cannot_reach_out_of_its_sandbox(tmp_path):

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from holdfast.chat.emphasis import unused_character
 from holdfast.chat.messages import Message
-from holdfast.errors import PromptError
+from holdfast.errors import PromptError, UsageError
 
 if TYPE_CHECKING:
     from transformers import PreTrainedTokenizerFast
@@ -35,6 +36,35 @@ _CLOCK = (
     + " }}{% endmacro %}\n"
 )
 
+PLAIN = "plain"
+# For a base model, which has no template: the messages as one text, which the model continues.
+_PLAIN_TEMPLATE = (
+    "{{ bos_token }}{% for message in messages %}{{ message['content'] }}"
+    "{% if not loop.last %}{{ '\n\n' }}{% endif %}{% endfor %}"
+)
+
+
+def read_template(name: str) -> str:
+    """A chat template by name: "plain", or the path of a Jinja file.
+
+    Raises:
+        UsageError: there is no such file.
+    """
+    if name == PLAIN:
+        return _PLAIN_TEMPLATE
+    try:
+        return Path(name).read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise UsageError(
+            f"The chat template {name!r} cannot be read ({error}); give {PLAIN}, or the path of a"
+            " Jinja file in UTF-8."
+        ) from error
+
+
+def continues_text(tokenizer: PreTrainedTokenizerFast) -> bool:
+    """Whether the plain template is in use, under which a reply is the next word of a text."""
+    return bool(tokenizer.chat_template == _PLAIN_TEMPLATE)
+
 
 def render_text(messages: Sequence[Message], tokenizer: PreTrainedTokenizerFast) -> str:
     """The chat as the model's own template spells it, ready for the reply; its clock stands still
@@ -48,7 +78,7 @@ def render_text(messages: Sequence[Message], tokenizer: PreTrainedTokenizerFast)
     if not tokenizer.chat_template:
         raise PromptError(
             f"{tokenizer.name_or_path or 'This model'} has no chat template (a base model?); "
-            "use a chat model, or set tokenizer.chat_template."
+            f"use a chat model, or --chat-template {PLAIN} (Python: chat_template={PLAIN!r})."
         )
     try:
         template = tokenizer.get_chat_template()

@@ -73,6 +73,14 @@ def add_model(add) -> None:
     )
     add_placement(add)
     add(
+        "--chat-template",
+        metavar="plain|FILE",
+        help=(
+            "in place of the model's: a Jinja file, or plain, which has a base model continue the"
+            " messages as one text"
+        ),
+    )
+    add(
         "--batch-size",
         type=int,
         metavar="ROWS",
@@ -188,7 +196,13 @@ def load_named(arguments: argparse.Namespace):
     for name in ("batch_size", "replicas"):
         if (value := vars(arguments).get(name)) is not None:
             whole_number("a run", name, value, 1)
-    if engine := engine_in(arguments.model):
+    engine, template = engine_in(arguments.model), vars(arguments).get("chat_template")
+    if template and (engine or is_url(arguments.model) or vars(arguments).get("ray") is not None):
+        raise UsageError(
+            f"--chat-template {template} is for a model that is loaded in this process, and"
+            f" {arguments.model} is not; leave it out."
+        )
+    if engine:
         return _load_in_engine(arguments, engine)
     if given := vars(arguments).get("engine"):
         raise UsageError(
@@ -283,6 +297,8 @@ def load_here(arguments: argparse.Namespace, **more):
 
     if arguments.batch_size is not None:
         more["batch_size"] = arguments.batch_size
+    if template := vars(arguments).get("chat_template"):
+        more["chat_template"] = template
     return load(
         arguments.model,
         arguments.device,

@@ -14,6 +14,7 @@ import torch
 
 from holdfast import knobs
 from holdfast.attention import install, layers_with_attention
+from holdfast.chat.templates import read_template
 from holdfast.engine.state_layers import ATTENDING, HELD
 from holdfast.errors import ModelError, UsageError
 from holdfast.models.checkpoint import (
@@ -42,6 +43,7 @@ def load(
     trust_remote_code: bool = False,
     batch_size: int = LocalModel.batch_size,
     prefix_memory: int | None = None,
+    chat_template: str | None = None,
 ) -> LocalModel:
     """Loads a Hugging Face chat model, or a GGUF file, which is dequantised.
 
@@ -60,18 +62,22 @@ def load(
         batch_size: rows forwarded together at most; where memory runs out, half as many are.
         prefix_memory: bytes of keys and values that a session keeps of its dialogs; None: a quarter
             of the device's memory. What is evicted is computed again when it is wanted.
+        chat_template: in place of the tokenizer's: "plain", which has a base model continue the
+            messages as one text, or the path of a Jinja file.
 
     Raises:
         ModelError: the model is not found, has a file that cannot be read, lacks weights, has no
             safetensors weights or no fast tokenizer, is no causal model, does not fit on the
             device, or is a GGUF that transformers cannot read.
-        UsageError: an unknown device, dtype or device map, or one that is not there.
+        UsageError: an unknown device, dtype or device map, or one that is not there; a chat
+            template that cannot be read.
         KnobOutOfRange: `batch_size` is below 1, or `prefix_memory` below 0.
     """
     knobs.whole_number("a model", "batch_size", batch_size, 1)
     if prefix_memory is not None:
         knobs.whole_number("a model", "prefix_memory", prefix_memory, 0)
     source = find_source(_name_of(name_or_path))
+    template = None if chat_template is None else read_template(chat_template)
     placement = place(device, dtype, device_map)
     silence = "" if source.is_local else hub_silence()
     # else each of several files is asked for six times, half a minute long
@@ -84,6 +90,7 @@ def load(
     with source.opened() as (location, file):
         with explained(source, "tokenizer", silence):
             tokenizer = _read_tokenizer(source, location, options | file)
+            tokenizer.chat_template = template or tokenizer.chat_template
         with explained(source, "model", silence):
             model = _read_model(source, location, options | file, placement)
     if silence:

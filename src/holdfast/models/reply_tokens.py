@@ -7,6 +7,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from holdfast.chat.prompt import tokenize
+from holdfast.chat.templates import continues_text
 from holdfast.errors import PromptError
 from holdfast.models.rendering import CachedDialog, Rendered, all_rendered, render
 from holdfast.models.requests import Request
@@ -46,7 +47,7 @@ def spell_replies(
     tokenizer: PreTrainedTokenizerFast,
 ) -> list[list[tuple[int, ...]]]:
     """The tokens of each reply behind its chat; by itself where no token of the two together
-    begins with the reply.
+    begins with the reply. A reply that continues a text is behind a space.
 
     Raises:
         PromptError: a reply is empty, or a chat has none.
@@ -56,6 +57,8 @@ def spell_replies(
             "An empty reply ('') has no probability; give at least one reply to each chat, each"
             " with a text."
         )
+    if continues_text(tokenizer):
+        replies = [[f" {reply.lstrip()}" for reply in options] for options in replies]
     texts = [
         each.texts[0] + reply
         for each, options in zip(asked, replies, strict=True)

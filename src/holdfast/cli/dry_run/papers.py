@@ -29,17 +29,16 @@ def plan_li2024(arguments: argparse.Namespace, setup: Li2024) -> None:
     plain = replace(chats, adoption=False)
     suite, plan = plan_of(setup)
     methods = 1 + sum(len(parse_sweep(sweep).settings) for sweep in scale.sweeps)
-    questions = methods * len(load_capability(setup.capability, scale.questions, setup.seed).items)
     traced = replace(plain, conversations=scale.traced)
     models = 1 if setup.base is None else 2  # Figure 8 traces the base
-    more = [
-        _talks("Figures 4 and 8: conversations", setup.suite, traced, models),
-        _talks(
-            "Figures 5 and 6: conversations", suite, calibrate.settings_for(suite, plan), methods
-        ),
-        Part("Figures 5 and 6: questions", questions, questions, questions),
-        _talks("Figure 9: conversations", setup.suite, plain, 2),
-    ]
+    more = [_talks("Figures 4 and 8: conversations", setup.suite, traced, models)]
+    if scale.sweeps:
+        settings = calibrate.settings_for(suite, plan)
+        more.append(_talks("Figures 5 and 6: conversations", suite, settings, methods))
+        capability = load_capability(setup.capability, scale.questions, setup.seed)
+        questions = methods * len(capability.items)
+        more.append(Part("Figures 5 and 6: questions", questions, questions, questions))
+    more.append(_talks("Figure 9: conversations", setup.suite, plain, 2))
     talks = Talks(setup.model, setup.suite, setup.out / "figure-3", chats, [()])
     plan_talks(arguments, talks, more)
 

@@ -12,7 +12,7 @@ from holdfast import drift
 from holdfast.analysis.calibration import Calibration, Candidate, read_calibration
 from holdfast.analysis.choice import ahead_at_cost
 from holdfast.analysis.statistics import estimate, row_means
-from holdfast.analysis.verdicts import all_of, judge
+from holdfast.analysis.verdicts import NOT_JUDGED, all_of, judge
 from holdfast.report.study_figures import write_calibration_figures
 from holdfast.reproduce.findings import Claim, Figure, claim_that, pngs, spelled
 from holdfast.reproduce.li2024.setup import Setup
@@ -27,10 +27,30 @@ _BUDGET = 5.0
 
 def figures_5_and_6(setup: Setup) -> list[Figure]:
     """What each method gives and costs."""
+    if not setup.scale.sweeps:
+        as_stable = [_AS_STABLE.format(name) for name in (_REPETITION, _GUIDANCE)]
+        return [_not_run("5", _TRADE_OFF, as_stable), _not_run("6", _BY_ROUND, _OVER_ROUNDS)]
     _calibrate(setup)
     calibration = read_calibration(setup.out / _STEP)
     images = write_calibration_figures(calibration, _BUDGET, setup.figures("5-and-6"))
     return [_figure_5(setup, calibration, images), _figure_6(calibration, images)]
+
+
+_TRADE_OFF = "stability against the capability lost"
+_BY_ROUND = f"stability by round at about {_BUDGET:g} points lost"
+_REPETITION, _GUIDANCE = "system prompt repetition", "classifier-free guidance"
+_AS_STABLE = "split-softmax is as stable as {} or more so, at the same cost."
+_OVER_ROUNDS = (
+    "what classifier-free guidance gives in the first round does not carry into long"
+    " conversations.",
+    "repetition is the stronger in late rounds, split-softmax in early ones.",
+)
+
+
+def _not_run(number: str, title: str, texts: Sequence[str]) -> Figure:
+    why = "Not run at this scale: it takes a calibration of every method."
+    claims = tuple(Claim(text, NOT_JUDGED, why) for text in texts)
+    return Figure(number, title, "Not run.", (), claims)
 
 
 def _calibrate(setup: Setup) -> None:
@@ -63,12 +83,12 @@ def _figure_5(setup: Setup, calibration: Calibration, images: Sequence[Path]) ->
     split, repetition, guidance = calibration.sweeps
     return Figure(
         number="5",
-        title="stability against the capability lost",
+        title=_TRADE_OFF,
         how=f"Questions: {setup.capability}, asked at the fourth turn of the same dialogs.",
         images=pngs(images, "trade_off"),
         claims=(
-            _as_stable(calibration, split, repetition, "system prompt repetition"),
-            _as_stable(calibration, split, guidance, "classifier-free guidance"),
+            _as_stable(calibration, split, repetition, _REPETITION),
+            _as_stable(calibration, split, guidance, _GUIDANCE),
         ),
     )
 
@@ -78,7 +98,7 @@ def _as_stable(
 ) -> Claim:
     ahead = ahead_at_cost(calibration, split, others)
     return claim_that(
-        f"split-softmax is as stable as {name} or more so, at the same cost.",
+        _AS_STABLE.format(name),
         ahead,
         +1,
         f"Stability of split-softmax less that of {name} (its settings mixed to the same "
@@ -92,7 +112,7 @@ def _figure_6(calibration: Calibration, images: Sequence[Path]) -> Figure:
     )
     return Figure(
         number="6",
-        title=f"stability by round at about {_BUDGET:g} points lost",
+        title=_BY_ROUND,
         how="Each method at the setting of its sweep that comes closest.",
         images=pngs(images, "by_round"),
         claims=(_fades(calibration, guidance), _crosses(repetition, split)),
@@ -103,8 +123,7 @@ def _fades(calibration: Calibration, guidance: Candidate) -> Claim:
     gain = guidance.by_round - calibration.none.by_round
     fading = estimate(gain[:, 0] - gain[:, -1])
     return claim_that(
-        "what classifier-free guidance gives in the first round does not carry into long "
-        "conversations.",
+        _OVER_ROUNDS[0],
         fading,
         +1,
         f"Gain of {guidance.method} over none, first round less last: {spelled(fading)}.",
@@ -114,7 +133,7 @@ def _fades(calibration: Calibration, guidance: Candidate) -> Claim:
 def _crosses(repetition: Candidate, split: Candidate) -> Claim:
     early, late = (estimate(half) for half in _halves(repetition.by_round - split.by_round))
     return Claim(
-        "repetition is the stronger in late rounds, split-softmax in early ones.",
+        _OVER_ROUNDS[1],
         all_of(judge(late, +1), judge(early, -1)),
         f"{repetition.method} less {split.method}, first half of the rounds {spelled(early)}, "
         f"second half {spelled(late)}.",

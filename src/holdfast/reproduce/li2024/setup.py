@@ -33,7 +33,7 @@ class Scale:
         draws: conversations of each of these pairs, per setting.
         questions: of the capability, per setting.
         sweeps: of Figures 5 and 6: split-softmax, repetition and guidance, as `holdfast calibrate
-            --sweep` takes them.
+            --sweep` takes them; () leaves out both figures, which cost the most.
     """
 
     conversations: int
@@ -55,6 +55,7 @@ SCALES = {
         8,
         ("split-softmax:exponent=0.9,0.5", "repetition:probability=0.5,1", "guidance:scale=1.5,2"),
     ),
+    "brief": Scale(24, 24, 8, 1, 1, 1, ()),
     "small": Scale(
         100,
         40,
@@ -160,4 +161,5 @@ def check(setup: Setup) -> None:
             f"The base model is {setup.model.name} itself; give the model it was before its chat"
             " training."
         )
-    load_capability(setup.capability, setup.scale.questions, setup.seed)
+    if setup.scale.sweeps:
+        load_capability(setup.capability, setup.scale.questions, setup.seed)
