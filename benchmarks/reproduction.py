@@ -1,22 +1,97 @@
-"""A paper's figures on the default model, as a record: `holdfast reproduce PAPER --scale small`.
+"""A paper's figures on a model, as a record: `holdfast reproduce PAPER`.
 
     python benchmarks/reproduction.py li2024 --runs runs/li2024 --out
     benchmarks/results/li2024/findings.json
+    python benchmarks/reproduction.py zhang2024 --model smollm2 --dtype bfloat16 --scale brief
+    --task counterfact --facts counterfact_core.csv.gz --runs runs/zhang2024_smollm2
+    --out benchmarks/results/zhang2024_smollm2/findings.json
 
-The run stays in --runs and can be resumed; findings and the figures they name are copied beside
---out."""
+--facts takes from CounterFact what the model knows: a fact is kept if the model, asked the bare
+question, finds the true target likelier than the false one. Only there is something for a changed
+fact to outweigh. The run stays in --runs and can be resumed; findings and the figures they name are
+copied beside --out."""
 
 from __future__ import annotations
 
 import argparse
+import csv
 import json
 import shutil
 from pathlib import Path
 
+import numpy as np
 from stamp import measured_on
 
 import holdfast
+from holdfast import tasks
+from holdfast.analysis.tasks import read_results
 from holdfast.cli import main as command_line
+from holdfast.records import read_run
+from holdfast.tasks.data import ChangedFact
+from holdfast.tasks.sample import FACTS, SPLITS
+
+ASKED = 600  # facts, of all splits
+OTHERS = 32  # samples of tasks that heads were not profiled on
+COLUMNS = ("label", "relation", "subject", "target", "true_target")
+
+
+def draw_facts(data: str) -> list[ChangedFact]:
+    """The first facts of each split in the order of seed 0, in the proportions of the splits."""
+    items = tasks.load_data((data,), tasks.Settings(tasks=("counterfact",))).items[FACTS]
+    every = sum(len(items[split]) for split in SPLITS)
+    counts = {split: round(ASKED * len(items[split]) / every) for split in SPLITS}
+    return [fact for split in SPLITS for fact in items[split][: counts[split]]]
+
+
+def write_known(model, data: str, out: Path) -> None:
+    """Writes the facts that the model knows, as a CSV file of CounterFact's core, and beside it, as
+    JSON, how many those are.
+    """
+    facts = draw_facts(data)
+    sampling = holdfast.Sampling(temperature=0.0, top_p=1.0)
+    chats = [[{"role": "user", "content": fact.question}] for fact in facts]
+    requests = [tasks.request_of(chat, (), (), sampling, 0) for chat in chats]
+    scored = model.session().score(requests, [(fact.old, fact.new) for fact in facts])
+    values = [score.log_probabilities for score in scored]
+    known = [fact for fact, (old, new) in zip(facts, values, strict=True) if old > new]
+    out.parent.mkdir(parents=True, exist_ok=True)
+    with out.open("w", encoding="utf-8", newline="") as file:
+        rows = csv.writer(file)
+        rows.writerow(COLUMNS)
+        rows.writerows((0, fact.relation, fact.subject, fact.new, fact.old) for fact in known)
+    counts = {"asked": len(facts), "known": len(known)}
+    out.with_suffix(".json").write_text(json.dumps(counts) + "\n")
+
+
+def profiles(runs: Path) -> dict[str, dict]:
+    """By task, what its head profile came to: heads, samples, and the seconds they took."""
+    made = {}
+    for folder in sorted((runs / "profile").glob("*")):
+        records = read_run(folder).records
+        made[folder.name] = {
+            "heads": len(records[0]["scores"]) - 1,  # and without steering
+            "samples": len(records),
+            "seconds": round(sum(record["seconds"] for record in records)),
+        }
+    return made
+
+
+def ask_others(model, profiled: list[str], runs: Path) -> dict[str, dict]:
+    """What heads profiled on one task do on those whose instruction is emphasised: by task and row,
+    each metric's mean.
+    """
+    names = [task.name for task in tasks.CATALOGUE.values() if not task.chooses]
+    settings = tasks.Settings(tuple(name for name in names if name not in profiled), OTHERS)
+    variants = read_run(runs / "test" / profiled[0]).manifest["identity"]["variants"]
+    steered = next(name for name in variants if name.startswith("pasta"))
+    data = tasks.load_data([tasks.SYNTHETIC], settings)
+    done = read_results(tasks.run(model, data, runs / "others", settings, [steered]))
+    made: dict[str, dict] = {}
+    for result in done:
+        row = "zero-shot" if result.variant == "zero-shot" else f"PASTA, heads of {profiled[0]}"
+        means = {name: float(np.mean(values)) for name, values in result.scores.items()}
+        made.setdefault(result.task, {})[row] = {"samples": OTHERS, **means}
+    return made
 
 
 def main() -> None:
@@ -25,27 +100,48 @@ def main() -> None:
     parser.add_argument("--runs", type=Path)
     parser.add_argument("--out", type=Path)
     parser.add_argument("--scale", default="small")
+    parser.add_argument("--model", default="default")
+    parser.add_argument("--dtype")
+    parser.add_argument("--chat-template")
+    parser.add_argument("--task", action="append", default=[])
+    parser.add_argument("--facts", help="CounterFact, as of holdfast tasks --data")
+    parser.add_argument("--known", type=Path, help="default: known.csv in --runs")
+    parser.add_argument("--others", action="store_true", help="ask the other writing tasks too")
+    parser.add_argument("--replicas")
     arguments = parser.parse_args()
     runs = arguments.runs or Path("runs") / f"record-{arguments.paper}"
     out = arguments.out or Path("benchmarks/results") / arguments.paper / "findings.json"
-    stamp = measured_on(holdfast.load())
-    status = command_line(
-        ["reproduce", arguments.paper, "--scale", arguments.scale, "--out", str(runs)]
+    model = holdfast.load(
+        arguments.model, dtype=arguments.dtype, chat_template=arguments.chat_template
     )
-    if status:
+    stamp = measured_on(model)
+    command = ["reproduce", arguments.paper, "--scale", arguments.scale]
+    for name in ("model", "dtype", "chat_template", "replicas"):
+        if (value := getattr(arguments, name)) not in (None, "default"):
+            command += [f"--{name.replace('_', '-')}", value]
+    command += [word for task in arguments.task for word in ("--task", task)]
+    record = {"benchmark": arguments.paper, "model": model.name, "scale": arguments.scale}
+    if arguments.facts:
+        known = arguments.known or runs / "known.csv"
+        if not known.exists():
+            write_known(model, arguments.facts, known)
+        counts = json.loads(known.with_suffix(".json").read_text())
+        record["facts"] = {name: counts[name] for name in ("asked", "known")}
+        command += ["--data", str(known)]
+    if status := command_line([*command, "--out", str(runs / arguments.paper)]):
         raise SystemExit(status)
+    runs = runs / arguments.paper
     figures = json.loads((runs / "findings.json").read_text())
     shutil.rmtree(out.parent / "figures", ignore_errors=True)
     for image in (image for figure in figures for image in figure["images"]):
         target = out.parent / image
         target.parent.mkdir(parents=True, exist_ok=True)
         shutil.copyfile(runs / image, target)
-    record = {
-        "benchmark": arguments.paper,
-        "scale": arguments.scale,
-        "measured_on": stamp,
-        "figures": figures,
-    }
+    record |= {"tasks": arguments.task, "profiles": profiles(runs)}
+    if arguments.others:
+        record["others"] = ask_others(model, arguments.task, runs)
+    record |= {"measured_on": stamp, "figures": figures}
+    out.parent.mkdir(parents=True, exist_ok=True)
     out.write_text(json.dumps(record, indent=1) + "\n")
 
 

@@ -31,7 +31,15 @@ from tabled.behaviour import (
 )
 from tabled.catalogue import catalogue_table, short_catalogue
 from tabled.costs import chosen_page, chosen_summary, stage_page, stage_tables
-from tabled.papers import claims_page, methods_table, reproduction_line
+from tabled.papers import (
+    claims_page,
+    head_profiles_table,
+    methods_table,
+    others_table,
+    records,
+    reproduction_line,
+    verdicts_table,
+)
 from tabled.reading import RESULTS, ROOT
 from tabled.real import real_decay_table, real_drift_table, settings_table, window_table
 from tabled.speed import (
@@ -47,11 +55,6 @@ from tabled.speed import (
     serve_table,
     speed_table,
 )
-
-PAPERS = tuple(
-    paper for paper in ("li2024", "zhang2024") if (RESULTS / paper / "findings.json").exists()
-)
-
 
 RECORDED = {"smollm2_decay": "smollm2_drift"}  # by table, where the record is called otherwise
 
@@ -104,7 +107,10 @@ def documents() -> dict[Path, str]:
         "coverage": coverage_table(),
         "census": census_line(),
         "excess": excess_line(),
-        **{paper: reproduction_line(paper) for paper in PAPERS},
+        **{name: reproduction_line(name) for name in records()},
+        "verdicts": verdicts_table(),
+        "head-profiles": head_profiles_table(),
+        "other-tasks": others_table(),
     }
     for name, table in (
         ("modern", modern_table),
@@ -125,7 +131,7 @@ def documents() -> dict[Path, str]:
             tables[name] = table()
     if (RESULTS / "equal_cost_many.json").exists():
         tables["equal_cost"] = stage_tables("equal_cost_many")
-    if "zhang2024" in PAPERS:
+    if "zhang2024" in records():
         tables["pasta"] = methods_table()
     quoting = (
         ROOT / "README.md",
@@ -143,7 +149,7 @@ def documents() -> dict[Path, str]:
             for name in STAGES
             if (RESULTS / f"{name}.json").exists()
         }
-        | {RESULTS / paper / "claims.md": claims_page(paper) for paper in PAPERS}
+        | {RESULTS / name / "claims.md": claims_page(name) for name in records()}
     )
 
 

@@ -570,6 +570,19 @@ def test_the_core_of_counterfact_is_read():
     assert len(samples) == 500 and all(len(sample.prompts) == 1 for sample in samples)
 
 
+def test_synthetic_data_supply_what_the_files_lack(tmp_path):
+    settings = tasks.Settings(samples=4)
+    file = write(tmp_path / "facts.json", [{**FACT, "case_id": n} for n in range(20)])
+    both = tasks.load_data([file, tasks.SYNTHETIC], settings)
+    made = tasks.load_data([tasks.SYNTHETIC], settings)
+    assert both.items[BIOGRAPHIES] == made.items[BIOGRAPHIES]
+    assert both.candidates == made.candidates == synthetic.OCCUPATIONS
+    assert both.items[FACTS] == files.load_files(file).items[FACTS]
+    bios = write(tmp_path / "bios.jsonl", [BIO])
+    with pytest.raises(UsageError, match=r"bios\.jsonl hold .* synthetic has nothing to add"):
+        tasks.load_data([file, bios, tasks.SYNTHETIC], settings)
+
+
 def without(row: dict, dotted: str) -> dict:
     row = json.loads(json.dumps(row))
     *path, last = dotted.split(".")
@@ -993,7 +1006,7 @@ def test_what_cannot_be_asked_is_refused(tmp_path):
     hard = tasks.load_data(["synthetic"], json_only, synthetic.Shape((16, 16), 1.0))
     assert hard.fingerprint != tasks.load_data(["synthetic"], json_only).fingerprint
     assert hard.items[BIOGRAPHIES]["test"][0].text.count(".") == 17
-    with pytest.raises(UsageError, match=r"both hold biographies"):
+    with pytest.raises(UsageError, match=r"synthetic is given twice"):
         tasks.load_data(["synthetic", "synthetic"], json_only)
     with pytest.raises(RecordsError, match="no finished sample"):
         with records.open_run(tmp_path / "b", {}, {"command": "tasks"}):

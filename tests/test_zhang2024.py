@@ -15,12 +15,13 @@ from refusals import refusal_in
 
 from holdfast import tasks
 from holdfast.analysis.statistics import estimate
-from holdfast.analysis.verdicts import CONTRADICTED, SUPPORTED, UNDECIDED
+from holdfast.analysis.verdicts import CONTRADICTED, NOT_JUDGED, SUPPORTED, UNDECIDED
 from holdfast.cli import main
 from holdfast.methods import Ranking
 from holdfast.reproduce import zhang2024
+from holdfast.reproduce.findings import Claim, claim_that, judged
 from holdfast.reproduce.zhang2024.figures import robust
-from holdfast.reproduce.zhang2024.results import best_less_worst, share_of_best
+from holdfast.reproduce.zhang2024.results import best_less_worst, beyond_reach, share_of_best
 from holdfast.reproduce.zhang2024.study import Study
 from holdfast.study.profiling import Choice, Question
 from holdfast.study.task_samples import task_samples
@@ -145,6 +146,36 @@ def test_the_smallest_scale_makes_every_table_and_figure_and_resumes(tmp_path, c
     assert {path: path.stat().st_mtime_ns for path in out.rglob("records.jsonl")} == records
 
 
+def test_a_task_that_the_model_always_fails_is_not_judged():
+    zeros = np.zeros((30, 4))
+    why = beyond_reach("json", zeros[:, 0], zeros)
+    assert "scores 0 on json" in why
+    assert not beyond_reach("json", zeros, np.eye(30)), "one head lifts one sample"
+    assert not beyond_reach("json", zeros[:10]), "ten samples show nothing"
+    claims = [Claim("it helps.", CONTRADICTED, "None of 30.")]
+    (claim,) = judged(claims, why)
+    assert (claim.verdict, claim.text) == (NOT_JUDGED, "it helps.")
+    assert claim.evidence == f"None of 30. {why}" and judged(claims, "") == tuple(claims)
+    assert claim_that("it helps.", estimate(np.array([])), 1, "Empty.").verdict == NOT_JUDGED
+
+
+def test_one_task_alone_leaves_the_claims_about_the_others_unjudged(tmp_path):
+    out = tmp_path / "run"
+    command = ["reproduce", "zhang2024", "--scale", "smallest", "--task", "counterfact"]
+    assert main([*command, "--out", str(out)]) == 0
+    figures = json.loads((out / "findings.json").read_text())
+    verdicts = {
+        f"{figure['kind']} {figure['number']}": [claim["verdict"] for claim in figure["claims"]]
+        for figure in figures
+    }
+    assert verdicts["Table 4"] == [NOT_JUDGED] * 4
+    assert verdicts["Table 11"] == verdicts["Table 14"] == [NOT_JUDGED]
+    assert verdicts["Table 1"] == [UNDECIDED, UNDECIDED, NOT_JUDGED, *[UNDECIDED] * 3]
+    assert "The task pronouns was not run." in (out / "index.html").read_text(encoding="utf-8")
+    rows = {row[0]: row[1:] for row in figures[0]["rows"]}
+    assert rows["PASTA, multi-task"] == rows["PASTA, task-specific"]
+
+
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
@@ -157,6 +188,7 @@ def test_the_smallest_scale_makes_every_table_and_figure_and_resumes(tmp_path, c
             ["endpoint", "local --model"],
         ),
         (["--data", "nowhere.csv"], ["nowhere.csv"]),
+        (["--task", "jason"], ["'jason'", "json"]),
     ],
 )
 def test_what_cannot_be_reproduced_is_refused_in_a_sentence(arguments, words, tmp_path, capsys):

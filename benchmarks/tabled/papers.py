@@ -2,44 +2,60 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from pathlib import Path
 
-from tabled.reading import markdown, read
+from tabled.reading import RESULTS, markdown, read
+
+MODELS = {"": "the default model", "_smollm2": "SmolLM2 135M", "_gemma": "Gemma 3 270M"}
+VERDICTS = ("supported", "contradicted", "undecided", "not judged")
+_NUMBER = re.compile(r"[+-][\d.]+ (?:\[[^]]+\]|\(all alike\)) \(n = \d+\)")
+_OF_THE_RUN = re.compile(
+    r"^head [\d.]+,|\d+ samples instead of \d+"
+)  # which differ by model and scale
 
 
-def reproduction_line(paper: str) -> str:
-    """Where a paper's figures on the default model are, and how many of its claims this run bears
-    out.
-    """
-    figures = findings(paper)
+def records() -> list[str]:
+    """The records of reproductions that are there: a paper, and the ending of a model."""
+    names = [f"{paper}{ending}" for paper in ("li2024", "zhang2024") for ending in MODELS]
+    return [name for name in names if (RESULTS / name / "findings.json").exists()]
+
+
+def reproduction_line(name: str) -> str:
+    """Where a paper's figures on a model are, and how many of its claims this run bears out."""
+    paper, model = _paper_and_model(name)
+    figures = findings(name)
     opened = [
-        f"[{figure['kind']} {figure['number']}{part}](RESULTS/{paper}/{image})"
+        f"[{figure['kind']} {figure['number']}{part}](RESULTS/{name}/{image})"
         for figure in figures
         for part, image in named(figure)
     ]
     counts = Counter(claim["verdict"] for figure in figures for claim in figure["claims"])
-    told = ", ".join(
-        f"{counts[verdict]} {verdict}" for verdict in ("supported", "contradicted", "undecided")
+    verdicts = ", ".join(
+        f"{counts[verdict]} {verdict}"
+        for verdict in VERDICTS
+        if verdict != "not judged" or counts[verdict]
     )
     return (
-        f"`holdfast reproduce {paper}` on the default model, at the scale `small`:"
-        f" {', '.join(opened)}. Claims of the paper: {told}; [each with its"
-        f" numbers](RESULTS/{paper}/claims.md)."
+        f"`holdfast reproduce {paper}` on {model}, at the scale `{_scale(name)}`:"
+        f" {', '.join(opened)}. Claims of the paper: {verdicts}; [each with its"
+        f" numbers](RESULTS/{name}/claims.md)."
     )
 
 
-def claims_page(paper: str) -> str:
-    """A paper's claims on the default model, each figure and table with them."""
+def claims_page(name: str) -> str:
+    """A paper's claims on a model, each figure and table with them."""
+    paper, model = _paper_and_model(name)
     lines = [
-        f"# The claims of {paper} on the default model",
+        f"# The claims of {paper} on {model}",
         "",
         (
             "Written by `python benchmarks/tables.py` from the `findings.json` of `holdfast"
-            f" reproduce {paper} --scale small`."
+            f" reproduce {paper} --scale {_scale(name)}`."
         ),
     ]
-    for figure in findings(paper):
+    for figure in findings(name):
         lines += [
             "",
             f"## {figure['kind']} {figure['number']}: {figure['title']}",
@@ -56,6 +72,72 @@ def claims_page(paper: str) -> str:
             for claim in figure["claims"]
         ]
     return "\n".join(lines) + "\n"
+
+
+def verdicts_table() -> str:
+    """Every claim of both papers with its verdict on every model, side by side."""
+    there = [ending for ending in MODELS if any(name.endswith(ending) for name in records())]
+    rows = [["", "claim", *(MODELS[ending] for ending in there)]]
+    for paper in ("li2024", "zhang2024"):
+        cells = {ending: _verdicts(f"{paper}{ending}") for ending in there}
+        for key in dict.fromkeys(key for column in cells.values() for key in column):
+            figure, text = key
+            verdicts = [column.get(key, "not run") for column in cells.values()]
+            rows.append([f"{paper}, {figure}", text, *verdicts])
+    return "\n".join(markdown(rows))
+
+
+def head_profiles_table() -> str:
+    """The head profiles of the real models, with the time that they took."""
+    rows = [["model", "task", "heads", "samples", "seconds"]]
+    for name in records():
+        for task, made in read(f"{name}/findings").get("profiles", {}).items():
+            numbers = [f"{made[column]:,}" for column in ("heads", "samples", "seconds")]
+            rows.append([_paper_and_model(name)[1], task, *numbers])
+    return "\n".join(markdown(rows))
+
+
+def others_table() -> str:
+    """What heads profiled on CounterFact do on tasks that they were not profiled on."""
+    rows = [["model", "task", "asked", "samples", "scores"]]
+    for name in records():
+        for task, results in read(f"{name}/findings").get("others", {}).items():
+            for row, scores in results.items():
+                metrics = [
+                    f"{key} {value:.0%}" for key, value in scores.items() if key != "samples"
+                ]
+                cells = [task, row, str(scores["samples"]), ", ".join(metrics)]
+                rows.append([_paper_and_model(name)[1], *cells])
+    return "\n".join(markdown(rows))
+
+
+def _paper_and_model(name: str) -> tuple[str, str]:
+    paper, mark, model = name.partition("_")
+    return paper, MODELS[mark + model]
+
+
+def _scale(name: str) -> str:
+    return str(read(f"{name}/findings")["scale"])
+
+
+def _verdicts(name: str) -> dict[tuple[str, str], str]:
+    """By figure and claim, the verdict with its first number; empty where there is no record."""
+    if name not in records():
+        return {}
+    verdicts = {}
+    for figure in findings(name):
+        for claim in figure["claims"]:
+            text = _OF_THE_RUN.sub(_in_general, claim["text"])
+            numbers = _NUMBER.findall(claim["evidence"])  # of several, it is not said which counts
+            shown = f" {numbers[0]}" if len(numbers) == 1 else ""
+            verdicts[f"{figure['kind']} {figure['number']}", text] = (
+                f"**{claim['verdict']}**{shown}"
+            )
+    return verdicts
+
+
+def _in_general(match: re.Match[str]) -> str:
+    return "the head" if match[0].startswith("head") else "fewer samples"
 
 
 def findings(paper: str) -> list[dict]:

@@ -31,8 +31,10 @@ def load_data(wheres: Sequence[str], settings: Settings, shape: Shape = Shape())
         shape: of synthetic texts.
 
     Raises:
-        UsageError, HoldfastError: as `data.load_files`; or the same kind twice.
+        UsageError, HoldfastError: as `files.load_files`; or the same kind twice.
     """
+    if wheres.count(SYNTHETIC) > 1:
+        raise UsageError(f"--data {SYNTHETIC} is given twice; give it once.")
     files = [where for where in wheres if where != SYNTHETIC]
     sources = [load_files(where, settings.seed) for where in files]
     if SYNTHETIC in wheres:

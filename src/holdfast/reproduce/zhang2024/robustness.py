@@ -28,6 +28,8 @@ if TYPE_CHECKING:
 
 _WORDINGS = ("original", "shortened", "rephrased")
 _WORDS = "the instruction in other words"
+_IMPROVES = "with the {} instruction, PASTA improves on zero-shot."
+_LESS_SENSITIVE = "PASTA makes a model less sensitive to how the instruction is worded."
 _Row = tuple[str, ...]
 
 
@@ -35,8 +37,7 @@ def table_4(study: Study) -> Figure:
     """The instruction in other words."""
     free = study.setup.free
     if not free:
-        text = "with the instruction in other words, PASTA improves on zero-shot."
-        return _left_out("4", _WORDS, text, "json or pronouns")
+        return _left_out("4", _WORDS, [*map(_IMPROVES.format, _WORDINGS), _LESS_SENSITIVE], "json")
     rows: list[_Row] = [("instruction", "method", *map(_metrics_of, free))]
     claims: list[Claim] = []
     every: list[Result] = []
@@ -48,15 +49,14 @@ def table_4(study: Study) -> Figure:
             means[row].append(float(np.mean([values_of(result).mean() for result in results])))
             every += results
         gain = _mean_gain(answers["PASTA"], answers["zero-shot"])
-        text = f"with the {wording} instruction, PASTA improves on zero-shot."
+        text = _IMPROVES.format(wording)
         claims.append(claim_that(text, gain, +1, f"Mean of {' and '.join(free)}: {spelled(gain)}."))
     ranges = {row: max(values) - min(values) for row, values in means.items()}
     evidence = (
         f"Best less worst wording: zero-shot {ranges['zero-shot']:.3f}, PASTA {ranges['PASTA']:.3f}"
         " (two numbers have no interval)."
     )
-    text = "PASTA makes a model less sensitive to how the instruction is worded."
-    claims.append(Claim(text, UNDECIDED, evidence))
+    claims.append(Claim(_LESS_SENSITIVE, UNDECIDED, evidence))
     return Figure(
         number="4",
         title=_WORDS,
@@ -99,7 +99,7 @@ _VARIES = "few-shot prompting varies with its demonstrations."
 def table_11(study: Study) -> Figure:
     """Few-shot prompting by draw of the demonstrations."""
     if "pronouns" not in study.setup.tasks:
-        return _left_out("11", _DRAWS, _VARIES, "pronouns")
+        return _left_out("11", _DRAWS, [_VARIES], "pronouns")
     result = study.tested["pronouns"]["few-shot"]
     names = list(result.scores)
     rows: list[_Row] = [("demonstrations", *names)]
@@ -125,10 +125,10 @@ def table_11(study: Study) -> Figure:
     )
 
 
-def _left_out(number: str, title: str, text: str, task: str) -> Figure:
+def _left_out(number: str, title: str, texts: Sequence[str], task: str) -> Figure:
     """A table of a task that is not among those to run."""
-    claim = Claim(text, NOT_JUDGED, f"The task {task} was not run.")
-    return Figure(number, title, "Not run.", (), (claim,), "Table")
+    claims = tuple(Claim(text, NOT_JUDGED, f"The task {task} was not run.") for text in texts)
+    return Figure(number, title, "Not run.", (), claims, "Table")
 
 
 _CHILD = "heads of the model on a child of it, without profiling it"
@@ -192,7 +192,7 @@ def table_14(study: Study) -> Figure:
         " zero-shot."
     )
     if "json" not in study.setup.tasks:
-        return _left_out("14", _FEWER, text, "json")
+        return _left_out("14", _FEWER, [text], "json")
     ranked = {
         scale.profiled: study.rankings["json"],
         scale.fewer: rank_first(study.profile_folder("json"), scale.fewer),

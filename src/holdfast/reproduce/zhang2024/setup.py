@@ -117,9 +117,10 @@ def check(setup: Setup) -> None:
 
     Raises:
         UsageError: a model that does not show its layers, a child that is the model itself or of
-            another shape, or data that lacks samples.
+            another shape, an unknown task, or data that lacks samples.
         ModelError: attention that cannot be steered.
     """
+    tasks.Settings(setup.tasks)  # which refuses unknown tasks
     if not offers(setup.model, Ability.LAYERS):
         raise UsageError(
             f"{setup.model.name} does not show its layers, whose heads are to be steered one by"
