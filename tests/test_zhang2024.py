@@ -7,6 +7,7 @@ from __future__ import annotations
 import html
 import json
 import re
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -15,13 +16,19 @@ from refusals import refusal_in
 
 from holdfast import tasks
 from holdfast.analysis.statistics import estimate
+from holdfast.analysis.tasks import Result
 from holdfast.analysis.verdicts import CONTRADICTED, NOT_JUDGED, SUPPORTED, UNDECIDED
 from holdfast.cli import main
 from holdfast.methods import Ranking
 from holdfast.reproduce import zhang2024
 from holdfast.reproduce.findings import Claim, claim_that, judged
 from holdfast.reproduce.zhang2024.figures import robust
-from holdfast.reproduce.zhang2024.results import best_less_worst, beyond_reach, share_of_best
+from holdfast.reproduce.zhang2024.results import (
+    best_less_worst,
+    beyond_reach,
+    claim_of,
+    share_of_best,
+)
 from holdfast.reproduce.zhang2024.study import Study
 from holdfast.study.profiling import Choice, Question
 from holdfast.study.task_samples import task_samples
@@ -157,6 +164,20 @@ def test_a_task_that_the_model_always_fails_is_not_judged():
     assert (claim.verdict, claim.text) == (NOT_JUDGED, "it helps.")
     assert claim.evidence == f"None of 30. {why}" and judged(claims, "") == tuple(claims)
     assert claim_that("it helps.", estimate(np.array([])), 1, "Empty.").verdict == NOT_JUDGED
+
+
+def test_a_row_excluded_for_its_fluency_is_named_in_the_evidence():
+    def row(scores, fluency):
+        n = len(scores)
+        return Result(
+            "counterfact", "x", np.arange(n), {"efficacy": scores}, (), fluency, 1, n, 0, 0
+        )
+
+    rows = {"zero-shot": row(np.zeros(30), 4.1), "PASTA": row(np.ones(30), 2.05)}
+    study = SimpleNamespace(tested={"counterfact": rows})
+    claim = claim_of(study, "it helps.", "PASTA", "zero-shot")
+    assert claim.verdict == NOT_JUDGED
+    assert "PASTA is excluded" in claim.evidence and "fluency 2.05, under 3" in claim.evidence
 
 
 def test_one_task_alone_leaves_the_claims_about_the_others_unjudged(tmp_path):

@@ -20,6 +20,7 @@ from holdfast.analysis.verdicts import LEAST
 from holdfast.report.wording import with_interval
 from holdfast.reproduce.findings import Claim, claim_that, judged, spelled
 from holdfast.reproduce.zhang2024.study import Study, values_of
+from holdfast.tasks.metrics import LEAST_FLUENCY
 
 
 def beyond_reach(task: str, *scores: np.ndarray) -> str:
@@ -76,8 +77,20 @@ def claim_of(study: Study, text: str, first: str, second: str, sign: int = +1) -
     """The claim that the first row is above the second (`sign` +1) or below it (-1)."""
     value = difference(study, first, second)
     why, remark = reach_of_average(study)
-    evidence = f"Average of the tasks, {first} less {second}: {spelled(value)}.{remark}"
+    evidence = f"Average of the tasks, {first} less {second}: {spelled(value)}."
+    evidence += remark + _exclusions(study, first, second)
     return judged([claim_that(text, value, sign, evidence)], why)[0]
+
+
+def _exclusions(study: Study, *rows: str) -> str:
+    """Which of the rows have no average because their replies to a task are degenerate."""
+    return "".join(
+        f" {row} is excluded: its replies on {name} are degenerate (fluency {result.fluency:.2f},"
+        f" under {LEAST_FLUENCY:g})."
+        for row in rows
+        for name, results in study.tested.items()
+        if (result := results.get(row)) is not None and result.excluded
+    )
 
 
 def rows_of(study: Study, names: Sequence[str]) -> tuple[tuple[str, ...], ...]:
