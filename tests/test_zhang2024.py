@@ -133,9 +133,8 @@ def test_the_smallest_scale_makes_every_table_and_figure_and_resumes(tmp_path, c
         for figure in findings
         for claim in figure["claims"]
     )
-    assert {claim["verdict"] for figure in findings for claim in figure["claims"]} == {UNDECIDED}, (
-        "six samples say nothing"
-    )
+    verdicts = {claim["verdict"] for figure in findings for claim in figure["claims"]}
+    assert UNDECIDED in verdicts <= {UNDECIDED, NOT_JUDGED}, "six samples say nothing"
     first = findings[0]["rows"]
     assert first[1][0] == "zero-shot" and {
         "PASTA, multi-task",

@@ -24,7 +24,8 @@ _ROBUST = 0.1  # a metric that changes by less is called robust
 
 def figure_2(study: Study) -> Figure:
     """All heads, a layer, one head (Figures 2, 4, 5 and 6, one per task)."""
-    images, claims = [], []
+    images: list[Path] = []
+    claims: list[Claim] = []
     for name in study.setup.tasks:
         task_images, task_claims = _which_heads(study, name)
         images += task_images
@@ -97,7 +98,8 @@ def _single_heads(study: Study, name: str) -> np.ndarray:
 
 def figure_3(study: Study) -> Figure:
     """How many heads, and how strongly."""
-    images, claims = [], []
+    images: list[Path] = []
+    claims: list[Claim] = []
     for name in study.setup.free:
         task_images, task_claims = _how_many_heads(study, name)
         images += task_images
