@@ -11,10 +11,8 @@ from test_drift import SUITE, Scripted
 
 from holdfast import drift
 from holdfast.cli import main, parser
-from holdfast.cli.dry_run import Measured, Part, lines_of
-from holdfast.cli.dry_run.talks import Talks, plan_talks
+from holdfast.cli.dry_run import DriftRun, Part, estimate_conversations, estimate_lines
 from holdfast.drift.counting import count_replies
-from holdfast.models.metered import Meter
 from holdfast.records import read_run
 from holdfast.report.about import about_runs
 
@@ -33,8 +31,9 @@ def asked(**given):
     return argparse.Namespace(**{**plain, **given})
 
 
-def measured(units=4, requests=40, read=8000, written=400, seconds=20.0, uncounted=0, together=4):
-    return Measured(units, together, Meter(requests, read, written, uncounted), seconds)
+def records(count=4, **tokens):
+    """Records of 4 conversations of 10 requests each, which took 20 seconds."""
+    return [{"tokens": tokens or {"read": 2000, "written": 100}}] * count
 
 
 PARTS = [Part("conversations", 100, 100, 1000), Part("questions", 48, 48, 48)]
@@ -52,11 +51,11 @@ def test_every_long_command_has_it():
 
 
 def test_the_rest_is_carried_over_from_the_first_piece(tmp_path):
-    lines = lines_of(asked(), PARTS, measured(), tmp_path)
+    lines = estimate_lines(asked(), PARTS, records(), 20.0, tmp_path)
     text = "\n".join(lines)
     assert lines[1].split() == ["conversations", "100", "96", "1,000"]
     assert lines[2].split() == ["questions", "48", "48", "48"]
-    assert f"Measured on 4 of the conversations, recorded in {tmp_path}: 40 requests" in text
+    assert f"Measured on 4 of the conversations, recorded in {tmp_path}." in text
     # 96 / 4 = 24 times the piece, and 48 questions at the mean of its 40 requests: 25.2 times
     assert "about 200,000 read and 10,000 written, in at most 1,008 requests" in text
     assert "Time left: about 8 minutes, at the pace of 4 side by side" in text
@@ -67,7 +66,7 @@ def test_an_endpoint_has_a_price_and_a_pace(tmp_path):
     paid = asked(
         model="http://there/v1", price_in=0.5, price_out=2.0, concurrency=8, requests_per_minute=60
     )
-    text = "\n".join(lines_of(paid, PARTS[:1], measured(), tmp_path))
+    text = "\n".join(estimate_lines(paid, PARTS[:1], records(), 20.0, tmp_path))
     # 24 times 8,000 and 400 tokens: 192,000 * 0.5 and 9,600 * 2 millionths
     assert "Cost of these: about 0.1152, at 0.5 a million read and 2 a million written" in text
     # 24 times 20 seconds, where 8 run side by side in place of 4
@@ -75,14 +74,11 @@ def test_an_endpoint_has_a_price_and_a_pace(tmp_path):
     assert "at least 16 minutes at 60 requests a minute" in text
 
 
-def test_what_nobody_counted_is_not_known(tmp_path):
-    text = "\n".join(lines_of(asked(), PARTS, measured(requests=0, read=0, written=0), tmp_path))
-    assert "Tokens left: nobody told those of the first piece, so they are not known." in text
-    assert "Time left: about 8 minutes" in text
-    half = measured(uncounted=20)
-    assert "about 400,000 read and 20,000 written" in "\n".join(
-        lines_of(asked(), PARTS, half, tmp_path)
-    )
+def test_tokens_that_nobody_counted_are_unknown(tmp_path):
+    uncounted = [*records(3), *records(1, forwarded=0)]
+    text = "\n".join(estimate_lines(asked(price_in=1.0), PARTS, uncounted, 20.0, tmp_path))
+    assert "Tokens left: unknown, as not every reply came with its tokens." in text
+    assert "Cost" not in text and "Time left: about 8 minutes" in text
 
 
 def test_replies_are_counted_before_they_are_asked_for():
@@ -101,7 +97,7 @@ def test_a_dry_run_records_its_piece_and_the_run_goes_on_from_there(tmp_path, ca
     assert read_run(out).manifest["identity"]["settings"]["conversations"] == 8
     assert told.splitlines()[1].split()[-3:] == ["10", "2", "70"]  # 10 x (3 turns + 4 probes)
     assert "conversations asked without a prompt" in told and "Time left: about" in told
-    assert "Measured on 8 of the conversations of 2 rounds" in told and ": 56 requests in" in told
+    assert f"Measured on 8 of the conversations of 2 rounds, recorded in {out}." in told
     piece = (out / "records.jsonl").read_bytes()
     assert piece.count(b"\n") == 8 and not (out / "report.html").exists()
     assert main([*words, "--out", str(out)]) == 0
@@ -115,8 +111,8 @@ def test_a_dry_run_records_its_piece_and_the_run_goes_on_from_there(tmp_path, ca
 
 def test_a_dry_run_says_where_conversations_outgrow_the_context(tmp_path, capsys):
     settings = drift.Settings(rounds=5, conversations=2)
-    talks = Talks(Scripted(context=4), SUITE, tmp_path / "run", settings, [()])
-    plan_talks(asked(), talks)
+    plan = DriftRun(Scripted(context=4), SUITE, tmp_path / "run", settings, [()], drift.Cast())
+    estimate_conversations(asked(), plan)
     said = "2 of 2 conversations filled the model's context, the first in round 3 of 5; give fewer"
     assert said in capsys.readouterr().err
 
@@ -143,7 +139,7 @@ def test_a_dry_run_of_a_check_on_an_endpoint(tmp_path, capsys):
     told = capsys.readouterr().out
     assert "at most 100" in told and "Measured on 2 of the conversations" in told
     # a conversation of 2 rounds has 3 turns and 2 probes; 98 of them are left
-    assert ": 10 requests in" in told and "if 8 at a time" in told
+    assert "if 8 at a time" in told
     assert "about 15,000 read and 2,400 written, in at most 490 requests" in told
     assert "Cost of these: about 0.0196, at 1 a million read" in told
     assert {record["agent"]["id"] for record in read_run(tmp_path / "run").records} == {"a", "b"}
@@ -154,8 +150,9 @@ def test_a_dry_run_of_tasks_records_a_batch(tmp_path, capsys):
     words += ["--baseline", "zero-shot", "--baseline", "marked", "--out", str(tmp_path / "run")]
     assert main([*words, "--dry-run"]) == 0
     told = capsys.readouterr().out.splitlines()
-    assert told[1].split()[:3] == ["samples", "24", "20"]  # 2 tasks of 6 samples, in 2 ways
+    assert told[1].split() == ["samples", "24", "20", "unknown"]  # 2 tasks of 6, in 2 ways
     assert "Measured on 4 of the samples" in told[2] and told[-1].startswith("Time left: about")
+    assert told[3].startswith("Tokens left: about")
     assert len(read_run(tmp_path / "run").records) == 4
     piece = (tmp_path / "run" / "records.jsonl").read_bytes()
     assert main(words) == 0

@@ -11,8 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from holdfast.cli.drift_options import add_draws
-from holdfast.cli.dry_run import Part, add_dry_run, check_prices
-from holdfast.cli.dry_run.talks import Talks, plan_talks, unprompted
+from holdfast.cli.dry_run import DriftRun, Part, add_dry_run, check_prices, estimate_conversations
 from holdfast.cli.options import (
     RunFolder,
     add_model,
@@ -215,12 +214,12 @@ def run(arguments: argparse.Namespace) -> None:
     of_all, talks_folder = settings_for(suite, plan), out / "stability"
     _tell_other_draws(model.fingerprint, suite.name, of_all, out)
     if arguments.dry_run:
-        talks = Talks(model, suite, talks_folder, of_all, every, cast, measured=1)
+        planned = DriftRun(model, suite, talks_folder, of_all, every, cast)
         questions = asked * len(every)
         print(f"{title}.")
         more = [Part("questions", questions, questions, questions)]
-        more += [unprompted(talks)] if arguments.baseline else []
-        plan_talks(arguments, talks, more)
+        more += [planned.baseline()] if arguments.baseline else []
+        estimate_conversations(arguments, planned, more)
         return
 
     def measure(sweeps: Sequence[str], title: str) -> None:

@@ -26,8 +26,7 @@ from holdfast.cli.drift_options import (
     add_user,
     settings_of,
 )
-from holdfast.cli.dry_run import add_dry_run, check_prices
-from holdfast.cli.dry_run.talks import Talks, plan_talks
+from holdfast.cli.dry_run import DriftRun, add_dry_run, check_prices, estimate_conversations
 from holdfast.cli.judging import add_judging, judging_of
 from holdfast.cli.options import (
     add_model,
@@ -219,8 +218,8 @@ def run(arguments: argparse.Namespace) -> int:
     arguments.kept = out
     cast = drift.Cast(user_model, judging=judging_of(arguments), user_turns=user_turns)
     if arguments.dry_run:
-        talks = Talks(model, suite, out, every, [method], cast, at_most=True)
-        plan_talks(arguments, talks)
+        planned = DriftRun(model, suite, out, every, [method], cast, at_most=True)
+        estimate_conversations(arguments, planned)
         return PASSED
     count = len(suite.cases)
     title = (

@@ -11,8 +11,7 @@ from typing import TYPE_CHECKING
 
 from holdfast.cli.drift_folder import folder_name
 from holdfast.cli.drift_options import add_options, settings_of
-from holdfast.cli.dry_run import check_prices
-from holdfast.cli.dry_run.talks import Talks, plan_talks, unprompted
+from holdfast.cli.dry_run import DriftRun, check_prices, estimate_conversations
 from holdfast.cli.judging import judging_of
 from holdfast.cli.options import (
     command_line,
@@ -96,9 +95,9 @@ def run(arguments: argparse.Namespace) -> None:
     cast = drift.Cast(user_model, dialogs, judging_of(arguments), user_turns)
     arguments.kept = out
     if arguments.dry_run:
-        talks = Talks(model, suite, out, settings, chosen, cast)
-        more = [unprompted(talks)] if arguments.baseline else []
-        plan_talks(arguments, talks, more)
+        planned = DriftRun(model, suite, out, settings, chosen, cast)
+        more = [planned.baseline()] if arguments.baseline else []
+        estimate_conversations(arguments, planned, more)
         return
     title = _title(suite, settings, given, len(chosen))
     total = len(chosen) * settings.conversations * settings.rounds

@@ -5,8 +5,7 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-from holdfast.cli.dry_run import add_dry_run, check_prices
-from holdfast.cli.dry_run.talks import Talks, plan_talks
+from holdfast.cli.dry_run import DriftRun, add_dry_run, check_prices, estimate_conversations
 from holdfast.cli.options import (
     RunFolder,
     add_model,
@@ -80,8 +79,8 @@ def run(arguments: argparse.Namespace) -> None:
     model = load_model(arguments)
     arguments.kept = arguments.out
     if arguments.dry_run:
-        talks = Talks(model, suite, folder, settings_for(sizes), [()])
-        plan_talks(arguments, talks)
+        planned = DriftRun(model, suite, folder, settings_for(sizes), [()], drift.Cast())
+        estimate_conversations(arguments, planned)
         return
     told: list[str] = []
 

@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import argparse
+from dataclasses import replace
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from holdfast.cli.dry_run import add_dry_run, check_prices
-from holdfast.cli.dry_run.papers import plan_li2024, plan_zhang2024
+from holdfast.cli.dry_run import DriftRun, Part, add_dry_run, check_prices, estimate_conversations
 from holdfast.cli.options import RunFolder, add_model, is_url, load_model
 from holdfast.cli.progress import Bar
 from holdfast.cli.replica_options import AS_MANY_AS_PAY
 from holdfast.errors import UsageError
+
+if TYPE_CHECKING:
+    from holdfast.reproduce import li2024, zhang2024
 
 
 def add_parser(commands) -> None:
@@ -131,7 +135,7 @@ def run(arguments: argparse.Namespace) -> None:
             watch=Bar.of("round"),
         )
         if arguments.dry_run:
-            plan_li2024(arguments, setup)
+            _estimate_li2024(arguments, setup)
             return
         page = li2024.reproduce(setup)
     else:
@@ -152,7 +156,67 @@ def run(arguments: argparse.Namespace) -> None:
             tasks=tuple(arguments.task or zhang2024.TASKS),
         )
         if arguments.dry_run:
-            plan_zhang2024(pasta)
+            _estimate_zhang2024(pasta)
             return
         page = zhang2024.reproduce(pasta)
     print(f"Page: {page.resolve()}")
+
+
+def _estimate_li2024(arguments: argparse.Namespace, setup: li2024.Setup) -> None:
+    """Holds the first conversations of Figure 3, and says what all figures will take."""
+    from holdfast import drift
+    from holdfast.drift.counting import count_replies
+    from holdfast.methods import parse_sweep
+    from holdfast.reproduce.li2024 import check
+    from holdfast.reproduce.li2024.methods import plan_of
+    from holdfast.study import calibrate
+    from holdfast.study.capability import load_capability
+
+    check(setup)
+    scale = setup.scale
+    chats = drift.Settings(rounds=scale.rounds, conversations=scale.conversations, seed=setup.seed)
+    plain = replace(chats, adoption=False)
+    methods = 1 + sum(len(parse_sweep(sweep).settings) for sweep in scale.sweeps)
+    models = 1 if setup.base is None else 2  # Figure 8 traces the base
+    traced = replace(plain, conversations=scale.traced)
+    rows = [("Figures 4 and 8", setup.suite, traced, models)]
+    more = []
+    if scale.sweeps:
+        suite, plan = plan_of(setup)
+        rows.append(("Figures 5 and 6", suite, calibrate.settings_for(suite, plan), methods))
+        items = load_capability(setup.capability, scale.questions, setup.seed).items
+        questions = methods * len(items)
+        more.append(Part("Figures 5 and 6: questions", questions, questions, questions))
+    rows.append(("Figure 9", setup.suite, plain, 2))
+    for figures, suite, settings, times in rows:
+        count = times * settings.conversations
+        replies = times * count_replies(suite, settings, None, range(settings.conversations))
+        more.append(Part(f"{figures}: conversations", count, count, replies))
+    figure_3 = DriftRun(setup.model, setup.suite, setup.out / "figure-3", chats, [()], drift.Cast())
+    estimate_conversations(arguments, figure_3, more)
+
+
+def _estimate_zhang2024(setup: zhang2024.Setup) -> None:
+    """Times a small piece of each profile, and counts the answers of Table 1; those of the other
+    tables depend on the rankings.
+    """
+    from holdfast import tasks
+    from holdfast.reproduce.zhang2024 import check
+    from holdfast.reproduce.zhang2024.study import STEERED, Study
+    from holdfast.study.profiling import estimate
+
+    check(setup)
+    study = Study(setup)
+    for name in setup.tasks:
+        samples, plan = study.profiling_of(name)
+        print(f"profile {name}: {estimate(setup.model, samples, plan)}")
+    scale, count = setup.scale, len(setup.tasks)
+    ways = len(tasks.BASELINES) - 1 + scale.draws + STEERED
+    print(
+        f"Table 1: {count} tasks of {scale.tested:,} test samples, each asked in at most {ways}"
+        f" ways: {count * scale.tested * ways:,} answers."
+    )
+    print(
+        "The other tables ask for further answers, how many depends on the rankings; nothing of"
+        " this plan was recorded."
+    )

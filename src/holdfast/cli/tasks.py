@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import argparse
+import time
 from pathlib import Path
 
-from holdfast.cli.dry_run import add_dry_run, check_prices
-from holdfast.cli.dry_run.samples import plan_samples
+from holdfast.cli.dry_run import Part, add_dry_run, check_prices, estimate_lines
 from holdfast.cli.options import (
     RunFolder,
     add_model,
@@ -108,12 +108,13 @@ def add_parser(commands) -> None:
 
 def run(arguments: argparse.Namespace) -> None:
     from holdfast import methods, tasks
+    from holdfast.records import MANIFEST, read_run
     from holdfast.report import write_summary
     from holdfast.report.tasks import table, tasks_page
     from holdfast.tasks.evaluate import check_folder
 
     check_prices(arguments)
-    page = page_path(arguments, arguments.out)
+    out, page = arguments.out, page_path(arguments, arguments.out)
     settings = tasks.Settings(
         tasks=tuple(arguments.task or tasks.CATALOGUE),
         samples=arguments.samples,
@@ -127,22 +128,27 @@ def run(arguments: argparse.Namespace) -> None:
     )
     chosen = [methods.parse(spec) for spec in arguments.method or ()]
     data = tasks.load_data(arguments.data or [tasks.SYNTHETIC], settings)
-    check_folder(data, arguments.out, settings, command_line())
+    check_folder(data, out, settings, command_line())
     model = load_model(arguments)
-    arguments.kept = arguments.out
+    arguments.kept = out
     variants = len(tasks.variants_of(settings, chosen))
+    total = len(settings.tasks) * variants * settings.samples
     if arguments.dry_run:
-        total = len(settings.tasks) * variants * settings.samples
-        plan_samples(arguments, model, data, settings, chosen, total)
+        recorded = len(read_run(out).records) if (out / MANIFEST).is_file() else 0
+        began = time.monotonic()
+        run = tasks.run(model, data, out, settings, chosen, command=command_line(), first=1)
+        seconds = time.monotonic() - began
+        part = Part("samples", total, total - recorded, None)
+        print(*estimate_lines(arguments, [part], run.records[recorded:], seconds, out), sep="\n")
         return
     title = (
         f"{len(settings.tasks)} tasks of {settings.samples} samples, each asked in {variants} ways"
     )
-    with Bar(len(settings.tasks) * variants * settings.samples, "sample", title) as bar:
+    with Bar(total, "sample", title) as bar:
         run = tasks.run(
             model,
             data,
-            arguments.out,
+            out,
             settings,
             chosen,
             command=command_line(),
@@ -150,5 +156,5 @@ def run(arguments: argparse.Namespace) -> None:
             replicas=1 if arguments.replicas is None else arguments.replicas,
         )
     print(table(run), end="")
-    write_summary(arguments.out)
+    write_summary(out)
     write_page(arguments, tasks_page(run), page)

@@ -35,6 +35,7 @@ class Dialog:
         ended: the round in which the dialog ended early, and why.
         traces: of the agent's turns, by round.
         forwarded: tokens that went through the model.
+        usage: of each reply, the tokens that were read and written for it.
         sequences: of each reply its view, and the tokens that the model had to know for it.
         shown: by view, what the last of its turns showed.
         summaries: by view, first round and the round behind the last, what was said of them.
@@ -49,6 +50,7 @@ class Dialog:
     ended: dict[str, Any] | None = None
     traces: dict[int, TurnTrace] = field(default_factory=dict)
     forwarded: int = 0
+    usage: list[tuple[int, int] | None] = field(default_factory=list)
     sequences: list[tuple[str, tuple[int, ...]]] = field(default_factory=list)
     shown: dict[str, Shown] = field(default_factory=dict)
     summaries: dict[tuple[str, int, int], str] = field(default_factory=dict)
@@ -58,6 +60,7 @@ class Dialog:
     def count(self, view: str, reply: Reply) -> None:
         """Remembers what the model had to read for `reply`, and what it did read."""
         self.forwarded += reply.forwarded
+        self.usage.append(reply.usage)
         if (
             reply.prompt_ids is not None
             and reply.token_ids is not None
@@ -201,9 +204,12 @@ def with_repetition(turns: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
 
 
 def _tokens(dialog: Dialog) -> dict[str, int]:
-    """How many were forwarded, how many had to be, and how many more for divergences."""
-    told = {"forwarded": dialog.forwarded, "least": least_tokens(dialog.sequences)}
-    return told | ({"divergence": dialog.forwarded_again} if dialog.compared else {})
+    """Tokens forwarded, the least possible, those read and written, and those for divergences."""
+    counts = {"forwarded": dialog.forwarded, "least": least_tokens(dialog.sequences)}
+    known = [usage for usage in dialog.usage if usage is not None]
+    if known and len(known) == len(dialog.usage):
+        counts |= {"read": sum(read for read, _ in known), "written": sum(w for _, w in known)}
+    return counts | ({"divergence": dialog.forwarded_again} if dialog.compared else {})
 
 
 def _summaries(dialog: Dialog) -> list[dict[str, Any]]:

@@ -55,6 +55,15 @@ class Reply:
     billed: tuple[int, int] | None = None
 
     @property
+    def usage(self) -> tuple[int, int] | None:
+        """Tokens of the chat and of the reply, as the endpoint or the model here counts them; None
+        where they are unknown.
+        """
+        if self.billed is None and self.prompt_ids is not None and self.token_ids is not None:
+            return len(self.prompt_ids), len(self.token_ids)
+        return self.billed
+
+    @property
     def token_masses(self) -> tuple[float, ...]:
         """The attention mass on the span at each generated token, the mean over all heads; () where
         it was not asked for or cannot be seen.

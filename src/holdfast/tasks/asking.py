@@ -185,6 +185,8 @@ class Asker:
         told: dict[str, Any] = {}
         if reply is not None:
             told = {"reply": reply.text, "stop_reason": reply.stop_reason}
+            if reply.usage is not None:
+                told["tokens"] = dict(zip(("read", "written"), reply.usage, strict=True))
             told |= self.judge.judge(sample, reply.text) if self.judge else {}
         self.keep(
             {

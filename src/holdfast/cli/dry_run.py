@@ -1,0 +1,222 @@
+"""`--dry-run`: runs and records the first few conversations, and says what the rest will take."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from holdfast.cli.options import command_line, is_url
+from holdfast.cli.progress import Bar, duration
+from holdfast.errors import UsageError
+
+if TYPE_CHECKING:
+    from holdfast.drift import Cast, Settings, Suite
+    from holdfast.methods import Method
+    from holdfast.models.protocol import ChatModel
+
+LOCAL, REMOTE = 8, 2  # conversations that are run: of a model in this process, of an endpoint
+_WAYS = "read", "written"  # tokens
+
+
+@dataclass(frozen=True)
+class Part:
+    """One kind of work that a command does.
+
+    Args:
+        name: of its units, in the plural.
+        units: how many there are.
+        left: how many of them are not recorded.
+        requests: the most replies and scores that all units ask for; None where nobody knows.
+        at_most: whether the command may do with fewer units.
+    """
+
+    name: str
+    units: int
+    left: int
+    requests: int | None
+    at_most: bool = False
+
+
+@dataclass(frozen=True)
+class DriftRun:
+    """The conversations of a command: arguments of `drift.run`.
+
+    Args:
+        at_most: whether the command may stop before it has held all of them.
+    """
+
+    model: ChatModel
+    suite: Suite
+    out: Path
+    settings: Settings
+    methods: Sequence[Sequence[Method]]
+    cast: Cast
+    at_most: bool = False
+
+    def baseline(self) -> Part:
+        """The requests of `--baseline`."""
+        from holdfast.drift.pairing import draw
+
+        given, count = self.cast.read(), self.settings.conversations
+        pairings = (draw(self.suite, self.settings, given, n) for n in range(count))
+        requests = sum(len(pairing.probes) for pairing in pairings)
+        return Part("conversations asked without a prompt", count, count, requests)
+
+
+def add_dry_run(add) -> None:
+    """Adds `--dry-run`, and the prices of an endpoint."""
+    add(
+        "--dry-run",
+        action="store_true",
+        help=(
+            "run only the first few conversations (or samples), which are kept, estimate the whole"
+            " command, and stop"
+        ),
+    )
+    for way, name in zip(("in", "out"), _WAYS, strict=True):
+        text = f"with --dry-run: the price of a million tokens {name}, in any currency"
+        add(f"--price-{way}", type=float, metavar="PRICE", help=text)
+
+
+def check_prices(arguments: argparse.Namespace) -> None:
+    """Refuses prices that have no effect or make no sense, before anything runs.
+
+    Raises:
+        UsageError: names the option.
+    """
+    for option, price in (("--price-in", arguments.price_in), ("--price-out", arguments.price_out)):
+        if price is None:
+            continue
+        if not arguments.dry_run:
+            raise UsageError(f"{option} {price:g} is for --dry-run; add it, or leave this out.")
+        if not 0 <= price < float("inf"):
+            raise UsageError(f"{option} takes a price from 0 upwards, not {price:g}.")
+
+
+def estimate_conversations(
+    arguments: argparse.Namespace, run: DriftRun, more: Sequence[Part] = ()
+) -> None:
+    """Holds the first missing conversations of one method, and prints what the command will take.
+
+    Args:
+        arguments: of the command.
+        run: its conversations.
+        more: what else the command does.
+    """
+    from holdfast import drift, methods
+    from holdfast.drift.counting import count_replies, missing_numbers
+    from holdfast.report.wording import count_of
+
+    settings, given = run.settings, run.cast.read()
+    count, rounds = settings.conversations, settings.rounds
+    by_name = {methods.spell(setting): setting for setting in run.methods}
+    missing = missing_numbers(run.out, list(by_name), count)
+    name = next((name for name in by_name if missing[name]), "")
+    numbers = missing.get(name, [])[: REMOTE if is_url(arguments.model) else LOCAL]
+    records, began = [], time.monotonic()
+    if numbers:
+        title = f"--dry-run: {len(numbers)} of {count_of(count, 'conversation')}"
+        with Bar(len(numbers) * rounds, title=title) as bar:
+            records = drift.run(
+                run.model,
+                run.suite,
+                run.out,
+                replace(settings, conversations=max(numbers) + 1),  # what the folder will hold
+                [by_name[name]],
+                cast=run.cast,
+                running=drift.Running(progress=bar, command=command_line()),
+                numbers=[numbers],
+            ).records
+    seconds = time.monotonic() - began
+    records = [r for r in records if r["method"] == name and r["conversation"] in numbers]
+    _warn_of_context(records, rounds)
+    kind = "conversations" if run.cast.dialogs is None else "dialogs"
+    times = f", with {len(by_name)} methods" if len(by_name) > 1 else ""
+    part = Part(
+        f"{kind} of {count_of(rounds, 'round')}{times}",
+        len(by_name) * count,
+        sum(map(len, missing.values())),
+        len(by_name) * count_replies(run.suite, settings, given, range(count)),
+        run.at_most,
+    )
+    print("\n".join(estimate_lines(arguments, [part, *more], records, seconds, run.out)))
+
+
+def _warn_of_context(records: Sequence[dict[str, Any]], rounds: int) -> None:
+    """Says on the error output where conversations of so many rounds do not fit."""
+    ended = [record.get("ended") or {} for record in records]
+    if full := [end["round"] for end in ended if end.get("why") == "context"]:
+        print(
+            f"holdfast: {len(full)} of {len(records)} conversations filled the model's context, the"
+            f" first in round {min(full)} of {rounds}; give fewer --rounds, or leave out the oldest"
+            " ones with --context cut.",
+            file=sys.stderr,
+        )
+
+
+def estimate_lines(
+    arguments: argparse.Namespace,
+    parts: Sequence[Part],
+    records: Sequence[dict[str, Any]],
+    seconds: float,
+    out: Path,
+) -> list[str]:
+    """A table of the parts, and the tokens, money and time that are left.
+
+    Args:
+        arguments: of the command, with those of `add_dry_run`.
+        parts: what the command does.
+        records: of the units of the first part that were just run.
+        seconds: that they took.
+        out: the folder that holds them.
+    """
+    from holdfast.report.wording import aligned
+
+    first, done, url = parts[0], len(records), is_url(arguments.model)
+    left = [part.left - (done if part is first else 0) for part in parts]
+    rows = [("part", "in all", "left", "requests")]
+    for part, rest in zip(parts, left, strict=True):
+        units = f"{'at most ' if part.at_most else ''}{part.units:,}"
+        asked = "unknown" if part.requests is None else f"{part.requests:,}"
+        rows.append((part.name, units, f"{rest:,}", asked))
+    lines = aligned(rows)
+    if not records:
+        return [*lines, f"The {first.name} are recorded in {out}: nothing was measured."]
+    lines.append(f"Measured on {done} of the {first.name}, recorded in {out}.")
+    each = [(part.requests or part.units) / part.units for part in parts]
+    requests = sum(count * rest for count, rest in zip(each, left, strict=True))
+    scale = requests / (each[0] * done)
+    tokens = [record.get("tokens", {}) for record in records]
+    if all("read" in counts for counts in tokens):
+        read, written = (scale * sum(counts[way] for counts in tokens) for way in _WAYS)
+        most = "" if first.requests is None else f", in at most {requests:,.0f} requests"
+        lines.append(
+            f"Tokens left: about {_two_digits(read)} read and {_two_digits(written)} written{most}."
+        )
+        prices = arguments.price_in, arguments.price_out
+        if prices != (None, None):
+            price_in, price_out = (price or 0.0 for price in prices)
+            cost = (read * price_in + written * price_out) / 1e6
+            lines.append(
+                f"Cost of these: about {cost:,.{2 if cost >= 1 else 4}f}, at {price_in:g} a million"
+                f" read and {price_out:g} a million written, with none of them cached."
+            )
+    else:
+        lines.append("Tokens left: unknown, as not every reply came with its tokens.")
+    if url:
+        scale *= min(1.0, done / arguments.concurrency)
+        note = f", if {arguments.concurrency} at a time are each as fast as those"
+        if pace := arguments.requests_per_minute:
+            note += f"; at least {duration(60 * requests / pace)} at {pace:g} requests a minute"
+    else:
+        note = f", at the pace of {done} side by side, without loading the model"
+    return [*lines, f"Time left: about {duration(scale * seconds)}{note}."]
+
+
+def _two_digits(estimate: float) -> str:
+    return f"{float(f'{estimate:.2g}'):,.0f}"
