@@ -166,7 +166,6 @@ def main() -> None:
         arguments.runs / "free",
         list(sweeps.values()),
         Plan(draws=arguments.draws, seed=101),
-        replicas=arguments.threads,
     )
     free = read_calibration(arguments.runs / "free")
     plain = [

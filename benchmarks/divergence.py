@@ -17,7 +17,6 @@ import tempfile
 import time
 from pathlib import Path
 
-import torch
 from stamp import measured_on
 
 import holdfast
@@ -51,21 +50,21 @@ def summary(item: Series) -> dict:
     return row
 
 
-def seconds(model, suite, settings: drift.Settings, replicas: int) -> float:
+def seconds(model, suite, settings: drift.Settings) -> float:
     """What a run takes."""
     with tempfile.TemporaryDirectory() as folder:
         began = time.perf_counter()
-        drift.run(model, suite, folder, settings, running=drift.Running(replicas=replicas))
+        drift.run(model, suite, folder, settings)
         return time.perf_counter() - began
 
 
-def cost(model, suite, repetitions: int, replicas: int) -> dict:
+def cost(model, suite, repetitions: int) -> dict:
     """How much longer a run takes with divergences, in alternation."""
     plain = drift.Settings(conversations=TIMED, seed=2)
     measured = dataclasses.replace(plain, divergence=True)
     rows = []
     for _ in range(repetitions):
-        without, with_it = (seconds(model, suite, each, replicas) for each in (plain, measured))
+        without, with_it = (seconds(model, suite, each) for each in (plain, measured))
         rows.append({"without": without, "with": with_it, "ratio": with_it / without})
     ratio = statistics.median(row["ratio"] for row in rows)
     return {"conversations": TIMED, "median_ratio": ratio, "repetitions": rows}
@@ -78,27 +77,23 @@ def main() -> None:
     parser.add_argument("--conversations", type=int, default=200)
     parser.add_argument("--seeds", type=int, nargs="+", default=[0, 1])
     parser.add_argument("--repetitions", type=int, default=3)
-    parser.add_argument("--replicas", type=int, default=2)
     arguments = parser.parse_args()
-    torch.set_num_threads(arguments.replicas)  # which they share
     model, suite = holdfast.load("default"), drift.load_suite("starter")
     result: dict = {
         "benchmark": "divergence",
         "measured_on": measured_on(model),
         "suite": suite.fingerprint,
         "rounds": drift.Settings().rounds,
-        "replicas": arguments.replicas,
         "seeds": {},
     }
     for seed in arguments.seeds:
         settings = drift.Settings(conversations=arguments.conversations, seed=seed, divergence=True)
         out = arguments.runs / f"seed-{seed}"
-        running = drift.Running(replicas=arguments.replicas)
-        run = drift.run(model, suite, out, settings, running=running)
+        run = drift.run(model, suite, out, settings)
         (series,) = read_series(run)
         result["seeds"][seed] = summary(series)
         print(seed, json.dumps(result["seeds"][seed]["divergence_change"]), flush=True)
-    result["cost"] = cost(model, suite, arguments.repetitions, arguments.replicas)
+    result["cost"] = cost(model, suite, arguments.repetitions)
     arguments.out.parent.mkdir(parents=True, exist_ok=True)
     arguments.out.write_text(json.dumps(result, indent=1) + "\n")
 

@@ -8,8 +8,7 @@ same model, in this process. The peers:
 - pipeline: one conversation at a time through the text-generation pipeline, on a slice of the
   conversations, since it takes long.
 
-All have the same processors: the peers by torch's threads, ours by threads and replicas
-(`--replicas`, as of `holdfast drift`; the record tells how many).
+All have the same processors: the peers by torch's threads, ours too.
 
 A repetition runs all three, one after the other, so that they see the same machine. Reported are
 medians over repetitions of (peer's seconds per generated token) / (ours). Replies are sampled, so
@@ -37,7 +36,6 @@ import holdfast
 from holdfast import drift
 from holdfast.drift.dialog import Dialog, agent_view, turn_of, user_view
 from holdfast.drift.pairing import draw_pairing
-from holdfast.models.forked import how_many
 
 Chat = list[dict[str, str]]
 Answer = Callable[[Sequence[Chat]], list[str]]
@@ -144,13 +142,11 @@ def one_by_one(pipeline, sampling) -> Answer:
     return answer
 
 
-def ours(model, suite, settings, replicas: int) -> tuple[Played, float]:
+def ours(model, suite, settings) -> tuple[Played, float]:
     """All conversations, and the tokens forwarded over the least possible."""
     with tempfile.TemporaryDirectory() as folder:
         started = time.perf_counter()
-        records = drift.run(
-            model, suite, folder, settings, running=drift.Running(replicas=replicas)
-        ).records
+        records = drift.run(model, suite, folder, settings).records
         seconds = time.perf_counter() - started
     texts = [turn["text"] for record in records for turn in record["turns"][1:]]
     texts += [probe["reply"] for record in records for probe in record["probes"]]
@@ -158,12 +154,10 @@ def ours(model, suite, settings, replicas: int) -> tuple[Played, float]:
     return Played(len(records), seconds, count(texts, model.tokenizer)), forwarded / least
 
 
-def repetition(
-    model, suite, settings, replicas: int, lock: Answer, pipe: Answer, share: range
-) -> dict:
+def repetition(model, suite, settings, lock: Answer, pipe: Answer, share: range) -> dict:
     """Everyone once: seconds, and the peers' over ours."""
     everyone = range(settings.conversations)
-    played, excess = ours(model, suite, settings, replicas)
+    played, excess = ours(model, suite, settings)
     peers = {
         "lock_step": play(suite, settings, everyone, lock, model.tokenizer),
         "pipeline": play(suite, settings, share, pipe, model.tokenizer),
@@ -188,7 +182,6 @@ def main() -> None:
     parser.add_argument("--repetitions", type=int, default=4)
     parser.add_argument("--seeds", type=int, nargs="+", default=[0, 3], help="taken in turn")
     parser.add_argument("--threads", type=int, default=2, help="of torch, for everyone alike")
-    parser.add_argument("--replicas", type=int, help="of ours (default: as of `holdfast drift`)")
     parser.add_argument("--out", type=Path)
     arguments = parser.parse_args()
     torch.set_num_threads(arguments.threads)
@@ -196,7 +189,6 @@ def main() -> None:
 
     model, suite = holdfast.load(arguments.model), drift.load_suite("starter")
     torch.set_num_threads(arguments.threads)
-    replicas = how_many(model, arguments.conversations, arguments.replicas)
     tokenizer = transformers.AutoTokenizer.from_pretrained(model.hf_model.config._name_or_path)
     tokenizer.padding_side = "left"
     stock = transformers.AutoModelForCausalLM.from_pretrained(
@@ -207,7 +199,7 @@ def main() -> None:
     lock, pipe = lock_step(stock, tokenizer, sampling), one_by_one(pipeline, sampling)
     share = max(1, arguments.conversations // arguments.repetitions)
     warm = drift.Settings(rounds=1, conversations=2, user_prompt="suite")
-    repetition(model, suite, warm, replicas, lock, pipe, range(1))
+    repetition(model, suite, warm, lock, pipe, range(1))
     rows = []
     for index in range(arguments.repetitions):
         seed = arguments.seeds[index % len(arguments.seeds)]
@@ -219,7 +211,7 @@ def main() -> None:
         )
         slice_ = range(index * share, (index + 1) * share)
         torch.manual_seed(index)
-        row = repetition(model, suite, settings, replicas, lock, pipe, slice_)
+        row = repetition(model, suite, settings, lock, pipe, slice_)
         rows.append({"seed": seed, **row})
         print(json.dumps(rows[-1]), flush=True)
     result = {
@@ -229,7 +221,6 @@ def main() -> None:
         "conversations": arguments.conversations,
         "rounds": arguments.rounds,
         "threads": arguments.threads,
-        "replicas": replicas,
         "repetitions": rows,
         "medians": {},
     }

@@ -266,7 +266,6 @@ def measure(model, stage: Stage, seed: int, runs: Path, sweeps: list[str]) -> li
             folder,
             sweeps,
             dataclasses.replace(plan, ask_at=turn),
-            replicas=torch.get_num_threads(),
         )
         read.append(read_calibration(folder))
     return read

@@ -1,9 +1,9 @@
 """What replicas on Ray cost beside those without: the same conversations, one way after the other.
 
-- here: this process, one thread; against it, one actor with one processor
-- forked: two processes; against them, two actors with a processor each
+- here: this process, one thread
+- on Ray: one actor, and two actors, with a processor each
 
-A repetition does all four, in alternating order, so that they see the same machine. What starting
+A repetition does all three, in alternating order, so that they see the same machine. What starting
 the actors takes is told apart. Nodes, actors and this process share one machine, so nothing here
 says what a network costs; units and records are a few kilobytes.
 
@@ -29,7 +29,7 @@ from holdfast import drift
 from holdfast.integrations.ray import Specification, connect
 from holdfast.records import RunData
 
-PAIRS = {"ray, 1 actor": "here", "ray, 2 actors": "forked, 2 processes"}
+PAIRS = {"ray, 1 actor": "here", "ray, 2 actors": "here"}
 
 
 def seconds_of(play: Callable[[Path], RunData]) -> tuple[float, dict]:
@@ -71,9 +71,6 @@ def main() -> None:
     ways = {
         "here": lambda out: drift.run(model, suite, out, settings),
         "ray, 1 actor": lambda out: drift.run(one, suite, out, settings),
-        "forked, 2 processes": lambda out: drift.run(
-            model, suite, out, settings, running=drift.Running(replicas=2)
-        ),
         "ray, 2 actors": lambda out: drift.run(two, suite, out, settings),
     }
     for play in ways.values():  # warm

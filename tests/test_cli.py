@@ -193,7 +193,7 @@ def test_the_example_of_a_measure_can_be_built():
         (["--context", "stopp"], 2, ["--context takes stop, cut, slide or summarise, not 'stopp'"]),
         (["--method"], 2, ["--method needs a value; see `holdfast drift --help`."]),
         (["--batch-size", "0"], 2, ["takes --batch-size as a whole number", "not 0."]),
-        (["--replicas", "0"], 2, ["takes --replicas as a whole number", "not 0."]),
+        (["--replicas", "2"], 2, ["--replicas 2 is for a run on Ray; give --ray too"]),
         (["--method", "split-sofmax:exponent=0.5"], 2, ["split-sofmax", "split-softmax"]),
         (["--method", "split-softmax:exponent=1.5"], 2, ["exponent", "1.5", "0 to 1"]),
         (["--method", "split-softmax"], 2, ["exponent"]),

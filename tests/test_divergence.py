@@ -280,19 +280,16 @@ def test_under_a_method_both_chats_are_read_under_it(tmp_path, watched):
                 assert found.nats == pytest.approx(by_hand, abs=TOLERANCE)
 
 
-def test_replicas_two_models_and_a_resumed_run_measure_the_same(tmp_path):
+def test_two_models_and_a_resumed_run_measure_the_same(tmp_path):
     settings = replace(MEASURED, conversations=6, batch=6)
     whole = drift.run(exact(), SUITE, tmp_path / "whole", settings)
-    apart = drift.run(
-        exact(), SUITE, tmp_path / "apart", settings, running=drift.Running(replicas=2)
-    )
     both = drift.run(
         exact(), SUITE, tmp_path / "both", settings, cast=drift.Cast(user_model=exact())
     )
     drift.run(exact(), SUITE, tmp_path / "resumed", replace(settings, conversations=2))
     resumed = drift.run(exact(), SUITE, tmp_path / "resumed", settings)
     assert max(map(max, divergences(whole))) > 0
-    assert divergences(whole) == divergences(apart) == divergences(both)
+    assert divergences(whole) == divergences(both)
     assert without_time(whole) == without_time(resumed)
     with pytest.raises(RecordsError, match=r"its divergence is"):
         drift.run(exact(), SUITE, tmp_path / "whole", replace(settings, divergence=False))

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import re
 import shutil
-import sys
 from dataclasses import replace
 
 import pytest
@@ -213,29 +212,16 @@ def test_the_baseline_is_judged_by_the_same_judge(tmp_path):
     assert len(judge.requests) == before, "replies that were judged in the run already"
 
 
-@pytest.mark.skipif(sys.platform != "linux", reason="replicas are forked")
-def test_what_replicas_replay_is_judged_by_the_process_that_records_it(tmp_path):
+def test_replayed_dialogs_are_judged(tmp_path):
     logs = tmp_path / "logs.jsonl"
     chat = [{"role": "user", "content": "hello"}, {"role": "assistant", "content": "rain"}]
     logs.write_text("\n".join(json.dumps(chat * count) for count in (1, 2, 3, 1)))
-    runs = []
-    for replicas in (1, 2):
-        judge = Judge(lambda reply, messages: "No" if reply in BREAKS else "Yes")
-        out, judging = tmp_path / str(replicas), Judging(lambda model, name, judge=judge: judge)
-        cast, running = drift.Cast(dialogs=logs, judging=judging), drift.Running(replicas)
-        run = drift.run(model(), suite(), out, QUICK, cast=cast, running=running)
-        assert judge.requests and len(run.records) == 4
-        runs.append(
-            {
-                (record["conversation"], probe["round"], probe["rule"]): (
-                    probe["reply"],
-                    probe["score"],
-                )
-                for record in run.records
-                for probe in record["probes"]
-            }
-        )
-    assert runs[0] == runs[1] and len(runs[0]) == 2 * (2 + 3 + 3 + 2)
+    judge = Judge(lambda reply, messages: "No" if reply in BREAKS else "Yes")
+    cast = drift.Cast(dialogs=logs, judging=Judging(lambda model, name: judge))
+    run = drift.run(model(), suite(), tmp_path / "run", QUICK, cast=cast)
+    scores = [probe["score"] for record in run.records for probe in record["probes"]]
+    assert judge.requests and len(run.records) == 4
+    assert len(scores) == 2 * (2 + 3 + 3 + 2) and None not in scores
 
 
 def test_two_names_of_one_judge_ask_it_once(tmp_path):

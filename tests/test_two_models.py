@@ -109,15 +109,6 @@ def test_a_run_is_known_by_its_user_model(tmp_path):
 
 
 def test_what_cannot_be_done_with_two_models_is_refused(tmp_path, capsys):
-    with pytest.raises(UsageError, match="no 2 replicas; leave out"):
-        drift.run(
-            model(),
-            SUITE,
-            tmp_path / "run",
-            QUICK,
-            running=drift.Running(replicas=2),
-            cast=drift.Cast(user_model=model("qwen2")),
-        )
     with pytest.raises(UsageError, match="not 'default'"):
         drift.run(model(), SUITE, tmp_path / "run", QUICK, cast=drift.Cast(user_model="default"))
     assert not (tmp_path / "run").exists()

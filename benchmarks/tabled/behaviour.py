@@ -185,6 +185,8 @@ def divergence_table() -> str:
     seeds = record["seeds"]
     count = next(iter(seeds.values()))["conversations"]
     cost = record["cost"]
+    # an earlier version forked processes
+    forked = f", {record['replicas']} replicas" if "replicas" in record else ""
     ratios = [row["ratio"] for row in cost["repetitions"]]
     more = [100 * seed["tokens_for_divergence_over_others"] for seed in seeds.values()]
 
@@ -202,7 +204,7 @@ def divergence_table() -> str:
             " intervals over conversations. A run takes"
             f" {cost['median_ratio']:.2f} times as long with divergences as without (median of"
             f" {len(ratios)}, from {min(ratios):.2f} to {max(ratios):.2f},"
-            f" {cost['conversations']} conversations, {record['replicas']} replicas), and forwards"
+            f" {cost['conversations']} conversations{forked}), and forwards"
             f" {max(more):.0f} % more tokens."
         ),
         "",

@@ -13,9 +13,11 @@ def speed_table() -> str:
     """
     loop, batching = read("drift_loop"), read("batching")
     excess = max(row["forwarded_over_least"] for row in loop["repetitions"])
+    # an earlier version forked processes
+    forked = f"ours in {loop['replicas']} replicas, " if "replicas" in loop else ""
     played = (
         f"{loop['conversations']} conversations of {loop['rounds']} rounds with probes,"
-        f" {loop['threads']} threads, ours in {loop['replicas']} replicas, median of"
+        f" {loop['threads']} threads, {forked}median of"
         f" {len(loop['repetitions'])}"
     )
 

@@ -150,14 +150,6 @@ def test_what_it_cannot_do_is_refused_by_name(tmp_path):
         with pytest.raises((ModelError, UsageError)) as refused:
             vllm.generate(CHATS[0], spec)
         assert words in str(refused.value)
-    with pytest.raises(UsageError, match="vllm:default is not; leave it out"):
-        drift.run(
-            vllm,
-            "starter",
-            tmp_path,
-            drift.Settings(conversations=2),
-            running=drift.Running(replicas=2),
-        )
 
 
 def test_without_our_backend_attention_is_not_offered():

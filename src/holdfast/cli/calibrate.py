@@ -10,12 +10,14 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from holdfast.cli.drift_options import add_draws
 from holdfast.cli.dry_run import DriftRun, Part, add_dry_run, check_prices, estimate_conversations
 from holdfast.cli.options import (
     RunFolder,
+    add_draws,
     add_model,
+    add_ray,
     add_report,
+    add_system_as,
     command_line,
     command_with,
     load_model,
@@ -25,7 +27,6 @@ from holdfast.cli.options import (
 )
 from holdfast.cli.printed import add_details
 from holdfast.cli.progress import Bar, tell_figures
-from holdfast.cli.replica_options import AS_MANY_AS_PAY, add_replicas
 from holdfast.cli.user_model import add_user_turns, load_user_turns
 from holdfast.errors import HoldfastError, UsageError
 
@@ -143,14 +144,9 @@ def add_parser(commands) -> None:
         ),
     )
     add_draws(add)
-    add(
-        "--system-as",
-        choices=("role", "first-user"),
-        default="role",
-        help="the system prompt's place: its own role, or the first user message (default: role)",
-    )
+    add_system_as(add)
     add_user_turns(add)
-    add_replicas(add, "conversations and batches of questions", AS_MANY_AS_PAY)
+    add_ray(add)
     add(
         "--out",
         action=RunFolder,
@@ -233,7 +229,6 @@ def run(arguments: argparse.Namespace) -> None:
                 plan,
                 command=command_line(),
                 progress=bar,
-                replicas=arguments.replicas,
                 user_turns=user_turns,
             )
 

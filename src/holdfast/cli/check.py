@@ -20,7 +20,6 @@ from typing import TYPE_CHECKING
 from holdfast.cli.drift_folder import folder_name
 from holdfast.cli.drift_options import (
     add_context,
-    add_draws,
     add_probes,
     add_running,
     add_user,
@@ -29,6 +28,7 @@ from holdfast.cli.drift_options import (
 from holdfast.cli.dry_run import DriftRun, add_dry_run, check_prices, estimate_conversations
 from holdfast.cli.judging import add_judging, judging_of
 from holdfast.cli.options import (
+    add_draws,
     add_model,
     add_report,
     command_line,
@@ -228,7 +228,7 @@ def run(arguments: argparse.Namespace) -> int:
     )
     total = count * terms.budget * settings.rounds
     with Bar(total, title=title, rounds=settings.rounds) as bar:
-        running = drift.Running(arguments.replicas, progress=bar, command=command_line())
+        running = drift.Running(progress=bar, command=command_line())
         hold = functools.partial(drift.run, cast=cast, running=running)
         looked = functools.partial(_tell_look, bar)
         data, checks = check(

@@ -102,7 +102,7 @@ def run(arguments: argparse.Namespace) -> None:
     title = _title(suite, settings, given, len(chosen))
     total = len(chosen) * settings.conversations * settings.rounds
     with Bar(total, title=title, rounds=settings.rounds) as bar:
-        running = drift.Running(arguments.replicas, progress=bar, command=command_line())
+        running = drift.Running(progress=bar, command=command_line())
         run = drift.run(model, suite, out, settings, chosen, cast=cast, running=running)
     if arguments.baseline:
         title = f"baseline: {settings.conversations:,} probes without the system prompt"

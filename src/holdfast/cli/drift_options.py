@@ -7,10 +7,9 @@ from typing import TYPE_CHECKING
 
 from holdfast.cli.dry_run import add_dry_run
 from holdfast.cli.judging import add_judging
-from holdfast.cli.options import RunFolder, add_model, add_report
+from holdfast.cli.options import RunFolder, add_draws, add_model, add_ray, add_report, add_system_as
 from holdfast.cli.own_dialogs import add_dialogs
 from holdfast.cli.printed import add_details
-from holdfast.cli.replica_options import AS_MANY_AS_PAY, add_replicas
 from holdfast.cli.user_model import add_user_model
 
 if TYPE_CHECKING:
@@ -164,12 +163,7 @@ def _add_pairs(add) -> None:
 
 def add_probes(add) -> None:
     """Adds where the prompt stands, and what is asked at every round."""
-    add(
-        "--system-as",
-        choices=("role", "first-user"),
-        default="role",
-        help="the system prompt's place: its own role, or the first user message (default: role)",
-    )
+    add_system_as(add)
     add("--probes-per-round", type=int, default=1, help="per prompt (default: %(default)s)")
     add(
         "--probe-at",
@@ -177,19 +171,6 @@ def add_probes(add) -> None:
         default="in-place",
         help="in place of the user's turn, or after a full round (default: %(default)s)",
     )
-
-
-def add_draws(add) -> None:
-    """Adds how replies are drawn."""
-    add("--temperature", type=float, default=1.0, help="of sampling (default: %(default)s)")
-    add("--top-p", type=float, default=0.9, help="nucleus sampling (default: %(default)s)")
-    add(
-        "--max-new-tokens",
-        type=int,
-        default=400,
-        help="the most tokens of a reply (default: %(default)s)",
-    )
-    add("--seed", type=int, default=0, help="of every random draw (default: %(default)s)")
 
 
 def add_running(add, command: str = "drift") -> None:
@@ -200,7 +181,7 @@ def add_running(add, command: str = "drift") -> None:
         default=48,
         help="conversations that run side by side (default: %(default)s)",
     )
-    add_replicas(add, "conversations", AS_MANY_AS_PAY)
+    add_ray(add)
     add(
         "--out",
         action=RunFolder,

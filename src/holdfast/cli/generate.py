@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from holdfast.cli.options import add_model, load_model
+from holdfast.cli.options import add_draws, add_model, add_system_as, load_model
 from holdfast.errors import UsageError
 
 if TYPE_CHECKING:
@@ -69,21 +69,8 @@ def add_parser(commands) -> None:
         metavar="SPEC",
         help="split-softmax:exponent=0.5, ...; several are joined with + (default: none)",
     )
-    add(
-        "--system-as",
-        choices=("role", "first-user"),
-        default="role",
-        help="the system prompt's place: its own role, or the first user message (default: role)",
-    )
-    add(
-        "--temperature",
-        type=float,
-        default=1.0,
-        help="0 takes the likeliest token (default: %(default)s)",
-    )
-    add("--top-p", type=float, default=0.9, help="nucleus sampling (default: %(default)s)")
-    add("--max-new-tokens", type=int, default=400, help="default: %(default)s")
-    add("--seed", type=int, default=0, help="of every random draw (default: %(default)s)")
+    add_system_as(add)
+    add_draws(add)
     generate.set_defaults(run=run)
 
 

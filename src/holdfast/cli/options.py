@@ -107,6 +107,49 @@ def add_placement(add) -> None:
     )
 
 
+def add_draws(add) -> None:
+    """Adds how replies are drawn."""
+    add("--temperature", type=float, default=1.0, help="of sampling (default: %(default)s)")
+    add("--top-p", type=float, default=0.9, help="nucleus sampling (default: %(default)s)")
+    add(
+        "--max-new-tokens",
+        type=int,
+        default=400,
+        help="the most tokens of a reply (default: %(default)s)",
+    )
+    add("--seed", type=int, default=0, help="of every random draw (default: %(default)s)")
+
+
+def add_system_as(add) -> None:
+    """Adds the place of the system prompt."""
+    add(
+        "--system-as",
+        choices=("role", "first-user"),
+        default="role",
+        help="the system prompt's place: its own role, or the first user message (default: role)",
+    )
+
+
+def add_ray(add) -> None:
+    """Adds a Ray cluster to work on."""
+    add(
+        "--ray",
+        nargs="?",
+        const="",
+        metavar="ADDRESS",
+        help=(
+            "run copies of the model on the Ray cluster at HOST:PORT, or auto (default:"
+            " RAY_ADDRESS, else this machine alone)"
+        ),
+    )
+    add(
+        "--replicas",
+        type=int,
+        metavar="N",
+        help="with --ray: how many (default: one per GPU, or per machine without one)",
+    )
+
+
 class RunFolder(argparse.Action):
     """`--out` of a command that makes a run: a folder."""
 
@@ -210,15 +253,16 @@ def load_named(arguments: argparse.Namespace):
             f" {arguments.model} is not; leave it out."
         )
     if vars(arguments).get("ray") is not None:
-        from holdfast.cli.replica_options import load_on_ray
-
         if is_url(arguments.model):
             raise UsageError(
                 f"--ray is for models that are loaded, and {arguments.model} is a server; to share"
                 " conversations out to several servers, give --model URL,URL."
             )
-        _tell_loading(arguments.model)
-        return load_on_ray(arguments)
+        return _load_on_ray(arguments)
+    if (replicas := vars(arguments).get("replicas")) is not None:
+        raise UsageError(
+            f"--replicas {replicas} is for a run on Ray; give --ray too, or leave it out."
+        )
     if is_url(arguments.model):
         from holdfast.models.spread import connect_all
 
@@ -236,6 +280,33 @@ def load_named(arguments: argparse.Namespace):
         return model
     begin_loading(arguments.model)
     return load_here(arguments)
+
+
+def _load_on_ray(arguments: argparse.Namespace):
+    """The model that the arguments name, as actors hold it.
+
+    Raises:
+        UsageError: a model that is spread over devices.
+        HoldfastError: as `integrations.ray.connect`.
+    """
+    from holdfast.integrations.ray import Specification, connect
+
+    if arguments.device_map is not None:
+        raise UsageError(
+            f"--device-map {arguments.device_map} spreads a model over the devices of one process,"
+            " and an actor on Ray has one; leave out one of the two."
+        )
+    _tell_loading(arguments.model)
+    specification = Specification(
+        arguments.model,
+        arguments.device,
+        arguments.dtype,
+        arguments.trust_remote_code,
+        arguments.batch_size,
+    )
+    model = connect(specification, arguments.ray, arguments.replicas)
+    print(f"holdfast: {model}.", file=sys.stderr)
+    return model
 
 
 def _load_in_engine(arguments: argparse.Namespace, engine: str):

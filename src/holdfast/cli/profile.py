@@ -10,14 +10,15 @@ from holdfast.cli.dry_run import add_dry_run, check_prices
 from holdfast.cli.options import (
     RunFolder,
     add_model,
+    add_ray,
     add_report,
+    add_system_as,
     command_line,
     load_model,
     page_path,
     write_page,
 )
 from holdfast.cli.progress import Bar
-from holdfast.cli.replica_options import add_replicas
 from holdfast.errors import UsageError
 
 
@@ -104,14 +105,9 @@ def add_parser(commands) -> None:
         default="intersection",
         help="of the best K of several tasks (default: %(default)s)",
     )
-    add(
-        "--system-as",
-        choices=("role", "first-user"),
-        default="role",
-        help="the system prompt's place: its own role, or the first user message (default: role)",
-    )
+    add_system_as(add)
     add("--seed", type=int, default=0, help="of every random draw (default: %(default)s)")
-    add_replicas(add, "samples")
+    add_ray(add)
     add(
         "--out",
         action=RunFolder,
@@ -188,7 +184,6 @@ def run(arguments: argparse.Namespace) -> None:
                 command=command_line(),
                 progress=bar,
                 tell=bar.tell,
-                replicas=1 if arguments.replicas is None else arguments.replicas,
             )
         rankings.append(found.ranking)
         lines = write_profile(arguments.out / name)

@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING
 from holdfast.cli.dry_run import DriftRun, Part, add_dry_run, check_prices, estimate_conversations
 from holdfast.cli.options import RunFolder, add_model, is_url, load_model
 from holdfast.cli.progress import Bar
-from holdfast.cli.replica_options import AS_MANY_AS_PAY
 from holdfast.errors import UsageError
 
 if TYPE_CHECKING:
@@ -80,12 +79,6 @@ def add_parser(commands) -> None:
     )
     add("--seed", type=int, default=0, help="of every random draw (default: %(default)s)")
     add("--out", action=RunFolder, help="a folder (default: runs/PAPER)")
-    add(
-        "--replicas",
-        type=int,
-        metavar="N",
-        help=f"processes that share the work (default: {AS_MANY_AS_PAY})",
-    )
     add_dry_run(add)
     reproduce.set_defaults(run=run, allow_code=False)
 
@@ -130,7 +123,6 @@ def run(arguments: argparse.Namespace) -> None:
             arguments.capability,
             base,
             endpoint,
-            arguments.replicas,
             tell=print,
             watch=Bar.of("round"),
         )
@@ -150,7 +142,6 @@ def run(arguments: argparse.Namespace) -> None:
             arguments.seed,
             data,
             other(arguments.child),
-            arguments.replicas,
             tell=print,
             watch=Bar.of("sample"),
             tasks=tuple(arguments.task or zhang2024.TASKS),

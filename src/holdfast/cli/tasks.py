@@ -10,6 +10,7 @@ from holdfast.cli.dry_run import Part, add_dry_run, check_prices, estimate_lines
 from holdfast.cli.options import (
     RunFolder,
     add_model,
+    add_ray,
     add_report,
     command_line,
     load_model,
@@ -17,7 +18,6 @@ from holdfast.cli.options import (
     write_page,
 )
 from holdfast.cli.progress import Bar
-from holdfast.cli.replica_options import add_replicas
 
 
 def add_parser(commands) -> None:
@@ -94,7 +94,7 @@ def add_parser(commands) -> None:
     )
     add("--seed", type=int, default=0, help="of every random draw (default: %(default)s)")
     add("--batch", type=int, default=32, help="samples side by side (default: %(default)s)")
-    add_replicas(add, "batches of samples")
+    add_ray(add)
     add(
         "--out",
         action=RunFolder,
@@ -153,7 +153,6 @@ def run(arguments: argparse.Namespace) -> None:
             chosen,
             command=command_line(),
             progress=bar,
-            replicas=1 if arguments.replicas is None else arguments.replicas,
         )
     print(table(run), end="")
     write_summary(out)

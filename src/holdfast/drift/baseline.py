@@ -25,9 +25,8 @@ from holdfast.drift.running import Cast, Running
 from holdfast.drift.settings import Settings
 from holdfast.models.batches import BatchUnit, work_on
 from holdfast.models.failures import Failures, Name, Unanswered, answer_each
-from holdfast.models.forked import replicas_of
 from holdfast.models.protocol import ChatModel, told_of
-from holdfast.models.replicas import Listener, Units
+from holdfast.models.replicas import Listener, Units, replicas_of
 from holdfast.models.requests import Reply, Request
 from holdfast.records import MANIFEST, Run, RunData, batches, open_run, read_run, resume
 from holdfast.seeds import seed_of
@@ -63,8 +62,7 @@ def ask_baseline(
         out: the run's folder.
         settings: of the run.
         cast: of the run, which has measured what its judges are worth.
-        running: its progress is told how many conversations were asked, and the tokens forwarded;
-            its replicas have batches of conversations shared out to them.
+        running: its progress is told how many conversations were asked, and the tokens forwarded.
 
     A conversation with a question that is not answered is noted, and asked again by the next
     command; the others go on.
@@ -90,9 +88,10 @@ def ask_baseline(
                 units.append(BatchUnit(batch, pairings))
             else:
                 running.progress(len(batch.numbers), 0)
-        shared_out = replicas_of(model, len(units), running.replicas)
         note = functools.partial(_note, run)
-        work_on(shared_out, Unprompted(settings), units, note, running.progress, judges.settle)
+        work_on(
+            replicas_of(model), Unprompted(settings), units, note, running.progress, judges.settle
+        )
     return read_run(folder)
 
 

@@ -25,9 +25,8 @@ from holdfast.drift.traces import TurnTrace, write_traces
 from holdfast.drift.two_models import TwoModels
 from holdfast.errors import UsageError
 from holdfast.methods import Method, read_methods
-from holdfast.models.forked import replicas_of
 from holdfast.models.protocol import ChatModel, told_of
-from holdfast.models.replicas import Here, Listener, Replicas
+from holdfast.models.replicas import Listener, Local, Replicas, replicas_of
 from holdfast.models.served import same_served
 from holdfast.records import (
     Batch,
@@ -82,14 +81,13 @@ def run(
         methods: each one a list applied to the agent, a method or a spelling; () and "none" are the
             model as it is. All see the same pairs and draws.
         cast: who takes part beside the agent: a user model, dialogs that were held, judges.
-        running: how the run is carried out: replicas, traces, progress.
+        running: how the run is carried out: traces, progress.
         numbers: which conversations are held, in batches; None: all. A batch is asked for when the
             one before it is recorded, so an iterator (for one method) may look into the folder.
 
     Raises:
         UsageError: a suite without the prompts or personas that the settings ask for, the same
-            methods twice, dialogs and a user model, or replicas of two models or of one that cannot
-            be forked.
+            methods twice, dialogs and a user model, or a model on Ray and a user model.
         RecordsError: `out` holds another run, or cannot be written.
         HoldfastError: whatever a model raises; methods that it cannot apply are refused before
             anything is written.
@@ -105,12 +103,7 @@ def run(
         model.check(setting)
     if settings.divergence:
         check_measurable(model, chosen.values())
-    side_by_side = min(settings.conversations, settings.batch)
-    shared_out = (
-        replicas_of(model, side_by_side, running.replicas)
-        if user_model is None
-        else Here(_both(model, user_model, running.replicas))
-    )
+    shared_out = replicas_of(model) if user_model is None else Local(_both(model, user_model))
     judged = load_judges(suite, model, cast.judging)
     identity = {
         **identity_of(model, suite, list(chosen), dataclasses.asdict(settings)),
@@ -176,16 +169,15 @@ def _refuse_no_model(model: object) -> None:
         raise UsageError(f"A model is what holdfast.load or holdfast.connect gives, not {seen}.")
 
 
-def _both(agent: ChatModel, user: ChatModel, replicas: int | None) -> ChatModel:
-    """Two models, which have no replicas.
+def _both(agent: ChatModel, user: ChatModel) -> ChatModel:
+    """Two models, which talk in one process.
 
     Raises:
-        UsageError: some are wanted.
+        UsageError: the agent's is elsewhere.
     """
-    if isinstance(agent, Replicas) or (replicas or 1) > 1:
-        count = "" if isinstance(agent, Replicas) else f"{replicas} "
+    if isinstance(agent, Replicas):
         raise UsageError(
-            f"With a user model of its own, a run has no {count}replicas; leave out --replicas and"
+            f"{agent.name} is on Ray, where no user model of its own can talk with it; leave out"
             " --ray, or --user-model."
         )
     return typing.cast("ChatModel", TwoModels(agent, user))  # conversations use its session alone

@@ -63,9 +63,6 @@ class Running:
     """How a run is carried out; no record depends on it.
 
     Args:
-        replicas: processes that conversations are shared out to, which are forked and read the same
-            weights; None: as many as pay, for a small model in this processor's memory. A model
-            that has replicas elsewhere has its own number of them. Two models have none.
         traces: whether the mass of every head at every generated token of the agent is kept too
             (`drift.traces`).
         progress: told at every round how many conversations advanced, and the tokens forwarded;
@@ -74,7 +71,6 @@ class Running:
         command: the command line, for the manifest.
     """
 
-    replicas: int | None = 1
     traces: bool = False
     progress: Progress = lambda conversations, tokens: None
     command: str = ""

@@ -71,7 +71,6 @@ class EndpointModel(Generation):
     _client: OpenAI = field(repr=False, compare=False)
     _wire: Wire = field(repr=False, compare=False)
     independent: ClassVar[bool] = True
-    replicas: ClassVar[int] = 0
 
     @property
     def offers(self) -> frozenset[Ability]:

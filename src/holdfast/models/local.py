@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import os
-import sys
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, ClassVar
 
@@ -35,7 +34,6 @@ from holdfast.models.protocol import Generation
 from holdfast.models.requests import Reply, Request
 from holdfast.models.session import LocalSession
 from holdfast.states import abilities, check_states
-from holdfast.threads import is_small
 
 if TYPE_CHECKING:
     from transformers import PreTrainedModel, PreTrainedTokenizerFast
@@ -153,22 +151,6 @@ class LocalModel(Generation):
                 thread then share what is computed of the tokens that they begin with.
         """
         return LocalSession(self, serves=serves)
-
-    @property
-    def replicas(self) -> int:
-        """How many forked processes best share dialogs out: of a small model each of whose steps
-        keeps one processor busy, as many as there are; 0 where a fork cannot go on with it.
-        """
-        if self.hf_model.device.type != "cpu" or sys.platform != "linux":
-            return 0
-        return torch.get_num_threads() if is_small(self.hf_model) else 1
-
-    def replica(self, count: int) -> LocalModel:
-        """This model as a thread of one of `count` forked processes uses it: with that share of the
-        processor's threads and of the memory for prefixes.
-        """
-        torch.set_num_threads(max(1, torch.get_num_threads() // count))
-        return replace(self, prefix_memory=self.prefix_bytes // count)
 
     def check(self, methods: Sequence[Method]) -> None:
         """Refuses methods that this model cannot apply.

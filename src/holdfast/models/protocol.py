@@ -66,10 +66,6 @@ class ChatModel(Generation, Protocol):
         """
 
     @property
-    def replicas(self) -> int:
-        """How many forked processes best share dialogs out; 0: a fork cannot go on with it."""
-
-    @property
     def offers(self) -> frozenset[Ability]:
         """The abilities that methods and studies can use; a method that needs more is refused."""
 

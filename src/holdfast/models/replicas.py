@@ -1,18 +1,19 @@
 """Replicas: copies of a model that do whole units of work side by side.
 
 A unit is a conversation, or samples that are asked together. None reads another, so they are shared
-out; what comes of them goes back to the process that shares them out, which alone writes records.
-Here the model itself does all; `models.forked` forks processes, and `integrations.ray` has actors
-on other machines.
+out; the results go back to the process that shares them out, which alone writes records. `Local` is
+the model itself; `integrations.ray` has actors on other machines.
 """
 
 from __future__ import annotations
 
+import pickle
+import traceback
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Protocol, runtime_checkable
 
-from holdfast.errors import RequestFailed
+from holdfast.errors import HoldfastError, ModelError, RequestFailed
 from holdfast.models.protocol import ChatModel
 
 Units = Iterator[tuple[int, Any]]  # each with its number
@@ -84,12 +85,8 @@ class Replicas(Protocol):
 
 
 @dataclass(frozen=True)
-class Here:
-    """The model itself, which does all units in this process.
-
-    Args:
-        model: any.
-    """
+class Local:
+    """A model that does all units itself."""
 
     model: ChatModel
 
@@ -98,3 +95,20 @@ class Here:
 
     def work(self, work: Work, units: Mapping[int, Any], listener: Listener) -> None:
         work.do(self.model, iter(units.items()), 1, listener)
+
+
+def replicas_of(model: ChatModel) -> Replicas:
+    """The replicas of a model that has some, else the model itself."""
+    return model if isinstance(model, Replicas) else Local(model)
+
+
+def portable(error: Exception) -> Exception:
+    """An error as another process can read it; an unexpected one carries its traceback."""
+    where = traceback.format_exc()
+    try:
+        same: Exception = pickle.loads(pickle.dumps(error))
+    except Exception:
+        same = ModelError(f"{type(error).__name__}: {error}")
+    if not isinstance(error, HoldfastError):
+        same.add_note(where)
+    return same

@@ -32,7 +32,6 @@ class SpreadModel(Generation):
     urls: tuple[str, ...]
     _gone: dict[str, Unreachable] = field(default_factory=dict, repr=False, compare=False)
     independent: ClassVar[bool] = True
-    replicas: ClassVar[int] = 0
 
     @property
     def name(self) -> str:

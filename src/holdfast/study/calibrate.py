@@ -26,8 +26,8 @@ from holdfast.methods import Ability, Method, Sweep, parse_sweep
 from holdfast.models.batches import BatchUnit, work_on
 from holdfast.models.capabilities import offers
 from holdfast.models.failures import Unanswered
-from holdfast.models.forked import replicas_of
 from holdfast.models.protocol import ChatModel, told_of
+from holdfast.models.replicas import replicas_of
 from holdfast.models.served import same_served
 from holdfast.records import (
     Compatibility,
@@ -93,7 +93,6 @@ def calibrate(
     *,
     command: str = "",
     progress: Progress = lambda conversations, tokens: None,
-    replicas: int | None = 1,
     user_turns: UserTurns | None = None,
 ) -> tuple[RunData, RunData]:
     """Measures stability and capability without any method and at every point of the sweeps;
@@ -111,8 +110,6 @@ def calibrate(
         plan: the sizes.
         command: the command line, for the manifests.
         progress: as `drift.run` tells it; capability counts as one round.
-        replicas: processes that conversations and their questions are shared out to, as of
-            `drift.run`.
         user_turns: scripted user messages, in place of a user model.
 
     Returns:
@@ -142,7 +139,7 @@ def calibrate(
         talks,
         settings,
         cast=drift.Cast(user_turns=user_turns),
-        running=drift.Running(replicas, progress=progress, command=command),
+        running=drift.Running(progress=progress, command=command),
     )
     methods = {steering.spell(setting): setting for setting in settings}
     identity = {**stability.manifest["identity"], "methods": list(methods), **asked}
@@ -159,7 +156,7 @@ def calibrate(
                 else:
                     progress(len(batch.numbers), 0)
         work_on(
-            replicas_of(model, len(units), replicas),
+            replicas_of(model),
             Questioning(capability, plan, count),
             units,
             functools.partial(_note, run, count),

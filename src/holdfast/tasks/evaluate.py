@@ -14,8 +14,8 @@ from holdfast.methods import Ability, Method, read_methods
 from holdfast.models.batches import BatchUnit, work_on
 from holdfast.models.capabilities import offers
 from holdfast.models.failures import Unanswered
-from holdfast.models.forked import replicas_of
 from holdfast.models.protocol import ChatModel, told_of
+from holdfast.models.replicas import replicas_of
 from holdfast.models.served import same_served
 from holdfast.records import (
     Compatibility,
@@ -58,7 +58,6 @@ def run(
     *,
     command: str = "",
     progress: Callable[[int], None] = lambda samples: None,
-    replicas: int | None = 1,
     first: int | None = None,
 ) -> RunData:
     """Asks every sample under every baseline and method and records the answers in the folder
@@ -74,7 +73,6 @@ def run(
             emphasised part as its span; () is the zero-shot baseline.
         command: the command line, for the manifest.
         progress: told how many samples were answered, or found in the folder.
-        replicas: processes that batches of samples are shared out to, as of `drift.run`.
         first: ask only so many of the batches that are missing; None: all.
 
     Raises:
@@ -110,7 +108,7 @@ def run(
                 else:
                     progress(len(batch.numbers))
         work_on(
-            replicas_of(model, len(units), replicas),
+            replicas_of(model),
             Asking(data, settings),
             units[:first],
             functools.partial(_note, record),

@@ -49,7 +49,6 @@ class VllmModel(Generation):
     stop_ids: frozenset[int]
     refusal: str
     independent: ClassVar[bool] = False  # the composition of a batch may decide a rounding
-    replicas: ClassVar[int] = 0  # one engine answers all conversations together, and is not forked
 
     @property
     def offers(self) -> frozenset[Ability]:

@@ -13,8 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from holdfast.errors import HoldfastError, ModelError
 from holdfast.methods import Ability
-from holdfast.models.forked import portable
-from holdfast.models.replicas import Listener, Work
+from holdfast.models.replicas import Listener, Work, portable
 from holdfast.threads import wait_asleep
 
 if TYPE_CHECKING:

@@ -99,7 +99,6 @@ class RayModel(Generation):
     """
 
     independent: ClassVar[bool] = False
-    replicas: ClassVar[int] = 0
 
     def __init__(
         self,

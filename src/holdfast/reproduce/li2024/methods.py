@@ -68,7 +68,6 @@ def _calibrate(setup: Setup) -> None:
             scale.sweeps,
             plan,
             progress=progress,
-            replicas=setup.replicas,
         )
 
 

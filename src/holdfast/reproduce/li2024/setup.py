@@ -98,7 +98,6 @@ class Setup:
         capability: what Figures 5 and 6 ask, as `holdfast calibrate --capability` takes it.
         base: the model before its chat training, for Figure 8; None leaves that figure undecided.
         other: the model of Figure 9, an endpoint as in the paper, or None for `model` itself.
-        replicas: processes that `model` works in, as of `drift.run`; None: as many as pay.
         tell: takes one line per step.
         watch: told of every step that takes long, in rounds.
     """
@@ -111,7 +110,6 @@ class Setup:
     capability: str = "knowledge"
     base: LocalModel | None = None
     other: ChatModel | None = None
-    replicas: int | None = 1
     tell: Callable[[str], None] = lambda line: None
     watch: Watch = unwatched
 
@@ -128,8 +126,7 @@ class Setup:
         )
         settings = replace(settings, **changed)
         with self.watch(step, settings.conversations * settings.rounds) as progress:
-            replicas = self.replicas if model is self.model else None
-            running = drift.Running(replicas, progress=progress)
+            running = drift.Running(progress=progress)
             return drift.run(model, self.suite, self.out / step, settings, running=running)
 
 

@@ -73,7 +73,6 @@ class Setup:
         data: as `holdfast tasks --data` takes it.
         child: a model made from `model` by further training (Table 13); None fine-tunes a small
             model here.
-        replicas: processes that each model works in, as of `drift.run`; None: as many as pay.
         tell: takes one line per step.
         watch: told of every step that takes long, in samples.
         tasks: those to run.
@@ -85,7 +84,6 @@ class Setup:
     seed: int = 0
     data: tuple[str, ...] = (tasks.SYNTHETIC,)
     child: LocalModel | None = None
-    replicas: int | None = 1
     tell: Callable[[str], None] = lambda line: None
     watch: Watch = unwatched
     tasks: tuple[str, ...] = TASKS

@@ -84,7 +84,6 @@ class Study:
                     folder,
                     plan,
                     progress=progress,
-                    replicas=self.setup.replicas,
                 )
             rankings[name] = done.ranking
         return rankings
@@ -238,7 +237,6 @@ class Study:
                 settings,
                 chosen,
                 progress=progress,
-                replicas=self.setup.replicas,
             )
         return {result.variant: result for result in read_results(run)}
 

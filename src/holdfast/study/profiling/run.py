@@ -14,10 +14,9 @@ from holdfast.errors import AnotherRun, ModelError, RequestFailed
 from holdfast.methods import Ability, spell
 from holdfast.methods.heads import Head, with_heads
 from holdfast.models.capabilities import offers
-from holdfast.models.forked import replicas_of
 from holdfast.models.local import LocalModel
 from holdfast.models.protocol import told_of
-from holdfast.models.replicas import Listener, Replicas
+from holdfast.models.replicas import Listener, Replicas, replicas_of
 from holdfast.records import Run, RunData, open_run, read_run, refuse_early, resume
 from holdfast.study.profiling.material import Material
 from holdfast.study.profiling.plan import Plan, stages_of
@@ -33,7 +32,6 @@ def profile(
     *,
     command: str = "",
     progress: Callable[[int, int], None] = lambda samples, tokens: None,
-    replicas: int | None = 1,
     tell: Callable[[str], None] = lambda line: None,
 ) -> Profile:
     """Steers every head of a model alone on every sample, and ranks the heads.
@@ -45,7 +43,6 @@ def profile(
         plan: how.
         command: of the manifest.
         progress: told the samples and tokens just finished.
-        replicas: processes that groups of samples are shared out to, as of `drift.run`.
         tell: takes one line at a time: an estimate before the start, and what halving gave up.
 
     Raises:
@@ -55,7 +52,7 @@ def profile(
     """
     plan = _checked(model, samples, plan)
     stages = stages_of(len(samples), plan)
-    shared_out, scoring = replicas_of(model, len(samples), replicas), Scoring(samples, plan)
+    shared_out, scoring = replicas_of(model), Scoring(samples, plan)
     identity, heads = shared_out.ask(_prepare, scoring)
     about = {"command": "profile", "argv": command, **told_of(model)}
     with open_run(Path(out), identity, about) as run:
@@ -105,7 +102,7 @@ def estimate(model: LocalModel, samples: Samples, plan: Plan = Plan()) -> str:
     """
     plan = _checked(model, samples, plan)
     stages = stages_of(len(samples), plan)
-    where, scoring = replicas_of(model, len(samples), 1), Scoring(samples, plan)
+    where, scoring = replicas_of(model), Scoring(samples, plan)
     groups = where.ask(_groups, scoring, stages[0])
     told: str = where.ask(_estimate, scoring, groups, where.ask(_heads, scoring), _further(stages))
     return told
