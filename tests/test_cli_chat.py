@@ -24,9 +24,7 @@ from tiny import chat, model, tokenizer
 
 from holdfast.chat.streaming import Pieces
 from holdfast.cli import main
-from holdfast.cli.chat import blocks, screen
-from holdfast.cli.chat.commands import COMMANDS
-from holdfast.cli.chat.typing import Completing
+from holdfast.cli.chat import COMMANDS, bar, completions, printable, sparkline
 from holdfast.drift.dialog import least_tokens
 from holdfast.errors import UsageError
 from holdfast.methods import parse
@@ -72,13 +70,13 @@ def say(folder, monkeypatch, capsys):
 @pytest.fixture
 def submitted(monkeypatch):
     """The answers of all requests that a session takes in."""
-    answers, submit = [], LocalSession.submit
+    answers, enter = [], LocalSession.enter
 
-    def noting(self, request):
-        answers.append(submit(self, request))
+    def noting(self, rendered):
+        answers.append(enter(self, rendered))
         return answers[-1]
 
-    monkeypatch.setattr(LocalSession, "submit", noting)
+    monkeypatch.setattr(LocalSession, "enter", noting)
     return answers
 
 
@@ -102,7 +100,7 @@ def test_lines_are_answered_as_the_model_answers_the_dialog(say):
         asked = Request(messages, (), SHORT, seed, thread="a", keep=True)
         replies += [session.generate_batch([asked])[0].text]
         messages += ({"role": "assistant", "content": replies[-1]},)
-    assert (code, out) == (0, screen.printable("".join(f"{reply}\n" for reply in replies)))
+    assert (code, out) == (0, printable("".join(f"{reply}\n" for reply in replies)))
 
 
 def test_no_token_is_forwarded_twice(say, submitted):
@@ -121,7 +119,7 @@ def test_a_method_steers_from_there_on(say):
     first = expected(chat(SYSTEM, "the old town"))
     later = chat(SYSTEM, "the old town", first, "and the river")
     steered_reply = expected(later, "boost:factor=8", round=2)
-    assert out.splitlines()[1] == screen.printable(steered_reply)
+    assert out.splitlines()[1] == printable(steered_reply)
     assert steered_reply != expected(later, round=2) and "method: boost:factor=8" in err
 
 
@@ -133,7 +131,7 @@ def test_replies_are_compared_and_one_is_kept(say, submitted):
     )
     assert none != boost and code == 0 and "/keep NUMBER" in err
     shown = f"1 none\n{none}\n2 boost:factor=8\n{boost}\n"
-    assert out.startswith(screen.printable(shown))
+    assert out.startswith(printable(shown))
     assert submitted[-1].rendered.request == Request(
         chat(SYSTEM, "the old town", boost, "and the river"),
         "boost:factor=8",
@@ -208,13 +206,13 @@ def test_the_mass_is_drawn_by_round_and_by_token(say, submitted):
         ("2", "boost:factor=8", f"{means[1]:.3f}"),
     ]
     assert len(rows[0][3]) < len(rows[1][3]) == 40
-    assert out.splitlines()[-1] == blocks.line(masses[1], 80)
+    assert out.splitlines()[-1] == sparkline(masses[1], 80)
     assert f"The last reply, {len(masses[1])} tokens" in out
 
 
 def test_help_lists_every_command(say):
     _, out, _ = say("/help")
-    assert all(f"{command.spelled} " in out and command.help in out for command in COMMANDS)
+    assert all(f"{command.usage} " in out and command.help in out for command in COMMANDS)
 
 
 def test_what_comes_behind_quit_is_not_read(say, submitted):
@@ -260,15 +258,15 @@ def test_a_file_that_is_no_dialog_leaves_the_chat_as_it_was(say, tmp_path, text)
 def test_without_its_packages_it_says_how_to_install_them(say, monkeypatch):
     find = __import__("importlib.util").util.find_spec
     monkeypatch.setattr(
-        "importlib.util.find_spec", lambda name: None if name == "rich" else find(name)
+        "importlib.util.find_spec", lambda name: None if name == "prompt_toolkit" else find(name)
     )
     code, _, err = say("hello")
-    told = "holdfast: `holdfast chat` needs rich; pip install 'holdfast[chat]'.\n"
+    told = "holdfast: `holdfast chat` needs prompt_toolkit; pip install 'holdfast[chat]'.\n"
     assert (code, err) == (2, told)
 
 
 def test_control_characters_do_not_reach_a_terminal():
-    assert screen.printable("a\x1b[2J\x07b\n\tc\ud83d\u202e") == "a [2J b\n\tc  "
+    assert printable("a\x1b[2J\x07b\n\tc\ud83d\u202e") == "a [2J b\n\tc  "
 
 
 # Ctrl-C
@@ -290,7 +288,7 @@ def test_ctrl_c_stops_the_reply_and_not_the_chat(say, monkeypatch, submitted):
     part = told[2]["content"]
     assert told == chat(SYSTEM, "the old town", part, "and the river")
     assert tokenizer().decode(counted[:5]).startswith(part) and part
-    assert out.startswith(screen.printable(part) + "\n") and not submitted[1].cancelled
+    assert out.startswith(printable(part) + "\n") and not submitted[1].cancelled
     assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
 
 
@@ -342,48 +340,43 @@ def test_ctrl_c_hangs_up_on_an_endpoint(say):
 # Completion and charts
 
 
-def completions(typed: str) -> list[str]:
-    from prompt_toolkit.completion import CompleteEvent
-    from prompt_toolkit.document import Document
-
-    document = Document(typed, len(typed))
-    found = Completing().get_completions(document, CompleteEvent(completion_requested=True))
-    return [typed[: len(typed) + each.start_position] + each.text for each in found]
+def completed(typed: str) -> list[str]:
+    return [typed.removesuffix(begun) + text for text, begun, _ in completions(typed)]
 
 
 def test_tab_completes_commands_methods_and_knobs(tmp_path):
-    assert completions("/me") == ["/method"]
-    assert completions("/method bo") == ["/method boost:factor=4"]
-    assert completions("/compare none sp") == [
+    assert completed("/me") == ["/method"]
+    assert completed("/method bo") == ["/method boost:factor=4"]
+    assert completed("/compare none sp") == [
         "/compare none split-softmax:exponent=0.5",
         "/compare none spotlight:target=0.3",
     ]
-    assert completions("/method boost:factor=2+rep")[0].startswith(
+    assert completed("/method boost:factor=2+rep")[0].startswith(
         "/method boost:factor=2+repetition:probability="
     )
-    assert completions("/method pasta:alpha=0.1,gen") == ["/method pasta:alpha=0.1,generated="]
-    assert completions("/method no") == ["/method none"]
-    assert completions("hello") == completions("/mass x") == []
+    assert completed("/method pasta:alpha=0.1,gen") == ["/method pasta:alpha=0.1,generated="]
+    assert completed("/method no") == ["/method none"]
+    assert completed("hello") == completed("/mass x") == []
     (tmp_path / "dialog.json").touch()
-    assert completions(f"/load {tmp_path}/dia") == [f"/load {tmp_path}/dialog.json"]
+    assert completed(f"/load {tmp_path}/dia") == [f"/load {tmp_path}/dialog.json"]
 
 
 def test_every_method_that_is_completed_can_be_read():
     of_files = 0
-    for typed in completions("/method "):
+    for typed in completed("/method "):
         try:
             assert parse(typed.removeprefix("/method ")) is not None
         except UsageError as error:  # what has to be fitted first names a file that is not there
             assert "The fitted file" in str(error)
             of_files += 1
-    assert len(completions("/method ")) - of_files > 8
+    assert len(completed("/method ")) - of_files > 8
 
 
 def test_charts_keep_their_width_and_order():
-    assert blocks.bar(0.5, 1, 5) == "██▌" and blocks.bar(0, 0, 5) == ""
-    assert blocks.line([0, 1, 2, 4], 4) == "▁▃▅█" and blocks.line([], 4) == ""
-    assert blocks.line([0, 2, 4, 4], 2) == "▃█" and blocks.line([0.0] * 3, 9) == "▁▁▁"
-    assert len(blocks.line(list(range(1000)), 80)) == 80
+    assert bar(0.5, 1, 5) == "██▌" and bar(0, 0, 5) == ""
+    assert sparkline([0, 1, 2, 4], 4) == "▁▃▅█" and sparkline([], 4) == ""
+    assert sparkline([0, 2, 4, 4], 2) == "▃█" and sparkline([0.0] * 3, 9) == "▁▁▁"
+    assert len(sparkline(list(range(1000)), 80)) == 80
 
 
 # A terminal
@@ -447,8 +440,8 @@ def test_a_terminal_shows_completes_compares_stops_and_remembers(folder, tmp_pat
         terminal.type("/compare none boost:factor=4\r")
         terminal.wait_for("answered under each")
         terminal.type("hello\r")
-        side_by_side = terminal.wait_for("/keep NUMBER")
-        assert re.search("1 none .*2 boost:factor=4", side_by_side), side_by_side
+        compared = terminal.wait_for("/keep NUMBER")
+        assert re.search("1 none.*2 boost:factor=4", compared, re.DOTALL), compared
         terminal.type("/methd\r")
         terminal.wait_for(r"did you mean '/method'")
         terminal.type("/method none\r")
