@@ -14,6 +14,7 @@ import shlex
 import sys
 import warnings
 from collections.abc import Iterable, Sequence
+from pathlib import Path
 from typing import Any, NoReturn
 
 from holdfast.cli import (
@@ -159,6 +160,31 @@ class _Parser(argparse.ArgumentParser):
         if action.option_strings:
             self.options[action.dest] = action.option_strings[0]
         return action
+
+    def option(self, name: str, value: Any, text: str, **more: Any) -> None:
+        """Adds an option.
+
+        Args:
+            name: such as "--rounds".
+            value: its default; or its type, where it has no default. `bool` is False unless the
+                option is given, and `list` is an option that is repeated.
+            text: its help, to which the default is added where it names none.
+            more: as of `add_argument`.
+        """
+        if value is bool:
+            more["action"] = "store_true"
+        elif value is list:
+            more["action"] = "append"
+        elif value in (int, float, Path):
+            more["type"] = value
+        elif value is not str:
+            more["default"] = value
+            if isinstance(value, (int, float)):
+                more["type"] = type(value)
+            if value != [] and "(default" not in text:
+                shown = f"default: {f'{value:g}' if isinstance(value, float) else value}"
+                text = f"{text} ({shown})" if text else shown
+        self.add_argument(name, help=text, **more)
 
     def error(self, message: str) -> NoReturn:
         """Refuses what argparse refuses.

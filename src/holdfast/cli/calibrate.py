@@ -57,102 +57,76 @@ def add_parser(commands) -> None:
             " runs/calibrate/method.json\n\nRepeating a command resumes it."
         ),
     )
-    add = calibrate.add_argument
+    add = calibrate.option
     add_model(add)
     add(
         "--suite",
-        default="starter",
+        "starter",
+        "where the prompts come from",
         metavar="starter|core|bot|li2024:PATH|sys-ifeval:PATH|FILE.yaml",
-        help="where the prompts come from (default: %(default)s)",
     )
     add(
         "--prompts",
+        str,
+        "the prompts to use (default: one of each category; with --conversations, all)",
         metavar="ID,ID,...",
-        help="the prompts to use (default: one of each category; with --conversations, all)",
     )
     add(
         "--capability",
-        default="knowledge",
+        "knowledge",
+        "the ability that may be lost (default: %(default)s, which suits the model in the"
+        " package); where the model scores no better than guessing, a --budget is refused",
         metavar="knowledge|mmlu:PATH|mmlu:hub|perplexity:FILE|lm-eval:TASK",
-        help=(
-            "the ability that may be lost (default: %(default)s, which suits the model in the"
-            " package); where the model scores no better than guessing, a --budget is refused"
-        ),
     )
-    add(
-        "--shots",
-        type=int,
-        default=0,
-        help="MMLU dev questions before each question (default: %(default)s)",
-    )
+    add("--shots", 0, "MMLU dev questions before each question")
     add(
         "--reading",
+        "likeliest",
+        "read an answer as the likeliest option, or by its letter",
         choices=("likeliest", "written"),
-        default="likeliest",
-        help="read an answer as the likeliest option, or by its letter (default: %(default)s)",
     )
     add(
         "--sweep",
-        action="append",
+        list,
+        "a method with one or several values of a parameter, as in"
+        " split-softmax:exponent=0.9,0.7; repeatable (default: five methods)",
         metavar="SPEC",
-        help=(
-            "a method with one or several values of a parameter, as in"
-            " split-softmax:exponent=0.9,0.7; repeatable (default: five methods)"
-        ),
     )
-    add("--questions", type=int, default=200, help="how many are asked (default: %(default)s)")
+    add("--questions", 200, "how many are asked")
     add(
         "--draws",
-        type=int,
-        help=(
-            "conversations of each ordered pair, or of a single prompt with each persona (default:"
-            " 5, or as many as make 60 conversations per setting)"
-        ),
+        int,
+        "conversations of each ordered pair, or of a single prompt with each persona"
+        " (default: 5, or as many as make 60 conversations per setting)",
     )
     add(
         "--conversations",
-        type=int,
+        int,
+        "in place of --draws: N conversations of every setting, each between two prompts"
+        " drawn anew, of the whole suite where --prompts names none; their intervals hold for"
+        " other prompts of the same kind too",
         metavar="N",
-        help=(
-            "in place of --draws: N conversations of every setting, each between two prompts drawn"
-            " anew, of the whole suite where --prompts names none; their intervals hold for other"
-            " prompts of the same kind too"
-        ),
     )
-    add("--rounds", type=int, default=8, help="rounds per conversation (default: %(default)s)")
-    add(
-        "--ask-at",
-        type=int,
-        default=4,
-        help="the user turn that asks the question (default: %(default)s)",
-    )
+    add("--rounds", 8, "rounds per conversation")
+    add("--ask-at", 4, "the user turn that asks the question")
     add(
         "--budget",
-        type=float,
+        float,
+        "points that may be lost (default: 1); given, the recommended setting is written to"
+        " method.json in the folder; if none can be recommended, the exit code is 1",
         metavar="D",
-        help=(
-            "points that may be lost (default: 1); given, the recommended setting is written to"
-            " method.json in the folder; if none can be recommended, the exit code is 1"
-        ),
     )
     add(
         "--baseline",
-        action="store_true",
-        help=(
-            "ask the probes without a system prompt too, and name the prompts or rules that score"
-            " as well without it; they still count in the stability"
-        ),
+        bool,
+        "ask the probes without a system prompt too, and name the prompts or rules that score"
+        " as well without it; they still count in the stability",
     )
     add_draws(add)
     add_system_as(add)
     add_user_turns(add)
     add_ray(add)
-    add(
-        "--out",
-        action=RunFolder,
-        default=Path("runs/calibrate"),
-        help="default: %(default)s",
-    )
+    add("--out", Path("runs/calibrate"), "", action=RunFolder)
     add_dry_run(add)
     add_report(add)
     add_details(add)

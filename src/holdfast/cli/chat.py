@@ -54,14 +54,14 @@ def add_parser(commands) -> None:
         epilog=EXAMPLES,
         description="A chat in the terminal: steer it, compare methods, and see the mass.",
     )
-    add = chat.add_argument
+    add = chat.option
     add_model(add)
-    add("--system", metavar="TEXT", help="the system prompt (default: none)")
-    add("--messages", metavar="FILE", help="a dialog to go on with, as /save writes it")
-    add("--method", metavar="SPEC", default="none", help="as of /method (default: %(default)s)")
+    add("--system", str, "the system prompt (default: none)", metavar="TEXT")
+    add("--messages", str, "a dialog to go on with, as /save writes it", metavar="FILE")
+    add("--method", "none", "as of /method", metavar="SPEC")
     add_system_as(add)
     add_draws(add)
-    add("--no-history", action="store_true", help="keep no history of what was typed")
+    add("--no-history", bool, "keep no history of what was typed")
     chat.set_defaults(run=run)
 
 

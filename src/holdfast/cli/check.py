@@ -92,22 +92,15 @@ def add_parser(commands) -> None:
             " every rule is kept in every round, or the budget is spent."
         ),
     )
-    add = check.add_argument
-    add("suite", metavar="SUITE", help="FILE.yaml, or what --suite of `holdfast drift` takes")
+    add = check.option
+    check.add_argument(
+        "suite", metavar="SUITE", help="FILE.yaml, or what --suite of `holdfast drift` takes"
+    )
     add_model(add)
     _add_terms(add)
-    add(
-        "--allow-code",
-        action="store_true",
-        help="allow the suite to use Python functions as measures",
-    )
-    add("--rounds", type=int, default=8, help="rounds per conversation (default: %(default)s)")
-    add(
-        "--method",
-        default="none",
-        metavar="SPEC",
-        help="how the agent is steered (default: %(default)s)",
-    )
+    add("--allow-code", bool, "allow the suite to use Python functions as measures")
+    add("--rounds", 8, "rounds per conversation")
+    add("--method", "none", "how the agent is steered", metavar="SPEC")
     add_user(add)
     add_probes(add)
     add_draws(add)
@@ -131,40 +124,22 @@ def _add_terms(add) -> None:
     """Adds the terms of the check, and where the verdicts go."""
     add(
         "--min-stability",
-        type=float,
+        float,
+        "the mean score that every rule must reach in every round (default: 0.9; with"
+        " --against: no bar)",
         metavar="SHARE",
-        help=(
-            "the mean score that every rule must reach in every round (default: 0.9; with"
-            " --against: no bar)"
-        ),
     )
-    add(
-        "--error",
-        type=float,
-        default=0.05,
-        metavar="SHARE",
-        help="the highest probability that any verdict is wrong (default: %(default)s)",
-    )
-    add(
-        "--budget",
-        type=int,
-        default=200,
-        metavar="N",
-        help="the most conversations of each prompt (default: %(default)s)",
-    )
-    add(
-        "--all-rules",
-        action="store_true",
-        help="decide every rule, also those of a prompt that has already failed",
-    )
-    add("--junit", type=Path, metavar="FILE", help="write the verdicts as JUnit XML too")
+    add("--error", 0.05, "the highest probability that any verdict is wrong", metavar="SHARE")
+    add("--budget", 200, "the most conversations of each prompt", metavar="N")
+    add("--all-rules", bool, "decide every rule, also those of a prompt that has already failed")
+    add("--junit", Path, "write the verdicts as JUnit XML too", metavar="FILE")
     add(
         "--against",
-        type=Path,
+        Path,
+        "fail where a rule is kept less than in the run in this folder",
         metavar="RUN",
-        help="fail where a rule is kept less than in the run in this folder",
     )
-    add("--baseline", action=_NotHere, help=argparse.SUPPRESS)
+    add("--baseline", str, argparse.SUPPRESS, action=_NotHere)
 
 
 class _NotHere(argparse.Action):

@@ -60,7 +60,7 @@ def add_parser(commands) -> None:
             " follows the other's (adoption). Li et al. 2024, Figure 3."
         ),
     )
-    add_options(drift.add_argument)
+    add_options(drift.option)
     drift.set_defaults(run=run, default=drift.get_default)
 
 

@@ -61,47 +61,31 @@ def _add_suite(add) -> None:
     """Adds what is asked, and how replies are scored."""
     add(
         "--suite",
-        default="starter",
+        "starter",
+        "system prompts and probes (default: %(default)s); li2024:hub reads the hub, and"
+        " ifbench:PATH and multi-if:PATH work as sys-ifeval:PATH does",
         metavar="starter|core|bot|li2024:PATH|sys-ifeval:PATH|FILE.yaml",
-        help=(
-            "system prompts and probes (default: %(default)s); li2024:hub reads the hub, and"
-            " ifbench:PATH and multi-if:PATH work as sys-ifeval:PATH does"
-        ),
     )
     add(
         "--scoring",
+        "strict",
+        "for li2024: strict corrects the published measures, released keeps them; for"
+        " verifiable instructions: loose takes the best of eight readings of a reply",
         choices=("strict", "released", "loose"),
-        default="strict",
-        help=(
-            "for li2024: strict corrects the published measures, released keeps them; for"
-            " verifiable instructions: loose takes the best of eight readings of a reply (default:"
-            " %(default)s)"
-        ),
     )
-    add(
-        "--allow-code",
-        action="store_true",
-        help="allow the suite to use Python functions as measures",
-    )
+    add("--allow-code", bool, "allow the suite to use Python functions as measures")
 
 
 def _add_length(add) -> None:
     """Adds how many conversations are held, how long, and with which methods."""
-    add("--rounds", type=int, default=8, help="rounds per conversation (default: %(default)s)")
-    add(
-        "--conversations",
-        type=int,
-        default=200,
-        help="number of conversations (default: %(default)s)",
-    )
+    add("--rounds", 8, "rounds per conversation")
+    add("--conversations", 200, "number of conversations")
     add(
         "--method",
-        action="append",
+        list,
+        "none, split-softmax:exponent=0.5, ...; repeat to compare on the same pairs (default:"
+        " none)",
         metavar="SPEC",
-        help=(
-            "none, split-softmax:exponent=0.5, ...; repeat to compare on the same pairs (default:"
-            " none)"
-        ),
     )
 
 
@@ -109,21 +93,16 @@ def add_user(add) -> None:
     """Adds who the user model is."""
     add(
         "--user-prompt",
+        "auto",
+        "the user model's system prompt: another prompt of the suite, a persona, or none"
+        " (default: a persona if there are any, else another prompt if there is one)",
         choices=("auto", "suite", "persona", "empty"),
-        default="auto",
-        help=(
-            "the user model's system prompt: another prompt of the suite, a persona, or none"
-            " (default: a persona if there are any, else another prompt if there is one)"
-        ),
     )
     add(
         "--persona",
-        action="append",
+        list,
+        "a system prompt of the user model, in place of the suite's personas; repeat for several",
         metavar="TEXT",
-        help=(
-            "a system prompt of the user model, in place of the suite's personas; repeat for"
-            " several"
-        ),
     )
 
 
@@ -131,64 +110,48 @@ def _add_pairs(add) -> None:
     """Adds who talks with whom, and what is asked beside the agent's own probes."""
     add(
         "--pairs",
+        "random",
+        "how prompts are paired: at random; balanced, so that each prompt is the agent"
+        " equally often; or all ordered pairs, prompt after prompt",
         choices=("random", "balanced", "all"),
-        default="random",
-        help=(
-            "how prompts are paired: at random; balanced, so that each prompt is the agent equally"
-            " often; or all ordered pairs, prompt after prompt (default: %(default)s)"
-        ),
     )
-    add(
-        "--no-adoption",
-        action="store_true",
-        help="do not ask the agent the probes of the user's prompt",
-    )
+    add("--no-adoption", bool, "do not ask the agent the probes of the user's prompt")
     add(
         "--baseline",
-        action="store_true",
-        help=(
-            "also ask the probes without a system prompt, to find rules that are never followed and"
-            " those that score as well without it"
-        ),
+        bool,
+        "also ask the probes without a system prompt, to find rules that are never followed"
+        " and those that score as well without it",
     )
     add(
         "--divergence",
-        action="store_true",
-        help=(
-            "record how far the token distributions of each reply are from those in a fresh dialog,"
-            " in nats per token: drift without probes, on local models"
-        ),
+        bool,
+        "record how far the token distributions of each reply are from those in a fresh"
+        " dialog, in nats per token: drift without probes, on local models",
     )
 
 
 def add_probes(add) -> None:
     """Adds where the prompt stands, and what is asked at every round."""
     add_system_as(add)
-    add("--probes-per-round", type=int, default=1, help="per prompt (default: %(default)s)")
+    add("--probes-per-round", 1, "per prompt")
     add(
         "--probe-at",
+        "in-place",
+        "in place of the user's turn, or after a full round",
         choices=("in-place", "after-round"),
-        default="in-place",
-        help="in place of the user's turn, or after a full round (default: %(default)s)",
     )
 
 
 def add_running(add, command: str = "drift") -> None:
     """Adds what runs side by side, and where the results of the command go."""
-    add(
-        "--batch",
-        type=int,
-        default=48,
-        help="conversations that run side by side (default: %(default)s)",
-    )
+    add("--batch", 48, "conversations that run side by side")
     add_ray(add)
     add(
         "--out",
+        str,
+        f"the run's folder (default: runs/{command}-MODEL-SUITE-SEED, and the settings that are"
+        " not the default)",
         action=RunFolder,
-        help=(
-            f"the run's folder (default: runs/{command}-MODEL-SUITE-SEED, and the settings that are"
-            " not the default)"
-        ),
     )
 
 
@@ -196,17 +159,9 @@ def add_context(add) -> None:
     """Adds what happens in talks that are longer than the model's context."""
     add(
         "--context",
+        "stop",
+        "when the model's context is full: stop the dialog, cut its oldest rounds, slide"
+        " (show only the last --window rounds, from the start), or summarise the older half",
         choices=("stop", "cut", "slide", "summarise"),
-        default="stop",
-        help=(
-            "when the model's context is full: stop the dialog, cut its oldest rounds, slide (show"
-            " only the last --window rounds, from the start), or summarise the older half (default:"
-            " %(default)s)"
-        ),
     )
-    add(
-        "--window",
-        type=int,
-        metavar="ROUNDS",
-        help="with --context slide: how many rounds are shown",
-    )
+    add("--window", int, "with --context slide: how many rounds are shown", metavar="ROUNDS")

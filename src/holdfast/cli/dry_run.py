@@ -72,15 +72,13 @@ def add_dry_run(add) -> None:
     """Adds `--dry-run`, and the prices of an endpoint."""
     add(
         "--dry-run",
-        action="store_true",
-        help=(
-            "run only the first few conversations (or samples), which are kept, estimate the whole"
-            " command, and stop"
-        ),
+        bool,
+        "run only the first few conversations (or samples), which are kept, estimate the"
+        " whole command, and stop",
     )
     for way, name in zip(("in", "out"), _WAYS, strict=True):
         text = f"with --dry-run: the price of a million tokens {name}, in any currency"
-        add(f"--price-{way}", type=float, metavar="PRICE", help=text)
+        add(f"--price-{way}", float, text, metavar="PRICE")
 
 
 def check_prices(arguments: argparse.Namespace) -> None:

@@ -30,22 +30,21 @@ def add_parser(commands) -> None:
             " safetensors file\nthat serves this model and this method alone (docs/methods.md)."
         ),
     )
-    add = fit.add_argument
-    add("method", metavar="METHOD", help="seka, ada-seka, prism, capping, vector or gcad")
+    add = fit.option
+    fit.add_argument(
+        "method", metavar="METHOD", help="seka, ada-seka, prism, capping, vector or gcad"
+    )
     add(
         "--model",
-        default="default",
+        "default",
+        "the chat model (default: the one in the package)",
         metavar="default|PATH|HUB_ID",
-        help="the chat model (default: the one in the package)",
     )
-    add("--out", type=Path, required=True, metavar="FILE.safetensors", help="where it goes")
+    add("--out", Path, "where it goes", required=True, metavar="FILE.safetensors")
     add(
-        "--data",
-        type=Path,
-        metavar="FILE.jsonl",
-        help="examples of your own (default: those in the package)",
+        "--data", Path, "examples of your own (default: those in the package)", metavar="FILE.jsonl"
     )
-    add("--batch-size", type=int, metavar="ROWS", help="rows generated together at most")
+    add("--batch-size", int, "rows generated together at most", metavar="ROWS")
     add_placement(add)
     fit.set_defaults(run=run)
 

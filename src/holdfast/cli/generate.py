@@ -36,38 +36,31 @@ def add_parser(commands) -> None:
             " from the standard input."
         ),
     )
-    add = generate.add_argument
+    add = generate.option
     add_model(add)
-    add("--system", metavar="TEXT", help="the system prompt (default: none)")
-    add("--user", metavar="TEXT", help="the user's message")
+    add("--system", str, "the system prompt (default: none)", metavar="TEXT")
+    add("--user", str, "the user's message", metavar="TEXT")
     add(
         "--messages",
+        str,
+        'the whole chat, in place of --system and --user: a JSON list of {"role": ...,'
+        ' "content": ...}; - reads the standard input',
         metavar="FILE",
-        help=(
-            "the whole chat, in place of --system and --user: a JSON list of "
-            '{"role": ..., "content": ...}; - reads the standard input'
-        ),
     )
     add(
         "--emphasis",
-        action="append",
+        list,
+        "hold on to this text in place of the system prompt; repeatable; its occurrence, from"
+        " 1, where it is in the chat more than once",
         nargs="+",
         metavar=("TEXT", "OCCURRENCE"),
-        help=(
-            "hold on to this text in place of the system prompt; repeatable; its occurrence, from"
-            " 1, where it is in the chat more than once"
-        ),
     )
-    add(
-        "--marks",
-        action="store_true",
-        help="*like this* in a message is emphasis; \\* is an asterisk",
-    )
+    add("--marks", bool, "*like this* in a message is emphasis; \\* is an asterisk")
     add(
         "--method",
-        action="append",
+        list,
+        "split-softmax:exponent=0.5, ...; several are joined with + (default: none)",
         metavar="SPEC",
-        help="split-softmax:exponent=0.5, ...; several are joined with + (default: none)",
     )
     add_system_as(add)
     add_draws(add)

@@ -33,27 +33,13 @@ def add_parser(commands) -> None:
             " meta-llama/Llama-3.2-1B-Instruct --conversations 40"
         ),
     )
-    add = geometry.add_argument
+    add = geometry.option
     add_model(add)
-    add(
-        "--suite",
-        default="starter",
-        help="the suite whose prompts are used (default: %(default)s)",
-    )
-    add(
-        "--conversations",
-        type=int,
-        default=12,
-        help="number of conversations (default: %(default)s)",
-    )
-    add("--rounds", type=int, default=8, help="rounds per conversation (default: %(default)s)")
-    add("--seed", type=int, default=0, help="of every random draw (default: %(default)s)")
-    add(
-        "--out",
-        action=RunFolder,
-        default=Path("runs/geometry"),
-        help="a folder (default: %(default)s)",
-    )
+    add("--suite", "starter", "the suite whose prompts are used")
+    add("--conversations", 12, "number of conversations")
+    add("--rounds", 8, "rounds per conversation")
+    add("--seed", 0, "of every random draw")
+    add("--out", Path("runs/geometry"), "a folder", action=RunFolder)
     add_dry_run(add)
     add_report(add)
     geometry.set_defaults(run=run, allow_code=False)

@@ -15,8 +15,8 @@ def add_judging(add) -> None:
     """Adds whether a judge may score that agrees little with labelled replies."""
     add(
         "--force-judge",
-        action="store_true",
-        help="use judges even if they agree poorly with the labelled replies of their rules",
+        bool,
+        "use judges even if they agree poorly with the labelled replies of their rules",
     )
 
 

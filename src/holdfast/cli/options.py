@@ -27,106 +27,91 @@ def add_model(add) -> None:
     """Adds what names a model; `add` is a parser's `add_argument`."""
     add(
         "--model",
-        default="default",
+        "default",
+        "the chat model (default: the one in the package; after `make real-models` also"
+        " smollm2 and gemma-3-270m); of several servers of one model, each has a part of the"
+        " conversations; vllm: runs it in vLLM, in process",
         metavar="default|FOLDER|FILE.gguf|HUB_ID|URL[,URL]|vllm:MODEL",
-        help=(
-            "the chat model (default: the one in the package; after `make real-models` also"
-            " smollm2 and gemma-3-270m); of several servers of one model,"
-            " each has a part of the conversations; vllm: runs it in vLLM, in process"
-        ),
     )
     add(
         "--engine",
-        action="append",
+        list,
+        "with vllm:MODEL: an option of its engine, as in max_model_len=4096; repeat for more",
         metavar="NAME=VALUE",
-        help="with vllm:MODEL: an option of its engine, as in max_model_len=4096; repeat for more",
     )
     add(
         "--endpoint-model",
+        str,
+        "with a URL: the model's name there (default: the one it lists, if it is one)",
         metavar="NAME",
-        help="with a URL: the model's name there (default: the one it lists, if it is one)",
     )
     add(
         "--api-key-env",
-        default=_OF_ENDPOINTS["api_key_env"],
+        _OF_ENDPOINTS["api_key_env"],
+        "with a URL: the environment variable of the key",
         metavar="VAR",
-        help="with a URL: the environment variable of the key (default: %(default)s)",
     )
-    add(
-        "--concurrency",
-        type=int,
-        default=_OF_ENDPOINTS["concurrency"],
-        help="with a URL: requests in flight per server (default: %(default)s)",
-    )
+    add("--concurrency", _OF_ENDPOINTS["concurrency"], "with a URL: requests in flight per server")
     add(
         "--timeout",
-        type=float,
-        default=_OF_ENDPOINTS["timeout"],
+        _OF_ENDPOINTS["timeout"],
+        "with a URL: the time limit of one answer",
         metavar="SECONDS",
-        help="with a URL: the time limit of one answer (default: %(default)g)",
     )
     add(
         "--requests-per-minute",
-        type=float,
+        float,
+        "with a URL: the most requests per minute, with retries (default: no limit)",
         metavar="N",
-        help="with a URL: the most requests per minute, with retries (default: no limit)",
     )
     add_placement(add)
     add(
         "--chat-template",
+        str,
+        "in place of the model's: a Jinja file, or plain, which has a base model continue the"
+        " messages as one text",
         metavar="plain|FILE",
-        help=(
-            "in place of the model's: a Jinja file, or plain, which has a base model continue the"
-            " messages as one text"
-        ),
     )
     add(
         "--batch-size",
-        type=int,
+        int,
+        "the most rows forwarded together; fewer need less memory (default: 192)",
         metavar="ROWS",
-        help="the most rows forwarded together; fewer need less memory (default: 192)",
     )
 
 
 def add_placement(add) -> None:
     """Adds where and how a model that runs here is loaded."""
-    add("--device", help="cpu, cuda, ... (default: CUDA if there is one)")
+    add("--device", str, "cpu, cuda, ... (default: CUDA if there is one)")
     add(
         "--device-map",
+        str,
+        "auto, balanced, ...: spread over several devices, in place of --device",
         metavar="MAP",
-        help="auto, balanced, ...: spread over several devices, in place of --device",
     )
     add(
         "--dtype",
-        help="float32, bfloat16, ... (default: float32 on the CPU, the checkpoint's elsewhere)",
+        str,
+        "float32, bfloat16, ... (default: float32 on the CPU, the checkpoint's elsewhere)",
     )
-    add(
-        "--trust-remote-code",
-        action="store_true",
-        help="allow code that comes with the model to run (default: never)",
-    )
+    add("--trust-remote-code", bool, "allow code that comes with the model to run (default: never)")
 
 
 def add_draws(add) -> None:
     """Adds how replies are drawn."""
-    add("--temperature", type=float, default=1.0, help="of sampling (default: %(default)s)")
-    add("--top-p", type=float, default=0.9, help="nucleus sampling (default: %(default)s)")
-    add(
-        "--max-new-tokens",
-        type=int,
-        default=400,
-        help="the most tokens of a reply (default: %(default)s)",
-    )
-    add("--seed", type=int, default=0, help="of every random draw (default: %(default)s)")
+    add("--temperature", 1.0, "of sampling; 0 takes the likeliest token")
+    add("--top-p", 0.9, "nucleus sampling")
+    add("--max-new-tokens", 400, "the most tokens of a reply")
+    add("--seed", 0, "of every random draw")
 
 
 def add_system_as(add) -> None:
     """Adds the place of the system prompt."""
     add(
         "--system-as",
+        "role",
+        "the system prompt's place: its own role, or the first user message (default: role)",
         choices=("role", "first-user"),
-        default="role",
-        help="the system prompt's place: its own role, or the first user message (default: role)",
     )
 
 
@@ -134,19 +119,18 @@ def add_ray(add) -> None:
     """Adds a Ray cluster to work on."""
     add(
         "--ray",
+        str,
+        "run copies of the model on the Ray cluster at HOST:PORT, or auto (default:"
+        " RAY_ADDRESS, else this machine alone)",
         nargs="?",
         const="",
         metavar="ADDRESS",
-        help=(
-            "run copies of the model on the Ray cluster at HOST:PORT, or auto (default:"
-            " RAY_ADDRESS, else this machine alone)"
-        ),
     )
     add(
         "--replicas",
-        type=int,
+        int,
+        "with --ray: how many (default: one per GPU, or per machine without one)",
         metavar="N",
-        help="with --ray: how many (default: one per GPU, or per machine without one)",
     )
 
 
@@ -409,9 +393,9 @@ def add_report(add) -> None:
     """Adds where the page goes."""
     add(
         "--report",
-        type=Path,
+        Path,
+        "where the page goes (default: report.html in the folder)",
         metavar="FILE.html",
-        help="where the page goes (default: report.html in the folder)",
     )
 
 

@@ -17,11 +17,10 @@ def add_dialogs(add) -> None:
     """Adds the file of dialogs."""
     add(
         "--dialogs",
+        str,
+        "your own logs, one dialog per line (OpenAI's messages or ShareGPT), are replayed up"
+        " to --rounds and probed at every round, in place of self-chats",
         metavar="FILE.jsonl",
-        help=(
-            "your own logs, one dialog per line (OpenAI's messages or ShareGPT), are replayed up to"
-            " --rounds and probed at every round, in place of self-chats"
-        ),
     )
 
 

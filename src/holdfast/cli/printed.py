@@ -17,11 +17,9 @@ def add_details(add) -> None:
     """Adds how much is printed."""
     add(
         "--details",
-        action="store_true",
-        help=(
-            "print every table that the page has of methods and rules, and the tokens that the run"
-            " took"
-        ),
+        bool,
+        "print every table that the page has of methods and rules, and the tokens that the"
+        " run took",
     )
 
 

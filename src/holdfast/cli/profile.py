@@ -42,78 +42,51 @@ def add_parser(commands) -> None:
             " resumes it."
         ),
     )
-    add = profile.add_argument
+    add = profile.option
     add_model(add)
     add(
-        "--task",
-        action="append",
-        metavar="json|pronouns|bios|counterfact",
-        help="one of PASTA's tasks; repeatable",
+        "--task", list, "one of PASTA's tasks; repeatable", metavar="json|pronouns|bios|counterfact"
     )
     add(
         "--data",
-        action="append",
+        list,
+        "of --task, as of holdfast tasks (default: synthetic)",
         metavar="synthetic|PATH|hub:NAME",
-        help="of --task, as of holdfast tasks (default: synthetic)",
     )
-    add(
-        "--count",
-        type=int,
-        default=200,
-        help="training samples of each --task (default: %(default)s)",
-    )
+    add("--count", 200, "training samples of each --task")
     add(
         "--samples",
+        Path,
+        "a task of your own; repeatable",
         dest="files",
         action="append",
-        type=Path,
         metavar="FILE.jsonl",
-        help="a task of your own; repeatable",
     )
-    add(
-        "--method",
-        default="pasta:alpha=0.01",
-        metavar="SPEC",
-        help="what each head is steered by (default: %(default)s)",
-    )
-    add(
-        "--by",
-        choices=("probability", "accuracy"),
-        default="probability",
-        help="of the right continuation (default: %(default)s)",
-    )
+    add("--method", "pasta:alpha=0.01", "what each head is steered by", metavar="SPEC")
+    add("--by", "probability", "of the right continuation", choices=("probability", "accuracy"))
     add(
         "--halving",
-        action="store_true",
-        help=(
-            "drop the worse half of the heads after a quarter of the samples, and again after half"
-            " of them"
-        ),
+        bool,
+        "drop the worse half of the heads after a quarter of the samples, and again after"
+        " half of them",
     )
     add(
         "--top",
-        type=int,
+        int,
+        "write heads.json with the best K heads of the task, or of the tasks together, less"
+        " those that gain nothing",
         metavar="K",
-        help=(
-            "write heads.json with the best K heads of the task, or of the tasks together, less"
-            " those that gain nothing"
-        ),
     )
     add(
         "--combine",
+        "intersection",
+        "of the best K of several tasks",
         choices=("intersection", "union"),
-        default="intersection",
-        help="of the best K of several tasks (default: %(default)s)",
     )
     add_system_as(add)
-    add("--seed", type=int, default=0, help="of every random draw (default: %(default)s)")
+    add("--seed", 0, "of every random draw")
     add_ray(add)
-    add(
-        "--out",
-        action=RunFolder,
-        default=Path("runs/profile"),
-        help="a folder (default: %(default)s)",
-    )
+    add("--out", Path("runs/profile"), "a folder", action=RunFolder)
     add_dry_run(add)
     add_report(add)
     profile.set_defaults(run=run)

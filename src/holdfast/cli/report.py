@@ -26,7 +26,7 @@ def add_parser(commands) -> None:
     report.add_argument(
         "--out", type=Path, default=Path("report.html"), help="default: %(default)s"
     )
-    add_details(report.add_argument)
+    add_details(report.option)
     report.set_defaults(run=run)
 
 

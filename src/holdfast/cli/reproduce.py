@@ -35,50 +35,41 @@ def add_parser(commands) -> None:
             " counterfact.json --scale paper"
         ),
     )
-    add = reproduce.add_argument
+    add = reproduce.option
     papers = ("li2024", "zhang2024")
-    add("paper", choices=papers, metavar="PAPER", help=" or ".join(papers))
+    reproduce.add_argument("paper", choices=papers, metavar="PAPER", help=" or ".join(papers))
     add_model(add)
-    add("--base", metavar="MODEL", help="li2024: the model before its chat training, for Figure 8")
+    add("--base", str, "li2024: the model before its chat training, for Figure 8", metavar="MODEL")
     add(
         "--endpoint",
+        str,
+        "li2024: of the model of Figure 9; with --endpoint-model (default: the model itself)",
         metavar="URL",
-        help="li2024: of the model of Figure 9; with --endpoint-model (default: the model itself)",
     )
-    add("--suite", default="starter", help="li2024 (default: %(default)s)")
-    add(
-        "--capability",
-        default="knowledge",
-        help="li2024: as of holdfast calibrate (default: %(default)s)",
-    )
+    add("--suite", "starter", "li2024")
+    add("--capability", "knowledge", "li2024: as of holdfast calibrate")
     add(
         "--child",
+        str,
+        "zhang2024: the model after further training, for Table 13 (default: a small model is"
+        " trained a little here)",
         metavar="MODEL",
-        help=(
-            "zhang2024: the model after further training, for Table 13 (default: a small model is"
-            " trained a little here)"
-        ),
     )
     add(
         "--data",
-        action="append",
+        list,
+        "zhang2024: as of holdfast tasks (default: synthetic)",
         metavar="synthetic|PATH|hub:NAME",
-        help="zhang2024: as of holdfast tasks (default: synthetic)",
     )
     add(
         "--task",
-        action="append",
+        list,
+        "zhang2024: repeat for several (default: all four)",
         metavar="json|pronouns|bios|counterfact",
-        help="zhang2024: repeat for several (default: all four)",
     )
-    add(
-        "--scale",
-        default="small",
-        metavar="smallest|brief|small|paper",
-        help="default: %(default)s",
-    )
-    add("--seed", type=int, default=0, help="of every random draw (default: %(default)s)")
-    add("--out", action=RunFolder, help="a folder (default: runs/PAPER)")
+    add("--scale", "small", "", metavar="smallest|brief|small|paper")
+    add("--seed", 0, "of every random draw")
+    add("--out", str, "a folder (default: runs/PAPER)", action=RunFolder)
     add_dry_run(add)
     reproduce.set_defaults(run=run, allow_code=False)
 

@@ -44,91 +44,71 @@ def add_parser(commands) -> None:
             " at once."
         ),
     )
-    add = serve.add_argument
+    add = serve.option
     add(
         "--model",
-        default="default",
+        "default",
+        "the chat model (default: the one in the package)",
         metavar="default|PATH|HUB_ID",
-        help="the chat model (default: the one in the package)",
     )
-    add(
-        "--host", default="127.0.0.1", help="others than loopback need a key (default: %(default)s)"
-    )
-    add("--port", type=int, default=8000, help="0 takes a free one (default: %(default)s)")
+    add("--host", "127.0.0.1", "others than loopback need a key")
+    add("--port", 8000, "0 takes a free one")
     add(
         "--api-key-env",
+        str,
+        "the environment variable of the key that requests must bear (default: no key)",
         metavar="VAR",
-        help="the environment variable of the key that requests must bear (default: no key)",
     )
     add(
         "--default-method",
-        default="none",
+        "none",
+        "steering of requests that ask for none of their own: boost:factor=2, ..., or the"
+        " method.json of `holdfast calibrate`",
         metavar="SPEC",
-        help=(
-            "steering of requests that ask for none of their own: boost:factor=2, ..., or the"
-            " method.json of `holdfast calibrate` (default: %(default)s)"
-        ),
     )
     add(
         "--suite",
+        str,
+        "prompts that the playground offers, for chats and self-chats (default: examples)",
         metavar="FILE.yaml|NAME",
-        help="prompts that the playground offers, for chats and self-chats (default: examples)",
     )
     add(
         "--fitted",
+        [],
+        "what `holdfast fit` wrote, for requests that name it by its content; repeatable",
         action="append",
-        default=[],
-        type=Path,
         metavar="FILE.safetensors",
-        help="what `holdfast fit` wrote, for requests that name it by its content; repeatable",
+        type=Path,
     )
     add(
         "--max-batch",
-        type=int,
+        int,
+        "replies generated together at most (default: 192)",
         dest="batch_size",
         metavar="ROWS",
-        help="replies generated together at most (default: 192)",
     )
     add(
         "--queue",
-        type=int,
-        default=64,
+        64,
+        "waiting beside those at most; more are told to come back",
         metavar="REQUESTS",
-        help="waiting beside those at most; more are told to come back (default: %(default)s)",
     )
-    add(
-        "--max-tokens",
-        type=int,
-        default=4096,
-        metavar="TOKENS",
-        help="of one reply at most (default: %(default)s)",
-    )
-    add(
-        "--timeout",
-        type=float,
-        default=600.0,
-        metavar="SECONDS",
-        help="for one request as a whole (default: %(default)g)",
-    )
+    add("--max-tokens", 4096, "of one reply at most", metavar="TOKENS")
+    add("--timeout", 600.0, "for one request as a whole", metavar="SECONDS")
     add(
         "--prefix-memory",
-        type=_bytes,
+        str,
+        "for what dialogs share, as 2G (default: a quarter of the device's memory)",
         metavar="BYTES",
-        help="for what dialogs share, as 2G (default: a quarter of the device's memory)",
+        type=_bytes,
     )
-    add(
-        "--watch",
-        type=int,
-        default=8,
-        metavar="N",
-        help="trace one request in N for the metrics, 0 for none (default: %(default)s)",
-    )
+    add("--watch", 8, "trace one request in N for the metrics, 0 for none", metavar="N")
     add(
         "--allow-origin",
+        [],
+        "a site whose pages may ask, as https://example.org; repeatable (default: none)",
         action="append",
-        default=[],
         metavar="ORIGIN",
-        help="a site whose pages may ask, as https://example.org; repeatable (default: none)",
     )
     add_placement(add)
     serve.set_defaults(run=run)

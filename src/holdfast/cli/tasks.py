@@ -37,70 +37,51 @@ def add_parser(commands) -> None:
             " meta-llama/Llama-3.2-1B-Instruct"
         ),
     )
-    add = tasks.add_argument
+    add = tasks.option
     add(
         "--task",
-        action="append",
+        list,
+        "repeat for several (default: all four)",
         metavar="json|pronouns|bios|counterfact",
-        help="repeat for several (default: all four)",
     )
     add_model(add)
     add(
         "--method",
-        action="append",
+        list,
+        "steers the zero-shot prompt towards its emphasised part; repeat to compare",
         metavar="SPEC",
-        help="steers the zero-shot prompt towards its emphasised part; repeat to compare",
     )
     add(
         "--baseline",
-        action="append",
+        list,
+        "a prompt for the unsteered model; repeat to compare (default: zero-shot)",
         metavar="zero-shot|marked|quoted|few-shot",
-        help="a prompt for the unsteered model; repeat to compare (default: zero-shot)",
     )
     add(
         "--data",
-        action="append",
+        list,
+        "CounterFact in ROME's JSON, its core as CSV, or Bias in Bios; once per kind"
+        " (default: synthetic)",
         metavar="synthetic|PATH|hub:NAME",
-        help=(
-            "CounterFact in ROME's JSON, its core as CSV, or Bias in Bios; once per kind (default:"
-            " synthetic)"
-        ),
     )
     add(
         "--instruction",
+        "original",
+        "of json and pronouns",
         choices=("original", "shortened", "rephrased"),
-        default="original",
-        help="of json and pronouns (default: %(default)s)",
     )
-    add(
-        "--split",
-        choices=("train", "validation", "test"),
-        default="test",
-        help="default: %(default)s",
-    )
-    add("--samples", type=int, default=200, help="per task (default: %(default)s)")
-    add(
-        "--draws",
-        type=int,
-        default=5,
-        help="of three demonstrations, with few-shot (default: %(default)s)",
-    )
+    add("--split", "test", "", choices=("train", "validation", "test"))
+    add("--samples", 200, "per task")
+    add("--draws", 5, "of three demonstrations, with few-shot")
     add(
         "--no-generation",
-        action="store_true",
-        help=(
-            "of bios and counterfact: compare probabilities alone, without fluency and consistency"
-        ),
+        bool,
+        "of bios and counterfact: compare probabilities alone, without fluency and consistency",
     )
-    add("--seed", type=int, default=0, help="of every random draw (default: %(default)s)")
-    add("--batch", type=int, default=32, help="samples side by side (default: %(default)s)")
+    add("--seed", 0, "of every random draw")
+    add("--batch", 32, "samples side by side")
     add_ray(add)
-    add(
-        "--out",
-        action=RunFolder,
-        default=Path("runs/tasks"),
-        help="a folder (default: %(default)s)",
-    )
+    add("--out", Path("runs/tasks"), "a folder", action=RunFolder)
     add_dry_run(add)
     add_report(add)
     tasks.set_defaults(run=run)

@@ -36,44 +36,22 @@ def add_parser(commands) -> None:
             "     two models side by side (Figure 8)"
         ),
     )
-    add = trace.add_argument
+    add = trace.option
     add_model(add)
-    add("--compare", metavar="MODEL", help="a second model, held beside the first")
-    add(
-        "--suite",
-        default="starter",
-        help="the suite whose prompts are used (default: %(default)s)",
-    )
-    add(
-        "--conversations",
-        type=int,
-        default=40,
-        help="number of conversations (default: %(default)s)",
-    )
-    add("--rounds", type=int, default=8, help="rounds per conversation (default: %(default)s)")
+    add("--compare", str, "a second model, held beside the first", metavar="MODEL")
+    add("--suite", "starter", "the suite whose prompts are used")
+    add("--conversations", 40, "number of conversations")
+    add("--rounds", 8, "rounds per conversation")
     add(
         "--head",
+        str,
+        "shown by itself (default: the one whose mass falls most)",
         metavar="LAYER.HEAD",
-        help="shown by itself (default: the one whose mass falls most)",
     )
-    add(
-        "--method",
-        default="none",
-        metavar="SPEC",
-        help="applied to the agent (default: %(default)s)",
-    )
-    add(
-        "--divergence",
-        action="store_true",
-        help="measure how far replies diverge from those of a fresh dialog too",
-    )
-    add("--seed", type=int, default=0, help="of every random draw (default: %(default)s)")
-    add(
-        "--out",
-        action=RunFolder,
-        default=Path("runs/trace"),
-        help="a folder (default: %(default)s)",
-    )
+    add("--method", "none", "applied to the agent", metavar="SPEC")
+    add("--divergence", bool, "measure how far replies diverge from those of a fresh dialog too")
+    add("--seed", 0, "of every random draw")
+    add("--out", Path("runs/trace"), "a folder", action=RunFolder)
     add_report(add)
     trace.set_defaults(run=run, allow_code=False)
 

@@ -21,18 +21,21 @@ def add_user_model(add) -> None:
     """Adds another model as the user model."""
     add(
         "--user-model",
+        str,
+        "another model that plays the user model (default: --model plays both sides)",
         metavar="default|PATH|HUB_ID|URL",
-        help="another model that plays the user model (default: --model plays both sides)",
     )
     add(
         "--user-endpoint-model",
+        str,
+        "with a URL as --user-model: the model's name there (default: the one it lists)",
         metavar="NAME",
-        help="with a URL as --user-model: the model's name there (default: the one it lists)",
     )
     add(
         "--user-api-key-env",
+        str,
+        "with a URL as --user-model: the variable of its key (default: that of --model)",
         metavar="VAR",
-        help="with a URL as --user-model: the variable of its key (default: that of --model)",
     )
     add_user_turns(add)
 
@@ -41,11 +44,10 @@ def add_user_turns(add) -> None:
     """Adds scripted user messages."""
     add(
         "--user-turns",
+        str,
+        "scripted user messages in place of a user model: a JSON list of strings per line,"
+        " one dialog each; everyday is 40 dialogs that ship",
         metavar="everyday|FILE.jsonl",
-        help=(
-            "scripted user messages in place of a user model: a JSON list of strings per line, one"
-            " dialog each; everyday is 40 dialogs that ship"
-        ),
     )
 
 
