@@ -132,7 +132,7 @@ def test_replies_are_compared_and_one_is_kept(say, submitted):
     assert none != boost and code == 0 and "/keep NUMBER" in err
     shown = f"1 none\n{none}\n2 boost:factor=8\n{boost}\n"
     assert out.startswith(printable(shown))
-    assert submitted[-1].rendered.request == Request(
+    assert submitted[2].rendered.request == Request(
         chat(SYSTEM, "the old town", boost, "and the river"),
         "boost:factor=8",
         SHORT,
@@ -415,7 +415,7 @@ class Terminal:
     def type(self, keys: str) -> None:
         os.write(self._fd, keys.encode())
 
-    def wait_for(self, pattern: str, seconds: float = 40) -> str:
+    def wait_for(self, pattern: str, seconds: float = 120) -> str:
         """Reads until the pattern is on the screen; returns what was read up to its end."""
         end = time.monotonic() + seconds
         while not (match := re.search(pattern, self.screen)):

@@ -17,7 +17,7 @@ from holdfast.errors import PromptError, UsageError
 from holdfast.methods import Kind, of_kind
 from holdfast.models.compared import Compared, Divergence, check_comparable
 from holdfast.models.protocol import request_names
-from holdfast.models.reader import Reader
+from holdfast.models.reader import Reader, SessionModel
 from holdfast.models.rehearsals import rehearsal_of
 from holdfast.models.rendering import CachedDialog, Rendered, all_rendered, render
 from holdfast.models.reply_tokens import known_replies, spell_replies
@@ -25,8 +25,6 @@ from holdfast.models.requests import Reply, Request
 
 if TYPE_CHECKING:
     from transformers import PreTrainedTokenizerFast
-
-    from holdfast.models.local import LocalModel
 
 
 @dataclass(frozen=True)
@@ -36,10 +34,12 @@ class GivenReplies:
     Args:
         model: that reads them.
         reader: of the session, which knows its threads.
+        generate: answers rehearsals, outside of the session's threads.
     """
 
-    model: LocalModel
+    model: SessionModel
     reader: Reader
+    generate: Callable[[Sequence[Request]], list[Reply]]
 
     def score(self, requests: Sequence[Request], replies: Sequence[Sequence[str]]) -> list[Scored]:
         """How probable given replies are to each chat, without generating (at temperature 1, the
@@ -146,7 +146,7 @@ class GivenReplies:
             for each in unsettled:
                 self.reader.check(each.methods)
             first_turns = [rehearsal_of(each) for each in unsettled]
-            replies = self.model.session().generate_batch(first_turns)
+            replies = self.generate(first_turns)
             for each, reply in zip(unsettled, replies, strict=True):
                 self.reader.rehearsals.learn(each, reply)
 

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 from holdfast.engine.prefixes import PrefixCache
-from holdfast.engine.scheduler import name_error
+from holdfast.engine.runner import Runner
+from holdfast.engine.scheduler import Scheduler, Serving, name_error
 from holdfast.errors import HoldfastError, ModelError
 from holdfast.methods import Method
 from holdfast.models.rehearsals import Rehearsals, rehearsal_of, without_rehearsed
@@ -16,9 +17,32 @@ from holdfast.models.reply_tokens import known_replies
 from holdfast.models.requests import Request
 
 if TYPE_CHECKING:
-    from holdfast.models.local import LocalModel
+    from transformers import PreTrainedTokenizerFast
 
 _CHECKED = 1_000  # lists of methods that are known to be right; a server sees any number of them
+
+
+class SessionModel(Protocol):
+    """What a session uses of its model, a `LocalModel`."""
+
+    @property
+    def name(self) -> str: ...
+    @property
+    def fingerprint(self) -> str: ...
+    @property
+    def tokenizer(self) -> PreTrainedTokenizerFast: ...
+    @property
+    def steerable(self) -> bool: ...
+    @property
+    def batch_size(self) -> int: ...
+    @property
+    def prefix_bytes(self) -> int: ...
+    @property
+    def context(self) -> int | None: ...
+    @property
+    def runner(self) -> Runner: ...
+    def scheduler(self, serving: Serving | None = None) -> Scheduler: ...
+    def check(self, methods: Sequence[Method]) -> None: ...
 
 
 class Reader:
@@ -31,7 +55,7 @@ class Reader:
         rehearsals: what they have shown, and who waits for one.
     """
 
-    def __init__(self, model: LocalModel):
+    def __init__(self, model: SessionModel):
         self.model, self.rehearsals = model, Rehearsals()
         self._threads: dict[Hashable, tuple[CachedDialog, ...]] = {}
         self._prefixes = PrefixCache(model.prefix_bytes)

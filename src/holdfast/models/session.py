@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterable, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
 from holdfast import knobs
 from holdfast.engine.rows import Continuation, Stream
@@ -20,13 +19,10 @@ from holdfast.errors import (
 from holdfast.models.compared import Compared, Divergence
 from holdfast.models.given_replies import GivenReplies
 from holdfast.models.protocol import Job, answer_all
-from holdfast.models.reader import Reader
+from holdfast.models.reader import Reader, SessionModel
 from holdfast.models.rendering import Rendered, all_rendered
 from holdfast.models.requests import Reply, Request
 from holdfast.models.submitted import Answer
-
-if TYPE_CHECKING:
-    from holdfast.models.local import LocalModel
 
 MOST_LOGPROBS = 20
 _INTERRUPTED = "The session was interrupted before this request was answered; ask again."
@@ -43,10 +39,10 @@ class LocalSession:
             many requests as before are answered together again after a while.
     """
 
-    def __init__(self, model: LocalModel, *, serves: bool = False):
+    def __init__(self, model: SessionModel, *, serves: bool = False):
         self.model, self.serves = model, serves
         self._reader = Reader(model)
-        self._given = GivenReplies(model, self._reader)
+        self._given = GivenReplies(model, self._reader, self._generate_apart)
         self._scheduler = self._new_scheduler()
         self._open: dict[Handle, Answer] = {}
         self.rows_at_most: int | None = None  # together, since memory ran out; None: it never did
@@ -72,6 +68,9 @@ class LocalSession:
             PromptError, ModelError: as `generate_batch`.
         """
         return answer_all(self._run_whole, [request], drawn)[0]
+
+    def _generate_apart(self, requests: Sequence[Request]) -> list[Reply]:
+        return LocalSession(self.model).generate_batch(requests)
 
     def submit(self, request: Request, top_logprobs: int | None = None) -> Answer:
         """Takes a request in; `step` answers it, beside all others.
