@@ -655,7 +655,7 @@ def test_mmlu_is_read_and_malformed_rows_are_named(tmp_path):
     assert "A) w\nB) x\nC) y\nD) z\nAnswer with the letter alone." in items[0].asked
     shot = load_capability(f"mmlu:{tmp_path}", 5, shots=1).items[0]
     assert shot.asked.startswith("before?") and "Answer: B\n\nq" in shot.asked
-    with pytest.raises(UsageError, match=r"1 questions on s, not 2; use shots= 1"):
+    with pytest.raises(UsageError, match=r"1 questions on s, not 2; use --shots 1"):
         load_capability(f"mmlu:{tmp_path}", 5, shots=2)
     bad = tmp_path / "bad.jsonl"
     for change, named in (
@@ -760,7 +760,7 @@ def test_what_cannot_be_calibrated_is_refused(tmp_path):
 
 
 def test_an_endpoint_is_read_by_what_it_writes(tmp_path):
-    with pytest.raises(ModelError, match=r"scripted does not tell the prob.*reading=.written"):
+    with pytest.raises(ModelError, match=r"scripted does not tell the prob.*--reading=written"):
         calibrate(
             Endpoint(), SUITE, ITEMS, tmp_path / "a", ("repetition:probability=0.5,1",), SMALL
         )

@@ -77,7 +77,7 @@ def test_one_prompt_without_personas_talks_to_a_user_model_without_a_prompt(tmp_
     assert {record["user"]["id"] for record in stability.records} == {None}
     assert read_calibration(tmp_path).report.tolist() == [False, True] * 2
     with pytest.raises(
-        UsageError, match=r"1 draw of 1 prompt makes 1 conversation, .*use more draws=\.$"
+        UsageError, match=r"1 draw of 1 prompt makes 1 conversation, .*use more --draws\.$"
     ):
         conversations(ALONE, Plan(draws=1))
 

@@ -236,7 +236,7 @@ def test_a_file_that_holds_no_dialog_is_refused(tmp_path):
 
 
 def test_nobody_else_is_the_user_of_a_replay(logs, tmp_path, capsys):
-    with pytest.raises(UsageError, match=r"dialogs= logs.jsonl and user_model= scripted"):
+    with pytest.raises(UsageError, match=r"--dialogs logs.jsonl and --user-model scripted"):
         drift.run(
             Scripted(),
             SUITE,
@@ -245,7 +245,7 @@ def test_nobody_else_is_the_user_of_a_replay(logs, tmp_path, capsys):
             cast=drift.Cast(dialogs=logs, user_model=Scripted()),
         )
     for prompt in ("suite", "empty"):
-        with pytest.raises(UsageError, match=f"user_prompt= {prompt} is of a user model"):
+        with pytest.raises(UsageError, match=f"--user-prompt {prompt} is of a user model"):
             wrong = replace(REPLAY, user_prompt=prompt)
             drift.run(Scripted(), SUITE, tmp_path / "run", wrong, cast=drift.Cast(dialogs=logs))
     with pytest.raises(UsageError, match="for a run with dialogs"):

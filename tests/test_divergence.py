@@ -320,7 +320,7 @@ def test_recorded_dialogs_are_compared_too(tmp_path, watched):
 def test_what_has_no_divergence_is_refused_before_anything_is_written(tmp_path, capsys):
     endpoint = connect("http://localhost:1/v1", "far", "NO_SUCH_KEY")
     with pytest.raises(
-        ModelError, match=r"far does not tell its distributions.*leave out divergence="
+        ModelError, match=r"far does not tell its distributions.*leave out --divergence"
     ):
         drift.run(endpoint, SUITE, tmp_path / "run", MEASURED)
     for again in (Gate((SplitSoftmax(0.5),), 0.1), Directer(100.0)):

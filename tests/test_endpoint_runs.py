@@ -258,10 +258,10 @@ def test_an_extended_run_names_the_command_that_extended_it(tmp_path):
 def test_a_command_that_is_refused_is_not_told_to_be_repeated(tmp_path):
     begun(tmp_path)
     with pytest.raises(
-        AnotherRun, match=r"this command's is 9; choose another folder with out=\.$"
+        AnotherRun, match=r"this command's is 9; choose another folder with --out\.$"
     ) as told:
         open_run(tmp_path, {**IDENTITY, "rounds": 9}, ABOUT)
-    assert "repeat" not in told.value.on_command_line
+    assert "repeat" not in str(told.value)
 
 
 def test_a_suite_that_has_changed_is_told_without_its_fingerprints(tmp_path):
@@ -269,7 +269,7 @@ def test_a_suite_that_has_changed_is_told_without_its_fingerprints(tmp_path):
     begun(tmp_path, edited[0])
     with pytest.raises(AnotherRun) as told:
         open_run(tmp_path, edited[1], ABOUT)
-    assert told.value.on_command_line == (
+    assert str(told.value) == (
         f"The suite 'bot' has changed since the run in {tmp_path}; choose another folder with"
         " --out, or undo the change to resume that run."
     )

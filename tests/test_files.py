@@ -65,7 +65,7 @@ def test_a_full_disk_leaves_the_old_file(small_disk):
     write_whole(small_disk / "page.html", "old")
     with pytest.raises(RecordsError) as caught:
         write_whole(small_disk / "page.html", b"x" * 100_000, "another place with --report")
-    assert caught.value.on_command_line == (
+    assert str(caught.value) == (
         f"Cannot write {small_disk / 'page.html'}: the disk is full; "
         "free some space and repeat the command, or choose another place with --report."
     )

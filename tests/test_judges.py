@@ -139,7 +139,7 @@ def test_a_judge_that_agrees_little_is_refused_unless_it_is_forced(tmp_path):
         judged(tmp_path / "run", Judge(kind))
     told = str(refused.value)
     assert "6 of 8 labelled replies" in told and "kappa 0.50, and 0.6 is the least" in told
-    assert "waiter, rule 'polite'" in told and "force_judge=" in told
+    assert "waiter, rule 'polite'" in told and "--force-judge" in told
     assert not (tmp_path / "run" / "records.jsonl").read_bytes()
     run, (agreement,) = judged(tmp_path / "run", Judge(kind), force=True)
     assert agreement.forced and agreement.breaks == (2, 2, 0) and len(run.records) == 2

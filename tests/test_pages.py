@@ -287,7 +287,7 @@ def test_python_names_its_argument(tmp_path):
     (tmp_path / "file").write_text("")
     with pytest.raises(UsageError, match=r"out .* is a folder"):
         report.write([folder], tmp_path)
-    with pytest.raises(RecordsError, match="choose another place with out="):
+    with pytest.raises(RecordsError, match="choose another place with --out"):
         report.write([folder], tmp_path / "file" / "page.html")
 
 

@@ -825,7 +825,7 @@ def test_bad_requests_name_their_cure(tmp_path):
     run_of(tmp_path / "run", [record(0, [1.0])])
     (tmp_path / "file").write_text("")
     with pytest.raises(
-        RecordsError, match=r"Cannot write .*page.html: .*; choose another place with out="
+        RecordsError, match=r"Cannot write .*page.html: .*; choose another place with --out"
     ):
         report.write([tmp_path / "run"], tmp_path / "file" / "page.html")
 

@@ -189,7 +189,7 @@ def test_a_trace_is_there_whenever_its_record_is(tmp_path, monkeypatch):
         assert np.allclose(ours[1].uniform[:, 0], share)
         assert ours[1].mass.mean() == pytest.approx(turn["mass"], rel=1e-2)
     (tmp_path / "cut" / "traces" / "none-3.npz").unlink()
-    with pytest.raises(RecordsError, match=r"none-3\.npz.*out="):
+    with pytest.raises(RecordsError, match=r"none-3\.npz.*--out"):
         read_traces(tmp_path / "cut", "none", 3)
 
 

@@ -108,9 +108,9 @@ def test_too_few_messages_are_refused(tmp_path, scripts):
 
 def test_two_users_are_refused(tmp_path, scripts):
     both = drift.Cast(dialogs="logs.jsonl", user_turns=scripts)
-    with pytest.raises(UsageError, match=r"dialogs= logs.jsonl and user_turns= .*scripts.jsonl"):
+    with pytest.raises(UsageError, match=r"--dialogs logs.jsonl and --user-turns .*scripts.jsonl"):
         drift.run(Scripted(), SUITE, tmp_path / "run", QUICK, cast=both)
-    with pytest.raises(UsageError, match=r"user_prompt= empty.*scripts.jsonl"):
+    with pytest.raises(UsageError, match=r"--user-prompt empty.*scripts.jsonl"):
         settled(SUITE, replace(QUICK, user_prompt="empty"), read_user_turns(scripts))
 
 

@@ -17,50 +17,21 @@
 The command line prints the sentence and exits with 2 for a `UsageError` and 1 for the others;
 `holdfast check` has exit codes of its own.
 
-A sentence that names an option is written with the command line's spelling (`--out`, or
-`--reading=written` with its value). Read in Python it names the argument (`out=`,
-`reading='written'`); what stands between backticks is a command, and stays."""
+A sentence names an option as the command line does (`--out`); in Python it is the argument `out`.
+"""
 
 from __future__ import annotations
 
 import difflib
-import re
 from collections.abc import Iterable
-
-_OPTION = re.compile(r"(`[^`]*`)|(?<![\w-])--([a-z][a-z-]*[a-z])(?:=([\w-]+))?")
 
 
 class HoldfastError(Exception):
     """An error whose message is one sentence that names the value seen and the cure."""
 
-    def __str__(self) -> str:
-        return _OPTION.sub(_as_argument, super().__str__())
-
-    def __format__(self, spec: str) -> str:
-        """As it was written, so that a sentence that quotes this one still names the options."""
-        return format(self.on_command_line, spec)
-
-    @property
-    def on_command_line(self) -> str:
-        """The sentence with the options of the command line."""
-        return super().__str__()
-
-
-def _as_argument(option: re.Match[str]) -> str:
-    command, name, value = option.groups()
-    return command or f"{name.replace('-', '_')}={repr(value) if value else ''}"
-
 
 class UsageError(HoldfastError):
-    """The request itself is malformed.
-
-    Attributes:
-        parameter: the name in the sentence that a command has as an option; "" where there is none.
-    """
-
-    def __init__(self, message: str, parameter: str = ""):
-        super().__init__(message)
-        self.parameter = parameter
+    """The request itself is malformed."""
 
 
 class UnknownName(UsageError):

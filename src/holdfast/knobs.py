@@ -37,7 +37,7 @@ def number_between(
         return float(value) + 0.0  # -0.0 becomes 0.0, so that equal values are spelled alike
     taken = range_in_words(low, high, above_low=above_low, below_high=below_high)
     hint = share_meant(value) if number and high == 1 else ""
-    raise KnobOutOfRange(f"{owner} takes {knob} {taken}, not {value!r}{hint or '.'}", knob)
+    raise KnobOutOfRange(f"{owner} takes {knob} {taken}, not {value!r}{hint or '.'}")
 
 
 def share_meant(value: Any) -> str:
@@ -66,5 +66,5 @@ def whole_number(owner: str, knob: str, value: Any, low: int) -> int:
     if isinstance(value, int) and not isinstance(value, bool) and value >= low:
         return int(value)
     raise KnobOutOfRange(
-        f"{owner} takes {knob} as a whole number from {low} upwards, not {value!r}.", knob
+        f"{owner} takes {knob} as a whole number from {low} upwards, not {value!r}."
     )

@@ -71,13 +71,10 @@ def _refuse_no_share(name: str, value: float) -> None:
     if name == "min_stability" and value in (1, 100):
         raise KnobOutOfRange(
             f"check takes {name} as a share above 0 and below 1, not {shown}: no number of"
-            " conversations shows that a rule is always kept; give 0.99 or less.",
-            name,
+            " conversations shows that a rule is always kept; give 0.99 or less."
         )
     hint = knobs.share_meant(value) or "."
-    raise KnobOutOfRange(
-        f"check takes {name} as a share above 0 and below 1, not {shown}{hint}", name
-    )
+    raise KnobOutOfRange(f"check takes {name} as a share above 0 and below 1, not {shown}{hint}")
 
 
 @dataclass(frozen=True)

@@ -82,8 +82,7 @@ def main(argv: Sequence[str] | None = None) -> int:
             warnings.showwarning = _tell_warning  # type: ignore[assignment]
             code: int | None = arguments.run(arguments)
     except HoldfastError as error:
-        sentence = _refusal(error, arguments, commands)
-        print(f"holdfast: {sentence}", file=sys.stderr)
+        print(f"holdfast: {error}", file=sys.stderr)
         return 2 if isinstance(error, UsageError) else getattr(arguments, "could_not", 1)
     except KeyboardInterrupt as ended:
         how = "terminated" if isinstance(ended, Terminated) else "interrupted"
@@ -93,17 +92,6 @@ def main(argv: Sequence[str] | None = None) -> int:
         sys.stderr.close()
         return 1
     return code or 0
-
-
-def _refusal(
-    error: HoldfastError, arguments: argparse.Namespace, commands: dict[str, _Parser]
-) -> str:
-    """The sentence of an error, which names the option where Python would name its parameter."""
-    sentence = error.on_command_line
-    if not isinstance(error, UsageError) or not error.parameter:
-        return sentence
-    option = commands[arguments.command].options.get(error.parameter, error.parameter)
-    return re.sub(rf"\b(takes|its) {re.escape(error.parameter)}\b", rf"\1 {option}", sentence)
 
 
 def _resuming(arguments: argparse.Namespace, words: Sequence[str]) -> str:
@@ -143,23 +131,15 @@ _METAVARS = {int: "N", float: "X", RunFolder: "FOLDER"}
 
 
 class _Parser(argparse.ArgumentParser):
-    """Refuses in one sentence, and takes no part of an option's name for the option.
-
-    Attributes:
-        options: by parameter, its option.
-    """
+    """Refuses in one sentence, and takes no part of an option's name for the option."""
 
     def __init__(self, **named):
-        self.options: dict[str, str] = {}
         super().__init__(**{**named, "allow_abbrev": False})
 
     def add_argument(self, *names, **named) -> argparse.Action:
         if (kind := named.get("type", named.get("action"))) in _METAVARS:
             named.setdefault("metavar", _METAVARS[kind])
-        action = super().add_argument(*names, **named)
-        if action.option_strings:
-            self.options[action.dest] = action.option_strings[0]
-        return action
+        return super().add_argument(*names, **named)
 
     def option(self, name: str, value: Any, text: str, **more: Any) -> None:
         """Adds an option.

@@ -91,7 +91,7 @@ def run(arguments: argparse.Namespace) -> None:
         try:
             take(chat, typed)
         except HoldfastError as error:
-            chat.screen.notice(error.on_command_line, RED)
+            chat.screen.notice(str(error), RED)
 
 
 class Screen:

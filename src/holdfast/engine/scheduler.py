@@ -310,7 +310,7 @@ class Scheduler:
 def name_error(error: Exception, name: str) -> None:
     """Says of an error which of many rows it is about."""
     if isinstance(error, HoldfastError):
-        error.args = (f"{name}: {error.on_command_line}", *error.args[1:])
+        error.args = (f"{name}: {error}", *error.args[1:])
     else:
         error.add_note(name)
 

@@ -164,9 +164,7 @@ class Request:
                 " holdfast.Sampling."
             )
         if knobs.whole_number("a request", "seed", self.seed, 0) >= 2**128:
-            raise KnobOutOfRange(
-                f"a request takes seed below 2**128, not {shortened(self.seed)}.", "seed"
-            )
+            raise KnobOutOfRange(f"a request takes seed below 2**128, not {shortened(self.seed)}.")
         knobs.whole_number("a request", "room", self.room, 1)
         if self.system_as not in SYSTEM_AS:
             raise UsageError(

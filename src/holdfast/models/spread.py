@@ -96,7 +96,7 @@ class SpreadModel(Generation):
         finally:
             self._gone.update({url: line.gone for url, line in lines.items() if line.gone})
         for url in self._gone.keys() - before:
-            warnings.warn(f"The others go on without a server: {self._gone[url]:}", stacklevel=2)
+            warnings.warn(f"The others go on without a server: {self._gone[url]}", stacklevel=2)
         for model in self.models:
             model.tell_of_seeds()
 
@@ -172,7 +172,7 @@ def connect_all(
     if not models:
         raise silent[0]
     for why in silent:
-        warnings.warn(f"The others go on without a server: {why:}", stacklevel=2)
+        warnings.warn(f"The others go on without a server: {why}", stacklevel=2)
     for other in models[1:]:
         _check_alike(models[0], other)
     return models[0] if len(urls) == 1 else SpreadModel(tuple(models), tuple(urls))

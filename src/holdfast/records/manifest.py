@@ -112,8 +112,7 @@ def _another_run(
     reason = f" ({compatibility.reasons[name]})" if name in compatibility.reasons else ""
     return AnotherRun(
         f"{folder} holds another run: its {setting} is {_short(is_there)}, this command's is"
-        f" {_short(is_here)}{reason}; choose another folder with --out{repeat}.",
-        setting.split(".")[0],
+        f" {_short(is_here)}{reason}; choose another folder with --out{repeat}."
     )
 
 

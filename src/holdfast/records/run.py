@@ -156,7 +156,7 @@ class Run:
         self.close()
         if isinstance(error, Unreachable):
             raise Unreachable(
-                f"{error:}".rstrip(".")
+                str(error).rstrip(".")
                 + f", then repeat the command: what is finished is kept in {self.folder}."
             ) from None
 

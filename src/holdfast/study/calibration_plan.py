@@ -57,8 +57,7 @@ class Plan:
         if self.ask_at > self.rounds + 1:
             raise KnobOutOfRange(
                 f"calibrate takes ask_at up to {self.rounds + 1}, with"
-                f" {plural(self.rounds, 'round')} before it, not {self.ask_at}.",
-                "ask_at",
+                f" {plural(self.rounds, 'round')} before it, not {self.ask_at}."
             )
         if self.reading not in READINGS:
             raise UsageError(

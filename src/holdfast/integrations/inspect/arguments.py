@@ -32,7 +32,7 @@ def in_one_sentence() -> Iterator[None]:
     try:
         yield
     except HoldfastError as error:
-        raise PrerequisiteError(escape(error.on_command_line)) from error
+        raise PrerequisiteError(escape(str(error))) from error
 
 
 def as_text(value: object) -> str:

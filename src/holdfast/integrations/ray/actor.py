@@ -95,7 +95,7 @@ class Actor:
                 **size,
             )
         except HoldfastError as error:
-            raise ModelError(f"On {platform.node()}: {error:}") from None
+            raise ModelError(f"On {platform.node()}: {error}") from None
         if model.hf_model.device.type == "cpu":  # whose memory it shares with others
             share = min(1.0, self._processors / (os.cpu_count() or 1))
             model = replace(model, prefix_memory=int(share * model.prefix_bytes))

@@ -148,7 +148,7 @@ class _Stage:
 
         def lost(unit: int, error: RequestFailed) -> None:
             some = ", ".join(str(number + 1) for number in left[unit].again)
-            raise ModelError(f"Sample {some} could not be scored: {error:}")
+            raise ModelError(f"Sample {some} could not be scored: {error}")
 
         units = {unit: (batch.again, self.heads) for unit, batch in enumerate(left)}
         keep = Listener(
