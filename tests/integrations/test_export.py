@@ -12,7 +12,7 @@ import pytest
 from holdfast.analysis.series import read_series
 from holdfast.cli import main
 from holdfast.errors import RecordsError
-from holdfast.integrations.entries import entries_of
+from holdfast.integrations.trackers import entries_of
 from holdfast.records import read_run
 
 RECORDED = Path(__file__).parents[1] / "data" / "recorded"
@@ -158,7 +158,7 @@ def test_every_kind_of_run_has_entries(folder):
 
 def test_mlflow_that_cannot_be_reached_is_one_sentence(tmp_path):
     pytest.importorskip("mlflow", reason="make integrations installs it")
-    from holdfast.integrations.mlflow import log_to_mlflow
+    from holdfast.integrations.trackers import log_to_mlflow
 
     (tmp_path / "file").write_text("")
     with pytest.raises(RecordsError, match="MLflow does not take the run"):

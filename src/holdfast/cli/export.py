@@ -60,11 +60,11 @@ def run(arguments: argparse.Namespace) -> None:
         for path in write_logs(data, arguments.inspect):
             print(f"Log: {path.resolve()}")
     elif arguments.wandb is not None:
-        from holdfast.integrations.wandb import log_to_wandb
+        from holdfast.integrations.trackers import log_to_wandb
 
         _tell(log_to_wandb(data, arguments.wandb), f"the project {arguments.wandb}")
     elif arguments.mlflow is not None:
-        from holdfast.integrations.mlflow import log_to_mlflow
+        from holdfast.integrations.trackers import log_to_mlflow
 
         _tell(log_to_mlflow(data, arguments.mlflow), arguments.mlflow)
 

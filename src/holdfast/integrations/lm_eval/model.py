@@ -7,7 +7,8 @@ on to. The harness asks for a class that inherits from `TemplateLM`.
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterator
+import json
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 from lm_eval import utils
@@ -19,7 +20,6 @@ from holdfast.chat.messages import Message
 from holdfast.engine.rows import Row, Stream
 from holdfast.engine.scoring import score_in_memory
 from holdfast.errors import PromptTooLong, UnknownName, UsageError
-from holdfast.integrations.lm_eval.chats import read_chat, write_chat
 from holdfast.integrations.lm_eval.writing import Wanted, read_wanted, write
 from holdfast.methods import parse, spell
 from holdfast.models.loading import load
@@ -29,6 +29,11 @@ from holdfast.seeds import seed_of
 _LOADING = ("device", "dtype", "device_map", "prefix_memory", "trust_remote_code", "batch_size")
 _ARGUMENTS = ("pretrained", "method", "seed", *_LOADING)
 _MOST = 2_048  # tokens that a model sees where its configuration does not say, as the harness's own
+
+# The harness knows contexts as strings. A chat that went through a template as such a string would
+# lose its roles, and with them the words to hold on to; so it travels as JSON until it is rendered.
+_KEY = "holdfast_chat"
+_BEGINNING = f'{{"{_KEY}": '
 
 Encoded = tuple[tuple[str, str] | None, list[int], list[int]]
 
@@ -275,3 +280,29 @@ def _grouped(items: Any, size: int) -> Iterator[list[Any]]:
     rest = iter(items)
     while group := list(itertools.islice(rest, size)):
         yield group
+
+
+def write_chat(messages: Sequence[Message], *, ends_open: bool) -> str:
+    """A chat as a context of the harness.
+
+    Args:
+        messages: the chat.
+        ends_open: whether the model's reply follows; the harness also asks for replies whose
+            beginning is given.
+
+    Raises:
+        UsageError: the beginning of the reply is given.
+    """
+    if not ends_open:
+        raise UsageError(
+            f"The task begins the model's reply itself ({messages[-1]['content']!r}), and a chat of"
+            " holdfast models ends with the user's message; take a task without gen_prefix."
+        )
+    return json.dumps({_KEY: list(messages)}, ensure_ascii=False)
+
+
+def read_chat(context: str) -> tuple[Message, ...] | None:
+    """The messages of a context that `write_chat` wrote; None of any other text."""
+    if not context.startswith(_BEGINNING):
+        return None
+    return tuple(json.loads(context)[_KEY])
