@@ -35,6 +35,25 @@ if TYPE_CHECKING:
     from holdfast.analysis.choice import Pick
     from holdfast.drift import Settings
     from holdfast.study.calibrate import Plan
+    from holdfast.study.capability import Capability
+
+
+DESCRIPTION = (
+    "Sweeps the strength of every method. For each setting it measures stability (all"
+    " ordered pairs of one prompt per category; a single\nprompt with the suite's"
+    " personas) and a capability, asked in the middle of the same dialogs. It plots one"
+    " against the other,\nand recommends the most stable setting within a budget, where"
+    " the evidence allows.\nLi et al. 2024, section 6.3, Figures 5 and 6."
+)
+
+EXAMPLES = """examples:
+  holdfast calibrate --budget 2
+  holdfast calibrate --suite my_bot.yaml --sweep boost:factor=4 --sweep repetition:probability=0.5
+  holdfast calibrate --sweep split-softmax:exponent=0.9,0.7,0.5 --sweep\
+ repetition:probability=0.5,1 --capability mmlu:data/mmlu
+  holdfast drift --method runs/calibrate/method.json
+
+Repeating a command resumes it."""
 
 
 def add_parser(commands) -> None:
@@ -42,20 +61,8 @@ def add_parser(commands) -> None:
         "calibrate",
         help="the gain and the cost of each fix, and which to take",
         formatter_class=argparse.RawDescriptionHelpFormatter,
-        description=(
-            "Sweeps the strength of every method. For each setting it measures stability (all"
-            " ordered pairs of one prompt per category; a single\nprompt with the suite's"
-            " personas) and a capability, asked in the middle of the same dialogs. It plots one"
-            " against the other,\nand recommends the most stable setting within a budget, where"
-            " the evidence allows.\nLi et al. 2024, section 6.3, Figures 5 and 6."
-        ),
-        epilog=(
-            "examples:\n  holdfast calibrate --budget 2\n  holdfast calibrate --suite my_bot.yaml"
-            " --sweep boost:factor=4 --sweep repetition:probability=0.5\n  holdfast calibrate"
-            " --sweep split-softmax:exponent=0.9,0.7,0.5 --sweep repetition:probability=0.5,1"
-            " --capability mmlu:data/mmlu\n  holdfast drift --method"
-            " runs/calibrate/method.json\n\nRepeating a command resumes it."
-        ),
+        description=DESCRIPTION,
+        epilog=EXAMPLES,
     )
     add = calibrate.option
     add_model(add)
@@ -137,28 +144,18 @@ def run(arguments: argparse.Namespace) -> None:
     from holdfast import drift, knobs
     from holdfast.analysis.calibration import read_calibration
     from holdfast.report.wording import count_of
-    from holdfast.study.calibrate import (
-        DEFAULT_SWEEPS,
-        calibrate,
-        check_folder,
-        choose_prompts,
-        conversations,
-        read_sweeps,
-        settings_for,
-        units_of,
-    )
+    from holdfast.study import calibrate as study
     from holdfast.study.calibration_talks import too_small, usual_draws
     from holdfast.study.capability import load_capability
 
     check_prices(arguments)
     out, page = arguments.out, page_path(arguments, arguments.out)
-    sweeps = arguments.sweep or DEFAULT_SWEEPS
     budget = knobs.number_between(
         "calibrate", "budget", 1.0 if arguments.budget is None else arguments.budget, 0
     )
     plan = _plan_of(arguments)
     named = arguments.prompts.split(",") if arguments.prompts else ()
-    suite = choose_prompts(drift.load_suite(arguments.suite), named, plan)
+    suite = study.choose_prompts(drift.load_suite(arguments.suite), named, plan)
     tell_small_model(arguments)
     if arguments.conversations is None:
         draws = usual_draws(suite, out) if arguments.draws is None else arguments.draws
@@ -166,31 +163,49 @@ def run(arguments: argparse.Namespace) -> None:
     capability = load_capability(
         arguments.capability, arguments.questions, arguments.seed, arguments.shots
     )
-    parsed = read_sweeps(sweeps)
+    sweeps = study.read_sweeps(arguments.sweep or study.DEFAULT_SWEEPS)
     user_turns = load_user_turns(arguments)
+    study.check_folder(out, suite, capability, sweeps, plan, user_turns)
     cast = drift.Cast(user_turns=user_turns)
-    check_folder(out, suite, capability, parsed, plan, user_turns)
-    every = [(), *(setting for sweep in parsed for setting in sweep.settings)]
-    asked = len(capability.items)
+    methods = [(), *(setting for sweep in sweeps for setting in sweep.settings)]
+    questions = len(capability.items)
     title = (
-        f"{len(every)} settings, each in"
-        f" {count_of(conversations(suite, plan), 'conversation')} of"
-        f" {count_of(plan.rounds, 'round')}, with {asked} questions shared out among them"
+        f"{len(methods)} settings, each in"
+        f" {count_of(study.conversations(suite, plan), 'conversation')} of"
+        f" {count_of(plan.rounds, 'round')}, with {questions} questions shared out among them"
     )
-    if why := too_small(suite, asked, plan):
+    if why := too_small(suite, questions, plan):
         print(f"holdfast: {why}", file=sys.stderr)
     model = load_model(arguments)
     arguments.kept = out
-    of_all, talks_folder = settings_for(suite, plan), out / "stability"
-    _tell_other_draws(model.fingerprint, suite.name, of_all, out)
+    settings = study.settings_for(suite, plan)
+    _tell_other_draws(model.fingerprint, suite.name, settings, out)
+    conversations = DriftRun(model, suite, out / "stability", settings, methods, cast)
     if arguments.dry_run:
-        planned = DriftRun(model, suite, talks_folder, of_all, every, cast)
-        questions = asked * len(every)
+        asked = questions * len(methods)
         print(f"{title}.")
-        more = [Part("questions", questions, questions, questions)]
-        more += [planned.baseline()] if arguments.baseline else []
-        estimate_conversations(arguments, planned, more)
+        more = [Part("questions", asked, asked, asked)]
+        more += [conversations.baseline()] if arguments.baseline else []
+        estimate_conversations(arguments, conversations, more)
         return
+    _measure(arguments, conversations, capability, plan, title)
+    if arguments.baseline:
+        conversations.ask_baseline()
+    _print_result(arguments, read_calibration(out), budget, page)
+
+
+def _measure(
+    arguments: argparse.Namespace,
+    conversations: DriftRun,
+    capability: Capability,
+    plan: Plan,
+    title: str,
+) -> None:
+    """Runs the sweeps: first the model as it is, which may show that there is nothing to lose."""
+    from holdfast.analysis.calibration import read_calibration
+    from holdfast.study.calibrate import DEFAULT_SWEEPS, calibrate, units_of
+
+    model, suite = conversations.model, conversations.suite
 
     def measure(sweeps: Sequence[str], title: str) -> None:
         with Bar(units_of(suite, capability, sweeps, plan), title=title) as bar:
@@ -198,25 +213,19 @@ def run(arguments: argparse.Namespace) -> None:
                 model,
                 suite,
                 capability,
-                out,
+                arguments.out,
                 sweeps,
                 plan,
                 command=command_line(),
                 progress=bar,
-                user_turns=user_turns,
+                user_turns=load_user_turns(arguments),
             )
 
-    if not capability.is_text and not _is_swept(out):
+    if not capability.is_text and not _is_swept(arguments.out):
         measure((), f"{title}; the model as it is comes first")
-        _refuse_chance(read_calibration(out), arguments.budget)
+        _refuse_chance(read_calibration(arguments.out), arguments.budget)
         title = ""
-    measure(sweeps, title)
-    if arguments.baseline:
-        title = f"baseline: {of_all.conversations:,} probes without the system prompt"
-        with Bar(of_all.conversations, "probe", title) as bar:
-            running = drift.Running(progress=bar, command=command_line())
-            drift.ask_baseline(model, suite, talks_folder, of_all, cast=cast, running=running)
-    _print_result(arguments, read_calibration(out), budget, page)
+    measure(arguments.sweep or DEFAULT_SWEEPS, title)
 
 
 def _plan_of(arguments: argparse.Namespace) -> Plan:

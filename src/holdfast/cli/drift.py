@@ -94,8 +94,8 @@ def run(arguments: argparse.Namespace) -> None:
     # of the run and its baseline, so that a judge loads once
     cast = drift.Cast(user_model, dialogs, judging_of(arguments), user_turns)
     arguments.kept = out
+    planned = DriftRun(model, suite, out, settings, chosen, cast)
     if arguments.dry_run:
-        planned = DriftRun(model, suite, out, settings, chosen, cast)
         more = [planned.baseline()] if arguments.baseline else []
         estimate_conversations(arguments, planned, more)
         return
@@ -105,10 +105,7 @@ def run(arguments: argparse.Namespace) -> None:
         running = drift.Running(progress=bar, command=command_line())
         run = drift.run(model, suite, out, settings, chosen, cast=cast, running=running)
     if arguments.baseline:
-        title = f"baseline: {settings.conversations:,} probes without the system prompt"
-        with Bar(settings.conversations, "probe", title) as bar:
-            running = drift.Running(progress=bar, command=command_line())
-            drift.ask_baseline(model, suite, out, settings, cast=cast, running=running)
+        planned.ask_baseline()
     print_run(run, arguments.details)
     report.write_summary(out)
     print(f"Report: {report.write([out], page, page_option(arguments)).resolve()}")

@@ -67,6 +67,18 @@ class DriftRun:
         requests = sum(len(pairing.probes) for pairing in pairings)
         return Part("conversations asked without a prompt", count, count, requests)
 
+    def ask_baseline(self) -> None:
+        """Asks the probes of `--baseline`, with a bar."""
+        from holdfast import drift
+
+        count = self.settings.conversations
+        title = f"baseline: {count:,} probes without the system prompt"
+        with Bar(count, "probe", title) as bar:
+            running = drift.Running(progress=bar, command=command_line())
+            drift.ask_baseline(
+                self.model, self.suite, self.out, self.settings, cast=self.cast, running=running
+            )
+
 
 def add_dry_run(add) -> None:
     """Adds `--dry-run`, and the prices of an endpoint."""

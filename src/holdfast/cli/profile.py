@@ -21,26 +21,32 @@ from holdfast.cli.options import (
 from holdfast.cli.progress import Bar
 from holdfast.errors import UsageError
 
+DESCRIPTION = (
+    "Steers every head of a model alone on the samples of one or several tasks, and ranks"
+    " the heads. Zhang et al. 2024, Algorithm 1."
+)
+
+EXAMPLES = """A line of samples: {"messages": [{"role": "user", "content": "Anna is a nurse. Her\
+ job:"}], "emphasis": ["nurse"],
+  "continuations": [" nurse", " pilot"], "right": 0}
+examples:
+  holdfast profile --task json --task pronouns --task bios --task counterfact --by accuracy --top 16
+  holdfast profile --samples jobs.jsonl
+  holdfast profile --samples jobs.jsonl --samples facts.jsonl --top 20 --combine intersection\
+ --out runs/heads
+  holdfast generate --user "..." --emphasis "..." --method\
+ pasta:alpha=0.01,heads=runs/heads/heads.json
+
+Repeating a command resumes it."""
+
 
 def add_parser(commands) -> None:
     profile = commands.add_parser(
         "profile",
         help="find the heads to steer",
         formatter_class=argparse.RawDescriptionHelpFormatter,
-        description=(
-            "Steers every head of a model alone on the samples of one or several tasks, and ranks"
-            " the heads. Zhang et al. 2024, Algorithm 1."
-        ),
-        epilog=(
-            'A line of samples: {"messages": [{"role": "user", "content": "Anna is a nurse. Her'
-            ' job:"}], "emphasis": ["nurse"],\n  "continuations": [" nurse", " pilot"], "right":'
-            " 0}\nexamples:\n  holdfast profile --task json --task pronouns --task bios --task"
-            " counterfact --by accuracy --top 16\n  holdfast profile --samples jobs.jsonl\n "
-            " holdfast profile --samples jobs.jsonl --samples facts.jsonl --top 20 --combine"
-            ' intersection --out runs/heads\n  holdfast generate --user "..." --emphasis "..."'
-            " --method pasta:alpha=0.01,heads=runs/heads/heads.json\n\nRepeating a command"
-            " resumes it."
-        ),
+        description=DESCRIPTION,
+        epilog=EXAMPLES,
     )
     add = profile.option
     add_model(add)

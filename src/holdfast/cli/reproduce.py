@@ -75,73 +75,73 @@ def add_parser(commands) -> None:
 
 
 def run(arguments: argparse.Namespace) -> None:
-    def other(name: str | None):
-        return (
-            load_model(argparse.Namespace(**{**vars(arguments), "model": name})) if name else None
-        )
-
     check_prices(arguments)
+    paper = arguments.paper
     foreign = {
         "li2024": ("child", "data", "task"),
         "zhang2024": ("base", "endpoint", "price_in", "price_out"),  # no endpoint, no price
-    }[arguments.paper]
+    }[paper]
     if given := next((name for name in foreign if getattr(arguments, name)), None):
-        name = given.replace("_", "-")
-        raise UsageError(f"--{name} plays no part in {arguments.paper}; leave it out.")
+        raise UsageError(f"--{given.replace('_', '-')} plays no part in {paper}; leave it out.")
     if is_url(arguments.model):
         raise UsageError(
             f"{arguments.model} is an endpoint, whose layers cannot be seen; give a local --model"
-            f"{', and the endpoint as --endpoint' * (arguments.paper == 'li2024')}."
+            f"{', and the endpoint as --endpoint' * (paper == 'li2024')}."
         )
-    out = arguments.out or Path("runs") / arguments.paper
-    arguments.kept = out
-    if arguments.paper == "li2024":
-        from holdfast import drift
-        from holdfast.reproduce import li2024
+    arguments.kept = arguments.out = arguments.out or Path("runs") / paper
+    page = _reproduce_li2024(arguments) if paper == "li2024" else _reproduce_zhang2024(arguments)
+    if page is not None:
+        print(f"Page: {page.resolve()}")
 
-        scale, suite = li2024.scale_of(arguments.scale), drift.load_suite(arguments.suite)
-        model, endpoint, base = (
-            load_model(arguments),
-            other(arguments.endpoint),
-            other(arguments.base),
-        )
-        setup = li2024.Setup(
-            model,
-            suite,
-            out,
-            scale,
-            arguments.seed,
-            arguments.capability,
-            base,
-            endpoint,
-            tell=print,
-            watch=Bar.of("round"),
-        )
-        if arguments.dry_run:
-            _estimate_li2024(arguments, setup)
-            return
-        page = li2024.reproduce(setup)
-    else:
-        from holdfast.reproduce import zhang2024
 
-        wanted = zhang2024.scale_of(arguments.scale)
-        data = tuple(arguments.data or ("synthetic",))
-        pasta = zhang2024.Setup(
-            load_model(arguments),
-            out,
-            wanted,
-            arguments.seed,
-            data,
-            other(arguments.child),
-            tell=print,
-            watch=Bar.of("sample"),
-            tasks=tuple(arguments.task or zhang2024.TASKS),
-        )
-        if arguments.dry_run:
-            _estimate_zhang2024(pasta)
-            return
-        page = zhang2024.reproduce(pasta)
-    print(f"Page: {page.resolve()}")
+def _load(arguments: argparse.Namespace, name: str | None):
+    """Another model than `--model`; None without a name."""
+    return load_model(argparse.Namespace(**{**vars(arguments), "model": name})) if name else None
+
+
+def _reproduce_li2024(arguments: argparse.Namespace) -> Path | None:
+    from holdfast import drift
+    from holdfast.reproduce import li2024
+
+    scale, suite = li2024.scale_of(arguments.scale), drift.load_suite(arguments.suite)
+    model, endpoint = load_model(arguments), _load(arguments, arguments.endpoint)
+    setup = li2024.Setup(
+        model,
+        suite,
+        arguments.out,
+        scale,
+        arguments.seed,
+        arguments.capability,
+        _load(arguments, arguments.base),
+        endpoint,
+        tell=print,
+        watch=Bar.of("round"),
+    )
+    if arguments.dry_run:
+        _estimate_li2024(arguments, setup)
+        return None
+    return li2024.reproduce(setup)
+
+
+def _reproduce_zhang2024(arguments: argparse.Namespace) -> Path | None:
+    from holdfast.reproduce import zhang2024
+
+    scale = zhang2024.scale_of(arguments.scale)
+    setup = zhang2024.Setup(
+        load_model(arguments),
+        arguments.out,
+        scale,
+        arguments.seed,
+        tuple(arguments.data or ("synthetic",)),
+        _load(arguments, arguments.child),
+        tell=print,
+        watch=Bar.of("sample"),
+        tasks=tuple(arguments.task or zhang2024.TASKS),
+    )
+    if arguments.dry_run:
+        _estimate_zhang2024(setup)
+        return None
+    return zhang2024.reproduce(setup)
 
 
 def _estimate_li2024(arguments: argparse.Namespace, setup: li2024.Setup) -> None:

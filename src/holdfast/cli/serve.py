@@ -32,17 +32,20 @@ _NEEDS = ("fastapi", "uvicorn", "prometheus_client")
 _UNITS = {"": 1, "K": 2**10, "M": 2**20, "G": 2**30}
 
 
+DESCRIPTION = (
+    "Serves a chat model to OpenAI's clients, each request steered as it asks"
+    " (docs/serving.md).\nThe first SIGTERM or Ctrl-C finishes what runs, the second ends"
+    " at once."
+)
+
+
 def add_parser(commands) -> None:
     serve = commands.add_parser(
         "serve",
         help="an OpenAI-compatible server with steering per request",
         formatter_class=argparse.RawDescriptionHelpFormatter,
         epilog=EXAMPLES,
-        description=(
-            "Serves a chat model to OpenAI's clients, each request steered as it asks"
-            " (docs/serving.md).\nThe first SIGTERM or Ctrl-C finishes what runs, the second ends"
-            " at once."
-        ),
+        description=DESCRIPTION,
     )
     add = serve.option
     add(

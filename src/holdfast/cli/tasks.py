@@ -19,23 +19,26 @@ from holdfast.cli.options import (
 )
 from holdfast.cli.progress import Bar
 
+DESCRIPTION = (
+    "JSON formatting, pronouns changing, Bias in Bios and CounterFact (Zhang et al. 2024):"
+    " prompting baselines on the unsteered\nmodel, and steering methods on the zero-shot"
+    " prompt, on the same samples. Greedy decoding. Repeating a command resumes it."
+)
+
+EXAMPLES = """examples:
+  holdfast tasks --baseline zero-shot --baseline marked --baseline few-shot
+  holdfast tasks --task json --task pronouns --instruction shortened --samples 500
+  holdfast tasks --task counterfact --data counterfact.json --model\
+ meta-llama/Llama-3.2-1B-Instruct"""
+
 
 def add_parser(commands) -> None:
     tasks = commands.add_parser(
         "tasks",
         help="ask PASTA's tasks, with prompts or steering",
         formatter_class=argparse.RawDescriptionHelpFormatter,
-        description=(
-            "JSON formatting, pronouns changing, Bias in Bios and CounterFact (Zhang et al. 2024):"
-            " prompting baselines on the unsteered\nmodel, and steering methods on the zero-shot"
-            " prompt, on the same samples. Greedy decoding. Repeating a command resumes it."
-        ),
-        epilog=(
-            "examples:\n  holdfast tasks --baseline zero-shot --baseline marked --baseline"
-            " few-shot\n  holdfast tasks --task json --task pronouns --instruction shortened"
-            " --samples 500\n  holdfast tasks --task counterfact --data counterfact.json --model"
-            " meta-llama/Llama-3.2-1B-Instruct"
-        ),
+        description=DESCRIPTION,
+        epilog=EXAMPLES,
     )
     add = tasks.option
     add(
