@@ -313,50 +313,38 @@ def _print_result(
     Raises:
         HoldfastError: a budget was given, and nothing can be recommended.
     """
+    from holdfast.analysis import study_summary
     from holdfast.analysis.choice import pick
-    from holdfast.analysis.study_summary import (
-        write_calibration_file,
-        write_calibration_summaries,
-        write_method_file,
-    )
     from holdfast.drift.baseline import read_baseline
     from holdfast.records import read_run
-    from holdfast.report.calibration import (
-        answer,
-        calibration_page,
-        chance_line,
-        detail_lines,
-        rejected_line,
-        table,
-        unprompted_lines,
-    )
+    from holdfast.report import calibration as report
     from holdfast.report.endings import failure_lines
     from holdfast.report.study_figures import write_calibration_figures
 
     out, file = arguments.out, arguments.out / "method.json"
     chosen, stability = pick(calibration, budget), read_run(out / "stability")
-    write_calibration_file(calibration, out / "calibration.json")
+    study_summary.write_calibration_file(calibration, out / "calibration.json")
     figures = write_calibration_figures(calibration, budget, out)
-    write_calibration_summaries(calibration, out)
-    print(table(calibration))
-    lines = detail_lines(calibration) if arguments.details else []
+    study_summary.write_calibration_summaries(calibration, out)
+    print(report.table(calibration))
+    lines = report.detail_lines(calibration) if arguments.details else []
     if arguments.details or read_baseline(stability.folder) is not None:
-        lines += unprompted_lines(stability)
+        lines += report.unprompted_lines(stability)
     for line in lines:
         print(line)
     if arguments.details:
         tell_figures(figures)
     for what, line in failure_lines(read_run(out / "capability").failures):
         print(f"{what.capitalize()}: {line}.")
-    write_page(arguments, calibration_page(calibration, chosen, out), page)
+    write_page(arguments, report.calibration_page(calibration, chosen, out), page)
     written = arguments.budget is not None and chosen.recommended
     if written:
-        write_method_file(calibration, chosen, file)
+        study_summary.write_method_file(calibration, chosen, file)
         print(f"Method: {file.resolve()}")
-    print(answer(calibration, chosen))
-    if line := rejected_line(calibration, chosen):
+    print(report.answer(calibration, chosen))
+    if line := report.rejected_line(calibration, chosen):
         print(line)
-    if line := chance_line(calibration):
+    if line := report.chance_line(calibration):
         print(f"{line}.")
     print(f"Next: {_next_step(arguments, calibration, chosen)}")
     if arguments.budget is not None and not written:

@@ -531,18 +531,18 @@ def completions(typed: str) -> Iterator[tuple[str, str, str]]:
 
 def _method_completions(begun: str) -> Iterator[tuple[str, str, str]]:
     """A method with the parameters that it needs, or, behind its colon, another parameter."""
-    from holdfast.methods.knob import knobs_of, required_knobs
+    from holdfast.methods.parameters import parameters_of, required_parameters
     from holdfast.methods.registry import BY_NAME, METHODS, summary
 
     name, colon, given = begun.partition(":")
     if colon and name in BY_NAME:
-        for parameter, declared in knobs_of(BY_NAME[name]).items():
+        for parameter, declared in parameters_of(BY_NAME[name]).items():
             text, last = f"{parameter}={declared.example}", given.split(",")[-1]
             yield from _matching(text, last, declared.description)
         return
     for method in METHODS:
-        known = knobs_of(method)
-        spec = ",".join(f"{name}={known[name].example}" for name in required_knobs(method))
+        known = parameters_of(method)
+        spec = ",".join(f"{name}={known[name].example}" for name in required_parameters(method))
         yield from _matching(f"{method.name}:{spec}", begun, summary(method))
     yield from _matching("none", begun, "the model as it is")
 

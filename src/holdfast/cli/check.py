@@ -45,6 +45,7 @@ from holdfast.errors import UsageError
 
 if TYPE_CHECKING:
     from holdfast.analysis.checks import PromptCheck, Terms
+    from holdfast.records import RunData
 
 PASSED, FAILED, UNDECIDED, COULD_NOT = 0, 1, 3, 4
 _UNNAMED = (
@@ -153,12 +154,10 @@ class _NotHere(argparse.Action):
 
 
 def run(arguments: argparse.Namespace) -> int:
-    from holdfast import drift, methods, report
+    from holdfast import drift, methods
     from holdfast.analysis.checks import Terms
     from holdfast.drift.benchmark import check_folder
     from holdfast.drift.pairing import settled
-    from holdfast.report.checks import lines_of
-    from holdfast.report.junit import write_junit
     from holdfast.report.wording import count_of
     from holdfast.study.checking import check, earlier_talks, settings_for
 
@@ -174,7 +173,7 @@ def run(arguments: argparse.Namespace) -> int:
     suite = drift.load_suite(arguments.suite, allow_code=arguments.allow_code)
     tell_small_model(arguments)
     out = arguments.out or Path("runs") / folder_name(arguments, suite, "check", _UNNAMED)
-    page = page_path(arguments, out)
+    page_path(arguments, out)  # refused before anything runs
     user_turns = load_user_turns(arguments)
     if user_turns is None:
         suite, settings = with_user_prompt(suite, settings, arguments.persona)
@@ -209,16 +208,32 @@ def run(arguments: argparse.Namespace) -> int:
         data, checks = check(
             model, suite, out, settings, terms, method, before=before, hold=hold, looked=looked
         )
+    _print_result(arguments, data, checks, terms, time.monotonic() - began)
+    return exit_code(checks)
+
+
+def _print_result(
+    arguments: argparse.Namespace,
+    data: RunData,
+    checks: Sequence[PromptCheck],
+    terms: Terms,
+    seconds: float,
+) -> None:
+    """Prints and writes the verdicts, and the next step."""
+    from holdfast import report
+    from holdfast.report.checks import lines_of
+    from holdfast.report.junit import write_junit
+
+    out, page = data.folder, page_path(arguments, data.folder)
     print("\n".join(lines_of(checks, terms)))
     if arguments.junit is not None:
-        seconds = time.monotonic() - began
-        path = write_junit(checks, terms, suite.name, arguments.junit, seconds)
+        suite = data.manifest["identity"]["suite"]
+        path = write_junit(checks, terms, suite, arguments.junit, seconds)
         print(f"JUnit: {path.resolve()}")
     if data.records:
         report.write_summary(out)
         print(f"Report: {report.write([out], page, page_option(arguments)).resolve()}")
     print(f"Next: {_next_step(arguments, checks, terms, out, page)}")
-    return exit_code(checks)
 
 
 def _next_step(

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import argparse
 import sys
+from collections.abc import Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 from holdfast.cli.dry_run import add_dry_run, check_prices
 from holdfast.cli.options import (
@@ -20,6 +22,10 @@ from holdfast.cli.options import (
 )
 from holdfast.cli.progress import Bar
 from holdfast.errors import UsageError
+
+if TYPE_CHECKING:
+    from holdfast.methods.heads import Ranking
+    from holdfast.study.profiling import Plan
 
 DESCRIPTION = (
     "Steers every head of a model alone on the samples of one or several tasks, and ranks"
@@ -99,50 +105,17 @@ def add_parser(commands) -> None:
 
 
 def run(arguments: argparse.Namespace) -> None:
-    from holdfast import knobs, methods, tasks
-    from holdfast.analysis.profile import choose_heads, read_gains
+    from holdfast import knobs
     from holdfast.analysis.summary import refuse_other_command
     from holdfast.report import write_summary
     from holdfast.report.profile import profile_page, write_profile
-    from holdfast.study.profiling import Plan, check_folder, estimate, profile, read_samples
-    from holdfast.study.task_samples import task_samples
+    from holdfast.study.profiling import check_folder, estimate, profile
 
     check_prices(arguments)
     if arguments.top is not None:
         knobs.whole_number("profile", "top", arguments.top, 1)
     page = page_path(arguments, arguments.out)
-    asked = methods.parse(arguments.method)
-    steering = methods.of_kind(asked, methods.Kind.LOG_ODDS)
-    if len(asked) != 1 or not steering:
-        raise UsageError(
-            f"--method takes one attention method to steer each head by, not {arguments.method!r}."
-        )
-    plan = Plan(
-        steering[0],
-        arguments.by,
-        arguments.halving,
-        system_as=arguments.system_as,
-        seed=arguments.seed,
-    )
-    samples: dict = {path.stem: read_samples(path) for path in arguments.files or ()}
-    if len(samples) < len(arguments.files or ()):
-        raise UsageError(
-            f"Two of the files {', '.join(map(str, arguments.files))} have one name, which names"
-            " their folders; rename one."
-        )
-    if arguments.task:
-        settings = tasks.Settings(tuple(arguments.task), arguments.count, "train")
-        data = tasks.load_data(arguments.data or [tasks.SYNTHETIC], settings)
-        if doubled := next((name for name in settings.tasks if name in samples), None):
-            raise UsageError(
-                f"--task {doubled} and a file of samples have one name, which names their folders;"
-                " rename the file."
-            )
-        samples |= {
-            name: task_samples(data, tasks.CATALOGUE[name], settings) for name in settings.tasks
-        }
-    if not samples:
-        raise UsageError("There is nothing to profile heads on; give --task or --samples.")
+    plan, samples = _plan(arguments), _samples(arguments)
     refuse_other_command(arguments.out, "profile")
     for name, some in samples.items():
         check_folder(arguments.out / name, some, plan, command_line())
@@ -171,14 +144,71 @@ def run(arguments: argparse.Namespace) -> None:
         write_summary(arguments.out / name)
     write_page(arguments, profile_page(arguments.out, told), page)
     if arguments.top is not None:
-        best = getattr(methods, arguments.combine)(rankings, arguments.top)
-        gains = [read_gains(arguments.out / name) for name in samples]
-        file = arguments.out / "heads.json"
-        file.unlink(missing_ok=True)  # of an earlier choice, which must not pass for this one
-        chosen = choose_heads(best, gains, arguments.combine)
-        methods.write_heads(file, chosen.heads)
-        print(f"{len(chosen.heads)} heads: {file.resolve()}")
-        if chosen.told:
-            print(chosen.line())
-        else:
-            print(f"holdfast: {chosen.line()}", file=sys.stderr)
+        _write_heads(arguments, rankings, list(samples))
+
+
+def _plan(arguments: argparse.Namespace) -> Plan:
+    from holdfast import methods
+    from holdfast.study.profiling import Plan
+
+    asked = methods.parse(arguments.method)
+    steering = methods.of_kind(asked, methods.Kind.LOG_ODDS)
+    if len(asked) != 1 or not steering:
+        raise UsageError(
+            f"--method takes one attention method to steer each head by, not {arguments.method!r}."
+        )
+    return Plan(
+        steering[0],
+        arguments.by,
+        arguments.halving,
+        system_as=arguments.system_as,
+        seed=arguments.seed,
+    )
+
+
+def _samples(arguments: argparse.Namespace) -> dict[str, Any]:
+    """The samples of every task, by its name."""
+    from holdfast import tasks
+    from holdfast.study.profiling import read_samples
+    from holdfast.study.task_samples import task_samples
+
+    samples: dict[str, Any] = {path.stem: read_samples(path) for path in arguments.files or ()}
+    if len(samples) < len(arguments.files or ()):
+        raise UsageError(
+            f"Two of the files {', '.join(map(str, arguments.files))} have one name, which names"
+            " their folders; rename one."
+        )
+    if arguments.task:
+        settings = tasks.Settings(tuple(arguments.task), arguments.count, "train")
+        data = tasks.load_data(arguments.data or [tasks.SYNTHETIC], settings)
+        if doubled := next((name for name in settings.tasks if name in samples), None):
+            raise UsageError(
+                f"--task {doubled} and a file of samples have one name, which names their folders;"
+                " rename the file."
+            )
+        samples |= {
+            name: task_samples(data, tasks.CATALOGUE[name], settings) for name in settings.tasks
+        }
+    if not samples:
+        raise UsageError("There is nothing to profile heads on; give --task or --samples.")
+    return samples
+
+
+def _write_heads(
+    arguments: argparse.Namespace, rankings: Sequence[Ranking], names: Sequence[str]
+) -> None:
+    """Writes the best heads of all tasks together, and prints where they are."""
+    from holdfast import methods
+    from holdfast.analysis.profile import choose_heads, read_gains
+
+    best = getattr(methods, arguments.combine)(rankings, arguments.top)
+    gains = [read_gains(arguments.out / name) for name in names]
+    file = arguments.out / "heads.json"
+    file.unlink(missing_ok=True)  # of an earlier choice, which must not pass for this one
+    chosen = choose_heads(best, gains, arguments.combine)
+    methods.write_heads(file, chosen.heads)
+    print(f"{len(chosen.heads)} heads: {file.resolve()}")
+    if chosen.told:
+        print(chosen.line())
+    else:
+        print(f"holdfast: {chosen.line()}", file=sys.stderr)
