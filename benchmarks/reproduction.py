@@ -107,7 +107,6 @@ def main() -> None:
     parser.add_argument("--facts", help="CounterFact, as of holdfast tasks --data")
     parser.add_argument("--known", type=Path, help="default: known.csv in --runs")
     parser.add_argument("--others", action="store_true", help="ask the other writing tasks too")
-    parser.add_argument("--replicas")
     arguments = parser.parse_args()
     runs = arguments.runs or Path("runs") / f"record-{arguments.paper}"
     out = arguments.out or Path("benchmarks/results") / arguments.paper / "findings.json"
@@ -116,7 +115,7 @@ def main() -> None:
     )
     stamp = measured_on(model)
     command = ["reproduce", arguments.paper, "--scale", arguments.scale]
-    for name in ("model", "dtype", "chat_template", "replicas"):
+    for name in ("model", "dtype", "chat_template"):
         if (value := getattr(arguments, name)) not in (None, "default"):
             command += [f"--{name.replace('_', '-')}", value]
     command += [word for task in arguments.task for word in ("--task", task)]
