@@ -38,7 +38,7 @@ class Record:
     Args:
         name: of its file in benchmarks/results/, without ".json".
         command: of Python, from the repository's root; {out} is the file, {runs} a folder for its
-            runs, {corpus} the Self-dialogue Corpus (training/README.md).
+            runs, {corpus} the Self-dialogue Corpus (training/README.md), {facts} CounterFact.
         default_model: whether its numbers are the default model's, so that new weights make it
             void.
         minutes: about how long it takes on 2 cores.
@@ -99,6 +99,22 @@ RECORDS = (
         True,
         36,
         ("zhang2024/figures",),
+    ),
+    Record(
+        "zhang2024_smollm2/findings",
+        "benchmarks/reproduction.py zhang2024 --model smollm2 --dtype bfloat16 --scale brief"
+        " --task counterfact --facts {facts} --others --runs {runs} --out {out}",
+        False,
+        25,
+        ("zhang2024_smollm2/figures",),
+    ),
+    Record(
+        "zhang2024_gemma/findings",
+        "benchmarks/reproduction.py zhang2024 --model gemma-3-270m --chat-template plain --dtype"
+        " bfloat16 --scale brief --task counterfact --facts {facts} --runs {runs} --out {out}",
+        False,
+        20,
+        ("zhang2024_gemma/figures",),
     ),
     Record(
         "chosen_heads",
@@ -270,12 +286,12 @@ def write_changes(commit: str) -> None:
     PAGE.write_text("\n".join([f"{before}{MARKERS[0]}", *lines, f"{MARKERS[1]}{after}"]))
 
 
-def measure(record: Record, runs: Path, corpus: Path | None) -> Path:
+def measure(record: Record, runs: Path, data: dict[str, Path]) -> Path:
     """Runs the record's command, resuming what an earlier call began; returns the new record."""
     fresh = runs / "records" / f"{record.name}.json"
     fresh.parent.mkdir(parents=True, exist_ok=True)
     folder = runs / record.name.replace("/", "-")
-    command = record.command.format(out=fresh, runs=folder, corpus=corpus)
+    command = record.command.format(out=fresh, runs=folder, **data)
     started = time.perf_counter()
     print(f"{record.name}: {command}", flush=True)
     subprocess.run([record.python or sys.executable, *command.split()], cwd=ROOT, check=True)
@@ -283,9 +299,9 @@ def measure(record: Record, runs: Path, corpus: Path | None) -> Path:
     return fresh
 
 
-def replace(record: Record, runs: Path, corpus: Path | None) -> None:
+def replace(record: Record, runs: Path, data: dict[str, Path]) -> None:
     """Measures a record and puts it in the place of the old one."""
-    fresh, old = measure(record, runs, corpus), RESULTS / f"{record.name}.json"
+    fresh, old = measure(record, runs, data), RESULTS / f"{record.name}.json"
     for name in record.beside:
         if (runs / "records" / name).exists():
             shutil.rmtree(RESULTS / name, ignore_errors=True)
@@ -301,6 +317,7 @@ def main() -> None:
     parser.add_argument(
         "--self-dialogue", type=Path, help="self_dialogue.jsonl.gz, for the ablation"
     )
+    parser.add_argument("--counterfact", type=Path, help="its core as CSV, for the real models")
     parser.add_argument("--list", action="store_true")
     parser.add_argument("--compare", metavar="COMMIT", help="with its records; measures nothing")
     arguments = parser.parse_args()
@@ -315,16 +332,18 @@ def main() -> None:
     if unknown := [name for name in arguments.names if name not in by_name]:
         parser.error(f"no record {unknown[0]!r}; there are {', '.join(by_name)}")
     chosen = [by_name[name] for name in arguments.names or by_name]
-    if arguments.self_dialogue is None and (left := [r for r in chosen if "{corpus}" in r.command]):
-        if arguments.names:
-            parser.error(
-                f"{left[0].name} needs --self-dialogue FILE (training/README.md says which)"
-            )
-        print(f"left out: {left[0].name}, which needs --self-dialogue FILE", flush=True)
-        chosen = [record for record in chosen if record not in left]
+    data = {"corpus": arguments.self_dialogue, "facts": arguments.counterfact}
+    for name, option in (("corpus", "--self-dialogue"), ("facts", "--counterfact")):
+        needing = [record for record in chosen if f"{{{name}}}" in record.command]
+        if data[name] is None and needing:
+            what = f"{', '.join(record.name for record in needing)}: {option} FILE is needed"
+            if arguments.names:
+                parser.error(what)
+            print(f"left out: {what}", flush=True)
+            chosen = [record for record in chosen if record not in needing]
     runs = arguments.runs.resolve()
     for record in chosen:
-        replace(record, runs, arguments.self_dialogue)
+        replace(record, runs, data)
     if not arguments.names:
         write_changes("HEAD")
     subprocess.run([sys.executable, "benchmarks/tables.py"], cwd=ROOT, check=True)
