@@ -103,7 +103,7 @@ def test_one_prompt_per_category_or_those_named():
     assert [case.id for case in named.cases] == ["case-rain", "case-bread"]
     with pytest.raises(UnknownName, match=r"'case-ran'.*'case-rain'"):
         choose_prompts(SUITE, ["case-ran", "case-bread"])
-    with pytest.raises(UsageError, match=r"one prompt of each category makes 1.*prompts="):
+    with pytest.raises(UsageError, match=r"one prompt of each category makes 1.*--prompts"):
         choose_prompts(SUITE)
 
 

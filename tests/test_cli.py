@@ -231,10 +231,10 @@ def test_bad_input_gets_one_sentence_with_the_value(
         ("generate Hola", "take 'Hola' by itself; did you mean --user Hola?"),
         ("generate --user Hi there", "'there' by itself; put quotes around --user 'Hi there'."),
         ("check", "`holdfast check` needs SUITE; see `holdfast check --help`."),
-        ("check starter --budget 0", "check takes budget as a whole number from 1 upwards"),
-        ("calibrate --ask-at 0", "calibrate takes ask_at as a whole number from 1 upwards"),
+        ("check starter --budget 0", "check takes --budget as a whole number from 1 upwards"),
+        ("calibrate --ask-at 0", "calibrate takes --ask-at as a whole number from 1 upwards"),
         ("calibrate --ask-at 20", "calibrate takes --ask-at up to 9, with 8 rounds before it"),
-        ("calibrate --budget=-1", "calibrate takes budget from 0 upwards, not -1.0."),
+        ("calibrate --budget=-1", "calibrate takes --budget from 0 upwards, not -1.0."),
         ("reproduce li2025", "PAPER takes li2024 or zhang2024, not 'li2025'; see `holdfast"),
         ("export runs/x", "needs one of --csv --parquet --inspect --wandb --mlflow; see"),
         ("export runs/x --csv a --parquet b", "--parquet excludes --csv; see `holdfast export"),
@@ -245,7 +245,7 @@ def test_bad_input_gets_one_sentence_with_the_value(
         ("serve --max-batch 0", "a model takes batch_size as a whole number from 1 upwards"),
         ("serve --prefix-memory lots", "--prefix-memory needs a number of bytes, such as 2G"),
         ("fit seka", "`holdfast fit` needs --out; see `holdfast fit --help`."),
-        ("profile --task json --top 0", "profile takes top as a whole number from 1 upwards"),
+        ("profile --task json --top 0", "profile takes --top as a whole number from 1 upwards"),
     ),
 )
 def test_every_command_refuses_in_one_sentence(capsys, line, expected):

@@ -134,7 +134,7 @@ def test_a_system_prompt_that_the_template_does_not_keep_is_refused(template, me
         render(messages, tokenizer(template))
     assert f"rewrites the system prompt {named};" in str(
         caught.value
-    ) and "system_as='first-user'" in str(caught.value)
+    ) and "--system-as=first-user" in str(caught.value)
 
 
 def test_the_cure_is_not_what_was_done_already():

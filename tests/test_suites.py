@@ -467,7 +467,7 @@ def swap(suite, case):
             r"case 'two': The measure 'upper_case' has no argument 'size'",
         ),
         (("{name: upper_case}", "{regex: '('}"), r"case 'two': "),
-        (("{name: upper_case}", "{python: os.getcwd}"), r"case 'two': .*allow_code="),
+        (("{name: upper_case}", "{python: os.getcwd}"), r"case 'two': .*--allow-code"),
         (
             ('["What now?", "Where to?"]', "[]"),
             r"the field 'probes' has to be .*, not a list of 0",

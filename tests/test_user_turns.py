@@ -101,7 +101,7 @@ def test_a_file_of_something_else_is_refused(tmp_path, content, named):
 
 
 def test_too_few_messages_are_refused(tmp_path, scripts):
-    named = "Line 1 of scripts.jsonl has 4 messages.*5 rounds.*rounds= 4"
+    named = "Line 1 of scripts.jsonl has 4 messages.*5 rounds.*--rounds 4"
     with pytest.raises(UsageError, match=named):
         drift.run(Scripted(), SUITE, tmp_path / "run", replace(QUICK, rounds=5), cast=cast(scripts))
 
@@ -151,4 +151,4 @@ def test_a_calibration_and_a_check_take_them_too(tmp_path, scripts, capsys):
     scripts.write_text(json.dumps(["d1", "d2"]))
     assert main(["calibrate", *options, *more, *sizes]) == 2
     error = capsys.readouterr().err
-    assert "--user-turns" in error, error
+    assert "its user_turns.fingerprint is" in error, error

@@ -37,7 +37,7 @@ from holdfast.cli import (
 )
 from holdfast.cli.options import RunFolder
 from holdfast.cli.termination import INTERRUPTED, TERMINATED, Terminated, heeding_sigterm
-from holdfast.errors import HoldfastError, UnknownName, UsageError
+from holdfast.errors import HoldfastError, KnobOutOfRange, UnknownName, UsageError
 from holdfast.threads import wait_asleep
 from holdfast.version import __version__
 
@@ -82,7 +82,7 @@ def main(argv: Sequence[str] | None = None) -> int:
             warnings.showwarning = _tell_warning  # type: ignore[assignment]
             code: int | None = arguments.run(arguments)
     except HoldfastError as error:
-        print(f"holdfast: {error}", file=sys.stderr)
+        print(f"holdfast: {_with_options(error, words)}", file=sys.stderr)
         return 2 if isinstance(error, UsageError) else getattr(arguments, "could_not", 1)
     except KeyboardInterrupt as ended:
         how = "terminated" if isinstance(ended, Terminated) else "interrupted"
@@ -92,6 +92,15 @@ def main(argv: Sequence[str] | None = None) -> int:
         sys.stderr.close()
         return 1
     return code or 0
+
+
+def _with_options(error: HoldfastError, words: Sequence[str]) -> str:
+    """The error's sentence; a number out of its range is named as the option that gave it."""
+    text = str(error)
+    if isinstance(error, KnobOutOfRange):
+        for option in (word.partition("=")[0] for word in words if word.startswith("--")):
+            text = text.replace(f" takes {option[2:].replace('-', '_')} ", f" takes {option} ")
+    return text
 
 
 def _resuming(arguments: argparse.Namespace, words: Sequence[str]) -> str:

@@ -559,7 +559,7 @@ def _history_file(screen: Screen) -> str | None:
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         path.touch(mode=0o600)
-        path.open("a").close()
+        path.open(mode="r+").close()  # raises where it is read-only
     except OSError as error:
         screen.notice(f"No history is kept: {path} cannot be written ({error.strerror}).")
         return None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Hashable, Iterable, Sequence
 from dataclasses import replace
 
@@ -42,7 +43,7 @@ class LocalSession:
     def __init__(self, model: SessionModel, *, serves: bool = False):
         self.model, self.serves = model, serves
         self._reader = Reader(model)
-        self._given = GivenReplies(model, self._reader, self._generate_apart)
+        self._given = GivenReplies(model, self._reader, functools.partial(_generate_apart, model))
         self._scheduler = self._new_scheduler()
         self._open: dict[Handle, Answer] = {}
         self.rows_at_most: int | None = None  # together, since memory ran out; None: it never did
@@ -68,9 +69,6 @@ class LocalSession:
             PromptError, ModelError: as `generate_batch`.
         """
         return answer_all(self._run_whole, [request], drawn)[0]
-
-    def _generate_apart(self, requests: Sequence[Request]) -> list[Reply]:
-        return LocalSession(self.model).generate_batch(requests)
 
     def submit(self, request: Request, top_logprobs: int | None = None) -> Answer:
         """Takes a request in; `step` answers it, beside all others.
@@ -314,3 +312,8 @@ class LocalSession:
 
     def _render_jobs(self, jobs: Sequence[Job]) -> list[Rendered | HoldfastError]:
         return self._reader.read([job.request for job in jobs], [job.name for job in jobs])
+
+
+def _generate_apart(model: SessionModel, requests: Sequence[Request]) -> list[Reply]:
+    """Replies of a session of their own; no method of the first one, which would hold itself."""
+    return LocalSession(model).generate_batch(requests)

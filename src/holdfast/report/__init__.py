@@ -16,7 +16,7 @@ from holdfast.report.terminal import table
 __all__ = ["check_page", "table", "write", "write_summary"]
 
 
-def write(folders: Sequence[Path | str], out: Path | str, option: str = "out=") -> Path:
+def write(folders: Sequence[Path | str], out: Path | str, option: str = "--out") -> Path:
     """Write the report of one or several runs as one page, and its figures beside it.
 
     Args:
@@ -68,7 +68,7 @@ def write(folders: Sequence[Path | str], out: Path | str, option: str = "out=") 
     return write_whole(out, html, f"another place with {option}")
 
 
-def check_page(out: Path | str, option: str = "out=") -> Path:
+def check_page(out: Path | str, option: str = "--out") -> Path:
     """Refuses a place where no page can be written, so that a command can do so before it runs.
 
     Args:
