@@ -186,8 +186,8 @@ def test_the_example_of_a_measure_can_be_built():
 @pytest.mark.parametrize(
     ("argv", "code", "expected"),
     (
-        (["--rounds", "0"], 2, ["takes rounds as a whole number from 1 upwards, not 0."]),
-        (["--conversations", "0"], 2, ["takes conversations as a whole number", "not 0."]),
+        (["--rounds", "0"], 2, ["takes --rounds as a whole number from 1 upwards, not 0."]),
+        (["--conversations", "0"], 2, ["takes --conversations as a whole number", "not 0."]),
         (["--rounds", "six"], 2, ["--rounds takes a whole number, not 'six'; see `holdfast drift"]),
         (["--temperature", "hot"], 2, ["--temperature takes a number, not 'hot'; see `holdfast"]),
         (["--context", "stopp"], 2, ["--context takes stop, cut, slide or summarise, not 'stopp'"]),
@@ -197,9 +197,9 @@ def test_the_example_of_a_measure_can_be_built():
         (["--method", "split-sofmax:exponent=0.5"], 2, ["split-sofmax", "split-softmax"]),
         (["--method", "split-softmax:exponent=1.5"], 2, ["exponent", "1.5", "0 to 1"]),
         (["--method", "split-softmax"], 2, ["exponent"]),
-        (["--top-p", "0"], 2, ["takes top_p above 0 to 1, not 0.0."]),
-        (["--temperature", "-1"], 2, ["takes temperature from 0 upwards, not -1.0."]),
-        (["--max-new-tokens", "0"], 2, ["takes max_new_tokens as a whole number", "not 0."]),
+        (["--top-p", "0"], 2, ["takes --top-p above 0 to 1, not 0.0."]),
+        (["--temperature", "-1"], 2, ["takes --temperature from 0 upwards, not -1.0."]),
+        (["--max-new-tokens", "0"], 2, ["takes --max-new-tokens as a whole number", "not 0."]),
         (["--device", "nowhere"], 2, ["nowhere", "cpu"]),
         (["--dtype", "float3"], 2, ["float3", "float32"]),
         (["--suite", "cores"], 2, ["cores", "core"]),
