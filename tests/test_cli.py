@@ -242,7 +242,7 @@ def test_bad_input_gets_one_sentence_with_the_value(
         ("trace --head x", "--head takes one head as LAYER.HEAD, such as 3.0, not 'x'."),
         ("generate --messages no.json", "--messages no.json cannot be read (No such file or dir"),
         ("drift --method boost:factr=4", "boost has no parameter 'factr'; did you mean 'factor'?"),
-        ("serve --max-batch 0", "a model takes --batch-size as a whole number from 1 upwards"),
+        ("serve --max-batch 0", "a model takes batch_size as a whole number from 1 upwards"),
         ("serve --prefix-memory lots", "--prefix-memory needs a number of bytes, such as 2G"),
         ("fit seka", "`holdfast fit` needs --out; see `holdfast fit --help`."),
         ("profile --task json --top 0", "profile takes --top as a whole number from 1 upwards"),
