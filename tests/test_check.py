@@ -610,10 +610,10 @@ def test_other_codes_say_that_it_could_not_be_checked(prompts, tmp_path, capsys)
     assert main(["check", str(prompts), "--against", str(tmp_path / "no")]) == 4
     assert main(["check", str(prompts), "--baseline", str(tmp_path / "no")]) == 2
     told = capsys.readouterr().err
-    assert "check takes min_stability as a share above 0 and below 1, not 1.5." in told
+    assert "check takes --min-stability as a share above 0 and below 1, not 1.5." in told
     assert "not 90; did you mean 0.9?" in told
     assert "not 1: no number of conversations shows that a rule is always kept" in told
-    assert "error as a share above 0 and below 1, not 5; did you mean 0.05?" in told
+    assert "check takes --error as a share above 0 and below 1, not 5; did you mean 0.05?" in told
     assert "no.yaml cannot be read" in told and "is not a run" in told
     assert "is given to `holdfast check` with --against" in told
     ran = subprocess.run(

@@ -162,7 +162,8 @@ def _post(app: FastAPI, path: str, model: Any, answer: Answer, **documented: Any
 
 def _add_generating(app: FastAPI, service: Service) -> None:
     limits, default, tokenizer = service.limits, service.default, service.model.tokenizer
-    stream = {200: {"content": {"text/event-stream": {"schema": {"type": "string"}}}}}
+    event = {"type": "object", "properties": {"data": {"type": "string"}}, "required": ["data"]}
+    stream = {200: {"content": {"text/event-stream": {"itemSchema": event}}}}
 
     async def chat(body: ChatBody, arrived: float) -> Response:
         check_model(body.model, service.name)
