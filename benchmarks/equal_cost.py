@@ -50,7 +50,7 @@ from holdfast.methods import Kind, of_kind
 from holdfast.records import read_run
 from holdfast.study.calibrate import Plan, calibrate
 from holdfast.study.capability import Capability, Item
-from holdfast.study.fitting import fit
+from holdfast.study.fitting.run import fit
 
 sys.path.insert(0, str(Path(__file__).parent.parent / "training"))
 from knowledge import ask

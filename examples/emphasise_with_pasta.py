@@ -14,7 +14,7 @@ import holdfast
 from holdfast import methods, tasks
 from holdfast.report.tasks import table
 from holdfast.study.profiling import Plan, profile
-from holdfast.study.task_samples import task_samples
+from holdfast.study.profiling.samples import task_samples
 
 
 def main() -> None:

@@ -11,7 +11,7 @@ from holdfast.methods import Ability
 from holdfast.models.capabilities import ENDPOINT
 from holdfast.models.engines import engine_in, load_in_engine, read_options
 from holdfast.study import decay, geometry
-from holdfast.study.fitting import fit
+from holdfast.study.fitting.run import fit
 from holdfast.study.profiling import profile
 
 

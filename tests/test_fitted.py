@@ -24,16 +24,11 @@ from holdfast.methods.registry import BY_NAME
 from holdfast.models.requests import Request
 from holdfast.sampling import Sampling
 from holdfast.states import Site, watched
-from holdfast.study.fitting import (
-    Triplet,
-    fit,
-    fitted_methods,
-    read_contrasts,
-    read_triplets,
-    recipe,
-)
+from holdfast.study.fitting import recipe
+from holdfast.study.fitting.examples import Triplet, read_contrasts, read_triplets
 from holdfast.study.fitting.keys import learn_seka
 from holdfast.study.fitting.replies import learn_capping, learn_gcad, learn_vector
+from holdfast.study.fitting.run import fit, fitted_methods
 
 ROUNDING = {"rel": 1e-4, "abs": 1e-5}  # float32 against float64 formulas
 LAYER = 1

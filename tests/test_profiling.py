@@ -21,10 +21,10 @@ from holdfast.methods import HeadSet
 from holdfast.report.profile import write_profile
 from holdfast.study.head_passes import HeadPasses
 from holdfast.study.profiling import Choice, Plan, Question, profile, read_samples
-from holdfast.study.profiling.material import read_material
+from holdfast.study.profiling.plan import read_material
+from holdfast.study.profiling.run import scorer_of
 from holdfast.study.profiling.scoring import PlainPasses, SharedPasses
-from holdfast.study.profiling.work import scorer_of
-from holdfast.study.twin import Twin
+from holdfast.study.twin import SharedWeightsCopy
 
 # float32: the sums of a shared pass are taken in another order
 TOLERANCE = 1e-4
@@ -463,7 +463,7 @@ def passes_of(tiny, share: bool):
 )
 def test_what_is_known_of_a_model_changes_the_work_and_not_the_scores(kind, projected, narrowed):
     tiny = model(kind, **({"word_embed_proj_dim": 48} if kind == "opt" else {}))
-    twin = Twin(tiny.hf_model)
+    twin = SharedWeightsCopy(tiny.hf_model)
     assert sum(attending is not None for attending in twin.attending) == projected
     assert len(twin.by_column) == narrowed
     shared, plain = passes_of(tiny, True)[1], passes_of(tiny, False)[1]
@@ -474,7 +474,7 @@ def test_what_is_known_of_a_model_changes_the_work_and_not_the_scores(kind, proj
 def test_the_output_projection_is_the_linear_map_whose_output_is_the_attentions():
     tiny = model()
     own = {module: name for name, module in tiny.hf_model.named_modules()}
-    twin = Twin(tiny.hf_model)
+    twin = SharedWeightsCopy(tiny.hf_model)
     for layer, attending in enumerate(twin.attending):
         real = tiny.hf_model.model.layers[layer].self_attn.o_proj
         assert attending.projection.weight is real.weight and attending.size == 12
@@ -489,7 +489,7 @@ def test_an_attention_that_ends_in_something_else_is_not_taken_apart():
         for attention in ends
     ]
     try:
-        twin = Twin(tiny.hf_model)
+        twin = SharedWeightsCopy(tiny.hf_model)
         shared, plain = passes_of(tiny, True)[1], passes_of(tiny, False)[1]
     finally:
         for handle in handles:

@@ -48,7 +48,7 @@ from holdfast.tasks import (
 from holdfast.tasks.dialogues import training_dialogue
 from holdfast.tasks.drawing import demonstrations, draw_samples
 from holdfast.tasks.sample import BIOGRAPHIES, FACTS, SPLITS, mark, spans_of
-from holdfast.tasks.variants import request_of
+from holdfast.tasks.settings import request_of
 
 ROOT = Path(__file__).parents[1]
 CORE = ROOT.parent / "shared" / "data" / "counterfact_core.csv.gz"

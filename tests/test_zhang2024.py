@@ -31,7 +31,7 @@ from holdfast.reproduce.zhang2024.results import (
 )
 from holdfast.reproduce.zhang2024.study import Study
 from holdfast.study.profiling import Choice, Question
-from holdfast.study.task_samples import task_samples
+from holdfast.study.profiling.samples import task_samples
 
 
 def test_a_task_becomes_samples_with_its_emphasis_and_its_right_answer():

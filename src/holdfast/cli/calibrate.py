@@ -145,7 +145,7 @@ def run(arguments: argparse.Namespace) -> None:
     from holdfast.analysis.calibration import read_calibration
     from holdfast.report.wording import count_of
     from holdfast.study import calibrate as study
-    from holdfast.study.calibration_talks import too_small, usual_draws
+    from holdfast.study.calibration_plan import too_small, usual_draws
     from holdfast.study.capability import load_capability
 
     check_prices(arguments)

@@ -53,7 +53,7 @@ def run(arguments: argparse.Namespace) -> None:
     from holdfast.cli.progress import Bar
     from holdfast.errors import UnknownName
     from holdfast.methods.fitted import SUFFIX
-    from holdfast.study.fitting import fit, fitted_methods
+    from holdfast.study.fitting.run import fit, fitted_methods
 
     if arguments.method not in fitted_methods():
         raise UnknownName("fitted method", arguments.method, fitted_methods())

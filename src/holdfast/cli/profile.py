@@ -170,7 +170,7 @@ def _samples(arguments: argparse.Namespace) -> dict[str, Any]:
     """The samples of every task, by its name."""
     from holdfast import tasks
     from holdfast.study.profiling import read_samples
-    from holdfast.study.task_samples import task_samples
+    from holdfast.study.profiling.samples import task_samples
 
     samples: dict[str, Any] = {path.stem: read_samples(path) for path in arguments.files or ()}
     if len(samples) < len(arguments.files or ()):

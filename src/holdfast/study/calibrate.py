@@ -1,4 +1,4 @@
-"""What each method gives and costs at each of its strengths (Li et al. 2024, section 6.3).
+"""Stability and capability under each method at each strength (Li et al. 2024, section 6.3).
 
 Stability is the drift benchmark over all ordered pairs of a few prompts, over pairs drawn anew for
 every conversation, or over one prompt and the suite's personas. Capability is asked in the very
@@ -40,8 +40,7 @@ from holdfast.records import (
     resume,
     superset,
 )
-from holdfast.study.calibration_plan import Plan
-from holdfast.study.calibration_talks import choose_prompts, conversations, settings_for
+from holdfast.study.calibration_plan import Plan, choose_prompts, conversations, settings_for
 from holdfast.study.capability import Capability
 from holdfast.study.questions import Questioning, gate_of
 
@@ -208,8 +207,8 @@ def _note(run: Run, count: int, unanswered: Unanswered) -> None:
 
 
 def units_of(suite: drift.Suite, capability: Capability, sweeps: Sequence[str], plan: Plan) -> int:
-    """What `calibrate` tells its progress in: rounds of all conversations, and questions as one
-    round each.
+    """The units of progress of `calibrate`: rounds of all conversations, and one for the questions
+    of each.
 
     Raises:
         UsageError: as `conversations`, or a sweep that cannot be read.

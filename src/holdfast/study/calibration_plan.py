@@ -1,13 +1,22 @@
-"""How a calibration is run."""
+"""Sizes and readings of a calibration, the prompts that it takes, and their conversations."""
 
 from __future__ import annotations
 
+import dataclasses
+import math
+import random
+from collections.abc import Sequence
 from dataclasses import dataclass
+from pathlib import Path
 
-from holdfast import knobs
-from holdfast.errors import KnobOutOfRange, UsageError
+from holdfast import drift, knobs
+from holdfast.analysis.verdicts import LEAST
+from holdfast.errors import KnobOutOfRange, UnknownName, UsageError
 from holdfast.measures.text import plural
+from holdfast.records import MANIFEST
+from holdfast.records.manifest import read_manifest
 from holdfast.sampling import Sampling
+from holdfast.seeds import seed_of
 
 READINGS = ("likeliest", "written")
 
@@ -63,3 +72,120 @@ class Plan:
             raise UsageError(
                 f"calibrate takes reading as {' or '.join(READINGS)}, not {self.reading!r}."
             )
+
+
+MEANT = 60  # conversations that a setting has at least, where no number of draws is given
+DECIDES = 2 * LEAST  # settings are chosen on one half, and reported on the other
+
+
+def choose_prompts(suite: drift.Suite, ids: Sequence[str] = (), plan: Plan = Plan()) -> drift.Suite:
+    """The suite of the cases named; of all cases, where the plan draws pairs anew; or of one case
+    per category, always the same ones.
+
+    A single case talks to the suite's personas, or to a user model without a prompt.
+
+    Raises:
+        UnknownName: no case has this id.
+        UsageError: one of several cases is left, though they could talk to one another, and nobody
+            asked for it.
+    """
+    known = {case.id: case for case in suite.cases}
+    for name in ids:
+        if name not in known:
+            raise UnknownName("prompt", name, known, owner=f"The suite {suite.name}")
+    chosen = [known[name] for name in dict.fromkeys(ids)]
+    if not ids and plan.conversations is not None:
+        return suite
+    if not ids:
+        for category in dict.fromkeys(case.category for case in suite.cases):
+            chosen.append(
+                random.Random(seed_of("calibrate", category)).choice(
+                    [case for case in suite.cases if case.category == category]
+                )
+            )
+        if len(chosen) == 1 < len(suite.cases) and not suite.personas:
+            raise UsageError(
+                f"Of the suite {suite.name!r}, one prompt of each category makes 1, and a pair"
+                " needs two; name two or more with --prompts ID,ID, or one, whose user model then"
+                " has no prompt."
+            )
+    return dataclasses.replace(suite, cases=tuple(chosen))
+
+
+def pairs_of(suite: drift.Suite) -> int:
+    """How many conversations a draw is: all ordered pairs of prompts; of a single prompt, one with
+    every persona, or with a user model that has no prompt.
+    """
+    count = len(suite.cases)
+    return count * (count - 1) if count > 1 else max(1, len(suite.personas))
+
+
+def conversations(suite: drift.Suite, plan: Plan) -> int:
+    """How many conversations every setting has.
+
+    Raises:
+        UsageError: fewer than four: settings are chosen on one half and reported on the other, and
+            an interval needs two.
+    """
+    if plan.conversations is not None:
+        return plan.conversations
+    count = pairs_of(suite) * plan.draws
+    if count < 4:
+        more = "--draws or --prompts" if len(suite.cases) > 1 else "--draws"
+        raise UsageError(
+            f"{plural(plan.draws, 'draw')} of {plural(len(suite.cases), 'prompt')}"
+            f" {'makes' if plan.draws == 1 else 'make'} {plural(count, 'conversation')}, and at"
+            f" least 4 are needed; use more {more}."
+        )
+    return count
+
+
+def usual_draws(suite: drift.Suite, out: Path | str) -> int:
+    """The draws where none are given: those of the calibration in the folder, if there is one, so
+    that it goes on; else 5, or as many as make 60 conversations.
+    """
+    folder = Path(out) / "stability"
+    if (folder / MANIFEST).is_file():
+        settings = read_manifest(folder)["identity"].get("settings", {})
+        draws, rest = divmod(settings.get("conversations", 0), pairs_of(suite))
+        if draws and not rest:
+            return draws
+    return max(Plan().draws, math.ceil(MEANT / pairs_of(suite)))
+
+
+def too_small(suite: drift.Suite, questions: int, plan: Plan) -> str:
+    """Why a calibration of this size can recommend nothing, and which size can; "" where this one
+    can.
+    """
+    option, enough = "--conversations", DECIDES
+    if plan.conversations is None:
+        option, enough = "--draws", math.ceil(DECIDES / pairs_of(suite))
+    short = [
+        f"{count} {noun} (use {option} {needed})"
+        for count, noun, option, needed in (
+            (conversations(suite, plan), "conversations", option, enough),
+            (questions, "questions", "--questions", DECIDES),
+        )
+        if count < DECIDES
+    ]
+    if not short:
+        return ""
+    return (
+        f"too small to recommend a setting: {' and '.join(short)}; {DECIDES} of each are needed,"
+        f" {LEAST} to choose on and {LEAST} others to report on."
+    )
+
+
+def settings_for(suite: drift.Suite, plan: Plan) -> drift.Settings:
+    """The protocol of the conversations that every setting has, in the folder `stability`."""
+    return drift.Settings(
+        rounds=plan.rounds,
+        conversations=conversations(suite, plan),
+        seed=plan.seed,
+        sampling=plan.sampling,
+        system_as=plan.system_as,
+        adoption=False,
+        trace=False,
+        pairs="all" if plan.conversations is None else "random",
+        batch=plan.batch,
+    )

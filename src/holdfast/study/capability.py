@@ -1,5 +1,5 @@
-"""What a model can do besides following its prompt: questions and texts that are put to it in the
-middle of a dialog.
+"""Capability besides following the prompt: questions and texts put to a model in the middle of a
+dialog.
 
 knowledge          the default model's own questions
 mmlu:PATH          MMLU from a folder (test.jsonl.gz) or a file of JSON lines: subject, question,

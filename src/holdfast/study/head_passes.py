@@ -37,14 +37,14 @@ from holdfast.study.side_by_side import (
     lay_out,
     read_scores,
 )
-from holdfast.study.twin import Twin, heads_apart, last_columns, noted
+from holdfast.study.twin import SharedWeightsCopy, heads_apart, last_columns, noted
 
 KeysValues = tuple[Tensor, Tensor]  # of a layer, [row, group, column, size]
 
 
 @dataclass(frozen=True)
 class _Base:
-    """What the unsteered pass of a group leaves.
+    """Results of the unsteered pass of a group.
 
     Args:
         entering: what enters each layer, [prompt, column, width].
@@ -77,7 +77,7 @@ class HeadPasses:
         self.device: torch.device = hf_model.device
         self.heads, self.vocabulary = config.num_attention_heads, config.vocab_size
         self.share, self.forwarded = share, 0.0
-        self._twin = Twin(hf_model)
+        self._twin = SharedWeightsCopy(hf_model)
         self._layers = self._twin.layers
 
     def groups(self, prompts: Sequence[Prompt]) -> list[list[int]]:
@@ -85,7 +85,7 @@ class HeadPasses:
         return group_prompts(prompts, self.heads, self.vocabulary)
 
     def work(self, prompts: Sequence[Prompt], heads: Iterable[Head]) -> float:
-        """What `scores` adds to `forwarded`."""
+        """The number of tokens that `scores` adds to `forwarded`."""
         extent, count = extent_of(prompts), len(self._layers)
         columns = [extent.columns - self._first(extent, layer) for layer in range(count)]
         through = sum(columns[layer] * (count - layer) for layer, _ in heads) / count

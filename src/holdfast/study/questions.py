@@ -56,7 +56,7 @@ class Chances:
 
 @dataclass(frozen=True)
 class Answers:
-    """What came of some questions, by their numbers; a reading that was not asked for is empty."""
+    """Answers to questions, by number; a reading that was not requested is empty."""
 
     chances: Mapping[int, Chances]
     written: Mapping[int, Reply]

@@ -37,7 +37,7 @@ class Attending:
     size: int
 
 
-class Twin:
+class SharedWeightsCopy:
     """A decoder whose layers stand in one list.
 
     Args:
@@ -58,6 +58,7 @@ class Twin:
         shared = [*hf_model.parameters(), *hf_model.buffers(), hf_model.config]
         if any(part.is_meta for part in shared[:-1]):
             raise ModelError(f"{type(hf_model).__name__} has weights that are not on a device.")
+        # deepcopy takes what is to be shared by id
         self.model = copy.deepcopy(hf_model, {id(part): part for part in shared})
         self._runner = Runner(self.model)
         if not {"position_ids", "logits_to_keep"} <= self._runner.accepts:
@@ -115,7 +116,7 @@ class Twin:
 
     @torch.inference_mode()
     def _calls(self) -> dict[Module, _Call]:
-        """What each module inside the layers takes and gives when two tokens are forwarded."""
+        """Input and output of each module inside the layers when two tokens are forwarded."""
         calls: dict[Module, _Call] = {}
 
         def note(module: Module, args: tuple[Any, ...], output: Any) -> None:
@@ -158,7 +159,7 @@ class Twin:
 
 @dataclass(frozen=True)
 class _Call:
-    """What a module took first, where that is a tensor and given by its place, and what it gave."""
+    """The first positional argument of a module, where it is a tensor, and its output."""
 
     taken: Tensor | None
     given: Tensor
@@ -205,7 +206,7 @@ def _hooked(handles: Iterable[RemovableHandle]) -> Iterator[None]:
 
 
 def _hidden(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Tensor:
-    """What a layer or an attention is called with first."""
+    """The hidden states that a layer or an attention is called with."""
     hidden: Tensor = args[0] if args else kwargs["hidden_states"]
     return hidden
 

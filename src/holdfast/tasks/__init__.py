@@ -6,8 +6,7 @@ from holdfast.tasks.data import Data
 from holdfast.tasks.drawing import SYNTHETIC, draw_samples, load_data
 from holdfast.tasks.evaluate import run
 from holdfast.tasks.sample import Sample, Task, spans_of
-from holdfast.tasks.settings import BASELINES, CATALOGUE, Settings
-from holdfast.tasks.variants import request_of, variants_of
+from holdfast.tasks.settings import BASELINES, CATALOGUE, Settings, request_of, variants_of
 
 __all__ = [
     "BASELINES",

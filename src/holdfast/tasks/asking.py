@@ -19,8 +19,7 @@ from holdfast.tasks.data import Data
 from holdfast.tasks.drawing import fitting
 from holdfast.tasks.metrics import Tfidf, fit_tfidf, fluency
 from holdfast.tasks.sample import Sample, Task, mark
-from holdfast.tasks.settings import CATALOGUE, Settings
-from holdfast.tasks.variants import Variant, request_of, user_message
+from holdfast.tasks.settings import CATALOGUE, Settings, Variant, request_of, user_message
 
 _SIGNS = {"marked": "*", "quoted": '"'}
 _REFERENCES = 1000  # training texts that consistency knows

@@ -1,4 +1,4 @@
-"""What the samples of tasks are made of: biographies and changed facts."""
+"""Biographies and changed facts, which the samples of tasks are made of."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ class ChangedFact:
 
 @dataclass(frozen=True)
 class Data:
-    """What samples are made of.
+    """Biographies and changed facts by split.
 
     Args:
         name: for people.

@@ -1,4 +1,4 @@
-"""What samples and demonstrations are made of, and how they are drawn."""
+"""Draws samples and demonstrations from synthetic data, files or the hub."""
 
 from __future__ import annotations
 
@@ -14,9 +14,8 @@ from holdfast.seeds import seed_of
 from holdfast.tasks.data import Data
 from holdfast.tasks.files import load_files
 from holdfast.tasks.sample import BIOGRAPHIES, Sample, Task
-from holdfast.tasks.settings import Settings
+from holdfast.tasks.settings import Settings, user_message
 from holdfast.tasks.synthetic import Shape, make_data
-from holdfast.tasks.variants import user_message
 
 SYNTHETIC = "synthetic"
 
@@ -104,7 +103,7 @@ def demonstrations(data: Data, task: Task, settings: Settings, draw: int) -> lis
 
 
 def fitting(data: Data, task: Task, split: str) -> Iterator[Any]:
-    """What a task can ask about, of a split.
+    """The items of a split that a task can ask about.
 
     Raises:
         UsageError: the data lacks the kind the task needs.

@@ -33,8 +33,14 @@ from holdfast.tasks.asking import Asked, Asking
 from holdfast.tasks.data import Data
 from holdfast.tasks.drawing import demonstrations, draw_samples
 from holdfast.tasks.sample import Sample, Task
-from holdfast.tasks.settings import CATALOGUE, Settings
-from holdfast.tasks.variants import Variant, request_of, user_message, variants_of
+from holdfast.tasks.settings import (
+    CATALOGUE,
+    Settings,
+    Variant,
+    request_of,
+    user_message,
+    variants_of,
+)
 
 COMPATIBILITY = Compatibility(
     defaults={"settings": dataclasses.asdict(Settings())},

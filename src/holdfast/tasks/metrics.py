@@ -1,4 +1,4 @@
-"""What a reply is worth: valid JSON, changed pronouns, choices by probability; fluency and
+"""Scores of replies: valid JSON, changed pronouns, choices by probability; fluency and
 consistency of free text.
 
 Pure functions of strings and numbers. The definitions are those of Zhang et al. 2024, section 4 and

@@ -60,7 +60,7 @@ class Row:
 
 
 def format_of(row: Any, path: Path) -> tuple[str, Callable[[Row], Iterable[tuple[str, Any]]]]:
-    """What a file holds, by the fields of its first row, and how to read a row."""
+    """The kind of items in a file, by the fields of its first row, and the reader of a row."""
     fields = set(row) if isinstance(row, Mapping) else set()
     if "requested_rewrite" in fields:
         return FACTS, _rome

@@ -1,5 +1,5 @@
-"""What a task asks: one prompt or several, the emphasised part, the right reply, and how an answer
-is scored.
+"""Tasks and their samples: prompts, the emphasised part, the right reply, and how an answer is
+scored.
 """
 
 from __future__ import annotations

@@ -333,8 +333,8 @@ def _name(rng: random.Random, split: str, pronoun: str) -> str:
 
 
 def _values(pool: str, split: str) -> list[str]:
-    """What a split draws from: training leaves out the held-out values, but for occupations, which
-    have to be learned.
+    """The values that a split draws from: training leaves out the held-out ones, but not
+    occupations, which have to be learned.
     """
     return [
         value

@@ -28,8 +28,7 @@ from holdfast.tasks.asking import ask_in
 from holdfast.tasks.drawing import SYNTHETIC, demonstrations, draw_samples, load_data
 from holdfast.tasks.sample import Sample
 from holdfast.tasks.sample import Task as PastaTask
-from holdfast.tasks.settings import CATALOGUE, Settings
-from holdfast.tasks.variants import Variant, request_of, variants_of
+from holdfast.tasks.settings import CATALOGUE, Settings, Variant, request_of, variants_of
 
 _SETTINGS = ("samples", "split", "instruction", "demonstrations", "seed")
 

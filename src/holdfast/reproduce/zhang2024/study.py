@@ -29,7 +29,7 @@ from holdfast.methods import (
 )
 from holdfast.reproduce.zhang2024.setup import ALPHA, STRATEGIES, Setup, pasta_on
 from holdfast.study.profiling import Plan, Samples, profile
-from holdfast.study.task_samples import task_samples
+from holdfast.study.profiling.samples import task_samples
 
 if TYPE_CHECKING:
     from holdfast.models.local import LocalModel

@@ -1,22 +1,8 @@
-"""What methods learn from a model before they steer it: `holdfast fit`.
+"""Directions that methods learn from a model before they steer it: `holdfast fit`.
 
-recipe.py     contrastive data of our own, which ship with the package
-examples.py   what an example is, and files of one's own
+recipe.py     contrastive data that ship with the package
+examples.py   triplets, contrasts, and files of one's own
 keys.py       covariances of keys, and their singular vectors: SEKA, AdaSEKA, PRISM-Delta
 replies.py    hidden states and attention outputs of replies: capping, vectors, GCAD
-run.py        one method fitted on one model, and its file
+run.py        fits one method on one model, and writes the file
 """
-
-from __future__ import annotations
-
-from holdfast.study.fitting.examples import Contrast, Triplet, read_contrasts, read_triplets
-from holdfast.study.fitting.run import fit, fitted_methods
-
-__all__ = [
-    "Contrast",
-    "Triplet",
-    "fit",
-    "fitted_methods",
-    "read_contrasts",
-    "read_triplets",
-]

@@ -1,12 +1,14 @@
-"""What an example is that something is learned from, and files of one's own."""
+"""Examples that a method learns from, files of one's own, and the result."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, TypeVar
+
+from torch import Tensor
 
 from holdfast.chat.messages import Message, check_message
 from holdfast.errors import HoldfastError, UsageError
@@ -98,3 +100,22 @@ def _lines(path: Path, make: Callable[[dict[str, Any]], T]) -> Iterator[T]:
         count += 1
     if not count:
         raise UsageError(f"The data {str(path)!r} has no lines; docs/methods.md has their form.")
+
+
+@dataclass(frozen=True)
+class Learned:
+    """Tensors learned for a method on a model.
+
+    Args:
+        tensors: float32, the first dimension that of `layers`.
+        layers: of the model, in order.
+        chosen: those that are steered unless others are named.
+        of_keys: whether heads of keys are in it.
+        told: what else there is to say of it.
+    """
+
+    tensors: Mapping[str, Tensor]
+    layers: tuple[int, ...]
+    chosen: tuple[int, ...]
+    of_keys: bool = False
+    told: Mapping[str, Any] = field(default_factory=dict)

@@ -19,8 +19,7 @@ from holdfast.models.local import LocalModel
 from holdfast.models.requests import Request
 from holdfast.progress import Progress
 from holdfast.states import Site, sites_of, watched
-from holdfast.study.fitting.examples import Triplet
-from holdfast.study.fitting.learned import Learned
+from holdfast.study.fitting.examples import Learned, Triplet
 
 _SITES = (Site.KEYS, Site.VALUES)
 _EXPERT_DIRECTIONS = 16  # kept of each expert, at most
@@ -28,7 +27,7 @@ _EXPERT_DIRECTIONS = 16  # kept of each expert, at most
 
 @dataclass
 class _Sums:
-    """What was read of the tokens so far, float64.
+    """Sums over the tokens read so far, float64.
 
     Args:
         positive, negative: H^T H+ and H^T H-, [layer, head, size, size].

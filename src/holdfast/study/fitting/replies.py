@@ -26,8 +26,7 @@ from holdfast.models.requests import Request
 from holdfast.progress import Progress
 from holdfast.sampling import Sampling
 from holdfast.states import Site, sites_of, watched
-from holdfast.study.fitting.examples import Contrast
-from holdfast.study.fitting.learned import Learned
+from holdfast.study.fitting.examples import Contrast, Learned
 
 _TOKENS = 48  # of a reply at most
 _TEMPERATURE, _TOP_P = 1.0, 0.9
@@ -213,7 +212,7 @@ def _cropped(model: LocalModel, read: _Read, layer: int) -> Tensor:
 def _forward(
     model: LocalModel, read: _Read, methods: tuple[_Crop, ...], sites: Sequence[Site]
 ) -> dict[Site, dict[int, Tensor]]:
-    """What a pass over a chat and its reply makes."""
+    """The states at these sites in a pass over a chat and its reply."""
     reading = StreamState(replace(read.stream, methods=methods), list(read.reply))
     device = model.runner.device
     batch = batch_of([reading], [0], spans_of([reading], device), device)

@@ -15,9 +15,8 @@ from holdfast.models.local import LocalModel
 from holdfast.progress import Progress, Watch, unwatched
 from holdfast.states import sites_of
 from holdfast.study.fitting import recipe
-from holdfast.study.fitting.examples import read_contrasts, read_triplets
+from holdfast.study.fitting.examples import Learned, read_contrasts, read_triplets
 from holdfast.study.fitting.keys import learn_ada_seka, learn_prism, learn_seka
-from holdfast.study.fitting.learned import Learned
 from holdfast.study.fitting.replies import learn_capping, learn_gcad, learn_vector
 
 
@@ -102,12 +101,12 @@ def fit(
         on=on,
         layers=learned.layers,
         chosen=learned.chosen,
-        made_from=_told(data, len(examples)) | dict(learned.told),
+        made_from=_made_from(data, len(examples)) | dict(learned.told),
     )
 
 
-def _told(data: Path | str | None, examples: int) -> dict[str, Any]:
-    """What a method was fitted on; files by their content, wherever they lie."""
+def _made_from(data: Path | str | None, examples: int) -> dict[str, Any]:
+    """The data that a method was fitted on; a file by its content, wherever it lies."""
     source: dict[str, Any] = {"recipe": recipe.NAME}
     if data is not None:
         content = Path(data).read_bytes()

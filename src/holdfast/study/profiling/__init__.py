@@ -5,11 +5,9 @@ A task is a list of samples, all `Choice` (continuations compared by their log-p
 `Question` (a reply is written greedily and scored). A run folder has one record per sample, so it
 can be killed and repeated at any moment.
 
-samples.py    what is asked, in Python or from a file
-plan.py       how
-material.py   samples as a model reads them
-scoring.py    choices under every head; replies.py: questions
-work.py       both, as replicas do them
+samples.py    choices and questions: from Python, a file, or PASTA's tasks
+plan.py       parameters and stages; the samples as a model reads them
+scoring.py    choices and questions scored under every head
 run.py        stages, records, resuming; analysis/profile.py ranks the heads by them
 """
 

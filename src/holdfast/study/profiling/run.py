@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import dataclasses
+import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar, cast
 
 from holdfast.analysis.profile import Profile, profile_of, read_profile
 from holdfast.attention import layers_with_attention
@@ -15,13 +16,71 @@ from holdfast.methods import Ability, spell
 from holdfast.methods.heads import Head, with_heads
 from holdfast.models.capabilities import offers
 from holdfast.models.local import LocalModel
-from holdfast.models.protocol import told_of
-from holdfast.models.replicas import Listener, Replicas, replicas_of
+from holdfast.models.protocol import ChatModel, told_of
+from holdfast.models.replicas import Listener, Replicas, Units, replicas_of
 from holdfast.records import Run, RunData, open_run, read_run, refuse_early, resume
-from holdfast.study.profiling.material import Material
-from holdfast.study.profiling.plan import Plan, stages_of
+from holdfast.study.profiling.plan import Material, Plan, read_material, stages_of
 from holdfast.study.profiling.samples import Question, Samples, check_samples
-from holdfast.study.profiling.work import Scoring
+from holdfast.study.profiling.scoring import PlainPasses, Replies, Scorer, SharedPasses, find_passes
+
+
+class Scoring:
+    """Work whose units are numbers of samples, and the heads that they are scored under.
+
+    What a model makes of the samples is kept as long as it is the same model, and does not travel.
+
+    Args:
+        samples, plan: as of `profile`.
+    """
+
+    together: ClassVar[int] = 1
+
+    def __init__(self, samples: Samples, plan: Plan):
+        self.samples, self.plan = samples, plan
+        self._model: LocalModel | None = None
+        self._material: Material | None = None
+        self._scorer: Scorer | None = None
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return Scoring, (self.samples, self.plan)
+
+    def material(self, model: LocalModel) -> Material:
+        """The samples as a model reads them.
+
+        Raises:
+            UsageError: a sample has nothing to steer to.
+        """
+        if self._material is None or self._model is not model:
+            self._model, self._scorer = model, None
+            self._material = read_material(model, self.samples, self.plan)
+        return self._material
+
+    def scorer(self, model: LocalModel) -> Scorer:
+        """The fastest way that gives this model's own scores."""
+        material = self.material(model)
+        if self._scorer is None:
+            self._scorer = scorer_of(material)
+        return self._scorer
+
+    def do(self, model: ChatModel, units: Units, replicas: int, listener: Listener) -> None:
+        scorer = self.scorer(cast("LocalModel", model))
+        for unit, (numbers, heads) in units:
+            began = time.monotonic()
+            scored, tokens = scorer.score(numbers, heads)
+            seconds = round((time.monotonic() - began) / len(numbers), 3)
+            for number, sample in zip(numbers, scored, strict=True):
+                told = {"conversation": number, **sample.record(), "seconds": seconds}
+                listener.outcome(unit, told)
+            listener.progress(len(numbers), tokens)
+            listener.over(unit)
+
+
+def scorer_of(material: Material) -> Scorer:
+    """The fastest way that gives this model's own scores."""
+    if isinstance(material.samples[0], Question):
+        return Replies(material)
+    passes = find_passes(material)
+    return PlainPasses(material) if passes is None else SharedPasses(material, passes)
 
 
 def profile(
@@ -95,7 +154,7 @@ def _checked(model: LocalModel, samples: Samples, plan: Plan) -> Plan:
 
 
 def estimate(model: LocalModel, samples: Samples, plan: Plan = Plan()) -> str:
-    """What `profile` comes to, in one line, by the speed of a small piece of it, which is not kept.
+    """Estimates the cost of `profile` in one line, from a small piece of it, which is not kept.
 
     Raises:
         HoldfastError: as `profile`.
@@ -159,7 +218,7 @@ class _Stage:
 
 
 def _prepare(model: LocalModel, scoring: Scoring) -> tuple[dict[str, Any], list[Head]]:
-    """What names a run, and the heads that are scored; the samples are read for it."""
+    """The identity of a run, and the heads that are scored; the samples are read for it."""
     return _identity(scoring.material(model)), _steerable_heads(model)
 
 

@@ -1,7 +1,8 @@
-"""Samples of a task to profile heads on, in Python or as a file of JSON lines."""
+"""Samples of a task to profile heads on: from Python, a file of JSON lines, or PASTA's tasks."""
 
 from __future__ import annotations
 
+import functools
 import json
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -12,6 +13,7 @@ from holdfast.chat.emphasis import Part
 from holdfast.chat.messages import Message
 from holdfast.errors import HoldfastError, UsageError
 from holdfast.models.requests import Request
+from holdfast.tasks import Data, Sample, Settings, Task, draw_samples, spans_of
 
 
 @dataclass(frozen=True)
@@ -155,3 +157,36 @@ def _check_choice(sample: Choice, number: int, compared: bool) -> None:
             f"Sample {number} has one continuation, which is always the likeliest; give others too,"
             " or rank by probability."
         )
+
+
+def task_samples(data: Data, task: Task, settings: Settings) -> list[Choice] | list[Question]:
+    """The zero-shot prompts of a task: continuations to compare where it has them, else questions
+    scored by the mean of its metrics.
+
+    Raises:
+        UsageError: as `draw_samples`.
+    """
+    samples = draw_samples(data, task, settings)
+    if task.chooses:
+        return [_choice(sample) for sample in samples]
+    return [_question(task, sample) for sample in samples]
+
+
+def _asked(sample: Sample) -> tuple[tuple[dict[str, str], ...], tuple[tuple[int, int, int], ...]]:
+    """The first prompt as a chat, and its emphasis."""
+    return ({"role": "user", "content": sample.prompts[0]},), tuple(
+        (0, *span) for span in spans_of(sample.prompts[0], sample.emphasis)
+    )
+
+
+def _choice(sample: Sample) -> Choice:
+    return Choice(*_asked(sample), sample.options, sample.options.index(sample.target))
+
+
+def _question(task: Task, sample: Sample) -> Question:
+    return Question(*_asked(sample), functools.partial(_mean_score, task, sample))
+
+
+def _mean_score(task: Task, sample: Sample, reply: str) -> float:
+    scores: Sequence[float] = list(task.score(sample, reply).values())
+    return sum(scores) / len(scores)
