@@ -13,7 +13,7 @@ import uvicorn
 from holdfast.models.local import LocalModel
 from holdfast.serve.app import application
 from holdfast.serve.engine_thread import EngineThread
-from holdfast.serve.guard import Gate
+from holdfast.serve.guard import AccessRules
 from holdfast.serve.limits import Limits
 from holdfast.serve.metrics import Metrics
 from holdfast.serve.server import bind
@@ -38,7 +38,7 @@ def served(
     model: LocalModel,
     limits: Limits,
     *,
-    gate: Gate | None = None,
+    gate: AccessRules | None = None,
     origins: Sequence[str] = (),
     queue: int = 64,
     default=(),
@@ -50,7 +50,7 @@ def served(
     metrics = Metrics(engine)
     service = Service(model, engine, "default", metrics, limits, default, "0", watched, suite)
     bound = bind("127.0.0.1", 0)
-    app = application(service, gate or Gate(), origins)
+    app = application(service, gate or AccessRules(), origins)
     config = uvicorn.Config(
         app, log_config=None, access_log=False, lifespan="off", ws="none", server_header=False
     )

@@ -11,7 +11,7 @@ from test_drift import SUITE, Scripted
 
 from holdfast import drift
 from holdfast.cli import main, parser
-from holdfast.cli.dry_run import DriftRun, Part, estimate_conversations, estimate_lines
+from holdfast.cli.dry_run import DriftRun, WorkItem, estimate_conversations, estimate_lines
 from holdfast.drift.counting import count_replies
 from holdfast.records import read_run
 from holdfast.report.about import about_runs
@@ -36,7 +36,7 @@ def records(count=4, **tokens):
     return [{"tokens": tokens or {"read": 2000, "written": 100}}] * count
 
 
-PARTS = [Part("conversations", 100, 100, 1000), Part("questions", 48, 48, 48)]
+PARTS = [WorkItem("conversations", 100, 100, 1000), WorkItem("questions", 48, 48, 48)]
 
 
 def test_every_long_command_has_it():

@@ -257,7 +257,7 @@ def test_heads_that_gain_nothing_are_not_chosen():
     first = {(0, 0): gain(0.3), (0, 1): gain(0.00004), (0, 2): gain(-0.1), (0, 3): gain(0.01)}
     second = {**first, (0, 0): gain(0.2), (0, 1): gain(0.2), (0, 3): gain(-0.2)}
     alone = choose_heads(best, [first], "intersection")
-    assert alone.heads == {(0, 0), (0, 3)} and (alone.told, alone.dropped) == (1, 2)
+    assert alone.heads == {(0, 0), (0, 3)} and (alone.distinct, alone.dropped) == (1, 2)
     assert (
         alone.line()
         == "1 of these 2 heads have a gain that can be told from chance, 2 that gain nothing left"
@@ -266,7 +266,7 @@ def test_heads_that_gain_nothing_are_not_chosen():
     assert choose_heads(best, [first, second], "intersection").heads == {(0, 0)}
     assert choose_heads(best, [first, second], "union").heads == {(0, 0), (0, 1), (0, 3)}
     few = {head: gain(0.3, n=5) for head in best}
-    assert choose_heads(best, [few], "intersection").told == 0
+    assert choose_heads(best, [few], "intersection").distinct == 0
     with pytest.raises(
         HoldfastError, match="None of the best 2 heads gains anything, so no heads are written"
     ):

@@ -15,7 +15,7 @@ from schemathesis.specs.openapi.checks import positive_data_acceptance
 from served import Served, served
 from tiny import model
 
-from holdfast.serve.guard import Gate
+from holdfast.serve.guard import AccessRules
 from holdfast.serve.limits import Limits
 
 LIMITS = Limits(tokens=16, seconds=20, body_bytes=16_000_000, messages=20, choices=4)
@@ -251,7 +251,7 @@ def test_a_reply_that_takes_too_long_ends_with_an_error():
 
 
 def test_a_key_is_asked_for_and_compared_whole():
-    with served(model(), LIMITS, gate=Gate("sk-right")) as running:
+    with served(model(), LIMITS, gate=AccessRules("sk-right")) as running:
         address = f"{running.url}/v1/models"
         for header in ({}, {"Authorization": "Bearer sk-wrong"}, {"Authorization": "sk-right"}):
             answer = httpx2.get(address, headers=header)
@@ -268,7 +268,9 @@ def test_a_key_is_asked_for_and_compared_whole():
 
 
 def test_a_server_without_a_key_answers_under_its_own_name_alone():
-    with served(model(), LIMITS, gate=Gate(hosts=("localhost", "127.0.0.1", "::1"))) as running:
+    with served(
+        model(), LIMITS, gate=AccessRules(hosts=("localhost", "127.0.0.1", "::1"))
+    ) as running:
         for host, status in (
             ("localhost:8000", 200),
             ("127.0.0.1", 200),

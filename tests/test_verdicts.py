@@ -11,8 +11,8 @@ from oracles import clopper_pearson
 from holdfast.analysis.statistics import Estimate, estimate, estimate_columns
 from holdfast.analysis.verdicts import (
     CONTRADICTED,
-    LEAST,
     LEAST_MOVED,
+    MIN_SAMPLES,
     SUPPORTED,
     UNDECIDED,
     all_of,
@@ -36,7 +36,7 @@ def test_a_clear_difference_is_told_with_its_side():
 @pytest.mark.parametrize(
     ("values", "why"),
     [
-        (CLEAR[: LEAST - 1], "n = 19, fewer than 20"),
+        (CLEAR[: MIN_SAMPLES - 1], "n = 19, fewer than 20"),
         (CLEAR[:1], "n = 1, fewer than 20"),
         (np.full(50, np.nan), "nothing was measured"),
         (BLURRED - BLURRED.mean(), "its interval includes 0"),
@@ -52,9 +52,9 @@ def test_everything_else_cannot_tell_and_says_why(values, why):
 
 
 def test_the_least_numbers_are_enough():
-    assert tell(estimate(CLEAR[:LEAST])).sign == -1
+    assert tell(estimate(CLEAR[:MIN_SAMPLES])).sign == -1
     assert tell(estimate(np.repeat([0.0, 1.0], [50 - LEAST_MOVED, LEAST_MOVED]))).sign == 1
-    assert tell(estimate(np.full(LEAST, 0.5))).sign == 1  # all of them rose
+    assert tell(estimate(np.full(MIN_SAMPLES, 0.5))).sign == 1  # all of them rose
 
 
 def test_an_estimate_without_single_values_is_told_by_its_interval():

@@ -50,12 +50,12 @@ def accuracy_of(series: Series) -> Accuracy | None:
     if any(row is None for row in rows):
         return None
     replies = [
-        (place, number - 1, kept) for place, row in enumerate(rows) for number, kept in row or ()
+        (index, number - 1, kept) for index, row in enumerate(rows) for number, kept in row or ()
     ]
 
     def table(count: Callable[[list[bool]], float]) -> np.ndarray:
         """[conversation, round], the mean over its replies."""
-        cells = ((place, column, float(count(kept))) for place, column, kept in replies)
+        cells = ((index, column, float(count(kept))) for index, column, kept in replies)
         return cell_means(cells, (len(rows), series.rounds))
 
     prompt_level = estimate_columns(table(all))
@@ -81,17 +81,17 @@ def _of_agent(probes: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
     return [probe for probe in probes if probe["kind"] == "stability"]
 
 
-def _shares(followed: np.ndarray, asked: np.ndarray) -> list[Estimate]:
+def _shares(followed: np.ndarray, given: np.ndarray) -> list[Estimate]:
     """By round, all that was followed among all that was asked; [conversation, round]."""
-    resampled = resampled_means(followed) / resampled_means(asked)
+    resampled = resampled_means(followed) / resampled_means(given)
     shares = []
-    for column in range(asked.shape[1]):
-        there = ~np.isnan(asked[:, column])
+    for column in range(given.shape[1]):
+        there = ~np.isnan(given[:, column])
         count = int(there.sum())
         if not count:
             shares.append(NOTHING)
             continue
-        share = float(followed[there, column].sum() / asked[there, column].sum())
+        share = float(followed[there, column].sum() / given[there, column].sum())
         low, high = bounds_of(resampled[:, column]) if count > 1 else (None, None)
         shares.append(Estimate(count, share, None, low, high))
     return shares

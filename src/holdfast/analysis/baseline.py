@@ -26,7 +26,7 @@ _Key = tuple[int, str | None, int]  # conversation, rule, probe
 
 @dataclass(frozen=True)
 class BaselineRow:
-    """What a measure, or the measure of a case, scores at round 1 on the same questions.
+    """The scores of a measure, or of the measure of a case, at round 1 on the same questions.
 
     Args:
         name: of the measure or the case; "all" for all together.
@@ -86,24 +86,24 @@ def baseline_beside(run: RunData, series: Series) -> Baseline | None:
     Raises:
         RecordsError: the records of the baseline are damaged.
     """
-    asked = read_baseline(run.folder)
-    pairs = _pairs(asked, series) if asked else []
-    if not asked or not pairs:
+    baseline_run = read_baseline(run.folder)
+    pairs = _pairs(baseline_run, series) if baseline_run else []
+    if not baseline_run or not pairs:
         return None
     return Baseline(
         _row(EVERY, pairs),
         _rows((pair.measure, pair) for pair in pairs),
         _rows((pair.case, pair) for pair in pairs),
-        any(probe.get("rule") for record in asked.records for probe in record["probes"]),
-        asked.manifest.get("default_system_prompt"),
+        any(probe.get("rule") for record in baseline_run.records for probe in record["probes"]),
+        baseline_run.manifest.get("default_system_prompt"),
     )
 
 
-def _pairs(asked: RunData, series: Series) -> list[_Pair]:
+def _pairs(baseline_run: RunData, series: Series) -> list[_Pair]:
     """Every question of the baseline that the run asked too."""
     prompted = _scores_of_round_1(series)
     pairs = []
-    for record in asked.records:
+    for record in baseline_run.records:
         for probe in record["probes"]:
             if (score := prompted.get(_key(record, probe))) is not None:
                 case = _OF.join(filter(None, (record["agent"]["id"], probe.get("rule"))))

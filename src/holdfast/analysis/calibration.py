@@ -147,7 +147,7 @@ class Calibration:
 
     @property
     def unit(self) -> str:
-        """What a point is."""
+        """The unit of a point, in words."""
         return (
             "hundredths of a nat per token (about % of perplexity)"
             if self.about["is_text"]
@@ -177,21 +177,26 @@ def read_calibration(folder: Path | str) -> Calibration:
     Raises:
         RecordsError: the folder holds no calibration, or one that is not finished.
     """
-    stability, asked = (read_run(Path(folder) / name) for name in FOLDERS)
-    about = asked.manifest["identity"]
+    stability, capability_run = (read_run(Path(folder) / name) for name in FOLDERS)
+    about = capability_run.manifest["identity"]
     by_round = {series.method: series.stability for series in read_series(stability)}
-    costs, nats = _costs(asked), _nats(asked)
+    costs, nats = _costs(capability_run), _nats(capability_run)
     broken = {
         series.method: np.array([broken_share(record) for record in series.records])
         for series in read_series(stability)
     }
     count = about["settings"]["conversations"]
-    noted = Counter(failure["method"] for failure in asked.failures)  # asked, and not answered
-    wanted = max(1, min(count, _asked(costs, noted, NO_FIX)))
+    noted = Counter(
+        failure["method"] for failure in capability_run.failures
+    )  # asked, and not answered
+    wanted = max(1, min(count, _conversations_asked(costs, noted, NO_FIX)))
     pairs = len({(r["agent"]["id"], r["user"]["id"]) for r in stability.records})
     candidates = []
     for method, sweep, value in _swept(about):
-        if len(by_round.get(method, ())) < count or _asked(costs, noted, method) < wanted:
+        if (
+            len(by_round.get(method, ())) < count
+            or _conversations_asked(costs, noted, method) < wanted
+        ):
             raise RecordsError(
                 f"The calibration in {folder} is not finished ({method} is missing or incomplete);"
                 " repeat its command to go on."
@@ -214,22 +219,22 @@ def read_calibration(folder: Path | str) -> Calibration:
         names=tuple((sweep["name"], sweep["knob"]) for sweep in about["sweeps"]),
         report=np.array([half_of(number, pairs) == 1 for number in range(count)]),
         about=about,
-        questions=sum(len(r["probes"]) for r in asked.records if r["method"] == NO_FIX),
-        chance=None if about["is_text"] else _chance(asked),
+        questions=sum(len(r["probes"]) for r in capability_run.records if r["method"] == NO_FIX),
+        chance=None if about["is_text"] else _chance(capability_run),
     )
 
 
-def _chance(asked: RunData) -> float:
+def _chance(capability_run: RunData) -> float:
     """The points that guessing scores; questions without log-probabilities have four choices."""
     choices = [
         len(probe["log_probabilities"] or LETTERS)
-        for record in asked.records
+        for record in capability_run.records
         for probe in record["probes"]
     ]
     return round(100 * float(np.mean([1 / count for count in choices])), 6) if choices else 0.0
 
 
-def _asked(costs: Mapping[str, Sized], noted: Mapping[str, int], method: str) -> int:
+def _conversations_asked(costs: Mapping[str, Sized], noted: Mapping[str, int], method: str) -> int:
     """How many conversations were asked, answered or not, where any was answered."""
     answered = len(costs.get(method, ()))
     return answered and answered + noted[method]
@@ -259,9 +264,9 @@ def _nats(run: RunData) -> dict[tuple[str, int], float]:
     scored.
     """
     return {
-        (record["method"], record["conversation"]): -told["log_probability"] / told["tokens"]
+        (record["method"], record["conversation"]): -reply["log_probability"] / reply["tokens"]
         for record in run.records
-        if (told := record.get("last_reply"))
+        if (reply := record.get("last_reply"))
     }
 
 

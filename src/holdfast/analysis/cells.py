@@ -13,7 +13,7 @@ Record = dict[str, Any]
 
 
 def cell_scores(
-    talks: Sequence[Record], rounds: int
+    records: Sequence[Record], rounds: int
 ) -> tuple[list[tuple[str | None, int]], np.ndarray]:
     """The rules and rounds of a prompt, and its scores, [conversation, cell]; several probes of a
     rule in a round are averaged.
@@ -22,26 +22,30 @@ def cell_scores(
         talks: the prompt's conversations.
         rounds: that count; later ones are left out.
     """
-    asked = [(row, probe) for row, record in enumerate(talks) for probe in _asked(record, rounds)]
-    rules = list(dict.fromkeys(probe.get("rule") for _, probe in asked)) or [None]
+    probes = [
+        (row, probe)
+        for row, record in enumerate(records)
+        for probe in _stability_probes(record, rounds)
+    ]
+    rules = list(dict.fromkeys(probe.get("rule") for _, probe in probes)) or [None]
     places = [(rule, number) for number in range(1, rounds + 1) for rule in rules]
-    columns = {place: column for column, place in enumerate(places)}
+    columns = {cell_key: column for column, cell_key in enumerate(places)}
     cells = (
-        (row, columns[probe.get("rule"), probe["round"]], probe["score"]) for row, probe in asked
+        (row, columns[probe.get("rule"), probe["round"]], probe["score"]) for row, probe in probes
     )
-    return places, cell_means(cells, (len(talks), len(places)))
+    return places, cell_means(cells, (len(records), len(places)))
 
 
-def rule_scores(talks: Sequence[Record], rounds: int) -> dict[str | None, np.ndarray]:
+def rule_scores(records: Sequence[Record], rounds: int) -> dict[str | None, np.ndarray]:
     """The same by rule, each [conversation, round]."""
-    places, values = cell_scores(talks, rounds)
+    places, values = cell_scores(records, rounds)
     return {
         rule: values[:, [at for at, (there, _) in enumerate(places) if there == rule]]
         for rule in dict.fromkeys(rule for rule, _ in places)
     }
 
 
-def _asked(record: Record, rounds: int) -> list[dict[str, Any]]:
+def _stability_probes(record: Record, rounds: int) -> list[dict[str, Any]]:
     return [
         probe
         for probe in record["probes"]

@@ -50,7 +50,7 @@ def write_check(
         RecordsError: it cannot be written.
     """
     falls = {checked.id: checked.fall for checked in checks if checked.fall is not None}
-    asked = {
+    stored = {
         "schema": SCHEMA,
         "method": method,
         "rounds": rounds,
@@ -58,7 +58,7 @@ def write_check(
         "prompts": [checked.id for checked in checks],
         "falls": {name: asdict(fall) for name, fall in falls.items()},
     }
-    text = json.dumps(asked, ensure_ascii=False, indent=1, allow_nan=False) + "\n"
+    text = json.dumps(stored, ensure_ascii=False, indent=1, allow_nan=False) + "\n"
     return write_whole(folder / FILE, text, "another folder with --out")
 
 
@@ -72,29 +72,33 @@ def read_check(run: RunData) -> Check | None:
     if not path.is_file():
         return None
     try:
-        asked = json.loads(path.read_text(encoding="utf-8"))
-        if asked["schema"] != SCHEMA:
-            raise ValueError(f"its schema is {asked['schema']!r}, and this version reads {SCHEMA}")
+        stored = json.loads(path.read_text(encoding="utf-8"))
+        if stored["schema"] != SCHEMA:
+            raise ValueError(f"its schema is {stored['schema']!r}, and this version reads {SCHEMA}")
         terms = Terms(
-            asked["min_stability"],
-            asked["error"],
-            asked["budget"],
-            asked.get("all_rules", False),  # files of 0.2 do not have it
+            stored["min_stability"],
+            stored["error"],
+            stored["budget"],
+            stored.get("all_rules", False),  # files of 0.2 do not have it
         )
-        falls = {name: _fall_of(fall) for name, fall in asked["falls"].items()}
-        method, rounds, prompts = str(asked["method"]), int(asked["rounds"]), list(asked["prompts"])
+        falls = {name: _fall_of(fall) for name, fall in stored["falls"].items()}
+        method, rounds, prompts = (
+            str(stored["method"]),
+            int(stored["rounds"]),
+            list(stored["prompts"]),
+        )
     except (OSError, ValueError, KeyError, TypeError, AttributeError, HoldfastError) as error:
         raise RecordsError(
             f"{path} cannot be read ({error}); repeat the check that wrote it, or remove it."
         ) from error
     records = [record for record in run.records if record["method"] == method]
-    talks = talks_of(records, prompts, terms.budget)
-    return Check(method, terms, tuple(check_talks(talks, rounds, terms, falls)))
+    records_by_prompt = talks_of(records, prompts, terms.budget)
+    return Check(method, terms, tuple(check_talks(records_by_prompt, rounds, terms, falls)))
 
 
-def _fall_of(told: Mapping[str, Any]) -> Fall:
-    rules = tuple(RuleFall(**rule) for rule in told["rules"])
-    return Fall(**{**told, "rules": rules, "not_compared": tuple(told["not_compared"])})
+def _fall_of(stored: Mapping[str, Any]) -> Fall:
+    rules = tuple(RuleFall(**rule) for rule in stored["rules"])
+    return Fall(**{**stored, "rules": rules, "not_compared": tuple(stored["not_compared"])})
 
 
 # --- summary.json

@@ -33,7 +33,7 @@ _ROUNDING = 1e-8  # the ends of intervals are known so closely
 
 @dataclass(frozen=True)
 class Terms:
-    """What is asked of prompts.
+    """The terms under which prompts are checked.
 
     Args:
         min_stability: the bar, above 0 and below 1; None: prompts are only compared with an earlier
@@ -53,7 +53,7 @@ class Terms:
     all_rules: bool = False
 
     def error_of(self, prompts: int) -> float:
-        """What each of so many prompts has of the error."""
+        """The share of the error that each of so many prompts gets."""
         return self.error / prompts
 
     def __post_init__(self) -> None:
@@ -79,7 +79,7 @@ def _refuse_no_share(name: str, value: float) -> None:
 
 @dataclass(frozen=True)
 class Cell:
-    """What has to hold: a rule in a round; mean and interval are those of its scores.
+    """One rule in one round, with the mean and interval of its scores.
 
     Attributes:
         rule: None where the prompt has but one.
@@ -95,7 +95,7 @@ class Cell:
     high: float
 
     def verdict(self, bar: float) -> str:
-        """What its interval says by itself: `PASS`, `FAIL`, or `UNDECIDED` where it holds the
+        """The verdict of its interval alone: `PASS`, `FAIL`, or `UNDECIDED` where it holds the
         bar.
         """
         if self.low >= bar - _ROUNDING:
@@ -166,17 +166,17 @@ def check_prompts(
         before: an earlier run's records by prompt.
     """
     error = terms.error_of(len(prompts))
-    talks = talks_of(records, prompts, terms.budget)
+    by_prompt = talks_of(records, prompts, terms.budget)
     falls = {
-        name: compare_runs(talks[name], earlier, rounds, terms.budget, error)
+        name: compare_runs(by_prompt[name], earlier, rounds, terms.budget, error)
         for name in prompts
         if (earlier := (before or {}).get(name, ()))
     }
-    return check_talks(talks, rounds, terms, falls)
+    return check_talks(by_prompt, rounds, terms, falls)
 
 
 def check_talks(
-    talks: Mapping[str, Sequence[Record]], rounds: int, terms: Terms, falls: Mapping[str, Fall]
+    records: Mapping[str, Sequence[Record]], rounds: int, terms: Terms, falls: Mapping[str, Fall]
 ) -> list[PromptCheck]:
     """The same, where the comparisons with an earlier run are known.
 
@@ -185,10 +185,10 @@ def check_talks(
         rounds, terms: as of `check_prompts`.
         falls: by prompt, of those that an earlier run has.
     """
-    error = terms.error_of(len(talks))
+    error = terms.error_of(len(records))
     return [
         _check(name, talks_there, rounds, terms, error, falls.get(name))
-        for name, talks_there in talks.items()
+        for name, talks_there in records.items()
     ]
 
 
@@ -198,8 +198,8 @@ def talks_of(
     """The conversations of each prompt that a verdict may rest on, in the order of the prompts."""
     by_number = {record["conversation"]: record for record in records}
     return {
-        name: _in_order(by_number, place, len(prompts))[:budget]
-        for place, name in enumerate(prompts)
+        name: _in_order(by_number, index, len(prompts))[:budget]
+        for index, name in enumerate(prompts)
     }
 
 
@@ -216,7 +216,7 @@ def budget_needed(checks: Sequence[PromptCheck], terms: Terms) -> int | None:
         if terms.min_stability is None or (checked.verdict != UNDECIDED and not undecided):
             continue
         for rule in undecided or [None]:
-            columns = [at for at, place in enumerate(places) if rule in (None, place[0])]
+            columns = [at for at, cell in enumerate(places) if rule in (None, cell[0])]
             count = conversations_needed(
                 values[:, columns], terms.min_stability, checked.error, MOST_NEEDED
             )
@@ -236,25 +236,25 @@ def closest_mean(checks: Sequence[PromptCheck], terms: Terms) -> float | None:
     return None if bar is None else min(means, key=lambda mean: abs(mean - bar), default=None)
 
 
-def _in_order(by_number: Mapping[int, Record], place: int, prompts: int) -> list[Record]:
+def _in_order(by_number: Mapping[int, Record], index: int, prompts: int) -> list[Record]:
     """A prompt's conversations up to the first that is missing: no later one is looked at before
     it.
     """
-    talks: list[Record] = []
-    while (record := by_number.get(place + len(talks) * prompts)) is not None:
-        talks.append(record)
-    return talks
+    records: list[Record] = []
+    while (record := by_number.get(index + len(records) * prompts)) is not None:
+        records.append(record)
+    return records
 
 
 def _check(
     name: str,
-    talks: Sequence[Record],
+    records: Sequence[Record],
     rounds: int,
     terms: Terms,
     error: float,
     fall: Fall | None,
 ) -> PromptCheck:
-    places, values = cell_scores(talks, rounds)
+    places, values = cell_scores(records, rounds)
     bar = terms.min_stability
     rules = [rule for rule in dict.fromkeys(rule for rule, _ in places) if rule is not None]
     by_rule: dict[str, Decision] = {}
@@ -262,14 +262,14 @@ def _check(
     if bar is not None and terms.all_rules and rules:
         error /= len(rules)
         for rule in rules:
-            columns = [at for at, place in enumerate(places) if place[0] == rule]
+            columns = [at for at, cell in enumerate(places) if cell[0] == rule]
             by_rule[rule] = decide(values[:, columns], bar, error)
         decision = _together(values, bar, list(by_rule.values()))
     elif bar is not None:
         decision = decide(values, bar, error)
     # a fall is looked for in all conversations
-    decided_after = len(talks) if decision is None or fall is not None else decision.after
-    cells = tuple(cell_of(*place, values[:, at], error) for at, place in enumerate(places))
+    decided_after = len(records) if decision is None or fall is not None else decision.after
+    cells = tuple(cell_of(*cell, values[:, at], error) for at, cell in enumerate(places))
     measured = [cell for cell in cells if not np.isnan(cell.mean)]
     let_go = None
     if bar is not None and decision is not None and decision.verdict == FAIL:
@@ -277,7 +277,7 @@ def _check(
     return PromptCheck(
         id=name,
         verdict=_verdict(decision, fall, decided_after),
-        records=tuple(talks),
+        records=tuple(records),
         decided_after=decided_after,
         cells=cells,
         lowest=min(measured, key=lambda cell: cell.mean, default=None),
@@ -301,7 +301,7 @@ def _together(values: np.ndarray, bar: float, rules: Sequence[Decision]) -> Deci
 
 
 def _verdict(decision: Decision | None, fall: Fall | None, conversations: int) -> str:
-    """What the bar (None: there is none) and the comparison say together."""
+    """The verdict of the bar (None: there is none) and of the comparison together."""
     if fall is not None and fall.fell:
         return FAIL
     if decision is not None:

@@ -18,7 +18,15 @@ from holdfast.analysis.statistics import (
     estimate,
     resampled_means,
 )
-from holdfast.analysis.verdicts import CONTRADICTED, LEAST, SUPPORTED, bounds, tell, too_few, within
+from holdfast.analysis.verdicts import (
+    CONTRADICTED,
+    MIN_SAMPLES,
+    SUPPORTED,
+    bounds,
+    tell,
+    too_few,
+    within,
+)
 from holdfast.errors import UsageError
 
 # Standard errors that a setting's gain, and its room below the budget, have to have on the half
@@ -80,8 +88,8 @@ def _times_needed(gain: Estimate, drop: Estimate, budget: float) -> float | None
     return max(
         (gain_width / gain.mean) ** 2,
         (drop_width / room) ** 2,
-        LEAST / gain.n,
-        LEAST / drop.n,
+        MIN_SAMPLES / gain.n,
+        MIN_SAMPLES / drop.n,
         1.5,
     )
 
@@ -100,7 +108,9 @@ def pareto(stability: Sequence[float], drop: Sequence[float]) -> list[bool]:
 def front(calibration: Calibration) -> list[bool]:
     """Which candidates are on the Pareto front, over means of all conversations."""
     stability = [_stability(candidate) for candidate in calibration.candidates]
-    return pareto(stability, [calibration.mean_drop(each) for each in calibration.candidates])
+    return pareto(
+        stability, [calibration.mean_drop(candidate) for candidate in calibration.candidates]
+    )
 
 
 def pick(calibration: Calibration, budget: float) -> Pick:
@@ -138,9 +148,9 @@ def pick(calibration: Calibration, budget: float) -> Pick:
         if calibration.mean_drop(candidate, here) <= budget
     ]
     none_fits = not fitting and len(calibration.candidates) > 1
-    fitting = [each for each in fitting if not calibration.wrecks(each, here)]
+    fitting = [candidate for candidate in fitting if not calibration.wrecks(candidate, here)]
     best = _choose(calibration, fitting, budget, here) or max(
-        [none, *fitting], key=lambda each: _stability(each, here)
+        [none, *fitting], key=lambda candidate: _stability(candidate, here)
     )
     return Pick(
         method=best.method,
@@ -171,20 +181,23 @@ def _choose(
     none is shown to be more stable on these conversations.
     """
     shown = [
-        each
-        for each in fitting
-        if tell(calibration.gain(each, keep)).sign > 0 and not too_few(calibration.drop(each, keep))
+        candidate
+        for candidate in fitting
+        if tell(calibration.gain(candidate, keep)).sign > 0
+        and not too_few(calibration.drop(candidate, keep))
     ]
     if not shown:
         return None
     # A cost comes from the few conversations in which an answer changed, too few to know how much
     # it varies: where none changed it would be certain. So all share one variance.
-    spread = math.sqrt(np.mean([(calibration.drop(each, keep).sd or 0.0) ** 2 for each in shown]))
-    margins = [_margin(calibration, each, budget, keep, spread) for each in shown]
-    safe = [each for each, margin in zip(shown, margins, strict=True) if margin >= _SAFE]
+    spread = math.sqrt(
+        np.mean([(calibration.drop(candidate, keep).sd or 0.0) ** 2 for candidate in shown])
+    )
+    margins = [_margin(calibration, candidate, budget, keep, spread) for candidate in shown]
+    safe = [candidate for candidate, margin in zip(shown, margins, strict=True) if margin >= _SAFE]
     if not safe:
         return shown[int(np.argmax(margins))]
-    return max(safe, key=lambda each: _stability(each, keep))
+    return max(safe, key=lambda candidate: _stability(candidate, keep))
 
 
 def _margin(
@@ -217,11 +230,11 @@ def _rejected(
     within the budget by them.
     """
     within_budget = [
-        each
-        for each in calibration.candidates[1:]
-        if calibration.mean_drop(each) <= budget
-        and _stability(each) > _stability(best)
-        and not (calibration.wrecks(each) or calibration.wrecks(each, keep))
+        candidate
+        for candidate in calibration.candidates[1:]
+        if calibration.mean_drop(candidate) <= budget
+        and _stability(candidate) > _stability(best)
+        and not (calibration.wrecks(candidate) or calibration.wrecks(candidate, keep))
     ]
     return max(within_budget, key=_stability, default=None)
 
@@ -232,7 +245,11 @@ def _near(
     """Of those within the budget, the most stable; where there is none, the cheapest of those that
     gain anything on these conversations, or of all.
     """
-    candidates = [each for each in calibration.candidates[1:] if not calibration.wrecks(each, keep)]
+    candidates = [
+        candidate
+        for candidate in calibration.candidates[1:]
+        if not calibration.wrecks(candidate, keep)
+    ]
     if not candidates:
         return None
 
@@ -241,8 +258,8 @@ def _near(
 
     if fitting:
         return max(fitting, key=gained)
-    gaining = [each for each in candidates if gained(each) > 0]
-    return min(gaining or candidates, key=lambda each: calibration.mean_drop(each, keep))
+    gaining = [candidate for candidate in candidates if gained(candidate) > 0]
+    return min(gaining or candidates, key=lambda candidate: calibration.mean_drop(candidate, keep))
 
 
 def _missing(
@@ -287,7 +304,8 @@ def ahead_at_cost(
     mixed = 1 + len(others)  # none and the others come first
     candidates = (calibration.none, *others, *ours)
     values = np.column_stack(
-        [each.stability for each in candidates] + [each.capability for each in candidates]
+        [candidate.stability for candidate in candidates]
+        + [candidate.capability for candidate in candidates]
     )
 
     def ahead(means: np.ndarray) -> float:

@@ -42,26 +42,20 @@ class Collapse:
 
     Attributes:
         turns: that models wrote.
-        cut: of these, ended at the token limit.
-        own, other, loops: repeat their own speaker, repeat the other one, or themselves.
-        broken: any of these three.
+        counts: of these, by `COUNTED`: how many ended at the token limit ("cut"), repeat their own
+            speaker, the other one or themselves ("loops"), or do any of these three ("broken").
         collapsed: conversation -> the round from which on it has collapsed.
         conversations: all of them.
     """
 
     turns: int
-    cut: int
-    own: int
-    other: int
-    loops: int
-    broken: int
+    counts: Mapping[str, int]
     collapsed: Mapping[int, int]
     conversations: int
 
     def share(self, name: str) -> float:
         """Of the turns, from 0 to 1."""
-        count: int = getattr(self, name)
-        return count / self.turns if self.turns else 0.0
+        return self.counts[name] / self.turns if self.turns else 0.0
 
     @property
     def notable(self) -> bool:
@@ -79,11 +73,14 @@ def collapse_of(series: Series) -> Collapse:
     ]
     return Collapse(
         turns=len(turns),
-        cut=sum(turn.cut for turn in turns),
-        own=sum(turn.repetition.own >= LEAST for turn in turns),
-        other=sum(turn.repetition.other >= LEAST for turn in turns),
-        loops=sum(turn.repetition.loops >= LEAST for turn in turns),
-        broken=sum(turn.repetition.broken for turn in turns),
+        counts={
+            "cut": sum(turn.cut for turn in turns),
+            **{
+                name: sum(getattr(turn.repetition, name) >= LEAST for turn in turns)
+                for name in COUNTED[1:4]
+            },
+            "broken": sum(turn.repetition.broken for turn in turns),
+        },
         collapsed={number: first for number, first in started if first is not None},
         conversations=len(dialogs),
     )
@@ -110,9 +107,9 @@ def collapsed_from(turns: Sequence[Turn]) -> int | None:
     half are broken, and at least `LASTING`.
     """
     broken = [turn.repetition.broken for turn in turns]
-    for place, turn in enumerate(turns):
-        rest = broken[place:]
-        if broken[place] and sum(rest) >= max(LASTING, len(rest) / 2):
+    for start, turn in enumerate(turns):
+        rest = broken[start:]
+        if broken[start] and sum(rest) >= max(LASTING, len(rest) / 2):
             return turn.round
     return None
 

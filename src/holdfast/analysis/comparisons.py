@@ -107,8 +107,8 @@ def paired_rounds(
 
 
 def baseline_of(series: Sequence[Series], item: Series) -> Series | None:
-    """What a series is compared with: no fix (else the first method) of its run; that of the first
-    run for a run's own first.
+    """The series that another is compared with: no fix (else the first method) of its run; that
+    of the first run for a run's own first.
     """
     first_of_run = next(other for other in series if other.run == item.run)
     if first_of_run is not item:

@@ -25,7 +25,7 @@ Dialog = dict[int, TurnTrace]  # the agent's turns, by round
 _Level = Callable[[TurnTrace], np.ndarray]  # what is read of a turn, [step]
 
 # masses are kept as float16, whose least number is near it; below it a logarithm means nothing
-_LEAST = 1e-8
+_MIN_MASS = 1e-8
 _RESAMPLES = 2_000  # of a correlation
 
 
@@ -128,7 +128,7 @@ def _changes(dialog: Dialog, rounds: int, level: _Level) -> Changes:
     ends, slopes = [], []
     for number in range(1, rounds + 1):
         masses = level(dialog[number])
-        masses = np.log(np.maximum(masses[1:] if len(masses) > 1 else masses, _LEAST))
+        masses = np.log(np.maximum(masses[1:] if len(masses) > 1 else masses, _MIN_MASS))
         slope, start = 0.0, masses[0]
         if len(masses) > 1:
             slope, start = np.polyfit(np.arange(len(masses)), masses, 1)
@@ -156,7 +156,7 @@ def _curve(turns: Sequence[np.ndarray]) -> list[float]:
 
 
 def _mass_of(head: Head) -> _Level:
-    """What reads the mass of one head, [step]."""
+    """A function that reads the mass of one head, [step]."""
     return lambda turn: np.asarray(turn.mass)[head]
 
 

@@ -1,5 +1,5 @@
-"""What a run could not ask or measure, counted: dialogs that ended early, replies without content,
-probes not answered; and what of its dialogs was left out or replayed.
+"""Counts of all that a run could not ask or measure: dialogs that ended early, replies without
+content, probes not answered; and what of its dialogs was left out or replayed.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from holdfast.models.requests import NO_CONTENT
 
 @dataclass(frozen=True)
 class Endings:
-    """What a run could not ask or measure.
+    """Counts of all that a run could not ask or measure.
 
     Attributes:
         dialogs: how many were held.
@@ -45,13 +45,13 @@ class Endings:
 
 
 def count_endings(records: Sequence[Mapping[str, Any]]) -> Endings:
-    """What the records of a drift run could not ask or measure."""
+    """Counts all that the records of a drift run lack."""
     replies: Counter[str | None] = Counter()
     unanswered: Counter[str] = Counter()
     for record in records:
         # the first turn is the starter, which is given
-        asked = (*record["turns"][1:], *record["probes"])
-        reasons = [reply.get("stop_reason") for reply in asked]
+        replied = (*record["turns"][1:], *record["probes"])
+        reasons = [reply.get("stop_reason") for reply in replied]
         replies.update(reason for reason in reasons if reason not in GIVEN)
         unanswered.update(probe["why"] for probe in record.get("unanswered", ()))
     ended = [record for record in records if "ended" in record]

@@ -53,7 +53,7 @@ class Fall:
 
 
 def compare_runs(
-    talks: Sequence[Record], earlier: Sequence[Record], rounds: int, budget: int, error: float
+    current: Sequence[Record], earlier: Sequence[Record], rounds: int, budget: int, error: float
 ) -> Fall:
     """Compares a prompt's conversations with those of an earlier run, the first with the first.
 
@@ -64,7 +64,7 @@ def compare_runs(
         budget: conversations of this run, at most.
         error: the probability, at most, that a rule is said to have fallen that has not.
     """
-    pairs = list(zip(talks, earlier, strict=False))
+    pairs = list(zip(current, earlier, strict=False))
     now = rule_scores([new for new, _ in pairs], rounds)
     then = rule_scores([old for _, old in pairs], rounds)
     both = [rule for rule in now if rule in then and _compared(now[rule], then[rule]).any()]
@@ -75,7 +75,7 @@ def compare_runs(
             np.stack([now[rule] for rule in both]), np.stack([then[rule] for rule in both]), error
         )
         fell, by_rule = bool(prompt_fell.any()), np.any(rule_fell, axis=-1)
-    told = [
+    by_round = [
         _rule_fall(rule, bool(certain), now[rule], then[rule])
         for rule, certain in zip(both, by_rule, strict=True)
     ]
@@ -85,7 +85,7 @@ def compare_runs(
         expected=min(budget, len(earlier)),
         alike=sum(_opening(new) == _opening(old) for new, old in pairs),
         fell=fell,
-        rules=tuple(sorted(told, key=lambda rule: (not rule.fell, rule.now - rule.before))),
+        rules=tuple(sorted(by_round, key=lambda rule: (not rule.fell, rule.now - rule.before))),
         not_compared=tuple(dict.fromkeys(one_sided)),
     )
 
@@ -108,6 +108,6 @@ def _compared(now: np.ndarray, then: np.ndarray) -> np.ndarray:
 
 
 def _opening(record: Record) -> tuple[Any, ...]:
-    """What two conversations with the same draws have in common before anyone replies."""
+    """All that two conversations with the same draws share before anyone replies."""
     starter = record["turns"][0]["text"] if record["turns"] else None
     return record["conversation"], record["user"].get("system_prompt"), starter

@@ -12,7 +12,7 @@ from pathlib import Path
 import numpy as np
 
 from holdfast.analysis.statistics import Estimate, estimate_columns
-from holdfast.analysis.verdicts import LEAST, tell
+from holdfast.analysis.verdicts import MIN_SAMPLES, tell
 from holdfast.errors import HoldfastError, UsageError
 from holdfast.files import write_whole
 from holdfast.methods.heads import Head, HeadSet, Ranking, Shape
@@ -27,7 +27,7 @@ Gains = dict[Head, Estimate]  # by head, its score minus the unsteered one on th
 
 @dataclass(frozen=True)
 class Profile:
-    """What steering each head alone gives on one task.
+    """The scores on one task of steering each head alone.
 
     Args:
         shape: of the model.
@@ -51,7 +51,7 @@ class Profile:
 
 @dataclass(frozen=True)
 class Dropped:
-    """What halving may have missed.
+    """Heads that halving may have missed.
 
     Args:
         share: of all heads and samples, those that were scored.
@@ -78,13 +78,13 @@ class Chosen:
 
     heads: HeadSet
     dropped: int
-    told: int
+    distinct: int
 
     def line(self) -> str:
-        """What is to be known of them."""
+        """A sentence on how sure their gains are."""
         left_out = f", {self.dropped} that gain nothing left out" if self.dropped else ""
         return (
-            f"{self.told} of these {len(self.heads)} heads have a gain that can be told from"
+            f"{self.distinct} of these {len(self.heads)} heads have a gain that can be told from"
             f" chance{left_out}."
         )
 
@@ -212,8 +212,8 @@ def choose_heads(best: HeadSet, tasks: Sequence[Gains], combine: str) -> Chosen:
             f"None of the best {len(best)} heads gains anything, so no heads are written; profile"
             " on other or more samples, by probability, or with a stronger --method."
         )
-    told = sum(some(tell(gains[head]).sign > 0 for gains in tasks) for head in kept)
-    return Chosen(HeadSet(kept, best.made_for), len(best) - len(kept), told)
+    distinct = sum(some(tell(gains[head]).sign > 0 for gains in tasks) for head in kept)
+    return Chosen(HeadSet(kept, best.made_for), len(best) - len(kept), distinct)
 
 
 def _gains(gain: Estimate) -> bool:
@@ -224,13 +224,13 @@ def count_told(gains: Gains) -> tuple[int, float] | None:
     """How many heads have a gain that can be told, and how many would by chance; None where there
     are too few samples to tell any.
     """
-    if max(gain.n for gain in gains.values()) < LEAST:
+    if max(gain.n for gain in gains.values()) < MIN_SAMPLES:
         return None
     return sum(tell(gain).sign > 0 for gain in gains.values()), len(gains) * _BY_CHANCE
 
 
 def dropped_by_halving(profile: Profile, gains: Gains) -> Dropped | None:
-    """What dropping heads early may have cost; None where none were dropped."""
+    """The most that dropping heads early may have cost; None where none were dropped."""
     most = max(profile.samples.values())
     kept = [head for head in profile.ranking.heads if profile.samples[head] == most]
     dropped = [head for head in profile.ranking.heads if profile.samples[head] < most]

@@ -11,7 +11,7 @@ import numpy as np
 from holdfast.analysis.comparisons import baseline_of, paired_rounds
 from holdfast.analysis.series import Series, judge_of, probe_means, same_pairs
 from holdfast.analysis.statistics import Estimate, change, estimate_columns
-from holdfast.analysis.verdicts import LEAST, bounds, tell, too_few
+from holdfast.analysis.verdicts import MIN_SAMPLES, bounds, tell, too_few
 
 KEPT = 0.5  # the least score of a reply that keeps to a rule
 LOW = 0.2  # a rule that certainly scores less is as good as never followed
@@ -53,7 +53,7 @@ class RuleRow:
         """Whether no conversation kept it in any round, or it is certainly low in every round;
         False where there are too few conversations to say.
         """
-        return self.n >= LEAST and (not self.kept_once or all(map(is_low, self.points)))
+        return self.n >= MIN_SAMPLES and (not self.kept_once or all(map(is_low, self.points)))
 
     @property
     def lower_in(self) -> tuple[int, ...]:

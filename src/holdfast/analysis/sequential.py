@@ -32,7 +32,7 @@ _STEPS = 30  # halvings of an interval on the way to a bound
 
 @dataclass(frozen=True)
 class Decision:
-    """What the conversations say of one prompt.
+    """The decision on one prompt.
 
     Attributes:
         verdict: `PASS`, `FAIL` or `UNDECIDED`.
@@ -56,7 +56,7 @@ def decide(values: np.ndarray, bar: float, error: float) -> Decision:
     """
     ends = {PASS: holds(values, bar, error), FAIL: is_below(values, bar, error)}
     # both cannot be true for long; the one that was certain first
-    first = {verdict: int(np.argmax(told)) for verdict, told in ends.items() if told.any()}
+    first = {verdict: int(np.argmax(holds)) for verdict, holds in ends.items() if holds.any()}
     verdict = min(first, key=lambda name: first[name], default=UNDECIDED)
     after = first[verdict] + 1 if first else len(values)
     below = capital_below(values[:after], bar)
@@ -127,10 +127,10 @@ def _lowest_means(capitals: np.ndarray) -> np.ndarray:
     """
     lowest = np.empty_like(capitals)
     sizes = np.arange(1, len(capitals) + 1)[:, None]
-    for place, capital in enumerate(capitals):
-        others = np.sort(np.delete(capitals, place, axis=0), axis=0)
+    for index, capital in enumerate(capitals):
+        others = np.sort(np.delete(capitals, index, axis=0), axis=0)
         sums = capital + np.cumsum(np.concatenate([np.zeros((1, len(capital))), others]), axis=0)
-        lowest[place] = (sums / sizes).min(axis=0)
+        lowest[index] = (sums / sizes).min(axis=0)
     return lowest
 
 
@@ -149,7 +149,7 @@ def capital_below(values: np.ndarray, bar: float) -> np.ndarray:
 
 
 def bounds(values: np.ndarray, error: float) -> tuple[float, float]:
-    """What the mean certainly is at least, and at most.
+    """A lower and an upper bound of the mean.
 
     What was once certain stays so: an end never moves back. Each end by itself is wrong with the
     probability `error` at most; where the two cross, one of them is, and they change places.

@@ -188,10 +188,10 @@ def _methods(run: RunData) -> list[str]:
     named = run.manifest.get("identity", {}).get("methods")
     order = [str(method) for method in named] if isinstance(named, list) else []
 
-    def place(method: str) -> tuple[bool, int]:
+    def sort_key(method: str) -> tuple[bool, int]:
         return method != NO_FIX, order.index(method) if method in order else len(order)
 
-    return sorted(methods, key=place)
+    return sorted(methods, key=sort_key)
 
 
 def _last_round(record: dict[str, Any]) -> int:

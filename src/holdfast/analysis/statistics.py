@@ -110,10 +110,10 @@ def estimate(values: np.ndarray, prompts: Sequence[str] | None = None) -> Estima
         prompts: of each conversation; with them, the interval for other prompts stands beside.
     """
     values = np.asarray(values, dtype=float)
-    found = estimate_columns(values[:, None])[0]
+    summary = estimate_columns(values[:, None])[0]
     if prompts is None or len(set(np.asarray(prompts)[~np.isnan(values)])) < MIN_PROMPTS:
-        return found
-    return replace(found, other_prompts=over_prompts(values, np.asarray(prompts)))
+        return summary
+    return replace(summary, other_prompts=over_prompts(values, np.asarray(prompts)))
 
 
 def over_prompts(values: np.ndarray, prompts: np.ndarray) -> OtherPrompts:

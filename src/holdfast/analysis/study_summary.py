@@ -12,7 +12,7 @@ from typing import Any
 from holdfast.analysis.calibration import FOLDERS, Calibration
 from holdfast.analysis.choice import Pick, front
 from holdfast.analysis.statistics import Estimate, estimate
-from holdfast.analysis.summary import NAME, judged, spelled, spread, summary_of, write_summary
+from holdfast.analysis.summary import NAME, json_text, judged, spread, summary_of, write_summary
 from holdfast.analysis.verdicts import tell
 from holdfast.files import write_whole
 from holdfast.records import read_run
@@ -25,25 +25,25 @@ def write_calibration_summaries(calibration: Calibration, folder: Path) -> None:
     """Writes `summary.json` of the calibration and of its two runs."""
     for name in FOLDERS:
         write_summary(folder / name)
-    write_whole(folder / NAME, spelled(calibration_summary(calibration)))
+    write_whole(folder / NAME, json_text(calibration_summary(calibration)))
 
 
 def write_trace_summaries(traces: Sequence[dict[str, Any]], folder: Path) -> None:
     """Writes `summary.json` of the traces and of the run of every model."""
     for name, _ in zip(MODELS, traces, strict=False):
         write_summary(folder / name)
-    write_whole(folder / NAME, spelled(trace_summary(traces)))
+    write_whole(folder / NAME, json_text(trace_summary(traces)))
 
 
 def write_geometry_summaries(geometry: dict[str, Any], folder: Path) -> None:
     """Writes `summary.json` of the study and of its dialogs."""
     write_summary(folder / DIALOGS)
     dialogs = len(read_run(folder / DIALOGS).records)
-    write_whole(folder / NAME, spelled(geometry_summary(geometry, dialogs)))
+    write_whole(folder / NAME, json_text(geometry_summary(geometry, dialogs)))
 
 
 def calibration_summary(calibration: Calibration) -> dict[str, Any]:
-    """What a calibration shows, as JSON values."""
+    """The results of a calibration, as JSON values."""
     results = [
         {
             "method": candidate.method,
@@ -66,8 +66,8 @@ def calibration_summary(calibration: Calibration) -> dict[str, Any]:
 
 
 def trace_summary(traces: Sequence[dict[str, Any]]) -> dict[str, Any]:
-    """What `analysis.decay.describe` says of one or two models, without the curves and the single
-    probes.
+    """The results of `analysis.decay.describe` for one or two models, without the curves and the
+    single probes.
     """
     results = [
         _without(trace, "curves") | {"behaviour": _without(trace["behaviour"], "probes")}
@@ -79,7 +79,7 @@ def trace_summary(traces: Sequence[dict[str, Any]]) -> dict[str, Any]:
 
 
 def geometry_summary(geometry: dict[str, Any], dialogs: int) -> dict[str, Any]:
-    """What `study.geometry.study` measured, without the norm of every embedding."""
+    """The measurements of `study.geometry.study`, without the norm of every embedding."""
     identity = {name: geometry[name] for name in ("model", "model_fingerprint", "suite")}
     return summary_of(
         "geometry", identity, dialogs, _without(geometry, *identity, "embedding_norms")

@@ -57,16 +57,16 @@ def write_summary(folder: Path | str) -> Path:
     Raises:
         RecordsError: not a run folder, nothing finished in it, or the file cannot be written.
     """
-    return write_whole(Path(folder) / NAME, spelled(summarise(read_run(folder))))
+    return write_whole(Path(folder) / NAME, json_text(summarise(read_run(folder))))
 
 
-def spelled(summary: dict[str, Any]) -> str:
+def json_text(summary: dict[str, Any]) -> str:
     """A summary as the text of its file."""
     return json.dumps(summary, ensure_ascii=False, indent=1, allow_nan=False) + "\n"
 
 
 def summarise(run: RunData) -> dict[str, Any]:
-    """What a run found, as JSON values.
+    """The results of a run, as JSON values.
 
     Raises:
         RecordsError: nothing is finished yet.
@@ -134,7 +134,7 @@ def _drift(run: RunData) -> list[dict[str, Any]]:
 
 
 def _baseline(run: RunData, series: Series) -> dict[str, Any] | None:
-    """What the measures score with the system prompt and without; None where it was not asked."""
+    """Scores of the measures with the system prompt and without; None where it was not asked."""
     baseline = baseline_beside(run, series)
     if baseline is None:
         return None
@@ -205,22 +205,24 @@ def _collapse(series: Sequence[Series]) -> list[dict[str, Any]]:
     the conversations that have collapsed.
     """
     counted = [collapse_of(item) for item in series]
-    left = [without_collapsed(item, each) for item, each in zip(series, counted, strict=True)]
+    left = [
+        without_collapsed(item, collapse) for item, collapse in zip(series, counted, strict=True)
+    ]
     return [
         {
-            "turns": each.turns,
-            **{name: _rounded(each.share(name)) for name in COUNTED},
-            "collapsed_from_round": {str(number): at for number, at in each.collapsed.items()},
+            "turns": collapse.turns,
+            **{name: _rounded(collapse.share(name)) for name in COUNTED},
+            "collapsed_from_round": {str(number): at for number, at in collapse.collapsed.items()},
             "without_collapsed": {
                 "conversations": len(item.records),
                 "stability_by_round": _spreads(estimate_columns(item.stability)),
                 "change": judged(overall_change(item, "stability")),
                 "against": _against(left, item),
             }
-            if each.collapsed and len(item.records)
+            if collapse.collapsed and len(item.records)
             else None,
         }
-        for each, item in zip(counted, left, strict=True)
+        for collapse, item in zip(counted, left, strict=True)
     ]
 
 

@@ -105,8 +105,8 @@ def read_results(run: RunData) -> list[Result]:
     for record in run.records:
         groups.setdefault((record["task"], record["variant"]), []).append(record)
     identity = run.manifest["identity"]
-    order = {name: place for place, name in enumerate(identity["settings"]["tasks"])}
-    variants = {name: place for place, name in enumerate(identity["variants"])}
+    order = {name: index for index, name in enumerate(identity["settings"]["tasks"])}
+    variants = {name: index for index, name in enumerate(identity["variants"])}
     wanted = [key for key in groups if key[0] in order and key[1] in variants]
     wanted.sort(key=lambda key: (order[key[0]], variants[key[1]]))
     return [_result(task, variant, groups[task, variant]) for task, variant in wanted]

@@ -22,7 +22,7 @@ from dataclasses import dataclass
 
 from holdfast.analysis.statistics import Estimate
 
-LEAST = 20
+MIN_SAMPLES = 20
 LEAST_MOVED = 6
 CANNOT_TELL = "cannot tell"
 INCLUDES_ZERO = "its interval includes 0"
@@ -32,7 +32,7 @@ NOT_JUDGED = "not judged"  # nothing was measured, or the model scores 0 however
 
 @dataclass(frozen=True)
 class Verdict:
-    """What an estimate says.
+    """The verdict on an estimate.
 
     Args:
         sign: +1 (above 0), -1 (below), or 0: it cannot tell.
@@ -66,7 +66,7 @@ def tell(value: Estimate) -> Verdict:
 
 def too_few(value: Estimate) -> str:
     """Why so few conversations or samples say nothing; "" where there are enough."""
-    return "" if value.n >= LEAST else f"n = {value.n}, fewer than {LEAST}"
+    return "" if value.n >= MIN_SAMPLES else f"n = {value.n}, fewer than {MIN_SAMPLES}"
 
 
 def judge(value: Estimate, sign: int) -> str:

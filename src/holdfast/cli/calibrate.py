@@ -10,7 +10,13 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from holdfast.cli.dry_run import DriftRun, Part, add_dry_run, check_prices, estimate_conversations
+from holdfast.cli.dry_run import (
+    DriftRun,
+    WorkItem,
+    add_dry_run,
+    check_prices,
+    estimate_conversations,
+)
 from holdfast.cli.options import (
     RunFolder,
     add_draws,
@@ -182,9 +188,9 @@ def run(arguments: argparse.Namespace) -> None:
     _tell_other_draws(model.fingerprint, suite.name, settings, out)
     conversations = DriftRun(model, suite, out / "stability", settings, methods, cast)
     if arguments.dry_run:
-        asked = questions * len(methods)
+        answers = questions * len(methods)
         print(f"{title}.")
-        more = [Part("questions", asked, asked, asked)]
+        more = [WorkItem("questions", answers, answers, answers)]
         more += [conversations.baseline()] if arguments.baseline else []
         estimate_conversations(arguments, conversations, more)
         return
@@ -264,11 +270,11 @@ def _refuse_chance(calibration: Calibration, budget: float | None) -> None:
     Raises:
         HoldfastError: there is a budget.
     """
-    from holdfast.analysis.verdicts import LEAST
+    from holdfast.analysis.verdicts import MIN_SAMPLES
     from holdfast.report.calibration import chance_line
 
     line = chance_line(calibration)
-    if not line or len(calibration.none.stability) < LEAST:
+    if not line or len(calibration.none.stability) < MIN_SAMPLES:
         return
     if budget is not None:
         raise HoldfastError(f"{line}, or leave --budget {budget:g} out to compare stability alone.")

@@ -65,7 +65,7 @@ def _methods(arguments: argparse.Namespace) -> None:
 
 
 def method_lines(name: str) -> list[str]:
-    """What one method does, its knobs, an example and its source.
+    """Describes one method: its parameters, an example and its source.
 
     Raises:
         UnknownName: there is no such method; suggests the nearest.
@@ -80,10 +80,15 @@ def method_lines(name: str) -> list[str]:
     method = BY_NAME[name]
     known, required = parameters_of(method), required_parameters(method)
     rows = [
-        (knob, declared.values.words(), _default(method, knob, required), declared.description)
-        for knob, declared in known.items()
+        (
+            parameter,
+            declared.values.words(),
+            _default(method, parameter, required),
+            declared.description,
+        )
+        for parameter, declared in known.items()
     ]
-    example = ",".join(f"{knob}={known[knob].example}" for knob in required)
+    example = ",".join(f"{parameter}={known[parameter].example}" for parameter in required)
     needs = ", ".join(need.value for need in Ability if need in needs_of(method))
     return [
         *_about(name, method),
@@ -97,7 +102,7 @@ def method_lines(name: str) -> list[str]:
 
 
 def measure_lines(name: str) -> list[str]:
-    """What one measure scores, its arguments, an example and its source.
+    """Describes one measure: its arguments, an example and its source.
 
     Raises:
         UnknownName: there is no such measure; suggests the nearest.
@@ -106,8 +111,8 @@ def measure_lines(name: str) -> list[str]:
     from holdfast.report.wording import aligned
 
     if name in _BUILT:
-        told = next(f"{name}: {line}" for known, _, line in catalogue() if known == name)
-        return [*textwrap.wrap(told, _WIDTH), "", f"example: {_BUILT[name]}", "source: ours"]
+        line = next(f"{name}: {line}" for known, _, line in catalogue() if known == name)
+        return [*textwrap.wrap(line, _WIDTH), "", f"example: {_BUILT[name]}", "source: ours"]
     if name not in REGISTRY:
         raise UnknownName("measure", name, [*REGISTRY, *_BUILT])
     entry = REGISTRY[name]
@@ -120,7 +125,7 @@ def measure_lines(name: str) -> list[str]:
         for argument in entry.parameters
     ]
     heads = ("argument", "takes", "default")
-    published = (told for beginning, told in PUBLISHED.items() if name.startswith(beginning))
+    published = (line for beginning, line in PUBLISHED.items() if name.startswith(beginning))
     return [
         *_about(name, entry.function),
         "",
@@ -138,7 +143,9 @@ def measure_example(name: str) -> str:
     needed = [argument for argument in REGISTRY[name].parameters if argument.required]
     if not needed:
         return name
-    given = ", ".join(f"{each.name}: {json.dumps(each.kind.example)}" for each in needed)
+    given = ", ".join(
+        f"{argument.name}: {json.dumps(argument.kind.example)}" for argument in needed
+    )
     return f"{{{given}}}" if name == "regex" else f"{{name: {name}, {given}}}"
 
 
@@ -152,10 +159,10 @@ def _about(name: str, documented: Any) -> list[str]:
     return [line.replace("`", "") for line in lines]
 
 
-def _default(method: type[Any], knob: str, required: Sequence[str]) -> str:
+def _default(method: type[Any], parameter: str, required: Sequence[str]) -> str:
     """A knob's default as it would be spelled; "" where the description says what none means."""
-    value = None if knob in required else getattr(method, knob)
-    if knob in required:
+    value = None if parameter in required else getattr(method, parameter)
+    if parameter in required:
         return "must be given"
     if value is None:
         return ""

@@ -196,7 +196,7 @@ class Chat:
         from holdfast.methods import spell
 
         number = _rounds(messages)
-        self.masses = {n: told for n, told in self.masses.items() if n < number}
+        self.masses = {n: entry for n, entry in self.masses.items() if n < number}
         self.masses[number] = spell(self.methods), heard.masses
         self.messages = (*messages, {"role": "assistant", "content": heard.text})
 

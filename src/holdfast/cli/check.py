@@ -295,7 +295,7 @@ def _calibration(arguments: argparse.Namespace) -> str:
 
 
 def exit_code(checks: Sequence[PromptCheck]) -> int:
-    """What the verdicts together mean to a shell."""
+    """The exit code of the verdicts together."""
     from holdfast.analysis import checks as analysis
 
     verdicts = {checked.verdict for checked in checks}
@@ -304,14 +304,14 @@ def exit_code(checks: Sequence[PromptCheck]) -> int:
     return UNDECIDED if analysis.UNDECIDED in verdicts else PASSED
 
 
-def _tell_look(bar: Bar, held: int, checks: Sequence[PromptCheck]) -> None:
+def _tell_look(bar: Bar, done: int, checks: Sequence[PromptCheck]) -> None:
     """Prints the verdicts so far, on a line of its own."""
     from holdfast.report.checks import counted
     from holdfast.report.wording import count_of
 
-    if held:
-        talks = count_of(held, "conversation")
-        bar.bar.write(f"holdfast: {talks} per prompt: {counted(checks)}", file=sys.stderr)
+    if done:
+        conversations = count_of(done, "conversation")
+        bar.bar.write(f"holdfast: {conversations} per prompt: {counted(checks)}", file=sys.stderr)
 
 
 def _tell_new(prompts: Sequence[str], earlier: Path) -> None:

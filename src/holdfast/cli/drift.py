@@ -121,13 +121,13 @@ def _title(
     replies = methods * count_replies(suite, settings, given, range(settings.conversations))
     times = f" with each of {methods} methods" if methods > 1 else ""
     count, rounds = settings.conversations, count_of(settings.rounds, "round")
-    talks = (
+    work = (
         f"{count_of(count, 'dialog')} replayed, up to {rounds}"
         if settings.user_prompt == "replayed"
         else f"{count_of(count, 'conversation')} of {rounds}"
     )
     return (
-        f"{talks}{times}: {replies:,} replies of at most"
+        f"{work}{times}: {replies:,} replies of at most"
         f" {count_of(settings.sampling.max_new_tokens, 'token')}"
     )
 

@@ -24,7 +24,7 @@ _WAYS = "read", "written"  # tokens
 
 
 @dataclass(frozen=True)
-class Part:
+class WorkItem:
     """One kind of work that a command does.
 
     Args:
@@ -58,14 +58,14 @@ class DriftRun:
     cast: Cast
     at_most: bool = False
 
-    def baseline(self) -> Part:
+    def baseline(self) -> WorkItem:
         """The requests of `--baseline`."""
         from holdfast.drift.pairing import draw
 
         given, count = self.cast.read(), self.settings.conversations
         pairings = (draw(self.suite, self.settings, given, n) for n in range(count))
         requests = sum(len(pairing.probes) for pairing in pairings)
-        return Part("conversations asked without a prompt", count, count, requests)
+        return WorkItem("conversations asked without a prompt", count, count, requests)
 
     def ask_baseline(self) -> None:
         """Asks the probes of `--baseline`, with a bar."""
@@ -109,7 +109,7 @@ def check_prices(arguments: argparse.Namespace) -> None:
 
 
 def estimate_conversations(
-    arguments: argparse.Namespace, run: DriftRun, more: Sequence[Part] = ()
+    arguments: argparse.Namespace, run: DriftRun, more: Sequence[WorkItem] = ()
 ) -> None:
     """Holds the first missing conversations of one method, and prints what the command will take.
 
@@ -147,7 +147,7 @@ def estimate_conversations(
     _warn_of_context(records, rounds)
     kind = "conversations" if run.cast.dialogs is None else "dialogs"
     times = f", with {len(by_name)} methods" if len(by_name) > 1 else ""
-    part = Part(
+    part = WorkItem(
         f"{kind} of {count_of(rounds, 'round')}{times}",
         len(by_name) * count,
         sum(map(len, missing.values())),
@@ -171,7 +171,7 @@ def _warn_of_context(records: Sequence[dict[str, Any]], rounds: int) -> None:
 
 def estimate_lines(
     arguments: argparse.Namespace,
-    parts: Sequence[Part],
+    parts: Sequence[WorkItem],
     records: Sequence[dict[str, Any]],
     seconds: float,
     out: Path,
@@ -192,15 +192,15 @@ def estimate_lines(
     rows = [("part", "in all", "left", "requests")]
     for part, rest in zip(parts, left, strict=True):
         units = f"{'at most ' if part.at_most else ''}{part.units:,}"
-        asked = "unknown" if part.requests is None else f"{part.requests:,}"
-        rows.append((part.name, units, f"{rest:,}", asked))
+        requests_text = "unknown" if part.requests is None else f"{part.requests:,}"
+        rows.append((part.name, units, f"{rest:,}", requests_text))
     lines = aligned(rows)
     if not records:
         return [*lines, f"The {first.name} are recorded in {out}: nothing was measured."]
     lines.append(f"Measured on {done} of the {first.name}, recorded in {out}.")
-    each = [(part.requests or part.units) / part.units for part in parts]
-    requests = sum(count * rest for count, rest in zip(each, left, strict=True))
-    scale = requests / (each[0] * done)
+    per_unit = [(part.requests or part.units) / part.units for part in parts]
+    requests = sum(count * rest for count, rest in zip(per_unit, left, strict=True))
+    scale = requests / (per_unit[0] * done)
     tokens = [record.get("tokens", {}) for record in records]
     if all("read" in counts for counts in tokens):
         read, written = (scale * sum(counts[way] for counts in tokens) for way in _WAYS)

@@ -120,7 +120,7 @@ def _messages(arguments: argparse.Namespace) -> list[Message]:
     return [*messages, {"role": "user", "content": user}]
 
 
-def read_chat(name: str, told: str) -> dict[str, Any]:
+def read_chat(name: str, source: str) -> dict[str, Any]:
     """The chat in a JSON file, as a list or under "messages" as in a request to an
     OpenAI-compatible server, with what else stands there.
 
@@ -137,13 +137,13 @@ def read_chat(name: str, told: str) -> dict[str, Any]:
     except (OSError, ValueError, RecursionError) as error:
         why = getattr(error, "strerror", None) or error
         raise UsageError(
-            f"{told} {name} cannot be read ({why}); give a JSON list of messages, each with a role"
-            " and a content."
+            f"{source} {name} cannot be read ({why}); give a JSON list of messages, each with a"
+            " role and a content."
         ) from error
     chat = chat if isinstance(chat, dict) else {"messages": chat}
     if not isinstance(chat.get("messages"), list):
         raise UsageError(
-            f"{told} {name} holds no list; give a JSON list of messages, each with a role and a"
+            f"{source} {name} holds no list; give a JSON list of messages, each with a role and a"
             " content."
         )
     return chat
@@ -189,7 +189,7 @@ def _marked(messages: Sequence[Message]) -> bool:
 
 
 def _emphasis(words: Sequence[str]) -> str | tuple[str, int]:
-    """What one --emphasis gives."""
+    """One --emphasis: a text, or a text and its occurrence."""
     if len(words) == 1:
         return words[0]
     if len(words) > 2 or not words[1].isdecimal():

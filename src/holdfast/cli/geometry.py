@@ -68,13 +68,13 @@ def run(arguments: argparse.Namespace) -> None:
         planned = DriftRun(model, suite, folder, settings_for(sizes), [()], drift.Cast())
         estimate_conversations(arguments, planned)
         return
-    told: list[str] = []
+    printed: list[str] = []
 
     def tell(line: str) -> None:
-        told.append(line)
+        printed.append(line)
         print(line)
 
     geometry = study(model, suite, arguments.out, sizes, tell, Bar.of("round"), command_line())
     tell_figures(write_geometry_figures(geometry, arguments.out))
     write_geometry_summaries(geometry, arguments.out)
-    write_page(arguments, geometry_page(geometry, told, arguments.out), page)
+    write_page(arguments, geometry_page(geometry, printed, arguments.out), page)

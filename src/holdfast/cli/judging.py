@@ -1,4 +1,4 @@
-"""What `holdfast drift` asks and tells of the judges of a suite."""
+"""The judges of a suite: their option, and how well they agree with labelled replies."""
 
 from __future__ import annotations
 

@@ -199,12 +199,12 @@ def check_endpoint_options(arguments: argparse.Namespace) -> None:
     for name, default in _OF_ENDPOINTS.items():
         # the user model is paced as --model is, but has a name of its own there
         models = ["model", "endpoint"] + ["user_model"] * (name != "endpoint_model")
-        if given[name] == default or any(is_url(given.get(each) or "") for each in models):
+        if given[name] == default or any(is_url(given.get(option) or "") for option in models):
             continue
         if is_url(given.get("user_model") or ""):
             cure = f"write --user-endpoint-model {given[name]}"
         else:  # a command with --endpoint takes no URL as --model
-            at = [each for each in models if each in given][1 if "endpoint" in given else 0 :]
+            at = [option for option in models if option in given][1 if "endpoint" in given else 0 :]
             cure = f"give a URL as {' or '.join(map(_option, at))}"
         raise UsageError(
             f"{_option(name)} {given[name]} is for a model behind a URL, which"

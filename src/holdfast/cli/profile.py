@@ -125,10 +125,10 @@ def run(arguments: argparse.Namespace) -> None:
         for name, some in samples.items():
             print(f"{name}: {estimate(model, some, plan)}")
         return
-    rankings, told = [], {}
+    rankings, lines_by_task = [], {}
     for name, some in samples.items():
         with Bar(len(some), "sample") as bar:
-            found = profile(
+            result = profile(
                 model,
                 some,
                 arguments.out / name,
@@ -137,12 +137,14 @@ def run(arguments: argparse.Namespace) -> None:
                 progress=bar,
                 tell=bar.tell,
             )
-        rankings.append(found.ranking)
+        rankings.append(result.ranking)
         lines = write_profile(arguments.out / name)
         print(*lines, sep="\n")
-        told[name] = [line for line in lines if not line.startswith(("Ranking:", "Figure:"))]
+        lines_by_task[name] = [
+            line for line in lines if not line.startswith(("Ranking:", "Figure:"))
+        ]
         write_summary(arguments.out / name)
-    write_page(arguments, profile_page(arguments.out, told), page)
+    write_page(arguments, profile_page(arguments.out, lines_by_task), page)
     if arguments.top is not None:
         _write_heads(arguments, rankings, list(samples))
 
@@ -151,9 +153,9 @@ def _plan(arguments: argparse.Namespace) -> Plan:
     from holdfast import methods
     from holdfast.study.profiling import Plan
 
-    asked = methods.parse(arguments.method)
-    steering = methods.of_kind(asked, methods.Kind.LOG_ODDS)
-    if len(asked) != 1 or not steering:
+    chosen = methods.parse(arguments.method)
+    steering = methods.of_kind(chosen, methods.Kind.LOG_ODDS)
+    if len(chosen) != 1 or not steering:
         raise UsageError(
             f"--method takes one attention method to steer each head by, not {arguments.method!r}."
         )
@@ -208,7 +210,7 @@ def _write_heads(
     chosen = choose_heads(best, gains, arguments.combine)
     methods.write_heads(file, chosen.heads)
     print(f"{len(chosen.heads)} heads: {file.resolve()}")
-    if chosen.told:
+    if chosen.distinct:
         print(chosen.line())
     else:
         print(f"holdfast: {chosen.line()}", file=sys.stderr)

@@ -1,4 +1,4 @@
-"""What a command says while it runs, and of the figures it made."""
+"""Progress of a running command, and where its figures are."""
 
 from __future__ import annotations
 
@@ -40,13 +40,13 @@ class Bar:
         self.terminal = sys.stderr.isatty()
         self.title = title
         self.bar = tqdm(total=total, unit=unit, disable=not self.terminal, dynamic_ncols=True)
-        self.done, self.tokens, self.found = 0, 0, 0
+        self.done, self.tokens, self.recorded = 0, 0, 0
         self.started = time.monotonic()
         self.over, self.lock = threading.Event(), threading.Lock()
 
     @classmethod
     def of(cls, unit: str) -> Watch:
-        """What shows each step of a command that has several: its name, and then a bar."""
+        """Shows each step of a command with several: its name, then a bar."""
         return lambda step, total: cls(total, unit, f"{step}: {total:,} {unit}s")
 
     def __enter__(self) -> Bar:
@@ -55,7 +55,7 @@ class Bar:
 
     def __exit__(self, *_: object) -> None:
         self.over.set()
-        if self.done == self.found:
+        if self.done == self.recorded:
             self._tell_found()
         self.bar.close()
 
@@ -66,8 +66,8 @@ class Bar:
     def __call__(self, done: int, tokens: int = 0) -> None:
         self._begin()
         if not tokens and not self.tokens and time.monotonic() - self.started < 1:
-            self.found += done  # recorded by an earlier call: it says nothing about the speed
-        elif self.done == self.found:
+            self.recorded += done  # recorded by an earlier call: it says nothing about the speed
+        elif self.done == self.recorded:
             self._tell_found()
         self.done += done
         self.tokens += tokens
@@ -77,14 +77,14 @@ class Bar:
         self.bar.update(done)
 
     def line(self) -> str:
-        """What is done, how fast, and about how long the rest takes."""
+        """Work done, its speed, and about how long the rest takes."""
         seconds = time.monotonic() - self.started
         parts = [
             f"{self.done:,} of {self.total:,} {self.unit}s ({self.done / max(self.total, 1):.0%})"
         ]
         if self.tokens:
             parts.append(f"{self.tokens / seconds:,.0f} tokens/s")
-        if fresh := self.done - self.found:
+        if fresh := self.done - self.recorded:
             parts.append(f"about {duration((self.total - self.done) * seconds / fresh)} left")
         else:
             parts.append(f"nothing new done in {duration(seconds)}")
@@ -93,10 +93,10 @@ class Bar:
     def _tell_found(self) -> None:
         """Says how much an earlier command did."""
         unit, size = ("conversation", self.rounds) if self.rounds else (self.unit, 1)
-        found, total = self.found // size, self.total // size
-        if found:
+        recorded, total = self.recorded // size, self.total // size
+        if recorded:
             self.bar.write(
-                f"holdfast: {found:,} of {total:,} {unit}s already done", file=sys.stderr
+                f"holdfast: {recorded:,} of {total:,} {unit}s already done", file=sys.stderr
             )
 
     def _begin(self) -> None:

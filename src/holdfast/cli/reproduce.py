@@ -7,7 +7,13 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from holdfast.cli.dry_run import DriftRun, Part, add_dry_run, check_prices, estimate_conversations
+from holdfast.cli.dry_run import (
+    DriftRun,
+    WorkItem,
+    add_dry_run,
+    check_prices,
+    estimate_conversations,
+)
 from holdfast.cli.options import RunFolder, add_model, is_url, load_model
 from holdfast.cli.progress import Bar
 from holdfast.errors import UsageError
@@ -168,12 +174,12 @@ def _estimate_li2024(arguments: argparse.Namespace, setup: li2024.Setup) -> None
         rows.append(("Figures 5 and 6", suite, calibrate.settings_for(suite, plan), methods))
         items = load_capability(setup.capability, scale.questions, setup.seed).items
         questions = methods * len(items)
-        more.append(Part("Figures 5 and 6: questions", questions, questions, questions))
+        more.append(WorkItem("Figures 5 and 6: questions", questions, questions, questions))
     rows.append(("Figure 9", setup.suite, plain, 2))
     for figures, suite, settings, times in rows:
         count = times * settings.conversations
         replies = times * count_replies(suite, settings, None, range(settings.conversations))
-        more.append(Part(f"{figures}: conversations", count, count, replies))
+        more.append(WorkItem(f"{figures}: conversations", count, count, replies))
     figure_3 = DriftRun(setup.model, setup.suite, setup.out / "figure-3", chats, [()], drift.Cast())
     estimate_conversations(arguments, figure_3, more)
 

@@ -185,10 +185,12 @@ def _service(arguments: argparse.Namespace) -> Service:
 
 def _application(service: Service, arguments: argparse.Namespace, key: str) -> ASGIApp:
     from holdfast.serve.app import application
-    from holdfast.serve.guard import Gate
+    from holdfast.serve.guard import AccessRules
 
-    own = ("localhost", "127.0.0.1", "::1", arguments.host)
-    return application(service, Gate(key, hosts=() if key else own), arguments.allow_origin)
+    local_hosts = ("localhost", "127.0.0.1", "::1", arguments.host)
+    return application(
+        service, AccessRules(key, hosts=() if key else local_hosts), arguments.allow_origin
+    )
 
 
 def _key(variable: str | None) -> str:

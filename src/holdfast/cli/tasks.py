@@ -6,7 +6,7 @@ import argparse
 import time
 from pathlib import Path
 
-from holdfast.cli.dry_run import Part, add_dry_run, check_prices, estimate_lines
+from holdfast.cli.dry_run import WorkItem, add_dry_run, check_prices, estimate_lines
 from holdfast.cli.options import (
     RunFolder,
     add_model,
@@ -122,7 +122,7 @@ def run(arguments: argparse.Namespace) -> None:
         began = time.monotonic()
         run = tasks.run(model, data, out, settings, chosen, command=command_line(), first=1)
         seconds = time.monotonic() - began
-        part = Part("samples", total, total - recorded, None)
+        part = WorkItem("samples", total, total - recorded, None)
         print(*estimate_lines(arguments, [part], run.records[recorded:], seconds, out), sep="\n")
         return
     title = (

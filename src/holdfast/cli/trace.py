@@ -101,8 +101,8 @@ def run(arguments: argparse.Namespace) -> None:
     arguments.kept = arguments.out
     traces = []
     for folder, model in zip(folders, models, strict=True):
-        talks = count_of(sizes.conversations, "conversation")
-        title = f"{talks} of {count_of(sizes.rounds, 'round')} with {model.name}"
+        conversations = count_of(sizes.conversations, "conversation")
+        title = f"{conversations} of {count_of(sizes.rounds, 'round')} with {model.name}"
         with Bar(sizes.conversations * sizes.rounds, title=title) as bar:
             dialogs = hold(model, suite, folder, sizes, chosen, bar, command_line())
         traces.append(describe(model.name, *dialogs, head))

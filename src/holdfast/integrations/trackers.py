@@ -29,7 +29,7 @@ _UNNAMED = re.compile(r"[^\w/. -]")  # what the name of a metric may not hold
 
 
 @dataclass(frozen=True)
-class Entry:
+class LoggedMethod:
     """One row of a tracker's table.
 
     Attributes:
@@ -51,7 +51,7 @@ class Entry:
     files: tuple[Path, ...]
 
 
-def entries_of(run: RunData) -> list[Entry]:
+def entries_of(run: RunData) -> list[LoggedMethod]:
     """The entries of a run.
 
     Raises:
@@ -61,7 +61,7 @@ def entries_of(run: RunData) -> list[Entry]:
     settings = dict(_flat(run.manifest["identity"]))
     files = tuple(run.folder / name for name in (MANIFEST, RECORDS, "summary.json", "report.html"))
     return [
-        Entry(
+        LoggedMethod(
             id=_id_of(run, name),
             name=f"{group} · {name}",
             group=group,
@@ -126,8 +126,8 @@ def _number(value: float | None) -> float:
 
 
 def _id_of(run: RunData, name: str) -> str:
-    told = [run.manifest.get("created"), run.manifest["identity"], name, len(run.records)]
-    return hashlib.sha256(json.dumps(told, sort_keys=True).encode()).hexdigest()[:16]
+    parts = [run.manifest.get("created"), run.manifest["identity"], name, len(run.records)]
+    return hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()[:16]
 
 
 def _flat(value: Any, prefix: str = "") -> Iterator[tuple[str, Scalar]]:
@@ -168,7 +168,7 @@ def log_to_wandb(run: RunData, project: str) -> list[str]:
     return [entry.name for entry in entries]
 
 
-def _log_in_wandb(wandb: Any, entry: Entry, project: str) -> None:
+def _log_in_wandb(wandb: Any, entry: LoggedMethod, project: str) -> None:
     settings = wandb.Settings(silent=True, disable_code=True, disable_git=True, console="off")
     with wandb.init(
         project=project,
@@ -181,10 +181,10 @@ def _log_in_wandb(wandb: Any, entry: Entry, project: str) -> None:
         settings=settings,
     ) as logged:
         logged.define_metric("*", step_metric=_ROUND)
-        for place in range(max(map(len, entry.curves.values()), default=0)):
-            values = {name: curve[place] for name, curve in entry.curves.items()}
+        for step in range(max(map(len, entry.curves.values()), default=0)):
+            values = {name: curve[step] for name, curve in entry.curves.items()}
             measured = {name: value for name, value in values.items() if not math.isnan(value)}
-            logged.log({_ROUND: place + 1, **measured}, step=place + 1)
+            logged.log({_ROUND: step + 1, **measured}, step=step + 1)
         logged.summary.update(dict(entry.totals))
         artifact = wandb.Artifact(re.sub(r"[^\w.-]+", "-", entry.group), type="holdfast-run")
         for path in entry.files:
@@ -237,15 +237,15 @@ def _open_mlflow(mlflow: Any, store: str) -> tuple[Any, str]:
     return client, client.create_experiment(_EXPERIMENT, artifact_location=artifacts)
 
 
-def _log_in_mlflow(mlflow: Any, client: Any, experiment: str, entry: Entry) -> None:
+def _log_in_mlflow(mlflow: Any, client: Any, experiment: str, entry: LoggedMethod) -> None:
     entities, now = mlflow.entities, int(time.time() * 1000)
     tags = {_TAG: entry.id, "holdfast.run": entry.group}
     logged = client.create_run(experiment, run_name=entry.name, tags=tags).info.run_id
     settings = {name: str(value)[:_LONGEST] for name, value in entry.settings.items()}
     points = [
-        entities.Metric(_UNNAMED.sub("_", name), value, now, place)
+        entities.Metric(_UNNAMED.sub("_", name), value, now, step)
         for name, curve in entry.curves.items()
-        for place, value in enumerate(curve, start=1)
+        for step, value in enumerate(curve, start=1)
         if not math.isnan(value)
     ]
     totals = [

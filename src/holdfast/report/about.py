@@ -62,7 +62,8 @@ def setting(manifest: Mapping[str, Any], name: str, default: Any = None) -> Any:
     identity = manifest.get("identity", {})
     places = (identity.get("settings", {}), identity, manifest)
     return next(
-        (place[name] for place in places if isinstance(place, Mapping) and name in place), default
+        (mapping[name] for mapping in places if isinstance(mapping, Mapping) and name in mapping),
+        default,
     )
 
 
@@ -84,10 +85,10 @@ def _rows(run: RunData) -> list[tuple[str, str]]:
     if manifest.get("resumed"):
         rows.append(("resumed", _times(manifest["resumed"])))
     rows += [(name, str(value)) for name, value in manifest.get("versions", {}).items()]
-    held = len({record.get("conversation") for record in run.records})
+    count = len({record.get("conversation") for record in run.records})
     for name, value in identity_lines(manifest.get("identity", {})):
-        if name == "settings.conversations" and str(held) != value:
-            value = f"{held} of the {value} that the command allows"
+        if name == "settings.conversations" and str(count) != value:
+            value = f"{count} of the {value} that the command allows"
         rows.append((name, value))
     return [*rows, *_cost(run), *_memory(run)]
 
@@ -106,8 +107,8 @@ def _memory(run: RunData) -> list[tuple[str, str]]:
     rows = [record["rows_at_most"] for record in run.records if "rows_at_most" in record]
     if not rows:
         return []
-    held = f"{len(rows)} conversations ended after it had, with at most {min(rows)} rows at a time"
-    return [("memory ran out", held)]
+    count = f"{len(rows)} conversations ended after it had, with at most {min(rows)} rows at a time"
+    return [("memory ran out", count)]
 
 
 def _turns(records: Sequence[Mapping[str, Any]]) -> list[tuple[str, str]]:
@@ -128,7 +129,7 @@ def _turns(records: Sequence[Mapping[str, Any]]) -> list[tuple[str, str]]:
 
 
 def _cost(run: RunData) -> list[tuple[str, str]]:
-    """What the records say about completeness and cost."""
+    """Completeness and cost, from the records."""
     records = run.records
     methods = {record["method"] for record in records}
     count = len({record["conversation"] for record in records})

@@ -17,7 +17,7 @@ from holdfast.analysis.rules import rule_rows
 from holdfast.analysis.series import NO_FIX, read_series
 from holdfast.analysis.statistics import Estimate, estimate, paired_difference
 from holdfast.analysis.summary import NAME, spread
-from holdfast.analysis.verdicts import CANNOT_TELL, LEAST, tell
+from holdfast.analysis.verdicts import CANNOT_TELL, MIN_SAMPLES, tell
 from holdfast.records import RunData, read_run
 from holdfast.report.downloads import json_file, table_files
 from holdfast.report.page import Table, pictures, render_study
@@ -33,10 +33,10 @@ def answer(calibration: Calibration, chosen: Pick) -> str:
     here, there = int((~calibration.report).sum()), int(calibration.report.sum())
     points = f"{chosen.budget:g} point{'' if chosen.budget == 1 else 's'}"
     budget = f"within a budget of {points}"
-    if chosen.method == NO_FIX and here < LEAST:
+    if chosen.method == NO_FIX and here < MIN_SAMPLES:
         return (
-            f"Too few conversations to recommend a setting: {here} to choose on, and {LEAST} are"
-            " needed."
+            f"Too few conversations to recommend a setting: {here} to choose on, and {MIN_SAMPLES}"
+            " are needed."
         )
     if chosen.method == NO_FIX:
         missing = (
@@ -70,7 +70,7 @@ def rejected_line(calibration: Calibration, chosen: Pick) -> str:
     if other is None:
         return ""
     choosing, count = ~calibration.report, len(calibration.none.stability)
-    best = next(each for each in calibration.candidates if each.method == chosen.method)
+    best = next(c for c in calibration.candidates if c.method == chosen.method)
     gain, drop = calibration.gain(other, choosing), calibration.drop(other, choosing)
     ahead = paired_difference(other.stability[choosing], best.stability[choosing])
     cost = f"it costs {signed_to(drop, 1)} points"
@@ -130,7 +130,7 @@ def sizes_needed(calibration: Calibration, chosen: Pick) -> dict[str, int]:
     size would.
     """
     plan, count = calibration.about["plan"], len(calibration.none.stability)
-    fewest = 2 * LEAST / min(count, calibration.questions)
+    fewest = 2 * MIN_SAMPLES / min(count, calibration.questions)
     times = max(times_needed(calibration, chosen) or 0.0, fewest)
     if times > _MOST or times <= 1:
         return {}
@@ -219,11 +219,11 @@ def detail_lines(calibration: Calibration) -> list[str]:
     tokens = sum(candidate.tokens for candidate in calibration.candidates)
     lines = [f"{tokens:,} tokens forwarded for {calibration.about['capability']}."]
     questions, count = calibration.questions, len(calibration.none.stability)
-    each = questions // count
-    if each and questions % count:
+    quotient = questions // count
+    if quotient and questions % count:
         lines.append(
-            f"Each setting was asked {questions} questions, {each} or {each + 1} in each of its"
-            f" {count} conversations; capability is the mean over conversations."
+            f"Each setting was asked {questions} questions, {quotient} or {quotient + 1} in each of"
+            f" its {count} conversations; capability is the mean over conversations."
         )
     return lines
 

@@ -145,8 +145,8 @@ class Chart:
         heights = [self.y(mean) for _, mean, _ in last]
         for above, below in itertools.pairwise(range(len(last))):
             heights[below] = max(heights[below], heights[above] + gap)
-        for place, (number, mean, colour) in enumerate(last):
-            height = min(heights[place], floor - (len(last) - 1 - place) * gap)
+        for index, (number, mean, colour) in enumerate(last):
+            height = min(heights[index], floor - (len(last) - 1 - index) * gap)
             yield self.x(number), height, colour, f"{mean:.{2 if self.top > 0.5 else 3}f}"
 
 
@@ -175,8 +175,8 @@ def looks(series: Sequence[Series]) -> list[Curve]:
     first are dashed, and so are colours used a second time.
     """
     return [
-        Curve(item.label, (), place % COLOURS, item.run != series[0].run or place >= COLOURS)
-        for place, item in enumerate(series)
+        Curve(item.label, (), index % COLOURS, item.run != series[0].run or index >= COLOURS)
+        for index, item in enumerate(series)
     ]
 
 

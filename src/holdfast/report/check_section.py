@@ -29,7 +29,7 @@ _MOST_NAMED = 3  # prompts that do not pass, in the sentence below the headline
 
 
 @dataclass(frozen=True)
-class Row:
+class VerdictRow:
     """A prompt, or one of its rules, with its verdict.
 
     Attributes:
@@ -73,7 +73,7 @@ class CheckSection:
     bar: float | None
     error: float
     share: float
-    rows: tuple[Row, ...]
+    rows: tuple[VerdictRow, ...]
     charts: tuple[NamedChart, ...]
 
 
@@ -86,11 +86,11 @@ def check_sections(
         checks, labels: by run.
         series: of all runs.
     """
-    places = {(item.run, item.method): place for place, item in enumerate(series)}
+    places = {(item.run, item.method): index for index, item in enumerate(series)}
     return [
-        _section(check, series[place].label, place)
+        _section(check, series[index].label, index)
         for check, label in zip(checks, labels, strict=True)
-        if check is not None and (place := places.get((label, check.method))) is not None
+        if check is not None and (index := places.get((label, check.method))) is not None
     ]
 
 
@@ -101,13 +101,13 @@ def check_headline(check: Check) -> str:
     if len(check.prompts) > 1:
         return totals(check.prompts, check.terms)
     (checked,) = check.prompts
-    told = _told(checked, check)
+    text = _status(checked, check)
     barless = check.terms.min_stability is None
     # undecided is no verdict; and who passes without a bar shows no fall, not that there is none
     if checked.verdict == UNDECIDED or (barless and checked.verdict == PASS):
-        return f"{told}."
+        return f"{text}."
     return (
-        f"{told}. The chance that this verdict is wrong is at most {percentage(check.terms.error)}."
+        f"{text}. The chance that this verdict is wrong is at most {percentage(check.terms.error)}."
     )
 
 
@@ -116,19 +116,19 @@ def check_lines(check: Check) -> list[str]:
     if len(check.prompts) == 1:
         return []
     wanting = [checked for checked in _ordered(check) if checked.verdict != PASS]
-    lines = [f"{_told(checked, check)}." for checked in wanting[:_MOST_NAMED]]
+    lines = [f"{_status(checked, check)}." for checked in wanting[:_MOST_NAMED]]
     more = len(wanting) - len(lines)
     return [*lines, f"{more} more do{'es' if more == 1 else ''} not pass."] if more else lines
 
 
-def _told(checked: PromptCheck, check: Check) -> str:
+def _status(checked: PromptCheck, check: Check) -> str:
     """'late fails: below 0.9 in round 3: 0.00 [0.00, 0.41] (12 conversations)'."""
     word = "is undecided" if checked.verdict == UNDECIDED else WORDS[checked.verdict]
     return f"{checked.id} {word}: {sentence(checked, check.terms)}"
 
 
-def _section(check: Check, label: str, place: int) -> CheckSection:
-    rows = [row for checked in check.prompts for row in _rows(checked, check, place)]
+def _section(check: Check, label: str, index: int) -> CheckSection:
+    rows = [row for checked in check.prompts for row in _rows(checked, check, index)]
     charts = [chart for checked in _ordered(check) for chart in _charts(checked, check)]
     return CheckSection(
         label=label,
@@ -146,7 +146,7 @@ def _ordered(check: Check) -> list[PromptCheck]:
     return sorted(check.prompts, key=lambda checked: _ORDER.index(checked.verdict))
 
 
-def _rows(checked: PromptCheck, check: Check, place: int) -> Iterator[Row]:
+def _rows(checked: PromptCheck, check: Check, index: int) -> Iterator[VerdictRow]:
     """A prompt, and behind it its rules."""
     counts = (len(checked.records), checked.decided_after)
     why = reason(checked, check.terms)
@@ -154,10 +154,10 @@ def _rows(checked: PromptCheck, check: Check, place: int) -> Iterator[Row]:
         why = f"{why}; {fall_text(checked.fall)}"
     if checked.unanswered:
         why = f"{why}; {checked.unanswered} probes were not asked or not answered"
-    yield Row(checked.id, "", checked.verdict, why, *counts, place)
+    yield VerdictRow(checked.id, "", checked.verdict, why, *counts, index)
     for rule in rules_of(checked, check.terms.min_stability):
-        told = rule_text(rule, checked, check.terms)
-        yield Row(checked.id, rule.rule, rule.verdict, told, *counts, place)
+        text = rule_text(rule, checked, check.terms)
+        yield VerdictRow(checked.id, rule.rule, rule.verdict, text, *counts, index)
 
 
 def _charts(checked: PromptCheck, check: Check) -> Iterator[NamedChart]:
@@ -174,9 +174,9 @@ def _chart(name: str, cells: Sequence[Cell], bar: float | None) -> Chart:
         for cell in cells
     ]
     curves = [Curve(name, points, _CURVE)]
-    told = "; ".join(f"round {cell.round}: {numbers_text(cell)}" for cell in cells)
+    text = "; ".join(f"round {cell.round}: {numbers_text(cell)}" for cell in cells)
     if bar is not None:
         level = [Estimate(0, bar, None, None, None)] * len(cells)
         curves.insert(0, Curve("bar", level, _BAR, dashed=True))
-        told = f"{told}; the bar is {bar:g}"
-    return Chart(f"Keeps {name}", f"{told}.", [c for c in curves if c.measured], len(cells))
+        text = f"{text}; the bar is {bar:g}"
+    return Chart(f"Keeps {name}", f"{text}.", [c for c in curves if c.measured], len(cells))

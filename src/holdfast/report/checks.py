@@ -58,16 +58,16 @@ def counted(checks: Sequence[PromptCheck]) -> str:
 
 def totals(checks: Sequence[PromptCheck], terms: Terms) -> str:
     """How many prompts fail, are undecided and pass, and by what; the page begins with it too."""
-    told = counted(checks)
+    text = counted(checks)
     if terms.min_stability is None:
         return (
-            f"{told} (each rule compared with an earlier run; chance of any false alarm at most"
+            f"{text} (each rule compared with an earlier run; chance of any false alarm at most"
             f" {percentage(terms.error)})."
         )
-    told += f" (bar: {terms.min_stability:g} for every rule in every round"
+    text += f" (bar: {terms.min_stability:g} for every rule in every round"
     if all(checked.verdict == UNDECIDED for checked in checks):
-        return f"{told})."
-    return f"{told}; chance of any wrong verdict at most {percentage(terms.error)})."
+        return f"{text})."
+    return f"{text}; chance of any wrong verdict at most {percentage(terms.error)})."
 
 
 def percentage(share: float) -> str:
@@ -90,7 +90,7 @@ def spent(checked: PromptCheck) -> str:
 
 
 def reason(checked: PromptCheck, terms: Terms) -> str:
-    """What decides on a prompt."""
+    """The evidence that decides on a prompt."""
     if checked.let_go is not None:
         low_before = already_low(checked, checked.let_go, terms)
         others = [
@@ -136,16 +136,16 @@ def by_itself(checked: PromptCheck, cell: Cell, terms: Terms) -> str:
 
 
 def rule_text(rule: RuleCheck, checked: PromptCheck, terms: Terms) -> str:
-    """What decides on one rule of a prompt."""
+    """The evidence that decides on one rule of a prompt."""
     if rule.cell is None:
         return "no probe was answered"
-    told = f"round {rule.cell.round}: {numbers_text(rule.cell)}"
-    told += already_low(checked, rule.cell, terms)
-    told += by_itself(checked, rule.cell, terms)
+    text = f"round {rule.cell.round}: {numbers_text(rule.cell)}"
+    text += already_low(checked, rule.cell, terms)
+    text += by_itself(checked, rule.cell, terms)
     if rule.fall is None or not rule.fall.fell:
-        return told
+        return text
     most = rule_fall_text(replace(rule.fall, rule=None))
-    return f"{told}; fell against the earlier run, {most}"
+    return f"{text}; fell against the earlier run, {most}"
 
 
 def rule_sentence(rule: RuleCheck, checked: PromptCheck, terms: Terms) -> str:
@@ -173,7 +173,7 @@ def numbers_text(cell: Cell) -> str:
 
 
 def fall_text(fall: Fall) -> str:
-    """What the comparison with an earlier run says."""
+    """The result of the comparison with an earlier run."""
     missing = f"; not compared: {', '.join(fall.not_compared)}" if fall.not_compared else ""
     if not fall.rules:
         return f"nothing to compare with the earlier run{missing}"
@@ -202,8 +202,8 @@ def details(checked: PromptCheck, terms: Terms) -> list[str]:
     names: list[str | None] = [rule.rule for rule in rules] or [None]
     lines = ["stability by round:", *(_by_round(checked, name) for name in names)]
     width = max(map(len, lines[1:]))
-    for place, rule in enumerate(rules, start=1):
-        lines[place] = f"{lines[place].ljust(width)}  {rule.verdict}"
+    for index, rule in enumerate(rules, start=1):
+        lines[index] = f"{lines[index].ljust(width)}  {rule.verdict}"
     if checked.fall is not None:
         lines += textwrap.wrap(fall_text(checked.fall), _WIDTH)
     if checked.unanswered:
@@ -231,8 +231,8 @@ def _worst(checked: PromptCheck, cell: Cell | None, most: int) -> list[str]:
     to that probe; [] where none did.
     """
     broken = [
-        (probe["score"], place, probe)
-        for place, record in enumerate(checked.records)
+        (probe["score"], index, probe)
+        for index, record in enumerate(checked.records)
         for probe in record["probes"]
         if cell is not None
         and (probe["kind"], probe["round"], probe.get("rule"))
@@ -240,20 +240,20 @@ def _worst(checked: PromptCheck, cell: Cell | None, most: int) -> list[str]:
         and probe["score"] < 1
     ]
     lines: list[str] = []
-    for _, place, probe in sorted(broken, key=lambda item: item[:2])[:most]:
-        lines += _transcript(checked.records[place], probe)
+    for _, index, probe in sorted(broken, key=lambda item: item[:2])[:most]:
+        lines += _transcript(checked.records[index], probe)
     return lines
 
 
 def _transcript(record: Record, probe: Record) -> list[str]:
     """A conversation up to a probe, its reply and score."""
     lines = [f"conversation {record['conversation']}, up to the probe of round {probe['round']}:"]
-    lines += _said("system", record["agent"].get("system_prompt", ""))
+    lines += _quoted("system", record["agent"].get("system_prompt", ""))
     for turn in record["turns"]:
         if turn["round"] < probe["round"]:
-            lines += _said(turn["speaker"], turn["text"])
-    lines += [*_said("probe", probe["question"]), *_said("reply", probe["reply"])]
-    return [*lines, *_said("score", f"{probe['score']:.2f}: {probe['reason']}")]
+            lines += _quoted(turn["speaker"], turn["text"])
+    lines += [*_quoted("probe", probe["question"]), *_quoted("reply", probe["reply"])]
+    return [*lines, *_quoted("score", f"{probe['score']:.2f}: {probe['reason']}")]
 
 
 def _told_cell(checked: PromptCheck) -> Cell | None:
@@ -270,7 +270,7 @@ def _cell_at(checked: PromptCheck, fall: RuleFall) -> Cell:
     )
 
 
-def _said(who: str, text: Any) -> list[str]:
+def _quoted(who: str, text: Any) -> list[str]:
     """A turn, wrapped behind who speaks."""
     lines: list[str] = []
     for paragraph in str(text).splitlines() or [""]:

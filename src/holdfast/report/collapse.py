@@ -24,7 +24,7 @@ _WORTH_SAYING = 0.05  # share of turns of one kind
 
 def collapse_lines(series: Sequence[Series], run: RunData) -> list[str]:
     """A sentence on how many turns of a run are cut or repeated; none where few are."""
-    counted = {item: each for item in series if (each := collapse_of(item)).notable}
+    counted = {item: counts for item in series if (counts := collapse_of(item)).notable}
     if not counted:
         return []
     settings = run.manifest.get("identity", {}).get("settings", {})
@@ -32,9 +32,10 @@ def collapse_lines(series: Sequence[Series], run: RunData) -> list[str]:
     limit = "the token limit" if tokens is None else count_of(tokens, "token")
     several = len(series) > 1
     parts = [
-        (_with(item) if several else "") + _shares(each, limit) for item, each in counted.items()
+        (_with(item) if several else "") + _shares(counts, limit)
+        for item, counts in counted.items()
     ]
-    broken = any(each.share("broken") >= MANY_BROKEN for each in counted.values())
+    broken = any(counts.share("broken") >= MANY_BROKEN for counts in counted.values())
     text = "; ".join(parts)
     verdict = (
         "this measures conversations that have broken down"
@@ -51,9 +52,9 @@ def collapse_cures(series: Sequence[Series]) -> list[str]:
     counted = [collapse_of(item) for item in series]
     kinds = {kind for item in series for record in item.records for kind in record}
     cures = []
-    if any(each.share("cut") >= MANY_CUT for each in counted):
+    if any(counts.share("cut") >= MANY_CUT for counts in counted):
         cures.append("raise --max-new-tokens")
-    broken = any(each.share("broken") >= MANY_BROKEN for each in counted)
+    broken = any(counts.share("broken") >= MANY_BROKEN for counts in counted)
     if broken and not kinds & {"replayed", "scripted"}:
         cures.append(
             "let another model play the user (--user-model), give it a --persona, or script what"
@@ -78,8 +79,8 @@ def _shares(collapse: Collapse, limit: str) -> str:
     shares[0] = shares[0].replace(" %", " % of turns", 1)
     if not collapse.collapsed:
         return ", ".join(shares)
-    talks = count_of(collapse.conversations, "conversation")
-    return f"{', '.join(shares)} ({len(collapse.collapsed)} of {talks} collapsed)"
+    conversations = count_of(collapse.conversations, "conversation")
+    return f"{', '.join(shares)} ({len(collapse.collapsed)} of {conversations} collapsed)"
 
 
 @dataclass(frozen=True)
@@ -97,12 +98,12 @@ def collapse_section(series: Sequence[Series]) -> CollapseTables | None:
     repeated.
     """
     counted = [collapse_of(item) for item in series]
-    if not any(each.collapsed or each.notable for each in counted):
+    if not any(counts.collapsed or counts.notable for counts in counted):
         return None
-    left = [without(item, each) for item, each in zip(series, counted, strict=True)]
+    left = [without(item, counts) for item, counts in zip(series, counted, strict=True)]
     return CollapseTables(
         Table("Turns that are cut or repeated", (_HEAD, *map(_row, series, counted))),
-        _readings(series, left) if any(each.collapsed for each in counted) else None,
+        _readings(series, left) if any(counts.collapsed for counts in counted) else None,
     )
 
 
@@ -118,13 +119,13 @@ _HEAD = (
 )
 
 
-def _row(item: Series, each: Collapse) -> tuple[str, ...]:
-    rounds = sorted(each.collapsed.values())
+def _row(item: Series, counts: Collapse) -> tuple[str, ...]:
+    rounds = sorted(counts.collapsed.values())
     return (
         item.label,
-        f"{each.turns:,}",
-        *(percent(each.share(name)) for name in ("cut", *(name for name, _ in _REPEATED))),
-        f"{len(rounds)} of {each.conversations}",
+        f"{counts.turns:,}",
+        *(percent(counts.share(name)) for name in ("cut", *(name for name, _ in _REPEATED))),
+        f"{len(rounds)} of {counts.conversations}",
         f"{rounds[0]} to {rounds[-1]}" if rounds else "–",
     )
 

@@ -48,7 +48,7 @@ def pack(series: Sequence[Series]) -> tuple[dict[str, Any], list[list[dict[str, 
     )
     rows: list[list[Any]] = []
     chunks: list[list[dict[str, Any]]] = []
-    for place, (_, number, at, row) in enumerate(order):
+    for position, (_, number, at, row) in enumerate(order):
         item = series[at]
         record = item.records[row]
         agent, user = (
@@ -57,7 +57,7 @@ def pack(series: Sequence[Series]) -> tuple[dict[str, Any], list[list[dict[str, 
         stability, adoption = _numbers(item.stability[row]), _numbers(item.adoption[row])
         ended = record.get("ended", {}).get("round")
         rows.append([at, number, agent, user, stability, adoption, ended])
-        if place % PER_CHUNK == 0:
+        if position % PER_CHUNK == 0:
             chunks.append([])
         chunks[-1].append(_texts(record, questions))
     index = {
@@ -122,7 +122,7 @@ def _texts(record: dict[str, Any], questions: dict[str, int]) -> dict[str, Any]:
     reply, score, reason, mass, rule, note], and why the dialog ended early; a note says what became
     of a reply.
     """
-    summed = {(told["view"], told["rounds"][1]) for told in record.get("summaries", ())}
+    summed = {(summary["view"], summary["rounds"][1]) for summary in record.get("summaries", ())}
     return {
         "turns": [
             [
@@ -154,7 +154,7 @@ def _texts(record: dict[str, Any], questions: dict[str, int]) -> dict[str, Any]:
 
 
 def _note(reply: dict[str, Any], view: str, summed: set[tuple[str, int]]) -> str:
-    """What became of a reply, and what of the dialog it did not see; `summed` holds the views and
+    """How a reply ended, and which part of the dialog it did not see; `summed` holds the views and
     last rounds of summaries.
     """
     notes = [_NOTES.get(reply.get("stop_reason", ""), "")]

@@ -8,7 +8,7 @@ from holdfast.analysis.baseline import Baseline, baseline_beside
 from holdfast.analysis.check_file import Check, read_check
 from holdfast.analysis.comparisons import figure_rows
 from holdfast.analysis.series import KINDS, MEASURED, Series
-from holdfast.analysis.summary import spelled, summarise
+from holdfast.analysis.summary import json_text, summarise
 from holdfast.drift.cases import NO_CATEGORY
 from holdfast.records import RunData
 from holdfast.report.about import about_runs, conversation_kind, setting
@@ -68,7 +68,7 @@ def render_page(runs: Sequence[RunData], labels: Sequence[str], series: Sequence
         series=series,
         rounds=max(item.rounds for item in series),
         looks=looks(series),
-        colours={item: place % COLOURS for place, item in enumerate(series)},
+        colours={item: index % COLOURS for index, item in enumerate(series)},
         measured=measured,
         scored=[kind for kind in KINDS if kind in measured],
         panel=panel,
@@ -116,7 +116,7 @@ def _downloads(
     for run, label in zip(runs, labels, strict=True):
         name = f"summary-{label.replace('/', '-')}.json" if label else "summary.json"
         files.append(
-            json_file(name, "what the run found, as in its folder", spelled(summarise(run)))
+            json_file(name, "what the run found, as in its folder", json_text(summarise(run)))
         )
     return files
 

@@ -1,4 +1,4 @@
-"""What a run lacks, in sentences: rounds left out, dialogs that ended early, missing replies."""
+"""Gaps of a run, in sentences: rounds left out, dialogs that ended early, missing replies."""
 
 from __future__ import annotations
 

@@ -66,11 +66,11 @@ def write_figures(series: Sequence[Series], folder: Path, whiskers: bool = False
     looks = {
         item: _Look(
             item.label,
-            COLOURS[place % len(COLOURS)],
-            "--" if place >= len(COLOURS) or item.run != series[0].run else "-",
+            COLOURS[index % len(COLOURS)],
+            "--" if index >= len(COLOURS) or item.run != series[0].run else "-",
             whiskers,
         )
-        for place, item in enumerate(series)
+        for index, item in enumerate(series)
     }
     with styled():
         figures = {"drift": _drift(looks)}
@@ -129,9 +129,7 @@ def whiskers(points: Sequence[Estimate]) -> np.ndarray:
     return np.nan_to_num(np.maximum([mean - low, high - mean], 0))
 
 
-def error_bars(
-    axis: Axes, x: Any, y: Any, colour: str, up: Any, across: Any = None, alpha: float = 0.35
-) -> None:
+def error_bars(axis: Axes, x: Any, y: Any, colour: str, up: Any, across: Any = None) -> None:
     """Hairlines around points, as far as `up` and `across` reach."""
     axis.errorbar(
         x,
@@ -140,7 +138,7 @@ def error_bars(
         across,
         fmt="none",
         ecolor=colour,
-        alpha=alpha,
+        alpha=0.35,
         elinewidth=0.7,
         capsize=1.5,
     )
@@ -218,8 +216,8 @@ class _Look:
 def _draw(axis: Axes, curves: Sequence[tuple[_Look, Sequence[Estimate]]], title: str) -> None:
     from matplotlib.ticker import MaxNLocator
 
-    for place, (look, points) in enumerate(curves):
-        look.draw(axis, points, 0.05 * (place - (len(curves) - 1) / 2))
+    for index, (look, points) in enumerate(curves):
+        look.draw(axis, points, 0.05 * (index - (len(curves) - 1) / 2))
     axis.set(title=title, ylim=(0, 1.02))
     axis.xaxis.set_major_locator(MaxNLocator(integer=True))
 

@@ -40,7 +40,7 @@ class _Test:
     name: str
     kind: str
     verdict: str
-    told: str
+    message: str
     text: str = ""
 
 
@@ -98,7 +98,7 @@ def _tests(checked: PromptCheck, terms: Terms, suite: str) -> Iterator[_Test]:
 
 
 def _rule_test(rule: RuleCheck, checked: PromptCheck, terms: Terms, classname: str) -> _Test:
-    told = rule_sentence(rule, checked, terms)
+    message = rule_sentence(rule, checked, terms)
     if rule.verdict == UNDECIDED != checked.verdict and not terms.all_rules:
         # the verdict of the prompt did not wait for this rule
         why = (
@@ -106,9 +106,9 @@ def _rule_test(rule: RuleCheck, checked: PromptCheck, terms: Terms, classname: s
             if checked.verdict == FAIL
             else "the earlier run does not have it"
         )
-        return _Test(classname, rule.rule, _SKIPPED, rule.verdict, f"not decided: {why}; {told}")
+        return _Test(classname, rule.rule, _SKIPPED, rule.verdict, f"not decided: {why}; {message}")
     text = "\n".join([*cure(rule, rule.cell, terms), *rule_details(rule, checked)])
-    return _Test(classname, rule.rule, _KINDS[rule.verdict], rule.verdict, told, text)
+    return _Test(classname, rule.rule, _KINDS[rule.verdict], rule.verdict, message, text)
 
 
 def cure(checked: PromptCheck | RuleCheck, lowest: Cell | None, terms: Terms) -> list[str]:
@@ -134,9 +134,9 @@ def _add(testsuite: ElementTree.Element, test: _Test, seconds: float) -> None:
         },
     )
     if test.verdict == PASS:
-        ElementTree.SubElement(case, test.kind).text = _text(test.told)
+        ElementTree.SubElement(case, test.kind).text = _text(test.message)
         return
-    about = {"message": _text(test.told)}
+    about = {"message": _text(test.message)}
     if test.kind != _SKIPPED:
         about["type"] = test.verdict
     ElementTree.SubElement(case, test.kind, about).text = _text(test.text) or None

@@ -11,7 +11,7 @@ from holdfast.analysis.comparisons import overall_change
 from holdfast.analysis.rules import rule_rows
 from holdfast.analysis.series import Series
 from holdfast.analysis.statistics import Estimate
-from holdfast.analysis.verdicts import LEAST, tell
+from holdfast.analysis.verdicts import MIN_SAMPLES, tell
 from holdfast.records import RunData, command_of
 from holdfast.report.collapse import collapse_cures
 from holdfast.report.sentences import best_fix
@@ -48,7 +48,7 @@ class Finding:
     endpoint: bool = False
     replayed: bool = False
     scripted: bool = False
-    conversations: int = LEAST
+    conversations: int = MIN_SAMPLES
     rounds: int = 8
     drifts: bool = False
     is_steady: bool = False
@@ -59,41 +59,41 @@ class Finding:
     cures: tuple[str, ...] = ()
 
 
-def next_step(found: Finding) -> str:
+def next_step(finding: Finding) -> str:
     """One sentence that says what to do next."""
-    more = "replay {} dialogs" if found.replayed else "repeat the command with --conversations {}"
-    if found.cures and not (found.helps and found.scripted):
-        return f"Next: {', and '.join(found.cures)}, so that the conversations do not break down."
-    if found.conversations < LEAST:
-        return f"Next: {more.format(LEAST)}, the fewest for a verdict."
-    if found.rounds < 2:
+    more = "replay {} dialogs" if finding.replayed else "repeat the command with --conversations {}"
+    if finding.cures and not (finding.helps and finding.scripted):
+        return f"Next: {', and '.join(finding.cures)}, so that the conversations do not break down."
+    if finding.conversations < MIN_SAMPLES:
+        return f"Next: {more.format(MIN_SAMPLES)}, the fewest for a verdict."
+    if finding.rounds < 2:
         return "Next: use --rounds 8; one round cannot show drift."
-    if found.never_followed:
-        names = " and ".join(f"“{name}”" for name in found.never_followed[:2])
-        rest = len(found.never_followed) - 2
+    if finding.never_followed:
+        names = " and ".join(f"“{name}”" for name in finding.never_followed[:2])
+        rest = len(finding.never_followed) - 2
         names += f" and {rest} more" if rest > 0 else ""
         return f"Next: reword the prompt or use another model, for the agent never follows {names}."
-    if found.helps and found.endpoint:
-        return f"Next: send {found.fix} with every request to your server (docs/serving.md)."
-    if found.helps:
-        command = f"holdfast serve{found.model} --default-method {shlex.quote(found.fix)}"
+    if finding.helps and finding.endpoint:
+        return f"Next: send {finding.fix} with every request to your server (docs/serving.md)."
+    if finding.helps:
+        command = f"holdfast serve{finding.model} --default-method {shlex.quote(finding.fix)}"
         return f"Next: serve the model with this fix: {command}"
-    if found.drifts and not found.fix and found.endpoint:
+    if finding.drifts and not finding.fix and finding.endpoint:
         return "Next: try a fix; repeat the command with --method repetition:probability=1."
-    if found.drifts and not found.fix:
+    if finding.drifts and not finding.fix:
         return (
             f"Next: try a fix with --method {_FIRST_FIX}, or search for one:"
-            f" holdfast calibrate{found.model} --suite {found.suite}"
+            f" holdfast calibrate{finding.model} --suite {finding.suite}"
         )
-    if found.is_steady:
+    if finding.is_steady:
         return (
-            f"Next: try a longer conversation with --rounds {2 * found.rounds}, or hold the prompts"
-            f" to a bar: holdfast check {found.suite}{found.model} --min-stability 0.9"
+            f"Next: try a longer conversation with --rounds {2 * finding.rounds}, or hold the"
+            f" prompts to a bar: holdfast check {finding.suite}{finding.model} --min-stability 0.9"
         )
-    if found.needed is None:
+    if finding.needed is None:
         return "Next: try other methods; holdfast methods lists them."
-    what = "whether this fix helps" if found.drifts else "whether it drifts"
-    return f"Next: {more.format(found.needed)}; about so many would tell {what}."
+    what = "whether this fix helps" if finding.drifts else "whether it drifts"
+    return f"Next: {more.format(finding.needed)}; about so many would tell {what}."
 
 
 def finding_of(run: RunData, series: Sequence[Series]) -> Finding:

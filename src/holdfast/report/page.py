@@ -22,7 +22,7 @@ from markupsafe import Markup, escape
 from holdfast.analysis.collapse import LASTING
 from holdfast.analysis.comparisons import overall_change
 from holdfast.analysis.statistics import MIN_PROMPTS, RESAMPLES
-from holdfast.analysis.verdicts import CANNOT_TELL, LEAST, LEAST_MOVED, tell
+from holdfast.analysis.verdicts import CANNOT_TELL, LEAST_MOVED, MIN_SAMPLES, tell
 from holdfast.drift.judges import LEAST_KAPPA
 from holdfast.records import RunData
 from holdfast.report.about import about_runs
@@ -157,7 +157,7 @@ def environment() -> Environment:
     made.globals |= {
         "CANNOT_TELL": CANNOT_TELL,
         "LASTING": LASTING,
-        "LEAST": LEAST,
+        "MIN_SAMPLES": MIN_SAMPLES,
         "LEAST_KAPPA": LEAST_KAPPA,
         "LEAST_MOVED": LEAST_MOVED,
         "MIN_PROMPTS": MIN_PROMPTS,

@@ -16,8 +16,8 @@ from holdfast.analysis.profile import (
     write_ranking,
 )
 from holdfast.analysis.statistics import Estimate
-from holdfast.analysis.summary import spelled, spread, summarise
-from holdfast.analysis.verdicts import LEAST, tell
+from holdfast.analysis.summary import json_text, spread, summarise
+from holdfast.analysis.verdicts import MIN_SAMPLES, tell
 from holdfast.records import read_run
 from holdfast.report.downloads import Download, json_file, table_files
 from holdfast.report.page import Table, pictures, render_study
@@ -63,11 +63,11 @@ def _gain(gain: Estimate) -> str:
 
 def _told_heads(gains: Gains) -> str:
     """How many heads have a gain, beside how many would have one by chance."""
-    told = count_told(gains)
-    if told is None:
+    counted = count_told(gains)
+    if counted is None:
         most = max(gain.n for gain in gains.values())
-        return f"No gain can be told from chance: {most} samples, fewer than {LEAST}."
-    count, by_chance = told
+        return f"No gain can be told from chance: {most} samples, fewer than {MIN_SAMPLES}."
+    count, by_chance = counted
     return (
         f"{count} of {len(gains)} heads have a gain that can be told from chance; of as many that"
         f" gain nothing, about {by_chance:.1f} would."
@@ -75,7 +75,7 @@ def _told_heads(gains: Gains) -> str:
 
 
 def _given_up(profile: Profile, gains: Gains) -> list[str]:
-    """What dropping heads early may have cost."""
+    """A sentence on how much dropping heads early may have cost."""
     lost = dropped_by_halving(profile, gains)
     if lost is None:
         return []
@@ -112,7 +112,7 @@ def profile_page(folder: Path, lines: Mapping[str, Sequence[str]]) -> str:
             )
             numbers.append((layer, number, round(score, 6), *spread(gain).values()))
         files += table_files(f"heads-{name}", f"every head on {name}, best first", numbers)
-        summary = spelled(summarise(run))
+        summary = json_text(summarise(run))
         files.append(json_file(f"summary-{name}.json", "what was found, as in its folder", summary))
         tasks.append(
             {

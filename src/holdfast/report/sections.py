@@ -76,8 +76,10 @@ def accuracy_section(series: Sequence[Series]) -> Multiples | None:
     if not any(accuracies):
         return None
     points: dict[str, list[Sequence[Estimate]]] = {
-        "Prompt level": [each.prompt_level if each else () for each in accuracies],
-        "Instruction level": [each.instruction_level if each else () for each in accuracies],
+        "Prompt level": [accuracy.prompt_level if accuracy else () for accuracy in accuracies],
+        "Instruction level": [
+            accuracy.instruction_level if accuracy else () for accuracy in accuracies
+        ],
     }
     counts = {
         name: max(estimates[0].n for estimates in there if estimates)

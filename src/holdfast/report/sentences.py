@@ -11,7 +11,7 @@ from holdfast.analysis.comparisons import Comparison, fixes, overall_change
 from holdfast.analysis.rules import RuleRow, rule_rows
 from holdfast.analysis.series import NO_FIX, Series
 from holdfast.analysis.statistics import MIN_PROMPTS, Estimate, estimate_columns
-from holdfast.analysis.verdicts import CANNOT_TELL, INCLUDES_ZERO, LEAST, tell
+from holdfast.analysis.verdicts import CANNOT_TELL, INCLUDES_ZERO, MIN_SAMPLES, tell
 from holdfast.report.wording import count_of, percent, plain, points, points_apart, with_interval
 
 MAX_WORDS = 25  # of the first sentence
@@ -159,12 +159,12 @@ def headline(series: Sequence[Series]) -> str:
         return f"{who[0].upper()}{who[1:]} was not probed in every round: no verdict yet."
     few = f"Only {count_of(last.n, 'conversation')}, too few for a verdict"
     if item.rounds == 1:
-        only = "" if last.n >= LEAST else f" ({few[0].lower()}{few[1:]})"
+        only = "" if last.n >= MIN_SAMPLES else f" ({few[0].lower()}{few[1:]})"
         share = with_interval(last, percent)
         return f"{who[0].upper()}{who[1:]} passes {share} of probes in round 1{where}{only}."
     sign = tell(overall_change(item, "stability")).sign
     numbers = _passes(item, sign)
-    if last.n < LEAST:
+    if last.n < MIN_SAMPLES:
         return f"{few}: {who[0].lower()}{who[1:]} {numbers}."
     if not sign:
         return f"No clear drift{_with(item)}{where}: the agent {numbers}."
@@ -205,7 +205,7 @@ def _change(series: Sequence[Series]) -> str | None:
     """The change of the first sentence with its intervals."""
     item = _shared(series)
     moved = overall_change(item, "stability")
-    if item.rounds == 1 or moved.mean is None or moved.n < LEAST:
+    if item.rounds == 1 or moved.mean is None or moved.n < MIN_SAMPLES:
         return None
     over = count_of(moved.n, "conversation")
     if tell(moved).sign:
@@ -223,7 +223,7 @@ def _chance(moved: Estimate) -> str:
 def _few_prompts(series: Sequence[Series]) -> str | None:
     """That a run of a few prompts says nothing about others; of one, this is what was wanted."""
     count = len(set(series[0].prompts))
-    if not 1 < count < MIN_PROMPTS or len(series[0].records) < LEAST:
+    if not 1 < count < MIN_PROMPTS or len(series[0].records) < MIN_SAMPLES:
         return None
     return (
         f"This holds for these {count} prompts; to say anything about others takes"
@@ -236,7 +236,7 @@ def _adoption(series: Sequence[Series]) -> str | None:
     item = _shared(series)
     first, last = _ends(item, "adoption")
     moved = overall_change(item, "adoption")
-    if first.mean is None or last.mean is None or item.rounds == 1 or moved.n < LEAST:
+    if first.mean is None or last.mean is None or item.rounds == 1 or moved.n < MIN_SAMPLES:
         return None
     sign = tell(moved).sign
     shares = _shares(first, last, item.rounds, sign)
@@ -276,7 +276,7 @@ def fix(series: Sequence[Series], baseline: Baseline | None = None) -> str | Non
     if sign:
         does = "still passes" if sign > 0 else "only passes"
         return f"With {name} it {does} {passes}, {points_apart(gain)}.{still}"
-    if gain.n < LEAST:
+    if gain.n < MIN_SAMPLES:
         return f"With {name} it passes {passes}; too few conversations to compare.{still}"
     return f"With {name} it passes {passes}; the difference of {_chance(gain)}.{still}"
 
@@ -359,8 +359,8 @@ def counted(series: Sequence[Series]) -> str:
 
 def fall(row: RuleRow, baseline: Baseline | None = None) -> str:
     """Whether a rule is followed at all, and from which round on it is followed less."""
-    if row.n < LEAST:
-        return f"n = {row.n}, too few to tell (that takes {LEAST})"
+    if row.n < MIN_SAMPLES:
+        return f"n = {row.n}, too few to tell (that takes {MIN_SAMPLES})"
     if row.never_followed:
         often = f"0 of {row.n} conversations" if not row.kept_once else "less than 20 % everywhere"
         return f"{NEVER_FOLLOWED} ({often})"
@@ -415,7 +415,7 @@ def baseline_lines(baseline: Baseline) -> list[str]:
     are never followed, uninformative or undecided.
     """
     every, rows = baseline.every, baseline.cases if baseline.by_rule else baseline.measures
-    few = every.n < LEAST
+    few = every.n < MIN_SAMPLES
     unclear = "too few conversations to compare" if few else "no clear difference"
     apart = {1: "clearly higher", -1: "clearly lower", 0: unclear}
     lines = [

@@ -114,7 +114,7 @@ def _draw_sweep(axis: Axes, calibration: Calibration, number: int, start: float)
     colour, line = _look(number)
     # the difference to none is what is measured, so the whiskers are those of the paired
     # differences, in both directions
-    error_bars(axis, x, y, colour, whiskers(gains), whiskers(drops), alpha=0.3)
+    error_bars(axis, x, y, colour, whiskers(gains), whiskers(drops))
     axis.plot(
         [0, *x],
         [start, *y],
@@ -140,9 +140,9 @@ def _by_round(calibration: Calibration, budget: float) -> Figure:
         lost = f"{calibration.mean_drop(closest):+.1f} lost"
         label = f"{_label(name, parameter)}={closest.value} ({lost})"
         shown.append((closest, *_look(number), label))
-    for place, (candidate, colour, line, label) in enumerate(shown):
+    for index, (candidate, colour, line, label) in enumerate(shown):
         points = estimate_columns(candidate.by_round)
-        rounds = np.arange(1, len(points) + 1) + 0.06 * (place - (len(shown) - 1) / 2)
+        rounds = np.arange(1, len(points) + 1) + 0.06 * (index - (len(shown) - 1) / 2)
         there = ~np.isnan(means(points))
         x, y = rounds[there], means(points)[there]
         error_bars(axis, x, y, colour, whiskers(points)[:, there])

@@ -7,7 +7,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from holdfast.analysis.summary import NAME, spelled, spread, summarise
+from holdfast.analysis.summary import NAME, json_text, spread, summarise
 from holdfast.analysis.tasks import ZERO_SHOT, Average, Result, averages, compared, read_results
 from holdfast.records import RunData
 from holdfast.report.downloads import json_file, table_files
@@ -63,7 +63,7 @@ def cells(result: Result, metrics: Sequence[str], judged: bool = True) -> tuple[
 
 
 def notes(results: Sequence[Result]) -> list[str]:
-    """What else is to be said of one task's results, a line each."""
+    """Notes on one task's results, a line each."""
     lines = [note for result in results for note in _quality(result)]
     for result, differences in compared(results):
         parts = ", ".join(f"{name} {signed(value)}" for name, value in differences.items())
@@ -150,7 +150,7 @@ def tasks_page(run: RunData) -> str:
         average=average_lines(results),
         downloads=[
             *table_files("scores", "every metric of every task", numbers),
-            json_file(NAME, "what the run found, as in its folder", spelled(summarise(run))),
+            json_file(NAME, "what the run found, as in its folder", json_text(summarise(run))),
         ],
     )
 

@@ -11,7 +11,7 @@ from typing import Any
 from holdfast.analysis.statistics import Estimate
 from holdfast.analysis.study_summary import MODELS
 from holdfast.analysis.summary import NAME
-from holdfast.analysis.verdicts import LEAST, tell
+from holdfast.analysis.verdicts import MIN_SAMPLES, tell
 from holdfast.records import read_run
 from holdfast.report.downloads import csv_file, json_file
 from holdfast.report.page import Table, pictures, render_study
@@ -39,10 +39,10 @@ def lines(trace: dict[str, Any]) -> list[str]:
         _decay_line(trace, "head", f"head {layer}.{head}{chosen}"),
         _behaviour_line(trace["behaviour"]),
     ]
-    if trace["whole_dialogs"] < LEAST:
+    if trace["whole_dialogs"] < MIN_SAMPLES:
         sentences.append(
             f"{trace['whole_dialogs']} whole dialogs are an example and not a measurement, "
-            f"which takes {LEAST}."
+            f"which takes {MIN_SAMPLES}."
         )
     return sentences
 

@@ -38,7 +38,7 @@ class Masses(TypedDict):
     end: NotRequired[Share]
 
 
-class Applied(TypedDict):
+class AppliedSteering(TypedDict):
     """The steering of an answer.
 
     `why` says why nothing was applied; `edited` lists per choice the messages, from 0, that methods
@@ -109,7 +109,7 @@ class _Answer(TypedDict):
     model: str
     system_fingerprint: str
     usage: Usage
-    holdfast: Applied
+    holdfast: AppliedSteering
 
 
 class ChatAnswer(_Answer):

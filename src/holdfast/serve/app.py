@@ -31,11 +31,11 @@ from holdfast.serve.answers import (
 )
 from holdfast.serve.bodies import ChatBody, CompletionBody, TokenizeBody, within_limits
 from holdfast.serve.generating import Exchange
-from holdfast.serve.guard import Gate, Guard
+from holdfast.serve.guard import AccessRules, Guard
 from holdfast.serve.metrics import MEDIA_TYPE
 from holdfast.serve.refusals import refusal_of_problem
 from holdfast.serve.requests import check_model, read_chat, read_completion, read_tokens
-from holdfast.serve.selfchat import SelfChat, selfchat_body
+from holdfast.serve.selfchat import SelfChatRoute, selfchat_body
 from holdfast.serve.service import Service
 from holdfast.serve.wire import Json, Writing, read_json
 from holdfast.validation import problem_of
@@ -65,7 +65,7 @@ _FIRST = "index.html"  # stands at "/", all others below "/page/"
 Answer = Callable[[Any, float], Awaitable[Response]]
 
 
-def application(service: Service, gate: Gate, origins: Sequence[str] = ()) -> ASGIApp:
+def application(service: Service, gate: AccessRules, origins: Sequence[str] = ()) -> ASGIApp:
     """The server as one ASGI application.
 
     Args:
@@ -202,7 +202,7 @@ def _add_generating(app: FastAPI, service: Service) -> None:
         app,
         "/v1/selfchat",
         selfchat_body(service),
-        SelfChat(service).answer,
+        SelfChatRoute(service).answer,
         summary="A conversation of the drift benchmark, sent while it is held.",
         response_model=None,
         responses=stream,

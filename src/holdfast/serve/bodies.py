@@ -120,8 +120,8 @@ def _is_same(value: Any, known: Any) -> bool:
 def _unsupported(*neutral: Any) -> Any:
     """A field of OpenAI's that is taken where it changes nothing, and refused where it would."""
     values = " or ".join(f"`{json.dumps(value)}`" for value in neutral)
-    told = f"Not implemented: leave it out{f' or give {values}' if values else ''}."
-    return Field(None, json_schema_extra={"enum": [*neutral, None]}, description=told)
+    description = f"Not implemented: leave it out{f' or give {values}' if values else ''}."
+    return Field(None, json_schema_extra={"enum": [*neutral, None]}, description=description)
 
 
 def _ignored(why: str) -> Any:
@@ -165,7 +165,7 @@ class VllmArguments(Body):
 
 
 class SpanFields(Body):
-    """What a reply is held to in place of the system prompt, and where that one stands."""
+    """Emphasis in place of the system prompt, and the role of the system prompt."""
 
     model: Name | None = Field(None, description="Without it, the model that is served.")
     emphasis: list[Text | Occurrence | Characters] = Field(
@@ -190,7 +190,7 @@ class TokenizeBody(SpanFields):
 
 
 class StreamOptions(Body):
-    """What a stream tells beside the reply."""
+    """Options of a stream."""
 
     include_usage: bool = Field(False, description="Whether a last chunk counts the tokens.")
     include_obfuscation: Any = _unsupported(False)
@@ -338,7 +338,10 @@ def within_limits(body: type[Model], limits: Limits) -> type[Model]:
         if isinstance(field.default, int):
             field.default = min(field.default, limits.tokens)
         fields[name] = (field.annotation, field)
-    return create_model(body.__name__, __base__=body, __doc__=body.__doc__, **fields)  # type: ignore[call-overload]
+    made: type[Model] = create_model(  # type: ignore[call-overload]
+        body.__name__, __base__=body, __doc__=body.__doc__, **fields
+    )
+    return made
 
 
 def read_body(body: type[Model], value: Any, whole: str = "The body") -> Model:

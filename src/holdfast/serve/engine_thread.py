@@ -21,7 +21,7 @@ from holdfast.errors import Busy, Draining, ModelError
 from holdfast.models.local import LocalModel
 from holdfast.models.requests import Request
 from holdfast.models.submitted import Answer
-from holdfast.serve.generation import Generation, Part, Token
+from holdfast.serve.generation import LiveReply, Token, Update
 from holdfast.threads import is_small, one_thread
 
 _LOG = logging.getLogger("holdfast")
@@ -45,11 +45,11 @@ class EngineThread:
         self.open = 0
         self.error: Exception | None = None
         self._session = model.session(serves=True)
-        self._answers: dict[Generation, Answer] = {}  # of the thread alone
+        self._answers: dict[LiveReply, Answer] = {}  # of the thread alone
         self._failures = 0
         self._news = threading.Condition()  # guards what follows, and `open`
-        self._submitted: list[Generation] = []
-        self._cancelled: list[Generation] = []
+        self._submitted: list[LiveReply] = []
+        self._cancelled: list[LiveReply] = []
         self._draining = self._closing = False
         self._renderer = ThreadPoolExecutor(1, "holdfast-rendering")
         self._thread = threading.Thread(target=self._work, name="holdfast-engine", daemon=True)
@@ -68,7 +68,7 @@ class EngineThread:
         """Begins to answer."""
         self._thread.start()
 
-    async def submit(self, request: Request, top_logprobs: int | None = None) -> Generation:
+    async def submit(self, request: Request, top_logprobs: int | None = None) -> LiveReply:
         """Takes a request in.
 
         Args:
@@ -94,7 +94,7 @@ class EngineThread:
         except BaseException:
             self._count_ended(1)
             raise
-        generation = Generation(rendered, loop, self._cancel)
+        generation = LiveReply(rendered, loop, self._cancel)
         with self._news:
             self._submitted.append(generation)
             self._news.notify()
@@ -130,7 +130,7 @@ class EngineThread:
                 " in a moment."
             )
 
-    def _cancel(self, generation: Generation) -> None:
+    def _cancel(self, generation: LiveReply) -> None:
         with self._news:
             self._cancelled.append(generation)
             self._news.notify()
@@ -185,7 +185,7 @@ class EngineThread:
             if answer.has_news or answer.done
         }
         masses = _read_masses(list(fresh.values()))
-        parts: dict[asyncio.AbstractEventLoop, list[tuple[Generation, Part]]] = {}
+        parts: dict[asyncio.AbstractEventLoop, list[tuple[LiveReply, Update]]] = {}
         for generation, answer in fresh.items():
             part = _part(answer, masses.get(answer, ()))
             parts.setdefault(generation.loop, []).append((generation, part))
@@ -194,19 +194,19 @@ class EngineThread:
             if answer.reply is not None:
                 self._failures = 0
         self._count_ended(sum(answer.done for answer in fresh.values()))
-        for loop, told in parts.items():
-            self._deliver(loop, told)
+        for loop, updates in parts.items():
+            self._deliver(loop, updates)
 
     def _deliver(
-        self, loop: asyncio.AbstractEventLoop, told: Sequence[tuple[Generation, Part]]
+        self, loop: asyncio.AbstractEventLoop, updates: Sequence[tuple[LiveReply, Update]]
     ) -> None:
         try:
-            loop.call_soon_threadsafe(_receive, told)
+            loop.call_soon_threadsafe(_receive, updates)
         except RuntimeError:  # the loop is closed, and nobody waits there
-            for generation, _ in told:
+            for generation, _ in updates:
                 self._drop(generation)
 
-    def _drop(self, generation: Generation) -> None:
+    def _drop(self, generation: LiveReply) -> None:
         """Frees the row of a generation that nobody wants any more."""
         answer = self._answers.pop(generation, None)
         if answer is not None:
@@ -215,7 +215,7 @@ class EngineThread:
 
     def _end_all(self, error: Exception) -> None:
         """Ends all open requests with an error."""
-        parts = [(generation, Part(error=error)) for generation in self._answers]
+        parts = [(generation, Update(error=error)) for generation in self._answers]
         answers, self._answers = self._answers, {}
         for answer in answers.values():
             self._session.cancel(answer)
@@ -230,12 +230,12 @@ class EngineThread:
             submitted, self._submitted = self._submitted, []
             self.open -= len(submitted)
         for generation in submitted:
-            self._deliver(generation.loop, [(generation, Part(error=self.error))])
+            self._deliver(generation.loop, [(generation, Update(error=self.error))])
         self._end_all(self.error)
 
 
-def _receive(told: Sequence[tuple[Generation, Part]]) -> None:
-    for generation, part in told:
+def _receive(updates: Sequence[tuple[LiveReply, Update]]) -> None:
+    for generation, part in updates:
         generation.receive(part)
 
 
@@ -258,22 +258,22 @@ def _read_masses(answers: Sequence[Answer]) -> dict[Answer, tuple[torch.Tensor, 
     return {answer: tuple(next(read) for _ in masses) for answer, masses in wanted.items()}
 
 
-def _part(answer: Answer, masses: Sequence[torch.Tensor]) -> Part:
-    """What is told of an answer."""
-    told = answer.handle.log_probabilities[answer.taken : len(answer.token_ids)]
+def _part(answer: Answer, masses: Sequence[torch.Tensor]) -> Update:
+    """The tokens of an answer that were not sent yet, and its end."""
+    updates = answer.handle.log_probabilities[answer.taken : len(answer.token_ids)]
     tokens = []
-    for token, mass, known in zip_longest(answer.take(), masses, told):
+    for token, mass, known in zip_longest(answer.take(), masses, updates):
         logprob, top = (None, ()) if known is None else (known.drawn, known.top)
         mean = uniform = heads = None
         if mass is not None:
             heads = mass[:, :-1]
             mean, uniform = float(heads.mean()), float(mass[:, -1].mean())
         tokens.append(Token(token, mean, uniform, heads, logprob, top))
-    return Part(tuple(tokens), answer.handle.cached, answer.reply, answer.error)
+    return Update(tuple(tokens), answer.handle.cached, answer.reply, answer.error)
 
 
 def _failure(error: BaseException) -> ModelError:
-    """What a request is told of an error that concerns all."""
+    """The error of a request when an error concerns all."""
     failure = ModelError(
         f"The engine failed before it had answered ({type(error).__name__}: {error}); ask again,"
         " and look into the server's log."

@@ -14,8 +14,8 @@ from starlette.types import Send
 
 from holdfast.errors import Busy, Draining, HoldfastError, PromptError
 from holdfast.models.requests import Request
-from holdfast.serve.answers import Applied, Cached, Details, Shapes, Usage
-from holdfast.serve.generation import Generation
+from holdfast.serve.answers import AppliedSteering, Cached, Details, Shapes, Usage
+from holdfast.serve.generation import LiveReply
 from holdfast.serve.metrics import Stopwatch
 from holdfast.serve.refusals import failed, out_of_order, refusal_of, too_slow
 from holdfast.serve.requests import Submission
@@ -39,7 +39,7 @@ class Exchange:
     def __init__(self, service: Service, submission: Submission, shapes: Shapes, arrived: float):
         self.service, self.submission, self.shapes = service, submission, shapes
         self._arrived = arrived
-        self._generations = list[Generation]()
+        self._generations = list[LiveReply]()
         self._stopwatches = list[Stopwatch]()
 
     async def answer(self, send: Send) -> None:
@@ -80,7 +80,7 @@ class Exchange:
         for task in tasks:
             task.result()
 
-    async def _submit(self, request: Request) -> Generation:
+    async def _submit(self, request: Request) -> LiveReply:
         try:
             return await self.service.engine.submit(request, self.submission.top_logprobs)
         except (Busy, Draining):
@@ -180,7 +180,7 @@ class Exchange:
             prompt_tokens_details=Cached(cached_tokens=sum(g.cached_tokens for g in prompts)),
         )
 
-    def _applied(self) -> Applied:
+    def _applied(self) -> AppliedSteering:
         report = self.submission.steering.report(self.submission.requests)
         report["span"] = [list(span) for span in self._generations[0].span_ranges]
         if self.submission.round:

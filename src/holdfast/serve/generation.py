@@ -1,4 +1,4 @@
-"""What asyncio sees of a request that the engine's thread answers."""
+"""The asyncio side of a request that the engine's thread answers."""
 
 from __future__ import annotations
 
@@ -38,8 +38,8 @@ class Token:
 
 
 @dataclass(frozen=True)
-class Part:
-    """What a step gave a request.
+class Update:
+    """New output of a request after a step.
 
     Args:
         tokens: that were drawn.
@@ -54,7 +54,7 @@ class Part:
     error: Exception | None = None
 
 
-class Generation:
+class LiveReply:
     """A reply while it is generated; of one event loop, to be read by one task at a time.
 
     Args:
@@ -72,7 +72,7 @@ class Generation:
         self,
         rendered: Rendered,
         loop: asyncio.AbstractEventLoop,
-        give_up: Callable[[Generation], None],
+        give_up: Callable[[LiveReply], None],
     ):
         self.rendered, self.loop = rendered, loop
         self.prompt_ids, self.span_ranges = rendered.prompt_ids, rendered.span_ranges
@@ -125,7 +125,7 @@ class Generation:
             self._tell_waiters()
             self._give_up(self)
 
-    def receive(self, part: Part) -> None:
+    def receive(self, part: Update) -> None:
         """Takes what a step gave; called in its event loop."""
         if self._cancelled:
             return

@@ -32,7 +32,7 @@ SECURITY_HEADERS = {
 
 
 @dataclass(frozen=True)
-class Gate:
+class AccessRules:
     """Who may send requests.
 
     Args:
@@ -82,7 +82,7 @@ class Guard:
         paths: that are counted by name; all others are "other".
     """
 
-    def __init__(self, app: ASGIApp, gate: Gate, metrics: Metrics, paths: frozenset[str]):
+    def __init__(self, app: ASGIApp, gate: AccessRules, metrics: Metrics, paths: frozenset[str]):
         self.app, self.gate, self.metrics, self.paths = app, gate, metrics, paths
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:

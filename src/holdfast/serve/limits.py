@@ -1,4 +1,4 @@
-"""What one request may take of the server."""
+"""Limits of one request."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What an operator sees at `/metrics`: a registry of its own for each server."""
+"""Prometheus metrics at `/metrics`; each server has a registry of its own."""
 
 from __future__ import annotations
 
@@ -124,11 +124,11 @@ class Metrics:
             buckets=_MASS,
             registry=registry,
         )
-        for name, told, count in (
+        for name, description, count in (
             ("holdfast_running", "Rows that are being forwarded.", lambda: engine.running),
             ("holdfast_open", "Requests taken that have not ended.", lambda: engine.open),
         ):
-            Gauge(name, told, registry=registry).set_function(count)
+            Gauge(name, description, registry=registry).set_function(count)
 
     def exposition(self) -> bytes:
         """All of it, as Prometheus reads it."""

@@ -25,7 +25,7 @@ from holdfast.methods import (
 )
 from holdfast.models.requests import Request
 from holdfast.sampling import Sampling
-from holdfast.serve.answers import Applied
+from holdfast.serve.answers import AppliedSteering
 from holdfast.serve.bodies import ChatBody, CompletionBody, GeneratingBody, SpanFields, TokenizeBody
 from holdfast.serve.limits import Limits
 from holdfast.serve.refusals import Refusal, refusal_of, refused_field
@@ -48,12 +48,12 @@ class Steering:
     methods: tuple[Method, ...]
     why: str = ""
 
-    def report(self, requests: Sequence[Request]) -> Applied:
+    def report(self, requests: Sequence[Request]) -> AppliedSteering:
         """The steering as the answer with these choices reports it.
 
         A method that edits messages may draw no edit; then nothing was applied.
         """
-        report = Applied(steering=spell(self.methods), applied=not self.why)
+        report = AppliedSteering(steering=spell(self.methods), applied=not self.why)
         if self.why:
             return {**report, "why": self.why}
         editing = of_kind(self.methods, Kind.MESSAGES)
@@ -255,15 +255,15 @@ def _wish(body: GeneratingBody) -> _Wish:
     Raises:
         Refusal: something is given twice, with different values.
     """
-    own, theirs = _Wish(body.steering, body.parts, body.trace), body.vllm_xargs
+    wish, theirs = _Wish(body.steering, body.parts, body.trace), body.vllm_xargs
     if theirs is None:
-        return own
+        return wish
     words = () if theirs.holdfast_text is None else (theirs.holdfast_text,)
     values = (theirs.holdfast, words, bool(theirs.holdfast_trace))
     merged = []
     for name, given, value in zip(
         ("steering", "emphasis", "trace"),
-        (own.steering, own.emphasis, own.trace),
+        (wish.steering, wish.emphasis, wish.trace),
         values,
         strict=True,
     ):

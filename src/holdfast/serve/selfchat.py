@@ -31,7 +31,7 @@ from holdfast.models.requests import Reply, Request
 from holdfast.sampling import Sampling
 from holdfast.serve.answers import Details, TokenMass
 from holdfast.serve.bodies import SelfChatBody, within_limits
-from holdfast.serve.generation import Generation
+from holdfast.serve.generation import LiveReply
 from holdfast.serve.refusals import too_slow
 from holdfast.serve.requests import read_spec
 from holdfast.serve.service import Service
@@ -52,7 +52,7 @@ def selfchat_body(service: Service) -> type[SelfChatBody]:
 
 
 @dataclass(frozen=True)
-class SelfChat:
+class SelfChatRoute:
     """The conversations of a server.
 
     Args:
@@ -132,7 +132,7 @@ class SelfChat:
             else:
                 return await self._answer(job, generation)
 
-    async def _answer(self, job: Job, generation: Generation) -> _Answered:
+    async def _answer(self, job: Job, generation: LiveReply) -> _Answered:
         tokenizer, spoken = self.service.model.tokenizer, list[Spoken]()
         try:
             async for piece in speak(generation, tokenizer, ()):

@@ -95,7 +95,7 @@ async def _serve(
 
 
 class _Ending:
-    """What signals do."""
+    """Handles signals."""
 
     def __init__(self, server: uvicorn.Server, engine: EngineThread, tell: Callable[[str], None]):
         self._server, self._engine, self._tell = server, engine, tell

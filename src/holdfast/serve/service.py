@@ -1,4 +1,4 @@
-"""What all routes of one server share."""
+"""The state that all routes of one server share."""
 
 from __future__ import annotations
 
@@ -43,5 +43,5 @@ class Service:
     @property
     def suites(self) -> tuple[str, ...]:
         """The names of the suites that self-chats may draw from, the operator's own first."""
-        own = () if self.suite is None else (self.suite.name,)
-        return tuple(dict.fromkeys((*own, *SHIPPED)))
+        suite_names = () if self.suite is None else (self.suite.name,)
+        return tuple(dict.fromkeys((*suite_names, *SHIPPED)))

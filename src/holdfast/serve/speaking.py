@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Literal
 
 from tokenizers.decoders import DecodeStream
 
-from holdfast.serve.generation import Generation, Token
+from holdfast.serve.generation import LiveReply, Token
 
 if TYPE_CHECKING:
     from transformers import PreTrainedTokenizerFast
@@ -31,7 +31,7 @@ class Spoken:
 
 @dataclass(frozen=True, slots=True)
 class Piece:
-    """What is told at once of a reply.
+    """A piece of a reply, sent at once.
 
     Args:
         tokens: whose texts joined are `text`; the last text may be cut by a stop string.
@@ -76,7 +76,7 @@ class Speech:
         return self._release() if text else ()
 
     def finish(self, reply: str) -> tuple[Spoken, ...]:
-        """What is left of `reply`, the text of all tokens; bytes that never became a character
+        """The rest of `reply`, the text of all tokens; bytes that never became a character
         are in it as replacement characters.
         """
         if missing := reply[self._characters :]:
@@ -90,7 +90,7 @@ class Speech:
             released, self._pending = tuple(self._pending), []
             return released
         text = "".join(spoken.text for spoken in self._pending)
-        places = [place for stop in self._stops if (place := text.find(stop)) >= 0]
+        places = [position for stop in self._stops if (position := text.find(stop)) >= 0]
         if places:
             self.stopped = True
             return self._take(min(places), cut=True)
@@ -128,7 +128,7 @@ def _overlap(text: str, stop: str) -> int:
 
 
 async def speak(
-    generation: Generation, tokenizer: PreTrainedTokenizerFast, stops: Sequence[str]
+    generation: LiveReply, tokenizer: PreTrainedTokenizerFast, stops: Sequence[str]
 ) -> AsyncIterator[Piece]:
     """A reply piece by piece, the last one with the reason of its end.
 
@@ -137,17 +137,17 @@ async def speak(
     """
     speech = Speech(tokenizer, stops)
     async for token in generation:
-        told = speech.add(token)
+        spoken = speech.add(token)
         if speech.stopped:
             generation.cancel()
-            yield _piece(told, "stop")
+            yield _piece(spoken, "stop")
             return
-        if told:
-            yield _piece(told)
+        if spoken:
+            yield _piece(spoken)
     reply = await generation.reply()
-    told = speech.finish(reply.text)
+    spoken = speech.finish(reply.text)
     cut_off = reply.stop_reason == "length" and not speech.stopped
-    whole, count = _piece(told, "length" if cut_off else "stop"), len(reply.token_ids or ())
+    whole, count = _piece(spoken, "length" if cut_off else "stop"), len(reply.token_ids or ())
     masses, trace = reply.token_masses, reply.trace
     if trace is not None and trace.uniform is not None and len(masses) > count:
         uniform = float(trace.uniform[:, count].mean())

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from holdfast import drift, knobs
-from holdfast.analysis.verdicts import LEAST
+from holdfast.analysis.verdicts import MIN_SAMPLES
 from holdfast.errors import KnobOutOfRange, UnknownName, UsageError
 from holdfast.measures.text import plural
 from holdfast.records import MANIFEST
@@ -75,7 +75,7 @@ class Plan:
 
 
 MEANT = 60  # conversations that a setting has at least, where no number of draws is given
-DECIDES = 2 * LEAST  # settings are chosen on one half, and reported on the other
+DECIDES = 2 * MIN_SAMPLES  # settings are chosen on one half, and reported on the other
 
 
 def choose_prompts(suite: drift.Suite, ids: Sequence[str] = (), plan: Plan = Plan()) -> drift.Suite:
@@ -172,7 +172,7 @@ def too_small(suite: drift.Suite, questions: int, plan: Plan) -> str:
         return ""
     return (
         f"too small to recommend a setting: {' and '.join(short)}; {DECIDES} of each are needed,"
-        f" {LEAST} to choose on and {LEAST} others to report on."
+        f" {MIN_SAMPLES} to choose on and {MIN_SAMPLES} others to report on."
     )
 
 

@@ -1,4 +1,5 @@
-"""What Inspect finds of Holdfast, by the entry point `holdfast` of its group `inspect_ai`.
+"""The tasks and models that Inspect loads from Holdfast, through the entry point
+`holdfast` of the group `inspect_ai`.
 
     inspect eval holdfast/drift --model holdfast/default -T conversations=48
     inspect eval holdfast/tasks --model holdfast/default -M method=boost:factor=4

@@ -1,4 +1,4 @@
-"""What people give to tasks and models on Inspect's command line, checked."""
+"""Checks arguments of tasks and models from Inspect's command line."""
 
 from __future__ import annotations
 

@@ -34,10 +34,10 @@ def messages_of(record: Mapping[str, Any], model: str = "") -> list[ChatMessage]
         if turn["speaker"] == "user":
             shown.append(ChatMessageUser(content=turn["text"], metadata={"round": turn["round"]}))
         else:
-            told = {name: turn.get(name) for name in ("round", "stop_reason", "mass")}
-            told |= {"divergence": turn["divergence"]} if "divergence" in turn else {}
+            details = {name: turn.get(name) for name in ("round", "stop_reason", "mass")}
+            details |= {"divergence": turn["divergence"]} if "divergence" in turn else {}
             shown.append(
-                ChatMessageAssistant(content=turn["text"], model=model or None, metadata=told)
+                ChatMessageAssistant(content=turn["text"], model=model or None, metadata=details)
             )
     return shown
 
@@ -55,8 +55,8 @@ def score_of(record: Mapping[str, Any], rounds: int) -> Score:
     """
     values: dict[str, float] = {}
     for kind in KINDS:
-        asked = [probe for probe in record["probes"] if probe["kind"] == kind]
-        row = probe_means([{**record, "probes": asked}], rounds, lambda probe: True)[0]
+        probes = [probe for probe in record["probes"] if probe["kind"] == kind]
+        row = probe_means([{**record, "probes": probes}], rounds, lambda probe: True)[0]
         values[kind] = math.nan if np.isnan(row).all() else float(np.nanmean(row))
         for number, value in enumerate(row, 1):
             values[f"{kind}_round_{number}"] = float(value)

@@ -40,8 +40,8 @@ USER = "user"  # the role of another model that plays the user
 
 
 @dataclass(frozen=True)
-class Plan:
-    """What a task measures.
+class DriftTask:
+    """The protocol of a drift task.
 
     Args:
         suite: system prompts, probes and measures.
@@ -134,8 +134,8 @@ async def hold(first: Job, ask: Callable[[Request], Awaitable[Reply]]) -> None:
             async def answer(job: Job) -> None:
                 async with span(job.name):
                     following = await _answered(job, ask)
-                for each in following:
-                    group.start_soon(answer, each)
+                for next_job in following:
+                    group.start_soon(answer, next_job)
 
             group.start_soon(answer, first)
     except BaseExceptionGroup as errors:
@@ -143,7 +143,7 @@ async def hold(first: Job, ask: Callable[[Request], Awaitable[Reply]]) -> None:
 
 
 async def _answered(job: Job, ask: Callable[[Request], Awaitable[Reply]]) -> list[Job]:
-    """What follows from a job's reply, or from its failure."""
+    """The jobs that follow from a job's reply, or from its failure."""
     try:
         reply = await ask(job.request)
     except RequestFailed as error:
@@ -153,13 +153,15 @@ async def _answered(job: Job, ask: Callable[[Request], Awaitable[Reply]]) -> lis
     return list(job.then(reply))
 
 
-def _read(suite: str, method: str | None, settings: dict[str, Any]) -> Plan:
+def _read(suite: str, method: str | None, settings: dict[str, Any]) -> DriftTask:
     """The arguments of a task, checked."""
     with in_one_sentence():
         loaded = load_suite(as_text(suite))
         protocol = read_settings(settings)
         chosen = None if method is None else parse(as_text(method))
-        return Plan(loaded, replace(protocol, user_prompt=user_prompt_of(loaded, protocol)), chosen)
+        return DriftTask(
+            loaded, replace(protocol, user_prompt=user_prompt_of(loaded, protocol)), chosen
+        )
 
 
 def _sample(pairing: Pairing) -> Sample:

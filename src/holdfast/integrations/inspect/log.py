@@ -63,11 +63,11 @@ def write_logs(run: RunData, path: Path) -> list[Path]:
     series = read_series(run)
     if path.suffix != SUFFIX:
         return [
-            _write(log_of(run, each), path / f"{_file_name(each.method)}{SUFFIX}")
-            for each in series
+            _write(log_of(run, item), path / f"{_file_name(item.method)}{SUFFIX}")
+            for item in series
         ]
     if len(series) > 1:
-        methods = ", ".join(each.method for each in series)
+        methods = ", ".join(item.method for item in series)
         raise UsageError(
             f"{path} is one log, and {run.folder} has {len(series)} methods ({methods}), each a log"
             " of its own; give a folder."
@@ -166,16 +166,16 @@ def _results(samples: Sequence[EvalSample], planned: int) -> EvalResults:
 
 def _measured(name: str, values: Sequence[float]) -> EvalScore:
     """One score over all samples that have it."""
-    told = [SampleScore(score=Score(value=value)) for value in values if value == value]
+    scores = [SampleScore(score=Score(value=value)) for value in values if value == value]
     metrics = {
-        metric: EvalMetric(name=metric, value=float(make()(told)) if told else float("nan"))
+        metric: EvalMetric(name=metric, value=float(make()(scores)) if scores else float("nan"))
         for metric, make in _METRICS.items()
     }
     return EvalScore(
         name=name,
         scorer=SCORER,
-        scored_samples=len(told),
-        unscored_samples=len(values) - len(told),
+        scored_samples=len(scores),
+        unscored_samples=len(values) - len(scores),
         metrics=metrics,
     )
 

@@ -39,7 +39,7 @@ from holdfast.models.loading import load
 from holdfast.models.requests import Request
 from holdfast.serve.answers import Details
 from holdfast.serve.engine_thread import EngineThread
-from holdfast.serve.generation import Generation
+from holdfast.serve.generation import LiveReply
 from holdfast.serve.requests import Submission
 from holdfast.serve.speaking import Spoken, speak
 
@@ -133,7 +133,7 @@ class HoldfastAPI(ModelAPI):
         """
         began = time.monotonic()
         submission = read_call(input, tools, config, self.methods, self.model)
-        engine, generations = self._running(), list[Generation]()
+        engine, generations = self._running(), list[LiveReply]()
         try:
             for request in submission.requests:
                 generations.append(await engine.submit(request, submission.top_logprobs))
@@ -165,7 +165,7 @@ class HoldfastAPI(ModelAPI):
         return self._engine
 
     async def _choice(
-        self, submission: Submission, request: Request, generation: Generation
+        self, submission: Submission, request: Request, generation: LiveReply
     ) -> tuple[ChatCompletionChoice, int]:
         """A reply, and the number of its tokens."""
         tokens, finish, masses = list[Spoken](), "stop", list[float]()
@@ -181,13 +181,13 @@ class HoldfastAPI(ModelAPI):
         details = Details(self.model.tokenizer, submission.top_logprobs, submission.trace)
         logprobs = details.chat_logprobs(tokens)
         written = [spoken.token.token_id for spoken in tokens]
-        told = submission.steering.report([request]) | tokens_of(written, text, self.model)
+        metadata = submission.steering.report([request]) | tokens_of(written, text, self.model)
         if masses:
-            told["masses"] = masses
+            metadata["masses"] = masses
         if submission.trace == "heads":
-            told["tokens"] = details.masses(tokens)
+            metadata["tokens"] = details.masses(tokens)
         message = ChatMessageAssistant(
-            content=text, model=self.model_name, source="generate", metadata=told
+            content=text, model=self.model_name, source="generate", metadata=metadata
         )
         choice = ChatCompletionChoice(
             message=message,
@@ -197,7 +197,7 @@ class HoldfastAPI(ModelAPI):
         return choice, len(tokens)
 
 
-def _usage(generations: list[Generation], generated: int) -> ModelUsage:
+def _usage(generations: list[LiveReply], generated: int) -> ModelUsage:
     """Tokens as Inspect counts them: those of the prompt that were forwarded, those that were
     known, and those that were generated.
     """

@@ -1,4 +1,4 @@
-"""What Inspect asks a model for, as the engine reads it.
+"""Inspect's calls as requests to the engine.
 
 A call is read as the body of a request to `holdfast serve` would be, so that both take the same,
 refuse the same and draw the same. The fields of such a body that OpenAI lacks (`steering`,
@@ -90,37 +90,37 @@ def read_call(
     except Refusal as refusal:
         raise UsageError(refusal.message) from None
     # seeds name draws here, one for each call; what a method repeats is decided once per dialog
-    told: dict[str, Any] = {
+    identity: dict[str, Any] = {
         "conversation_seed": dialog_seed(chat.chat),
-        "spelled": _spelled(messages, model),
+        "spelled": _token_ids_of(messages, model),
     }
-    requests = tuple(replace(request, **told) for request in submission.requests)
+    requests = tuple(replace(request, **identity) for request in submission.requests)
     return replace(submission, requests=requests)
 
 
 def tokens_of(token_ids: Sequence[int], text: str, model: LocalModel) -> dict[str, Any]:
-    """What a message keeps of its tokens, so that a dialog goes on from those that the model wrote;
-    nothing where they spell another text, as in front of a stop text.
+    """Metadata with the token ids of a message, so that a dialog goes on from those that the model
+    wrote; nothing where they spell another text, as in front of a stop text.
     """
     if model.tokenizer.decode(list(token_ids), skip_special_tokens=True) != text:
         return {}
     return {TOKENS: {"model": model.fingerprint, "ids": list(token_ids)}}
 
 
-def _spelled(messages: Sequence[ChatMessage], model: LocalModel) -> tuple[Spelled, ...]:
+def _token_ids_of(messages: Sequence[ChatMessage], model: LocalModel) -> tuple[Spelled, ...]:
     """The tokens of replies that this model has written, and nobody changed since."""
-    spelled = list[Spelled]()
-    for place, message in enumerate(messages):
+    token_ids = list[Spelled]()
+    for index, message in enumerate(messages):
         kept = (message.metadata or {}).get(TOKENS)
-        if not place or message.role != "assistant" or kept is None:
+        if not index or message.role != "assistant" or kept is None:
             continue
         if kept == tokens_of(kept["ids"], message.text, model).get(TOKENS):
-            spelled.append((place, tuple(kept["ids"])))
-    return tuple(spelled)
+            token_ids.append((index, tuple(kept["ids"])))
+    return tuple(token_ids)
 
 
 def _fields(config: GenerateConfig) -> dict[str, Any]:
-    """What a configuration asks for, by the names of a request's body.
+    """The settings of a configuration, by the names of a request's body.
 
     Raises:
         UsageError: a field that would change replies, and is not known here.

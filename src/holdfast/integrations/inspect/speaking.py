@@ -98,7 +98,7 @@ class Speaker:
     def _config(self, request: Request) -> GenerateConfig:
         if not self.steers:
             return self.config.merge(GenerateConfig(seed=request.seed % _SEEDS))
-        inside = [each for each in request.methods if kind_of(each) is not Kind.MESSAGES]
+        inside = [method for method in request.methods if kind_of(method) is not Kind.MESSAGES]
         steering = spell(inside) if request.methods else self.steering
         body: dict[str, Any] = {"system_as": request.system_as, "trace": request.trace}
         if steering is not None:
@@ -140,5 +140,5 @@ def _reply(output: ModelOutput) -> Reply:
             reason = "tool_calls"
         case _:
             reason = "stop"
-    told = output.message.metadata or {}
-    return Reply(output.completion, None, reason, masses=tuple(told.get("masses", ())) or None)
+    metadata = output.message.metadata or {}
+    return Reply(output.completion, None, reason, masses=tuple(metadata.get("masses", ())) or None)

@@ -34,8 +34,8 @@ _SETTINGS = ("samples", "split", "instruction", "demonstrations", "seed")
 
 
 @dataclass(frozen=True)
-class Plan:
-    """What is asked, and how.
+class TaskPlan:
+    """The protocol of a task, and its samples.
 
     Args:
         task: whose questions.
@@ -75,8 +75,8 @@ def tasks(
     Raises:
         PrerequisiteError: an argument that there is not, or a value that is not taken.
     """
-    asked = {"task": task, "baseline": baseline, "method": method, "data": data, **settings}
-    plan = _read(**asked)
+    arguments = {"task": task, "baseline": baseline, "method": method, "data": data, **settings}
+    plan = _read(**arguments)
     rows = [
         inspect_dataset.Sample(
             input=plan.request(sample).messages[-1]["content"],
@@ -89,8 +89,8 @@ def tasks(
     sampling = plan.request(plan.samples[0]).sampling
     return Task(
         dataset=inspect_dataset.MemoryDataset(rows, f"{plan.task.name} of {as_text(data)}"),
-        solver=ask(**asked),
-        scorer=measured(**asked),
+        solver=ask(**arguments),
+        scorer=measured(**arguments),
         config=GenerateConfig(
             temperature=sampling.temperature,
             top_p=sampling.top_p,
@@ -100,9 +100,9 @@ def tasks(
 
 
 @solver
-def ask(**asked: Any) -> Solver:
+def ask(**arguments: Any) -> Solver:
     """Asks each question; arguments are those of `tasks`."""
-    plan = _read(**asked)
+    plan = _read(**arguments)
 
     async def solve(state: TaskState, generate: Generate) -> TaskState:
         speaker, sample = Speaker(get_model()), plan.samples[int(state.sample_id)]
@@ -122,9 +122,9 @@ def ask(**asked: Any) -> Solver:
 
 
 @scorer(metrics={"*": [mean(), stderr()]})
-def measured(**asked: Any) -> Scorer:
+def measured(**arguments: Any) -> Scorer:
     """The metrics of a task; arguments are those of `tasks`."""
-    plan = _read(**asked)
+    plan = _read(**arguments)
 
     async def score(state: TaskState, target: Target) -> Score:
         sample, reply = plan.samples[int(state.sample_id)], state.output.completion
@@ -137,7 +137,7 @@ def measured(**asked: Any) -> Scorer:
 
 def _read(
     task: str, baseline: str, method: str | None, data: str | list[str], **settings: Any
-) -> Plan:
+) -> TaskPlan:
     """The arguments of a task, checked."""
     with in_one_sentence():
         check_names("setting of holdfast/tasks", settings, _SETTINGS)
@@ -145,7 +145,7 @@ def _read(
         if task not in CATALOGUE:
             raise UnknownName("task", task, CATALOGUE)
         if CATALOGUE[task].chooses:
-            readable = [name for name, each in CATALOGUE.items() if not each.chooses]
+            readable = [name for name, entry in CATALOGUE.items() if not entry.chooses]
             raise UsageError(
                 f"The task {task!r} compares the probabilities of continuations, which models of"
                 f" Inspect are not asked for; take {' or '.join(readable)}, or `holdfast tasks`."
@@ -157,7 +157,7 @@ def _read(
         wheres = data if isinstance(data, list) else [data]
         source = load_data(wheres, protocol)
         shown = variant.draw
-        return Plan(
+        return TaskPlan(
             CATALOGUE[task],
             variant,
             draw_samples(source, CATALOGUE[task], protocol),

@@ -85,7 +85,7 @@ class HoldfastLM(TemplateLM):
 
     @property
     def prefix_token_id(self) -> int:
-        """What stands in front of a text that has no context."""
+        """The token that stands before a text without a context."""
         first = self.tokenizer.bos_token_id
         return self.eot_token_id if first is None else int(first)
 
@@ -147,15 +147,16 @@ class HoldfastLM(TemplateLM):
                 plain.append(number)
             else:
                 chats.setdefault(request.args[0], []).append(number)
-        told = super().loglikelihood([requests[number] for number in plain], disable_tqdm)
-        answers.update(zip(plain, told, strict=True))
+        plain_scores = super().loglikelihood([requests[number] for number in plain], disable_tqdm)
+        answers.update(zip(plain, plain_scores, strict=True))
         progress = tqdm(chats.items(), "Scoring replies to chats", disable=disable_tqdm)
         for group in _grouped(progress, self.holdfast_model.batch_size):
             read = [self._chat(context) for context, _ in group]
-            asked = [Request(chat, self.methods) for chat in read if chat is not None]
+            chat_requests = [Request(chat, self.methods) for chat in read if chat is not None]
             replies = [[requests[number].args[1] for number in numbers] for _, numbers in group]
-            scores = self.session.score(asked, replies)
-            for (_, numbers), scored in zip(group, scores, strict=True):
+            for (_, numbers), scored in zip(
+                group, self.session.score(chat_requests, replies), strict=True
+            ):
                 pairs = zip(scored.log_probabilities, scored.greedy, strict=True)
                 answers.update(zip(numbers, pairs, strict=True))
         for number in itertools.chain.from_iterable(chats.values()):
@@ -170,7 +171,7 @@ class HoldfastLM(TemplateLM):
         Raises:
             PromptTooLong: one is longer than what the model sees.
         """
-        told = list[tuple[float, bool]]()
+        scores = list[tuple[float, bool]]()
         progress = tqdm(requests, "Scoring continuations", disable=disable_tqdm)
         for group in _grouped(progress, self.holdfast_model.batch_size):
             for _, context, continuation in group:
@@ -179,15 +180,15 @@ class HoldfastLM(TemplateLM):
                 Row((Stream(tuple(context), (False,) * len(context)),)) for _, context, _ in group
             ]
             wanted = [[tuple(continuation)] for _, _, continuation in group]
-            scores, _ = score_in_memory(
+            scored_rows, _ = score_in_memory(
                 self.holdfast_model.runner, rows, wanted, self.holdfast_model.batch_size
             )
-            for (texts, _, _), scored in zip(group, scores, strict=True):
+            for (texts, _, _), scored in zip(group, scored_rows, strict=True):
                 answer = scored.log_probabilities[0], scored.greedy[0]
-                told.append(answer)
+                scores.append(answer)
                 if texts is not None:
                     self.cache_hook.add_partial("loglikelihood", texts, answer)
-        return told
+        return scores
 
     def loglikelihood_rolling(
         self, requests: list[Instance], disable_tqdm: bool = False
@@ -199,10 +200,10 @@ class HoldfastLM(TemplateLM):
         """
         windows = [list(self._windows(*request.args)) for request in requests]
         scored = iter(self._loglikelihood_tokens(list(itertools.chain(*windows)), disable_tqdm))
-        told = [sum(next(scored)[0] for _ in own) for own in windows]
-        for request, value in zip(requests, told, strict=True):
+        scores = [sum(next(scored)[0] for _ in window) for window in windows]
+        for request, value in zip(requests, scores, strict=True):
             self.cache_hook.add_partial("loglikelihood_rolling", request.args, value)
-        return told
+        return scores
 
     def generate_until(self, requests: list[Instance], disable_tqdm: bool = False) -> list[str]:
         """Replies, each as far as its first stop text.

@@ -39,7 +39,7 @@ class Wanted:
 
 
 def read_wanted(request: Request, options: Mapping[str, Any], end: str) -> Wanted:
-    """What a task's `generation_kwargs` ask for.
+    """Sampling and stop texts of a task's `generation_kwargs`.
 
     Args:
         request: the chat and its seed.
@@ -88,7 +88,7 @@ class _Writing:
             self._tell(self.speech.finish(answer.result().text))
 
     def _tell(self, spoken: Sequence[Any]) -> None:
-        self.text += "".join(each.text for each in spoken)
+        self.text += "".join(item.text for item in spoken)
 
 
 def write(
@@ -116,11 +116,11 @@ def write(
         try:
             while len(texts) < len(wanted):
                 while len(running) < session.capacity + _WAITING:
-                    number, each = next(waiting, (None, None))
-                    if number is None or each is None:
+                    number, item = next(waiting, (None, None))
+                    if number is None or item is None:
                         break
-                    running[session.submit(each.request)] = _Writing(
-                        number, Speech(tokenizer, each.stops)
+                    running[session.submit(item.request)] = _Writing(
+                        number, Speech(tokenizer, item.stops)
                     )
                 for answer in session.step():
                     if answer not in running:

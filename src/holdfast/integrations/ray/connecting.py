@@ -20,7 +20,7 @@ _PATIENCE = 10.0  # seconds in which a head answers
 
 @dataclass(frozen=True)
 class Room:
-    """What a node has for actors."""
+    """The resources of a node that actors may take."""
 
     processors: int
     gpus: int
@@ -135,7 +135,7 @@ def _silence() -> None:
     from ray._private import worker
 
     if hasattr(worker, "print_to_stdstream"):
-        worker.print_to_stdstream = lambda *told, **more: None
+        worker.print_to_stdstream = lambda *values, **more: None
 
 
 def _room_of(node: dict[str, Any]) -> Room:
@@ -146,7 +146,7 @@ def _room_of(node: dict[str, Any]) -> Room:
 def _resources(
     rooms: list[Room], wants_gpus: bool, replicas: int | None, address: str
 ) -> tuple[Resources, int]:
-    """What an actor has, and how many there are.
+    """The resources of an actor, and how many actors there are.
 
     Raises:
         ModelError: the nodes have no room for so many.

@@ -152,14 +152,14 @@ class RayModel(Generation):
 
     @property
     def offers(self) -> frozenset[Ability]:
-        """What methods can use of it."""
+        """The abilities that methods may use."""
         return self.description.offers
 
     @property
     def about(self) -> dict[str, Any]:
         """For the manifest: where the replicas are; no result depends on it."""
-        each = {"processors": self._resources.processors, "gpus": self._resources.gpus}
-        return {"ray": {"address": self._address, "replicas": self._count, "each": each}}
+        per_actor = {"processors": self._resources.processors, "gpus": self._resources.gpus}
+        return {"ray": {"address": self._address, "replicas": self._count, "each": per_actor}}
 
     def __str__(self) -> str:
         return f"{self._count} replicas on Ray at {self._address}, each with {self._resources}"

@@ -16,7 +16,7 @@ from holdfast.analysis.statistics import (
     resampled_means,
 )
 from holdfast.analysis.tasks import Result
-from holdfast.analysis.verdicts import LEAST
+from holdfast.analysis.verdicts import MIN_SAMPLES
 from holdfast.report.wording import with_interval
 from holdfast.reproduce.findings import Claim, claim_that, judged, spelled
 from holdfast.reproduce.zhang2024.study import Study, values_of
@@ -30,7 +30,7 @@ def beyond_reach(task: str, *scores: np.ndarray) -> str:
         task: its name.
         scores: [sample, ...] of every row; fewer samples than a verdict needs show nothing.
     """
-    if any(len(values) < LEAST or np.nan_to_num(values).any() for values in scores):
+    if any(len(values) < MIN_SAMPLES or np.nan_to_num(values).any() for values in scores):
         return ""
     return f"Not judged: the model scores 0 on {task} in every row."
 
