@@ -3,7 +3,8 @@
     python benchmarks/demo.py
     python benchmarks/demo.py --target demo-real
 
-The command is read from the Makefile. Its run is made anew, since a resumed one takes no time.
+The command is read from the Makefile. Its run is made anew, since a resumed one takes no time. The
+record of `demo-real` quotes a dialog.
 """
 
 from __future__ import annotations
@@ -21,6 +22,7 @@ from stamp import ROOT, measured_on
 
 import holdfast
 from holdfast.cli import main as command_line
+from holdfast.records import read_run
 
 FIGURE = "drift.png"
 
@@ -69,7 +71,34 @@ def main() -> None:
             for row in summary["results"]
         ],
     }
+    if arguments.target == "demo-real":
+        record["quoted"] = quoted(arguments.runs)
     arguments.out.write_text(json.dumps(record, indent=1) + "\n")
+
+
+def quoted(folder: Path) -> dict:
+    """The probes of the first conversation whose prompt is followed in round 1 with both methods,
+    and in the last round with the fix only.
+    """
+    conversations: dict[int, dict[str, dict]] = {}
+    for record in read_run(folder).records:
+        conversations.setdefault(record["conversation"], {})[record["method"]] = record
+    for number, by_method in sorted(conversations.items()):
+        plain, fixed = by_method["none"], next(v for k, v in by_method.items() if k != "none")
+        first_and_last = [(record["probes"][0], record["probes"][-1]) for record in (plain, fixed)]
+        if [probe["score"] for pair in first_and_last for probe in pair] == [1, 0, 1, 1]:
+            return {
+                "conversation": number,
+                "rounds": [probe["round"] for probe in first_and_last[0]],
+                "system_prompt": plain["agent"]["system_prompt"],
+                "user": [turn["text"] for turn in plain["turns"] if turn["speaker"] == "user"],
+                "probe": plain["probes"][0]["question"],
+                "replies": {
+                    record["method"]: [probe["reply"] for probe in pair]
+                    for record, pair in zip((plain, fixed), first_and_last, strict=True)
+                },
+            }
+    raise SystemExit("In no conversation does the fix alone keep the prompt to the end.")
 
 
 def processor_seconds() -> float:

@@ -57,21 +57,26 @@ DRIFT_SEEDS, DRIFT_TALKS = (1, 2), 96
 # How the user's side is played in `drift`.
 SIDES = ("scripted", "suite", "persona", "empty")
 EXPLORED = (
-    "boost:factor=2,4,8",
-    "split-softmax:exponent=0.7,0.5",
+    "boost:factor=8,heads=20-29.0-8",
+    "boost:factor=4,heads=20-29.0-8",
+    "split-softmax:exponent=0.5,heads=20-29.0-8",
     "repetition:probability=1",
     "guidance:scale=1.5",
-    "hold:fraction=0.5,1",
-    "spotlight:target=0.1",
+    "boost:factor=2,4,8",
+    "split-softmax:exponent=0.7,0.5",
     "prompt-strength:scale=1.5",
+    "spotlight:target=0.1",
+    "hold:fraction=0.5,1",
+    "boost:factor=8,heads=0-9.0-8",
+    "boost:factor=8,heads=10-19.0-8",
 )
 CONFIRMED: tuple[str, ...] = ()
 STAGES = {  # half of the families, seeds, conversations of a setting, facts of a conversation
     "explore": ("explore", (31,), 48, 6, EXPLORED),
     "confirm": ("confirm", (32, 33), 96, 7, CONFIRMED),
 }
-NAMES = ("Rex", "Luna", "Max", "Bella", "Oscar", "Milo", "Ruby", "Leo")
-PETS = ("cat", "dog", "horse", "parrot")
+NAMES = "Rex Luna Max Bella Oscar Milo Ruby Leo Nina Hugo Clara Felix Iris Otto".split()
+NAMED = ("cat", "dog", "horse", "parrot", "brother", "sister", "neighbour")
 
 
 def prompts(half: str | None) -> drift.Suite:
@@ -130,37 +135,50 @@ def facts(model, file: Path, count: int, seed: int) -> Capability:
     raise SystemExit(f"The model knows {len(known)} of the facts, and {count} are asked.")
 
 
-def recall(model, records, fixes, seed: int, each: int) -> np.ndarray:
+def recall(model, records, fixes, seed: int) -> np.ndarray:
     """The share [fix, conversation] of questions about what the user said that are answered right
-    behind the dialogs of the model as it is: which of four names a pet has.
+    behind the dialogs of the model as it is: the user names pets and family before one of the
+    turns, and asks for each name; the other three choices were never said.
     """
     shares = np.full((len(fixes), len(records)), np.nan)
-    for place, fix in enumerate(fixes):
+    for row, fix in enumerate(fixes):
         rng = random.Random(f"recall {seed}")
-        chats, replies, answers = [], [], []
-        for record in records:
+        session = model.session()
+        requests, replies, answers = [], [], []
+        for number, record in enumerate(records):
             turns = [
                 {"role": "user" if t["speaker"] == "user" else "assistant", "content": t["text"]}
                 for t in record["turns"][: 2 * (ASK_AT - 1)]
             ]
-            for _ in range(each):
-                names, pet = rng.sample(NAMES, 4), rng.choice(PETS)
-                answer, at = rng.randrange(4), 2 * rng.randrange(ASK_AT)
-                told = [
-                    {"role": "user", "content": f"My {pet} is called {names[answer]}."},
-                    {"role": "assistant", "content": "That is a nice name."},
-                ]
-                asked = {"role": "user", "content": f"What is the name of my {pet}?"}
-                system = {"role": "system", "content": record["agent"]["system_prompt"]}
-                chats.append((system, *turns[:at], *told, *turns[at:], asked))
-                replies.append([f"Your {pet} is called {name}." for name in names])
-                answers.append(answer)
-        scored = model.session().score([Request(chat, fix) for chat in chats], replies)
+            introduced = rng.sample(NAMES, len(NAMED))
+            named = dict(zip(NAMED, introduced, strict=True))
+            sentences = " ".join(f"My {who} is called {name}." for who, name in named.items())
+            start = 2 * rng.randrange(ASK_AT)
+            remark = [
+                {"role": "user", "content": sentences},
+                {"role": "assistant", "content": "Those are nice names."},
+            ]
+            system = {"role": "system", "content": record["agent"]["system_prompt"]}
+            for index, (who, name) in enumerate(named.items()):
+                question = {"role": "user", "content": f"What is the name of my {who}?"}
+                chat = (system, *turns[:start], *remark, *turns[start:], question)
+                choices = rng.sample([other for other in NAMES if other not in introduced], 3)
+                choices.insert(rng.randrange(4), name)
+                # the first question's chat is kept; the others fork it
+                requests.append(Request(chat, fix, thread=number, keep=index == 0))
+                replies.append([f"Your {who} is called {choice}." for choice in choices])
+                answers.append(choices.index(name))
+        scored = [None] * len(requests)
+        for kept in (True, False):
+            chosen = [index for index, request in enumerate(requests) if request.keep == kept]
+            answered = session.score([requests[i] for i in chosen], [replies[i] for i in chosen])
+            for index, scores in zip(chosen, answered, strict=True):
+                scored[index] = scores
         right = [
             int(np.argmax(scores.log_probabilities)) == answer
             for scores, answer in zip(scored, answers, strict=True)
         ]
-        shares[place] = np.reshape(right, (len(records), each)).mean(1)
+        shares[row] = np.reshape(right, (len(records), len(NAMED))).mean(1)
     return shares
 
 
@@ -263,7 +281,7 @@ def setting_rows(model, stage: str, seed: int, runs: Path, file: Path) -> list[d
     )
     families = [family_of(record["agent"]["id"]) for record in plain]
     fixes = [() if name == "none" else tuple(holdfast.methods.parse(name)) for name in names]
-    recalled = recall(model, plain, fixes, seed, 7)
+    recalled = recall(model, plain, fixes, seed)
     right, nats = (by_conversation(run.records, talks) for run in (asked, read))
     rows = []
     for place, name in enumerate(names):
@@ -328,10 +346,13 @@ def main() -> None:
     parser.add_argument("stage", choices=("drift", *STAGES))
     parser.add_argument("--facts", type=Path, help="the CounterFact core")
     parser.add_argument("--side", choices=SIDES, help="of drift, one part alone, with no record")
+    parser.add_argument("--seed", type=int, help="of confirm, one seed alone, with no record")
     parser.add_argument("--runs", type=Path, default=Path("runs/smollm2"))
     parser.add_argument("--out", type=Path)
     parser.add_argument("--threads", type=int, default=2)
     arguments = parser.parse_args()
+    if arguments.out and arguments.seed:
+        parser.error("A record holds all seeds; leave out --seed or --out.")
     torch.set_num_threads(arguments.threads)
     model = holdfast.load("smollm2", dtype="bfloat16")
     record = {
@@ -360,6 +381,7 @@ def main() -> None:
                 ),
             }
             for seed in seeds
+            if arguments.seed in (None, seed)
         ]
     if arguments.out:
         arguments.out.write_text(json.dumps(record, indent=1) + "\n")

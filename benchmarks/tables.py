@@ -27,6 +27,7 @@ from tabled.behaviour import (
     headline,
     ifeval_table,
     lengths_table,
+    quoted_dialog,
     screen_table,
 )
 from tabled.catalogue import catalogue_table, short_catalogue
@@ -56,7 +57,8 @@ from tabled.speed import (
     speed_table,
 )
 
-RECORDED = {"smollm2_decay": "smollm2_drift"}  # by table, where the record is called otherwise
+# by table, where the record has another name
+RECORDED = {"smollm2_decay": "smollm2_drift", "quoted": "demo_real"}
 
 STAGES = (
     "equal_cost_explored",
@@ -118,6 +120,8 @@ def documents() -> dict[Path, str]:
         ("ray", ray_table),
         ("growth", growth_table),
         ("demo", demo_caption),
+        ("demo_real", functools.partial(demo_caption, "demo_real")),
+        ("quoted", quoted_dialog),
         ("bot", bot_table),
         ("screen_smollm2", screen_table),
         ("divergence", divergence_table),

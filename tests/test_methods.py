@@ -58,6 +58,10 @@ CHAT = (
             "split-softmax:heads=3.5/3.0/12.1,exponent=0.5",
             (SplitSoftmax(0.5, {(3, 0), (3, 5), (12, 1)}),),
         ),
+        (
+            "boost:factor=2,heads=3-4.1-2/7.0",
+            (Boost(2.0, {(3, 1), (3, 2), (4, 1), (4, 2), (7, 0)}),),
+        ),
         ("pasta:alpha=0.01,generated=scale", (Pasta(0.01, None, "scale"),)),
         ("boost:factor=1e3+spotlight:target=0.3", (Boost(1000.0), Spotlight(0.3))),
     ],
@@ -84,6 +88,8 @@ def test_a_spelling_is_read(spec, expected):
         'prompt-strength:scale=2,default="Say \\"yes\\", [a+b]: c=1, ü\\n"+boost:factor=2',
         "gate:methods=[split-softmax:exponent=0.5,heads=1.0/1.1+split-softmax:exponent=0.7],threshold=0.1+repetition:probability=1",
         "pasta:alpha=0.01,heads=3.0/3.5,generated=scale",
+        "boost:factor=8,heads=20-29.0-8",
+        "boost:factor=8,heads=3.0/3.1/4.0",
         "pasta:alpha=1+boost:factor=1+spotlight:target=0",
     ],
 )
@@ -128,6 +134,8 @@ def test_no_plus_sign_in_a_number_parts_the_methods():
         ),
         ("split-softmax:exponent=nan", KnobOutOfRange, ["exponent", "nan"]),
         ("split-softmax:exponent=0.5,heads=3", UsageError, ["'3'", "heads=3.0/3.5"]),
+        ("boost:factor=2,heads=5-3.0-8", UsageError, ["lower number", "'5-3.0-8'"]),
+        ("boost:factor=2,heads=0-99999.0-99999", UsageError, ["100,000", "'0-99999.0-99999'"]),
         ("boost", UsageError, ["boost needs factor", "boost:factor=4", "'boost'"]),
         ("boost:=3,factor=2", UnknownName, ["boost has no parameter", "''"]),
         ("gate:threshold=0.1", UsageError, ["gate:methods=[split-softmax:exponent=0.5]"]),

@@ -277,19 +277,35 @@ def coverage_table() -> str:
     return "\n".join(lines)
 
 
-def demo_caption() -> str:
-    """What the picture of `make demo` shows, and what it took."""
-    record = read("demo")
+def demo_caption(name: str = "demo") -> str:
+    """The caption of the figure that `make demo` or `make demo-real` makes, and what it took."""
+    record, target = read(name), name.replace("_", "-")
+    subject = {
+        "demo": "the default model and the suite `starter`",
+        "demo_real": "SmolLM2-135M-Instruct, under 16 prompts, with scripted user messages",
+    }[name]
     plain, fixed = (row["stability"] for row in record["methods"])
     return (
-        f"*What `make demo` measures: {record['conversations']} conversations of"
-        f" {record['rounds']} rounds on the default model and the suite `starter`. Without a"
+        f"*What `make {target}` measures: {record['conversations']} conversations of"
+        f" {record['rounds']} rounds on {subject}. Without a"
         " fix, stability falls from"
         f" {plain[0]['mean']:.2f} to {plain[-1]['mean']:.2f}; with"
         f" `{record['methods'][1]['method']}`, from {fixed[0]['mean']:.2f} to"
         f" {fixed[-1]['mean']:.2f}. It took {record['processor_seconds'] / 60:.1f} minutes of"
-        " processor time ([record](RESULTS/demo.json), by `python benchmarks/demo.py`).*"
+        f" processor time ([record](RESULTS/{name}.json), by `python"
+        f" benchmarks/demo.py{'' if name == 'demo' else f' --target {target}'}`).*"
     )
+
+
+def quoted_dialog() -> str:
+    """A dialog of `make demo-real`, before and after."""
+    quoted = read("demo_real")["quoted"]
+    (_, plain), (fix, fixed) = quoted["replies"].items()
+    rows = [[f"“{quoted['probe']}”", "without a fix", f"with `{fix}`"]]
+    for number, without, with_fix in zip(quoted["rounds"], plain, fixed, strict=True):
+        cells = (" ".join(reply.split()).replace("|", "\\|") for reply in (without, with_fix))
+        rows.append([f"round {number}", *(f"“{cell}”" for cell in cells)])
+    return "\n".join([f"The system prompt is “{quoted['system_prompt']}”", "", *markdown(rows)])
 
 
 def bot_table() -> str:
@@ -355,8 +371,11 @@ def screen_table() -> str:
 
 
 def headline() -> str:
-    """Three numbers for a reader who reads no more."""
+    """The numbers for a reader who reads no more."""
     drift, speed = read("default_model"), read("drift_loop")
+    real = [run for run in read("smollm2_drift")["runs"] if run["user"] == "scripted"]
+    falls = " and ".join(f"**{interval(run['stability_change'])}**" for run in real)
+    talks = real[0]["conversations"]
     fell = drift["all_seeds"]["stability"]
     count = sum(seed["none"]["conversations"] for seed in drift["seeds"].values())
     seeds = [
@@ -372,9 +391,13 @@ def headline() -> str:
     return "\n".join(
         [
             (
-                f"- **Drift is there**: over {count} conversations of eight rounds, the default"
-                f" model's stability changes by **{interval(fell)}** from round 1 to round 8"
-                " (suite `starter`; [all numbers](DOCS/default_model.md))."
+                f"- **Drift is there**: SmolLM2-135M-Instruct, a published chat model, follows its"
+                f" prompt in {100 * real[0]['stability'][0]['mean']:.0f} % of the replies in round"
+                f" 1 and in {100 * real[0]['stability'][-1]['mean']:.0f} % in round 8; over two"
+                f" seeds with {talks} conversations each, its stability changes by {falls}"
+                f" ([all numbers](DOCS/real_models.md)). That of the default model changes by"
+                f" **{interval(fell)}** ({count} conversations, suite `starter`;"
+                " [all numbers](DOCS/default_model.md))."
             ),
             (
                 f"- **A fix helps, and is not free**: on two seeds, `seka` changes the mean"

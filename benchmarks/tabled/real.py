@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from tabled.reading import interval, markdown, read
 
+from holdfast import methods
+
 FEW = 10  # conversations, with fewer of which a category has no interval
 SIDES = {
     "scripted": "scripted messages",
@@ -164,7 +166,7 @@ def settings_table(name: str) -> str:
             text = row["log_probability_of_text"]["mean"] - plain["log_probability_of_text"]["mean"]
             rows.append(
                 [
-                    f"`{row['method']}`",
+                    f"`{methods.spell(methods.parse(row['method']))}`",
                     interval(row["gain"]),
                     interval(row["gain_last_round"]),
                     points(row["points_lost"]),

@@ -15,27 +15,40 @@ from holdfast.files import write_whole
 from holdfast.methods.heads import Head, HeadSet, Shape, checked_heads
 
 MADE_FOR = "made_for"  # the one key of a head file that is no layer
+_MOST_HEADS = 100_000  # in a list; no model has as many
 
 
-def read_heads(spelled: str) -> HeadSet:
-    """Reads "3.0/3.5/7.1" (layer 3 heads 0 and 5, layer 7 head 1), or a JSON file: [[3, 0], [3, 5]]
-    or {"3": [0, 5]}.
+def read_heads(spec: str) -> HeadSet:
+    """Reads "3.0/3.5/7.1" (layer 3 heads 0 and 5, layer 7 head 1), in which a number may be a range
+    ("20-29.0-8": heads 0 to 8 of layers 20 to 29); or a JSON file: [[3, 0], [3, 5]] or
+    {"3": [0, 5]}.
 
     A file may say beside its layers what model it was made for, as `write_heads` does.
 
     Raises:
-        UsageError: `spelled` has another form; the file cannot be read, or has a head twice, a
-            negative or a too large one.
+        UsageError: `spec` has another form or too many heads; the file cannot be read, or has a
+            head twice, a negative or a too large one.
     """
-    if spelled.endswith(".json"):
-        return _read_file(Path(spelled))
-    pairs = [re.fullmatch(r"(\d{1,9})\.(\d{1,9})", pair) for pair in spelled.split("/")]
-    if not all(pairs):
+    if spec.endswith(".json"):
+        return _read_file(Path(spec))
+    number = r"(\d{1,9})(?:-(\d{1,9}))?"
+    matches = [re.fullmatch(rf"{number}\.{number}", part) for part in spec.split("/")]
+    if not all(matches):
         raise UsageError(
-            "Heads are written LAYER.HEAD/LAYER.HEAD, as in heads=3.0/3.5, or name a JSON file,"
-            f" not {spelled!r}."
+            "Heads are written LAYER.HEAD/LAYER.HEAD, as in heads=3.0/3.5 or heads=3-5.0-7, or name"
+            f" a JSON file, not {spec!r}."
         )
-    return HeadSet((int(pair[1]), int(pair[2])) for pair in pairs if pair)
+    rectangles = [
+        (range(int(a), int(b or a) + 1), range(int(c), int(d or c) + 1))
+        for a, b, c, d in (match.groups() for match in matches if match)
+    ]
+    counts = [len(layers) * len(heads) for layers, heads in rectangles]
+    if not all(counts) or sum(counts) > _MOST_HEADS:
+        raise UsageError(
+            f"A range of heads goes from the lower number to the higher one, and {_MOST_HEADS:,}"
+            f" heads are the most, not {spec!r}."
+        )
+    return HeadSet(itertools.chain(*(itertools.product(*sides) for sides in rectangles)))
 
 
 def write_heads(path: Path | str, heads: Iterable[Head], made_for: Shape | None = None) -> None:
@@ -122,5 +135,13 @@ def _once(path: Path, pairs: list[tuple[str, object]]) -> dict[str, object]:
 
 
 def spell_heads(heads: Iterable[Head]) -> str:
-    """The one spelling of a head set, in order of layer and head."""
-    return "/".join(f"{layer}.{head}" for layer, head in sorted(heads))
+    """The one spec of a head set, in order of layer and head: a range where it is the same heads,
+    more than one, of more than one layer, without a gap; else a list.
+    """
+    pairs = sorted(heads)
+    (first, low), (last, high) = pairs[0], pairs[-1]
+    sides = range(first, last + 1), range(low, high + 1)
+    is_full = len(pairs) == len(sides[0]) * len(sides[1])
+    if first < last and low < high and is_full and pairs == list(itertools.product(*sides)):
+        return f"{first}-{last}.{low}-{high}"
+    return "/".join(f"{layer}.{head}" for layer, head in pairs)
