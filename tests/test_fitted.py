@@ -58,7 +58,7 @@ def test_seka_is_the_papers_formula(files, gains):
     keys = states(2, 3, 2, 12)
     edited = method.edit_keys(keys, LAYER)
     parts = {
-        name: method.file.tensor(name)[method.file.place(LAYER)]
+        name: method.file.tensor(name)[method.file.index_of(LAYER)]
         for name in ("positive.vectors", "positive.values", "negative.vectors", "negative.values")
     }
     for head in range(2):
@@ -91,7 +91,7 @@ def test_ada_seka_is_the_papers_formula(files):
     method = AdaSeka(files["ada-seka"], 1.5, directions=4)
     keys, queries = states(2, 3, 2, 12), states(2, 4, 12)
     edited = method.edit_keys(keys, LAYER, queries)
-    place = method.file.place(LAYER)
+    place = method.file.index_of(LAYER)
     vectors, values = (method.file.tensor(name)[place] for name in ("vectors", "values"))
     for row in range(2):
         for head in range(2):
@@ -110,7 +110,7 @@ def test_prism_is_the_papers_formula(files, part):
     method = Prism(files["prism"], 0.4, 0.7, coverage=0.5, offset=0.2)
     given = states(2, 3, 2, 12)
     edited = (method.edit_keys if part == "keys" else method.edit_values)(given, LAYER)
-    place = method.file.place(LAYER)
+    place = method.file.index_of(LAYER)
     vectors = method.file.tensor(f"{part}.vectors")[place]
     values = method.file.tensor(f"{part}.values")[place]
     distances = method.file.tensor("distance" if part == "keys" else "values.distance")[place]
@@ -132,7 +132,7 @@ def test_capping_is_the_papers_formula_and_keeps_its_promise(files, percentile, 
     method = Capping(files["capping"], percentile, strength)
     hidden = states(3, 7, 48) * 2
     edited = method.edit_hidden(hidden, LAYER)
-    place = method.file.place(LAYER)
+    place = method.file.index_of(LAYER)
     direction = method.file.tensor("direction")[place].double().tolist()
     percents = method.file.tensor("percentiles")[place].double().tolist()
     low = math.floor(percentile)
@@ -150,7 +150,7 @@ def test_capping_is_the_papers_formula_and_keeps_its_promise(files, percentile, 
 def test_vectors_are_added(files):
     method = Vector(files["vector"], 1.5)
     hidden = states(2, 3, 48)
-    added = 1.5 * method.file.tensor("difference")[method.file.place(LAYER)]
+    added = 1.5 * method.file.tensor("difference")[method.file.index_of(LAYER)]
     assert torch.allclose(method.edit_hidden(hidden, LAYER), hidden + added)
 
 
@@ -159,7 +159,7 @@ def test_gcad_is_its_formula(files, sharpness):
     method = Gcad(files["gcad"], 0.7, sharpness)
     outputs, queries = states(2, 3, 48), states(2, 3, 4, 12)
     edited = method.edit_outputs(outputs, LAYER, queries)
-    place = method.file.place(LAYER)
+    place = method.file.index_of(LAYER)
     delta, key, mean = (
         method.file.tensor(name)[place].double() for name in ("delta", "key", "compatibility")
     )

@@ -16,7 +16,7 @@ from holdfast import Gate, Guidance, Request, Sampling, SplitSoftmax, drift
 from holdfast.engine.cache import Slots
 from holdfast.engine.decoder import Decoder
 from holdfast.engine.prefixes import KeysValues
-from holdfast.engine.running import Running
+from holdfast.engine.running import ActiveRow
 from holdfast.engine.scheduler import Serving, prefills
 from holdfast.engine.shared import SharedPrefixes
 from holdfast.errors import ModelError, PromptError, UsageError
@@ -90,7 +90,7 @@ def test_a_long_history_is_not_prefilled_beside_short_ones(monkeypatch):
     requests = [
         Request((*talk, more), thread=thread) for thread, talk in enumerate([long, *[short] * 20])
     ]
-    rows = [Running(session.render(request).row) for request in requests]
+    rows = [ActiveRow(session.render(request).row) for request in requests]
     assert len(prefills(rows)) == 1
     monkeypatch.setattr("holdfast.engine.scheduler._PADDED", 400)
     assert sorted(map(len, prefills(rows))) == [1, 20]
@@ -386,7 +386,7 @@ def test_memory_that_never_suffices_ends_every_row_with_an_error(monkeypatch):
 @pytest.mark.slow
 def test_a_server_keeps_nothing_of_requests_that_have_ended():
     tiny = replace(model(), prefix_memory=100_000)
-    session = tiny.session(serves=True)
+    session = tiny.session(long_lived=True)
 
     def some(first):
         """Fifty requests, eight at a time; what there is afterwards."""
@@ -407,11 +407,11 @@ def test_a_server_keeps_nothing_of_requests_that_have_ended():
                 session.step()
         gc.collect()
         kinds = Counter(type(each).__name__ for each in gc.get_objects())
-        return kinds["Tensor"], sum(kinds[name] for name in ("Handle", "Running", "Answer"))
+        return kinds["Tensor"], sum(kinds[name] for name in ("Handle", "ActiveRow", "Answer"))
 
     gc.collect()  # other tests may have left rows
     names = [type(each).__name__ for each in gc.get_objects()]
-    before = sum(name in ("Handle", "Running", "Answer") for name in names)
+    before = sum(name in ("Handle", "ActiveRow", "Answer") for name in names)
     some(0)
     counts = [some(50 * n) for n in range(1, 6)]
     assert session._scheduler.shared.size <= 100_000 and not session._open

@@ -52,7 +52,7 @@ def dialogs(session, methods, rounds=3):
 @pytest.mark.parametrize("name", METHODS)
 def test_turns_of_dialogs_forward_what_is_new_and_replies_are_those_without_sharing(name):
     tiny = model(dtype="float64")
-    told = dialogs(tiny.session(serves=True), METHODS[name])
+    told = dialogs(tiny.session(long_lived=True), METHODS[name])
     for each in told:
         alone = tiny.generate_batch([each.rendered.request])[0]
         assert each.result().token_ids == alone.token_ids
@@ -74,7 +74,7 @@ def test_turns_of_dialogs_forward_what_is_new_and_replies_are_those_without_shar
 @pytest.mark.parametrize("kind", (*KINDS, *STATES))
 def test_every_kind_of_layer_gives_the_replies_without_sharing(kind):
     tiny = double(kind)
-    told = dialogs(tiny.session(serves=True), ())
+    told = dialogs(tiny.session(long_lived=True), ())
     for each in told:
         alone = tiny.generate_batch([each.rendered.request])[0]
         assert each.result().token_ids == alone.token_ids
@@ -105,7 +105,7 @@ def test_nothing_is_shared_across_steering():
     expected = [tiny.generate_batch([each])[0].token_ids for each in ways]
     assert len(set(expected)) > len(ways) // 2
     for order in (range(len(ways)), reversed(range(len(ways)))):
-        session, spans = tiny.session(serves=True), {}
+        session, spans = tiny.session(long_lived=True), {}
         for number in order:
             (told,) = answer(session, [ways[number]])
             assert told.result().token_ids == expected[number]
@@ -125,7 +125,7 @@ def test_nothing_is_shared_across_steering():
 def test_choices_of_one_prompt_forward_it_once():
     tiny = model(dtype="float64")
     asked = [Request(chat(SYSTEM, "the garden"), (), SHORT, seed) for seed in range(6)]
-    told = answer(tiny.session(serves=True), asked)
+    told = answer(tiny.session(long_lived=True), asked)
     prompt = len(told[0].rendered.prompt_ids)
     assert [each.handle.cached for each in told] == [0] + [prompt - 1] * 5
     assert [each.result().token_ids for each in told] == [
@@ -138,14 +138,14 @@ def test_without_serving_nothing_is_shared_and_a_thread_keeps_to_itself():
     request = Request(chat(SYSTEM, "the garden"), (), SHORT)
     session = tiny.session()
     assert [answer(session, [request])[0].handle.cached for _ in range(2)] == [0, 0]
-    session = tiny.session(serves=True)
+    session = tiny.session(long_lived=True)
     asked = replace(request, thread="t", keep=True)
     assert [answer(session, [each])[0].handle.cached for each in (asked, request)] == [0, 0]
 
 
 def test_memory_for_shared_prefixes_is_bounded():
     tiny = replace(model(dtype="float64"), prefix_memory=300_000)
-    session, shared = tiny.session(serves=True), None
+    session, shared = tiny.session(long_lived=True), None
     for n in range(40):
         request = Request(chat(f"{n} cheese " * 8, "the garden"), (), SHORT, n)
         (told,) = answer(session, [request])
@@ -157,7 +157,7 @@ def test_memory_for_shared_prefixes_is_bounded():
 
 def test_the_default_model_draws_the_same_tokens_from_shared_prefixes():
     default = holdfast.load("default")
-    session, sampling = default.session(serves=True), Sampling(0.8, 0.95, 40)
+    session, sampling = default.session(long_lived=True), Sampling(0.8, 0.95, 40)
     talk = chat("Always reply in French.", "Tell me about the garden.")
     cached = []
     for turn in range(4):

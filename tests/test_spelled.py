@@ -21,7 +21,7 @@ METHODS = {
 
 def dialog(tiny, methods, said, *, threads=True, spelled=True):
     """The tokens of each reply of a dialog of several turns."""
-    session = tiny.session() if threads else tiny.session(serves=True)
+    session = tiny.session() if threads else tiny.session(long_lived=True)
     messages, told, replies = list(chat("talk about the river", "what is rain?")), [], []
     for turn in range(TURNS):
         request = Request(messages, methods, DRAWN, turn, conversation_seed=7)

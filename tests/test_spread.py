@@ -193,7 +193,7 @@ def test_servers_that_were_all_gone_are_asked_again(serve, monkeypatch):
     servers = serve(replies, replies)
     model = connected(servers)
     for server in servers:
-        model._gone[server.url] = Unreachable("gone")
+        model._unavailable[server.url] = Unreachable("gone")
     assert model.generate([{"role": "user", "content": "hello"}]).text == "1 0"
 
 

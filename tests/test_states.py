@@ -311,7 +311,7 @@ def test_prefixes_that_a_server_shares_are_of_one_steering(tmp_path):
     own = made("llama")
     chosen = [steerer(own, tmp_path, name) for name in METHODS]
     others = [steerer(own, tmp_path, name, seed=3) for name in METHODS]
-    session = own.session(serves=True)
+    session = own.session(long_lived=True)
     for talk in (TALKS[1], TALKS[1]):  # the second time, all of it is known
         for method in ((), *((m,) for m in chosen), *((m,) for m in others)):
             request = Request(talk, method, GREEDY)

@@ -36,7 +36,7 @@ ROWS = {
 
 
 def flash(q, k, v, out, cu_seqlens_q, seqused_k, softmax_scale, block_table, **options):
-    """What vLLM's FlashAttention gives, with log-sum-exps [head, query]."""
+    """The output of vLLM's FlashAttention, with log-sum-exps [head, query]."""
     assert options["causal"] and options["return_softmax_lse"]
     lse = torch.zeros(q.shape[1], len(q))
     for row in range(len(seqused_k)):

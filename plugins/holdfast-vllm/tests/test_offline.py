@@ -52,7 +52,7 @@ def runs(folder, settings, methods, running=drift.Running()):
 
 
 def said(record):
-    """What was asked and answered, its mass apart."""
+    """The requests and replies, without their mass."""
     return [
         {key: value for key, value in row.items() if key != "mass"}
         for part in ("turns", "probes")

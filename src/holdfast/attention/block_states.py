@@ -10,7 +10,7 @@ from torch import Tensor
 
 from holdfast.errors import UsageError
 from holdfast.methods.protocols import EditsStates
-from holdfast.states.edits import Edits, Row, edits_of
+from holdfast.states.edits import EditedRow, Edits, edits_of
 
 
 @dataclass(frozen=True)
@@ -54,7 +54,7 @@ def edits_of_pass(states: BlockStates, given: Mapping[str, Any], before: int) ->
     copies = ids.shape[0] // count
     ends = _ends(given.get("attention_mask"), ids.shape[0], width)
     rows = [
-        Row(
+        EditedRow(
             states.methods[row // copies],
             before,
             ids.shape[1],

@@ -90,7 +90,7 @@ class Steered:
         if not passes:
             return []
         threads = [thread for thread, _ in passes]
-        turns = 1 + sum(one != other for one, other in itertools.pairwise(threads))
+        turns = 1 + sum(before != other for before, other in itertools.pairwise(threads))
         if turns > len(set(threads)):
             raise UsageError(
                 f"{len(set(threads))} threads ran passes in this block by turns, so its traces are "
@@ -187,7 +187,7 @@ class OpenModel:
     running: int = 0
 
     def has_config(self, config: Any) -> bool:
-        return any(config is own for own, _ in self.before)
+        return any(config is known for known, _ in self.before)
 
     def block_here(self) -> Steered | None:
         """The block that passes in this context belong to; None in `holdfast.unsteered`.

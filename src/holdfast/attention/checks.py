@@ -63,10 +63,12 @@ def claim_cache(cache: Any, origin: CacheOrigin | None, name: str) -> bool:
     before = cache.__dict__.get(_ORIGIN)
     if before is origin:
         return origin is not None
-    old, new = (own if own is not None and any(own.methods) else None for own in (before, origin))
+    old, new = (
+        mark if mark is not None and any(mark.methods) else None for mark in (before, origin)
+    )
     same = old is new or (old is not None and new is not None and old.equals(new))
     if not same and cached_tokens(cache):
-        was, now = (own.spec if own is not None else "no steering" for own in (old, new))
+        was, now = (mark.spec if mark is not None else "no steering" for mark in (old, new))
         if was == now:
             was += " on another span"
         raise UsageError(

@@ -91,9 +91,9 @@ def begin_traced(
         given.get("use_cache"),
         bool(given.get("output_attentions")),
     )
-    place = names.index(name)
-    if place < len(args):
-        return (*args[:place], begun, *args[place + 1 :]), kwargs
+    index = names.index(name)
+    if index < len(args):
+        return (*args[:index], begun, *args[index + 1 :]), kwargs
     return args, {**kwargs, name: begun}
 
 

@@ -22,7 +22,7 @@ _SCORES = 2**21  # held at a time; more queries than that are taken in blocks, w
 
 
 @dataclass(frozen=True)
-class Scoring:
+class ScoreFormula:
     """How scores are made of queries and keys.
 
     Args:
@@ -41,7 +41,7 @@ class Scoring:
 
 
 def attend_explicitly(
-    state: PassState | None, layer: int, inputs: LayerInputs, scoring: Scoring
+    state: PassState | None, layer: int, inputs: LayerInputs, scoring: ScoreFormula
 ) -> Tensor:
     """Attention of all queries, [B, H, Q, D of the values], moved where a method touches this
     layer; notes the mass of the last query if asked to.
@@ -67,7 +67,7 @@ def attend_explicitly(
 
 
 def _scores(
-    grouped: Tensor, key: Tensor, mask: Tensor | None, scoring: Scoring, start: int
+    grouped: Tensor, key: Tensor, mask: Tensor | None, scoring: ScoreFormula, start: int
 ) -> Tensor:
     """Masked scores, float32 or wider, [B, H, q, K], of the queries from `start` on; `grouped` is
     [B, G, H/G, q, D].
@@ -135,7 +135,7 @@ def _log_mass(scores: Tensor, members: Tensor) -> Tensor:
     )
 
 
-def note_trace(state: PassState, layer: int, inputs: LayerInputs, scoring: Scoring) -> None:
+def note_trace(state: PassState, layer: int, inputs: LayerInputs, scoring: ScoreFormula) -> None:
     """Notes what is traced of a layer and is not noted yet: the mass on the span, and what it would
     be if the layer attended evenly.
     """
@@ -155,7 +155,7 @@ def note_trace(state: PassState, layer: int, inputs: LayerInputs, scoring: Scori
 
 
 def _mass_at(
-    state: PassState, layer: int, inputs: LayerInputs, scoring: Scoring, places: Tensor
+    state: PassState, layer: int, inputs: LayerInputs, scoring: ScoreFormula, places: Tensor
 ) -> Tensor:
     """The mass on the span, [B, H], at the query `places` [B] of each row, as it was moved."""
     query, key, mask = inputs.query, inputs.key, inputs.mask
@@ -170,7 +170,7 @@ def _mass_at(
     sink = chosen(scoring.sinks)
     if scoring.causal and mask is None:
         mask = (torch.arange(key.shape[2], device=key.device) <= places[:, None])[:, None, None]
-    scoring = Scoring(scoring.scaling, scoring.softcap, chosen(scoring.bias), sink)
+    scoring = ScoreFormula(scoring.scaling, scoring.softcap, chosen(scoring.bias), sink)
     grouped = query[rows, :, places][:, :, None].unflatten(1, (key.shape[1], -1))
     scores = _scores(grouped, key, chosen(mask), scoring, 0)
     groups = _groups(state, query, key)

@@ -84,7 +84,8 @@ class Extent:
 
     def groups(self, first: int, last: int) -> Groups:
         """The groups among the columns `first` to `last`, in keys counted from 0."""
-        generated = [start for start, own in zip(self.prompt, self.includes, strict=True) if own]
+        starts = zip(self.prompt, self.includes, strict=True)
+        generated = [start for start, included in starts if included]
         if any(start < last for start in generated):
             return self._with_generated(first, last, generated)
         if (proper := self._proper(first, last)) is None:
@@ -101,7 +102,7 @@ class Extent:
             start, stop = max(0, self.start - max(firsts)), min(keys, self.stop - min(firsts))
             proper = Range(start, stop, False) if start < stop else None
         every = zip(firsts, self.prompt, self.includes, strict=True)
-        generated = any(own and first + keys > start for first, start, own in every)
+        generated = any(included and first + keys > start for first, start, included in every)
         span = Range(0, keys, False) if generated else proper
         return Groups(span, Range(0, keys, span is None), proper, False)
 
@@ -115,10 +116,10 @@ class Extent:
         start = max(min(starts), first)
         leads = self.uniform and self.stop > self.start and self.start <= first
         alike = leads and all(self.includes)
-        whole = alike and all(place == self.stop for place in self.prompt)
+        whole = alike and all(column == self.stop for column in self.prompt)
         rest_start = max(self.stop, first) if leads else first
         rest_stop = min(max(self.prompt), last) if all(self.includes) else last
-        plain = alike and all(place >= rest_stop for place in self.prompt)
+        plain = alike and all(column >= rest_stop for column in self.prompt)
         rest = Range(rest_start - first, rest_stop - first, plain)
         return Groups(
             Range(start - first, last - first, whole),

@@ -20,7 +20,7 @@ from transformers.masking_utils import ALL_MASK_ATTENTION_FUNCTIONS
 from transformers.modeling_utils import ALL_ATTENTION_FUNCTIONS
 
 from holdfast.attention.blocks import pass_in
-from holdfast.attention.explicit import Scoring, attend_explicitly, note_trace
+from holdfast.attention.explicit import ScoreFormula, attend_explicitly, note_trace
 from holdfast.attention.extent import Starts
 from holdfast.attention.kernels import LayerInputs, is_fused
 from holdfast.attention.merge import attend_merged
@@ -58,7 +58,7 @@ def attend_layer(
         return sdpa_attention_forward(module, query, key, value, attention_mask, **kwargs)
     _refuse(module, attention_mask, kwargs)
     inputs = _inputs_of(module, query, key, value, attention_mask, kwargs)
-    scoring = Scoring(inputs.scaling, *(extras or (None, None, None)), inputs.causal)
+    scoring = ScoreFormula(inputs.scaling, *(extras or (None, None, None)), inputs.causal)
     if state is not None and extras is None and _merges(state, layer, inputs):
         output = attend_merged(state, layer, inputs)
     else:
@@ -225,12 +225,12 @@ def _plain_attention(
     in a compiled pass, or indices.
     """
     name = _plain_name(getattr(module, "config", None))
-    eager = _is_additive(mask) and kwargs.get("indices") is None
-    if name == "sdpa" or (name == "eager" and not eager):
+    is_eager = _is_additive(mask) and kwargs.get("indices") is None
+    if name == "sdpa" or (name == "eager" and not is_eager):
         return None
     file = sys.modules[type(module).__module__]
-    own = getattr(file, "eager_attention_forward", sdpa_attention_forward)
-    interface: Callable[..., Any] = ALL_ATTENTION_FUNCTIONS.get_interface(name, own)
+    eager = getattr(file, "eager_attention_forward", sdpa_attention_forward)
+    interface: Callable[..., Any] = ALL_ATTENTION_FUNCTIONS.get_interface(name, eager)
     return interface
 
 

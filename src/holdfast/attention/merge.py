@@ -26,7 +26,7 @@ from torch.nn.functional import softplus
 
 from holdfast.attention.extent import Range
 from holdfast.attention.kernels import LayerInputs, attend
-from holdfast.attention.plan import Part, additive, masked_part, over
+from holdfast.attention.plan import KeyGroup, additive, masked_part, over
 from holdfast.attention.rules import Rule
 from holdfast.attention.steering import PassState
 from holdfast.methods.table import LayerTable
@@ -63,9 +63,9 @@ class StepPlan:
             span is not in sight, else inf; None where every row sees both.
     """
 
-    span: Part | None
-    rest: Part | None
-    proper: Part | None
+    span: KeyGroup | None
+    rest: KeyGroup | None
+    proper: KeyGroup | None
     unseen: Tensor | None
 
 
@@ -103,8 +103,8 @@ def _made(state: PassState, inputs: LayerInputs) -> StepPlan:
     members = None if plain else state.members(rows, keys)
     others = None if members is None else ~members
     span, rest = (
-        None if part is None else masked_part(part, over(mask, part), held, dtype)
-        for part, held in ((groups.span, members), (groups.rest, others))
+        None if part is None else masked_part(part, over(mask, part), members_of_part, dtype)
+        for part, members_of_part in ((groups.span, members), (groups.rest, others))
     )
     proper = span
     if groups.proper is not None and groups.proper is not groups.span:
@@ -117,7 +117,7 @@ def _made(state: PassState, inputs: LayerInputs) -> StepPlan:
     return StepPlan(span, rest, proper, _unseen(span, rest))
 
 
-def _unseen(span: Part, rest: Part) -> Tensor | None:
+def _unseen(span: KeyGroup, rest: KeyGroup) -> Tensor | None:
     """Added to log-odds where a group is not in sight; where neither is, there is no span."""
     unseen = None
     if rest.fully_masked is not None:
@@ -166,8 +166,8 @@ def _read_one(state: PassState, inputs: LayerInputs) -> Tensor:
     if plan.proper is None:
         state.note(torch.zeros(inputs.query.shape[:2], device=inputs.query.device))
     else:
-        held = _lse(inputs, plan.proper)
-        state.note((held - lse)[..., 0].clamp_(max=0).exp_().nan_to_num_(0.0).float())
+        span_lse = _lse(inputs, plan.proper)
+        state.note((span_lse - lse)[..., 0].clamp_(max=0).exp_().nan_to_num_(0.0).float())
     return output
 
 
@@ -191,14 +191,14 @@ def _proper_mass(inputs: LayerInputs, plan: StepPlan, mass: Tensor, span_lse: Te
     return mass * share
 
 
-def _attend_part(inputs: LayerInputs, part: Part) -> tuple[Tensor, Tensor]:
+def _attend_part(inputs: LayerInputs, part: KeyGroup) -> tuple[Tensor, Tensor]:
     """Output [B, G, H/G, D] and log-sum-exp [B, H, 1] of one group."""
     key, value = part.of(inputs.key), part.of(inputs.value)
     output, lse = attend(inputs.packed, key, value, part.mask, False, inputs.scaling)
     return output, lse.reshape(inputs.query.shape[0], -1, 1)
 
 
-def _lse(inputs: LayerInputs, part: Part) -> Tensor:
+def _lse(inputs: LayerInputs, part: KeyGroup) -> Tensor:
     """Log-sum-exp [B, H, 1] of one group, -inf if none is seen; scores of one query are few."""
     if inputs.query.dtype not in (torch.float32, torch.float64):
         lse = _attend_part(inputs, part)[1]
@@ -217,7 +217,7 @@ class Block:
 
     first: int
     last: int
-    part: Part
+    part: KeyGroup
     causal: bool = False
 
 
@@ -263,7 +263,7 @@ def _move(
 ) -> None:
     """Moves the output of `heads` (None: all) in place, by what those queries see of the span."""
     for some, group in _by_key_heads(heads, inputs):
-        own, key, value = rule.on(some), inputs.key[:, group], inputs.value[:, group]
+        rule_here, key, value = rule.on(some), inputs.key[:, group], inputs.value[:, group]
         chosen = slice(None) if some is None else some
         query, part_lse = inputs.query[:, chosen], lse[:, chosen]
         for block in blocks:
@@ -278,7 +278,7 @@ def _move(
             )
             if block.part.fully_masked is not None:
                 span_lse = span_lse.masked_fill(block.part.fully_masked, -torch.inf)
-            weight = _weight(own, span_lse - part_lse[:, :, between])
+            weight = _weight(rule_here, span_lse - part_lse[:, :, between])
             if some is None:
                 lerp(output[:, :, between], attended, weight)
             else:
@@ -313,7 +313,7 @@ def _apart(rule: Rule, inputs: LayerInputs, span: Range) -> Tensor:
     are keys before the span are taken along; what those see is not used.
     """
     start, stop = span.start, span.stop
-    part = Part(start, stop)
+    part = KeyGroup(start, stop)
     first = replace(
         inputs,
         query=inputs.query[:, :, :stop],
@@ -323,7 +323,7 @@ def _apart(rule: Rule, inputs: LayerInputs, span: Range) -> Tensor:
     scaling = inputs.scaling
     output, lse = attend(first.query, first.key, first.value, None, True, scaling)
     _move(rule, first, output, lse, [Block(start, stop, part, causal=True)], None)
-    key, value = (_without(part, own) for own in (inputs.key, inputs.value))
+    key, value = (_without(part, states) for states in (inputs.key, inputs.value))
     rest, rest_lse = attend(inputs.query[:, :, stop - start :], key, value, None, True, scaling)
     behind = inputs.query[:, :, stop:]
     attended, span_lse = attend(
@@ -333,7 +333,7 @@ def _apart(rule: Rule, inputs: LayerInputs, span: Range) -> Tensor:
     return torch.cat([output, lerp(rest[:, :, start:], attended, mass)], 2)
 
 
-def _without(part: Part, states: Tensor) -> Tensor:
+def _without(part: KeyGroup, states: Tensor) -> Tensor:
     """Keys or values without those of a part; a view where it stands at their beginning."""
     behind = states[:, :, part.stop :]
     return torch.cat([states[:, :, : part.start], behind], 2) if part.start else behind
@@ -341,13 +341,13 @@ def _without(part: Part, states: Tensor) -> Tensor:
 
 def _blocks(state: PassState, inputs: LayerInputs, span: Range) -> Sequence[Block]:
     """The queries that may see the span; kept for the layers to come if their masks are small."""
-    held = state.plans.get("blocks", inputs.size, inputs.mask, list[Block])
-    if held:
-        return held
+    kept = state.plans.get("blocks", inputs.size, inputs.mask, list[Block])
+    if kept:
+        return kept
     blocks = list(_made_blocks(state, inputs, span))
     masks = [block.part.mask for block in blocks]
     if sum(mask.numel() for mask in masks if mask is not None) <= _MASK:
-        held.extend(blocks)
+        kept.extend(blocks)
     return blocks
 
 
@@ -358,7 +358,7 @@ def _made_blocks(state: PassState, inputs: LayerInputs, span: Range) -> list[Blo
     blocks, first = [], span.start if causal else 0
     if causal and span.uniform:  # the queries of the span itself
         first = min(queries, span.stop)
-        blocks.append(Block(span.start, first, Part(span.start, first), causal=True))
+        blocks.append(Block(span.start, first, KeyGroup(span.start, first), causal=True))
     size = _QUERIES
     if inputs.mask is not None or not span.uniform:
         size = max(1, min(size, _BLOCK // (rows * (span.stop - span.start))))

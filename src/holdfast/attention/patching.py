@@ -29,7 +29,7 @@ from holdfast.attention.compiled import (
     forget,
     number_modules,
 )
-from holdfast.attention.explicit import Scoring, attend_explicitly, note_trace
+from holdfast.attention.explicit import ScoreFormula, attend_explicitly, note_trace
 from holdfast.attention.interface import IMPLEMENTATION
 from holdfast.attention.kernels import LayerInputs
 from holdfast.attention.layers import forget_plain, note_plain, state_of
@@ -113,9 +113,9 @@ def _open(model: PreTrainedModel) -> OpenModel:
 
 def _attends_elsewhere(name: str, module: torch.nn.Module) -> bool:
     """Whether a module is cross-attention, by what it says of itself, its class or its name."""
-    told = getattr(module, "is_cross_attention", None)
-    if isinstance(told, bool):
-        return told
+    crosses = getattr(module, "is_cross_attention", None)
+    if isinstance(crosses, bool):
+        return crosses
     return any(_CROSS.search(text) for text in (type(module).__name__, name.rpartition(".")[2]))
 
 
@@ -147,8 +147,8 @@ def _plain_copy(part: torch.nn.Module, opened: OpenModel, memo: dict[int, Any]) 
         vars(shell).pop(name, None)
     made = copy.deepcopy(shell, memo)
     for config, copied in zip(_configs_of(part), _configs_of(made), strict=True):
-        for own, implementation in opened.before:
-            if own is config:
+        for config_before, implementation in opened.before:
+            if config_before is config:
                 copied._attn_implementation_internal = implementation
     forget(made)
     if any(implementation == IMPLEMENTATION for _, implementation in opened.before):
@@ -238,12 +238,12 @@ def _implementations(model: PreTrainedModel) -> Configs:
 
 def _configs_of(part: Any) -> list[Any]:
     """The configurations of a model and of its parts, each once, in the order of its modules."""
-    found: list[Any] = [getattr(module, "config", None) for module in part.modules()]
-    found = [config for config in found if hasattr(config, "_attn_implementation_internal")]
+    listed: list[Any] = [getattr(module, "config", None) for module in part.modules()]
+    listed = [config for config in listed if hasattr(config, "_attn_implementation_internal")]
     whole = part.config
-    found += [whole, *(getattr(whole, name, None) for name in whole.sub_configs)]
+    listed += [whole, *(getattr(whole, name, None) for name in whole.sub_configs)]
     configs: list[Any] = []
-    for config in found:
+    for config in listed:
         if config is not None and not any(config is known for known in configs):
             configs.append(config)
     return configs
@@ -314,7 +314,7 @@ class GPTJPatch:
             1 / float(module.scale_attn),
         )
         given = query.to(wide), key.to(wide), value, attention_mask
-        inputs, scoring = LayerInputs(*given, causal, scaling), Scoring(scaling, causal=causal)
+        inputs, scoring = LayerInputs(*given, causal, scaling), ScoreFormula(scaling, causal=causal)
         output = attend_explicitly(state, layer, inputs, scoring)
         if state.spec.trace:
             note_trace(state, layer, inputs, scoring)

@@ -18,7 +18,7 @@ Plan = TypeVar("Plan")
 
 
 @dataclass(frozen=True)
-class Part:
+class KeyGroup:
     """A range of keys that holds one group.
 
     Args:
@@ -84,7 +84,7 @@ def visible(mask: Tensor) -> Tensor:
 
 def masked_part(
     group: Range, mask: Tensor | None, members: Tensor | None, dtype: torch.dtype
-) -> Part:
+) -> KeyGroup:
     """A group of keys as some queries see it.
 
     Args:
@@ -94,7 +94,7 @@ def masked_part(
         dtype: of the mask that is made.
     """
     if mask is None and group.uniform:
-        return Part(group.start, group.stop)
+        return KeyGroup(group.start, group.stop)
     seen = bias = None
     if mask is not None:
         seen, bias = visible(mask), None if mask.dtype == torch.bool else mask.to(dtype)
@@ -105,4 +105,4 @@ def masked_part(
     assert seen is not None
     if bias is None:
         bias = torch.zeros((), dtype=dtype, device=seen.device)
-    return Part(group.start, group.stop, torch.where(seen, bias, -torch.inf), ~seen.any(-1))
+    return KeyGroup(group.start, group.stop, torch.where(seen, bias, -torch.inf), ~seen.any(-1))

@@ -298,7 +298,7 @@ class PassState:
         first = self.first_column(keys)
         firsts = first.columns if isinstance(first, Starts) else [first] * len(self.spec.prompts)
         every = zip(firsts, self.spec.includes, self.spec.prompts, strict=True)
-        return any(own and first + keys > start for first, own, start in every)
+        return any(included and first + keys > start for first, included, start in every)
 
     def is_two_groups(self, keys: int) -> bool:
         """Whether each row's keys fall into two groups that all its methods agree on."""

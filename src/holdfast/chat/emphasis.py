@@ -228,10 +228,10 @@ def _read_message(number: int, content: str) -> tuple[str, list[Span]]:
             pieces[-1] += "*"
     pieces[-1] += content[last:]
     if len(pieces) % 2 == 0:
-        place = starts[-1]
+        start = starts[-1]
         raise UsageError(
-            f"Message {number + 1} has a mark without a partner at character {place}"
-            f" ({_cut(content[place : place + 40])!r}); close it, or write \\* for an asterisk."
+            f"Message {number + 1} has a mark without a partner at character {start}"
+            f" ({_cut(content[start : start + 40])!r}); close it, or write \\* for an asterisk."
         )
     if empty := next((index for index in range(1, len(pieces), 2) if not pieces[index].strip()), 0):
         raise UsageError(

@@ -61,7 +61,7 @@ def place_system(messages: Sequence[Message], system_as: str) -> tuple[Message, 
         PromptError: "first-user" without a user message.
         UsageError: an unknown `system_as`.
     """
-    return _place(messages, system_as)[0]
+    return _placed_system(messages, system_as)[0]
 
 
 def render_with_spans(
@@ -94,7 +94,7 @@ def render_with_spans(
             prompt or what is emphasised.
         UsageError: an unknown `system_as`.
     """
-    placed, words = _place(messages, system_as)
+    placed, words = _placed_system(messages, system_as)
     write = render_text if default_system else render_without_default
     if default_system and not words and _is_emptied(messages, placed):
         write = render_empty_system
@@ -131,7 +131,7 @@ def system_spans(
     Raises:
         PromptError: the template leaves out or rewrites a system prompt.
     """
-    placed, words = _place(messages, "role")
+    placed, words = _placed_system(messages, "role")
     spans = _find(text, placed, words, template, write)
     if spans is None:
         raise PromptError(_lost(words, "role"))
@@ -184,7 +184,7 @@ def render(
     return tokenize([text], [spans], tokenizer)[0]
 
 
-def _place(
+def _placed_system(
     messages: Sequence[Message], system_as: str
 ) -> tuple[tuple[Message, ...], dict[int, str]]:
     """The chat with its system prompt in its place, and by the number of a message the words to

@@ -15,7 +15,7 @@ from holdfast.attention import Starts
 from holdfast.engine.rows import Stream
 from holdfast.engine.scaled_keys import KeyScale
 from holdfast.methods.protocols import ShiftsAttention
-from holdfast.states.edits import Edits, Row, edits_of
+from holdfast.states.edits import EditedRow, Edits, edits_of
 
 
 @dataclass(frozen=True)
@@ -139,7 +139,7 @@ def _edits_of(
     if not any(reading.stream.states for reading in readings):
         return None
     rows = [
-        Row(
+        EditedRow(
             reading.stream.states,
             done,
             len(reading) - done,

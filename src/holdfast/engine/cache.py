@@ -24,8 +24,8 @@ from holdfast.engine.slot_layers import (
     CacheLayer,
     Columns,
     KeyLayer,
-    Pass,
     Shared,
+    SlotPass,
     States,
 )
 from holdfast.engine.state_layers import StateLayer, layers_like
@@ -72,29 +72,31 @@ class Slots(Cache):
         self.seq_length_read = False
         self._made: list[_Made] = []
 
-    def open(self, computed: KeysValues | None, serves: int | None = None) -> None:
+    def open(self, computed: KeysValues | None, reusable_len: int | None = None) -> None:
         """Takes the next slot for a row that has computed these tokens, or none.
 
         Args:
             computed: of its first tokens.
-            serves: how many of its first tokens may be asked for later; None: all that it has then.
+            reusable_len: how many of its first tokens may be asked for later; None: all.
         """
         slot, nothing = len(self.lengths), ((),) * len(self._layers)
         tensors = nothing if computed is None else computed.layers
         states = ({},) * len(self._layers) if computed is None else computed.states
-        for layer, own, state in zip(self._layers, tensors, states, strict=True):
-            layer.open(slot, own, state)
+        for layer, tensor_pair, state in zip(self._layers, tensors, states, strict=True):
+            layer.open(slot, tensor_pair, state)
         self.lengths.append(0 if computed is None else computed.tokens)
         self._shared.window.firsts.append(0 if computed is None else computed.cut)
-        self._shared.window.serves.append(sys.maxsize if serves is None else serves)
+        self._shared.window.reusable_lens.append(
+            sys.maxsize if reusable_len is None else reusable_len
+        )
 
     def add(self, computed: KeysValues) -> None:
         """Adds to the last slot what is computed of the tokens behind those that it has; of layers
         that keep every token.
         """
         slot = len(self.lengths) - 1
-        for layer, own in zip(self._layers, computed.layers, strict=True):
-            layer.open(slot, own, {}, computed.start)
+        for layer, tensor_pair in zip(self._layers, computed.layers, strict=True):
+            layer.open(slot, tensor_pair, {}, computed.start)
         self.lengths[slot] = computed.tokens
 
     @contextmanager
@@ -134,7 +136,7 @@ class Slots(Cache):
             seen = replace(seen, scaled=scaled.columns(firsts, seen.count, starts))
         begun, again = starts[0] > 0, starts[0] < self.lengths[slots[0]]
         self.seq_length_read = False
-        self._shared.current = Pass(
+        self._shared.current = SlotPass(
             rows, max(fresh), where, every, seen, sources, begun, again, factors
         )
         try:
@@ -202,12 +204,12 @@ class Slots(Cache):
         if late:
             beside.append((late, [()] * len(self._windowed)))
         for slots, states in beside:
-            gone = [firsts[slot] - window.firsts[slot] for slot in slots]
+            shift_by = [firsts[slot] - window.firsts[slot] for slot in slots]
             widest = max(ends[slot] - firsts[slot] for slot in slots)
-            where, shift = torch.tensor([slots, gone]).to(self.device)
+            where, shift = torch.tensor([slots, shift_by]).to(self.device)
             columns = shift[:, None] + torch.arange(widest, device=self.device)
-            for layer, own in zip(self._windowed, states, strict=True):
-                layer.keep(own, where, columns)
+            for layer, tensor_pair in zip(self._windowed, states, strict=True):
+                layer.keep(tensor_pair, where, columns)
         for slot, first in firsts.items():
             window.firsts[slot] = first
 
@@ -262,7 +264,7 @@ class Slots(Cache):
                 layer.wipe(slot)
             if slot != last:
                 layer.move(last, slot, self.lengths[last])
-        for known in (self.lengths, self._shared.window.firsts, self._shared.window.serves):
+        for known in (self.lengths, self._shared.window.firsts, self._shared.window.reusable_lens):
             known[slot] = known[last]
             known.pop()
 

@@ -30,7 +30,7 @@ from holdfast.engine.passes import forward_slots
 from holdfast.engine.prefixes import KeysValues
 from holdfast.engine.rows import Row
 from holdfast.engine.runner import Output, Runner
-from holdfast.engine.running import Running
+from holdfast.engine.running import ActiveRow
 from holdfast.engine.scaled_keys import KeyScale
 from holdfast.engine.shared import SharedPrefixes
 from holdfast.engine.trials import rank, tried
@@ -51,7 +51,7 @@ class _Read:
         uniform: the mass if each layer attended evenly, [row, layer], or None.
     """
 
-    rows: list[Running]
+    rows: list[ActiveRow]
     logits: Tensor
     beside: list[Tensor | None]
     mass: Tensor | None
@@ -73,9 +73,9 @@ class Decoder:
     ):
         self.runner, self.stop_ids, self.shared = runner, stop_ids, shared
         self.slots = runner.slots()
-        self._owners: list[tuple[Running, int]] = []  # by slot: the row, and which of its streams
+        self._owners: list[tuple[ActiveRow, int]] = []  # by slot: the row, and which of its streams
         self._span: Tensor | None = None  # of all slots; None when rows have come or gone
-        self._alone: tuple[Running, list[Cache | None]] | None = None
+        self._alone: tuple[ActiveRow, list[Cache | None]] | None = None
         self._small = is_small(runner.hf_model)
 
     def __len__(self) -> int:
@@ -83,7 +83,7 @@ class Decoder:
         return len(self._owners) if self._alone is None else len(self._alone[1])
 
     @torch.inference_mode()
-    def admit(self, rows: Sequence[Running]) -> list[Running]:
+    def admit(self, rows: Sequence[ActiveRow]) -> list[ActiveRow]:
         """Prefills rows and draws their first tokens; returns those that end there."""
         if not self.runner.batched:
             (row,) = rows
@@ -104,7 +104,7 @@ class Decoder:
         return ended
 
     @torch.inference_mode()
-    def step(self) -> list[Running]:
+    def step(self) -> list[ActiveRow]:
         """Forwards one token of every row and draws the next; returns the rows that end."""
         with one_thread() if self._small else nullcontext():
             if self._alone is not None:
@@ -114,7 +114,7 @@ class Decoder:
             return self._advance(0, prefill=False)
 
     @torch.inference_mode()
-    def remove(self, row: Running) -> None:
+    def remove(self, row: ActiveRow) -> None:
         """Ends a row at once; nothing is kept of it."""
         if self._alone is not None and self._alone[0] is row:
             self._alone = None
@@ -128,7 +128,7 @@ class Decoder:
         for piece in known[1:]:
             self.slots.add(piece)
 
-    def _share(self, row: Running) -> None:
+    def _share(self, row: ActiveRow) -> None:
         """Lets other rows have what is computed of this one."""
         if self.shared is None or not row.row.shares or not self.runner.supports_chunked_prefill:
             return
@@ -137,9 +137,9 @@ class Decoder:
             read = partial(self.slots.computed, slot, count)
             self.shared.keep(row.row.streams[number], tuple(row.generated), count, read)
 
-    def _advance(self, first: int, *, prefill: bool) -> list[Running]:
+    def _advance(self, first: int, *, prefill: bool) -> list[ActiveRow]:
         """Forwards what is not computed of the slots from `first` on, and draws for their rows."""
-        failed: list[Running] = []
+        failed: list[ActiveRow] = []
         try:
             output = self._forward(range(first, len(self._owners)))
         except Exception as error:
@@ -156,7 +156,7 @@ class Decoder:
         self._close(ended)
         return failed + ended
 
-    def _fails_with(self, first: int, error: Exception) -> list[Running]:
+    def _fails_with(self, first: int, error: Exception) -> list[ActiveRow]:
         """The rows from slot `first` on that a pass fails with, each with its error."""
         rows = list(dict.fromkeys(row for row, _ in self._owners[first:]))
         for row in rows if len(rows) > 1 else ():
@@ -206,7 +206,7 @@ class Decoder:
 
     def _sort(self, slots: Sequence[int], output: Output) -> _Read:
         """The outputs of the slots, by row."""
-        places: dict[Running, list[int]] = {}
+        places: dict[ActiveRow, list[int]] = {}
         for place, slot in enumerate(slots):
             row, number = self._owners[slot]
             mine = places.setdefault(row, [-1] * len(row.readings))
@@ -222,7 +222,7 @@ class Decoder:
             uniform = None if uniform is None else uniform[writing]
         return _Read(rows, logits, beside, mass, mass_beside, uniform)
 
-    def _draw(self, read: _Read, *, prefill: bool) -> list[Running]:
+    def _draw(self, read: _Read, *, prefill: bool) -> list[ActiveRow]:
         """Draws a token of every row; returns the rows that end with it."""
         if any(row.row.scaling for row in read.rows):
             read = self._try_scaled(read, prefill=prefill)
@@ -257,7 +257,7 @@ class Decoder:
         """Tokens of rows whose gate refused one: steered in ever fewer layers, at last in none;
         each with the logits [vocabulary] that it was drawn from.
         """
-        tokens: dict[Running, tuple[Token, Tensor]] = {}
+        tokens: dict[ActiveRow, tuple[Token, Tensor]] = {}
         beside = dict(zip(read.rows, read.beside, strict=True))
         open_rows = read.rows
         while layers and open_rows:
@@ -309,7 +309,9 @@ class Decoder:
         logits, mass = tried(read.rows, read.logits, read.mass, self._forward_scaled)
         return replace(read, logits=logits, mass=mass)
 
-    def _forward_scaled(self, rows: Sequence[Running], layers: Sequence[tuple[int, ...]]) -> Output:
+    def _forward_scaled(
+        self, rows: Sequence[ActiveRow], layers: Sequence[tuple[int, ...]]
+    ) -> Output:
         """Forwards the last tokens of rows again, their scores scaled; counts for nothing."""
         readings = []
         for row, steered in zip(rows, layers, strict=True):
@@ -322,12 +324,12 @@ class Decoder:
         with self.slots.restored(slots):
             return self._forward(slots, readings, commit=False)
 
-    def _slots_of(self, row: Running) -> list[int]:
+    def _slots_of(self, row: ActiveRow) -> list[int]:
         """The slots of a row, in the order of its streams."""
         mine = [slot for slot, (owner, _) in enumerate(self._owners) if owner is row]
         return sorted(mine, key=lambda slot: self._owners[slot][1])
 
-    def _computed(self, row: Running) -> tuple[KeysValues | None, ...]:
+    def _computed(self, row: ActiveRow) -> tuple[KeysValues | None, ...]:
         """The keys and values of a row that serve a longer prompt: its reply is history there."""
         kept: list[KeysValues | None] = []
         if not self.runner.supports_chunked_prefill:
@@ -336,7 +338,7 @@ class Decoder:
             kept.append(self.slots.computed(slot, _serves(row.row, number)))
         return tuple(kept)
 
-    def _close(self, rows: Sequence[Running]) -> None:
+    def _close(self, rows: Sequence[ActiveRow]) -> None:
         """Frees the slots of rows."""
         for row in rows:
             for slot in sorted(self._slots_of(row), reverse=True):
@@ -349,7 +351,7 @@ class Decoder:
 
     # A row alone
 
-    def _advance_alone(self) -> list[Running]:
+    def _advance_alone(self) -> list[ActiveRow]:
         """Draws a token of the one row, each stream with the cache that the model makes, if any."""
         assert self._alone is not None
         row, caches = self._alone
@@ -382,7 +384,7 @@ def _put(fallen: Sequence[tuple[Token, Tensor]], places: Sequence[int], drawn: D
     return Drawn(tokens, logits)
 
 
-def _note_log_probabilities(rows: Sequence[Running], drawn: Drawn) -> None:
+def _note_log_probabilities(rows: Sequence[ActiveRow], drawn: Drawn) -> None:
     """Keeps the log-probability of each token that was drawn, for the rows that want it."""
     wanted, tokens, counts = list[int](), list[int](), list[int]()
     for place, (row, token) in enumerate(zip(rows, drawn.tokens, strict=True)):
@@ -403,7 +405,7 @@ def _serves(row: Row, number: int) -> int | None:
     return len(stream.token_ids) if gated or stream.treats_generated_apart else None
 
 
-def _read_alone(row: Running, outputs: Sequence[Output]) -> _Read:
+def _read_alone(row: ActiveRow, outputs: Sequence[Output]) -> _Read:
     first, *second = outputs
     beside = second[0].logits[0, -1] if second else None
     mass_beside = second[0].mass[0] if second and second[0].mass is not None else None

@@ -111,11 +111,11 @@ def _groups(pairs: Sequence[Pair], batch_size: int) -> Iterator[list[Pair]]:
     group: list[Pair] = []
     for pair in pairs:
         together = [*group, pair]
-        streams = sum(len(each.streams) for each in together)
+        streams = sum(len(member.streams) for member in together)
         fits = (
             streams <= batch_size
-            and streams * max(each.widest for each in together) <= _PASS
-            and streams * max(each.longest for each in together) <= _COLUMNS
+            and streams * max(member.widest for member in together) <= _PASS
+            and streams * max(member.longest for member in together) <= _COLUMNS
         )
         if group and not fits:
             yield group
@@ -127,7 +127,7 @@ def _groups(pairs: Sequence[Pair], batch_size: int) -> Iterator[list[Pair]]:
 
 def _part_together(runner: Runner, pairs: Sequence[Pair]) -> list[Parted]:
     """Some pairs, block by block; one whose reply is over leaves."""
-    owners = [place for place, pair in enumerate(pairs) for _ in pair.streams]
+    owners = [index for index, pair in enumerate(pairs) for _ in pair.streams]
     streams = [stream for pair in pairs for stream in pair.streams]
     slots = runner.slots()
     for stream in streams:
@@ -156,13 +156,13 @@ def _part_together(runner: Runner, pairs: Sequence[Pair]) -> list[Parted]:
         ).logits
         slots.commit(which, [len(reading) for reading in readings])
         seen: dict[int, list[Tensor]] = {}
-        for place, slot in enumerate(which):
+        for index, slot in enumerate(which):
             owner = owners[slot]
-            seen.setdefault(owner, []).append(logits[place, -counts[owner] :])
-            forwarded[owner] += len(readings[place]) - starts[place]
-        for owner, own in seen.items():
-            nats[owner] += _divergence(pairs[owner], own)
-    return [Parted(tuple(own), count) for own, count in zip(nats, forwarded, strict=True)]
+            seen.setdefault(owner, []).append(logits[index, -counts[owner] :])
+            forwarded[owner] += len(readings[index]) - starts[index]
+        for owner, stream_logits in seen.items():
+            nats[owner] += _divergence(pairs[owner], stream_logits)
+    return [Parted(tuple(values), count) for values, count in zip(nats, forwarded, strict=True)]
 
 
 def _part_alone(runner: Runner, pair: Pair) -> Parted:

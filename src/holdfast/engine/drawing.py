@@ -87,5 +87,5 @@ def _invert(likeliest: Tensor, ids: Tensor, top_p: Tensor, number: Tensor) -> Te
     likeliest, ids = likeliest.gather(-1, order), ids.gather(-1, order)
     cumulated = likeliest.cumsum(-1, dtype=torch.float64)
     kept = likeliest.double().masked_fill(cumulated - likeliest >= top_p, 0.0).cumsum(-1)
-    place = (kept <= number * kept[:, -1:]).sum(-1, keepdim=True).clamp(max=kept.shape[-1] - 1)
-    return ids.gather(-1, place)[:, 0]
+    index = (kept <= number * kept[:, -1:]).sum(-1, keepdim=True).clamp(max=kept.shape[-1] - 1)
+    return ids.gather(-1, index)[:, 0]

@@ -37,17 +37,17 @@ def forward_slots(
     slots.drop()
     ends = [len(reading) for reading in readings]
     together: dict[Hashable, list[int]] = {}
-    for place, slot in enumerate(which):
-        batch_key = runner.batch_key(starts[place], ends[place], slots.lengths[slot])
-        together.setdefault(batch_key, []).append(place)
+    for index, slot in enumerate(which):
+        batch_key = runner.batch_key(starts[index], ends[index], slots.lengths[slot])
+        together.setdefault(batch_key, []).append(index)
     groups, outputs = list(together.values()), []
     for places in groups:
         whole = len(groups) == 1
-        mine = which if whole else [which[place] for place in places]
-        first, last = [starts[place] for place in places], [ends[place] for place in places]
-        some, held = [readings[place] for place in places], span if whole else span[places]
-        batch = batch_of(some, first, held, runner.device, slots, logits)
-        scaled = ScaledKeys.of([reading.scaled for reading in some], held, len(slots.layers))
+        mine = which if whole else [which[index] for index in places]
+        first, last = [starts[index] for index in places], [ends[index] for index in places]
+        some, row_span = [readings[index] for index in places], span if whole else span[places]
+        batch = batch_of(some, first, row_span, runner.device, slots, logits)
+        scaled = ScaledKeys.of([reading.scaled for reading in some], row_span, len(slots.layers))
         with slots.writing(mine, first, last, scaled) as kept:
             outputs.append(runner.forward(replace(batch, starts=kept)))
         if slots.seq_length_read and not batch.level and runner.require_equal_positions():
@@ -70,11 +70,11 @@ def forward_alone(runner: Runner, reading: StreamState, logits: int) -> Tensor:
 
 def _in_order(outputs: Sequence[Output], groups: Sequence[Sequence[int]]) -> Output:
     """The outputs of several passes as one, in the order of their places."""
-    order = torch.tensor([place for places in groups for place in places]).argsort().tolist()
+    order = torch.tensor([index for places in groups for index in places]).argsort().tolist()
     longest = max(output.logits.shape[1] for output in outputs)
     padded = [
-        torch.nn.functional.pad(each.logits, (0, 0, longest - each.logits.shape[1], 0))
-        for each in outputs
+        torch.nn.functional.pad(output.logits, (0, 0, longest - output.logits.shape[1], 0))
+        for output in outputs
     ]
     masses = [output.mass for output in outputs if output.mass is not None]
     uniform = [output.uniform for output in outputs if output.uniform is not None]

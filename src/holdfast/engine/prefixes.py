@@ -42,20 +42,21 @@ class KeysValues:
     @property
     def size(self) -> int:
         """In bytes."""
-        tensors = sum(each.nbytes for layer in self.layers for each in layer)
-        return tensors + sum(each.nbytes for states in self.states for each in states.values())
+        tensors = sum(tensor.nbytes for layer in self.layers for tensor in layer)
+        return tensors + sum(tensor.nbytes for states in self.states for tensor in states.values())
 
     def first(self, count: int) -> KeysValues:
         """Those of the first `count` tokens, as views."""
         behind = self.tokens - count  # a windowed layer has fewer tokens, and the same last one
         views = tuple(
-            tuple(each[:, : each.shape[1] - behind] for each in layer) for layer in self.layers
+            tuple(tensor[:, : tensor.shape[1] - behind] for tensor in layer)
+            for layer in self.layers
         )
         return replace(self, tokens=count, layers=views)
 
     def copied(self) -> KeysValues:
         """The same in memory of their own; views keep alive what they were taken from."""
-        layers = tuple(tuple(each.clone() for each in layer) for layer in self.layers)
+        layers = tuple(tuple(tensor.clone() for tensor in layer) for layer in self.layers)
         return replace(self, layers=layers)
 
 

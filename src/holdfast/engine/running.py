@@ -16,7 +16,7 @@ from holdfast.engine.rows import Continuation, Row
 
 
 @dataclass(eq=False)
-class Running:
+class ActiveRow:
     """A row that generates.
 
     Args:
@@ -49,7 +49,7 @@ class Running:
         traced = self.row.trace
         self.readings = [StreamState(stream, self.generated, traced) for stream in self.row.streams]
         computed = [stream.known for stream in self.row.streams]
-        self.known = self.known or [(each,) if each is not None else () for each in computed]
+        self.known = self.known or [(pieces,) if pieces is not None else () for pieces in computed]
 
     @property
     def cached(self) -> list[int]:
@@ -67,9 +67,9 @@ class Running:
     @property
     def next_draw(self) -> Draw:
         """How its next token is drawn."""
-        place, given = len(self.generated), self.row.given
-        token = None if given is None else given[place]
-        return Draw(self.row.sampling, self.uniforms[place], self.row.guidance, token)
+        number, given = len(self.generated), self.row.given
+        token = None if given is None else given[number]
+        return Draw(self.row.sampling, self.uniforms[number], self.row.guidance, token)
 
     def take(self, token: Token, stop_ids: frozenset[int]) -> str | None:
         """Appends a token; returns why the row ends with it, or None."""

@@ -19,7 +19,7 @@ from holdfast.engine.decoder import Decoder
 from holdfast.engine.memory import halved, ran_out_of_memory
 from holdfast.engine.rows import Continuation, Row
 from holdfast.engine.runner import Runner
-from holdfast.engine.running import Running
+from holdfast.engine.running import ActiveRow
 from holdfast.engine.shared import SharedPrefixes, beginning
 from holdfast.errors import HoldfastError, ModelError
 
@@ -82,12 +82,12 @@ class Handle:
         return self.continuation
 
     def __iter__(self) -> Iterator[int]:
-        told = 0
-        while not self.done or told < len(self.token_ids):
-            if told == len(self.token_ids):
+        num_yielded = 0
+        while not self.done or num_yielded < len(self.token_ids):
+            if num_yielded == len(self.token_ids):
                 self._scheduler.step()
-            fresh = self.token_ids[told:]
-            told += len(fresh)
+            fresh = self.token_ids[num_yielded:]
+            num_yielded += len(fresh)
             yield from fresh
         if self.error is not None:
             raise self.error
@@ -140,7 +140,7 @@ class Scheduler:
         self._decoder = Decoder(runner, stop_ids, self.shared)
         self._urgent: deque[Handle] = deque()  # others wait for these
         self._waiting: deque[Handle] = deque()
-        self._running: dict[Running, Handle] = {}  # in the order in which they were taken
+        self._running: dict[ActiveRow, Handle] = {}  # in the order in which they were taken
         self._ended: list[Handle] = []  # before they ran
 
     def __len__(self) -> int:
@@ -246,7 +246,7 @@ class Scheduler:
                 later += [other for other, gain in zip(others, gains, strict=True) if gain]
         return later
 
-    def _pass(self, joining: Sequence[Handle]) -> list[Running]:
+    def _pass(self, joining: Sequence[Handle]) -> list[ActiveRow]:
         if not joining:
             return self._decoder.step() if self._running else []
         taken = {self._resumed(handle): handle for handle in joining}
@@ -260,15 +260,15 @@ class Scheduler:
             ended += self._decoder.admit(group)
         return ended
 
-    def _resumed(self, handle: Handle) -> Running:
+    def _resumed(self, handle: Handle) -> ActiveRow:
         """A row that begins, or goes on behind the tokens that it had when memory ran out.
 
         Behind a gate it begins anew: what is computed of its tokens depends on what was refused. So
         it does where layers are ranked at its first token.
         """
         if handle.row.gate is not None or handle.row.scaling is not None:
-            return Running(handle.row)
-        return Running(
+            return ActiveRow(handle.row)
+        return ActiveRow(
             handle.row,
             list(handle.token_ids),
             list(handle.masses),
@@ -315,7 +315,7 @@ def name_error(error: Exception, name: str) -> None:
         error.add_note(name)
 
 
-def prefills(rows: Sequence[Running]) -> list[list[Running]]:
+def prefills(rows: Sequence[ActiveRow]) -> list[list[ActiveRow]]:
     """Rows that join, in groups that are prefilled together: of like length, at the least cost.
 
     Rows are padded to the longest, and each pass costs something by itself.

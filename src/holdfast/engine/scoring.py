@@ -84,35 +84,35 @@ def score_rows(
     heads = [[next(read) for _ in row.streams] for row in rows]
     totals, greedy, forwarded = [], [], []
     for row, first, wanted in zip(rows, heads, replies, strict=True):
-        start = distribution([each.logits for each in first], row.guidance)[0]
+        start = distribution([head.logits for head in first], row.guidance)[0]
         likeliest = int(start.argmax())
         totals.append([float(start[reply[0]]) for reply in wanted])
         greedy.append([reply[0] == likeliest for reply in wanted])
         forwarded.append(sum(len(stream.token_ids) - stream.cached for stream in row.streams))
     # the last token of a reply has nothing to foretell
     behind = [
-        (place, number, reply)
-        for place, wanted in enumerate(replies)
+        (index, number, reply)
+        for index, wanted in enumerate(replies)
         for number, reply in enumerate(wanted)
         if len(reply) > 1
     ]
     continued = [
         StreamState(_computed(stream, head), list(reply[:-1]))
-        for place, _, reply in behind
-        for stream, head in zip(rows[place].streams, heads[place], strict=True)
+        for index, _, reply in behind
+        for stream, head in zip(rows[index].streams, heads[index], strict=True)
     ]
     later = _forward_all(runner, continued, batch_size, _WHOLE, keep=False)
-    for place, number, reply in behind:
-        logits = [next(later).logits for _ in rows[place].streams]
-        expected = distribution(logits, rows[place].guidance)
-        totals[place][number] += _sum(expected, reply[1:])
-        greedy[place][number] &= _is_greedy(expected, reply[1:])
-        forwarded[place] += (len(reply) - 1) * len(logits)
+    for index, number, reply in behind:
+        logits = [next(later).logits for _ in rows[index].streams]
+        expected = distribution(logits, rows[index].guidance)
+        totals[index][number] += _sum(expected, reply[1:])
+        greedy[index][number] &= _is_greedy(expected, reply[1:])
+        forwarded[index] += (len(reply) - 1) * len(logits)
     scored = [
         Scored(tuple(values), tuple(map(len, wanted)), count, tuple(likeliest))
         for values, wanted, count, likeliest in zip(totals, replies, forwarded, greedy, strict=True)
     ]
-    return scored, [tuple(each.computed for each in first if each.computed) for first in heads]
+    return scored, [tuple(head.computed for head in first if head.computed) for first in heads]
 
 
 def score_in_memory(
@@ -224,18 +224,18 @@ def score_by_method(
         scheduler: makes one of the model, without rows.
         rows, replies, batch_size: as of `score_in_memory`, which says what is returned.
     """
-    told: dict[int, tuple[Scored, tuple[KeysValues, ...]]] = {}
+    scores_of: dict[int, tuple[Scored, tuple[KeysValues, ...]]] = {}
     for tries in (False, True):
-        places = [place for place, row in enumerate(rows) if (row.scaling is not None) is tries]
+        places = [index for index, row in enumerate(rows) if (row.scaling is not None) is tries]
         if not places:
             continue
-        some, wanted = [rows[place] for place in places], [replies[place] for place in places]
+        some, wanted = [rows[index] for index in places], [replies[index] for index in places]
         if tries:
             scores = score_given(scheduler(), some, wanted)
         else:
             scores = score_in_memory(runner, some, wanted, batch_size)
-        told |= dict(zip(places, zip(*scores, strict=True), strict=True))
-    every = [told[place] for place in range(len(rows))]
+        scores_of |= dict(zip(places, zip(*scores, strict=True), strict=True))
+    every = [scores_of[index] for index in range(len(rows))]
     return [scored for scored, _ in every], [computed for _, computed in every]
 
 
@@ -261,7 +261,7 @@ def score_given(
     ]
     while len(scheduler):
         scheduler.step()
-    return [_scored(own) for own in handles], [_computed_of(own[0]) for own in handles]
+    return list(map(_scored, handles)), [_computed_of(first) for first, *_ in handles]
 
 
 def _given(row: Row, reply: tuple[int, ...], *, keep: bool) -> Row:
@@ -275,15 +275,15 @@ def _given(row: Row, reply: tuple[int, ...], *, keep: bool) -> Row:
 def _computed_of(handle: Handle) -> tuple[KeysValues, ...]:
     """Of each stream; () where that of one cannot be had."""
     computed = handle.result().computed
-    known = tuple(each for each in computed if each is not None)
+    known = tuple(keys_values for keys_values in computed if keys_values is not None)
     return known if len(known) == len(computed) else ()
 
 
 def _scored(handles: Sequence[Handle]) -> Scored:
     done = [handle.result() for handle in handles]
-    likeliest = [[place.top[0][0] for place in handle.log_probabilities] for handle in handles]
+    likeliest = [[step.top[0][0] for step in handle.log_probabilities] for handle in handles]
     return Scored(
-        tuple(sum(place.drawn for place in handle.log_probabilities) for handle in handles),
+        tuple(sum(step.drawn for step in handle.log_probabilities) for handle in handles),
         tuple(len(reply.token_ids) for reply in done),
         sum(reply.forwarded for reply in done),
         tuple(

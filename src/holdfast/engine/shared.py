@@ -106,17 +106,17 @@ class SharedPrefixes:
         root = self._roots.setdefault(stream.methods, _Segment(None, 0, _tokens(None), None))
         tokens = _tokens(stream, generated)[:count]
         path = _walk(root, tokens)
-        parent, place = path[-1] if path else (root, 0)
-        computed = read(place if self.pieces else 0) if place < count else None
+        parent, depth = path[-1] if path else (root, 0)
+        computed = read(depth if self.pieces else 0) if depth < count else None
         if computed is not None:
-            segment = _Segment(parent, place, tokens[place:], computed)
-            parent.children[place, int(tokens[place])] = segment
+            segment = _Segment(parent, depth, tokens[depth:], computed)
+            parent.children[depth, int(tokens[depth])] = segment
             self.size += computed.size
             self._used[segment] = None
         while self.size > self.limit:
             self._evict(next(iter(self._used)))
         if not root.children:
-            self._roots = {name: each for name, each in self._roots.items() if each.children}
+            self._roots = {key: kept for key, kept in self._roots.items() if kept.children}
 
     def gain(self, stream: Stream, other: Stream) -> int:
         """How many more first tokens of a stream are computed once those of another one are."""
@@ -181,13 +181,13 @@ def _pieces(segment: _Segment, end: int) -> tuple[KeysValues, ...]:
 
 def _walk(root: _Segment, tokens: _Tokens) -> list[tuple[_Segment, int]]:
     """The segments that hold the first tokens, each with how many it knows with those before."""
-    path, place, segment = list[tuple[_Segment, int]](), 0, root
-    while place < len(tokens):
-        child = segment.children.get((place, int(tokens[place])))
+    path, depth, segment = list[tuple[_Segment, int]](), 0, root
+    while depth < len(tokens):
+        child = segment.children.get((depth, int(tokens[depth])))
         if child is None:
             break
-        place += _common(child.tokens, tokens[place:])
-        path.append((child, place))
+        depth += _common(child.tokens, tokens[depth:])
+        path.append((child, depth))
         segment = child
     return path
 

@@ -54,7 +54,7 @@ class Columns:
 
 
 @dataclass
-class Pass:
+class SlotPass:
     """Where the pass under way writes and reads.
 
     Args:
@@ -92,17 +92,17 @@ class Window:
         width: tokens that a query sees, itself included; of no window, more than there ever are.
         spare: how many more are kept at most.
         firsts: by slot, the first token that is kept.
-        serves: by slot, the number of first tokens that it may be asked for later.
+        reusable_lens: by slot, the number of first tokens that it may be asked for later.
     """
 
     width: int = sys.maxsize
     spare: int = 0
     firsts: list[int] = field(default_factory=list)
-    serves: list[int] = field(default_factory=list)
+    reusable_lens: list[int] = field(default_factory=list)
 
     def next_first(self, slot: int, end: int) -> int:
         """The first token to keep of a slot with so many; its last one may be read again."""
-        needed = min(end, self.serves[slot]) - self.width
+        needed = min(end, self.reusable_lens[slot]) - self.width
         return needed if needed - self.firsts[slot] > self.spare else self.firsts[slot]
 
     def cut(self, slot: int, end: int) -> int | None:
@@ -128,7 +128,7 @@ class Shared:
         window: what windowed layers keep.
     """
 
-    current: Pass | None = None
+    current: SlotPass | None = None
     lengths: list[int] = field(default_factory=list)
     window: Window = field(default_factory=Window)
 
@@ -138,7 +138,7 @@ class Shared:
         return len(self.lengths)
 
     @property
-    def under_way(self) -> Pass:
+    def under_way(self) -> SlotPass:
         """The pass under way, of which there is one."""
         assert self.current is not None
         return self.current

@@ -181,7 +181,7 @@ def layers_like(layers: Sequence[CacheLayer], shared: Shared) -> list[SlotLayer]
     kinds: dict[type, Callable[[Any, Shared], SlotLayer]] = {**HELD}
     if LinearAttentionAndSlidingWindowAttentionLayer in map(type, layers):
         kinds[DynamicSlidingWindowLayer] = KeyLayer
-    elif widths := [each.sliding_window for each in layers if _is_windowed(each)]:
+    elif widths := [layer.sliding_window for layer in layers if _is_windowed(layer)]:
         shared.window = Window(max(widths), max(max(widths) // 4, slot_layers.SPARE_TOKENS))
     made = [kinds[type(like)](like, shared) for like in layers]
     for number, layer in enumerate(made):

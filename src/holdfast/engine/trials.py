@@ -12,17 +12,17 @@ import torch
 from torch import Tensor
 
 from holdfast.engine.runner import Output, Runner
-from holdfast.engine.running import Running
+from holdfast.engine.running import ActiveRow
 from holdfast.methods.protocols import ScalesScores
 from holdfast.states import around_attention
 
 # forwards the last tokens of rows with the scores on their spans scaled, each in layers of its own
-Try = Callable[[Sequence[Running], Sequence[tuple[int, ...]]], Output]
+Try = Callable[[Sequence[ActiveRow], Sequence[tuple[int, ...]]], Output]
 Methods = Sequence[ScalesScores | None]  # of rows; None of one that scales nothing
 
 
 def tried(
-    rows: Sequence[Running], unsteered: Tensor, mass: Tensor | None, try_scaled: Try
+    rows: Sequence[ActiveRow], unsteered: Tensor, mass: Tensor | None, try_scaled: Try
 ) -> tuple[Tensor, Tensor | None]:
     """The logits to draw from, and the mass under which they were made.
 
@@ -55,9 +55,9 @@ def tried(
     return logits, mass
 
 
-def rank(runner: Runner, rows: Sequence[Running], try_scaled: Try) -> None:
+def rank(runner: Runner, rows: Sequence[ActiveRow], try_scaled: Try) -> None:
     """Ranks the layers of each row by how far they are disturbed where layers are steered alone."""
-    together: dict[Hashable, list[Running]] = {}
+    together: dict[Hashable, list[ActiveRow]] = {}
     for row in rows:
         length = len(row.readings[0])
         batch_key = runner.batch_key(length - 1, length, length)
@@ -70,7 +70,7 @@ def rank(runner: Runner, rows: Sequence[Running], try_scaled: Try) -> None:
 
 
 def _rankings(
-    runner: Runner, method: ScalesScores, rows: Sequence[Running], try_scaled: Try
+    runner: Runner, method: ScalesScores, rows: Sequence[ActiveRow], try_scaled: Try
 ) -> list[tuple[int, ...]]:
     """Of rows that share a pass and a method."""
     layers = runner.scored_layers
@@ -120,7 +120,7 @@ def _by_method(methods: Methods) -> dict[ScalesScores, list[int]]:
     return rows
 
 
-def _layers_at(row: Running, trial: int) -> tuple[int, ...]:
+def _layers_at(row: ActiveRow, trial: int) -> tuple[int, ...]:
     method = row.row.scaling
     return () if method is None else method.layers_at(trial, row.ranking)
 

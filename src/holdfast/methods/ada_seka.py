@@ -21,7 +21,7 @@ from holdfast.methods.parameters import (
 if TYPE_CHECKING:
     from torch import Tensor
 
-_LEAST = 1e-12  # of a routing weight's denominator
+_EPSILON = 1e-12  # of a routing weight's denominator
 
 
 @dataclass(frozen=True)
@@ -87,16 +87,16 @@ class AdaSeka:
         if self.gain == 0:
             return keys
         assert query is not None, "a method that reads queries is given them"
-        wide, place = torch.promote_types(keys.dtype, torch.float32), self.file.place(layer)
+        wide, index = torch.promote_types(keys.dtype, torch.float32), self.file.index_of(layer)
         kept = self.directions
-        vectors = self.file.tensor("vectors", keys.device)[place, ..., :kept].to(wide)
-        values = self.file.tensor("values", keys.device)[place, ..., :kept].to(wide)
+        vectors = self.file.tensor("vectors", keys.device)[index, ..., :kept].to(wide)
+        values = self.file.tensor("values", keys.device)[index, ..., :kept].to(wide)
         heads = keys.shape[2]
         shared = query.to(wide).reshape(query.shape[0], heads, -1, query.shape[-1])
         grouped = shared.mean(2)  # over the query heads of a key-value head: [row, head, size]
         # h: head, m: expert, i: direction
         sums = torch.einsum("rhd,hmdi,hmi->rhm", grouped, vectors, values)
-        weights = sums / sums.abs().amax(-1, keepdim=True).clamp(min=_LEAST)
+        weights = sums / sums.abs().amax(-1, keepdim=True).clamp(min=_EPSILON)
         chosen = chosen_heads(self.file, self.threshold, self.heads, layer, keys.device)
         weights = self.gain * weights * chosen[:, None]
         x = keys.to(wide)

@@ -73,7 +73,7 @@ class Capping:
         if self.strength == 0:
             return hidden
         wide = torch.promote_types(hidden.dtype, torch.float32)
-        direction = self.file.tensor("direction", hidden.device)[self.file.place(layer)].to(wide)
+        direction = self.file.tensor("direction", hidden.device)[self.file.index_of(layer)].to(wide)
         h = hidden.to(wide)
         excess = (h @ direction - _cap(self, layer, hidden.device).to(wide)).clamp(min=0)
         return (h - self.strength * excess[..., None] * direction).to(hidden.dtype)
@@ -84,7 +84,7 @@ def _cap(method: Capping, layer: int, device: torch.device) -> Tensor:
     """Tau: the percentile of the projections, between whole percents by a straight line."""
     import torch
 
-    percents = method.file.tensor("percentiles", device)[method.file.place(layer)]
+    percents = method.file.tensor("percentiles", device)[method.file.index_of(layer)]
     low = int(method.percentile)
     with torch.inference_mode(False):
         return percents[low].lerp(percents[min(low + 1, 100)], method.percentile - low)

@@ -77,7 +77,7 @@ class Fitted:
     def __reduce__(self) -> tuple[object, ...]:
         return _again, (str(self.path), self.digest)
 
-    def place(self, layer: int) -> int:
+    def index_of(self, layer: int) -> int:
         """Where a layer stands in the first dimension of the tensors."""
         return self.layers.index(layer)
 
@@ -179,7 +179,7 @@ def write_fitted(
 
     if not str(path).endswith(SUFFIX):
         raise UsageError(f"What is fitted goes into a {SUFFIX} file, not {str(path)!r}.")
-    told = {
+    header_fields = {
         "method": method,
         "on": asdict(on),
         "layers": list(layers),
@@ -188,7 +188,7 @@ def write_fitted(
     }
     ready = {name: tensor.float().contiguous().cpu() for name, tensor in tensors.items()}
     # a single key: those of a header have no order of their own
-    header = {HEADER: json.dumps(told, sort_keys=True)}
+    header = {HEADER: json.dumps(header_fields, sort_keys=True)}
     write_whole(path, save(ready, header), "another place with --out")
     return _read(Path(path))
 
@@ -215,14 +215,14 @@ def _by_digest(text: str, method: str, files: bool) -> Fitted:
 def _read(path: Path) -> Fitted:
     content = _content(path)
     try:
-        told = json.loads(_header_of(content)[HEADER])
+        header = json.loads(_header_of(content)[HEADER])
         fitted = Fitted(
             _digest(content),
-            str(told["method"]),
-            FittedOn(**told["on"]),
-            tuple(map(int, told["layers"])),
-            tuple(map(int, told["chosen"])),
-            told["made_from"],
+            str(header["method"]),
+            FittedOn(**header["on"]),
+            tuple(map(int, header["layers"])),
+            tuple(map(int, header["chosen"])),
+            header["made_from"],
             path,
         )
     except (ValueError, TypeError, KeyError) as error:

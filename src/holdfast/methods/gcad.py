@@ -79,11 +79,11 @@ class Gcad:
 
         if self.gain == 0:
             return outputs
-        file, device, place = self.file, outputs.device, self.file.place(layer)
+        file, device, index = self.file, outputs.device, self.file.index_of(layer)
         wide = torch.promote_types(outputs.dtype, torch.float32)
-        key = file.tensor("key", device)[place].to(wide)  # [key-value head, size]
-        delta = file.tensor("delta", device)[place].to(wide)
-        mean = file.tensor("compatibility", device)[place].to(wide)
+        key = file.tensor("key", device)[index].to(wide)  # [key-value head, size]
+        delta = file.tensor("delta", device)[index].to(wide)
+        mean = file.tensor("compatibility", device)[index].to(wide)
         rows, tokens, _, size = queries.shape
         # [row, token, key-value head, query heads that share it, size]
         grouped = queries.to(wide).reshape(rows, tokens, key.shape[0], -1, size)

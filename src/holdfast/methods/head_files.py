@@ -116,11 +116,14 @@ def _check_pair(path: Path, pair: Head, seen: set[Head], made_for: Shape | None)
         )
 
 
-def _read_shape(told: Any) -> Shape:
-    if not isinstance(told, dict) or not {"layers", "heads"} <= told.keys():
+def _read_shape(fields: Any) -> Shape:
+    if not isinstance(fields, dict) or not {"layers", "heads"} <= fields.keys():
         raise ValueError(f"{MADE_FOR} lacks layers or heads")
     made_for = Shape(
-        told["layers"], told["heads"], str(told.get("model", "")), str(told.get("fingerprint", ""))
+        fields["layers"],
+        fields["heads"],
+        str(fields.get("model", "")),
+        str(fields.get("fingerprint", "")),
     )
     if any(type(number) is not int or number < 1 for number in (made_for.layers, made_for.heads)):
         raise ValueError(f"{MADE_FOR} gives {made_for.layers!r} layers of {made_for.heads!r} heads")

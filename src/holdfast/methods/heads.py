@@ -113,10 +113,10 @@ def intersection(rankings: Sequence[Ranking], k: int) -> HeadSet:
         count = len(frozenset.intersection(*(ranking.top(larger) for ranking in rankings)))
         if count and count not in sizes.values():
             sizes[larger] = count
-    told = ", ".join(f"k={larger} gives {count}" for larger, count in list(sizes.items())[:3])
+    hints = ", ".join(f"k={larger} gives {count}" for larger, count in list(sizes.items())[:3])
     cure = (
-        f"a larger k shares some: {told}"
-        if told
+        f"a larger k shares some: {hints}"
+        if hints
         else "these rankings have no head in common, so take their union"
     )
     raise UsageError(

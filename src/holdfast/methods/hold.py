@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from torch import Tensor
 
 # so that a floor's log-odds are finite; no reply of a real model puts less or more on its prompt
-_LEAST, _MOST = 1e-9, 1 - 1e-6
+_MIN_MASS, _MAX_MASS = 1e-9, 1 - 1e-6
 
 
 @dataclass(frozen=True)
@@ -103,7 +103,7 @@ class Hold:
         Args:
             mass: on the span, of each token of the rehearsed reply, [layer, head, token].
         """
-        floors = (mass.double().mean(-1) * self.fraction).clamp(0, _MOST)
+        floors = (mass.double().mean(-1) * self.fraction).clamp(0, _MAX_MASS)
         return Floors(
             tuple(tuple(_log_odds(value) for value in row) for row in floors.tolist()), self.heads
         )
@@ -111,4 +111,4 @@ class Hold:
 
 def _log_odds(mass: float) -> float:
     """Log-odds of a mass; -inf where there is as good as none."""
-    return math.log(mass) - math.log1p(-mass) if mass > _LEAST else -math.inf
+    return math.log(mass) - math.log1p(-mass) if mass > _MIN_MASS else -math.inf

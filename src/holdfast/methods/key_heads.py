@@ -37,7 +37,7 @@ def chosen_heads(
     device: torch.device | str,
 ) -> Tensor:
     """Bool [head], True on those that are named and whose distance reaches the threshold."""
-    distance = file.tensor(DISTANCE, device)[file.place(layer)]
+    distance = file.tensor(DISTANCE, device)[file.index_of(layer)]
     chosen = distance >= threshold
     if heads is not None:
         for head in range(len(chosen)):

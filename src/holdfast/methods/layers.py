@@ -16,15 +16,15 @@ class LayerSet(frozenset[int]):
         return super().__new__(cls, layers)
 
 
-def read_layers(spelled: str) -> LayerSet:
+def read_layers(spec: str) -> LayerSet:
     """Reads "3/5/7".
 
     Raises:
         UsageError: `spelled` has another form.
     """
-    if not re.fullmatch(r"\d{1,9}(/\d{1,9})*", spelled):
-        raise UsageError(f"Layers are written LAYER/LAYER, as in layers=3/4, not {spelled!r}.")
-    return LayerSet(map(int, spelled.split("/")))
+    if not re.fullmatch(r"\d{1,9}(/\d{1,9})*", spec):
+        raise UsageError(f"Layers are written LAYER/LAYER, as in layers=3/4, not {spec!r}.")
+    return LayerSet(map(int, spec.split("/")))
 
 
 def spell_layers(layers: Iterable[int]) -> str:

@@ -104,12 +104,12 @@ def _matrices(method: Prism, part: str, layer: int, device: torch.device) -> Ten
     """g w P of each head, [head, size, size]; 0 on those that are not chosen."""
     import torch
 
-    file, place = method.file, method.file.place(layer)
+    file, index = method.file, method.file.index_of(layer)
     of_keys = part == "keys"
     with torch.inference_mode(False):  # it is kept for passes with gradients too
-        vectors = file.tensor(f"{part}.vectors", device)[place]
-        rank = rank_covering(file.tensor(f"{part}.values", device)[place], method.coverage)
-        distance = file.tensor(DISTANCE if of_keys else "values.distance", device)[place]
+        vectors = file.tensor(f"{part}.vectors", device)[index]
+        rank = rank_covering(file.tensor(f"{part}.values", device)[index], method.coverage)
+        distance = file.tensor(DISTANCE if of_keys else "values.distance", device)[index]
         weight = torch.nn.functional.softplus(distance - method.offset)
         weight = weight * (method.gain if of_keys else method.value_gain)
         weight = weight * chosen_heads(file, 0.0, method.heads, layer, device)

@@ -57,11 +57,11 @@ class PromptStrength:
 
     def other(self, messages: Sequence[Message]) -> tuple[Message, ...]:
         """The chat under the default prompt."""
-        places = [place for place, message in enumerate(messages) if message["role"] == "system"]
+        systems = [index for index, message in enumerate(messages) if message["role"] == "system"]
         return tuple(
-            {**message, "content": self.default} if place in places else message
-            for place, message in enumerate(messages)
-            if place not in places[1:]
+            {**message, "content": self.default} if index in systems else message
+            for index, message in enumerate(messages)
+            if index not in systems[1:]
         )
 
     def guide(self, logits: Tensor, other: Tensor) -> Tensor:

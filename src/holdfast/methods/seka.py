@@ -101,11 +101,11 @@ def _matrices(method: Seka, layer: int, device: torch.device) -> Tensor:
     """(g+ P+ + g- P-) / 2 of each head, [head, size, size]; 0 on those that are not chosen."""
     import torch
 
-    file, place = method.file, method.file.place(layer)
+    file, index = method.file, method.file.index_of(layer)
 
     def part(sign: str, *, behind: bool) -> Tensor:
-        vectors = file.tensor(f"{sign}.vectors", device)[place]
-        rank = rank_covering(file.tensor(f"{sign}.values", device)[place], method.coverage)
+        vectors = file.tensor(f"{sign}.vectors", device)[index]
+        rank = rank_covering(file.tensor(f"{sign}.values", device)[index], method.coverage)
         kept = first(rank, vectors.shape[-1])
         return projection(vectors, ~kept if behind else kept)
 

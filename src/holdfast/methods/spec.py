@@ -90,8 +90,8 @@ def parse_sweep(spec: str) -> Sweep:
         UsageError: no parameter is named, or more than one has several values, or as `parse`.
     """
     parts = [_read_part(text, spec, swept=True) for text in _split(spec, "+")]
-    place, parameter = _swept_parameter(parts, spec)
-    before, part, after = parts[:place], parts[place], parts[place + 1 :]
+    index, parameter = _swept_parameter(parts, spec)
+    before, part, after = parts[:index], parts[index], parts[index + 1 :]
     values = part.knobs[parameter]
     settings = tuple(
         tuple(_make(chosen) for chosen in (*before, part.at(parameter, value), *after))
@@ -101,18 +101,18 @@ def parse_sweep(spec: str) -> Sweep:
         raise UsageError(
             f"The sweep {spec!r} gives {parameter} the same value twice; give each value once."
         )
-    stays = "+".join(chosen.spelled() for chosen in (*before, part.without(parameter), *after))
+    stays = "+".join(chosen.spec() for chosen in (*before, part.without(parameter), *after))
     return Sweep(stays, parameter, values, settings)
 
 
 def _swept_parameter(parts: Sequence[_Part], spec: str) -> tuple[int, str]:
     """The part, by its number, and the parameter that has several values; else the first one."""
-    places = [(place, parameter) for place, part in enumerate(parts) for parameter in part.knobs]
+    pairs = [(index, parameter) for index, part in enumerate(parts) for parameter in part.knobs]
     swept = [
-        (place, parameter) for place, parameter in places if len(parts[place].knobs[parameter]) > 1
+        (index, parameter) for index, parameter in pairs if len(parts[index].knobs[parameter]) > 1
     ]
-    if len(swept) < 2 and places:
-        return (swept or places)[0]
+    if len(swept) < 2 and pairs:
+        return (swept or pairs)[0]
     named = " and ".join(parameter for _, parameter in swept)
     why = f"gives several values to {named}" if named else "names no parameter"
     raise UsageError(
@@ -178,7 +178,7 @@ class _Part:
     def without(self, parameter: str) -> _Part:
         return _Part(self.method, {k: v for k, v in self.knobs.items() if k != parameter})
 
-    def spelled(self) -> str:
+    def spec(self) -> str:
         knobs = [f"{parameter}={','.join(values)}" for parameter, values in self.knobs.items()]
         return f"{self.method.name}:{','.join(knobs)}" if knobs else str(self.method.name)
 
@@ -211,7 +211,7 @@ def _make(part: _Part, files: bool = True) -> Method:
     if missing := next((k for k in required_parameters(part.method) if k not in part.knobs), None):
         raise UsageError(
             f"{name} needs {missing}, as in {name}:{missing}={known[missing].example},"
-            f" but got {part.spelled()!r}."
+            f" but got {part.spec()!r}."
         )
     values = {
         parameter: _read_value(name, parameter, known[parameter].values, text, files)
@@ -282,10 +282,10 @@ def _names_file(text: str) -> UsageError:
     )
 
 
-def _split(spelled: str, separator: str) -> list[str]:
+def _split(text: str, separator: str) -> list[str]:
     """Splits at separators that stand outside brackets and double quotes."""
     parts, depth, quoted, escaped = [""], 0, False, False
-    for character in spelled:
+    for character in text:
         if not quoted:
             depth += (character == "[") - (character == "]")
         quoted ^= character == '"' and not escaped
@@ -322,5 +322,5 @@ def _spell_value(value: object) -> str:
         return f"[{spell(value)}]"
     if isinstance(value, str):
         return value if value.isidentifier() else json.dumps(value, ensure_ascii=False)
-    spelled = repr(value).replace("e+", "e")  # '+' stands between methods
-    return spelled.removesuffix(".0")
+    number = repr(value).replace("e+", "e")  # '+' stands between methods
+    return number.removesuffix(".0")

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 # sigmoid(-100) = 4e-44 is about the least that float32 tells from 0: all mass is on the span
 _SURE = 100.0
 _TAIL = 40.0  # from here on 1 - pi < 1e-17, and 1 - pi**k equals k * (1 - pi) to double precision
-_LEAST = 1e-38  # of an exponent whose logarithm is taken
+_TINY = 1e-38  # of an exponent whose logarithm is taken
 
 
 @dataclass(frozen=True)
@@ -121,10 +121,10 @@ class LayerTable:
         moved = log_odds + bias if self.adds else log_odds
         if self.powers:
             # Beyond the tail, the gradient of what is not taken would be infinite.
-            log_mass = exponent.clamp(min=_LEAST) * _log_sigmoid(moved.clamp(max=_TAIL))
+            log_mass = exponent.clamp(min=_TINY) * _log_sigmoid(moved.clamp(max=_TAIL))
             raised = log_mass - (-log_mass.expm1()).log()
             # Where 1 - pi underflows, the log above would be infinite.
-            raised = raised.where(moved < _TAIL, moved - exponent.clamp(min=_LEAST).log())
+            raised = raised.where(moved < _TAIL, moved - exponent.clamp(min=_TINY).log())
             raised = raised.minimum(moved.clamp(min=_SURE))
             raised = raised.where(exponent > 0, moved.clamp(min=_SURE))
             moved = raised.where(exponent != 1, moved)

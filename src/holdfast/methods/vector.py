@@ -78,5 +78,5 @@ class Vector:
         if self.factor == 0:
             return hidden
         wide = torch.promote_types(hidden.dtype, torch.float32)
-        difference = self.file.tensor("difference", hidden.device)[self.file.place(layer)]
+        difference = self.file.tensor("difference", hidden.device)[self.file.index_of(layer)]
         return (hidden.to(wide) + self.factor * difference.to(wide)).to(hidden.dtype)

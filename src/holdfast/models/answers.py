@@ -80,11 +80,11 @@ def read_answer(text: str) -> dict[str, object]:
 
 def read_applied(answer: dict[str, object]) -> Applied | None:
     """The steering that an answer says was applied; None where it says nothing."""
-    told = as_fields(answer.get("holdfast"))
-    method = told.get("steering")
+    fields = as_fields(answer.get("holdfast"))
+    method = fields.get("steering")
     if not isinstance(method, str):
         return None
-    return Applied(method if told.get("applied") else "none", str(told.get("why") or ""))
+    return Applied(method if fields.get("applied") else "none", str(fields.get("why") or ""))
 
 
 def read_reply(answer: dict[str, object]) -> Reply:
@@ -130,19 +130,19 @@ def read_ending(reason: object) -> str:
     return _STOP_REASONS[reason]
 
 
-def read_masses(told: dict[str, object]) -> tuple[float, ...] | None:
+def read_masses(fields: dict[str, object]) -> tuple[float, ...] | None:
     """The mass per generated token that a choice, or a chunk of it, tells, with that of the token
     that ended the reply; None where none.
 
     Raises:
         MalformedAnswer: something else in its place.
     """
-    tokens = told.get("tokens")
+    tokens = fields.get("tokens")
     if tokens is None:
         return None
     if not isinstance(tokens, list):
         raise MalformedAnswer("no list of tokens in its trace")
-    ending = [told["end"]] if "end" in told else []
+    ending = [fields["end"]] if "end" in fields else []
     masses = [as_fields(token).get("mass") for token in [*tokens, *ending]]
     numbers = tuple(float(mass) for mass in masses if isinstance(mass, (int, float)))
     if len(numbers) < len(masses):

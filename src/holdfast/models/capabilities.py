@@ -32,7 +32,7 @@ def why_unreached(hf_model: PreTrainedModel) -> str:
     """Why attention is not steered in a model, in a subordinate clause."""
     devices = sorted({str(parameter.device) for parameter in hf_model.parameters()})
     if len(devices) > 1:
-        places = " and ".join(place.replace("meta", "disk") for place in devices)
+        places = " and ".join(device.replace("meta", "disk") for device in devices)
         return f"whose weights lie on {places} and are steered on one device only"
     return "whose attention cannot be reached"
 

@@ -229,9 +229,9 @@ def load_whole(source: Source, location: str, **options: Any) -> PreTrainedModel
             **options,
         )
     model: PreTrainedModel
-    model, told = loaded
+    model, report = loaded
     name = "The default model" if source.name == DEFAULT else repr(source.name)
-    missing = sorted(told["missing_keys"])
+    missing = sorted(report["missing_keys"])
     if missing and all(re.match(r"(lm_head|embed_out|output)\b", weight) for weight in missing):
         raise ModelError(
             f"{name} has no head to write with ({cut(', '.join(missing), 120)} is missing), as a "
@@ -243,7 +243,7 @@ def load_whole(source: Source, location: str, **options: Any) -> PreTrainedModel
             f" ({cut(', '.join(missing), 120)}); get the whole checkpoint, or the config.json that"
             " belongs to it."
         )
-    if mismatched := sorted(told["mismatched_keys"]):
+    if mismatched := sorted(report["mismatched_keys"]):
         weight, there, wanted = mismatched[0]
         raise ModelError(
             f"{name} has {len(mismatched)} weights of another size than its config.json asks for"

@@ -22,7 +22,7 @@ from holdfast.models.answers import (
     read_reply,
 )
 from holdfast.models.capabilities import check_needs
-from holdfast.models.protocol import Generation, Job, answer_all
+from holdfast.models.protocol import Generates, Job, answer_all
 from holdfast.models.refusals import (
     explain_answer,
     explain_filter,
@@ -59,7 +59,7 @@ class Wire:
 
 
 @dataclass(frozen=True)
-class EndpointModel(Generation):
+class EndpointModel(Generates):
     """A model behind an endpoint; made by `connect`. Many threads may use it at once.
 
     Methods that edit messages work everywhere. Those that need attention or logits work where the
@@ -88,8 +88,8 @@ class EndpointModel(Generation):
         nothing of its weights, as nobody knows then what else stands elsewhere.
         """
         served, url = self._wire.served, self.endpoint.url
-        told = (self.endpoint.model, served.identity)
-        return " ".join(filter(None, told if served.fingerprint else (url, *told)))
+        identity = (self.endpoint.model, served.identity)
+        return " ".join(filter(None, identity if served.fingerprint else (url, *identity)))
 
     @property
     def about(self) -> dict[str, list[str]]:
@@ -169,7 +169,7 @@ class EndpointModel(Generation):
 
         body = self.body_of(request)
         ask = functools.partial(self._client.chat.completions.create, stream=True)
-        streamed = Streamed(tell, lambda told: check_applied(told, body, self.endpoint.url))
+        streamed = Streamed(tell, lambda applied: check_applied(applied, body, self.endpoint.url))
         try:
             with self._send(ask, body, request.sampling.max_new_tokens) as chunks:
                 reply = streamed.read(chunks)

@@ -57,11 +57,11 @@ def read_options(given: Sequence[str]) -> Mapping[str, Any]:
         UsageError: an option without a value, or one that is given twice.
     """
     options: dict[str, Any] = {}
-    for each in given:
-        name, equals, text = each.partition("=")
+    for option in given:
+        name, equals, text = option.partition("=")
         if not equals or not name.isidentifier() or name in options:
             raise UsageError(
-                f"{each!r} is no option of an engine; give each once, as in max_model_len=4096."
+                f"{option!r} is no option of an engine; give each once, as in max_model_len=4096."
             )
         try:
             options[name] = json.loads(text)

@@ -79,14 +79,18 @@ def digest_of(
     if adapters:
         digest.update(repr(adapters).encode())
     values = _all_values if whole else _sample
-    for _, part in sorted((name, _header(name, each) + values(each)) for name, each in tensors):
+    for _, part in sorted(
+        (name, _header(name, tensor) + values(tensor)) for name, tensor in tensors
+    ):
         digest.update(part)
     return digest.hexdigest()[:32]
 
 
 def adapters_of(model: PreTrainedModel) -> tuple[Any, ...]:
     """The state of the adapters (peft) in a model's layers that is not in any weight."""
-    layers: Iterator[Any] = (each for each in model.modules() if "merged_adapters" in vars(each))
+    layers: Iterator[Any] = (
+        module for module in model.modules() if "merged_adapters" in vars(module)
+    )
     return tuple(
         (
             tuple(layer.active_adapters),
@@ -126,7 +130,7 @@ def _few_values(tensors: Iterable[Tensor]) -> list[bytes]:
             values = tensor.detach().flatten()
             sample = values[:: max(1, values.numel() // _WATCHED)]
             few.setdefault((tensor.device, tensor.dtype), []).append(sample)
-    return [torch.cat(each).float().cpu().numpy().tobytes() for each in few.values()]
+    return [torch.cat(values).float().cpu().numpy().tobytes() for values in few.values()]
 
 
 def _saved(model: PreTrainedModel) -> Iterator[tuple[str, Tensor]]:

@@ -201,10 +201,10 @@ class _Cursor:
             raise ValueError(f"version {version}, not {' or '.join(map(str, _VERSIONS))}")
         tensors, entries = self.numbers("QQ")
         metadata = dict(self.entry() for _ in range(entries))
-        found = [self.tensor() for _ in range(tensors)]
+        tensors_read = [self.tensor() for _ in range(tensors)]
         alignment = metadata.get("general.alignment", 32)
         start = -(-self.file.tell() // alignment) * alignment
-        placed = (t._replace(start=start + t.start, end=start + t.end) for t in found)
+        placed = (t._replace(start=start + t.start, end=start + t.end) for t in tensors_read)
         return GGUF(path, metadata, tuple(placed))
 
     def numbers(self, kinds: str) -> tuple[Any, ...]:

@@ -66,14 +66,14 @@ class GivenReplies:
                 f"{gates[0].name} draws tokens again, so replies under it have no log-probability;"
                 " score without it."
             )
-        asked, wanted = self._read(requests, replies)
-        rows, model = [each.row for each in asked], self.model
+        rendered, wanted = self._read(requests, replies)
+        rows, model = [chat.row for chat in rendered], self.model
         scored, computed = score_by_method(
             model.runner, model.scheduler, rows, wanted, model.batch_size
         )
-        for each, own in zip(asked, computed, strict=True):
-            if each.row.keep and own:
-                self.reader.keep(each, each.known(own))
+        for chat, computed_here in zip(rendered, computed, strict=True):
+            if chat.row.keep and computed_here:
+                self.reader.keep(chat, chat.known(computed_here))
         return scored
 
     def diverge(self, compared: Sequence[Compared]) -> list[Divergence | None]:
@@ -96,11 +96,11 @@ class GivenReplies:
             ModelError: a method cannot be applied to this model.
         """
         self.reader.check_weights()
-        for each in compared:
-            check_comparable((*each.request.methods, *each.reference.methods))
-            self.reader.check(each.request.methods)
-            self.reader.check(each.reference.methods)
-        model, settled = self.model, [self._settled_in(each) for each in compared]
+        for comparison in compared:
+            check_comparable((*comparison.request.methods, *comparison.reference.methods))
+            self.reader.check(comparison.request.methods)
+            self.reader.check(comparison.reference.methods)
+        model, settled = self.model, [self._settled_in(comparison) for comparison in compared]
         return _diverge(
             model.runner, model.tokenizer, settled, self.reader.known_of, model.batch_size
         )
@@ -124,8 +124,10 @@ class GivenReplies:
         Raises:
             PromptError, UsageError, ModelError: as `score`.
         """
-        asked, wanted = self._read(requests, replies)
-        return [(each.row.streams[0], options) for each, options in zip(asked, wanted, strict=True)]
+        rendered, wanted = self._read(requests, replies)
+        return [
+            (chat.row.streams[0], options) for chat, options in zip(rendered, wanted, strict=True)
+        ]
 
     def rehearse(self, request: Request) -> Request:
         """The request with its methods settled by a rehearsed reply to its first turn.
@@ -141,14 +143,16 @@ class GivenReplies:
 
     def _rehearse(self, requests: Sequence[Request]) -> None:
         """Has all methods settled, by replies that are drawn outside of this session's threads."""
-        unsettled = [each for each in requests if self.reader.rehearsals.settled(each) is None]
+        unsettled = [
+            request for request in requests if self.reader.rehearsals.settled(request) is None
+        ]
         if unsettled:
-            for each in unsettled:
-                self.reader.check(each.methods)
-            first_turns = [rehearsal_of(each) for each in unsettled]
+            for request in unsettled:
+                self.reader.check(request.methods)
+            first_turns = [rehearsal_of(request) for request in unsettled]
             replies = self.generate(first_turns)
-            for each, reply in zip(unsettled, replies, strict=True):
-                self.reader.rehearsals.learn(each, reply)
+            for request, reply in zip(unsettled, replies, strict=True):
+                self.reader.rehearsals.learn(request, reply)
 
     def _read(
         self, requests: Sequence[Request], replies: Sequence[Sequence[str]]
@@ -158,18 +162,18 @@ class GivenReplies:
         """
         self.reader.check_weights()
         self._rehearse(requests)
-        asked = all_rendered(self.reader.read(requests, request_names(requests)))
-        wanted = spell_replies(asked, replies, self.model.tokenizer)
+        rendered = all_rendered(self.reader.read(requests, request_names(requests)))
+        wanted = spell_replies(rendered, replies, self.model.tokenizer)
         context = self.model.context
-        for each, options in zip(asked, wanted, strict=True):
-            longest = each.row.longest + max(map(len, options))
-            if context and (longest > context or each.row.longest >= context):
-                name = each.row.name
+        for chat, options in zip(rendered, wanted, strict=True):
+            longest = chat.row.longest + max(map(len, options))
+            if context and (longest > context or chat.row.longest >= context):
+                name = chat.row.name
                 raise PromptError(
                     f"{name and f'{name}: '}A chat and its reply take {longest} tokens, and"
                     f" {self.model.name} sees {context}; use a shorter chat."
                 )
-        return asked, wanted
+        return rendered, wanted
 
 
 def _diverge(
@@ -188,17 +192,17 @@ def _diverge(
         batch_size: streams of one pass at most.
     """
     pairs = _pairs_of(compared, known_of, tokenizer)
-    told: list[Divergence | None] = [None] * len(pairs)
+    divergences: list[Divergence | None] = [None] * len(pairs)
     read = []
-    for number, (each, pair) in enumerate(zip(compared, pairs, strict=True)):
-        if each.alike and pair.tokens:
-            told[number] = Divergence((0.0,) * pair.tokens)
+    for number, (comparison, pair) in enumerate(zip(compared, pairs, strict=True)):
+        if comparison.alike and pair.tokens:
+            divergences[number] = Divergence((0.0,) * pair.tokens)
         elif pair.tokens and not (runner.context and pair.longest > runner.context):
             read.append(number)
     parted = part_in_memory(runner, [pairs[number] for number in read], batch_size)
-    for number, own in zip(read, parted, strict=True):
-        told[number] = Divergence(own.nats, own.forwarded)
-    return told
+    for number, parted_pair in zip(read, parted, strict=True):
+        divergences[number] = Divergence(parted_pair.nats, parted_pair.forwarded)
+    return divergences
 
 
 def _pairs_of(
@@ -221,7 +225,7 @@ def _pairs_of(
     """
     references = all_rendered(
         render(
-            [each.reference for each in compared],
+            [comparison.reference for comparison in compared],
             [""] * len(compared),
             [()] * len(compared),
             tokenizer,
@@ -230,27 +234,33 @@ def _pairs_of(
     )
     dialogs: dict[Hashable, tuple[CachedDialog, ...]] = {}  # as far as they are rendered
     pairs = []
-    for each, reference in zip(compared, references, strict=True):
-        thread = each.request.thread
+    for comparison, reference in zip(compared, references, strict=True):
+        thread = comparison.request.thread
         before = (
-            known_replies(each.request, tokenizer) if thread is None else dialogs.get(thread, ())
+            known_replies(comparison.request, tokenizer)
+            if thread is None
+            else dialogs.get(thread, ())
         )
-        (asked,) = all_rendered(render([each.request], [""], [before], tokenizer, traces=False))
-        token_ids = _tokens_of(asked, each.reply, tokenizer)
-        if thread is not None and each.reply.token_ids is not None:
-            dialogs[thread] = asked.known((), token_ids, each.reply.text)
+        (rendered,) = all_rendered(
+            render([comparison.request], [""], [before], tokenizer, traces=False)
+        )
+        token_ids = _tokens_of(rendered, comparison.reply, tokenizer)
+        if thread is not None and comparison.reply.token_ids is not None:
+            dialogs[thread] = rendered.known((), token_ids, comparison.reply.text)
         known = () if thread is None else known_of(thread)
-        pairs.append(Pair(_behind(asked, known), _behind(reference, known), token_ids, each.ended))
+        pairs.append(
+            Pair(_behind(rendered, known), _behind(reference, known), token_ids, comparison.ended)
+        )
     return pairs
 
 
 def _tokens_of(
-    asked: Rendered, reply: Reply, tokenizer: PreTrainedTokenizerFast
+    rendered: Rendered, reply: Reply, tokenizer: PreTrainedTokenizerFast
 ) -> tuple[int, ...]:
     """A reply's own tokens, or those of its text behind its chat."""
     if reply.token_ids is not None:
         return reply.token_ids
-    return spell_replies([asked], [[reply.text]], tokenizer)[0][0] if reply.text else ()
+    return spell_replies([rendered], [[reply.text]], tokenizer)[0][0] if reply.text else ()
 
 
 def _behind(rendered: Rendered, known: Sequence[CachedDialog]) -> Row:

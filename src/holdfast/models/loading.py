@@ -28,7 +28,7 @@ from holdfast.models.checkpoint import (
 )
 from holdfast.models.fingerprint import Fingerprint, is_split
 from holdfast.models.local import LocalModel
-from holdfast.models.placement import DeviceMap, Placement, place
+from holdfast.models.placement import DeviceMap, Placement, placement_of
 
 if TYPE_CHECKING:
     from transformers import PreTrainedModel, PreTrainedTokenizerFast
@@ -78,7 +78,7 @@ def load(
         knobs.whole_number("a model", "prefix_memory", prefix_memory, 0)
     source = find_source(_name_of(name_or_path))
     template = None if chat_template is None else read_template(chat_template)
-    placement = place(device, dtype, device_map)
+    placement = placement_of(device, dtype, device_map)
     silence = "" if source.is_local else hub_silence()
     # else each of several files is asked for six times, half a minute long
     options = {"trust_remote_code": trust_remote_code, "local_files_only": bool(silence)}

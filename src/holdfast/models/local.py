@@ -30,7 +30,7 @@ from holdfast.methods import (
 )
 from holdfast.models.capabilities import LOCAL, check_needs, why_unreached
 from holdfast.models.fingerprint import Fingerprint
-from holdfast.models.protocol import Generation
+from holdfast.models.protocol import Generates
 from holdfast.models.requests import Reply, Request
 from holdfast.models.session import LocalSession
 from holdfast.states import abilities, check_states
@@ -40,7 +40,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class LocalModel(Generation):
+class LocalModel(Generates):
     """A Hugging Face chat model in this process.
 
     Args:
@@ -143,14 +143,14 @@ class LocalModel(Generation):
             return torch.cuda.get_device_properties(device).total_memory // 4
         return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") // 4
 
-    def session(self, *, serves: bool = False) -> LocalSession:
+    def session(self, *, long_lived: bool = False) -> LocalSession:
         """Opens a session, in which requests of one thread forward only what is new.
 
         Args:
-            serves: whether requests come at any time, for as long as a server runs; those without a
-                thread then share what is computed of the tokens that they begin with.
+            long_lived: whether requests come at any time, for as long as a server runs; those
+                without a thread then share what is computed of the tokens that they begin with.
         """
-        return LocalSession(self, serves=serves)
+        return LocalSession(self, long_lived=long_lived)
 
     def check(self, methods: Sequence[Method]) -> None:
         """Refuses methods that this model cannot apply.

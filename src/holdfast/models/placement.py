@@ -62,7 +62,7 @@ class Placement:
         )
 
 
-def place(
+def placement_of(
     device: str | torch.device | None,
     dtype: str | torch.dtype | None,
     device_map: DeviceMap | None,
@@ -131,4 +131,4 @@ def _on_cpu(device_map: DeviceMap) -> bool:
     """Whether no weight goes to an accelerator."""
     if isinstance(device_map, str):
         return not torch.accelerator.is_available()
-    return all(str(place) in ("cpu", "disk") for place in device_map.values())
+    return all(str(devicement_of) in ("cpu", "disk") for devicement_of in device_map.values())

@@ -15,7 +15,7 @@ from holdfast.models.requests import Reply, Request
 from holdfast.sampling import Sampling
 
 
-class Generation(Protocol):
+class Generates(Protocol):
     """Answers one chat by answering many."""
 
     def generate_batch(self, requests: Sequence[Request]) -> list[Reply]:
@@ -42,7 +42,7 @@ class Generation(Protocol):
 
 
 @runtime_checkable
-class ChatModel(Generation, Protocol):
+class ChatModel(Generates, Protocol):
     """A chat model, local or remote."""
 
     @property
@@ -144,7 +144,7 @@ def answer_all(
     def keep(index: int) -> Callable[[Reply], Iterable[Job]]:
         return lambda reply: replies.update({index: reply}) or ()
 
-    run([Job(asked, keep(n), name=names[n], drawn=drawn) for n, asked in enumerate(requests)])
+    run([Job(request, keep(n), name=names[n], drawn=drawn) for n, request in enumerate(requests)])
     return [replies[index] for index in range(len(requests))]
 
 

@@ -23,7 +23,7 @@ _CHECKED = 1_000  # lists of methods that are known to be right; a server sees a
 
 
 class SessionModel(Protocol):
-    """What a session uses of its model, a `LocalModel`."""
+    """A `LocalModel`, as far as its sessions use it."""
 
     @property
     def name(self) -> str: ...
@@ -84,14 +84,14 @@ class Reader:
         settled = [self.rehearsals.settled(request) for request in requests]
         rendered = self._read_settled(
             [
-                known or without_rehearsed(asked)
-                for known, asked in zip(settled, requests, strict=True)
+                known or without_rehearsed(request)
+                for known, request in zip(settled, requests, strict=True)
             ],
             names,
         )
         return [
-            each if known or isinstance(each, HoldfastError) else self._behind(each, asked)
-            for each, known, asked in zip(rendered, settled, requests, strict=True)
+            chat if known or isinstance(chat, HoldfastError) else self._behind(chat, request)
+            for chat, known, request in zip(rendered, settled, requests, strict=True)
         ]
 
     def check(self, methods: tuple[Method, ...]) -> None:
@@ -106,12 +106,12 @@ class Reader:
                 self._checked.clear()
             self._checked.add(methods)
 
-    def keep(self, asked: Rendered, known: tuple[CachedDialog, ...]) -> None:
+    def keep(self, rendered: Rendered, known: tuple[CachedDialog, ...]) -> None:
         """Remembers what is known of a request's thread now."""
-        thread = asked.request.thread
+        thread = rendered.request.thread
         assert thread is not None
         self._threads[thread] = known
-        self._prefixes.keep(thread, [each.prefix for each in known])
+        self._prefixes.keep(thread, [dialog.prefix for dialog in known])
 
     def known_of(self, thread: Hashable) -> tuple[CachedDialog, ...]:
         """The dialog of a thread as it stands now, which counts as used."""

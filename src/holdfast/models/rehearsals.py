@@ -37,8 +37,10 @@ class Rehearsals:
         becomes = self._settled.get(_key_of(request))
         if becomes is None:
             return None
-        methods = (becomes.get(each, each) for each in request.methods)
-        return replace(request, methods=tuple(each for each in methods if not _rehearses(each)))
+        methods = (becomes.get(method, method) for method in request.methods)
+        return replace(
+            request, methods=tuple(method for method in methods if not _rehearses(method))
+        )
 
     def learn(self, request: Request, reply: Reply) -> None:
         """Remembers what a rehearsal has shown.
@@ -105,7 +107,7 @@ def rehearsal_of(request: Request) -> Request:
     return replace(
         without_rehearsed(request),
         messages=messages,
-        sampling=Sampling(0.0, 1.0, max(each.tokens for each in (first, *others))),
+        sampling=Sampling(0.0, 1.0, max(method.tokens for method in (first, *others))),
         conversation_seed=request.editing_seed,
         seed=0,
         thread=None,
@@ -119,7 +121,9 @@ def rehearsal_of(request: Request) -> Request:
 
 def without_rehearsed(request: Request) -> Request:
     """The request without the methods that a rehearsal settles."""
-    return replace(request, methods=tuple(each for each in request.methods if not _rehearses(each)))
+    return replace(
+        request, methods=tuple(method for method in request.methods if not _rehearses(method))
+    )
 
 
 def _key_of(request: Request) -> _Key:

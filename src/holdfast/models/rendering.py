@@ -96,10 +96,10 @@ class Rendered:
                     stream.token_ids + token_ids,
                     stream.span + (False,) * len(token_ids),
                     stream.methods,
-                    own,
+                    keys_values_of_stream,
                 ),
             )
-            for text, spans, stream, own in zip(
+            for text, spans, stream, keys_values_of_stream in zip(
                 self.texts, self.spans, self.row.streams, keys_values, strict=True
             )
         )
@@ -166,12 +166,12 @@ def render(
             continue
         counts[-1] = len(read)
         texts += [text for text, _ in read]
-        spans += [own for _, own in read]
+        spans += [spans_of_text for _, spans_of_text in read]
     prompts = iter(tokenize(texts, spans, tokenizer) if texts else ())
     rendered = [[next(prompts) for _ in range(count)] for count in counts]
     return [
-        failed.get(number) or _row(request, name, own, before, masks.get(number), traces)
-        for number, (request, name, own, before) in enumerate(
+        failed.get(number) or _row(request, name, row_prompts, before, masks.get(number), traces)
+        for number, (request, name, row_prompts, before) in enumerate(
             zip(requests, names, rendered, known, strict=True)
         )
     ]
@@ -192,10 +192,10 @@ def _plain(
 
 def all_rendered(rendered: Sequence[Rendered | HoldfastError]) -> list[Rendered]:
     """The requests; raises the first error."""
-    for each in rendered:
-        if isinstance(each, HoldfastError):
-            raise each
-    return [each for each in rendered if isinstance(each, Rendered)]
+    for chat in rendered:
+        if isinstance(chat, HoldfastError):
+            raise chat
+    return [chat for chat in rendered if isinstance(chat, Rendered)]
 
 
 def _row(

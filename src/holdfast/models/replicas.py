@@ -19,7 +19,7 @@ from holdfast.models.protocol import ChatModel
 Units = Iterator[tuple[int, Any]]  # each with its number
 
 
-def _tell_nobody(*told: Any) -> None:
+def _tell_nobody(*message: Any) -> None:
     pass
 
 
@@ -41,7 +41,7 @@ class Listener:
 
 
 class Work(Protocol):
-    """What a replica does with units. It travels to the replica, so it can be pickled."""
+    """A replica's task with units. It travels to the replica, so it can be pickled."""
 
     @property
     def together(self) -> int:
@@ -66,7 +66,7 @@ class Replicas(Protocol):
     """Where units of work are done."""
 
     def ask(self, function: Callable[..., Any], *arguments: Any) -> Any:
-        """What a function makes of the model of one of them, and further arguments; it travels
+        """Calls a function with the model of one of them, and further arguments; it travels
         there, so it can be pickled.
         """
 

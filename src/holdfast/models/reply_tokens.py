@@ -24,17 +24,17 @@ def known_replies(request: Request, tokenizer: PreTrainedTokenizerFast) -> tuple
         PromptError: tokens that spell another text, or a chat that cannot be rendered.
     """
     known: tuple[CachedDialog, ...] = ()
-    for place, token_ids in request.spelled:
-        reply = request.messages[place]["content"]
-        told = str(tokenizer.decode(list(token_ids), skip_special_tokens=True))
-        if told != reply:
+    for number, token_ids in request.spelled:
+        reply = request.messages[number]["content"]
+        text = str(tokenizer.decode(list(token_ids), skip_special_tokens=True))
+        if text != reply:
             raise PromptError(
-                f"The tokens of message {place} spell {told[:60]!r}, and it says {reply[:60]!r};"
+                f"The tokens of message {number} spell {text[:60]!r}, and it says {reply[:60]!r};"
                 " leave them out."
             )
-        emphasis = tuple(part for part in request.emphasis if part[0] < place)
+        emphasis = tuple(part for part in request.emphasis if part[0] < number)
         answered = replace(
-            request, messages=request.messages[:place], emphasis=emphasis, spelled=()
+            request, messages=request.messages[:number], emphasis=emphasis, spelled=()
         )
         (before,) = all_rendered(render([answered], [""], [known], tokenizer, traces=False))
         known = before.known((), token_ids, reply)
@@ -42,7 +42,7 @@ def known_replies(request: Request, tokenizer: PreTrainedTokenizerFast) -> tuple
 
 
 def spell_replies(
-    asked: Sequence[Rendered],
+    chats: Sequence[Rendered],
     replies: Sequence[Sequence[str]],
     tokenizer: PreTrainedTokenizerFast,
 ) -> list[list[tuple[int, ...]]]:
@@ -60,20 +60,20 @@ def spell_replies(
     if continues_text(tokenizer):
         replies = [[f" {reply.lstrip()}" for reply in options] for options in replies]
     texts = [
-        each.texts[0] + reply
-        for each, options in zip(asked, replies, strict=True)
+        chat.texts[0] + reply
+        for chat, options in zip(chats, replies, strict=True)
         for reply in options
     ]
     joined = iter(tokenize(texts, [()] * len(texts), tokenizer))
-    spelled: list[list[tuple[int, ...]]] = []
-    for each, options in zip(asked, replies, strict=True):
-        spelled.append([])
-        boundary = len(each.texts[0])
+    token_ids: list[list[tuple[int, ...]]] = []
+    for chat, options in zip(chats, replies, strict=True):
+        token_ids.append([])
+        boundary = len(chat.texts[0])
         for reply in options:
             prompt = next(joined)
             starts = enumerate(prompt.starts)
             first = next((index for index, start in starts if start >= boundary), None)
             if first is None or prompt.starts[first] != boundary:
                 prompt, first = tokenize([reply], [()], tokenizer)[0], 0
-            spelled[-1].append(prompt.token_ids[first:])
-    return spelled
+            token_ids[-1].append(prompt.token_ids[first:])
+    return token_ids

@@ -222,13 +222,16 @@ class Request:
 
     def _check_spelled(self) -> None:
         last = 0
-        for place, _ in self.spelled:
-            if not last < place < len(self.messages) or self.messages[place]["role"] != "assistant":
+        for number, _ in self.spelled:
+            if (
+                not last < number < len(self.messages)
+                or self.messages[number]["role"] != "assistant"
+            ):
                 raise UsageError(
                     f"A request takes tokens of the assistant's messages, each once and in order,"
-                    f" not of message {place}; leave them out."
+                    f" not of message {number}; leave them out."
                 )
-            last = place
+            last = number
 
     @property
     def editing_seed(self) -> int:

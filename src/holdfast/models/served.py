@@ -101,12 +101,14 @@ def read_served(text: str) -> Served:
     spelling = answer.get("spelling", "holdfast")
     if not isinstance(spelling, str) or spelling not in SPELLINGS:
         return Served(unsure=f"is asked in a way that is not known here ({spelling!r})")
-    methods = [each for each in listed if isinstance(each, dict) and isinstance(each["name"], str)]
-    needs = {need for each in methods for need in each.get("needs", ())}
+    methods = [
+        method for method in listed if isinstance(method, dict) and isinstance(method["name"], str)
+    ]
+    needs = {need for method in methods for need in method.get("needs", ())}
     return Served(
         spelling,
         ENDPOINT | {ability for ability in Ability if ability.value in needs},
-        tuple(each["name"] for each in methods),
+        tuple(method["name"] for method in methods),
         str(answer.get("default") or NONE),
         str(answer.get("fingerprint") or ""),
     )
@@ -139,20 +141,20 @@ def check_applied(applied: Applied | None, body: Mapping[str, Any], url: str) ->
     Raises:
         ModelError: the server did not apply the method, or applied one on its own.
     """
-    asked = body.get("extra_body", {}).get("steering")
-    if applied is None and asked in (None, NONE):
+    requested = body.get("extra_body", {}).get("steering")
+    if applied is None and requested in (None, NONE):
         return
-    if asked is None and applied is not None:
+    if requested is None and applied is not None:
         raise ModelError(
             f"{url} steers (its answer says {applied.method}), and did not say so when it was"
             " connected; connect again, or repeat the command."
         )
-    told = applied or Applied(NONE, "it says nothing of its steering")
-    if (told.method == NONE) != (asked == NONE):
-        why = f" ({told.why})" if told.why else ""
+    reported = applied or Applied(NONE, "it says nothing of its steering")
+    if (reported.method == NONE) != (requested == NONE):
+        why = f" ({reported.why})" if reported.why else ""
         raise ModelError(
-            f"{url} was asked for {asked!r} and applied {told.method!r}{why}; look into its log,"
-            " and connect again if it was started anew."
+            f"{url} was asked for {requested!r} and applied {reported.method!r}{why}; look into its"
+            " log, and connect again if it was started anew."
         )
 
 
@@ -186,8 +188,8 @@ def _for_vllm(fields: dict[str, Any], seed: int) -> dict[str, Any]:
     """Draws by the whole seed as a local model does; what the model's own configuration adds to
     vLLM's draw is switched off.
     """
-    asked = {**fields["vllm_xargs"], "holdfast_seed": str(seed)}
-    return {"vllm_xargs": asked, "top_k": 0, "min_p": 0.0, "repetition_penalty": 1.0}
+    xargs = {**fields["vllm_xargs"], "holdfast_seed": str(seed)}
+    return {"vllm_xargs": xargs, "top_k": 0, "min_p": 0.0, "repetition_penalty": 1.0}
 
 
 def _texts(
@@ -210,8 +212,8 @@ def fetch_masses(client: OpenAI, endpoint: Endpoint, name: object) -> tuple[floa
     import openai
 
     try:
-        told = json.loads(client.get(f"/steering/mass/{name}", cast_to=str))
-        return tuple(float(mass) for mass in told["mass"])
+        answer = json.loads(client.get(f"/steering/mass/{name}", cast_to=str))
+        return tuple(float(mass) for mass in answer["mass"])
     except openai.OpenAIError as error:
         raise failure_of(error, endpoint) from None
     except (ValueError, KeyError, TypeError) as error:

@@ -34,14 +34,14 @@ class LocalSession:
 
     Args:
         model: that answers them.
-        serves: whether requests come at any time, for as long as a server runs. Those without a
+        long_lived: whether requests come at any time, for as long as a server runs. Those without a
             thread then share what is computed of the tokens that they begin with, under the same
             steering; a request waits a few steps for others at most; and where memory ran out, as
             many requests as before are answered together again after a while.
     """
 
-    def __init__(self, model: SessionModel, *, serves: bool = False):
-        self.model, self.serves = model, serves
+    def __init__(self, model: SessionModel, *, long_lived: bool = False):
+        self.model, self.long_lived = model, long_lived
         self._reader = Reader(model)
         self._given = GivenReplies(model, self._reader, functools.partial(_generate_apart, model))
         self._scheduler = self._new_scheduler()
@@ -116,7 +116,7 @@ class LocalSession:
         return answer
 
     def _submit(self, rendered: Rendered) -> Handle:
-        shares = self.serves and rendered.request.thread is None
+        shares = self.long_lived and rendered.request.thread is None
         shares = shares and not any(s.keys_are_of_prompt for s in rendered.row.streams)
         return self._scheduler.submit(replace(rendered.row, shares=shares))
 
@@ -159,7 +159,7 @@ class LocalSession:
             self._open.pop(answer.handle, None)
 
     def _new_scheduler(self) -> Scheduler:
-        if not self.serves:
+        if not self.long_lived:
             return self.model.scheduler()
         shared = SharedPrefixes(self.model.prefix_bytes, pieces=self.model.runner.sees_all)
         return self.model.scheduler(Serving(shared))
@@ -175,10 +175,10 @@ class LocalSession:
     def _go_on_behind(self, rehearsal: Handle) -> list[Answer]:
         """Takes in the requests that waited for a rehearsal; returns those that end with it."""
         ended = []
-        for place, answer in enumerate(self._reader.rehearsals.end(rehearsal)):
+        for number, answer in enumerate(self._reader.rehearsals.end(rehearsal)):
             del self._open[answer.handle]
             try:
-                self._settle(answer, rehearsal, first=place == 0)
+                self._settle(answer, rehearsal, first=number == 0)
             except Exception as error:
                 answer.error = error
                 ended.append(answer)
@@ -209,8 +209,8 @@ class LocalSession:
         """Answers jobs once all of them are found to have a prompt and room for a reply."""
         self._reader.check_weights()
         rendered = all_rendered(self._render_jobs(jobs))
-        for each in rendered:
-            self._check_room(each)
+        for chat in rendered:
+            self._check_room(chat)
         self._answer(list(zip(jobs, rendered, strict=True)))
 
     def run(self, jobs: Iterable[Job]) -> None:
@@ -231,11 +231,11 @@ class LocalSession:
         open_jobs, errors, waiting = dict[Answer, Job](), list[Exception](), list(rendered)
         try:
             while waiting or open_jobs:
-                for job, asked in waiting:
-                    if isinstance(asked, HoldfastError):
-                        errors.append(asked)
+                for job, chat in waiting:
+                    if isinstance(chat, HoldfastError):
+                        errors.append(chat)
                     else:
-                        open_jobs[self.enter(asked)] = job
+                        open_jobs[self.enter(chat)] = job
                 following: list[Job] = []
                 for answer in self.step() if open_jobs else ():
                     if answer in open_jobs:
@@ -263,15 +263,15 @@ class LocalSession:
             return []
         return list(job.then(answer.result()))
 
-    def _reply(self, asked: Rendered, done: Continuation) -> Reply:
+    def _reply(self, rendered: Rendered, done: Continuation) -> Reply:
         if done.stop_reason == "context":
-            return Reply("", (), "context", prompt_ids=asked.prompt_ids)
+            return Reply("", (), "context", prompt_ids=rendered.prompt_ids)
         ids = list(done.token_ids)
         text = str(self.model.tokenizer.decode(ids, skip_special_tokens=True))
-        if asked.row.keep:
-            self._reader.keep(asked, asked.known(done.computed, done.token_ids, text))
+        if rendered.row.keep:
+            self._reader.keep(rendered, rendered.known(done.computed, done.token_ids, text))
         return Reply(
-            text, done.token_ids, done.stop_reason, done.trace, done.forwarded, asked.prompt_ids
+            text, done.token_ids, done.stop_reason, done.trace, done.forwarded, rendered.prompt_ids
         )
 
     def forget(self, thread: Hashable) -> None:
@@ -296,17 +296,17 @@ class LocalSession:
         """The request with its methods settled; see `GivenReplies.rehearse`."""
         return self._given.rehearse(request)
 
-    def _check_room(self, asked: Rendered) -> None:
+    def _check_room(self, rendered: Rendered) -> None:
         """Refuses a chat that fills the context.
 
         Raises:
             PromptError: it leaves no room for a reply.
         """
-        context, row = self.model.context, asked.row
+        context, row = self.model.context, rendered.row
         if context and row.longest >= context:
             raise PromptTooLong(
-                f"{row.name and f'{row.name}: '}A chat of {len(asked.prompt_ids)} tokens leaves no"
-                f" room for a reply in the {context} tokens {self.model.name} can see; use a"
+                f"{row.name and f'{row.name}: '}A chat of {len(rendered.prompt_ids)} tokens leaves"
+                f" no room for a reply in the {context} tokens {self.model.name} can see; use a"
                 " shorter chat or fewer rounds."
             )
 

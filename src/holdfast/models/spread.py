@@ -11,13 +11,13 @@ from holdfast.errors import ModelError, Unreachable, UsageError
 from holdfast.methods import Ability, Method
 from holdfast.models.connecting import connect
 from holdfast.models.endpoint import EndpointModel
-from holdfast.models.protocol import Generation, Job, answer_all
+from holdfast.models.protocol import Generates, Job, answer_all
 from holdfast.models.requests import Reply, Request
 from holdfast.models.workers import Line, answer_jobs
 
 
 @dataclass(frozen=True)
-class SpreadModel(Generation):
+class SpreadModel(Generates):
     """A model behind several endpoints; made by `connect_all`. It is asked from one thread.
 
     A conversation stays with one of them. Where one is gone, the others go on with what it had,
@@ -30,7 +30,7 @@ class SpreadModel(Generation):
 
     models: tuple[EndpointModel, ...]
     urls: tuple[str, ...]
-    _gone: dict[str, Unreachable] = field(default_factory=dict, repr=False, compare=False)
+    _unavailable: dict[str, Unreachable] = field(default_factory=dict, repr=False, compare=False)
     independent: ClassVar[bool] = True
 
     @property
@@ -51,7 +51,7 @@ class SpreadModel(Generation):
 
     @property
     def offers(self) -> frozenset[Ability]:
-        """What methods can use of it."""
+        """The abilities that methods can use."""
         return self.models[0].offers
 
     @property
@@ -89,14 +89,18 @@ class SpreadModel(Generation):
             Unreachable: all endpoints are gone.
             ModelError: as `EndpointModel.run`.
         """
-        before = set(self._gone)
+        before = set(self._unavailable)
         lines = {model.endpoint.url: Line(model) for model in self._there()}
         try:
             answer_jobs(jobs, list(lines.values()))
         finally:
-            self._gone.update({url: line.gone for url, line in lines.items() if line.gone})
-        for url in self._gone.keys() - before:
-            warnings.warn(f"The others go on without a server: {self._gone[url]}", stacklevel=2)
+            self._unavailable.update(
+                {url: line.unavailable for url, line in lines.items() if line.unavailable}
+            )
+        for url in self._unavailable.keys() - before:
+            warnings.warn(
+                f"The others go on without a server: {self._unavailable[url]}", stacklevel=2
+            )
         for model in self.models:
             model.tell_of_seeds()
 
@@ -110,9 +114,9 @@ class SpreadModel(Generation):
 
     def _there(self) -> list[EndpointModel]:
         """The endpoints that are not gone; where all were, all may be back."""
-        if len(self._gone) == len(self.models):
-            self._gone.clear()
-        return [model for model in self.models if model.endpoint.url not in self._gone]
+        if len(self._unavailable) == len(self.models):
+            self._unavailable.clear()
+        return [model for model in self.models if model.endpoint.url not in self._unavailable]
 
     def forget(self, thread: Hashable) -> None:
         """Nothing is kept for a thread here."""

@@ -34,7 +34,7 @@ class Server(Protocol):
 
 
 @dataclass(frozen=True, order=True)
-class Task:
+class QueuedJob:
     """A job that waits, in the order in which jobs are taken.
 
     Args:
@@ -51,7 +51,7 @@ class Task:
 
     @property
     def conversation(self) -> Hashable | None:
-        """What its request belongs to; None where it stands alone."""
+        """The conversation that its request belongs to; None where it stands alone."""
         request = self.job.request
         return None if request.thread is None else request.conversation_seed
 
@@ -68,16 +68,16 @@ class Line:
     """
 
     server: Server
-    gone: Unreachable | None = None
+    unavailable: Unreachable | None = None
     under_way: int = 0
-    waiting: list[Task] = field(default_factory=list)
+    waiting: list[QueuedJob] = field(default_factory=list)
 
 
 # Seconds. A thread that waits without end may never hear of Ctrl-C: where the signal reaches
 # another thread, or comes just before the wait, nothing wakes the one that has to act on it.
 _HEED_INTERRUPTS = 0.2
 
-_Answered = tuple[Line, Task, Reply | BaseException]
+_Answered = tuple[Line, QueuedJob, Reply | BaseException]
 
 
 def answer_jobs(jobs: Iterable[Job], lines: Sequence[Line]) -> None:
@@ -105,9 +105,9 @@ def answer_jobs(jobs: Iterable[Job], lines: Sequence[Line]) -> None:
                 return
             line, task, answer = workers.take()
             if isinstance(answer, Unreachable):
-                line.gone = answer
+                line.unavailable = answer
                 waiting.leave(line, task)
-                if all(line.gone for line in lines):
+                if all(line.unavailable for line in lines):
                     raise answer
                 continue
             for job in _follow(task.job, answer):
@@ -125,8 +125,8 @@ def _fill(lines: Sequence[Line], waiting: _Waiting, workers: _Workers) -> None:
                 gives = True
 
 
-def _task(job: Job, begun: int, numbers: Iterator[int]) -> Task:
-    return Task(begun, not job.request.keep, next(numbers), job)
+def _task(job: Job, begun: int, numbers: Iterator[int]) -> QueuedJob:
+    return QueuedJob(begun, not job.request.keep, next(numbers), job)
 
 
 def _follow(job: Job, answer: Reply | BaseException) -> Iterable[Job]:
@@ -142,17 +142,17 @@ class _Waiting:
     """Tasks that wait: for the endpoint that has begun their conversation, or for any."""
 
     def __init__(self) -> None:
-        self._for_any: list[Task] = []
+        self._for_any: list[QueuedJob] = []
         self._lines: dict[Hashable, Line] = {}  # by conversation
 
-    def add(self, task: Task) -> None:
+    def add(self, task: QueuedJob) -> None:
         """One more."""
         line = self._lines.get(task.conversation)
         heappush(self._for_any if line is None else line.waiting, task)
 
-    def next_of(self, line: Line) -> Task | None:
+    def next_of(self, line: Line) -> QueuedJob | None:
         """The first task that an endpoint may take; its conversation stays there."""
-        while not line.gone:
+        while not line.unavailable:
             heaps = [heap for heap in (line.waiting, self._for_any) if heap]
             if not heaps:
                 return None
@@ -164,7 +164,7 @@ class _Waiting:
             heappush(where.waiting, task)
         return None
 
-    def leave(self, line: Line, task: Task) -> None:
+    def leave(self, line: Line, task: QueuedJob) -> None:
         """An endpoint is gone: its conversations go on wherever there is room, and so does the task
         that it did not answer.
         """
@@ -197,7 +197,7 @@ class _Workers:
         for _ in range(self._count):
             self._tasks.put(None)
 
-    def give(self, line: Line, task: Task) -> None:
+    def give(self, line: Line, task: QueuedJob) -> None:
         """Has an endpoint asked; the request is written in this thread."""
         request = task.job.request
         body = line.server.body_of(request)

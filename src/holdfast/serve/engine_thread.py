@@ -44,7 +44,7 @@ class EngineThread:
         self.model, self.queue = model, queue
         self.open = 0
         self.error: Exception | None = None
-        self._session = model.session(serves=True)
+        self._session = model.session(long_lived=True)
         self._answers: dict[LiveReply, Answer] = {}  # of the thread alone
         self._failures = 0
         self._news = threading.Condition()  # guards what follows, and `open`

@@ -34,9 +34,9 @@ def abilities(model: PreTrainedModel) -> frozenset[Ability]:
         return frozenset()
     offered = {Ability.RESIDUAL} if layer_modules(model) else set()
     attention = attention_modules(model).values()
-    if any(part_of(each, "keys") and part_of(each, "values") for each in attention):
+    if any(part_of(module, "keys") and part_of(module, "values") for module in attention):
         offered.add(Ability.KEYS)
-    if any(part_of(each, "queries") for each in attention):
+    if any(part_of(module, "queries") for module in attention):
         offered.add(Ability.OUTPUTS)
     return frozenset(offered)
 

@@ -15,7 +15,7 @@ from holdfast.methods.protocols import EditsHidden, EditsOutputs, EditsStates
 
 
 @dataclass(frozen=True)
-class Row:
+class EditedRow:
     """One row of a pass, as the host knows it.
 
     Args:
@@ -77,7 +77,7 @@ class Edits:
     groups: tuple[EditGroup, ...]
 
 
-def edits_of(rows: Sequence[Row], width: int, device: torch.device) -> Edits | None:
+def edits_of(rows: Sequence[EditedRow], width: int, device: torch.device) -> Edits | None:
     """The edits of a pass of these rows; None where there are none.
 
     Args:
@@ -86,18 +86,18 @@ def edits_of(rows: Sequence[Row], width: int, device: torch.device) -> Edits | N
         device: of the model.
     """
     places: dict[tuple[EditsStates, ...], list[int]] = {}
-    for place, row in enumerate(rows):
+    for index, row in enumerate(rows):
         if row.methods:
-            places.setdefault(row.methods, []).append(place)
+            places.setdefault(row.methods, []).append(index)
     groups = [
-        _group(methods, own, rows, width, device)
-        for methods, own in places.items()
-        if any(_acts(method, [rows[place] for place in own]) for method in methods)
+        _group(methods, chosen_rows, rows, width, device)
+        for methods, chosen_rows in places.items()
+        if any(_acts(method, [rows[index] for index in chosen_rows]) for method in methods)
     ]
     return Edits(tuple(groups)) if groups else None
 
 
-def _acts(method: EditsStates, rows: Sequence[Row]) -> bool:
+def _acts(method: EditsStates, rows: Sequence[EditedRow]) -> bool:
     """Whether a method does anything in a pass: keys are computed once, with the prompt."""
     if kind_of(method) is Kind.KEYS:
         return any(_holds(row) for row in rows)
@@ -105,7 +105,7 @@ def _acts(method: EditsStates, rows: Sequence[Row]) -> bool:
     return not moving.reply_only or any(row.first + row.tokens > row.prompt for row in rows)
 
 
-def _holds(row: Row) -> bool:
+def _holds(row: EditedRow) -> bool:
     """Whether the pass computes tokens of the span."""
     return row.first < len(row.span) and bool(row.span[row.first : row.first + row.tokens].any())
 
@@ -113,25 +113,25 @@ def _holds(row: Row) -> bool:
 def _group(
     methods: tuple[EditsStates, ...],
     places: Sequence[int],
-    rows: Sequence[Row],
+    rows: Sequence[EditedRow],
     width: int,
     device: torch.device,
 ) -> EditGroup:
-    own = [rows[place] for place in places]
+    chosen_rows = [rows[index] for index in places]
     every = len(places) == len(rows)
     span = reply = last = None
-    if any(_holds(row) for row in own):
-        marks = torch.zeros(len(own), width, dtype=torch.bool)
-        ends = torch.zeros(len(own), dtype=torch.long)
-        for number, row in enumerate(own):
+    if any(_holds(row) for row in chosen_rows):
+        marks = torch.zeros(len(chosen_rows), width, dtype=torch.bool)
+        ends = torch.zeros(len(chosen_rows), dtype=torch.long)
+        for number, row in enumerate(chosen_rows):
             part = row.span[row.first : row.first + row.tokens]
             marks[number, row.padding : row.padding + len(part)] = part
             end = row.prompt - 1 if row.last is None else row.last
             ends[number] = max(row.padding + end - row.first, 0)
         span, last = marks.to(device), ends.to(device)
-    if any(row.first < row.prompt for row in own):
-        generated = torch.zeros(len(own), width, dtype=torch.bool)
-        for number, row in enumerate(own):
+    if any(row.first < row.prompt for row in chosen_rows):
+        generated = torch.zeros(len(chosen_rows), width, dtype=torch.bool)
+        for number, row in enumerate(chosen_rows):
             generated[number, row.padding + max(row.prompt - row.first, 0) :] = True
         reply = generated.to(device)
     return EditGroup(

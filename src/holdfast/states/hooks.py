@@ -48,8 +48,8 @@ def edited(model: PreTrainedModel, edits: Edits | None) -> Iterator[None]:
         return
     current = _Pass(edits)
     handles = [
-        place.module.register_forward_hook(_hook(current, site, layer, place))
-        for site, layer, place in _touched(sites_of(model), edits)
+        source.module.register_forward_hook(_hook(current, site, layer, source))
+        for site, layer, source in _touched(sites_of(model), edits)
     ]
     token = _UNDER_WAY.set(current)
     try:
@@ -66,18 +66,18 @@ def watched(model: PreTrainedModel, wanted: Sequence[Site]) -> Iterator[dict[Sit
     sites = sites_of(model)
     seen: dict[Site, dict[int, Any]] = {site: {} for site in wanted}
 
-    def keep(site: Site, layer: int, place: Place) -> Callable[[Tensor], Tensor]:
+    def keep(site: Site, layer: int, source: Place) -> Callable[[Tensor], Tensor]:
         def note(states: Tensor) -> Tensor:
-            seen[site][layer] = place.apart(states) if _has_heads(site) else states
+            seen[site][layer] = source.apart(states) if _has_heads(site) else states
             return states
 
         return note
 
     with hooked(
         [
-            (place.module, keep(site, layer, place))
+            (source.module, keep(site, layer, source))
             for site in wanted
-            for layer, place in sites.places[site].items()
+            for layer, source in sites.places[site].items()
         ]
     ):
         yield seen
@@ -94,7 +94,7 @@ def _touched(sites: Sites, edits: Edits) -> list[tuple[Site, int, Place]]:
     if missing:
         site, layer = missing[0]
         raise ModelError(f"Layer {layer} gives no {site.value} here, so they cannot be edited.")
-    return [(site, layer, sites.place(site, layer)) for site, layer in wanted]
+    return [(site, layer, sites.source(site, layer)) for site, layer in wanted]
 
 
 def _sites_of(method: Any) -> tuple[Site, ...]:
@@ -112,14 +112,14 @@ def _has_heads(site: Site) -> bool:
     return site in (Site.QUERIES, Site.KEYS, Site.VALUES)
 
 
-def _hook(current: _Pass, site: Site, layer: int, place: Place) -> Callable[..., Any]:
+def _hook(current: _Pass, site: Site, layer: int, source: Place) -> Callable[..., Any]:
     def change(states: Tensor) -> Tensor:
         if site is Site.QUERIES:
-            current.queries[layer] = place.apart(states)
+            current.queries[layer] = source.apart(states)
             return states
         if not _has_heads(site):
             return _edit(current, site, layer, states)
-        return place.together(_edit(current, site, layer, place.apart(states)))
+        return source.together(_edit(current, site, layer, source.apart(states)))
 
     def hook(module: torch.nn.Module, given: object, output: Any) -> Any:
         return through(change, output) if _UNDER_WAY.get() is current else None
@@ -130,13 +130,13 @@ def _hook(current: _Pass, site: Site, layer: int, place: Place) -> Callable[...,
 def _edit(current: _Pass, site: Site, layer: int, states: Tensor) -> Tensor:
     """The states of a layer, [row, token, ...], as the groups' methods leave them."""
     for group in current.edits.groups:
-        own, first = group.of(states), None
+        group_states, first = group.of(states), None
         for method in group.methods:
             if layer in method.touched_layers and site in _sites_of(method):
-                first = own if first is None else first
-                own = _edit_group(current, site, layer, group, method, own)
-        if first is not None and own is not first:
-            states = group.put(own, states)
+                first = group_states if first is None else first
+                group_states = _edit_group(current, site, layer, group, method, group_states)
+        if first is not None and group_states is not first:
+            states = group.put(group_states, states)
     return states
 
 

@@ -95,7 +95,7 @@ class Sites:
     head_size: int
     hidden_size: int
 
-    def place(self, site: Site, layer: int) -> Place:
+    def source(self, site: Site, layer: int) -> Place:
         """One of them."""
         return self.places[site][layer]
 
@@ -112,13 +112,13 @@ def sites_of(model: PreTrainedModel) -> Sites:
 
 def attention_modules(model: PreTrainedModel) -> dict[int, torch.nn.Module]:
     """By layer, the module of its attention; {} where none says of itself that it is one."""
-    found: dict[int, torch.nn.Module] = {}
+    modules: dict[int, torch.nn.Module] = {}
     for module in _text_model(model).modules():
         layer = getattr(module, "layer_idx", None)
         attends = hasattr(module, "k_proj") or hasattr(module, "is_causal")
         if isinstance(layer, int) and attends and not getattr(module, "is_cross_attention", False):
-            found.setdefault(layer, module)
-    return found
+            modules.setdefault(layer, module)
+    return modules
 
 
 def layer_modules(model: PreTrainedModel) -> list[torch.nn.Module]:
@@ -150,7 +150,7 @@ def _look(model: PreTrainedModel) -> Sites:
         Site.OUTPUTS: dict(attention),
     }
     for site in (Site.QUERIES, Site.KEYS, Site.VALUES):
-        parts = {layer: part_of(each, site.value) for layer, each in attention.items()}
+        parts = {layer: part_of(module, site.value) for layer, module in attention.items()}
         modules[site] = {layer: part for layer, part in parts.items() if part is not None}
     heads = getattr(config, "num_attention_heads", 0), getattr(config, "num_key_value_heads", 0)
     tokens = next(count for count in (7, 11, 13) if count not in heads)
@@ -158,9 +158,11 @@ def _look(model: PreTrainedModel) -> Sites:
     seen = _in_front_of_rotation(model, modules, seen, attention, tokens)
     places: dict[Site, dict[int, Place]] = {site: {} for site in Site}
     for (site, layer), output in seen.items():
-        place = _place(modules[site][layer], attention.get(layer), config, site, output, tokens)
-        if place is not None:
-            places[site][layer] = place
+        source = _source_of(
+            modules[site][layer], attention.get(layer), config, site, output, tokens
+        )
+        if source is not None:
+            places[site][layer] = source
     shapes = {
         tuple(places[Site.KEYS][layer].apart(seen[Site.KEYS, layer]).shape[2:])
         for layer in places[Site.KEYS]
@@ -169,7 +171,7 @@ def _look(model: PreTrainedModel) -> Sites:
     return Sites(places, key_heads, head_size, int(getattr(config, "hidden_size", 0)))
 
 
-def _place(
+def _source_of(
     module: torch.nn.Module,
     attention: torch.nn.Module | None,
     config: Any,
@@ -214,11 +216,11 @@ def _in_front_of_rotation(
         return seen
     shifted = _outputs(model, modules, tokens, _SHIFT)
     behind = [
-        place
-        for place, projection in suspects.items()
-        if place in seen
+        source
+        for source, projection in suspects.items()
+        if source in seen
         and isinstance(projection, torch.nn.Module)
-        and (seen[place] - shifted[place]).abs().max() > _APART * seen[place].abs().max()
+        and (seen[source] - shifted[source]).abs().max() > _APART * seen[source].abs().max()
     ]
     if not behind:
         return seen

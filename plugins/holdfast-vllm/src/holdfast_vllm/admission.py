@@ -1,4 +1,4 @@
-"""What a request asks for, held against the engine and its own prompt: its span is found."""
+"""Requests checked against the engine and their own prompts: its span is found."""
 
 from __future__ import annotations
 

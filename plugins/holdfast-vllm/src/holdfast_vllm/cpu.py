@@ -45,7 +45,7 @@ class Part(Protocol):
 
 @dataclass(frozen=True)
 class Plan:
-    """What is moved in a pass.
+    """The rows and heads that are moved in a pass.
 
     Args:
         parts: the queries, as they go together.
@@ -123,7 +123,7 @@ class Builder(CPUAttentionMetadataBuilder):
         return Plan(parts, everything, self._engine.masses)
 
     def _alike(self, moved: Move) -> tuple[bool, bool, int]:
-        """What rows of one query have in common that go together: about as many pages, too."""
+        """The key by which rows of one query go together: about as many pages, too."""
         pages = -(-moved.length // self.block_size)
         return moved.writes, needs_three(moved.admitted), 1 << (pages - 1).bit_length()
 

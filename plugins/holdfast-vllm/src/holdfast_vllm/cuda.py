@@ -45,7 +45,7 @@ _KEPT = 4096  # tables of layers, some kilobytes each, for the passes to come
 
 @dataclass(frozen=True)
 class Plan:
-    """What is moved in a pass.
+    """The rows and heads that are moved in a pass.
 
     Args:
         moves: the queries of each row.

@@ -54,7 +54,7 @@ async def state(request: HttpRequest) -> JSONResponse:
 
 @router.get("/v1/steering")
 async def steering(request: HttpRequest) -> JSONResponse:
-    """What `holdfast.connect` asks a server: its methods, how to ask for them, its model."""
+    """The answer to `holdfast.connect`: its methods, how to ask for them, its model."""
     if refusal := await _refusal(request):
         return JSONResponse({"spelling": "vllm", "methods": [], "refusal": refusal})
     client = request.app.state.engine_client

@@ -144,7 +144,7 @@ def _read(given: Mapping[str, Any] | None) -> Wish | None:
 
 
 def _need(prompt: Any, params: Any) -> str:
-    """What a request asks of the workers, `DRAWS` or `STEERS`; "" where nothing of ours.
+    """The work that a request gives to the workers, `DRAWS` or `STEERS`; "" where nothing of ours.
 
     Raises:
         VLLMValidationError: it does, and was made by other hands, past its admission.
@@ -192,7 +192,7 @@ def _asking_async(inner: Any) -> Any:
 
 
 async def ask(engine: Any) -> list[dict[str, Any]] | Exception:
-    """What every worker says of steering, or why it says nothing."""
+    """Every worker's status of steering, or why it has none."""
     try:
         states: list[dict[str, Any]] = await engine.collective_rpc("holdfast_state", timeout=60)
         return states

@@ -116,7 +116,7 @@ class Shelf:
 
 @dataclass
 class Kept:
-    """What an engine keeps of the rows that decode, by what goes together."""
+    """The state that an engine keeps of the rows that decode, by batch key."""
 
     shelves: dict[Hashable, Shelf] = field(default_factory=dict)
 

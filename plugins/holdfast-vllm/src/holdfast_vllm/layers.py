@@ -1,4 +1,4 @@
-"""What both attention backends ask of vLLM's layers and batches."""
+"""Questions that both attention backends ask of vLLM's layers and batches."""
 
 from __future__ import annotations
 
@@ -59,5 +59,5 @@ def note_layer(impl: Any, apart: Mapping[str, bool]) -> None:
 def rows_of_pass(
     rows: Rows[Admitted], common: CommonAttentionMetadata
 ) -> list[Admitted | None] | None:
-    """What the rows of a pass asked for, by the numbers of either runner; None where nothing."""
+    """The requests of the rows of a pass, by the numbers of either runner; None where none."""
     return rows.of(range(common.num_reqs) if common.req_idx is None else common.req_idx)

@@ -40,7 +40,7 @@ class Masses:
             self.by_name.popitem(last=False)
 
     def read(self, name: str) -> dict[str, Any] | None:
-        """What is known of a request; None where nothing is.
+        """The masses of a request; None where there are none.
 
         Returns:
             "mass", per drawn token the mean over layers and heads; "layers", per layer the mean

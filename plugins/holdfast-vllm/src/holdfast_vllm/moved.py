@@ -64,7 +64,7 @@ def _move_three(weights: Tensor, lse: Tensor, rule: Rule) -> tuple[Tensor, Tenso
 
 @lru_cache(_KEPT)
 def rule_of(rows: tuple[Methods, ...], layer: int, heads: int, three: bool) -> Rule:
-    """What the methods of each row do in a layer of so many heads.
+    """The rule of each row's methods in a layer of so many heads.
 
     Lists that three numbers cannot tell, and rows whose groups are three, go one method after
     another.

@@ -135,7 +135,7 @@ def members(rows: Sequence[Admitted], keys: int, three: bool) -> Tensor:
 
 @dataclass(frozen=True)
 class Sight:
-    """What queries see of each group; made where it is asked for, and kept.
+    """The keys of each group that queries see; made where it is asked for, and kept.
 
     Args:
         groups: bool [group, row, key], as of `members`.

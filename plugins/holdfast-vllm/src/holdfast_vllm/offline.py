@@ -15,7 +15,7 @@ from holdfast.methods import Ability, Kind, Method, of_kind, read_methods
 from holdfast.models.capabilities import ENDPOINT, check_needs
 from holdfast.models.checkpoint import DEFAULT, DEFAULT_FOLDER, shorten
 from holdfast.models.loading import stop_ids
-from holdfast.models.protocol import Generation
+from holdfast.models.protocol import Generates
 from holdfast.models.requests import Reply, Request
 from holdfast_vllm.admission import check_device, check_engine
 from holdfast_vllm.frontend import refusal_of
@@ -30,7 +30,7 @@ _CPU_PAGE = 32  # tokens; vLLM's 128 would share little between the turns of a d
 
 
 @dataclass(frozen=True)
-class VllmModel(Generation):
+class VllmModel(Generates):
     """A model in vLLM's engine.
 
     Args:
@@ -52,7 +52,7 @@ class VllmModel(Generation):
 
     @property
     def offers(self) -> frozenset[Ability]:
-        """What methods and studies can use of it."""
+        """The abilities that methods and studies can use."""
         return ENDPOINT if self.refusal else ENDPOINT | {Ability.LOG_ODDS}
 
     @property
@@ -62,7 +62,7 @@ class VllmModel(Generation):
 
     @property
     def runtime(self) -> dict[str, str | int]:
-        """What rounding depends on besides the model."""
+        """Versions and devices that rounding depends on."""
         import torch
         import vllm
 

@@ -1,4 +1,4 @@
-"""What vLLM calls in each of its processes, before it makes an engine."""
+"""The hook that vLLM calls in each of its processes, before it makes an engine."""
 
 from __future__ import annotations
 

@@ -67,7 +67,7 @@ class SteeredRows(LogitsProcessor):
         return draw_rows(logits, draws, ctx.idx_mapping_np, ctx.seq_lens_upper_bound_np)
 
     def update_state(self, batch_update: BatchUpdate | None) -> None:
-        """What the old runner tells before a pass."""
+        """Takes the old runner's update before a pass."""
         if batch_update is None:
             return
         admitted = [
@@ -85,7 +85,7 @@ class SteeredRows(LogitsProcessor):
         self._engine.draws.update(removed, draws, moved)
 
     def add_request(self, req_idx: int, sampling_params: SamplingParams) -> bool:
-        """What the new runner tells of a request; returns whether its logits are changed."""
+        """Takes a request of the new runner; returns whether its logits are changed."""
         admitted = _admitted(sampling_params.extra_args)
         draw = draw_of(admitted)
         self._engine.rows.put(req_idx, admitted)

@@ -1,4 +1,4 @@
-"""What is known of the rows of a batch, by the numbers that the runner gives them.
+"""The requests of the rows of a batch, by the numbers that the runner gives them.
 
 The old runner keeps requests in the rows of its batch, and moves them about as others leave; the
 new one gives each a slot for good. `Rows` belongs to one engine.
@@ -32,7 +32,7 @@ class Rows(Generic[Known]):
         added: Iterable[tuple[int, Known | None]],
         moved: Iterable[tuple[int, int, bool]],
     ) -> None:
-        """What the old runner tells between two passes.
+        """Takes the old runner's changes between two passes.
 
         Args:
             removed: numbers whose requests left.

@@ -60,7 +60,7 @@ def uses_full_graphs(vllm_config: Any) -> bool:
 
 
 def worker_state(worker: Any) -> dict[str, Any]:
-    """What the frontend asks every worker; vLLM calls it as `holdfast_state`."""
+    """A worker's status, for the frontend; vLLM calls it as `holdfast_state`."""
     engine = engine_of(worker.vllm_config)
     refusals = [refusal for refusal in engine.refusals if refusal]
     if not engine.backends or not engine.refusals:

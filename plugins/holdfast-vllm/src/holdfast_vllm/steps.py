@@ -44,7 +44,7 @@ class Cohort:
     rules: dict[int, Rule | None] = field(default_factory=dict)
 
     def rule(self, layer: int, heads: int) -> Rule | None:
-        """What their methods do in a layer of so many heads."""
+        """The rule of their methods in a layer of so many heads."""
         if layer not in self.rules:
             three = len(self.groups) == 3
             moved = touches(self.methods, layer)

@@ -61,7 +61,7 @@ Range = tuple[int, int]  # first and last token (exclusive)
 
 @dataclass(frozen=True)
 class Wish:
-    """What a request asks for, before its prompt is known.
+    """The steering of a request, before its prompt is known.
 
     Args:
         methods: attention methods, in order.
@@ -101,7 +101,7 @@ class Drawing:
 
 @dataclass(frozen=True, eq=False)  # equal where they are the same, which is quick to tell
 class Admitted:
-    """What a request asks of attention, its span found.
+    """The steering of a request's attention, its span found.
 
     Args:
         methods: attention methods, in order; () where only the mass is wanted.
@@ -159,7 +159,7 @@ class Admitted:
 
 
 def read_wish(given: Mapping[str, Any] | None) -> Wish | None:
-    """What a request's `vllm_xargs` ask for; None where nothing of ours is among them.
+    """The steering in a request's `vllm_xargs`; None where nothing of ours is among them.
 
     Raises:
         UsageError: an unknown or misspelled key, a value of another kind, a method that this server

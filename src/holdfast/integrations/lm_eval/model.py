@@ -73,7 +73,8 @@ class HoldfastLM(TemplateLM):
         self.holdfast_model = load(pretrained, **arguments)
         self.holdfast_model.check(self.methods)
         self.tokenizer = self.holdfast_model.tokenizer
-        self.session = self.holdfast_model.session(serves=True)  # contexts share their beginnings
+        # contexts share their beginnings
+        self.session = self.holdfast_model.session(long_lived=True)
         self._draws = itertools.count()
 
     # What the harness asks of the model

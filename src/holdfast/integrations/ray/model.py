@@ -16,7 +16,7 @@ from holdfast.integrations.ray.actor import Actor, Description, Specification, v
 from holdfast.integrations.ray.shares import Shares
 from holdfast.methods import Ability, Method
 from holdfast.models.failures import MOST_IN_A_ROW
-from holdfast.models.protocol import ChatModel, Generation, Session
+from holdfast.models.protocol import ChatModel, Generates, Session
 from holdfast.models.replicas import Listener, Work
 from holdfast.models.requests import Reply, Request
 
@@ -82,7 +82,7 @@ class Round:
     lost_in_a_row: int = 0
 
 
-class RayModel(Generation):
+class RayModel(Generates):
     """A chat model whose replicas are actors; see `holdfast.integrations.ray.connect`.
 
     An actor that is lost is replaced.
