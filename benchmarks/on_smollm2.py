@@ -10,10 +10,10 @@ families of prompts that are for exploring, and exists to choose settings; `conf
 other families and two other seeds, and only the settings that CONFIRMED names, which were
 committed before it ran. Intervals of `explore` and `confirm` are over families of prompts.
 
-Capability is measured in the same dialogs, as the fourth user turn: facts that the model completes
-rightly without any dialog, of the CounterFact core (`statement,label,relation,subject,target,
-true_target`, which is not shipped), questions about what the user said before, and the log-
-probability of ordinary text. Text health is read from the dialogs.
+Capability is measured in the same dialogs, as the fourth user turn: facts of the CounterFact core
+(`statement,label,relation,subject,target,true_target`, which is not shipped), all of them and those
+that the model completes rightly without any dialog; questions about what the user said before; and
+the log-probability of ordinary text. Text health is read from the dialogs.
 
     python benchmarks/on_smollm2.py drift --out FILE.json
     python benchmarks/on_smollm2.py explore|confirm --facts counterfact_core.csv.gz --out FILE.json
@@ -29,6 +29,7 @@ import json
 import random
 import shutil
 from collections import defaultdict
+from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
@@ -70,10 +71,16 @@ EXPLORED = (
     "boost:factor=8,heads=0-9.0-8",
     "boost:factor=8,heads=10-19.0-8",
 )
-CONFIRMED: tuple[str, ...] = ()
+CONFIRMED = (
+    "split-softmax:exponent=0.5,heads=20-29.0-8",
+    "boost:factor=8,heads=20-29.0-8",
+    "repetition:probability=1",
+    "guidance:scale=1.5",
+    "boost:factor=8",
+)
 STAGES = {  # half of the families, seeds, conversations of a setting, facts of a conversation
-    "explore": ("explore", (31,), 48, 6, EXPLORED),
-    "confirm": ("confirm", (32, 33), 96, 7, CONFIRMED),
+    "explore": ("explore", (31,), 48, 12, EXPLORED),
+    "confirm": ("confirm", (32, 33), 96, 14, CONFIRMED),
 }
 NAMES = "Rex Luna Max Bella Oscar Milo Ruby Leo Nina Hugo Clara Felix Iris Otto".split()
 NAMED = ("cat", "dog", "horse", "parrot", "brother", "sister", "neighbour")
@@ -98,9 +105,9 @@ def prompts(half: str | None) -> drift.Suite:
     return dataclasses.replace(suite, cases=tuple(cases))
 
 
-def facts(model, file: Path, count: int, seed: int) -> Capability:
-    """Facts that the model completes rightly, outside of any dialog, each with three other objects
-    of its relation.
+def facts(file: Path, count: int, seed: int) -> Capability:
+    """Facts, each with three other objects of its relation. They are not chosen by whether the
+    model knows them, since then any change of it would count as a loss.
     """
     with gzip.open(file, "rt", encoding="utf-8") as lines:
         rows = [row for row in csv.DictReader(lines) if row["label"] == "1"]
@@ -109,30 +116,30 @@ def facts(model, file: Path, count: int, seed: int) -> Capability:
         objects[row["relation"]].add(row["true_target"])
     rng = random.Random(f"facts {seed}")
     rng.shuffle(rows)
-    known: list[Item] = []
-    for start in range(0, len(rows), 256):
-        items = []
-        for row in rows[start : start + 256]:
-            others = sorted(objects[row["relation"]] - {row["true_target"]})
-            if len(others) < 3:
-                continue
-            choices = [*rng.sample(others, 3), row["true_target"]]
-            rng.shuffle(choices)
-            begun = row["relation"].format(row["subject"])
-            replies = tuple(f"{begun} {choice}." for choice in choices)
-            asked = f"Complete the sentence: {begun} ..."
-            items.append(Item(asked, replies, choices.index(row["true_target"])))
-        requests = [Request(({"role": "user", "content": item.asked},)) for item in items]
-        scored = model.session().score(requests, [item.replies for item in items])
-        known += [
-            item
-            for item, scores in zip(items, scored, strict=True)
-            if int(np.argmax(scores.log_probabilities)) == item.answer
-        ]
-        print(f"{len(known)} facts known of {start + len(items)}", flush=True)
-        if len(known) >= count:
-            return Capability(f"{count} facts, seed {seed}", tuple(known[:count]), lettered=False)
-    raise SystemExit(f"The model knows {len(known)} of the facts, and {count} are asked.")
+    items = []
+    for row in rows:
+        others = sorted(objects[row["relation"]] - {row["true_target"]})
+        if len(others) < 3:
+            continue
+        choices = [*rng.sample(others, 3), row["true_target"]]
+        rng.shuffle(choices)
+        begun = row["relation"].format(row["subject"])
+        replies = tuple(f"{begun} {choice}." for choice in choices)
+        asked = f"Complete the sentence: {begun} ..."
+        items.append(Item(asked, replies, choices.index(row["true_target"])))
+        if len(items) == count:
+            return Capability(f"{count} facts, seed {seed}", tuple(items), lettered=False)
+    raise SystemExit(f"{file} has {len(items)} facts with four choices, and {count} are asked.")
+
+
+def known(model, items: Sequence[Item]) -> list[bool]:
+    """Whether the model completes each fact rightly without any dialog."""
+    requests = [Request(({"role": "user", "content": item.asked},)) for item in items]
+    scored = model.session().score(requests, [item.replies for item in items])
+    return [
+        int(np.argmax(scores.log_probabilities)) == item.answer
+        for item, scores in zip(items, scored, strict=True)
+    ]
 
 
 def recall(model, records, fixes, seed: int) -> np.ndarray:
@@ -269,8 +276,10 @@ def setting_rows(model, stage: str, seed: int, runs: Path, file: Path) -> list[d
     suite, folder = prompts(half), runs / f"{stage}-{seed}"
     plan = Plan(seed=seed, rounds=ROUNDS, ask_at=ASK_AT, conversations=talks, sampling=SAMPLING)
     turns = read_user_turns("everyday")
-    known = facts(model, file, talks * each, seed)
-    stability, asked = calibrate(model, suite, known, folder, list(sweeps), plan, user_turns=turns)
+    all_facts = facts(file, talks * each, seed)
+    stability, asked = calibrate(
+        model, suite, all_facts, folder, list(sweeps), plan, user_turns=turns
+    )
     beside = runs / f"{stage}-{seed}-text"
     if not (beside / "stability").exists():
         shutil.copytree(folder / "stability", beside / "stability")
@@ -283,6 +292,8 @@ def setting_rows(model, stage: str, seed: int, runs: Path, file: Path) -> list[d
     fixes = [() if name == "none" else tuple(holdfast.methods.parse(name)) for name in names]
     recalled = recall(model, plain, fixes, seed)
     right, nats = (by_conversation(run.records, talks) for run in (asked, read))
+    is_known = known(model, all_facts.items)
+    right_known = by_conversation(asked.records, talks, is_known)
     rows = []
     for place, name in enumerate(names):
         score = {m: scores(stability.records, m, talks) for m in (name, "none")}
@@ -299,6 +310,10 @@ def setting_rows(model, stage: str, seed: int, runs: Path, file: Path) -> list[d
             "gain_last_round": over_groups(rounds[name][:, -1] - rounds["none"][:, -1], families),
             "facts": over_groups(right[name], families),
             "points_lost": over_groups(100 * (right["none"] - right[name]), families),
+            "known_facts": over_groups(right_known[name], families),
+            "known_points_lost": over_groups(
+                100 * (right_known["none"] - right_known[name]), families
+            ),
             "recall": over_groups(recalled[place], families),
             "recall_points_lost": over_groups(100 * (recalled[0] - recalled[place]), families),
             "log_probability_of_text": over_groups(nats[name], families),
@@ -316,12 +331,17 @@ def setting_rows(model, stage: str, seed: int, runs: Path, file: Path) -> list[d
     return rows
 
 
-def by_conversation(records, count: int) -> dict[str, np.ndarray]:
-    """Per method the mean score of the items that each conversation was asked, [conversation]."""
+def by_conversation(records, count: int, chosen: list[bool] | None = None) -> dict:
+    """Per method the mean score of the items that each conversation was asked, [conversation], or
+    of the chosen items.
+    """
     values = defaultdict(lambda: np.full(count, np.nan))
     for record in records:
-        asked = [probe["score"] for probe in record["probes"]]
-        values[record["method"]][record["conversation"]] = np.mean(asked)
+        scores = [
+            probe["score"] for probe in record["probes"] if not chosen or chosen[probe["probe"]]
+        ]
+        if scores:
+            values[record["method"]][record["conversation"]] = np.mean(scores)
     return values
 
 
