@@ -16,7 +16,7 @@ from holdfast.analysis.collapse import collapse_of, collapsed_from, model_turns,
 from holdfast.analysis.series import read_series
 from holdfast.analysis.summary import summarise
 from holdfast.cli import main
-from holdfast.measures.repetition import LEAST, loops, repetitions
+from holdfast.measures.repetition import NO_NEWS_FROM, loops, repetitions
 from holdfast.models.requests import Reply
 from holdfast.records import read_run, to_line
 from holdfast.report.collapse import collapse_cures, collapse_lines, collapse_section
@@ -34,7 +34,9 @@ def test_a_reader_agrees_on_what_repeats(kind):
     for dialog in LABELLED:
         measured = repetitions([(turn["speaker"], turn["text"]) for turn in dialog])
         pairs = list(zip(dialog, measured, strict=True))[1:]  # the starter is given
-        agreed += [turn[kind] == (getattr(repeats, kind) >= LEAST) for turn, repeats in pairs]
+        agreed += [
+            turn[kind] == (getattr(repeats, kind) >= NO_NEWS_FROM) for turn, repeats in pairs
+        ]
     assert len(agreed) == 59
     assert sum(agreed) >= 57  # own 57, other 58, loops 57
 

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from holdfast.drift.verifiable.instructions import measure_name
 from holdfast.errors import UsageError
 from holdfast.measures import build, catalogue
-from holdfast.measures.ifeval.sentences import count_sentences
+from holdfast.measures.ifeval import count_sentences
 
 AT_LEAST, LESS = {"relation": "at least"}, {"relation": "less than"}
 TABLE = [  # an instruction, its arguments, replies that keep it, replies that do not
@@ -227,7 +227,7 @@ def test_loosely_leaves_out_the_first_line_the_last_and_stars():
 
 def test_a_wrong_argument_is_named():
     with pytest.raises(
-        UsageError, match=r"'relation' .* is 'more than'; give it one of at least, less than"
+        UsageError, match=r"'relation' .* has to be one of at least, less than, not 'more than'"
     ):
         build(
             {
@@ -236,5 +236,5 @@ def test_a_wrong_argument_is_named():
                 "relation": "more than",
             }
         )
-    with pytest.raises(UsageError, match="The measure 'loosely' needs the argument 'measure'"):
+    with pytest.raises(UsageError, match="'measure' of the measure 'loosely' is missing"):
         build("loosely")

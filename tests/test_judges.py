@@ -290,10 +290,13 @@ def test_the_command_tells_what_a_judge_behind_an_endpoint_is_worth(tmp_path, ca
 @pytest.mark.parametrize(
     ("spec", "words"),
     [
-        ({"judge": "Polite?"}, "needs the field 'model'"),
-        ({"judge": "", "model": "m"}, "'judge' of a judge is ''"),
+        ({"judge": "Polite?"}, "'model' of a judge is missing; give a model or URL"),
+        (
+            {"judge": "", "model": "m"},
+            "a question to be answered with yes, not ''",
+        ),
         ({"judge": "Polite?", "modle": "m"}, "did you mean 'model'"),
-        ({"judge": "Polite?", "model": 3}, "is 3; give it a text"),
+        ({"judge": "Polite?", "model": 3}, "'model' of a judge has to be a model or URL, not 3"),
         ({"name": "every", "measures": [POLITE]}, "takes no judge"),
     ],
 )

@@ -464,7 +464,7 @@ def swap(suite, case):
         ),
         (
             ("{name: upper_case}", "{name: upper_case, size: 3}"),
-            r"case 'two': The measure 'upper_case' has no argument 'size'",
+            r"case 'two': The measure 'upper_case' has a field 'size', unknown here",
         ),
         (("{name: upper_case}", "{regex: '('}"), r"case 'two': "),
         (("{name: upper_case}", "{python: os.getcwd}"), r"case 'two': .*--allow-code"),

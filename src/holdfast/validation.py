@@ -144,10 +144,13 @@ def _value_at(value: Any, path: Path) -> Any:
 def _schema_at(schema: Schema, path: Path, value: Any) -> Schema:
     """The schema of a part of a value; a union where several branches have that part."""
     root, branches = schema, _branches(schema, value, schema)
+    parts: list[Schema] = []
     for part in path:
         parts = [_child(branch, part) for branch in branches]
         value = value.get(part) if isinstance(value, dict) else value[part]
         branches = [branch for child in parts for branch in _branches(child, value, root)]
+    if stated := [part for part in parts if "expected" in part]:
+        return stated[0]
     return branches[0] if len(branches) == 1 else {"anyOf": branches}
 
 
@@ -190,6 +193,8 @@ def _resolve(schema: Schema, root: Schema) -> Schema:
 def expected(schema: Schema, root: Schema | None = None) -> str:
     """What a schema takes, in words: "a whole number from 1 to 16"."""
     schema = _resolve(schema, root or schema)
+    if "expected" in schema:  # a type may say it itself
+        return str(schema["expected"])
     if "anyOf" in schema:
         branches = [branch for branch in schema["anyOf"] if branch.get("type") != "null"]
         return " or ".join(expected(branch, root) for branch in branches)

@@ -13,7 +13,7 @@ from typing import Any
 from holdfast.analysis.series import Series
 from holdfast.drift.dialog import with_repetition
 from holdfast.drift.dialogs import GIVEN
-from holdfast.measures.repetition import LEAST, Repetition
+from holdfast.measures.repetition import NO_NEWS_FROM, Repeats
 
 COUNTED = ("cut", "own", "other", "loops", "broken")
 MANY_CUT = 0.25  # share of turns from which a run says so
@@ -33,7 +33,7 @@ class Turn:
 
     round: int
     cut: bool
-    repetition: Repetition
+    repetition: Repeats
 
 
 @dataclass(frozen=True)
@@ -76,7 +76,7 @@ def collapse_of(series: Series) -> Collapse:
         counts={
             "cut": sum(turn.cut for turn in turns),
             **{
-                name: sum(getattr(turn.repetition, name) >= LEAST for turn in turns)
+                name: sum(getattr(turn.repetition, name) >= NO_NEWS_FROM for turn in turns)
                 for name in COUNTED[1:4]
             },
             "broken": sum(turn.repetition.broken for turn in turns),
@@ -94,7 +94,7 @@ def model_turns(record: Mapping[str, Any]) -> list[Turn]:
     if any("repeats" not in turn for turn in turns):
         turns = with_repetition(turns)
     return [
-        Turn(turn["round"], turn["stop_reason"] == "length", Repetition(**turn["repeats"]))
+        Turn(turn["round"], turn["stop_reason"] == "length", Repeats(**turn["repeats"]))
         for turn in turns[1:]
         if turn["speaker"] == "agent" or turn["stop_reason"] not in GIVEN
     ]

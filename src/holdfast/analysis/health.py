@@ -25,7 +25,7 @@ import numpy as np
 
 from holdfast.drift.dialogs import GIVEN
 from holdfast.measures.language import LISTS, identifier
-from holdfast.measures.repetition import LEAST, UNSPACED_SIGN, loops
+from holdfast.measures.repetition import NO_NEWS_FROM, UNSPACED_SIGN, loops
 from holdfast.measures.text import fold, words_of
 
 MANY = 1 / 3
@@ -37,7 +37,7 @@ _SPELLED = re.compile(r"(?<![^\W_])[^\W\d_](?:[-‐‑][^\W\d_]){3,}(?![^\W_])")
 
 def is_broken(text: str) -> bool:
     """Whether a reply is empty, loops, or is made of what are no words."""
-    return not text.strip() or loops(text) >= LEAST or no_words(text) >= MANY
+    return not text.strip() or loops(text) >= NO_NEWS_FROM or no_words(text) >= MANY
 
 
 @functools.lru_cache(maxsize=100_000)

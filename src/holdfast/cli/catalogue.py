@@ -41,7 +41,7 @@ def add_parser(commands) -> None:
 
 def _measures(arguments: argparse.Namespace) -> None:
     from holdfast import measures
-    from holdfast.measures.lexicon import list_names
+    from holdfast.measures.arguments import list_names
 
     if arguments.name is not None:
         print("\n".join(measure_lines(arguments.name)))
@@ -119,7 +119,7 @@ def measure_lines(name: str) -> list[str]:
     rows = [
         (
             argument.name,
-            argument.kind.label,
+            argument.label,
             "must be given" if argument.required else json.dumps(argument.default),
         )
         for argument in entry.parameters
@@ -143,9 +143,7 @@ def measure_example(name: str) -> str:
     needed = [argument for argument in REGISTRY[name].parameters if argument.required]
     if not needed:
         return name
-    given = ", ".join(
-        f"{argument.name}: {json.dumps(argument.kind.example)}" for argument in needed
-    )
+    given = ", ".join(f"{argument.name}: {json.dumps(argument.example)}" for argument in needed)
     return f"{{{given}}}" if name == "regex" else f"{{name: {name}, {given}}}"
 
 

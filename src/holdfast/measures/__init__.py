@@ -1,14 +1,12 @@
 """Measures: from the text of a reply to a number from 0 (instruction broken) to 1 (kept).
 
 They are pure, deterministic and offline, and raise on no string. `build` makes one from a spec,
-`catalogue` lists the built-in ones. Importing this package imports the standard library only;
-lexicons and word lists are read when a measure first needs them.
+`catalogue` lists the built-in ones. Importing this package loads no lexicon and no list of words;
+they are read when a measure first needs them.
 """
 
 from holdfast.measures import (  # noqa: F401  importing a themed file registers its measures
-    casing,
     choice,
-    combine,
     content,
     counting,
     grammar,
@@ -18,10 +16,8 @@ from holdfast.measures import (  # noqa: F401  importing a themed file registers
     language,
     layout,
     released,
-    rhythm,
-    tone,
 )
-from holdfast.measures.lexicon import list_names
+from holdfast.measures.arguments import list_names
 from holdfast.measures.registry import Measure, Score, as_measure, build, catalogue
 
 __all__ = ["Measure", "Score", "as_measure", "build", "catalogue", "list_names"]

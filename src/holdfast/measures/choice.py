@@ -6,7 +6,7 @@ import re
 from functools import cache
 
 from holdfast.errors import UsageError
-from holdfast.measures.kinds import Letter, Letters
+from holdfast.measures.arguments import Letter, Letters
 from holdfast.measures.registry import Score, measure
 from holdfast.measures.text import lines_of, listed
 

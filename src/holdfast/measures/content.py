@@ -1,14 +1,14 @@
-"""What is said: words, phrases, names, numbers."""
+"""The content of a reply: words, phrases, names, numbers, and feeling by VADER's lexicon."""
 
 from __future__ import annotations
 
 import re
+from functools import cache
+from typing import Any
 
-from holdfast.measures.kinds import Flag, Number, Share, Words
-from holdfast.measures.lexicon import entries
+from holdfast.measures.arguments import Direction, Flag, Number, Share, Words, entries
 from holdfast.measures.registry import Score, measure, share
-from holdfast.measures.spelling import READ, spell
-from holdfast.measures.text import fold, folded_words, sentences_of, words_of
+from holdfast.measures.text import READ, fold, folded_words, plural, sentences_of, spell, words_of
 
 NUMERAL = re.compile(
     r"(?<![\w.,])[0-9]{1,3}(?:[, \u00a0\u202f][0-9]{3})+(?![\w])|[0-9]+(?:\.[0-9]+)?"
@@ -87,14 +87,14 @@ def vocabulary_share(text: str, words: Words, full: Share = 1.0) -> Score:
     """Share of words that are on the list; a share of `full` or more scores 1."""
     vocabulary = {tuple(folded_words(entry)) for entry in entries(words)}
     longest = max(map(len, vocabulary))
-    found, hits, i = folded_words(text), 0, 0
-    while i < len(found):
+    spoken, hits, i = folded_words(text), 0, 0
+    while i < len(spoken):
         length = next(
-            (n for n in range(longest, 0, -1) if tuple(found[i : i + n]) in vocabulary), 0
+            (n for n in range(longest, 0, -1) if tuple(spoken[i : i + n]) in vocabulary), 0
         )
-        hits += min(length, len(found) - i)
+        hits += min(length, len(spoken) - i)
         i += max(length, 1)
-    return share(hits, len(found), "words are on the list", full)
+    return share(hits, len(spoken), "words are on the list", full)
 
 
 @measure
@@ -116,12 +116,12 @@ def thanks(text: str) -> Score:
 @measure
 def emoji(text: str) -> Score:
     """Share of sentences that hold an emoji; 1 for a reply of emojis alone."""
-    found = sentences_of(text)
-    if not found:
+    sentences = sentences_of(text)
+    if not sentences:
         return Score(float(EMOJI.search(text) is not None), "there is no sentence")
     return share(
-        sum(EMOJI.search(sentence) is not None for sentence in found),
-        len(found),
+        sum(EMOJI.search(sentence) is not None for sentence in sentences),
+        len(sentences),
         "sentences hold an emoji",
     )
 
@@ -158,8 +158,8 @@ def mentions_number(text: str, number: Number) -> Score:
 @measure
 def never_mentions_number(text: str, number: Number) -> Score:
     """0 if this number occurs, in digits (1,234 or 1234) or in English words, else 1."""
-    told = mentions_number(text, number)
-    return Score(1.0 - told.value, told.reason)
+    mentioned = mentions_number(text, number)
+    return Score(1.0 - mentioned.value, mentioned.reason)
 
 
 def cardinal(part: str) -> str:
@@ -188,3 +188,67 @@ def number_near(text: str, number: Number) -> Score:
         return Score(0.0, "no number occurs")
     distance = abs(float(seen[0]) - number) / max(number, 1)
     return Score(max(0.0, 1 - distance), f"the first number is {seen[0][:20]}, {number} asked for")
+
+
+FULL = 0.5  # the compound of one clear word ("I love London": 0.64) is full marks for a sentence
+LONGEST = 5_000  # characters that are read, and
+# emojis among them: VADER spells each out, and its time grows with the square of the words
+SYMBOLS = 100
+
+
+@cache
+def analyzer() -> Any:
+    """VADER, its lexicon read once."""
+    from vaderSentiment.vaderSentiment import SentimentIntensityAnalyzer
+
+    return SentimentIntensityAnalyzer()
+
+
+def vader(text: str) -> dict[str, float]:
+    """VADER's shares `pos`, `neg`, `neu` and its `compound` from -1 to 1."""
+    kept, symbols = [], 0
+    for character in text[:LONGEST]:
+        symbols += ord(character) > 0x2100 and not character.isalnum()
+        if symbols <= SYMBOLS or character.isalnum() or character.isspace():
+            kept.append(character)
+    shares: dict[str, float] = analyzer().polarity_scores("".join(kept))
+    return shares
+
+
+@measure
+def sentiment(text: str, direction: Direction) -> Score:
+    """(1 + VADER compound) / 2 for 'positive', (1 - compound) / 2 for 'negative'; 0.5 is
+    neutral.
+    """
+    compound = vader(text)["compound"]
+    signed = compound if direction == "positive" else -compound
+    return Score((1 + signed) / 2, f"VADER compound {compound:+.2f}")
+
+
+@measure
+def joyful(text: str) -> Score:
+    """Mean over sentences of VADER's compound above 0, where 0.5 is full marks."""
+    return feeling(text, +1, "joyful")
+
+
+@measure
+def sad(text: str) -> Score:
+    """Mean over sentences of VADER's compound below 0, where -0.5 is full marks."""
+    return feeling(text, -1, "negative")
+
+
+def feeling(text: str, sign: int, what: str) -> Score:
+    """Mean strength of one sign of feeling; a published share (`pos`) hardly leaves 0.6, this
+    reaches 1.
+    """
+    strengths = [
+        min(1.0, max(0.0, sign * vader(sentence)["compound"]) / FULL)
+        for sentence in sentences_of(text)
+    ]
+    if not strengths:
+        return Score(0.0, "there is no sentence")
+    value = round(sum(strengths) / len(strengths), 4)
+    return Score(
+        value,
+        f"{sum(s > 0 for s in strengths)} of {plural(len(strengths), 'sentence')} sound {what}",
+    )

@@ -1,10 +1,11 @@
-"""How many: sentences, words, paragraphs."""
+"""Letters, words, sentences and paragraphs: their case, their number, and patterns among them."""
 
 from __future__ import annotations
 
 import re
+from collections import Counter
 
-from holdfast.measures.kinds import Count, Counts, Text
+from holdfast.measures.arguments import Count, Counts, Flag, Letter, Text
 from holdfast.measures.registry import Score, measure, share
 from holdfast.measures.text import closing_mark, fold, folded_words, plural, sentences_of, words_of
 
@@ -25,8 +26,8 @@ def sentence_count(text: str, count: Count) -> Score:
 @measure
 def one_sentence(text: str) -> Score:
     """1 if the reply is exactly one sentence."""
-    found = len(sentences_of(text))
-    return Score(float(found == 1), plural(found, "sentence"))
+    number = len(sentences_of(text))
+    return Score(float(number == 1), plural(number, "sentence"))
 
 
 @measure
@@ -38,8 +39,8 @@ def word_count(text: str, count: Count) -> Score:
 @measure
 def one_word(text: str) -> Score:
     """1/words: 1 for a single word, 0.5 for two, 0 for none."""
-    found = len(words_of(text))
-    return Score(1 / found if found else 0.0, plural(found, "word"))
+    number = len(words_of(text))
+    return Score(1 / number if number else 0.0, plural(number, "word"))
 
 
 @measure
@@ -86,10 +87,10 @@ def all_exclamations(text: str) -> Score:
 
 def ending_with(text: str, mark: str) -> Score:
     """Share of sentences that end with a mark."""
-    found = sentences_of(text)
+    sentences = sentences_of(text)
     return share(
-        sum(closing_mark(sentence) == mark for sentence in found),
-        len(found),
+        sum(closing_mark(sentence) == mark for sentence in sentences),
+        len(sentences),
         f"sentences end with {mark!r}",
     )
 
@@ -106,24 +107,24 @@ def asks_back(text: str) -> Score:
 def every_sentence_starts_with(text: str, word: Text) -> Score:
     """Share of sentences that start with this word or phrase, case and punctuation ignored."""
     target = folded_words(word) or [fold(word)]
-    found = [folded_words(sentence)[: len(target)] for sentence in sentences_of(text)]
-    return share(found.count(target), len(found), f"sentences start with {word!r}")
+    openings = [folded_words(sentence)[: len(target)] for sentence in sentences_of(text)]
+    return share(openings.count(target), len(openings), f"sentences start with {word!r}")
 
 
 @measure
 def long_reply(text: str, words: Count) -> Score:
     """Words of the reply / `words`, at most 1."""
-    found = len(words_of(text))
-    return Score(min(1.0, found / words), f"{plural(found, 'word')}, at least {words} asked for")
+    number = len(words_of(text))
+    return Score(min(1.0, number / words), f"{plural(number, 'word')}, at least {words} asked for")
 
 
 @measure
 def short_reply(text: str, words: Count) -> Score:
     """1 for at most `words` words, then `words` / words of the reply."""
-    found = len(words_of(text))
+    number = len(words_of(text))
     return Score(
-        min(1.0, words / found) if found else 0.0,
-        f"{plural(found, 'word')}, at most {words} asked for",
+        min(1.0, words / number) if number else 0.0,
+        f"{plural(number, 'word')}, at most {words} asked for",
     )
 
 
@@ -138,5 +139,142 @@ def at_most_sentences(text: str, count: Count) -> Score:
 @measure
 def at_most_words(text: str, count: Count) -> Score:
     """1 for one to `count` words, else 0."""
-    found = len(words_of(text))
-    return Score(float(0 < found <= count), f"{plural(found, 'word')}, at most {count} asked for")
+    number = len(words_of(text))
+    return Score(float(0 < number <= count), f"{plural(number, 'word')}, at most {count} asked for")
+
+
+def cased_letters(text: str) -> list[str]:
+    """The letters that have a case."""
+    return [character for character in text if character.isupper() or character.islower()]
+
+
+@measure
+def upper_case(text: str) -> Score:
+    """Share of letters that are upper case."""
+    letters = cased_letters(text)
+    return share(sum(map(str.isupper, letters)), len(letters), "letters are upper case")
+
+
+@measure
+def lower_case(text: str) -> Score:
+    """Share of letters that are lower case."""
+    letters = cased_letters(text)
+    return share(sum(map(str.islower, letters)), len(letters), "letters are lower case")
+
+
+@measure
+def title_case(text: str) -> Score:
+    """Share of words that begin with a capital and go on in lower case."""
+    cased = [word for word in words_of(text) if cased_letters(word)]
+    return share(
+        sum(word[:1].isupper() and not word[1:].isupper() for word in cased),
+        len(cased),
+        "words are capitalised",
+    )
+
+
+@measure
+def letter_absent(text: str, letter: Letter) -> Score:
+    """1/(1 + how often the letter occurs, in either case)."""
+    times = text.casefold().count(letter.casefold())
+    return Score(1 / (1 + times), f"{letter!r} occurs {plural(times, 'time')}")
+
+
+@measure
+def no_letters(text: str, spaces: Flag = False) -> Score:
+    """Share of characters that are not letters; spaces count only if asked."""
+    characters = [c for c in text if spaces or not c.isspace()]
+    return share(
+        sum(not c.isalpha() for c in characters), len(characters), "characters are no letters"
+    )
+
+
+@measure
+def digits_only(text: str, spaces: Flag = False) -> Score:
+    """Share of characters that are digits; spaces count only if asked."""
+    characters = [c for c in text if spaces or not c.isspace()]
+    return share(sum(c.isdigit() for c in characters), len(characters), "characters are digits")
+
+
+@measure
+def same_first_letter(text: str) -> Score:
+    """Share of words that begin with the commonest first letter."""
+    firsts = [word[0].casefold() for word in words_of(text)]
+    letter, times = Counter(firsts).most_common(1)[0] if firsts else ("", 0)
+    return share(times, len(firsts), f"words begin with {letter!r}")
+
+
+@measure
+def starts_with_letter(text: str, letter: Letter) -> Score:
+    """1 if the first letter or digit of the reply is this letter, in either case."""
+    first = next((c for c in text if c.isalnum()), "")
+    return Score(float(first.casefold() == letter.casefold()), f"the reply starts with {first!r}")
+
+
+def alternation(kinds: list[int], what: str) -> Score:
+    """Share of words of either kind (1, -1; 0 is neither) that differ from the kind before."""
+    good = sum(kind != 0 and (i == 0 or kinds[i - 1] != kind) for i, kind in enumerate(kinds))
+    return share(good, len(kinds), f"words alternate {what}")
+
+
+@measure
+def alternating_case(text: str) -> Score:
+    """Share of words that continue an alternation of UPPER and lower case."""
+    cased = [word for word in words_of(text) if word.upper() != word.lower()]
+    return alternation([word.isupper() - word.islower() for word in cased], "upper and lower case")
+
+
+@measure
+def alternating_length(text: str, limit: Count = 4) -> Score:
+    """Share of words that continue an alternation of short (up to `limit` letters) and long.
+
+    An apostrophe or a hyphen is no letter: "can't" has four.
+    """
+    lengths = [sum(map(str.isalnum, word)) for word in words_of(text)]
+    return alternation([1 if length <= limit else -1 for length in lengths], "short and long")
+
+
+@measure
+def alternating_word(text: str, word: Text) -> Score:
+    """Share of words that continue an alternation of this word and any other."""
+    target = fold(word.strip())
+    return alternation(
+        [1 if other == target else -1 for other in folded_words(text)], f"{word!r} and others"
+    )
+
+
+@measure
+def doubled_words(text: str) -> Score:
+    """Share of words that stand in a pair of the same word twice."""
+    words = folded_words(text)
+    paired, i = 0, 0
+    while i + 1 < len(words):
+        same = words[i] == words[i + 1]
+        paired += 2 * same
+        i += 1 + same
+    return share(paired, len(words), "words stand in a pair")
+
+
+@measure
+def no_repeated_words(text: str) -> Score:
+    """Share of words that occur only once."""
+    times = Counter(folded_words(text))
+    return share(sum(n for n in times.values() if n == 1), times.total(), "words occur once only")
+
+
+@measure
+def repeated_words(text: str) -> Score:
+    """Share of words that occur twice or more."""
+    times = Counter(folded_words(text))
+    return share(
+        sum(n for n in times.values() if n > 1), times.total(), "words occur twice or more"
+    )
+
+
+@measure
+def same_first_last(text: str) -> Score:
+    """1 if the first and the last word are the same, case and punctuation ignored."""
+    words = folded_words(text)
+    if not words:
+        return Score(0.0, "there is no word")
+    return Score(float(words[0] == words[-1]), f"first word {words[0]!r}, last word {words[-1]!r}")

@@ -6,16 +6,21 @@ between a reply and its record (`drift.judges`).
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Annotated, Any
 
 from holdfast.errors import UsageError
-from holdfast.measures.kinds import is_text
-from holdfast.measures.registry import BUILDERS, JUDGE, Measure, Score
+from holdfast.measures.arguments import Text, takes
+from holdfast.measures.registry import BUILDERS, JUDGE, Measure, Score, check_fields
+from holdfast.validation import StrictModel
 
 LEAST_LABELS = 4  # of each kind: a judge that tosses a coin then passes less than 1 time in 20
-_FIELDS = ("judge", "model", "endpoint_model")
+
+
+class _Judge(StrictModel):
+    judge: Annotated[str, takes("a question to be answered with yes", "", pattern=r"\S")]
+    model: Annotated[str, takes("a model or URL", "", pattern=r"\S")]
+    endpoint_model: Text = ""
 
 
 def build_judge(arguments: Mapping[str, Any], allow_code: bool) -> Measure:
@@ -29,17 +34,7 @@ def build_judge(arguments: Mapping[str, Any], allow_code: bool) -> Measure:
     Raises:
         UsageError: another field, or one that is no text.
     """
-    for field, value in arguments.items():
-        if field not in _FIELDS:
-            near = difflib.get_close_matches(str(field), _FIELDS, n=1)
-            cure = f"did you mean {near[0]!r}?" if near else f"it takes {', '.join(_FIELDS)}."
-            raise UsageError(f"A judge has no field {field!r}; {cure}")
-        if not is_text(value):
-            raise UsageError(f"The field {field!r} of a judge is {value!r}; give it a text.")
-    for field in ("judge", "model"):
-        if field not in arguments:
-            what = "a question to be answered with yes" if field == "judge" else "a model or URL"
-            raise UsageError(f"A judge needs the field {field!r}; give it {what}.")
+    check_fields(_Judge, arguments, "A judge", "of a judge")
     return Measure(JUDGE, dict(arguments), _refuse)
 
 
@@ -77,10 +72,10 @@ def verdict_of(answer: str) -> bool | None:
     (True, False, None)
     """
     words = ["".join(filter(str.isalpha, word)) for word in answer.lower().split()]
-    said = [word == "yes" for word in words if word in ("yes", "no")]
-    if not said or (words[0] not in ("yes", "no") and len(set(said)) > 1):
+    answers = [word == "yes" for word in words if word in ("yes", "no")]
+    if not answers or (words[0] not in ("yes", "no") and len(set(answers)) > 1):
         return None
-    return said[0]
+    return answers[0]
 
 
 def cohens_kappa(labels: Sequence[bool], verdicts: Sequence[bool | None]) -> float:

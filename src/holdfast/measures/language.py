@@ -12,8 +12,7 @@ import re
 from functools import cache
 from typing import Any
 
-from holdfast.measures.kinds import LanguageCode
-from holdfast.measures.languages import NAMES
+from holdfast.measures.arguments import NAMES, LanguageCode
 from holdfast.measures.registry import Score, measure
 from holdfast.measures.text import folded_words, plural, sentences_of, words_of
 
@@ -28,7 +27,7 @@ FLOOR = math.log(3e-8)  # a word that a language with a list does not know
 ANY = math.log(1e-6)  # any word, in a language without a list
 COMMON = ("de", "en", "es", "fr", "it", "nl", "pt")  # rivals of every language, and
 RIVALS = 8  # the likeliest by their letters, if their probability is
-LEAST = 0.01
+MIN_PROBABILITY = 0.01
 ENGLISH = 0.5  # weight of English as a rival of the language asked for,
 OFTEN = 0.02  # of the other common languages, and of any rival of English,
 SELDOM = 0.5 / len(NAMES)  # and of the rest
@@ -87,7 +86,7 @@ def log_word(word: str, frequencies: dict[str, float]) -> float:
 def likelihoods(words: list[str], code: str) -> dict[str, float]:
     """How likely the words are in the language asked for and in its rivals; the likeliest is 1."""
     letters = dict(identifier().rank(" ".join(words)))
-    near = [name for name in list(letters)[:RIVALS] if letters[name] >= LEAST]
+    near = [name for name in list(letters)[:RIVALS] if letters[name] >= MIN_PROBABILITY]
     logs = {
         name: round(math.log(max(letters[name], 1e-9)), 3) + log_words(words, name)
         for name in sorted({code, *COMMON, *near})
@@ -107,8 +106,9 @@ def probability(text: str, code: str) -> float | None:
     if not words:
         return None
     likely = likelihoods(words, code)
-    asked = likely.pop(code)
-    return asked / (asked + math.fsum(value * weight(name, code) for name, value in likely.items()))
+    wanted = likely.pop(code)
+    rivals = math.fsum(value * weight(name, code) for name, value in likely.items())
+    return wanted / (wanted + rivals)
 
 
 def evidence(text: str) -> list[str]:

@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterator, Sequence
 
 from holdfast.errors import UsageError
-from holdfast.measures.kinds import Count, Flag, Flags, Text, Texts
+from holdfast.measures.arguments import Count, Flag, Flags, Text, Texts
 from holdfast.measures.registry import Score, compiled, measure, share
 from holdfast.measures.text import fold, folded_words, lines_of, words_of
 
@@ -34,10 +34,10 @@ def ends_with(text: str, word: Text, case: Flag = False) -> Score:
 def edge(text: str, phrase: str, case: bool, part: slice, verb: str) -> Score:
     """Compares the words at one end of a reply with a phrase."""
     if not words_of(phrase):  # a sign or an emoji
-        found = (
+        kept = (
             text.strip().startswith(phrase) if verb == "starts" else text.strip().endswith(phrase)
         )
-        return Score(float(found), f"the reply {verb} {'' if found else 'not '}with {phrase!r}")
+        return Score(float(kept), f"the reply {verb} {'' if kept else 'not '}with {phrase!r}")
     split = words_of if case else folded_words
     seen = split(text)[part]
     return Score(float(seen == split(phrase)), f"the reply {verb} with {' '.join(seen)!r}")
@@ -106,23 +106,23 @@ def json_object(text: str, keys: Texts | None = None) -> Score:
     """
     body = FENCED.sub(r"\1", text.strip())
     try:
-        found = json.loads(body, parse_int=str, parse_float=str)
+        item = json.loads(body, parse_int=str, parse_float=str)
     except (ValueError, RecursionError):
-        found = None
-    if not isinstance(found, dict):
+        item = None
+    if not isinstance(item, dict):
         inside = next(objects_in(text), None)
         return Score(
             0.0,
             "there is no JSON object" if inside is None else "the reply is more than a JSON object",
         )
-    return has_keys(found, keys, keys is None or list(found) == list(keys))
+    return has_keys(item, keys, keys is None or list(item) == list(keys))
 
 
-def has_keys(found: dict[str, object], keys: Sequence[str] | None, right: bool) -> Score:
+def has_keys(item: dict[str, object], keys: Sequence[str] | None, right: bool) -> Score:
     """The score of an object with the right keys or wrong ones."""
     wanted = f", asked for {', '.join(keys)[:80]}" if keys and not right else ""
     return Score(
-        float(right), f"a JSON object with the keys {', '.join(found)[:80] or 'none'}{wanted}"
+        float(right), f"a JSON object with the keys {', '.join(item)[:80] or 'none'}{wanted}"
     )
 
 

@@ -1,25 +1,29 @@
-"""What a measure is, and how one is built from a spec.
+"""The registry of measures, and `build`, which makes a measure of a spec.
 
 A measure is a plain function `(text, **arguments) -> Score`, registered under its own name by the
-decorator `measure`. The kinds of its arguments stand in its annotations, and serve the check of a
-spec, its error messages and `holdfast measures`.
+decorator `measure`. Pydantic checks the arguments of a spec against the function's annotations
+(`measures.arguments`).
 """
 
 from __future__ import annotations
 
-import difflib
 import importlib
 import inspect
 import json
 import math
 import re
 import unicodedata
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache, partial
-from typing import Any, TypeVar, get_args, get_type_hints, overload
+from typing import Any, Literal, TypeVar, get_args, get_origin, get_type_hints, overload
+
+from pydantic import ValidationError, create_model
+from pydantic.fields import FieldInfo
 
 from holdfast.errors import UnknownName, UsageError
+from holdfast.measures.arguments import Spec, Specs
+from holdfast.validation import Path, StrictModel, problem_of
 
 SURROGATE = re.compile("[\ud800-\udfff]")
 DIGITS = 6  # of a score's value: beyond, machines may differ
@@ -53,30 +57,49 @@ def share(part: int, whole: int, what: str, full: float = 1.0) -> Score:
 
 
 @dataclass(frozen=True)
-class Kind:
-    """What an argument may be: a word for messages, the check, a value that `holdfast measures`
-    shows, and the names if it is one of a few.
+class Parameter:
+    """One argument of a measure.
+
+    Args:
+        name: in a spec.
+        annotation: its type, for Pydantic.
+        default: `...` where it must be given.
     """
 
-    label: str
-    accepts: Callable[[Any], bool]
-    example: Any
-    choices: tuple[str, ...] = ()
-
-
-@dataclass(frozen=True)
-class Parameter:
-    """One argument of a measure; `required` ones have no default."""
-
     name: str
-    kind: Kind
-    required: bool
-    default: Any = None
+    annotation: Any
+    default: Any
+
+    @property
+    def required(self) -> bool:
+        return self.default is ...
+
+    @property
+    def label(self) -> str:
+        """Its values in words."""
+        return str(self._field.json_schema_extra["expected"])
+
+    @property
+    def example(self) -> Any:
+        return self._field.examples[0]
+
+    @property
+    def choices(self) -> tuple[str, ...]:
+        """The texts that it takes, where they are a few."""
+        kind = getattr(self.annotation, "__origin__", None)
+        return get_args(kind) if get_origin(kind) is Literal else ()
+
+    @property
+    def _field(self) -> Any:
+        """Its `takes`, inside `Annotated[...]` or `Annotated[...] | None`."""
+        holders = (self.annotation, *get_args(self.annotation))
+        described = (part for holder in holders for part in getattr(holder, "__metadata__", ()))
+        return next(part for part in described if isinstance(part, FieldInfo))
 
     def __str__(self) -> str:
         if not self.required:
             return f"{self.name}={json.dumps(self.default)}"
-        return ": ".join(filter(None, (self.name, "|".join(self.kind.choices))))
+        return ": ".join(filter(None, (self.name, "|".join(self.choices))))
 
 
 @dataclass(frozen=True)
@@ -139,21 +162,16 @@ def measure(
 ) -> Any:
     """Registers a function `(text, **arguments) -> Score` as a measure of the same name.
 
-    Each argument is annotated with one of the types of `kinds`. With `empty_is_zero` (the default)
-    a reply without a visible character scores 0 before the function is asked: saying nothing
-    follows no instruction. `check` is called with the arguments of a spec and raises a `UsageError`
-    where they do not go together.
+    Each argument is annotated with one of the types of `measures.arguments`. With `empty_is_zero`
+    (the default) a reply without a visible character scores 0 before the function is called: an
+    empty reply follows no instruction. `check` is called with the arguments of a spec and raises a
+    `UsageError` where they do not go together.
     """
 
     def register(wrapped: F) -> F:
         hints = get_type_hints(wrapped, include_extras=True)
         parameters = tuple(
-            Parameter(
-                p.name,
-                kind_of(hints[p.name]),
-                p.default is p.empty,
-                None if p.default is p.empty else p.default,
-            )
+            Parameter(p.name, hints[p.name], ... if p.default is p.empty else p.default)
             for p in list(inspect.signature(wrapped).parameters.values())[1:]
         )
         summary = " ".join((inspect.getdoc(wrapped) or "").split("\n\n")[0].split())
@@ -161,17 +179,6 @@ def measure(
         return wrapped
 
     return register if function is None else register(function)
-
-
-def kind_of(annotation: Any) -> Kind:
-    """The `Kind` inside `Annotated[type, kind]` or inside `Annotated[type, kind] | None`."""
-    holders = (annotation, *get_args(annotation))
-    return next(
-        kind
-        for holder in holders
-        for kind in getattr(holder, "__metadata__", ())
-        if isinstance(kind, Kind)
-    )
 
 
 def catalogue() -> list[tuple[str, str, str]]:
@@ -217,7 +224,7 @@ def build(spec: str | Mapping[str, Any], allow_code: bool = False) -> Measure:
 
 
 def as_measure(value: Any) -> Measure:
-    """What stands for a measure in Python code as a measure.
+    """A measure from whatever stands for one in Python code.
 
     Args:
         value: a measure; a spec, as `build` takes it; or a function from the reply's text to a
@@ -261,45 +268,51 @@ def read_spec(spec: str | Mapping[str, Any]) -> tuple[str, dict[str, Any]]:
 
 
 def fill_in(name: str, entry: Entry, arguments: dict[str, Any]) -> dict[str, Any]:
-    """The arguments with defaults filled in, or a `UsageError` about the first that is wrong."""
-    known = [p.name for p in entry.parameters]
-    for argument in arguments:
-        if argument not in known:
-            near = difflib.get_close_matches(str(argument), known, n=1)
-            cure = (
-                f"did you mean {near[0]!r}?" if near else f"it takes {', '.join(known) or 'none'}."
-            )
-            raise UsageError(f"The measure {name!r} has no argument {argument!r}; {cure}")
-    filled = {}
-    for p in entry.parameters:
-        if p.required and p.name not in arguments:
-            raise UsageError(
-                f"The measure {name!r} needs the argument {p.name!r}; give it {p.kind.label}."
-            )
-        value = arguments.get(p.name, p.default)
-        if not (value is None and p.default is None and not p.required) and not p.kind.accepts(
-            value
-        ):
-            shown = shortened(value)
-            raise UsageError(
-                f"The argument {p.name!r} of the measure {name!r} is {shown}; give it"
-                f" {p.kind.label}."
-            )
-        filled[p.name] = list(value) if isinstance(value, tuple) else value
-    return filled
+    """The arguments with defaults filled in.
+
+    Raises:
+        UsageError: about the first that is wrong, unknown or missing.
+    """
+    check_fields(_model_of(name), arguments, f"The measure {name!r}", f"of the measure {name!r}")
+    filled = {p.name: arguments.get(p.name, p.default) for p in entry.parameters}
+    return {
+        key: list(value) if isinstance(value, tuple) else value for key, value in filled.items()
+    }
 
 
-def shortened(value: Any) -> str:
-    """A value as a message shows it; a number of thousands of digits has no decimal form."""
+@cache
+def _model_of(name: str) -> type[StrictModel]:
+    """A measure's arguments as a Pydantic model."""
+    fields: dict[str, Any] = {p.name: (p.annotation, p.default) for p in REGISTRY[name].parameters}
+    return create_model(name, __base__=StrictModel, **fields)
+
+
+def check_fields(
+    model: type[StrictModel], fields: Mapping[str, Any], whole: str, belonging: str
+) -> None:
+    """Checks the fields of a spec against a Pydantic model.
+
+    Args:
+        model: of the fields.
+        fields: as given.
+        whole: what messages call all of them ("The measure 'choice'").
+        belonging: and behind one of them ("of the measure 'choice'").
+
+    Raises:
+        UsageError: names the first field that is wrong, its value, and what it takes.
+    """
+
+    def called(path: Path) -> str:
+        if not path:
+            return whole
+        entry = "".join(f"entry {part + 1} of " for part in path[1:] if isinstance(part, int))
+        sentence = f"{entry}the argument {path[0]!r} {belonging}"
+        return sentence[0].upper() + sentence[1:]
+
     try:
-        text = repr(value)
-    except ValueError:
-        return (
-            f"a number of {value.bit_length()} bits"
-            if isinstance(value, int)
-            else "a value with a huge number"
-        )
-    return text if len(text) <= 200 else text[:200] + "..."
+        model.model_validate(fields)
+    except ValidationError as error:
+        raise UsageError(problem_of(error, model, fields, called).sentence) from None
 
 
 @cache
@@ -363,3 +376,41 @@ def call_user_function(function: Callable[[str], Any], text: str, python: str) -
 
 
 BUILDERS[CODE] = build_from_code
+
+
+def _refuse_judges(within: str, specs: Sequence[str | Mapping[str, Any]]) -> None:
+    """Refuses specs that cannot be built, or that only a model can answer."""
+    for spec in specs:
+        if build(spec).judged:
+            raise UsageError(
+                f"The measure {within!r} takes no judge ({spec!r}); make a rule of its own of it."
+            )
+
+
+@measure(check=lambda measures: _refuse_judges("every", measures))
+def every(text: str, measures: Specs) -> Score:
+    """The lowest of several measures: an instruction with several parts is kept as far as its worst
+    part.
+    """
+    results = [(build(spec).score(text), spec) for spec in measures]
+    worst, spec = min(results, key=lambda result: result[0].value)
+    name = build(spec).name
+    return Score(worst.value, f"{name}: {worst.reason}")
+
+
+def _readings(text: str) -> list[str]:
+    """The reply, and it without what often surrounds an answer: its first line ("Sure:"), its last,
+    both, and the stars of markdown (Zhou et al. 2023, section 3.1)."""
+    lines = text.split("\n")
+    cut = [text, *("\n".join(part).strip() for part in (lines[1:], lines[:-1], lines[1:-1]))]
+    return [*cut, *(reading.replace("*", "") for reading in cut)]
+
+
+@measure(check=lambda measure: _refuse_judges("loosely", [measure]))
+def loosely(text: str, measure: Spec) -> Score:
+    """The highest of a measure over eight readings of the reply: IFEval's loose scoring.
+
+    They leave out the first line, the last, both, or neither, and markdown's stars or not.
+    """
+    scores = [build(measure).score(reading) for reading in _readings(text)]
+    return max(scores, key=lambda score: score.value)

@@ -10,7 +10,19 @@ import re
 from collections import Counter
 from itertools import pairwise
 
-from holdfast.measures.content import never_contains, number_near
+from holdfast.measures.arguments import (
+    Count,
+    Direction,
+    Flag,
+    Letter,
+    Number,
+    Part,
+    Text,
+    Texts,
+    Words,
+)
+from holdfast.measures.content import never_contains, number_near, sentiment, vader
+from holdfast.measures.counting import alternation
 from holdfast.measures.grammar import (
     MODALS,
     commonest,
@@ -19,12 +31,9 @@ from holdfast.measures.grammar import (
     is_untensed_verb,
     tenses,
 )
-from holdfast.measures.kinds import Count, Direction, Flag, Letter, Number, Part, Text, Texts, Words
 from holdfast.measures.layout import has_keys, objects_in
 from holdfast.measures.registry import Score, measure, share
-from holdfast.measures.rhythm import alternation
 from holdfast.measures.text import WORD, folded_words, plural, sentences_of, words_of
-from holdfast.measures.tone import sentiment, vader
 
 STRIPPED = re.compile(r"[^\w\s]")
 
@@ -53,9 +62,9 @@ def released_repeated_words(text: str) -> Score:
 @measure(empty_is_zero=False)
 def released_doubled_words(text: str) -> Score:
     """Words equal to the next word written twice / words; 0 for every reply that follows."""
-    found = plain_words(text)
-    good = sum(a == b + b for a, b in pairwise(found))
-    return share(good, len(found), "words are the next one twice")
+    words = plain_words(text)
+    good = sum(a == b + b for a, b in pairwise(words))
+    return share(good, len(words), "words are the next one twice")
 
 
 @measure(empty_is_zero=False)
@@ -87,22 +96,22 @@ def released_vader(text: str, part: Part) -> Score:
 @measure(empty_is_zero=False)
 def released_long_reply(text: str) -> Score:
     """1 - 1/(1 + cube root of the number of words)."""
-    found = len(text.split())
-    return Score(round(1 - 1 / (1 + found ** (1 / 3)), 6), plural(found, "word"))
+    number = len(text.split())
+    return Score(round(1 - 1 / (1 + number ** (1 / 3)), 6), plural(number, "word"))
 
 
 @measure(empty_is_zero=False)
 def released_words_present(text: str, words: Texts) -> Score:
     """Share of `words` among the lower-cased single words; phrases and capitals never match."""
-    found = set(plain_words(text))
-    return share(sum(word in found for word in words), len(words), "words occur")
+    spoken = set(plain_words(text))
+    return share(sum(word in spoken for word in words), len(words), "words occur")
 
 
 @measure(empty_is_zero=False)
 def released_words_absent(text: str, words: Texts) -> Score:
     """1 - the share of `words` among the lower-cased single words; a listed 'I' never counts."""
-    found = set(plain_words(text))
-    return share(sum(word not in found for word in words), len(words), "words do not occur")
+    spoken = set(plain_words(text))
+    return share(sum(word not in spoken for word in words), len(words), "words do not occur")
 
 
 @measure(empty_is_zero=False)
@@ -135,15 +144,15 @@ def released_past_tense(text: str) -> Score:
 @measure(empty_is_zero=False)
 def released_alternating_case(text: str) -> Score:
     """Share of words that differ from the word before in being all upper case; 'The' is not."""
-    found = STRIPPED.sub("", text).split()
-    return alternation([1 if word.isupper() else -1 for word in found], "upper case and not")
+    words = STRIPPED.sub("", text).split()
+    return alternation([1 if word.isupper() else -1 for word in words], "upper case and not")
 
 
 @measure(empty_is_zero=False)
 def released_alternating_length(text: str, limit: Count = 4) -> Score:
     """Share of words that differ from the word before in being short; "don't" has four letters."""
-    found = plain_words(text)
-    return alternation([1 if len(word) <= limit else -1 for word in found], "short and long")
+    words = plain_words(text)
+    return alternation([1 if len(word) <= limit else -1 for word in words], "short and long")
 
 
 @measure(empty_is_zero=False)
@@ -167,11 +176,11 @@ def released_plural_nouns(text: str) -> Score:
 @measure(empty_is_zero=False)
 def released_json_object(text: str, keys: Texts) -> Score:
     """1 if the reply holds a JSON object with these keys in this order, whatever else it holds."""
-    found = None
-    for found in objects_in(text):
-        if [key for key in found if key in keys] == list(keys):
-            return has_keys(found, keys, True)
-    return Score(0.0, "there is no JSON object") if found is None else has_keys(found, keys, False)
+    item = None
+    for item in objects_in(text):
+        if [key for key in item if key in keys] == list(keys):
+            return has_keys(item, keys, True)
+    return Score(0.0, "there is no JSON object") if item is None else has_keys(item, keys, False)
 
 
 @measure(empty_is_zero=False)
@@ -204,9 +213,9 @@ def released_number_near(text: str, number: Number) -> Score:
 @measure(empty_is_zero=False)
 def released_rare_words(text: str, common: Count = 10_000) -> Score:
     """1 - share of words among the `common` commonest of English; a number is not among them."""
-    found, usual = plain_words(text), commonest(common)
-    rare = sum(word not in usual for word in found)
-    return share(rare, len(found), "words are rare")
+    words, usual = plain_words(text), commonest(common)
+    rare = sum(word not in usual for word in words)
+    return share(rare, len(words), "words are rare")
 
 
 @measure(empty_is_zero=False)

@@ -14,7 +14,7 @@ runs, so that a second "Yes." or "Thank you!" is no repetition.
 - A turn *loops* by the share of its units that lie in runs which it has written before: a sentence
   that makes up a turn and is said k times gives (k - 1) / k.
 
-Either counts from `LEAST` on: half of the turn is no news.
+Either counts from `NO_NEWS_FROM` on: half of the turn is no news.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from holdfast.measures.text import fold
 
 RUN = 4
 RUN_OF_CHARACTERS = 8
-LEAST = 0.5
+NO_NEWS_FROM = 0.5
 _DIGITS = 3
 _UNSPACED = (  # Thai, Lao, Tibetan, Myanmar, Khmer, kana, Han (with its extensions), and emoji
     "\u0e00-\u0eff\u0f00-\u0fff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff"
@@ -38,7 +38,7 @@ _UNIT = re.compile(rf"[{_UNSPACED}]|(?:[^\W_{_UNSPACED}]|(?<=\w)'(?=\w))+")
 
 
 @dataclass(frozen=True)
-class Repetition:
+class Repeats:
     """How much of a turn is repeated, in shares from 0 to 1.
 
     Args:
@@ -54,28 +54,28 @@ class Repetition:
     @property
     def broken(self) -> bool:
         """Whether half of the turn or more is no news."""
-        return max(self.own, self.other, self.loops) >= LEAST
+        return max(self.own, self.other, self.loops) >= NO_NEWS_FROM
 
 
-def repetitions(turns: Sequence[tuple[str, str]]) -> list[Repetition]:
+def repetitions(turns: Sequence[tuple[str, str]]) -> list[Repeats]:
     """The repetition of every turn of a dialog, (speaker, text).
 
     Time is linear in the length of a dialog whose turns differ; each further copy of a turn is
     compared with all the copies before it.
     """
-    measured: list[Repetition] = []
+    measured: list[Repeats] = []
     turns_with: dict[tuple[str, ...], list[int]] = {}  # a run -> the earlier turns that have it
     for number, (speaker, text) in enumerate(turns):
         units = units_of(text)
         places: dict[int, list[int]] = {}  # an earlier turn -> where its runs begin in this one
-        for place, run in enumerate(_runs(units)):
+        for position, run in enumerate(_runs(units)):
             for earlier in turns_with.get(run, ()):
-                places.setdefault(earlier, []).append(place)
+                places.setdefault(earlier, []).append(position)
         shares = {"own": 0.0, "other": 0.0}
         for earlier, begins in places.items():
             whose = "own" if turns[earlier][0] == speaker else "other"
             shares[whose] = max(shares[whose], _share(units, begins))
-        measured.append(Repetition(**shares, loops=loops(text)))
+        measured.append(Repeats(**shares, loops=loops(text)))
         for run in {*_runs(units, RUN), *_runs(units, RUN_OF_CHARACTERS)}:
             turns_with.setdefault(run, []).append(number)
     return measured
@@ -86,9 +86,9 @@ def loops(text: str) -> float:
     units = units_of(text)
     written: set[tuple[str, ...]] = set()
     again = []
-    for place, run in enumerate(_runs(units)):
+    for position, run in enumerate(_runs(units)):
         if run in written:
-            again.append(place)
+            again.append(position)
         written.add(run)
     return _share(units, again)
 
@@ -116,7 +116,7 @@ def _share(units: Sequence[str], begins: Sequence[int]) -> float:
     """The share of the units that lie in the runs that begin at these places, in order."""
     covered = end = 0
     length = _run_length(units)
-    for place in begins:
-        covered += place + length - max(place, end)
-        end = place + length
+    for begin in begins:
+        covered += begin + length - max(begin, end)
+        end = begin + length
     return round(covered / len(units), _DIGITS) if units else 0.0

@@ -5,7 +5,8 @@ one word each, and so is "15,000"). A sentence ends at '.', '!' or '?' before a 
 but not after an abbreviation or an initial, nor within a quotation after which it goes on in lower
 case. Dots ("..." or "…") are a pause: they end a sentence only where the next word has a capital
 and is not 'I'. A new line also ends a sentence, unless it goes on in lower case. List markers
-belong to no sentence."""
+belong to no sentence.
+"""
 
 from __future__ import annotations
 
@@ -52,16 +53,16 @@ def lines_of(text: str) -> list[str]:
 
 def sentences_of(text: str) -> list[str]:
     """The sentences of a text; pieces without a word ("!!", an emoji) belong to the one before."""
-    found: list[str] = []
+    sentences: list[str] = []
     for block in joined_lines(text):
         start = 0
         for end in SENTENCE_END.finditer(block):
             if not splits_here(block, end):
                 continue
-            add_sentence(found, block[start : end.end()])
+            add_sentence(sentences, block[start : end.end()])
             start = end.end()
-        add_sentence(found, block[start:])
-    return found
+        add_sentence(sentences, block[start:])
+    return sentences
 
 
 def joined_lines(text: str) -> list[str]:
@@ -70,13 +71,13 @@ def joined_lines(text: str) -> list[str]:
     joinable = False
     for raw in text.splitlines():
         line = MARKER.sub("", raw).strip()
-        goes_on = (
+        continues = (
             joinable
             and line[:1].islower()
             and line == raw.strip()
             and blocks[-1][-1:] not in ".!?…:"
         )
-        if goes_on:
+        if continues:
             blocks[-1] += " " + line
         elif line:
             blocks.append(line)
@@ -105,13 +106,13 @@ def splits_here(block: str, end: re.Match[str]) -> bool:
     return word not in MAY_BE_LAST or not after[:1].islower()
 
 
-def add_sentence(found: list[str], piece: str) -> None:
+def add_sentence(sentences: list[str], piece: str) -> None:
     """Appends a piece, or joins it to the sentence before if it holds no word."""
     piece = piece.strip()
     if WORD.search(piece):
-        found.append(piece)
-    elif piece and found:
-        found[-1] += " " + piece
+        sentences.append(piece)
+    elif piece and sentences:
+        sentences[-1] += " " + piece
 
 
 def closing_mark(sentence: str) -> str:
@@ -127,3 +128,32 @@ def closing_mark(sentence: str) -> str:
 def plural(number: int, noun: str) -> str:
     """'1 word', '3 words'."""
     return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
+
+
+ONES = listed(
+    "zero one two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen"
+    " sixteen seventeen eighteen nineteen"
+)
+TENS = listed("_ _ twenty thirty forty fifty sixty seventy eighty ninety")
+SCALES = (
+    (10**12, "trillion"),
+    (10**9, "billion"),
+    (10**6, "million"),
+    (1000, "thousand"),
+    (100, "hundred"),
+)
+
+READ = {word: value for value, word in enumerate(ONES)}
+READ |= {word: 10 * value for value, word in enumerate(TENS) if value > 1}
+READ |= {word: value for value, word in SCALES}
+
+
+def spell(number: int) -> list[str]:
+    """The words of a whole number, without hyphens and 'and': 97 is ['ninety', 'seven']."""
+    for value, word in SCALES:
+        if number >= value:
+            rest = number % value
+            return [*spell(number // value), word, *(spell(rest) if rest else [])]
+    if number < 20:
+        return [ONES[number]]
+    return [TENS[number // 10], *(spell(number % 10) if number % 10 else [])]
